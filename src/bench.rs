@@ -1,0 +1,51 @@
+//! What `gpuproc bench` measures: one algorithm on one problem, described by its kernel family.
+
+use crate::{error::Result, gpu::Context};
+
+/// Work that can be run again and again on data that stay where they are. On a GPU every pass
+/// records itself in the context's timings; their sum is the run's time.
+pub type Run<'a> = Box<dyn FnMut() -> Result<()> + 'a>;
+
+/// Fails when what the last run made is not what the reference makes.
+pub type Check<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
+
+/// A prepared measurement: buffers filled, pipelines made.
+pub struct Prepared<'a> {
+    /// One run.
+    pub run: Run<'a>,
+    /// The check of its result.
+    pub check: Check<'a>,
+}
+
+/// Prepares a case on a GPU, or on the CPU when there is no context.
+pub type Prepare = Box<dyn for<'c> Fn(Option<&'c Context>) -> Result<Prepared<'c>>>;
+
+/// One algorithm on one problem.
+pub struct Case {
+    /// The kernel family: `blur`, `histogram`, `scan`, `sort` or `mesh`.
+    pub family: &'static str,
+    /// The algorithm, such as `look-back` or `direct 2-D`.
+    pub algorithm: &'static str,
+    /// The problem, such as `u32 2^28` or `8192x8192 RGBA8 r=24`.
+    pub problem: String,
+    /// Whether it is kept only to be compared with.
+    pub baseline: bool,
+    /// The least bytes that any algorithm must move: input once and output once.
+    pub bytes: u64,
+    /// Whether the CPU has it, too; baselines often run on a GPU only.
+    pub on_cpu: bool,
+    /// Sets it up.
+    pub prepare: Prepare,
+}
+
+impl std::fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Prepared")
+    }
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.family, self.algorithm, self.problem)
+    }
+}

@@ -1,0 +1,160 @@
+//! The top-level parser, the flags that all commands share, and the session made from them.
+
+use std::sync::Arc;
+
+use clap::{Args, Parser, ValueEnum};
+
+use crate::{
+    commands::Command,
+    device::{Choice, Device},
+    error::{Error, Result},
+    progress::{Progress, start_messages},
+    timings::Timings,
+};
+
+/// Blur, measure, sum and mesh images and volumes on the GPU, or on the CPU with the same results.
+#[derive(Debug, Parser)]
+#[command(name = "gpuproc", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0 done                     4 an input cannot be used
+  1 failure                  5 no such device
+  2 wrong usage              6 the GPU failed
+  3 some files of several    7 a file cannot be read
+    failed                     or written
+
+A file named - is standard input or standard output. Data goes to standard output, all else to
+standard error. NO_COLOR and TERM=dumb are respected.";
+
+/// Flags of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Shared options")]
+pub struct Shared {
+    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), or a
+    /// number or part of a name from `gpuproc devices`
+    #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
+    #[arg(value_name = "DEVICE", hide_env_values = true)]
+    pub device: Choice,
+
+    /// Report on stderr how long each stage and each GPU pass took
+    #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "table")]
+    pub timings: Option<TimingsFormat>,
+
+    /// Threads for CPU work [default: all cores]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+
+    /// Memory that inputs and results may take, such as 512M or 4G [default: half of what is free]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
+    pub max_memory: Option<u64>,
+
+    /// Print errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+
+    /// Print details; twice for what drivers say, too
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+
+    /// Fail rather than replace a file that exists
+    #[arg(long, global = true)]
+    pub no_clobber: bool,
+
+    /// Show no progress bar
+    #[arg(long, global = true)]
+    pub no_progress: bool,
+}
+
+/// How `--timings` are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TimingsFormat {
+    /// Columns for people.
+    Table,
+    /// One JSON object on one line.
+    Json,
+}
+
+/// What every command works with: a device, a recorder, and what may be shown and replaced.
+#[derive(Debug)]
+pub struct Session {
+    /// Runs kernels.
+    pub device: Device,
+    /// Records how long stages take.
+    pub timings: Arc<Timings>,
+    /// Makes progress bars.
+    pub progress: Progress,
+    /// Bytes that inputs and results may take.
+    pub max_memory: u64,
+    /// Whether an existing output is an error.
+    pub no_clobber: bool,
+}
+
+/// Reads the command line; prints help, version and usage errors itself and exits then.
+pub fn parse() -> Cli {
+    Cli::parse()
+}
+
+/// Runs the command and reports its timings.
+///
+/// # Errors
+/// Those of the command.
+pub fn run(cli: Cli) -> Result<()> {
+    let Cli { command, shared } = cli;
+    start_messages(shared.quiet, shared.verbose);
+    if let Some(threads) = shared.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.into())
+            .build_global()
+            .map_err(|error| Error::usage("cannot start the threads").caused_by(error))?;
+    }
+    let timings = Arc::new(Timings::new(shared.timings.is_some()));
+    let choice = if command.needs_device() { &shared.device } else { &Choice::Cpu };
+    let session = Session {
+        device: Device::open(choice, timings.clone()),
+        timings: timings.clone(),
+        progress: Progress::new(shared.no_progress || shared.quiet),
+        max_memory: shared.max_memory.unwrap_or_else(free_memory),
+        no_clobber: shared.no_clobber,
+    };
+    let result = command.run(&session);
+    match shared.timings {
+        Some(TimingsFormat::Table) => eprint!("{}", timings.table()),
+        Some(TimingsFormat::Json) => eprintln!("{}", timings.json(session.device.name())),
+        None => {}
+    }
+    result
+}
+
+/// Reads 4G, 512MiB, 1000000: K, M, G and T are powers of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let config = parse_size::Config::new().with_binary();
+    config.parse_size(text).map_err(|error| format!("{error}; try 512M or 4G"))
+}
+
+/// Half of the memory that is free now.
+fn free_memory() -> u64 {
+    let available = sysinfo::System::new().map(|mut system| {
+        system.refresh_memory();
+        system.available_memory() / 2
+    });
+    available.ok().filter(|&bytes| bytes > 0).unwrap_or(4 << 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

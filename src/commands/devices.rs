@@ -1,0 +1,128 @@
+//! `gpuproc devices`: what there is to compute on.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::{
+    cli::Session,
+    device::automatic,
+    error::{Error, Result},
+    gpu,
+};
+
+/// List the CPU and every GPU adapter, with what limits their work.
+///
+/// The numbers and names are what --device takes. The star marks what `--device auto` would use.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc devices
+  gpuproc devices --json | jq '.[] | select(.auto).name'")]
+pub struct Args {
+    /// Print a JSON array instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    /// What `--device` takes: `cpu` or a number.
+    device: String,
+    name: String,
+    kind: String,
+    backend: String,
+    driver: String,
+    /// Bytes that one storage binding may span.
+    max_binding_bytes: Option<u64>,
+    /// Bytes of workgroup memory.
+    workgroup_bytes: Option<u32>,
+    /// Lanes a subgroup, least and most.
+    subgroup: Option<[u32; 2]>,
+    /// Whether passes can be timed on the device.
+    timestamps: bool,
+    /// Whether `--device auto` takes it.
+    auto: bool,
+}
+
+/// Prints the list.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let adapters = session.timings.time("adapters", gpu::adapters);
+    let auto = automatic(&adapters);
+    let mut rows = vec![Row {
+        device: "cpu".into(),
+        name: format!("{} threads", rayon::current_num_threads()),
+        kind: "cpu".into(),
+        backend: "native".into(),
+        driver: String::new(),
+        max_binding_bytes: None,
+        workgroup_bytes: None,
+        subgroup: None,
+        timestamps: false,
+        auto: auto.is_none(),
+    }];
+    rows.extend(adapters.iter().enumerate().map(|(index, adapter)| {
+        let (info, limits) = (&adapter.info, adapter.limits());
+        Row {
+            device: index.to_string(),
+            name: info.name.clone(),
+            kind: kind(info.device_type).into(),
+            backend: info.backend.to_string(),
+            driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+            max_binding_bytes: Some(limits.max_storage_buffer_binding_size),
+            workgroup_bytes: Some(limits.max_compute_workgroup_storage_size),
+            subgroup: Some([info.subgroup_min_size, info.subgroup_max_size]),
+            timestamps: adapter.has_timestamps(),
+            auto: auto == Some(index),
+        }
+    }));
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&rows).expect("plain data") + "\n",
+        false => table(&rows),
+    };
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Error::io("write", "-", error))
+}
+
+fn kind(device_type: wgpu::DeviceType) -> &'static str {
+    match device_type {
+        wgpu::DeviceType::DiscreteGpu => "discrete",
+        wgpu::DeviceType::IntegratedGpu => "integrated",
+        wgpu::DeviceType::VirtualGpu => "virtual",
+        wgpu::DeviceType::Cpu => "software",
+        wgpu::DeviceType::Other => "other",
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let dash = || "-".to_owned();
+    let heads = ["", "device", "name", "kind", "backend", "binding", "workgroup", "subgroup", "timestamps", "driver"];
+    let mut cells = vec![heads.map(str::to_owned)];
+    cells.extend(rows.iter().map(|row| {
+        [
+            if row.auto { "*" } else { "" }.to_owned(),
+            row.device.clone(),
+            row.name.clone(),
+            row.kind.clone(),
+            row.backend.clone(),
+            row.max_binding_bytes.map_or_else(dash, |bytes| format!("{} MiB", bytes >> 20)),
+            row.workgroup_bytes.map_or_else(dash, |bytes| format!("{} KiB", bytes >> 10)),
+            row.subgroup.map_or_else(dash, |[least, most]| match least == most {
+                true => least.to_string(),
+                false => format!("{least}-{most}"),
+            }),
+            if row.timestamps { "yes" } else { "no" }.to_owned(),
+            row.driver.clone(),
+        ]
+    }));
+    let widths: Vec<usize> = (0..heads.len())
+        .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let line = |row: &[String; 10]| {
+        let padded = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    cells.iter().map(line).collect()
+}

@@ -1,0 +1,238 @@
+//! Where a kernel runs: the CPU twin or a GPU, the choice between them, and the fallback.
+
+use std::{
+    convert::Infallible,
+    path::Path,
+    str::FromStr,
+    sync::{Arc, Mutex, OnceLock},
+    thread::{self, JoinHandle},
+};
+
+use crate::{
+    error::{Error, Kind, Result},
+    gpu::{Adapter, Caps, Context, adapters},
+    timings::Timings,
+};
+
+/// One computation with two implementations that give the same result.
+pub trait Kernel {
+    /// What it reads.
+    type In: ?Sized;
+    /// What it makes.
+    type Out;
+    /// Its name in timings.
+    const NAME: &'static str;
+
+    /// The native twin.
+    ///
+    /// # Errors
+    /// When the input breaks the kernel's rules.
+    fn cpu(&self, input: &Self::In) -> Result<Self::Out>;
+
+    /// The same on a GPU.
+    ///
+    /// # Errors
+    /// As [`Kernel::cpu`], and [`Kind::Gpu`] when the device fails.
+    fn gpu(&self, context: &Context, input: &Self::In) -> Result<Self::Out>;
+}
+
+/// What the user asked for with `--device`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// A hardware GPU where there is one, else the CPU.
+    Auto,
+    /// The CPU twins.
+    Cpu,
+    /// The first adapter, software ones included.
+    Gpu,
+    /// The adapter with this number in `gpuproc devices`.
+    Index(usize),
+    /// The first adapter whose name contains this text, whatever its case.
+    Name(String),
+}
+
+impl FromStr for Choice {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text.to_ascii_lowercase().as_str() {
+            "auto" => Self::Auto,
+            "cpu" => Self::Cpu,
+            "gpu" => Self::Gpu,
+            other => other.parse().map_or_else(|_| Self::Name(other.to_owned()), Self::Index),
+        })
+    }
+}
+
+/// The device of a job. A GPU is opened on a thread of its own, so that inputs are read meanwhile.
+#[derive(Debug)]
+pub struct Device {
+    choice: Choice,
+    timings: Arc<Timings>,
+    opening: Mutex<Option<JoinHandle<Result<Option<Context>>>>>,
+    opened: OnceLock<Option<Context>>,
+}
+
+impl Device {
+    /// Starts to open what `choice` names.
+    pub fn open(choice: &Choice, timings: Arc<Timings>) -> Self {
+        let needs_gpu = match choice {
+            Choice::Cpu => false,
+            Choice::Auto => may_have_hardware(),
+            _ => true,
+        };
+        let opening = needs_gpu.then(|| {
+            let (choice, timings) = (choice.clone(), timings.clone());
+            thread::spawn(move || {
+                let opened = timings.clone();
+                timings.time("device start-up", || open(&choice, opened))
+            })
+        });
+        let opened = OnceLock::new();
+        if opening.is_none() {
+            opened.set(None).expect("just made");
+        }
+        Self { choice: choice.clone(), timings, opening: Mutex::new(opening), opened }
+    }
+
+    /// A device that is this open context; for tests and benchmarks.
+    pub fn from_context(context: Context, timings: Arc<Timings>) -> Self {
+        Self {
+            choice: Choice::Gpu,
+            timings,
+            opening: Mutex::default(),
+            opened: OnceLock::from(Some(context)),
+        }
+    }
+
+    /// The GPU of this job, or `None` for the CPU. Waits until it is open.
+    ///
+    /// # Errors
+    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
+    /// opened. With [`Choice::Auto`] both are warnings, and the job goes to the CPU.
+    pub fn context(&self) -> Result<Option<&Context>> {
+        let mut opening = self.opening.lock().expect("no holder of this lock panics");
+        if let Some(thread) = opening.take() {
+            let context = thread
+                .join()
+                .unwrap_or_else(|_| Err(Error::gpu("the driver crashed while it started")));
+            let context = match context {
+                Err(error) if self.choice == Choice::Auto => {
+                    log::warn!("{}; going on with the CPU", error.one_line());
+                    None
+                }
+                other => other?,
+            };
+            log::debug!("device: {}", context.as_ref().map_or("CPU", |c| c.info.name.as_str()));
+            self.opened.set(context).expect("set only here, under the lock");
+        }
+        self.opened
+            .get()
+            .map(Option::as_ref)
+            .ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
+    }
+
+    /// Runs `kernel` here. With [`Choice::Auto`], a GPU that fails is replaced by the CPU, once and
+    /// with a warning.
+    ///
+    /// # Errors
+    /// Those of the kernel and of [`Device::context`].
+    pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
+        let cpu = || self.timings.time(K::NAME, || kernel.cpu(input));
+        let Some(context) = self.context()? else { return cpu() };
+        match kernel.gpu(context, input) {
+            Err(error) if error.kind() == Kind::Gpu && self.choice == Choice::Auto => {
+                log::warn!("{}; doing it again on the CPU", error.one_line());
+                cpu()
+            }
+            result => result,
+        }
+    }
+
+    /// The name of what runs the job, once that is known.
+    pub fn name(&self) -> Option<&str> {
+        self.opened.get().map(|gpu| gpu.as_ref().map_or("CPU", |gpu| &gpu.info.name))
+    }
+}
+
+/// The adapter that [`Choice::Auto`] takes out of `adapters`.
+pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
+    adapters.iter().position(Adapter::is_hardware)
+}
+
+/// Whether it is worth starting a graphics driver to look for hardware: on Linux that costs a third
+/// of a second even where only software Vulkan is found, and device files tell sooner.
+fn may_have_hardware() -> bool {
+    if !cfg!(target_os = "linux") {
+        return true;
+    }
+    ["/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kgsl-3d0", "/dev/mali0"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+}
+
+fn open(choice: &Choice, timings: Arc<Timings>) -> Result<Option<Context>> {
+    let adapters = adapters();
+    let found = match choice {
+        Choice::Cpu => None,
+        Choice::Auto => automatic(&adapters),
+        Choice::Gpu => (!adapters.is_empty()).then_some(0),
+        Choice::Index(index) => (*index < adapters.len()).then_some(*index),
+        Choice::Name(name) => {
+            adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name))
+        }
+    };
+    match (found, choice) {
+        (Some(index), _) => Context::open(&adapters[index], &Caps::default(), timings).map(Some),
+        (None, Choice::Cpu | Choice::Auto) => Ok(None),
+        (None, Choice::Gpu) => Err(Error::new(
+            Kind::NoDevice,
+            "no GPU found: install its Vulkan driver, or use --device cpu",
+        )),
+        (None, Choice::Index(index)) => Err(Error::new(
+            Kind::NoDevice,
+            format_args!("no device {index}: `gpuproc devices` lists what there is"),
+        )),
+        (None, Choice::Name(name)) => Err(Error::new(
+            Kind::NoDevice,
+            format_args!("no device is called `{name}`: `gpuproc devices` lists what there is"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_are_read_as_documented() {
+        let read = |text: &str| text.parse::<Choice>().unwrap();
+        assert_eq!(read("AUTO"), Choice::Auto);
+        assert_eq!(read("cpu"), Choice::Cpu);
+        assert_eq!(read("1"), Choice::Index(1));
+        assert_eq!(read("GeForce"), Choice::Name("geforce".into()));
+    }
+
+    struct Unsteady;
+
+    impl Kernel for Unsteady {
+        type In = ();
+        type Out = &'static str;
+        const NAME: &'static str = "unsteady";
+
+        fn cpu(&self, (): &()) -> Result<&'static str> {
+            Ok("cpu")
+        }
+
+        fn gpu(&self, _: &Context, (): &()) -> Result<&'static str> {
+            Err(Error::gpu("planted"))
+        }
+    }
+
+    #[test]
+    fn the_cpu_needs_no_driver() {
+        let device = Device::open(&Choice::Cpu, Arc::new(Timings::new(false)));
+        assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
+        assert_eq!(device.name(), Some("CPU"));
+    }
+}

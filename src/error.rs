@@ -1,0 +1,132 @@
+//! The one error type of the library: a kind, which decides the exit code, and a chain of causes.
+
+use std::{error, fmt, io, path::Path};
+
+/// A `Result` whose error is [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, in the terms that a shell script can act on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Anything that has no kind of its own.
+    Failure = 1,
+    /// The command line makes no sense.
+    Usage = 2,
+    /// Some files of several failed; the others are done.
+    Partial = 3,
+    /// An input could be read but not understood, or breaks a limit.
+    BadInput = 4,
+    /// The device asked for does not exist here.
+    NoDevice = 5,
+    /// The GPU failed while working.
+    Gpu = 6,
+    /// A file could not be opened, read, created or written.
+    Io = 7,
+}
+
+impl Kind {
+    /// The process's exit code for this kind.
+    pub fn exit_code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// An error with its kind, one line of text, and the errors that caused it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Error {
+    kind: Kind,
+    message: String,
+    source: Option<Box<dyn error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` that says `message`.
+    pub fn new(kind: Kind, message: impl fmt::Display) -> Self {
+        Self { kind, message: message.to_string(), source: None }
+    }
+
+    /// The command line makes no sense: `message` names the flag and the remedy.
+    pub fn usage(message: impl fmt::Display) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// An input cannot be used: `message` names the file and what is wrong with it.
+    pub fn bad_input(message: impl fmt::Display) -> Self {
+        Self::new(Kind::BadInput, message)
+    }
+
+    /// The GPU failed.
+    pub fn gpu(message: impl fmt::Display) -> Self {
+        Self::new(Kind::Gpu, message)
+    }
+
+    /// `action` ("read", "create" ...) on `path` failed.
+    pub fn io(action: &str, path: impl AsRef<Path>, source: io::Error) -> Self {
+        Self::new(Kind::Io, format_args!("cannot {action} {}", path.as_ref().display()))
+            .caused_by(source)
+    }
+
+    /// The same error with `source` as its cause.
+    pub fn caused_by(
+        mut self,
+        source: impl Into<Box<dyn error::Error + Send + Sync + 'static>>,
+    ) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// The same kind under a new message, with this error as the cause.
+    pub fn context(self, message: impl fmt::Display) -> Self {
+        Self::new(self.kind, message).caused_by(self)
+    }
+
+    /// What decides the exit code.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether the reader of a pipe went away, which is no failure of ours.
+    pub fn is_broken_pipe(&self) -> bool {
+        let mut cause: Option<&(dyn error::Error + 'static)> = Some(self);
+        while let Some(error) = cause {
+            if let Some(io) = error.downcast_ref::<io::Error>() {
+                return io.kind() == io::ErrorKind::BrokenPipe;
+            }
+            cause = error.source();
+        }
+        false
+    }
+
+    /// The message and its causes on one line: `message: cause: cause`.
+    pub fn one_line(&self) -> String {
+        let mut line = self.to_string();
+        let mut cause = error::Error::source(self);
+        while let Some(error) = cause {
+            line.push_str(": ");
+            line.push_str(&error.to_string());
+            cause = error.source();
+        }
+        line.replace('\n', " ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_reads_as_one_line_and_keeps_its_kind() {
+        let cause = io::Error::new(io::ErrorKind::NotFound, "no such\nfile");
+        let error = Error::io("read", "a.png", cause).context("input 3");
+        assert_eq!(error.one_line(), "input 3: cannot read a.png: no such file");
+        assert_eq!(error.kind().exit_code(), 7);
+    }
+
+    #[test]
+    fn a_broken_pipe_is_recognised_below_other_causes() {
+        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
+        assert!(Error::io("write", "-", pipe()).context("x").is_broken_pipe());
+        assert!(!Error::bad_input("x").is_broken_pipe());
+    }
+}

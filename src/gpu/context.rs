@@ -1,0 +1,252 @@
+//! Adapters, and the open device that kernels run on.
+
+use std::{
+    any::Any,
+    collections::HashMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use super::{Pipeline, Shader};
+use crate::{
+    error::{Error, Result},
+    timings::Timings,
+};
+
+/// A GPU, or a software stand-in for one, that could be opened.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    inner: wgpu::Adapter,
+    /// Name, kind, backend and driver, as the driver states them.
+    pub info: wgpu::AdapterInfo,
+}
+
+impl Adapter {
+    /// Whether this is hardware, not a program that plays a GPU.
+    pub fn is_hardware(&self) -> bool {
+        self.info.device_type != wgpu::DeviceType::Cpu
+    }
+
+    /// What the adapter can do at most.
+    pub fn limits(&self) -> wgpu::Limits {
+        self.inner.limits()
+    }
+
+    /// Whether passes can be timed on the device's own clock.
+    pub fn has_timestamps(&self) -> bool {
+        self.inner.features().contains(wgpu::Features::TIMESTAMP_QUERY)
+    }
+}
+
+/// All adapters of this machine, discrete GPUs first, software last, otherwise as the drivers list
+/// them. Empty where there is no driver at all.
+pub fn adapters() -> Vec<Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    // A broken driver must cost the GPU, not the process.
+    let found = catch_unwind(AssertUnwindSafe(|| {
+        let instance = wgpu::Instance::new(descriptor);
+        pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()))
+    }));
+    let mut adapters: Vec<_> = found
+        .unwrap_or_default()
+        .into_iter()
+        .map(|inner| Adapter { info: inner.get_info(), inner })
+        .collect();
+    adapters.sort_by_key(|adapter| match adapter.info.device_type {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    });
+    adapters
+}
+
+/// Caps below an adapter's own limits, so that tests can make any device a small one.
+#[derive(Clone, Debug, Default)]
+pub struct Caps {
+    /// At most this many bytes a storage binding.
+    pub binding_bytes: Option<u64>,
+    /// At most this many workgroups a dimension.
+    pub workgroups: Option<u32>,
+    /// At most this many bytes of workgroup memory.
+    pub workgroup_bytes: Option<u32>,
+    /// Do as if the device had no optional feature (subgroups, timestamps, 64-bit integers).
+    pub no_features: bool,
+    /// Fill fresh storage buffers with noise, so that nothing can rely on zeros.
+    pub poison: bool,
+}
+
+/// An open device with its queue, its limits, and the pipelines made so far.
+#[derive(Debug)]
+pub struct Context {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    /// What the device allows; every kernel splits its work to fit.
+    pub limits: wgpu::Limits,
+    /// The optional features that were switched on.
+    pub features: wgpu::Features,
+    /// Which adapter this is.
+    pub info: wgpu::AdapterInfo,
+    pub(super) timings: Arc<Timings>,
+    pub(super) poison: bool,
+    pub(super) faults: Arc<Mutex<Option<String>>>,
+    pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+}
+
+/// How long one wait for the GPU may last before the device counts as hung.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Context {
+    /// Opens `adapter` with its full limits, less `caps`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses.
+    pub fn open(adapter: &Adapter, caps: &Caps, timings: Arc<Timings>) -> Result<Self> {
+        let mut limits = adapter.limits();
+        if let Some(bytes) = caps.binding_bytes {
+            limits.max_storage_buffer_binding_size = bytes;
+        }
+        if let Some(count) = caps.workgroups {
+            limits.max_compute_workgroups_per_dimension = count;
+        }
+        if let Some(bytes) = caps.workgroup_bytes {
+            limits.max_compute_workgroup_storage_size = bytes;
+        }
+        let wanted = wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::SHADER_INT64
+            | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS;
+        let features = match caps.no_features {
+            true => wgpu::Features::empty(),
+            false => adapter.inner.features() & wanted,
+        };
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("gpuproc"),
+            required_features: features,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let refused =
+            |cause: String| Error::gpu(format_args!("cannot open {}: {cause}", adapter.info.name));
+        let (device, queue) = catch_unwind(AssertUnwindSafe(|| {
+            pollster::block_on(adapter.inner.request_device(&descriptor))
+        }))
+        .map_err(|panic| refused(panic_text(panic)))?
+        .map_err(|error| refused(error.to_string()))?;
+        let faults = Arc::new(Mutex::new(None));
+        let note = |faults: &Arc<Mutex<Option<String>>>, text: String| {
+            faults.lock().expect("no holder of this lock panics").get_or_insert(text);
+        };
+        let seen = faults.clone();
+        device.on_uncaptured_error(Arc::new(move |error| note(&seen, error.to_string())));
+        let seen = faults.clone();
+        device.set_device_lost_callback(move |reason, text| {
+            if reason != wgpu::DeviceLostReason::Destroyed {
+                note(&seen, format!("device lost: {text}"));
+            }
+        });
+        Ok(Self {
+            device,
+            queue,
+            limits,
+            features,
+            info: adapter.info.clone(),
+            timings,
+            poison: caps.poison,
+            faults,
+            pipelines: Mutex::default(),
+        })
+    }
+
+    /// Whether shaders may use subgroup operations.
+    pub fn has_subgroups(&self) -> bool {
+        self.features.contains(wgpu::Features::SUBGROUP)
+    }
+
+    /// Whether this is hardware, not a program that plays a GPU.
+    pub fn is_hardware(&self) -> bool {
+        self.info.device_type != wgpu::DeviceType::Cpu
+    }
+
+    /// The recorder of upload, pass and readback times.
+    pub fn timings(&self) -> &Timings {
+        &self.timings
+    }
+
+    /// The largest storage binding in bytes, a multiple of 4.
+    pub fn max_binding(&self) -> u64 {
+        self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size) & !3
+    }
+
+    /// The pipeline for entry point `entry` of `shader`, made at the first call and kept.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader.
+    pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
+        let key = format!("{}:{entry}", shader.key());
+        if let Some(pipeline) = self.pipelines().get(&key) {
+            return Ok(pipeline.clone());
+        }
+        let pipeline = Arc::new(self.guarded(|| {
+            self.timings.time("pipelines", || Pipeline::new(&self.device, shader, entry))
+        })?);
+        self.pipelines().insert(key, pipeline.clone());
+        Ok(pipeline)
+    }
+
+    fn pipelines(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Pipeline>>> {
+        self.pipelines.lock().expect("no holder of this lock panics")
+    }
+
+    /// Runs `work`, which calls wgpu, and turns whatever goes wrong there into an error: validation
+    /// and memory errors, a lost device, a panic.
+    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let result = catch_unwind(AssertUnwindSafe(work));
+        let scopes = [internal, memory, validation].map(|scope| pollster::block_on(scope.pop()));
+        let value = result.map_err(|panic| Error::gpu(panic_text(panic)))?;
+        match scopes.into_iter().flatten().next() {
+            Some(wgpu::Error::OutOfMemory { .. }) => {
+                Err(Error::gpu(format_args!("{} is out of memory", self.info.name)))
+            }
+            Some(error) => Err(Error::gpu(error)),
+            None => Ok(value),
+        }
+    }
+
+    /// An error when the device was lost or an error reached no scope.
+    pub(super) fn check(&self) -> Result<()> {
+        match &*self.faults.lock().expect("no holder of this lock panics") {
+            Some(fault) => Err(Error::gpu(fault)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device is lost or does not answer in a minute.
+    pub fn wait(&self) -> Result<()> {
+        let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+        // wgpu panics when the device is lost during the wait.
+        catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
+            .map_err(|panic| Error::gpu(panic_text(panic)))?
+            .map_err(|error| {
+                Error::gpu(format_args!("{} does not answer", self.info.name)).caused_by(error)
+            })?;
+        self.check()
+    }
+}
+
+/// What a caught panic said.
+fn panic_text(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("driver panic").to_owned()
+}

@@ -1,0 +1,250 @@
+//! WGSL sources, what naga says about them, and the pipelines made from them.
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use wgpu::naga;
+
+/// One file of `wgsl/`, perhaps with other values for some of its constants.
+#[derive(Debug)]
+pub struct Shader {
+    name: &'static str,
+    source: Cow<'static, str>,
+    specialisation: String,
+    /// Why no index can leave its array, where the runtime checks are left out.
+    unchecked: Option<&'static str>,
+    module: OnceLock<Arc<naga::Module>>,
+}
+
+impl Shader {
+    /// The shader `wgsl/<name>.wgsl` with text `source`, run with bounds and loop checks.
+    pub const fn new(name: &'static str, source: &'static str) -> Self {
+        Self {
+            name,
+            source: Cow::Borrowed(source),
+            specialisation: String::new(),
+            unchecked: None,
+            module: OnceLock::new(),
+        }
+    }
+
+    /// The same shader without run-time checks of indices and loops, which tight loops gain much
+    /// from. `argument` states why every index is in range; the host must check every size.
+    pub const fn unchecked(mut self, argument: &'static str) -> Self {
+        self.unchecked = Some(argument);
+        self
+    }
+
+    /// The same shader with other values on the right of some `const NAME = ` or `alias NAME = `.
+    ///
+    /// # Panics
+    /// When the source has no such line: that is a mistake in the program.
+    pub fn with(&self, values: &[(&str, &str)]) -> Self {
+        let mut source = self.source.to_string();
+        let mut specialisation = self.specialisation.clone();
+        for (name, value) in values {
+            let start = ["const", "alias"]
+                .iter()
+                .find_map(|keyword| {
+                    let declaration = format!("\n{keyword} {name} = ");
+                    source.find(&declaration).map(|at| at + declaration.len())
+                })
+                .unwrap_or_else(|| panic!("{}.wgsl declares no {name}", self.name));
+            let end = start + source[start..].find(';').expect("a declaration ends");
+            source.replace_range(start..end, value);
+            specialisation += &format!(" {name}={value}");
+        }
+        Self {
+            name: self.name,
+            source: source.into(),
+            specialisation,
+            unchecked: self.unchecked,
+            module: OnceLock::new(),
+        }
+    }
+
+    /// The file's stem.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The WGSL text.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    pub(super) fn key(&self) -> String {
+        format!("{}{}", self.name, self.specialisation)
+    }
+
+    /// The parsed source.
+    ///
+    /// # Panics
+    /// When it does not parse, which a test rules out for every file.
+    pub fn module(&self) -> &Arc<naga::Module> {
+        self.module.get_or_init(|| {
+            let parsed = naga::front::wgsl::parse_str(&self.source);
+            Arc::new(parsed.unwrap_or_else(|error| {
+                panic!("{}", error.emit_to_string_with_path(&self.source, self.name))
+            }))
+        })
+    }
+
+    /// The workgroup size of entry point `entry`.
+    pub fn workgroup_size(&self, entry: &str) -> [u32; 3] {
+        self.entry(entry).workgroup_size
+    }
+
+    /// The value of the module-level `const NAME` of type u32 or abstract integer.
+    ///
+    /// # Panics
+    /// When there is no such constant.
+    pub fn constant(&self, name: &str) -> u32 {
+        let module = self.module();
+        let constant = module.constants.iter().find(|(_, c)| c.name.as_deref() == Some(name));
+        let (_, constant) = constant.unwrap_or_else(|| panic!("{}.wgsl: no {name}", self.name));
+        match module.global_expressions[constant.init] {
+            naga::Expression::Literal(naga::Literal::U32(value)) => value,
+            naga::Expression::Literal(naga::Literal::I32(value)) => value as u32,
+            naga::Expression::Literal(naga::Literal::AbstractInt(value)) => value as u32,
+            ref other => panic!("{}.wgsl: {name} is {other:?}", self.name),
+        }
+    }
+
+    fn entry(&self, entry: &str) -> &naga::EntryPoint {
+        let found = self.module().entry_points.iter().find(|point| point.name == entry);
+        found.unwrap_or_else(|| panic!("{}.wgsl has no entry point {entry}", self.name))
+    }
+}
+
+/// A host struct that mirrors a WGSL struct. [`shader_struct!`](crate::shader_struct) implements it.
+pub trait ShaderStruct: bytemuck::Pod {
+    /// The struct's name, here and in the WGSL.
+    const NAME: &'static str;
+    /// Each field's name and byte offset.
+    const FIELDS: &'static [(&'static str, usize)];
+}
+
+/// Declares a `#[repr(C)]` plain-data struct whose fields and offsets are compared with the WGSL
+/// struct of the same name whenever it is bound.
+#[macro_export]
+macro_rules! shader_struct {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident { $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)? }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+        $vis struct $name { $($(#[$field_meta])* $vis $field: $type),+ }
+
+        impl $crate::gpu::ShaderStruct for $name {
+            const NAME: &'static str = stringify!($name);
+            const FIELDS: &'static [(&'static str, usize)] =
+                &[$((stringify!($field), ::std::mem::offset_of!($name, $field))),+];
+        }
+    };
+}
+
+/// A compiled entry point that knows its bindings by name.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub(super) inner: wgpu::ComputePipeline,
+    pub(super) label: String,
+    module: Arc<naga::Module>,
+    /// Name, binding number and type of every variable in group 0 that the entry point uses.
+    pub(super) bindings: Vec<(String, u32, naga::Handle<naga::Type>)>,
+    /// Invocations a workgroup, per dimension.
+    pub workgroup_size: [u32; 3],
+}
+
+impl Pipeline {
+    pub(super) fn new(device: &wgpu::Device, shader: &Shader, entry: &str) -> Self {
+        let descriptor = wgpu::ShaderModuleDescriptor {
+            label: Some(shader.name),
+            source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(shader.source())),
+        };
+        let module = match shader.unchecked {
+            None => device.create_shader_module(descriptor),
+            // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,
+            // each with its written argument.
+            Some(_) => unsafe {
+                device.create_shader_module_trusted(
+                    descriptor,
+                    wgpu::ShaderRuntimeChecks::unchecked(),
+                )
+            },
+        };
+        let inner = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(entry),
+            layout: None,
+            module: &module,
+            entry_point: Some(entry),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Kernels write workgroup memory before they read it; tests run with noise there.
+                zero_initialize_workgroup_memory: false,
+                ..Default::default()
+            },
+            cache: None,
+        });
+        Self {
+            inner,
+            label: format!("{}.{entry}", shader.name),
+            bindings: bindings(shader.module(), entry),
+            workgroup_size: shader.workgroup_size(entry),
+            module: shader.module().clone(),
+        }
+    }
+
+    pub(super) fn binding(&self, name: &str) -> u32 {
+        let found = self.bindings.iter().find(|(known, ..)| known == name);
+        found.unwrap_or_else(|| panic!("{} does not use a binding `{name}`", self.label)).1
+    }
+
+    /// Compares host struct `T` with the type of the variable `name`.
+    ///
+    /// # Panics
+    /// When name, size, fields or offsets differ: that is a mistake in the program.
+    pub(super) fn check_struct<T: ShaderStruct>(&self, name: &str) {
+        let (.., handle) = self
+            .bindings
+            .iter()
+            .find(|(known, ..)| known == name)
+            .unwrap_or_else(|| panic!("{} does not use a binding `{name}`", self.label));
+        let wgsl = &self.module.types[*handle];
+        let naga::TypeInner::Struct { members, span } = &wgsl.inner else {
+            panic!("{}: `{name}` is no struct", self.label)
+        };
+        let fields: Vec<_> = members
+            .iter()
+            .map(|member| (member.name.as_deref().unwrap_or_default(), member.offset as usize))
+            .collect();
+        assert_eq!(wgsl.name.as_deref(), Some(T::NAME), "{}", self.label);
+        assert_eq!(fields, T::FIELDS, "{}: fields of {}", self.label, T::NAME);
+        assert_eq!(size_of::<T>(), *span as usize, "{}: size of {}", self.label, T::NAME);
+    }
+}
+
+/// The variables of group 0 that `entry` uses, directly or through the functions it calls.
+fn bindings(module: &naga::Module, entry: &str) -> Vec<(String, u32, naga::Handle<naga::Type>)> {
+    let mut validator = naga::valid::Validator::new(
+        naga::valid::ValidationFlags::empty(),
+        naga::valid::Capabilities::all(),
+    );
+    let info = validator.validate(module).expect("a test validates every shader");
+    let index = module
+        .entry_points
+        .iter()
+        .position(|point| point.name == entry)
+        .unwrap_or_else(|| panic!("no entry point {entry}"));
+    let uses = info.get_entry_point(index);
+    module
+        .global_variables
+        .iter()
+        .filter(|(handle, _)| !uses[*handle].is_empty())
+        .filter_map(|(_, variable)| {
+            let binding = variable.binding.as_ref()?;
+            assert_eq!(binding.group, 0, "kernels bind everything in group 0");
+            Some((variable.name.clone()?, binding.binding, variable.ty))
+        })
+        .collect()
+}

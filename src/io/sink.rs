@@ -1,0 +1,221 @@
+//! Outputs: written beside their final place and renamed when whole, or standard output.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    fs::{self, File, OpenOptions},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use tempfile::NamedTempFile;
+
+use crate::error::{Error, Result};
+
+/// Where data goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sink {
+    /// Standard output, `-`.
+    Stdout,
+    /// A file.
+    File(PathBuf),
+}
+
+impl FromStr for Sink {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "-" => Self::Stdout,
+            path => Self::File(path.into()),
+        })
+    }
+}
+
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdout => f.write_str("standard output"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// An output being written. Unless committed, no trace of it remains.
+#[derive(Debug)]
+pub struct Output {
+    name: String,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// A regular file: written under another name, renamed at the end.
+    Renamed {
+        temporary: BufWriter<NamedTempFile>,
+        path: PathBuf,
+        no_clobber: bool,
+    },
+    /// Standard output, a FIFO or a device: written as it is.
+    Direct(BufWriter<File>),
+    Stdout(BufWriter<io::Stdout>),
+}
+
+/// Large writes: a mesh or an image leaves in few system calls.
+const BUFFER: usize = 1 << 20;
+
+impl Sink {
+    /// The lower-case extension, or nothing.
+    pub fn extension(&self) -> String {
+        let extension = match self {
+            Self::Stdout => None,
+            Self::File(path) => path.extension(),
+        };
+        extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    }
+
+    /// Opens the output now, so that a wrong path fails before the work and not after it.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when the folder is missing or cannot be written, when the
+    /// output is a folder, or when it exists and `no_clobber` is set.
+    pub fn create(&self, no_clobber: bool) -> Result<Output> {
+        let state = match self {
+            Self::Stdout => State::Stdout(BufWriter::with_capacity(BUFFER, io::stdout())),
+            Self::File(path) => {
+                create_file(path, no_clobber).map_err(|error| Error::io("write", path, error))?
+            }
+        };
+        Ok(Output { name: self.to_string(), state })
+    }
+
+    /// Creates the output, lets `write` fill it, and commits it.
+    ///
+    /// # Errors
+    /// As [`Sink::create`], and whatever writing fails with.
+    pub fn write_with(
+        &self,
+        no_clobber: bool,
+        write: impl FnOnce(&mut Output) -> io::Result<()>,
+    ) -> Result<()> {
+        let mut output = self.create(no_clobber)?;
+        write(&mut output).map_err(|error| Error::io("write", self.to_string(), error))?;
+        output.commit()
+    }
+}
+
+fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
+    let existing = fs::metadata(path).ok();
+    match &existing {
+        Some(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Some(found) if !found.is_file() => {
+            let file = OpenOptions::new().write(true).open(path)?;
+            return Ok(State::Direct(BufWriter::with_capacity(BUFFER, file)));
+        }
+        Some(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
+        _ => {}
+    }
+    // A link stays a link: the file that it names is replaced.
+    let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".gpuproc-").suffix(".part");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The umask applies to this, as to any new file; a replaced file's mode is kept below.
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let temporary = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    if let Some(existing) = existing {
+        temporary.as_file().set_permissions(existing.permissions())?;
+    }
+    let temporary = BufWriter::with_capacity(BUFFER, temporary);
+    Ok(State::Renamed { temporary, path, no_clobber })
+}
+
+impl Output {
+    /// Completes the output: flushes it and gives it its name.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
+    pub fn commit(self) -> Result<()> {
+        let Self { name, state } = self;
+        let committed = match state {
+            State::Renamed { temporary, path, no_clobber } => {
+                temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| {
+                    let renamed = match no_clobber {
+                        true => file.persist_noclobber(path),
+                        false => file.persist(path),
+                    };
+                    renamed.map(drop).map_err(|error| error.error)
+                })
+            }
+            State::Direct(mut file) => file.flush(),
+            State::Stdout(mut stdout) => stdout.flush(),
+        };
+        committed.map_err(|error| Error::io("write", name, error))
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Renamed { temporary, .. } => temporary.write(bytes),
+            State::Direct(file) => file.write(bytes),
+            State::Stdout(stdout) => stdout.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.state {
+            State::Renamed { temporary, .. } => temporary.flush(),
+            State::Direct(file) => file.flush(),
+            State::Stdout(stdout) => stdout.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn an_output_is_whole_or_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let sink = Sink::File(path.clone());
+        let mut output = sink.create(false).unwrap();
+        output.write_all(b"half").unwrap();
+        drop(output);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+        sink.write_with(false, |output| output.write_all(b"whole")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"whole");
+        assert_eq!(sink.create(true).unwrap_err().kind(), Kind::Io);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_and_modes_survive() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        fs::write(&real, b"old").unwrap();
+        fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Sink::File(link.clone()).write_with(false, |output| output.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_reported() {
+        let sink = Sink::File("/dev/full".into());
+        let error = sink.write_with(false, |output| output.write_all(b"x")).unwrap_err();
+        assert_eq!(error.kind(), Kind::Io);
+    }
+}

@@ -1,0 +1,111 @@
+//! Inputs: a file, or standard input written as `-`.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use crate::error::{Error, Kind, Result};
+
+/// Where data comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Standard input, `-`.
+    Stdin,
+    /// A file.
+    File(PathBuf),
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(match text {
+            "-" => Self::Stdin,
+            path => Self::File(path.into()),
+        })
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stdin => f.write_str("standard input"),
+            Self::File(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Source {
+    /// The file's path; standard input has none.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Stdin => None,
+            Self::File(path) => Some(path),
+        }
+    }
+
+    /// The lower-case extension, or nothing.
+    pub fn extension(&self) -> String {
+        let extension = self.path().and_then(Path::extension);
+        extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    }
+
+    /// The length in bytes of a regular file.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when the file is missing or a directory.
+    pub fn size(&self) -> Result<Option<u64>> {
+        let Some(path) = self.path() else { return Ok(None) };
+        let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
+        if found.is_dir() {
+            return Err(Error::io("read", path, io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(found.is_file().then_some(found.len()))
+    }
+
+    /// Opens it for reading.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when that fails.
+    pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+        self.size()?;
+        match self {
+            Self::Stdin => Ok(Box::new(io::stdin())),
+            Self::File(path) => match File::open(path) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(Error::io("read", path, error)),
+            },
+        }
+    }
+
+    /// All its bytes, at most `limit`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when reading fails, [`Kind::BadInput`] when there are more bytes than `limit`.
+    pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
+        let expected = self.size()?.unwrap_or(0);
+        let too_large = |size: &dyn fmt::Display| {
+            Error::bad_input(format_args!(
+                "{self}: {size} bytes are more than the {limit} that --max-memory allows"
+            ))
+        };
+        if expected > limit {
+            return Err(too_large(&expected));
+        }
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(expected as usize).map_err(|error| {
+            Error::new(Kind::Failure, format_args!("no memory for {self}")).caused_by(error)
+        })?;
+        let read = self.open()?.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|error| Error::io("read", self.to_string(), error))?;
+        match bytes.len() as u64 > limit {
+            true => Err(too_large(&format_args!("more than {limit}"))),
+            false => Ok(bytes),
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! gpuproc: image and volume processing on the GPU, with a native CPU twin of every kernel.
+//!
+//! A command is three steps: [`io`] reads, a kernel from [`kernels`] runs on a [`device`], [`io`]
+//! writes. Start with one of the files in [`commands`] and follow its `run`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`cli`] | the parser and the flags that all commands share |
+//! | [`commands`] | one file a command: its flags and its three steps |
+//! | [`kernels`] | one file a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
+//! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
+//! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
+//! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
+//! | [`bench`] | what a kernel family offers to be measured |
+//! | [`samples`] | sample types, and flat vectors of them |
+//! | [`timings`], [`progress`], [`error`] | what a run tells its user |
+
+pub mod bench;
+pub mod cli;
+pub mod commands;
+pub mod device;
+pub mod error;
+pub mod gpu;
+pub mod io;
+pub mod kernels;
+pub mod progress;
+pub mod samples;
+pub mod timings;

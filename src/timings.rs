@@ -1,0 +1,148 @@
+//! Where the time went: named stages on the wall clock and GPU passes on the device's clock.
+
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+
+/// What measured a duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Clock {
+    /// The host's monotonic clock.
+    Wall,
+    /// GPU timestamps at the start and the end of a pass.
+    Gpu,
+}
+
+/// One measured stretch of work.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// The stage's name, such as `decode` or `blur rows`.
+    pub stage: String,
+    /// What measured it.
+    pub clock: Clock,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// The samples of one stage, added up.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stage {
+    /// The stage's name.
+    pub stage: String,
+    /// What measured it.
+    pub clock: Clock,
+    /// How often it ran.
+    pub count: u64,
+    /// Nanoseconds in all.
+    pub ns: u64,
+}
+
+/// A recorder that every part of a job shares. Recording costs a lock and a push.
+#[derive(Debug)]
+pub struct Timings {
+    start: Instant,
+    passes: bool,
+    samples: Mutex<Vec<Sample>>,
+}
+
+impl Timings {
+    /// A recorder whose total runs from now. `passes` asks the GPU to timestamp every pass.
+    pub fn new(passes: bool) -> Self {
+        Self { start: Instant::now(), passes, samples: Mutex::default() }
+    }
+
+    /// Whether GPU passes should be timestamped.
+    pub fn wants_passes(&self) -> bool {
+        self.passes
+    }
+
+    /// Runs `work` and records how long it took.
+    pub fn time<T>(&self, stage: &str, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        self.record(stage, Clock::Wall, start.elapsed());
+        result
+    }
+
+    /// Records a duration that something else measured.
+    pub fn record(&self, stage: &str, clock: Clock, duration: Duration) {
+        let sample = Sample { stage: stage.to_owned(), clock, duration };
+        self.samples.lock().expect("no holder of this lock panics").push(sample);
+    }
+
+    /// Takes every sample recorded so far, in the order of recording.
+    pub fn drain(&self) -> Vec<Sample> {
+        std::mem::take(&mut *self.samples.lock().expect("no holder of this lock panics"))
+    }
+
+    /// The stages in the order of their first sample, each with its sum.
+    pub fn stages(&self) -> Vec<Stage> {
+        let mut stages: Vec<Stage> = Vec::new();
+        for sample in self.samples.lock().expect("no holder of this lock panics").iter() {
+            let ns = sample.duration.as_nanos() as u64;
+            let known = stages
+                .iter_mut()
+                .find(|stage| stage.stage == sample.stage && stage.clock == sample.clock);
+            match known {
+                Some(stage) => (stage.count, stage.ns) = (stage.count + 1, stage.ns + ns),
+                None => stages.push(Stage {
+                    stage: sample.stage.clone(),
+                    clock: sample.clock,
+                    count: 1,
+                    ns,
+                }),
+            }
+        }
+        stages
+    }
+
+    /// A table for people: stage, clock, times run, milliseconds.
+    pub fn table(&self) -> String {
+        let mut table = format!("{:<28} {:>5} {:>6} {:>12}\n", "stage", "clock", "times", "ms");
+        for Stage { stage, clock, count, ns } in self.stages() {
+            let clock = match clock {
+                Clock::Wall => "wall",
+                Clock::Gpu => "gpu",
+            };
+            let ms = ns as f64 / 1e6;
+            table += &format!("{stage:<28} {clock:>5} {count:>6} {ms:>12.3}\n");
+        }
+        let ms = self.start.elapsed().as_secs_f64() * 1e3;
+        table + &format!("{:<28} {:>5} {:>6} {ms:>12.3}\n", "total", "wall", 1)
+    }
+
+    /// One JSON object: `{"device", "stages": [{"stage", "clock", "count", "ns"}], "total_ns"}`.
+    pub fn json(&self, device: Option<&str>) -> String {
+        let total_ns = self.start.elapsed().as_nanos() as u64;
+        let stages = self.stages();
+        serde_json::json!({ "device": device, "stages": stages, "total_ns": total_ns }).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_stages_add_up_in_order_of_first_appearance() {
+        let timings = Timings::new(true);
+        let ms = Duration::from_millis;
+        timings.record("upload", Clock::Wall, ms(2));
+        timings.record("rows", Clock::Gpu, ms(1));
+        timings.record("upload", Clock::Wall, ms(3));
+        let stages = timings.stages();
+        assert_eq!(stages.len(), 2);
+        assert_eq!(
+            (stages[0].stage.as_str(), stages[0].count, stages[0].ns),
+            ("upload", 2, 5_000_000)
+        );
+        assert_eq!((stages[1].clock, stages[1].ns), (Clock::Gpu, 1_000_000));
+        assert!(timings.table().contains("rows"));
+        let json: serde_json::Value = serde_json::from_str(&timings.json(Some("cpu"))).unwrap();
+        assert_eq!(json["stages"][0]["ns"], 5_000_000);
+    }
+}

@@ -1,0 +1,1 @@
+//! Blur: both twins against naive references, and the command line.

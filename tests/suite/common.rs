@@ -1,0 +1,84 @@
+//! What the suites share: devices to test on, seeded noise, and the twins' comparison.
+
+use std::sync::{Arc, OnceLock};
+
+use gpuproc::{
+    device::Kernel,
+    gpu::{Caps, Context, adapters},
+    timings::Timings,
+};
+
+/// A device under test and what makes it special.
+pub struct Subject {
+    pub name: &'static str,
+    pub context: Context,
+}
+
+/// Every device that kernels are tested on: the first adapter as it is, with fresh memory full of
+/// noise, and the same adapter made tiny (1 MiB bindings, 64 workgroups a dimension, 16 KiB of
+/// workgroup memory, no optional features), so that work has to be split.
+///
+/// Without any adapter this is empty, and says so; with `GPUPROC_REQUIRE_GPU=1` it is a failure.
+pub fn subjects() -> &'static [Subject] {
+    static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
+    SUBJECTS.get_or_init(|| {
+        let adapters = adapters();
+        let Some(adapter) = adapters.first() else {
+            let required = std::env::var_os("GPUPROC_REQUIRE_GPU").is_some_and(|v| v == "1");
+            assert!(!required, "GPUPROC_REQUIRE_GPU is set, but there is no Vulkan driver");
+            eprintln!("NOT RUN: there is no GPU adapter, so GPU kernels go untested");
+            return Vec::new();
+        };
+        let open = |name, caps: Caps| {
+            let timings = Arc::new(Timings::new(true));
+            let context = Context::open(adapter, &caps, timings).expect("the adapter opens");
+            Subject { name, context }
+        };
+        let small = Caps {
+            binding_bytes: Some(1 << 20),
+            workgroups: Some(64),
+            workgroup_bytes: Some(16 << 10),
+            no_features: true,
+            poison: true,
+        };
+        vec![open("full", Caps { poison: true, ..Caps::default() }), open("small", small)]
+    })
+}
+
+/// Runs both twins of `kernel` on `input` and hands the CPU's and each device's result to `compare`,
+/// which panics where they differ. Returns the CPU's.
+pub fn assert_twins<K: Kernel>(
+    kernel: &K,
+    input: &K::In,
+    compare: impl Fn(&K::Out, &K::Out, &str),
+) -> K::Out {
+    let expected = kernel.cpu(input).expect("the CPU twin works");
+    for Subject { name, context } in subjects() {
+        let found =
+            kernel.gpu(context, input).unwrap_or_else(|e| panic!("{name}: {}", e.one_line()));
+        compare(&expected, &found, name);
+    }
+    expected
+}
+
+/// Seeded noise: SplitMix64 (Steele, Lea, Flood 2014).
+pub struct Noise(pub u64);
+
+impl Noise {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.next() >> 56) as u8).collect()
+    }
+
+    /// Uniform in 0..1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}

@@ -1,0 +1,1 @@
+//! Histogram: both twins against naive references, and the command line.

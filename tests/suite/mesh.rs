@@ -1,0 +1,1 @@
+//! Mesh: both twins against naive references, and the command line.

@@ -1,0 +1,1 @@
+//! Scan: both twins against naive references, and the command line.

@@ -1,0 +1,29 @@
+//! Every file in `wgsl/` is registered, parses, and validates.
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use gpuproc::{
+    gpu::naga::valid::{Capabilities, ValidationFlags, Validator},
+    kernels::SHADERS,
+};
+
+#[test]
+fn every_shader_file_is_registered() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("wgsl");
+    let files: BTreeSet<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    let registered: BTreeSet<String> = SHADERS.iter().map(|s| s.name().to_owned()).collect();
+    assert_eq!(files, registered);
+}
+
+#[test]
+fn every_shader_validates_and_says_what_it_is_for() {
+    for shader in SHADERS {
+        assert!(shader.source().starts_with("// "), "{}.wgsl has no purpose line", shader.name());
+        Validator::new(ValidationFlags::all(), Capabilities::all())
+            .validate(shader.module())
+            .unwrap_or_else(|error| panic!("{}.wgsl: {error:?}", shader.name()));
+    }
+}
