@@ -1,7 +1,10 @@
 //! Where the time went: named stages on the wall clock and GPU passes on the device's clock.
 
 use std::{
-    sync::Mutex,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -45,19 +48,24 @@ pub struct Stage {
 #[derive(Debug)]
 pub struct Timings {
     start: Instant,
-    passes: bool,
+    passes: AtomicBool,
     samples: Mutex<Vec<Sample>>,
 }
 
 impl Timings {
     /// A recorder whose total runs from now. `passes` asks the GPU to timestamp every pass.
     pub fn new(passes: bool) -> Self {
-        Self { start: Instant::now(), passes, samples: Mutex::default() }
+        Self { start: Instant::now(), passes: passes.into(), samples: Mutex::default() }
     }
 
     /// Whether GPU passes should be timestamped.
     pub fn wants_passes(&self) -> bool {
-        self.passes
+        self.passes.load(Ordering::Relaxed)
+    }
+
+    /// Asks the GPU to timestamp every pass from now on.
+    pub fn want_passes(&self) {
+        self.passes.store(true, Ordering::Relaxed);
     }
 
     /// Runs `work` and records how long it took.

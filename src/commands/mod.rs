@@ -40,5 +40,6 @@ macro_rules! commands {
 }
 
 commands! {
+    bench::Bench;
     devices::Devices, no device;
 }

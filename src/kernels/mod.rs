@@ -1,7 +1,15 @@
 //! The kernels: one file a family, beside its WGSL of the same stem in `wgsl/`. Each holds the
 //! parameters, the native twin and the GPU host code.
 
-use crate::gpu::Shader;
+pub mod copy;
+
+use crate::{bench::Case, gpu::Shader};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[];
+pub const SHADERS: &[&Shader] = &[&copy::SHADER];
+
+/// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
+pub fn cases(full: bool) -> Vec<Case> {
+    let families = [copy::cases];
+    families.iter().flat_map(|cases| cases(full)).collect()
+}

@@ -1,0 +1,103 @@
+//! Copying memory: the bandwidth that a device really has, as a yardstick for `gpuproc bench`.
+
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use crate::{
+    bench::{Case, Prepared},
+    error::{Error, Result},
+    gpu::{Batch, Buffer, Context, Shader},
+};
+
+/// `wgsl/copy.wgsl`.
+pub static SHADER: Shader = Shader::new("copy", include_str!("../../wgsl/copy.wgsl"));
+
+/// Bytes that one workgroup copies: 256 invocations, 4 quads of 16 bytes each.
+const BYTES_A_WORKGROUP: u64 = 256 * 4 * 16;
+
+/// Records a pass that copies all of `source` to `target`, whose lengths are multiples of 16.
+///
+/// # Errors
+/// When the pipeline cannot be made or a dispatch cannot be so large.
+pub fn record(
+    batch: &mut Batch<'_>,
+    context: &Context,
+    source: &Buffer,
+    target: &Buffer,
+) -> Result<()> {
+    let pipeline = context.pipeline(&SHADER, "copy")?;
+    let groups = context.fold(source.bytes().div_ceil(BYTES_A_WORKGROUP))?;
+    batch
+        .pass("copy", &pipeline)
+        .buffer("source", source)
+        .buffer("target_", target)
+        .dispatch(groups);
+    Ok(())
+}
+
+/// Copies of noise: 16 MiB, and with `full` 1 GiB.
+pub fn cases(full: bool) -> Vec<Case> {
+    let sizes: &[u64] = if full { &[16 << 20, 1 << 30] } else { &[16 << 20] };
+    sizes.iter().map(|&bytes| case(bytes)).collect()
+}
+
+/// One copy of `bytes` bytes, a multiple of 16.
+pub fn case(bytes: u64) -> Case {
+    Case {
+        family: "copy",
+        algorithm: "copy",
+        problem: format!("{} MiB", bytes >> 20),
+        baseline: true,
+        bytes: 2 * bytes,
+        on_cpu: true,
+        prepare: Box::new(move |context| match context {
+            Some(context) => prepare_gpu(context, bytes),
+            None => Ok(prepare_cpu(bytes)),
+        }),
+    }
+}
+
+fn noise(bytes: u64) -> Vec<u32> {
+    (0..(bytes / 4) as u32)
+        .into_par_iter()
+        .map(|i| i.wrapping_mul(0x9e37_79b9).rotate_left(i & 31))
+        .collect()
+}
+
+fn prepare_gpu(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
+    let data = noise(bytes);
+    let source = context.upload("copy source", &data)?;
+    let target = context.allocate("copy target", bytes)?;
+    let mut batch = context.batch();
+    record(&mut batch, context, &source, &target)?;
+    Ok(Prepared {
+        run: Box::new(move || batch.run()),
+        check: Box::new(move || check(&data, &context.read(&target, data.len())?)),
+    })
+}
+
+fn prepare_cpu(bytes: u64) -> Prepared<'static> {
+    let data: Arc<[u32]> = noise(bytes).into();
+    let target = Arc::new(Mutex::new(vec![0; data.len()]));
+    let (source, copied) = (data.clone(), target.clone());
+    let lock = "no holder of this lock panics";
+    Prepared {
+        run: Box::new(move || {
+            let mut target = target.lock().expect(lock);
+            target
+                .par_chunks_mut(1 << 18)
+                .zip(source.par_chunks(1 << 18))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+            Ok(())
+        }),
+        check: Box::new(move || check(&data, &copied.lock().expect(lock))),
+    }
+}
+
+fn check(expected: &[u32], found: &[u32]) -> Result<()> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(Error::gpu("the copy differs from what was copied")),
+    }
+}
