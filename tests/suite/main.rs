@@ -5,5 +5,6 @@ mod blur;
 mod common;
 mod histogram;
 mod mesh;
+mod render;
 mod scan;
 mod shaders;

@@ -1,0 +1,484 @@
+//! Pictures of meshes: a rasteriser with smooth shading, ambient occlusion and anti-aliasing.
+//!
+//! The view is orthographic. Each pixel has 2 x 2 subpixels; three passes find the nearest depth of each
+//! subpixel, the triangle it belongs to, and that triangle's interpolated normal; a last one lights them.
+//! Occlusion is found from the depths around a subpixel (Mittring, "Finding Next Gen: CryEngine 2", 2007),
+//! measured against its tangent plane.
+
+use std::{
+    f32::consts::TAU,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use rayon::prelude::*;
+
+use crate::{
+    device::Kernel,
+    error::{Error, Result},
+    gpu::{Buffer, Context, Shader},
+    shader_struct,
+};
+
+/// `wgsl/render.wgsl`.
+pub static SHADER: Shader = Shader::new("render", include_str!("../../wgsl/render.wgsl"));
+
+shader_struct! {
+    /// The shader's parameters for one band of the picture and one chunk of the mesh.
+    struct View {
+        right: [f32; 4],
+        down: [f32; 4],
+        away: [f32; 4],
+        background: [f32; 4],
+        width: u32,
+        height: u32,
+        skip: u32,
+        rows: u32,
+        triangles: u32,
+        first: u32,
+        reach: f32,
+        span: f32,
+    }
+}
+
+/// A mesh to be drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct Surface<'a> {
+    /// Where the vertices are.
+    pub positions: &'a [[f32; 3]],
+    /// Three vertices a triangle.
+    pub triangles: &'a [[u32; 3]],
+    /// A normal a vertex, of any length.
+    pub normals: &'a [[f32; 3]],
+}
+
+/// How to draw it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Render {
+    /// Width and height in pixels.
+    pub size: [u32; 2],
+    /// Degrees that the camera is turned around z, from looking along +y, counter-clockwise seen from above.
+    pub azimuth: f32,
+    /// Degrees that the camera is raised above the horizon.
+    pub elevation: f32,
+    /// Red, green, blue and alpha in 0..1, not premultiplied.
+    pub background: [f32; 4],
+}
+
+/// A drawn picture: RGBA, 8 bits a channel, alpha not premultiplied, rows from the top.
+pub type Picture = Vec<u8>;
+
+const NOTHING: u32 = u32::MAX;
+
+/// The normals of a mesh's vertices: those of the triangles around each, weighted by area. Their length
+/// means nothing.
+pub fn vertex_normals(positions: &[[f32; 3]], triangles: &[[u32; 3]]) -> Vec<[f32; 3]> {
+    let mut normals = vec![[0.0; 3]; positions.len()];
+    for triangle in triangles {
+        let [a, b, c] = triangle.map(|corner| positions[corner as usize]);
+        let normal = cross(minus(b, a), minus(c, a));
+        for &corner in triangle {
+            let sum = &mut normals[corner as usize];
+            *sum = [sum[0] + normal[0], sum[1] + normal[1], sum[2] + normal[2]];
+        }
+    }
+    normals
+}
+
+impl Render {
+    /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
+    fn view(&self, surface: &Surface<'_>) -> View {
+        let samples = SHADER.constant("SAMPLES");
+        let (sin_a, cos_a) = self.azimuth.to_radians().sin_cos();
+        let (sin_e, cos_e) = self.elevation.to_radians().sin_cos();
+        // At azimuth 0 and elevation 0, x is to the right, z is up, and y goes away.
+        let right = [cos_a, sin_a, 0.0];
+        let away = [-sin_a * cos_e, cos_a * cos_e, -sin_e];
+        let down = cross(away, right);
+        let [x, y, z] = [right, down, away].map(|axis| extent(surface.positions, axis));
+        let [width, height] = self.size.map(|pixels| (pixels * samples) as f32);
+        let fit = |pixels: f32, [low, high]: [f32; 2]| 0.92 * pixels / (high - low).max(1e-30);
+        let scale = match surface.positions.is_empty() {
+            true => 1.0,
+            false => fit(width, x).min(fit(height, y)),
+        };
+        let axis = |d: [f32; 3], offset: f32| [d[0] * scale, d[1] * scale, d[2] * scale, offset];
+        let centred = |[low, high]: [f32; 2], pixels: f32| (pixels - (low + high) * scale) / 2.0;
+        View {
+            right: axis(right, centred(x, width)),
+            down: axis(down, centred(y, height)),
+            // The nearest point is one subpixel away: depths stay positive.
+            away: axis(away, 1.0 - z[0] * scale),
+            background: self.background,
+            width: self.size[0] * samples,
+            height: self.size[1] * samples,
+            skip: 0,
+            rows: self.size[1],
+            triangles: surface.triangles.len() as u32,
+            first: 0,
+            reach: 0.035 * width.min(height),
+            span: ((z[1] - z[0]) * scale).max(1.0),
+        }
+    }
+
+    fn check(&self, surface: &Surface<'_>) -> Result<()> {
+        if self.size.contains(&0) || self.size.iter().any(|&side| side > 16_384) {
+            return Err(Error::usage("a picture is 1 to 16384 pixels wide and high"));
+        }
+        if surface.triangles.len() as u64 >= u64::from(u32::MAX) {
+            return Err(Error::bad_input("a mesh of 2^32 triangles is too large to draw"));
+        }
+        Ok(())
+    }
+}
+
+/// Where to look for occluders around a subpixel: three rings of twelve, denser towards the middle. Whole
+/// subpixels right and down, then the distance.
+fn steps(reach: f32) -> Vec<[f32; 4]> {
+    const RINGS: u32 = 3;
+    const SPOKES: u32 = 12;
+    let step = |ring: u32, spoke: u32| {
+        let distance = reach * (ring * ring) as f32 / (RINGS * RINGS) as f32;
+        let angle = TAU * (spoke as f32 + 0.5 * (ring % 2) as f32) / SPOKES as f32;
+        [(distance * angle.cos()).round(), (distance * angle.sin()).round(), distance, 0.0]
+    };
+    (1..=RINGS).flat_map(|ring| (0..SPOKES).map(move |spoke| step(ring, spoke))).collect()
+}
+
+/// The least and the greatest coordinate along `axis`.
+fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
+    let all = positions.par_iter().map(|&p| [dot(p, axis); 2]);
+    all.reduce(|| [f32::INFINITY, f32::NEG_INFINITY], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
+}
+
+impl<'a> Kernel for (Render, Surface<'a>) {
+    type In = ();
+    type Out = Picture;
+    const NAME: &'static str = "render";
+
+    fn cpu(&self, (): &()) -> Result<Picture> {
+        let (render, surface) = self;
+        render.check(surface)?;
+        Ok(Canvas::new(render.view(surface), surface).draw())
+    }
+
+    fn gpu(&self, context: &Context, (): &()) -> Result<Picture> {
+        let (render, surface) = self;
+        render.check(surface)?;
+        let view = render.view(surface);
+        let chunks = Chunk::split(context, surface)?;
+        let samples = SHADER.constant("SAMPLES");
+        let halo = view.reach.ceil() as u32;
+        let row_bytes = u64::from(view.width) * 4;
+        let fits = (context.max_binding() / row_bytes) as u32;
+        let band = fits.saturating_sub(2 * halo).min(view.height) / samples;
+        if band == 0 {
+            return Err(Error::gpu("the picture is too wide for this device"));
+        }
+        let mut picture =
+            Vec::with_capacity(render.size.iter().map(|&n| n as usize).product::<usize>() * 4);
+        for top in (0..render.size[1]).step_by(band as usize) {
+            let rows = band.min(render.size[1] - top);
+            let skip = halo.min(top * samples);
+            let first = top * samples - skip;
+            let height = (skip + rows * samples + halo).min(view.height - first);
+            let mut down = view.down;
+            down[3] -= first as f32;
+            picture.extend(draw_band(context, &chunks, View { down, height, skip, rows, ..view })?);
+        }
+        Ok(picture)
+    }
+}
+
+/// A run of triangles with the vertices that they use, on the device.
+struct Chunk {
+    positions: Buffer,
+    normals: Buffer,
+    indices: Buffer,
+    first: u32,
+    triangles: u32,
+}
+
+impl Chunk {
+    /// Uploads the mesh in runs of triangles whose vertices lie close enough together to fit one binding,
+    /// which those of a surface that was extracted slice by slice do.
+    fn split(context: &Context, surface: &Surface<'_>) -> Result<Vec<Self>> {
+        let most = (context.max_binding() / 12) as usize;
+        let mut chunks = Vec::new();
+        let mut start = 0;
+        while start < surface.triangles.len() {
+            let (mut low, mut high, mut end) = (u32::MAX, 0, start);
+            while let Some(triangle) = surface.triangles.get(end) {
+                let (least, greatest) =
+                    triangle.iter().fold((low, high), |(l, h), &v| (l.min(v), h.max(v)));
+                if end - start == most || (greatest - least) as usize >= most {
+                    break;
+                }
+                (low, high, end) = (least, greatest, end + 1);
+            }
+            if end == start {
+                return Err(Error::gpu("a triangle's vertices lie too far apart for this device"));
+            }
+            let vertices = low as usize..high as usize + 1;
+            let indices: Vec<[u32; 3]> = surface.triangles[start..end]
+                .iter()
+                .map(|t| t.map(|corner| corner - low))
+                .collect();
+            chunks.push(Self {
+                positions: context.upload("positions", &surface.positions[vertices.clone()])?,
+                normals: context.upload("normals", &surface.normals[vertices])?,
+                indices: context.upload("indices", &indices)?,
+                first: start as u32,
+                triangles: (end - start) as u32,
+            });
+            start = end;
+        }
+        Ok(chunks)
+    }
+}
+
+fn draw_band(context: &Context, chunks: &[Chunk], view: View) -> Result<Picture> {
+    let subpixels = u64::from(view.width) * u64::from(view.height);
+    let grid = |label| context.allocate(label, subpixels * 4);
+    let (depths, owners, facing) = (grid("depths")?, grid("owners")?, grid("normals")?);
+    let pixels = u64::from(view.width / SHADER.constant("SAMPLES")) * u64::from(view.rows);
+    let picture = context.allocate("picture", pixels * 4)?;
+    let steps = context.upload("steps", &steps(view.reach))?;
+    let each = |count: u64| context.fold(count.div_ceil(64));
+    let mut batch = context.batch();
+    batch
+        .pass("render reset", &context.pipeline(&SHADER, "reset")?)
+        .uniform("view", &view)
+        .buffer("depths", &depths)
+        .buffer("owners", &owners)
+        .dispatch(each(subpixels)?);
+    for (identify, label) in [("false", "render depths"), ("true", "render owners")] {
+        let shader = SHADER.with(&[("IDENTIFY", identify)]);
+        for chunk in chunks {
+            let view = View { triangles: chunk.triangles, first: chunk.first, ..view };
+            let groups = each(chunk.triangles.into())?;
+            let strips = [groups[0], groups[1], view.height.div_ceil(256)];
+            for (entry, groups) in [("raster_small", groups), ("raster_large", strips)] {
+                batch
+                    .pass(label, &context.pipeline(&shader, entry)?)
+                    .uniform("view", &view)
+                    .buffer("positions", &chunk.positions)
+                    .buffer("indices", &chunk.indices)
+                    .buffer("depths", &depths)
+                    .buffer("owners", &owners)
+                    .dispatch(groups);
+            }
+        }
+    }
+    for chunk in chunks {
+        let view = View { triangles: chunk.triangles, first: chunk.first, ..view };
+        batch
+            .pass("render normals", &context.pipeline(&SHADER, "orient")?)
+            .uniform("view", &view)
+            .buffer("positions", &chunk.positions)
+            .buffer("indices", &chunk.indices)
+            .buffer("normals", &chunk.normals)
+            .buffer("owners", &owners)
+            .buffer("facing", &facing)
+            .dispatch(each(subpixels)?);
+    }
+    batch
+        .pass("render light", &context.pipeline(&SHADER, "shade")?)
+        .uniform("view", &view)
+        .buffer("depths", &depths)
+        .buffer("facing", &facing)
+        .buffer("picture", &picture)
+        .buffer("steps", &steps)
+        .dispatch(each(pixels)?);
+    batch.run()?;
+    context.read(&picture, pixels as usize * 4)
+}
+
+/// The native twin's grids. Function for function the same as the shader.
+struct Canvas<'a> {
+    view: View,
+    surface: &'a Surface<'a>,
+    samples: u32,
+    steps: Vec<[f32; 4]>,
+    depths: Vec<AtomicU32>,
+    owners: Vec<AtomicU32>,
+}
+
+struct Triangle {
+    corners: [u32; 3],
+    points: [[f32; 3]; 3],
+    low: [i32; 2],
+    high: [i32; 2],
+}
+
+impl<'a> Canvas<'a> {
+    fn new(view: View, surface: &'a Surface<'a>) -> Self {
+        let grid = || (0..view.width * view.height).map(|_| AtomicU32::new(NOTHING)).collect();
+        let samples = SHADER.constant("SAMPLES");
+        let steps = steps(view.reach);
+        Self { view, surface, samples, steps, depths: grid(), owners: grid() }
+    }
+
+    fn draw(&self) -> Picture {
+        let numbers = 0..self.view.triangles;
+        numbers.clone().into_par_iter().with_min_len(1024).for_each(|number| {
+            self.raster(number, |at, bits| {
+                self.depths[at].fetch_min(bits, Relaxed);
+            });
+        });
+        numbers.into_par_iter().with_min_len(1024).for_each(|number| {
+            self.raster(number, |at, bits| {
+                if bits == self.depths[at].load(Relaxed) {
+                    self.owners[at].fetch_min(number, Relaxed);
+                }
+            });
+        });
+        let columns = self.view.width / self.samples;
+        let mut picture = vec![0; (columns * self.view.rows) as usize * 4];
+        picture.par_chunks_mut(columns as usize * 4).enumerate().for_each(|(y, row)| {
+            for (x, pixel) in row.chunks_exact_mut(4).enumerate() {
+                pixel.copy_from_slice(&self.pixel(x as u32, y as u32));
+            }
+        });
+        picture
+    }
+
+    fn project(&self, vertex: u32) -> [f32; 3] {
+        let p = self.surface.positions[vertex as usize];
+        let View { right, down, away, .. } = self.view;
+        [right, down, away].map(|axis| dot([axis[0], axis[1], axis[2]], p) + axis[3])
+    }
+
+    fn triangle(&self, number: u32) -> Triangle {
+        let corners = self.surface.triangles[number as usize];
+        let points = corners.map(|corner| self.project(corner));
+        let bound = |axis: usize, last: u32| {
+            let [a, b, c] = points.map(|point| point[axis]);
+            let (low, high) = (a.min(b).min(c) - 0.5, a.max(b).max(c) - 0.5);
+            let low = low.clamp(0.0, last as f32).ceil();
+            (low as i32, high.clamp(-1.0, last as f32 - 1.0).floor() as i32)
+        };
+        let (x, y) = (bound(0, self.view.width), bound(1, self.view.height));
+        Triangle { corners, points, low: [x.0, y.0], high: [x.1, y.1] }
+    }
+
+    fn raster(&self, number: u32, visit: impl Fn(usize, u32)) {
+        let t = self.triangle(number);
+        for y in t.low[1]..=t.high[1] {
+            for x in t.low[0]..=t.high[0] {
+                if let Some(w) = t.weights([x as f32 + 0.5, y as f32 + 0.5]) {
+                    let [a, b, c] = t.points.map(|point| point[2]);
+                    let depth = w[0] * a + w[1] * b + w[2] * c;
+                    visit(y as usize * self.view.width as usize + x as usize, depth.to_bits());
+                }
+            }
+        }
+    }
+
+    fn normal(&self, at: usize) -> [f32; 3] {
+        let t = self.triangle(self.owners[at].load(Relaxed));
+        let width = self.view.width as usize;
+        let point = [(at % width) as f32 + 0.5, (at / width) as f32 + 0.5];
+        let w = t.weights(point).unwrap_or([0.0; 3]);
+        let [a, b, c] = t.corners.map(|corner| self.surface.normals[corner as usize]);
+        let n = [0, 1, 2].map(|i| w[0] * a[i] + w[1] * b[i] + w[2] * c[i]);
+        let View { right, down, away, .. } = self.view;
+        let along = |axis: [f32; 4]| dot([axis[0], axis[1], axis[2]], n);
+        let seen = [along(right), -along(down), -along(away)];
+        let length = dot(seen, seen).sqrt().max(1e-30);
+        let sign = if seen[2] < 0.0 { -1.0 } else { 1.0 };
+        // As coarse as the shader's two 16-bit numbers.
+        let [x, y] = [seen[0], seen[1]].map(|v| (sign * v / length * 32767.0).round() / 32767.0);
+        [x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()]
+    }
+
+    fn depth_at(&self, x: i32, y: i32) -> f32 {
+        let x = x.clamp(0, self.view.width as i32 - 1) as usize;
+        let y = y.clamp(0, self.view.height as i32 - 1) as usize;
+        match self.depths[y * self.view.width as usize + x].load(Relaxed) {
+            NOTHING => 1e30,
+            bits => f32::from_bits(bits),
+        }
+    }
+
+    fn openness(&self, x: i32, y: i32, depth: f32, normal: [f32; 3]) -> f32 {
+        let mut shade = 0.0;
+        for [right, down, distance, _] in &self.steps {
+            let plane = depth + (normal[0] * right - normal[1] * down) / normal[2].max(0.2);
+            let rise = plane - self.depth_at(x + *right as i32, y + *down as i32);
+            let slope = rise / (rise * rise + distance * distance + 1.0).sqrt();
+            let near = (2.0 - rise / self.view.reach).clamp(0.0, 1.0);
+            shade += (slope - 0.08).clamp(0.0, 1.0) * near;
+        }
+        (1.0 - 1.5 * shade / self.steps.len() as f32).clamp(0.0, 1.0)
+    }
+
+    fn lit(&self, x: i32, y: i32, depth: f32, normal: [f32; 3]) -> [f32; 3] {
+        let open = self.openness(x, y, depth, normal);
+        let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
+        let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
+        let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
+        let sky = 0.22 + 0.10 * normal[1];
+        let distance = 1.0 - 0.3 * (depth / self.view.span).clamp(0.0, 1.0);
+        let light = sky * open * open + 0.85 * key * (0.4 + 0.6 * open) + 0.18 * fill * open;
+        [0.84, 0.76, 0.64].map(|bone| (bone * light + 0.10 * shine * open) * distance)
+    }
+
+    fn pixel(&self, column: u32, row: u32) -> [u8; 4] {
+        let (mut colour, mut covered) = ([0.0; 3], 0.0);
+        for sample in 0..self.samples * self.samples {
+            let x = column * self.samples + sample % self.samples;
+            let y = row * self.samples + sample / self.samples + self.view.skip;
+            let depth = self.depth_at(x as i32, y as i32);
+            if depth < 1e29 {
+                let normal = self.normal((y * self.view.width + x) as usize);
+                let lit = self.lit(x as i32, y as i32, depth, normal);
+                colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
+                covered += 1.0;
+            }
+        }
+        let front = covered / (self.samples * self.samples) as f32;
+        let behind = self.view.background[3] * (1.0 - front);
+        let alpha = front + behind;
+        let mixed = |i: usize| {
+            let surface = to_srgb(colour[i] / f32::max(covered, 1.0));
+            (surface * front + self.view.background[i] * behind) / alpha.max(1e-6)
+        };
+        [mixed(0), mixed(1), mixed(2), alpha].map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
+    }
+}
+
+impl Triangle {
+    fn weights(&self, point: [f32; 2]) -> Option<[f32; 3]> {
+        let edge = |i: usize, j: usize| {
+            let (p, q) = (self.points[i], self.points[j]);
+            match self.corners[i] < self.corners[j] {
+                true => (q[0] - p[0]) * (point[1] - p[1]) - (q[1] - p[1]) * (point[0] - p[0]),
+                false => -((p[0] - q[0]) * (point[1] - q[1]) - (p[1] - q[1]) * (point[0] - q[0])),
+            }
+        };
+        let w = [edge(1, 2), edge(2, 0), edge(0, 1)];
+        let area = w[0] + w[1] + w[2];
+        let inside = w.iter().all(|&w| w >= 0.0) || w.iter().all(|&w| w <= 0.0);
+        (area != 0.0 && inside).then(|| w.map(|w| w / area))
+    }
+}
+
+/// The sRGB curve (IEC 61966-2-1).
+fn to_srgb(linear: f32) -> f32 {
+    match linear.clamp(0.0, 1.0) {
+        c if c <= 0.003_130_8 => 12.92 * c,
+        c => 1.055 * c.powf(1.0 / 2.4) - 0.055,
+    }
+}
+
+fn dot(a: [f32; 3], b: [f32; 3]) -> f32 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn cross(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+fn minus(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
+}
