@@ -8,6 +8,7 @@ use crate::{
     commands::Command,
     device::{Choice, Device},
     error::{Error, Result},
+    io::abandon_outputs,
     progress::{Progress, start_messages},
     timings::Timings,
 };
@@ -74,6 +75,9 @@ pub struct Shared {
     pub no_progress: bool,
 }
 
+/// The exit code after SIGINT or SIGTERM, as shells report it.
+const INTERRUPTED: i32 = 130;
+
 /// How `--timings` are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TimingsFormat {
@@ -110,6 +114,12 @@ pub fn parse() -> Cli {
 pub fn run(cli: Cli) -> Result<()> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
+    // SIGINT, SIGTERM and SIGHUP leave no part of an output behind. Without a handler they would still
+    // end the process.
+    let _ = ctrlc::set_handler(|| {
+        abandon_outputs();
+        std::process::exit(INTERRUPTED);
+    });
     if let Some(threads) = shared.threads {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())

@@ -86,18 +86,6 @@ impl Error {
         self.kind
     }
 
-    /// Whether the reader of a pipe went away, which is no failure of ours.
-    pub fn is_broken_pipe(&self) -> bool {
-        let mut cause: Option<&(dyn error::Error + 'static)> = Some(self);
-        while let Some(error) = cause {
-            if let Some(io) = error.downcast_ref::<io::Error>() {
-                return io.kind() == io::ErrorKind::BrokenPipe;
-            }
-            cause = error.source();
-        }
-        false
-    }
-
     /// The message and its causes on one line: `message: cause: cause`.
     pub fn one_line(&self) -> String {
         let mut line = self.to_string();
@@ -121,12 +109,5 @@ mod tests {
         let error = Error::io("read", "a.png", cause).context("input 3");
         assert_eq!(error.one_line(), "input 3: cannot read a.png: no such file");
         assert_eq!(error.kind().exit_code(), 7);
-    }
-
-    #[test]
-    fn a_broken_pipe_is_recognised_below_other_causes() {
-        let pipe = || io::Error::from(io::ErrorKind::BrokenPipe);
-        assert!(Error::io("write", "-", pipe()).context("x").is_broken_pipe());
-        assert!(!Error::bad_input("x").is_broken_pipe());
     }
 }

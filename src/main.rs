@@ -1,11 +1,9 @@
 //! The `gpuproc` program: parse, run, report, exit.
 
-use std::{panic, process::ExitCode};
+use std::{io, panic, process::ExitCode};
 
-use gpuproc::{
-    cli,
-    error::{Error, Kind},
-};
+use anyhow::{Result, anyhow};
+use gpuproc::{cli, error::Error};
 
 fn main() -> ExitCode {
     // SAFETY: no other thread runs yet. Mesa's device-selection layer would connect to a display and
@@ -13,19 +11,27 @@ fn main() -> ExitCode {
     unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
     // Decoders and drivers may panic; that is caught where they are called, and told with -v only.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
-    let cli = cli::parse();
-    let result = panic::catch_unwind(|| cli::run(cli)).unwrap_or_else(|_| Err(internal_error()));
-    match result {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         // The reader has what it wanted, as in `gpuproc scan - | head`.
-        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", error.one_line());
-            ExitCode::from(error.kind().exit_code())
+            eprintln!("error: {}", format!("{error:#}").replace('\n', " "));
+            let kind = error.downcast_ref::<Error>().map(Error::kind);
+            ExitCode::from(kind.map_or(1, |kind| kind.exit_code()))
         }
     }
 }
 
-fn internal_error() -> Error {
-    Error::new(Kind::Failure, "this is a mistake in gpuproc itself; -v tells where it happened")
+fn run() -> Result<()> {
+    let cli = cli::parse();
+    match panic::catch_unwind(|| cli::run(cli)) {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

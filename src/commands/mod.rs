@@ -41,5 +41,6 @@ macro_rules! commands {
 
 commands! {
     bench::Bench;
+    completions::Completions, no device;
     devices::Devices, no device;
 }

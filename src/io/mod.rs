@@ -5,5 +5,5 @@ mod sink;
 mod source;
 pub mod volume;
 
-pub use sink::Sink;
+pub use sink::{Output, Sink, abandon_outputs};
 pub use source::Source;

@@ -7,6 +7,7 @@ use std::{
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
     str::FromStr,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use tempfile::NamedTempFile;
@@ -60,6 +61,21 @@ enum State {
     /// Standard output, a FIFO or a device: written as it is.
     Direct(BufWriter<File>),
     Stdout(BufWriter<io::Stdout>),
+}
+
+/// The temporary files of unfinished outputs, for [`abandon_outputs`].
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes the temporary files of all unfinished outputs, for a process about to be stopped.
+pub fn abandon_outputs() {
+    for path in unfinished().drain(..) {
+        // Nothing more can be done about a file that will not go.
+        let _ = fs::remove_file(path);
+    }
+}
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Large writes: a mesh or an image leaves in few system calls.
@@ -127,7 +143,11 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         // The umask applies to this, as to any new file; a replaced file's mode is kept below.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
+    // Under the lock, so that no stop comes between the file and its entry.
+    let mut unfinished = unfinished();
     let temporary = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    unfinished.push(temporary.path().to_owned());
+    drop(unfinished);
     if let Some(existing) = existing {
         temporary.as_file().set_permissions(existing.permissions())?;
     }
@@ -145,10 +165,12 @@ impl Output {
         let committed = match state {
             State::Renamed { temporary, path, no_clobber } => {
                 temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| {
+                    let part = file.path().to_owned();
                     let renamed = match no_clobber {
                         true => file.persist_noclobber(path),
                         false => file.persist(path),
                     };
+                    unfinished().retain(|path| *path != part);
                     renamed.map(drop).map_err(|error| error.error)
                 })
             }

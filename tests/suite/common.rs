@@ -82,3 +82,11 @@ impl Noise {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
+
+/// The program under test, quiet about displays, with no device chosen from outside.
+pub fn gpuproc() -> assert_cmd::Command {
+    let program = std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into());
+    let mut command = assert_cmd::Command::new(program);
+    command.env_remove("GPUPROC_DEVICE").timeout(std::time::Duration::from_secs(120));
+    command
+}

@@ -1,0 +1,102 @@
+//! The program as a whole: help, exit codes, devices, interruption.
+
+use predicates::{prelude::*, str::contains};
+
+use crate::common::{gpuproc, subjects};
+
+#[test]
+fn every_command_explains_itself_with_examples() {
+    let help = gpuproc().arg("--help").assert().success();
+    let text = String::from_utf8(help.get_output().stdout.clone()).unwrap();
+    assert!(text.contains("Exit codes"));
+    let commands: Vec<&str> = text
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    assert!(commands.len() >= 3, "{commands:?}");
+    for command in commands {
+        gpuproc().args([command, "--help"]).assert().success().stdout(contains("Examples:"));
+    }
+}
+
+#[test]
+fn no_argument_is_a_usage_error() {
+    gpuproc().assert().code(2).stderr(contains("Usage:"));
+    gpuproc().arg("embiggen").assert().code(2);
+    gpuproc().args(["devices", "--threads", "0"]).assert().code(2);
+}
+
+#[test]
+fn devices_are_listed_with_one_choice_of_auto() {
+    gpuproc().arg("devices").assert().success().stdout(contains("cpu"));
+    let output = gpuproc().args(["devices", "--json"]).assert().success();
+    let rows: serde_json::Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows[0]["device"], "cpu");
+    assert_eq!(rows.iter().filter(|row| row["auto"] == true).count(), 1);
+    if !subjects().is_empty() {
+        assert_eq!(rows[1]["device"], "0");
+        assert!(rows[1]["max_binding_bytes"].as_u64().unwrap() >= 128 << 20);
+    }
+}
+
+#[test]
+fn a_device_that_is_not_there_is_error_5() {
+    let bench = || {
+        let mut command = gpuproc();
+        command.args(["bench", "copy", "--repeats", "1"]);
+        command
+    };
+    // A Vulkan loader that finds no driver.
+    let none = "/nonexistent/driver.json";
+    bench()
+        .args(["--device", "gpu"])
+        .env("VK_DRIVER_FILES", none)
+        .env("VK_ICD_FILENAMES", none)
+        .assert()
+        .code(5)
+        .stderr(contains("error: no GPU found").and(contains("--device cpu")));
+    bench().args(["--device", "99"]).assert().code(5).stderr(contains("no device 99"));
+    bench().args(["--device", "abacus"]).assert().code(5).stderr(contains("`abacus`"));
+    bench().env("GPUPROC_DEVICE", "abacus").assert().code(5);
+    bench()
+        .env("VK_DRIVER_FILES", none)
+        .env("VK_ICD_FILENAMES", none)
+        .arg("-v")
+        .assert()
+        .success()
+        .stdout(contains("device CPU"));
+}
+
+#[test]
+fn bench_checks_and_writes_its_figures() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("figures.csv");
+    let mut devices = vec!["cpu"];
+    if !subjects().is_empty() {
+        devices.push("gpu");
+    }
+    for device in devices {
+        gpuproc()
+            .args(["bench", "copy", "--check", "--repeats", "2", "--device", device, "-o"])
+            .arg(&csv)
+            .assert()
+            .success()
+            .stdout(contains("16 MiB"));
+        let text = std::fs::read_to_string(&csv).unwrap();
+        assert!(text.starts_with("family,algorithm,problem,"), "{text}");
+        assert_eq!(text.lines().count(), 2);
+    }
+    gpuproc().args(["bench", "nonsense"]).assert().code(2).stderr(contains("nonsense"));
+    gpuproc().args(["bench", "copy", "-o", "figures.doc"]).assert().code(2);
+}
+
+#[test]
+fn completions_name_the_commands() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        gpuproc().args(["completions", shell]).assert().success().stdout(contains("devices"));
+    }
+}
