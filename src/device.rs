@@ -95,14 +95,9 @@ impl Device {
         Self { choice: choice.clone(), timings, opening: Mutex::new(opening), opened }
     }
 
-    /// A device that is this open context; for tests and benchmarks.
-    pub fn from_context(context: Context, timings: Arc<Timings>) -> Self {
-        Self {
-            choice: Choice::Gpu,
-            timings,
-            opening: Mutex::default(),
-            opened: OnceLock::from(Some(context)),
-        }
+    /// A device that is this open context, as if `choice` had found it; for tests.
+    pub fn from_context(context: Context, choice: Choice, timings: Arc<Timings>) -> Self {
+        Self { choice, timings, opening: Mutex::default(), opened: OnceLock::from(Some(context)) }
     }
 
     /// The GPU of this job, or `None` for the CPU. Waits until it is open.

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Buffer, Context, Pipeline, ShaderStruct};
+use super::{Buffer, Context, Fault, Pipeline, ShaderStruct};
 use crate::{
     error::{Error, Result},
     timings::Clock,
@@ -102,6 +102,7 @@ impl<'a> Batch<'a> {
     pub fn submit(&self) -> Result<Submission<'a>> {
         let context = self.context;
         context.check()?;
+        context.step(Fault::Submit)?;
         let labels: Vec<String> = self
             .steps
             .iter()
@@ -112,6 +113,7 @@ impl<'a> Batch<'a> {
             .take(MAX_QUERIES as usize / 2)
             .collect();
         let stamps = context.guarded(|| self.encode(labels.len() as u32))?;
+        context.step(Fault::Lose)?;
         Ok(Submission { context, labels, stamps })
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Context;
+use super::{Context, Fault};
 use crate::error::{Error, Result};
 
 /// A range of a storage buffer on the device. Cloning it shares the memory.
@@ -51,6 +51,7 @@ impl Context {
                 "{label}: {bytes} bytes are more than the {limit} that a buffer may have"
             )));
         }
+        self.step(Fault::Allocate)?;
         let inner = self.guarded(|| {
             self.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some(label),
@@ -127,9 +128,7 @@ impl Context {
             .map_err(|error| Error::gpu("no memory for a result").caused_by(error))?;
         let bytes = (len * size_of::<T>()) as u64;
         self.read_with(buffer, 0..bytes, |chunk| {
-            let start = values.len();
-            values.resize(start + chunk.len() / size_of::<T>(), T::zeroed());
-            bytemuck::cast_slice_mut(&mut values[start..]).copy_from_slice(chunk);
+            values.extend_from_slice(bytemuck::cast_slice(chunk));
             Ok(())
         })?;
         Ok(values)
@@ -191,6 +190,7 @@ impl Context {
         len: u64,
         consume: &mut impl FnMut(&[u8]) -> Result<T>,
     ) -> Result<T> {
+        self.step(Fault::Map)?;
         let slice = staging.slice(..len.next_multiple_of(8).min(staging.size()));
         let (sender, mapped) = std::sync::mpsc::channel();
         self.guarded(|| {

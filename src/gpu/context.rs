@@ -4,7 +4,10 @@ use std::{
     any::Any,
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -78,6 +81,21 @@ pub struct Caps {
     pub no_features: bool,
     /// Fill fresh storage buffers with noise, so that nothing can rely on zeros.
     pub poison: bool,
+    /// Go wrong at this step, for the n-th time that it is taken, counted from 0.
+    pub fault: Option<(Fault, u64)>,
+}
+
+/// What can be made to go wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// An allocation finds no memory.
+    Allocate,
+    /// A submission is refused.
+    Submit,
+    /// A buffer cannot be mapped.
+    Map,
+    /// The device is lost just after a submission.
+    Lose,
 }
 
 /// An open device with its queue, its limits, and the pipelines made so far.
@@ -93,6 +111,8 @@ pub struct Context {
     pub info: wgpu::AdapterInfo,
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
+    fault: Option<(Fault, u64)>,
+    steps: AtomicU64,
     pub(super) faults: Arc<Mutex<Option<String>>>,
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
 }
@@ -146,9 +166,7 @@ impl Context {
         device.on_uncaptured_error(Arc::new(move |error| note(&seen, error.to_string())));
         let seen = faults.clone();
         device.set_device_lost_callback(move |reason, text| {
-            if reason != wgpu::DeviceLostReason::Destroyed {
-                note(&seen, format!("device lost: {text}"));
-            }
+            note(&seen, format!("device lost ({reason:?}): {text}"));
         });
         Ok(Self {
             device,
@@ -158,6 +176,8 @@ impl Context {
             info: adapter.info.clone(),
             timings,
             poison: caps.poison,
+            fault: caps.fault,
+            steps: AtomicU64::new(0),
             faults,
             pipelines: Mutex::default(),
         })
@@ -218,6 +238,21 @@ impl Context {
             }
             Some(error) => Err(Error::gpu(error)),
             None => Ok(value),
+        }
+    }
+
+    /// Goes wrong here when [`Caps::fault`] says so.
+    pub(super) fn step(&self, step: Fault) -> Result<()> {
+        let due = self.fault.is_some_and(|(fault, at)| {
+            fault == step && self.steps.fetch_add(1, Ordering::Relaxed) == at
+        });
+        match (due, step) {
+            (false, _) => Ok(()),
+            (true, Fault::Lose) => {
+                self.device.destroy();
+                Ok(())
+            }
+            (true, _) => Err(Error::gpu(format_args!("planted fault: {step:?}"))),
         }
     }
 

@@ -11,7 +11,7 @@ mod shader;
 
 pub use batch::{Batch, Pass, Submission};
 pub use buffer::Buffer;
-pub use context::{Adapter, Caps, Context, adapters};
+pub use context::{Adapter, Caps, Context, Fault, adapters};
 pub use shader::{Pipeline, Shader, ShaderStruct};
 
 pub use wgpu::naga;

@@ -40,6 +40,7 @@ pub fn subjects() -> &'static [Subject] {
             workgroup_bytes: Some(16 << 10),
             no_features: true,
             poison: true,
+            fault: None,
         };
         vec![open("full", Caps { poison: true, ..Caps::default() }), open("small", small)]
     })

@@ -4,6 +4,7 @@
 mod blur;
 mod cli;
 mod common;
+mod faults;
 mod histogram;
 mod mesh;
 mod render;

@@ -1,0 +1,51 @@
+//! A GPU that fails at any step: an error of the right kind, never a panic, a hang or a wrong result; with
+//! `auto`, the CPU takes over.
+
+use std::sync::Arc;
+
+use gpuproc::{
+    device::{Choice, Device, Kernel},
+    error::Kind,
+    gpu::{Caps, Context, Fault, adapters},
+    kernels::render::{Render, Surface},
+    timings::Timings,
+};
+
+/// Runs `kernel` on devices that go wrong at every step that it takes, one after the other.
+fn assert_faults_are_errors<K: Kernel>(kernel: &K, input: &K::In)
+where
+    K::Out: PartialEq,
+{
+    let Some(adapter) = adapters().into_iter().next() else { return };
+    let timings = Arc::new(Timings::new(true));
+    let expected = kernel.cpu(input).expect("the CPU twin works");
+    for fault in [Fault::Allocate, Fault::Submit, Fault::Map, Fault::Lose] {
+        for at in 0.. {
+            let caps = Caps { fault: Some((fault, at)), ..Caps::default() };
+            let open = || Context::open(&adapter, &caps, timings.clone()).expect("it opens");
+            match kernel.gpu(&open(), input) {
+                Err(error) => assert_eq!(error.kind(), Kind::Gpu, "{fault:?} {at}: {error:?}"),
+                Ok(_) => {
+                    assert!(at > 0, "{fault:?} is never met");
+                    break;
+                }
+            }
+            let device = Device::from_context(open(), Choice::Auto, timings.clone());
+            let result = device.run(kernel, input).expect("the CPU takes over");
+            assert!(result == expected, "{fault:?} {at}: the CPU's result is not what arrives");
+            assert!(at < 100, "{fault:?}: the kernel never gets through");
+        }
+    }
+}
+
+#[test]
+fn rendering_survives_faults() {
+    let surface = Surface {
+        positions: &[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+        triangles: &[[0, 1, 2]],
+        normals: &[[0.0, -1.0, 0.0]; 3],
+    };
+    let render =
+        Render { size: [40, 30], azimuth: 0.0, elevation: 0.0, background: [0.0, 0.0, 0.0, 1.0] };
+    assert_faults_are_errors(&(render, surface), &());
+}
