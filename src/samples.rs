@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr};
 
+use crate::error::{Error, Kind, Result};
+
 /// The type of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dtype {
@@ -112,14 +114,13 @@ impl Samples {
     ///
     /// # Errors
     /// When the memory is not there.
-    pub fn zeros(dtype: Dtype, len: usize) -> Result<Self, std::collections::TryReserveError> {
-        fn zeros<T: bytemuck::Zeroable + Clone>(
-            len: usize,
-        ) -> Result<Vec<T>, std::collections::TryReserveError> {
-            let mut values = Vec::new();
-            values.try_reserve_exact(len)?;
-            values.resize(len, T::zeroed());
-            Ok(values)
+    pub fn zeros(dtype: Dtype, len: usize) -> Result<Self> {
+        // Memory straight from the system costs nothing until it is touched.
+        fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
+            bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
+                let bytes = len as u128 * size_of::<T>() as u128;
+                Error::new(Kind::Failure, format_args!("no memory for {bytes} bytes of samples"))
+            })
         }
         Ok(match dtype {
             Dtype::U8 => Self::U8(zeros(len)?),

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Buffer, Context, Fault, Pipeline, ShaderStruct};
+use super::{Buffer, Context, Fault, Pipeline, ShaderStruct, buffer::unmappable};
 use crate::{
     error::{Error, Result},
     timings::Clock,
@@ -327,14 +327,14 @@ impl Submission<'_> {
             return context.timings.time("passes", || context.wait());
         };
         let period = f64::from(context.queue.get_timestamp_period());
-        context.with_mapped(&stamps, stamps.size(), &mut |bytes| {
-            let ticks: &[u64] = bytemuck::cast_slice(bytes);
-            for (label, pair) in labels.iter().zip(ticks.chunks_exact(2)) {
-                // A device may restart its counter between passes; a negative time is no time.
-                let ns = pair[1].saturating_sub(pair[0]) as f64 * period;
-                context.timings.record(label, Clock::Gpu, Duration::from_nanos(ns as u64));
-            }
-            Ok(())
-        })
+        context.await_map(context.map(&stamps, wgpu::MapMode::Read, None)?)?;
+        let bytes = stamps.slice(..).get_mapped_range().map_err(unmappable)?;
+        let ticks: &[u64] = bytemuck::cast_slice(&bytes);
+        for (label, pair) in labels.iter().zip(ticks.chunks_exact(2)) {
+            // A device may restart its counter between passes; a negative time is no time.
+            let ns = pair[1].saturating_sub(pair[0]) as f64 * period;
+            context.timings.record(label, Clock::Gpu, Duration::from_nanos(ns as u64));
+        }
+        Ok(())
     }
 }

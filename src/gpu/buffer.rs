@@ -1,9 +1,11 @@
 //! Storage buffers: allocation, upload and readback.
 
-use std::ops::Range;
+use std::{ops::Range, sync::mpsc};
+
+use rayon::prelude::*;
 
 use super::{Context, Fault};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 
 /// A range of a storage buffer on the device. Cloning it shares the memory.
 #[derive(Clone, Debug)]
@@ -35,7 +37,7 @@ impl Buffer {
 }
 
 /// Host memory that one transfer may hold at a time.
-const CHUNK: u64 = 64 << 20;
+const CHUNK: u64 = 32 << 20;
 
 impl Context {
     /// A buffer of at least `bytes` bytes whose content is unspecified: write before you read.
@@ -94,41 +96,68 @@ impl Context {
     ) -> Result<()> {
         let data: &[u8] = bytemuck::cast_slice(data);
         assert!(offset + data.len() as u64 <= buffer.bytes, "write past the end of a buffer");
+        let at = buffer.offset + offset;
         self.timings.time("upload", || {
-            let mut at = buffer.offset + offset;
-            for chunk in data.chunks(CHUNK as usize) {
-                let whole = chunk.len() & !3;
-                self.guarded(|| {
-                    self.queue.write_buffer(&buffer.inner, at, &chunk[..whole]);
-                    if whole < chunk.len() {
-                        let mut word = [0; 4];
-                        word[..chunk.len() - whole].copy_from_slice(&chunk[whole..]);
-                        self.queue.write_buffer(&buffer.inner, at + whole as u64, &word);
-                    }
-                })?;
-                at += chunk.len() as u64;
-                if data.len() > chunk.len() {
-                    // Let the staging memory of this chunk go before the next one is filled.
-                    self.queue.submit([]);
-                    self.wait()?;
+            // Copies come in words of 4 bytes: a last part of a word goes by itself.
+            let (whole, rest) = data.split_at(data.len() & !3);
+            match whole.len() as u64 > CHUNK {
+                true => self.write_chunks(&buffer.inner, at, whole)?,
+                false => {
+                    self.guarded(|| self.queue.write_buffer(&buffer.inner, at, whole))?;
                 }
+            }
+            if !rest.is_empty() {
+                let mut word = [0; 4];
+                word[..rest.len()].copy_from_slice(rest);
+                let at = at + whole.len() as u64;
+                self.guarded(|| self.queue.write_buffer(&buffer.inner, at, &word))?;
             }
             self.check()
         })
+    }
+
+    /// Writes through two staging buffers in turn: the cores fill one while the device empties the other.
+    fn write_chunks(&self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<()> {
+        let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
+        let stagings = [self.staging(usage, CHUNK)?, self.staging(usage, CHUNK)?];
+        let mut mappings: [Option<Mapping>; 2] = [None, None];
+        let mut at = offset;
+        for (chunk, turn) in data.chunks(CHUNK as usize).zip((0..2).cycle()) {
+            let staging = &stagings[turn];
+            let mapping = match mappings[turn].take() {
+                Some(mapping) => mapping,
+                None => self.map(staging, wgpu::MapMode::Write, None)?,
+            };
+            self.await_map(mapping)?;
+            let submission = self.guarded(|| {
+                let mut view = staging.slice(..).get_mapped_range_mut().map_err(unmappable)?;
+                par_copy(view.slice(..chunk.len()), chunk);
+                drop(view);
+                staging.unmap();
+                let mut encoder = self.device.create_command_encoder(&Default::default());
+                encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
+                Ok(self.queue.submit([encoder.finish()]))
+            })??;
+            mappings[turn] = Some(self.map(staging, wgpu::MapMode::Write, Some(submission))?);
+            at += chunk.len() as u64;
+        }
+        self.wait()
     }
 
     /// The first `len` values of `buffer`, once everything submitted so far is done.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
-        let mut values = Vec::new();
-        values
-            .try_reserve_exact(len)
-            .map_err(|error| Error::gpu("no memory for a result").caused_by(error))?;
-        let bytes = (len * size_of::<T>()) as u64;
+    pub fn read<T: bytemuck::Pod + Send>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
+        // Fresh zeros cost nothing until they are overwritten, by all cores at once.
+        let mut values = bytemuck::allocation::try_zeroed_vec::<T>(len)
+            .map_err(|()| Error::new(Kind::Failure, "no memory for a result"))?;
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        let bytes = rest.len() as u64;
         self.read_with(buffer, 0..bytes, |chunk| {
-            values.extend_from_slice(bytemuck::cast_slice(chunk));
+            let (head, tail) = std::mem::take(&mut rest).split_at_mut(chunk.len());
+            par_copy(wgpu::WriteOnly::from_mut(head), chunk);
+            rest = tail;
             Ok(())
         })?;
         Ok(values)
@@ -136,6 +165,7 @@ impl Context {
 
     /// Hands the bytes `range` of `buffer` to `consume`, in order, in chunks whose lengths are
     /// multiples of 64 but for the last, straight from the mapped memory. The start is a multiple of 4.
+    /// The device copies the next chunk meanwhile.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, and whatever `consume` returns.
@@ -152,64 +182,98 @@ impl Context {
         // What runs before the copy is not the copy's time.
         self.wait()?;
         self.timings.time("readback", || {
-            let size = (range.end - range.start).min(CHUNK).next_multiple_of(4);
-            let staging = self.guarded(|| {
-                self.device.create_buffer(&wgpu::BufferDescriptor {
-                    label: Some("readback"),
-                    size,
-                    usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                    mapped_at_creation: false,
-                })
-            })?;
-            let mut at = range.start;
-            while at < range.end {
-                let len = (range.end - at).min(CHUNK);
-                self.guarded(|| {
+            let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+            let size = (range.end - range.start).min(CHUNK).next_multiple_of(8);
+            let chunks = (range.end - range.start).div_ceil(CHUNK);
+            let stagings: Vec<_> =
+                (0..chunks.min(2)).map(|_| self.staging(usage, size)).collect::<Result<_>>()?;
+            let bounds = |i: u64| {
+                let start = range.start + i * CHUNK;
+                (start, (range.end - start).min(CHUNK))
+            };
+            let fetch = |i: u64| {
+                let (start, len) = bounds(i);
+                let staging = &stagings[i as usize % 2];
+                let submission = self.guarded(|| {
                     let mut encoder = self.device.create_command_encoder(&Default::default());
-                    let from = buffer.offset + at;
-                    encoder.copy_buffer_to_buffer(
-                        &buffer.inner,
-                        from,
-                        &staging,
-                        0,
-                        len.next_multiple_of(4),
-                    );
-                    self.queue.submit([encoder.finish()]);
+                    let (from, len) = (buffer.offset + start, len.next_multiple_of(4));
+                    encoder.copy_buffer_to_buffer(&buffer.inner, from, staging, 0, len);
+                    self.queue.submit([encoder.finish()])
                 })?;
-                self.with_mapped(&staging, len, &mut consume)?;
-                at += len;
+                self.map(staging, wgpu::MapMode::Read, Some(submission))
+            };
+            let mut next = Some(fetch(0)?);
+            for i in 0..chunks {
+                self.await_map(next.take().expect("fetched one chunk ahead"))?;
+                if i + 1 < chunks {
+                    next = Some(fetch(i + 1)?);
+                }
+                let staging = &stagings[i as usize % 2];
+                let view = staging.slice(..).get_mapped_range().map_err(unmappable)?;
+                consume(&view[..bounds(i).1 as usize])?;
+                drop(view);
+                staging.unmap();
             }
             Ok(())
         })
     }
 
-    /// Maps the first `len` bytes of `staging`, hands them to `consume`, unmaps.
-    pub(super) fn with_mapped<T>(
-        &self,
-        staging: &wgpu::Buffer,
-        len: u64,
-        consume: &mut impl FnMut(&[u8]) -> Result<T>,
-    ) -> Result<T> {
-        self.step(Fault::Map)?;
-        let slice = staging.slice(..len.next_multiple_of(8).min(staging.size()));
-        let (sender, mapped) = std::sync::mpsc::channel();
+    fn staging(&self, usage: wgpu::BufferUsages, size: u64) -> Result<wgpu::Buffer> {
+        self.step(Fault::Allocate)?;
         self.guarded(|| {
-            slice.map_async(wgpu::MapMode::Read, move |result| {
-                // The receiver is gone only when the wait failed, which is reported itself.
-                let _ = sender.send(result);
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("staging"),
+                size,
+                usage,
+                mapped_at_creation: false,
+            })
+        })
+    }
+
+    /// Asks for `buffer` to be mapped once the work up to `after` is done.
+    pub(super) fn map(
+        &self,
+        buffer: &wgpu::Buffer,
+        mode: wgpu::MapMode,
+        after: Option<wgpu::SubmissionIndex>,
+    ) -> Result<Mapping> {
+        self.step(Fault::Map)?;
+        let (sender, result) = mpsc::channel();
+        self.guarded(|| {
+            buffer.slice(..).map_async(mode, move |mapped| {
+                // The receiver is gone only when a wait failed, which is reported itself.
+                let _ = sender.send(mapped);
             });
         })?;
-        self.wait()?;
-        let failed = |cause: String| Error::gpu(format_args!("cannot map a buffer: {cause}"));
-        mapped
-            .try_recv()
-            .map_err(|error| failed(error.to_string()))?
-            .map_err(|error| failed(error.to_string()))?;
-        let result = {
-            let view = slice.get_mapped_range().map_err(|error| failed(error.to_string()))?;
-            consume(&view[..len as usize])
-        };
-        staging.unmap();
-        result
+        Ok(Mapping { after, result })
     }
+
+    /// Waits until the buffer is mapped.
+    pub(super) fn await_map(&self, mapping: Mapping) -> Result<()> {
+        self.wait_for(mapping.after)?;
+        mapping.result.try_recv().map_err(unmappable)?.map_err(unmappable)
+    }
+}
+
+/// A buffer on its way to being mapped.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    after: Option<wgpu::SubmissionIndex>,
+    result: mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>,
+}
+
+pub(super) fn unmappable(cause: impl std::error::Error + Send + Sync + 'static) -> Error {
+    Error::gpu("cannot map a buffer").caused_by(cause)
+}
+
+/// Copies with all cores: one alone cannot use the memory's bandwidth, and fresh pages cost it dearly.
+fn par_copy(to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
+    const PIECE: usize = 1 << 20;
+    let (pieces, mut rest) = to.into_chunks::<PIECE>();
+    let pieces: Vec<_> = pieces.into_iter().collect();
+    let (from, from_rest) = from.split_at(pieces.len() * PIECE);
+    pieces.into_par_iter().zip(from.par_chunks_exact(PIECE)).for_each(|(piece, from)| {
+        wgpu::WriteOnly::<[u8]>::from(piece).copy_from_slice(from);
+    });
+    rest.copy_from_slice(from_rest);
 }

@@ -269,7 +269,12 @@ impl Context {
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device is lost or does not answer in a minute.
     pub fn wait(&self) -> Result<()> {
-        let poll = wgpu::PollType::Wait { submission_index: None, timeout: Some(PATIENCE) };
+        self.wait_for(None)
+    }
+
+    /// Waits until `submission` is done, or everything when there is none.
+    pub(super) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
+        let poll = wgpu::PollType::Wait { submission_index, timeout: Some(PATIENCE) };
         // wgpu panics when the device is lost during the wait.
         catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
             .map_err(|panic| Error::gpu(panic_text(panic)))?

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 use super::Source;
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     samples::{Dtype, Samples},
     timings::Timings,
 };
@@ -239,9 +239,8 @@ impl VolumeReader {
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
         let VolumeFile { source, dims, dtype, endian, .. } = &self.file;
         let len = dims[0] * dims[1] * slices;
-        let mut samples = Samples::zeros(*dtype, len).map_err(|error| {
-            Error::new(Kind::Failure, format_args!("no memory for {source}")).caused_by(error)
-        })?;
+        let mut samples = Samples::zeros(*dtype, len)
+            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
         self.input.read_exact(samples.as_bytes_mut()).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))

@@ -11,7 +11,8 @@ use crate::{
 };
 
 /// `wgsl/copy.wgsl`.
-pub static SHADER: Shader = Shader::new("copy", include_str!("../../wgsl/copy.wgsl"));
+pub static SHADER: Shader = Shader::new("copy", include_str!("../../wgsl/copy.wgsl"))
+    .unchecked("indices are below the source's length, and the target is as long");
 
 /// Bytes that one workgroup copies: 256 invocations, 4 quads of 16 bytes each.
 const BYTES_A_WORKGROUP: u64 = 256 * 4 * 16;
@@ -26,6 +27,7 @@ pub fn record(
     source: &Buffer,
     target: &Buffer,
 ) -> Result<()> {
+    assert_eq!(source.bytes(), target.bytes(), "a copy needs as much room as its source");
     let pipeline = context.pipeline(&SHADER, "copy")?;
     let groups = context.fold(source.bytes().div_ceil(BYTES_A_WORKGROUP))?;
     batch

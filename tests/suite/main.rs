@@ -5,6 +5,7 @@ mod blur;
 mod cli;
 mod common;
 mod faults;
+mod gpu;
 mod histogram;
 mod mesh;
 mod render;
