@@ -6,9 +6,12 @@ use anyhow::{Result, anyhow};
 use gpuproc::{cli, error::Error};
 
 fn main() -> ExitCode {
+    #[expect(unsafe_code)]
     // SAFETY: no other thread runs yet. Mesa's device-selection layer would connect to a display and
     // complain on stderr where there is none; adapters are sorted here anyway.
-    unsafe { std::env::set_var("NODEVICE_SELECT", "1") };
+    unsafe {
+        std::env::set_var("NODEVICE_SELECT", "1");
+    };
     // Decoders and drivers may panic; that is caught where they are called, and told with -v only.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
     match run() {
@@ -18,7 +21,7 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("error: {}", format!("{error:#}").replace('\n', " "));
             let kind = error.downcast_ref::<Error>().map(Error::kind);
-            ExitCode::from(kind.map_or(1, |kind| kind.exit_code()))
+            ExitCode::from(kind.map_or(1, gpuproc::error::Kind::exit_code))
         }
     }
 }

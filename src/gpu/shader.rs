@@ -165,6 +165,7 @@ impl Pipeline {
         };
         let module = match shader.unchecked {
             None => device.create_shader_module(descriptor),
+            #[expect(unsafe_code)]
             // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,
             // each with its written argument.
             Some(_) => unsafe {
