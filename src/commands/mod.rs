@@ -40,5 +40,6 @@ macro_rules! commands {
 }
 
 commands! {
+    histogram::Histogram;
     devices::Devices, no device;
 }

@@ -45,6 +45,7 @@ fn twins(rows: &[Row], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
 
 fn channel(samples: &Samples, channels: usize, c: usize) -> Vec<f64> {
     gpuproc::for_samples!(samples, values => {
+        #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
         values.iter().skip(c).step_by(channels).map(|&v| v as f64).collect()
     })
 }
@@ -272,4 +273,222 @@ fn the_worked_example_of_three_colours() {
     let pixels = Pixels { samples: Samples::U8(bytes), channels: 3 };
     let found = twins(&[Row::Luma(Luma::Bt709)], bins, &pixels);
     assert_eq!(found[0].bins, [18, 16, 8]);
+}
+
+/// The command line, on files in a folder of its own.
+mod program {
+    use std::{fs, path::PathBuf};
+
+    use assert_cmd::Command;
+    use image::{GrayImage, ImageBuffer, Luma, RgbImage, RgbaImage};
+    use predicates::{prelude::*, str::contains};
+
+    use super::Noise;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// The program, in this folder, on the CPU.
+        fn run(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+            let mut command = Command::cargo_bin("gpuproc").unwrap();
+            command.current_dir(&self.0).env_remove("NO_COLOR");
+            command.args(["histogram", "--device", "cpu"]).args(arguments).assert()
+        }
+
+        fn stdout(&self, arguments: &[&str]) -> String {
+            let output = self.run(arguments).success().get_output().stdout.clone();
+            String::from_utf8(output).unwrap()
+        }
+
+        /// The 6 x 7 pixels of three colours.
+        fn three_colours(&self, name: &str) {
+            let colours = [([34, 51, 255], 18), ([255, 85, 85], 16), ([255, 221, 0], 8)];
+            let bytes = colours.iter().flat_map(|(colour, n)| colour.repeat(*n)).collect();
+            RgbImage::from_raw(6, 7, bytes).unwrap().save(self.path(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_pipe_gets_a_row_a_bin() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let table = folder.stdout(&["a.png", "--bins", "3"]);
+        let expected = "bin,low,high,r,g,b,luma\n\
+                        0,0,85,18,18,8,18\n\
+                        1,85,170,0,16,16,16\n\
+                        2,170,255,24,8,18,8\n";
+        assert_eq!(table, expected);
+        let table = folder.stdout(&["a.png", "--bins", "3", "--channels", "luma", "--cumulative"]);
+        assert_eq!(table, "bin,low,high,luma\n0,0,85,18\n1,85,170,34\n2,170,255,42\n");
+        let table = folder.stdout(&["a.png", "--bins", "1", "--channels", "r", "--normalize"]);
+        assert_eq!(table, "bin,low,high,r\n0,0,255,1\n");
+    }
+
+    #[test]
+    fn grey_images_have_one_row_and_alpha_is_counted_when_asked_for() {
+        let folder = Folder::new();
+        GrayImage::from_raw(2, 1, vec![0, 255]).unwrap().save(folder.path("g.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--bins", "2"]);
+        assert_eq!(table, "bin,low,high,grey\n0,0,127.5,1\n1,127.5,255,1\n");
+        folder.run(&["g.png", "--channels", "r"]).code(4).stderr(contains("no red channel"));
+        let pixels = vec![9, 9, 9, 0, 8, 8, 8, 255];
+        RgbaImage::from_raw(2, 1, pixels).unwrap().save(folder.path("a.png")).unwrap();
+        let table = folder.stdout(&["a.png", "--bins", "1", "--channels", "a,r"]);
+        assert_eq!(table, "bin,low,high,a,r\n0,0,255,2,2\n");
+        let skipped = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "skip-transparent"];
+        assert_eq!(folder.stdout(&skipped), "bin,low,high,r\n0,0,255,1\n");
+    }
+
+    #[test]
+    fn values_outside_the_range_are_told() {
+        let folder = Folder::new();
+        GrayImage::from_raw(4, 1, vec![1, 10, 20, 30]).unwrap().save(folder.path("g.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--bins", "1", "--range", "10,20"]);
+        assert_eq!(table, "bin,low,high,grey\n0,10,20,2\nbelow,-inf,10,1\nabove,20,inf,1\n");
+        let table = folder.stdout(&["g.png", "--bins", "1", "--range", "data"]);
+        assert_eq!(table, "bin,low,high,grey\n0,1,30,4\n");
+        folder.run(&["g.png", "--range", "20,10"]).code(2);
+        folder.run(&["g.png", "--bins", "0"]).code(2);
+        folder.run(&["g.png", "--bins", "65537"]).code(2);
+    }
+
+    #[test]
+    fn statistics_are_exact_for_levels() {
+        let folder = Folder::new();
+        let wide: ImageBuffer<Luma<u16>, _> =
+            ImageBuffer::from_raw(5, 1, vec![1000u16, 2000, 2000, 3000, 65_535]).unwrap();
+        wide.save(folder.path("w.png")).unwrap();
+        let text = folder.stdout(&["w.png", "--stats", "--percentiles", "0,20,20.5,100"]);
+        let expected = "w.png,grey,5,0,0,0,1000,65535,14707,2000,";
+        assert!(text.lines().nth(1).unwrap().starts_with(expected), "{text}");
+        assert!(text.contains(",2000,") && text.contains(",0,0.2,1000,1000,2000,65535"), "{text}");
+    }
+
+    #[test]
+    fn json_holds_the_counts_and_statistics() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        folder.run(&["a.png", "--bins", "3", "-o", "a.json", "-o", "b.csv"]).success().stdout("");
+        let text = fs::read_to_string(folder.path("a.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let luma = &json[0]["channels"][3];
+        assert_eq!(luma["name"], "luma");
+        assert_eq!(luma["values"], serde_json::json!([18, 16, 8]));
+        // Means of 42 pixels: luminances 62.1146, 121.142 and 212.2722.
+        let mean = (18.0 * 62.1146 + 16.0 * 121.142 + 8.0 * 212.2722) / 42.0;
+        assert!((luma["statistics"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+        assert!(fs::read_to_string(folder.path("b.csv")).unwrap().starts_with("bin,"));
+    }
+
+    #[test]
+    fn plots_have_the_colours_and_text() {
+        let folder = Folder::new();
+        let bytes = Noise(20).bytes(3 * 64 * 64);
+        RgbImage::from_raw(64, 64, bytes).unwrap().save(folder.path("n.png")).unwrap();
+        for extra in [&[][..], &["--log"], &["--cumulative", "--normalize"], &["--bins", "3000"]] {
+            let arguments = [&["n.png", "-o", "p.png", "-o", "p.svg"], extra].concat();
+            folder.run(&arguments).success();
+            let plot = image::open(folder.path("p.png")).unwrap().to_rgb8();
+            assert_eq!(plot.dimensions(), (1152, 588));
+            let distinct: std::collections::BTreeSet<[u8; 3]> =
+                plot.pixels().map(|pixel| pixel.0).collect();
+            assert!(distinct.len() > 20);
+            let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+            assert!(svg.contains("luminance") && svg.contains("mix-blend-mode:screen"));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        }
+    }
+
+    #[test]
+    fn the_picture_has_bars_and_statistics() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let picture = folder.stdout(&["a.png", "--picture"]);
+        assert!(picture.contains('█') && picture.contains("std dev") && picture.contains("luma"));
+        // Standard output is no terminal here.
+        assert!(!picture.contains('\x1b'));
+    }
+
+    #[test]
+    fn several_inputs_are_listed_or_summed() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        folder.three_colours("b.png");
+        let arguments = ["a.png", "b.png", "--bins", "1", "--channels", "luma"];
+        let table = folder.stdout(&arguments);
+        assert_eq!(table, "file,bin,low,high,luma\na.png,0,0,255,42\nb.png,0,0,255,42\n");
+        let table = folder.stdout(&[&arguments[..], &["--sum"]].concat());
+        assert_eq!(table, "bin,low,high,luma\n0,0,255,84\n");
+        let plot = [&arguments[..], &["-o", "p.png"]].concat();
+        folder.run(&plot).code(2).stderr(contains("--sum"));
+        let missing = ["a.png", "none.png", "--bins", "1"];
+        folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
+    }
+
+    #[test]
+    fn parts_of_an_image_are_counted() {
+        let folder = Folder::new();
+        let pixels = (0..12).collect();
+        GrayImage::from_raw(4, 3, pixels).unwrap().save(folder.path("g.png")).unwrap();
+        let table =
+            folder.stdout(&["g.png", "--roi", "1,1,2,2", "--bins", "12", "--range", "0,12"]);
+        let counts: Vec<&str> =
+            table.lines().skip(1).map(|l| l.rsplit(',').next().unwrap()).collect();
+        assert_eq!(counts, ["0", "0", "0", "0", "0", "1", "1", "0", "0", "1", "1", "0"]);
+        let mask = vec![255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        GrayImage::from_raw(4, 3, mask).unwrap().save(folder.path("m.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--mask", "m.png", "--bins", "2", "--range", "0,11"]);
+        assert_eq!(table, "bin,low,high,grey\n0,0,5.5,1\n1,5.5,11,1\n");
+        folder.run(&["g.png", "--roi", "3,0,2,1"]).code(4).stderr(contains("leaves the image"));
+    }
+
+    #[test]
+    fn volumes_are_counted_by_their_names() {
+        let folder = Folder::new();
+        let floats: Vec<u8> =
+            [0.0f32, 0.5, 1.0, f32::NAN, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        fs::write(folder.path("v_3x2x1_float32.raw"), floats).unwrap();
+        let table = folder.stdout(&["v_3x2x1_float32.raw", "--bins", "3"]);
+        assert_eq!(table, "bin,low,high,grey\n0,-1,0,1\n1,0,1,2\n2,1,2,2\nnan,NaN,NaN,1\n");
+        let table = folder.stdout(&["v_3x2x1_float32.raw", "--bins", "2", "--range", "0,1"]);
+        let expected = "bin,low,high,grey\n0,0,0.5,1\n1,0.5,1,2\n\
+                        below,-inf,0,1\nabove,1,inf,1\nnan,NaN,NaN,1\n";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn bad_inputs_and_outputs_fail_in_one_line() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        fs::write(folder.path("empty.png"), "").unwrap();
+        fs::write(folder.path("text.png"), "hello").unwrap();
+        fs::write(folder.path("v_2x2x2_uint8.raw"), "1234567").unwrap();
+        let one_line = || contains("error: ").count(1);
+        folder.run(&["none.png"]).code(7).stderr(one_line());
+        folder.run(&["."]).code(7).stderr(one_line());
+        folder.run(&["empty.png"]).code(4).stderr(one_line());
+        folder.run(&["text.png"]).code(4).stderr(one_line());
+        folder.run(&["v_2x2x2_uint8.raw"]).code(4).stderr(contains("8").and(contains("7")));
+        folder.run(&["a.png", "-o", "x.pdf"]).code(2).stderr(contains(".svg"));
+        folder.run(&["a.png", "-o", "no/x.csv"]).code(7).stderr(one_line());
+        fs::write(folder.path("old.csv"), "old").unwrap();
+        folder.run(&["a.png", "-o", "old.csv", "--no-clobber"]).code(7);
+        assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
+        if cfg!(target_os = "linux") {
+            folder.run(&["a.png", "-o", "/dev/full"]).code(2);
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("gpuproc"));
+            command.current_dir(folder.0.path()).args(["histogram", "a.png"]).stdout(full);
+            assert_eq!(command.status().unwrap().code(), Some(7));
+        }
+    }
 }

@@ -127,14 +127,26 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
     luma: Luma,
     max: u32,
 ) -> Vec<u64> {
+    let (value, unit) = luma_units(luma, max);
+    let find = bins.finder(unit);
+    count(samples, channels, bins.slots(), |pixel| find.slot(value(pixel).into()))
+}
+
+/// The luminance of integer pixels in units of the samples.
+pub(super) fn luma_value<T: Copy + Into<u32>>(luma: Luma, max: u32) -> impl Fn(&[T]) -> f64 {
+    let (value, unit) = luma_units(luma, max);
+    move |pixel| f64::from(value(pixel)) / unit
+}
+
+/// The luminance of integer pixels, in integer units, and how many of those one sample step has.
+fn luma_units<T: Copy + Into<u32>>(luma: Luma, max: u32) -> (impl Fn(&[T]) -> u32, f64) {
     let ([red, green, blue], sum) = luma.weights();
     let (light, fine) = luma.light(max);
-    let find = bins.finder(f64::from(sum) * f64::from(fine));
-    let light = |sample: T| light[sample.into() as usize];
-    count(samples, channels, bins.slots(), |pixel| {
-        let value = red * light(pixel[0]) + green * light(pixel[1]) + blue * light(pixel[2]);
-        find.slot(value.into())
-    })
+    let value = move |pixel: &[T]| {
+        let light = |sample: T| light[sample.into() as usize];
+        red * light(pixel[0]) + green * light(pixel[1]) + blue * light(pixel[2])
+    };
+    (value, f64::from(sum) * f64::from(fine))
 }
 
 /// The luminance of float pixels: summed in double precision, red first, and rounded once.

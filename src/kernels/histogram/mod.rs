@@ -7,9 +7,11 @@
 mod bins;
 mod cpu;
 mod gpu;
+mod statistics;
 
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use gpu::SHADERS;
+pub use statistics::{Moments, Statistics, moments};
 
 use crate::{
     device::Kernel,
@@ -272,7 +274,7 @@ impl Histogram {
             match plan {
                 Plan::Bytes(channel) => shared.channels[*channel] = true,
                 Plan::BytesLuma(_, division) if shared.luma.is_none() => {
-                    shared.luma = Some(*division)
+                    shared.luma = Some(*division);
                 }
                 _ => {}
             }
