@@ -43,4 +43,5 @@ commands! {
     bench::Bench;
     completions::Completions, no device;
     devices::Devices, no device;
+    histogram::Histogram;
 }

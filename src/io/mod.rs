@@ -1,8 +1,10 @@
 //! Files and streams: `-` for stdin and stdout, outputs that appear whole or not at all.
 
 pub mod image;
+pub mod plot;
 mod sink;
 mod source;
+pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};

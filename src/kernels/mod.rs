@@ -2,12 +2,13 @@
 //! parameters, the native twin and the GPU host code.
 
 pub mod copy;
+pub mod histogram;
 pub mod render;
 
 use crate::{bench::Case, gpu::Shader};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[&copy::SHADER, &render::SHADER];
+pub const SHADERS: &[&[&Shader]] = &[&[&copy::SHADER], &histogram::SHADERS, &[&render::SHADER]];
 
 /// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
 pub fn cases(full: bool) -> Vec<Case> {

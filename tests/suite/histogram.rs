@@ -1,1 +1,494 @@
 //! Histogram: both twins against naive references, and the command line.
+
+use gpuproc::{
+    kernels::histogram::{Bins, Counts, Histogram, Luma, Pixels, Row},
+    samples::{Dtype, Samples},
+};
+
+use super::common::{Noise, assert_twins};
+
+/// Counts value by value, with nothing but edges and comparisons. `values` are in the unit that the
+/// edges are multiplied by, so that a luminance stays an integer.
+fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
+    let n = bins.count;
+    let edge =
+        |k: usize| (bins.low * (n - k) as f64 * unit + bins.high * k as f64 * unit) / n as f64;
+    let edges: Vec<f64> = (0..=n).map(edge).collect();
+    let mut counts = Counts { bins: vec![0; n], ..Counts::default() };
+    for value in values {
+        if value.is_nan() {
+            counts.nan += 1;
+        } else if value < edges[0] {
+            counts.below += 1;
+        } else if value > edges[n] {
+            counts.above += 1;
+        } else {
+            // The last edge that is not above the value; the topmost belongs to the last bin.
+            let bin = edges.partition_point(|&edge| edge <= value) - 1;
+            counts.bins[bin.min(n - 1)] += 1;
+        }
+    }
+    counts
+}
+
+/// Both twins' rows of `pixels`, compared with each other, without levels.
+fn twins(rows: &[Row], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
+    let kernel = Histogram { rows: rows.to_vec(), bins };
+    let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
+        for ((row, cpu), gpu) in rows.iter().zip(cpu).zip(gpu) {
+            assert_eq!(cpu, gpu, "{name} {row:?} {bins:?} of {} pixels", pixels.len());
+        }
+    });
+    counts.iter_mut().for_each(|counts| counts.levels = None);
+    counts
+}
+
+fn channel(samples: &Samples, channels: usize, c: usize) -> Vec<f64> {
+    gpuproc::for_samples!(samples, values => {
+        #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+        values.iter().skip(c).step_by(channels).map(|&v| v as f64).collect()
+    })
+}
+
+/// 10,000 times the luminance of integer pixels, exactly: the weights of B1.
+fn luma10000(samples: &Samples, channels: usize) -> Vec<f64> {
+    let [r, g, b] = [0, 1, 2].map(|c| channel(samples, channels, c));
+    let pixels = r.iter().zip(&g).zip(&b);
+    pixels.map(|((r, g), b)| 2126.0 * r + 7152.0 * g + 722.0 * b).collect()
+}
+
+/// Checks every channel, and luminance where there are three colours.
+fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Option<(f64, f64)>) {
+    let dtype = samples.dtype();
+    let pixels = Pixels { samples, channels };
+    let mut rows: Vec<Row> = (0..channels).map(Row::Channel).collect();
+    if channels >= 3 {
+        rows.push(Row::Luma(Luma::Bt709));
+    }
+    let (low, high) = range.or(gpuproc::kernels::histogram::type_range(dtype)).unwrap();
+    for &count in counts {
+        let bins = Bins::new(count, low, high, dtype).unwrap();
+        let found = twins(&rows, bins, &pixels);
+        for (row, found) in rows.iter().zip(found) {
+            let expected = match row {
+                Row::Channel(c) => {
+                    naive(channel(&pixels.samples, channels, *c).into_iter(), &bins, 1.0)
+                }
+                Row::Luma(_) => {
+                    naive(luma10000(&pixels.samples, channels).into_iter(), &bins, 10_000.0)
+                }
+            };
+            assert_eq!(found, expected, "{row:?} {bins:?} of {} pixels", pixels.len());
+            assert_eq!(found.total(), pixels.len() as u64);
+        }
+    }
+}
+
+fn halves(noise: &mut Noise, len: usize) -> Vec<u16> {
+    (0..len).map(|_| (noise.next() >> 48) as u16).collect()
+}
+
+#[test]
+fn bytes_equal_the_reference_at_every_length_and_channel_count() {
+    let mut noise = Noise(1);
+    for channels in 1..=4 {
+        for pixels in [0, 1, 2, 3, 5, 15, 16, 17, 255, 256, 257, 1021, 4096, 65_537] {
+            let bytes = noise.bytes(pixels * channels);
+            check_integers(Samples::U8(bytes), channels, &[256], None);
+        }
+    }
+}
+
+#[test]
+fn bytes_equal_the_reference_at_every_bin_count() {
+    let bytes = Noise(2).bytes(3 * 3001);
+    let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 65_535, 65_536];
+    check_integers(Samples::U8(bytes), 3, &counts, None);
+}
+
+#[test]
+fn luminance_is_exact_at_every_edge() {
+    // Every grey level, and every colour of a coarse cube with its corners.
+    let mut bytes: Vec<u8> = (0..=255).flat_map(|v| [v, v, v]).collect();
+    let steps = [0, 1, 51, 85, 102, 127, 128, 153, 170, 204, 221, 254, 255];
+    for r in steps {
+        for g in steps {
+            bytes.extend(steps.iter().flat_map(|&b| [r, g, b]));
+        }
+    }
+    check_integers(Samples::U8(bytes), 3, &[1, 2, 3, 5, 17, 255, 256, 5000, 65_536], None);
+}
+
+#[test]
+fn inputs_past_a_binding_are_counted_in_bands() {
+    // 3 MiB and a little: three bands on the small device, more groups than it dispatches at once.
+    let bytes = Noise(3).bytes(3 * 1_050_001);
+    check_integers(Samples::U8(bytes), 3, &[256], None);
+    check_integers(Samples::U16(halves(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
+}
+
+#[test]
+fn flat_and_striped_images_are_counted() {
+    for channels in 1..=4 {
+        let mut bytes = vec![200; channels * 70_001];
+        check_integers(Samples::U8(bytes.clone()), channels, &[256], None);
+        for (i, byte) in bytes.iter_mut().enumerate() {
+            *byte = [7, 8, 7, 7, 7, 9, 7, 7, 7][i / channels % 9];
+        }
+        check_integers(Samples::U8(bytes), channels, &[256], None);
+    }
+    check_integers(Samples::U16(vec![40_000; 200_001]), 1, &[65_536, 256], None);
+}
+
+#[test]
+fn sixteen_bits_equal_the_reference() {
+    let mut noise = Noise(5);
+    for channels in 1..=4 {
+        for pixels in [0, 1, 7, 8, 9, 257, 5003] {
+            let samples = Samples::U16(halves(&mut noise, pixels * channels));
+            check_integers(samples, channels, &[256, 1000, 65_536], None);
+        }
+    }
+}
+
+#[test]
+fn signed_samples_keep_their_order() {
+    let bytes = Noise(6).bytes(5001);
+    let signed = bytes.iter().map(|&b| b as i8).collect();
+    check_integers(Samples::I8(signed), 1, &[1, 10, 256], None);
+    let wide = halves(&mut Noise(7), 5001).iter().map(|&h| h as i16).collect();
+    check_integers(Samples::I16(wide), 1, &[1, 10, 65_536], None);
+}
+
+#[test]
+fn ranges_leave_values_below_and_above() {
+    let bytes = Noise(8).bytes(3 * 2003);
+    for (low, high) in [(10.0, 20.0), (0.5, 1.5), (-100.0, 100.25), (300.0, 400.0), (99.9, 180.3)] {
+        check_integers(Samples::U8(bytes.clone()), 3, &[1, 7, 256, 65_536], Some((low, high)));
+    }
+    let wide = halves(&mut Noise(9), 3 * 2003);
+    check_integers(Samples::U16(wide), 3, &[7, 256, 65_536], Some((1000.0, 2000.5)));
+}
+
+#[test]
+fn integers_of_32_bits_equal_the_reference() {
+    let mut noise = Noise(10);
+    let mut values: Vec<u32> = (0..5001).map(|_| (noise.next() >> 32) as u32).collect();
+    values.extend([0, 1, u32::MAX, u32::MAX - 1, 1 << 31]);
+    let signed = values.iter().map(|&v| v as i32).collect();
+    let counts = [1, 3, 256, 65_536];
+    check_integers(Samples::U32(values.clone()), 1, &counts, None);
+    check_integers(Samples::U32(values), 1, &counts, Some((4e9, 4.000_001e9)));
+    check_integers(Samples::I32(signed), 1, &counts, None);
+}
+
+#[test]
+fn floats_follow_the_stated_rules() {
+    let mut noise = Noise(11);
+    let mut values: Vec<f32> = (0..4003).map(|_| (noise.unit() * 1.2 - 0.1) as f32).collect();
+    values.extend([0.0, -0.0, 1.0, 1f32.next_down(), 1f32.next_up(), 0.5, 0.25, 1e-40, -1e-40]);
+    values.extend([f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN]);
+    // Every edge and its neighbours.
+    let edges = (0..=256).map(|k| (f64::from(k) / 256.0) as f32);
+    values.extend(edges.flat_map(|edge| [edge.next_down(), edge, edge.next_up()]));
+    let ranges = [(0.0, 1.0), (0.1, 0.3), (-3.4e38, 3.4e38), (1e-20, 1e-18), (-1.0, 0.0)];
+    for samples in
+        [Samples::F32(values.clone()), Samples::F64(values.iter().map(|&v| v.into()).collect())]
+    {
+        for (low, high) in ranges {
+            let dtype = samples.dtype();
+            for count in [1, 2, 10, 256, 65_536] {
+                let bins = Bins::new(count, low, high, dtype).unwrap();
+                let pixels = Pixels { samples: samples.clone(), channels: 1 };
+                let found = twins(&[Row::Channel(0)], bins, &pixels);
+                let expected = naive(channel(&samples, 1, 0).into_iter(), &bins, 1.0);
+                assert_eq!(found[0].nan, 2);
+                assert_eq!(found[0], expected, "{dtype} {bins:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn exactly_one_is_in_the_last_bin() {
+    let samples = Samples::F32(vec![0.0, 0.5, 1.0, 1.0]);
+    let bins = Bins::new(2, 0.0, 1.0, Dtype::F32).unwrap();
+    let found = twins(&[Row::Channel(0)], bins, &Pixels { samples, channels: 1 });
+    assert_eq!(found[0].bins, [1, 3]);
+}
+
+#[test]
+fn float_channels_and_their_luminance_are_told_apart() {
+    let mut noise = Noise(12);
+    let values: Vec<f32> = (0..4 * 1003).map(|_| noise.unit() as f32).collect();
+    let pixels = Pixels { samples: Samples::F32(values.clone()), channels: 4 };
+    let rows = [Row::Channel(0), Row::Channel(1), Row::Channel(3), Row::Luma(Luma::Bt601)];
+    let bins = Bins::new(100, 0.0, 1.0, Dtype::F32).unwrap();
+    let found = twins(&rows, bins, &pixels);
+    for (found, c) in found.iter().zip([0, 1, 3]) {
+        assert_eq!(*found, naive(channel(&pixels.samples, 4, c).into_iter(), &bins, 1.0));
+    }
+    let luma = values.chunks(4).map(|p| {
+        let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
+        f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32)
+    });
+    assert_eq!(found[3], naive(luma, &bins, 1.0));
+}
+
+#[test]
+fn other_luminances_equal_the_reference() {
+    let bytes = Noise(13).bytes(3 * 4001);
+    let pixels = Pixels { samples: Samples::U8(bytes.clone()), channels: 3 };
+    for count in [3, 256, 1000] {
+        let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
+        // Two kinds at once: only one of them fits the pass that counts the channels.
+        let rows = [Row::Luma(Luma::Bt709), Row::Luma(Luma::Bt601), Row::Luma(Luma::Linear)];
+        let found = twins(&rows, bins, &pixels);
+        let bt601 = bytes.chunks(3).map(|p| {
+            let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
+            299.0 * r + 587.0 * g + 114.0 * b
+        });
+        assert_eq!(found[1], naive(bt601, &bins, 1000.0));
+        // In linear light the table is 784 times as fine as the samples.
+        let decode = |byte: u8| {
+            let v = f64::from(byte) / 255.0;
+            let light = if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
+            (light * 255.0 * 784.0).round()
+        };
+        let linear = bytes
+            .chunks(3)
+            .map(|p| 1063.0 * decode(p[0]) + 3576.0 * decode(p[1]) + 361.0 * decode(p[2]));
+        assert_eq!(found[2], naive(linear, &bins, 5000.0 * 784.0));
+    }
+}
+
+#[test]
+fn the_worked_example_of_three_colours() {
+    // 6 x 7 pixels: 18 dark, 16 middle, 8 bright.
+    let mut bytes = Vec::new();
+    for (colour, times) in [([34, 51, 255], 18), ([255, 85, 85], 16), ([255, 221, 0], 8)] {
+        (0..times).for_each(|_| bytes.extend(colour));
+    }
+    let bins = Bins::new(3, 0.0, 255.0, Dtype::U8).unwrap();
+    let pixels = Pixels { samples: Samples::U8(bytes), channels: 3 };
+    let found = twins(&[Row::Luma(Luma::Bt709)], bins, &pixels);
+    assert_eq!(found[0].bins, [18, 16, 8]);
+}
+
+/// The command line, on files in a folder of its own.
+mod program {
+    use std::{fs, path::PathBuf};
+
+    use assert_cmd::Command;
+    use image::{GrayImage, ImageBuffer, Luma, RgbImage, RgbaImage};
+    use predicates::{prelude::*, str::contains};
+
+    use super::Noise;
+
+    struct Folder(tempfile::TempDir);
+
+    impl Folder {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// The program, in this folder, on the CPU.
+        fn run(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
+            let mut command = Command::cargo_bin("gpuproc").unwrap();
+            command.current_dir(&self.0).env_remove("NO_COLOR");
+            command.args(["histogram", "--device", "cpu"]).args(arguments).assert()
+        }
+
+        fn stdout(&self, arguments: &[&str]) -> String {
+            let output = self.run(arguments).success().get_output().stdout.clone();
+            String::from_utf8(output).unwrap()
+        }
+
+        /// The 6 x 7 pixels of three colours.
+        fn three_colours(&self, name: &str) {
+            let colours = [([34, 51, 255], 18), ([255, 85, 85], 16), ([255, 221, 0], 8)];
+            let bytes = colours.iter().flat_map(|(colour, n)| colour.repeat(*n)).collect();
+            RgbImage::from_raw(6, 7, bytes).unwrap().save(self.path(name)).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_pipe_gets_a_row_a_bin() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let table = folder.stdout(&["a.png", "--bins", "3"]);
+        let expected = "bin,low,high,r,g,b,luma\n\
+                        0,0,85,18,18,8,18\n\
+                        1,85,170,0,16,16,16\n\
+                        2,170,255,24,8,18,8\n";
+        assert_eq!(table, expected);
+        let table = folder.stdout(&["a.png", "--bins", "3", "--channels", "luma", "--cumulative"]);
+        assert_eq!(table, "bin,low,high,luma\n0,0,85,18\n1,85,170,34\n2,170,255,42\n");
+        let table = folder.stdout(&["a.png", "--bins", "1", "--channels", "r", "--normalize"]);
+        assert_eq!(table, "bin,low,high,r\n0,0,255,1\n");
+    }
+
+    #[test]
+    fn grey_images_have_one_row_and_alpha_is_counted_when_asked_for() {
+        let folder = Folder::new();
+        GrayImage::from_raw(2, 1, vec![0, 255]).unwrap().save(folder.path("g.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--bins", "2"]);
+        assert_eq!(table, "bin,low,high,grey\n0,0,127.5,1\n1,127.5,255,1\n");
+        folder.run(&["g.png", "--channels", "r"]).code(4).stderr(contains("no red channel"));
+        let pixels = vec![9, 9, 9, 0, 8, 8, 8, 255];
+        RgbaImage::from_raw(2, 1, pixels).unwrap().save(folder.path("a.png")).unwrap();
+        let table = folder.stdout(&["a.png", "--bins", "1", "--channels", "a,r"]);
+        assert_eq!(table, "bin,low,high,a,r\n0,0,255,2,2\n");
+        let skipped = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "skip-transparent"];
+        assert_eq!(folder.stdout(&skipped), "bin,low,high,r\n0,0,255,1\n");
+    }
+
+    #[test]
+    fn values_outside_the_range_are_told() {
+        let folder = Folder::new();
+        GrayImage::from_raw(4, 1, vec![1, 10, 20, 30]).unwrap().save(folder.path("g.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--bins", "1", "--range", "10,20"]);
+        assert_eq!(table, "bin,low,high,grey\n0,10,20,2\nbelow,-inf,10,1\nabove,20,inf,1\n");
+        let table = folder.stdout(&["g.png", "--bins", "1", "--range", "data"]);
+        assert_eq!(table, "bin,low,high,grey\n0,1,30,4\n");
+        folder.run(&["g.png", "--range", "20,10"]).code(2);
+        folder.run(&["g.png", "--bins", "0"]).code(2);
+        folder.run(&["g.png", "--bins", "65537"]).code(2);
+    }
+
+    #[test]
+    fn statistics_are_exact_for_levels() {
+        let folder = Folder::new();
+        let wide: ImageBuffer<Luma<u16>, _> =
+            ImageBuffer::from_raw(5, 1, vec![1000u16, 2000, 2000, 3000, 65_535]).unwrap();
+        wide.save(folder.path("w.png")).unwrap();
+        let text = folder.stdout(&["w.png", "--stats", "--percentiles", "0,20,20.5,100"]);
+        let expected = "w.png,grey,5,0,0,0,1000,65535,14707,2000,";
+        assert!(text.lines().nth(1).unwrap().starts_with(expected), "{text}");
+        assert!(text.contains(",2000,") && text.contains(",0,0.2,1000,1000,2000,65535"), "{text}");
+    }
+
+    #[test]
+    fn json_holds_the_counts_and_statistics() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        folder.run(&["a.png", "--bins", "3", "-o", "a.json", "-o", "b.csv"]).success().stdout("");
+        let text = fs::read_to_string(folder.path("a.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let luma = &json[0]["channels"][3];
+        assert_eq!(luma["name"], "luma");
+        assert_eq!(luma["values"], serde_json::json!([18, 16, 8]));
+        // Means of 42 pixels: luminances 62.1146, 121.142 and 212.2722.
+        let mean = (18.0 * 62.1146 + 16.0 * 121.142 + 8.0 * 212.2722) / 42.0;
+        assert!((luma["statistics"]["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+        assert!(fs::read_to_string(folder.path("b.csv")).unwrap().starts_with("bin,"));
+    }
+
+    #[test]
+    fn plots_have_the_colours_and_text() {
+        let folder = Folder::new();
+        let bytes = Noise(20).bytes(3 * 64 * 64);
+        RgbImage::from_raw(64, 64, bytes).unwrap().save(folder.path("n.png")).unwrap();
+        for extra in [&[][..], &["--log"], &["--cumulative", "--normalize"], &["--bins", "3000"]] {
+            let arguments = [&["n.png", "-o", "p.png", "-o", "p.svg"], extra].concat();
+            folder.run(&arguments).success();
+            let plot = image::open(folder.path("p.png")).unwrap().to_rgb8();
+            assert_eq!(plot.dimensions(), (1152, 588));
+            let distinct: std::collections::BTreeSet<[u8; 3]> =
+                plot.pixels().map(|pixel| pixel.0).collect();
+            assert!(distinct.len() > 20);
+            let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
+            assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+            assert!(svg.contains("luminance") && svg.contains("mix-blend-mode:screen"));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        }
+    }
+
+    #[test]
+    fn the_picture_has_bars_and_statistics() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let picture = folder.stdout(&["a.png", "--picture"]);
+        assert!(picture.contains('█') && picture.contains("std dev") && picture.contains("luma"));
+        // Standard output is no terminal here.
+        assert!(!picture.contains('\x1b'));
+    }
+
+    #[test]
+    fn several_inputs_are_listed_or_summed() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        folder.three_colours("b.png");
+        let arguments = ["a.png", "b.png", "--bins", "1", "--channels", "luma"];
+        let table = folder.stdout(&arguments);
+        assert_eq!(table, "file,bin,low,high,luma\na.png,0,0,255,42\nb.png,0,0,255,42\n");
+        let table = folder.stdout(&[&arguments[..], &["--sum"]].concat());
+        assert_eq!(table, "bin,low,high,luma\n0,0,255,84\n");
+        let plot = [&arguments[..], &["-o", "p.png"]].concat();
+        folder.run(&plot).code(2).stderr(contains("--sum"));
+        let missing = ["a.png", "none.png", "--bins", "1"];
+        folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
+    }
+
+    #[test]
+    fn parts_of_an_image_are_counted() {
+        let folder = Folder::new();
+        let pixels = (0..12).collect();
+        GrayImage::from_raw(4, 3, pixels).unwrap().save(folder.path("g.png")).unwrap();
+        let table =
+            folder.stdout(&["g.png", "--roi", "1,1,2,2", "--bins", "12", "--range", "0,12"]);
+        let counts: Vec<&str> =
+            table.lines().skip(1).map(|l| l.rsplit(',').next().unwrap()).collect();
+        assert_eq!(counts, ["0", "0", "0", "0", "0", "1", "1", "0", "0", "1", "1", "0"]);
+        let mask = vec![255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        GrayImage::from_raw(4, 3, mask).unwrap().save(folder.path("m.png")).unwrap();
+        let table = folder.stdout(&["g.png", "--mask", "m.png", "--bins", "2", "--range", "0,11"]);
+        assert_eq!(table, "bin,low,high,grey\n0,0,5.5,1\n1,5.5,11,1\n");
+        folder.run(&["g.png", "--roi", "3,0,2,1"]).code(4).stderr(contains("leaves the image"));
+    }
+
+    #[test]
+    fn volumes_are_counted_by_their_names() {
+        let folder = Folder::new();
+        let floats: Vec<u8> =
+            [0.0f32, 0.5, 1.0, f32::NAN, -1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+        fs::write(folder.path("v_3x2x1_float32.raw"), floats).unwrap();
+        let table = folder.stdout(&["v_3x2x1_float32.raw", "--bins", "3"]);
+        assert_eq!(table, "bin,low,high,grey\n0,-1,0,1\n1,0,1,2\n2,1,2,2\nnan,NaN,NaN,1\n");
+        let table = folder.stdout(&["v_3x2x1_float32.raw", "--bins", "2", "--range", "0,1"]);
+        let expected = "bin,low,high,grey\n0,0,0.5,1\n1,0.5,1,2\n\
+                        below,-inf,0,1\nabove,1,inf,1\nnan,NaN,NaN,1\n";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn bad_inputs_and_outputs_fail_in_one_line() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        fs::write(folder.path("empty.png"), "").unwrap();
+        fs::write(folder.path("text.png"), "hello").unwrap();
+        fs::write(folder.path("v_2x2x2_uint8.raw"), "1234567").unwrap();
+        let one_line = || contains("error: ").count(1);
+        folder.run(&["none.png"]).code(7).stderr(one_line());
+        folder.run(&["."]).code(7).stderr(one_line());
+        folder.run(&["empty.png"]).code(4).stderr(one_line());
+        folder.run(&["text.png"]).code(4).stderr(one_line());
+        folder.run(&["v_2x2x2_uint8.raw"]).code(4).stderr(contains("8").and(contains("7")));
+        folder.run(&["a.png", "-o", "x.pdf"]).code(2).stderr(contains(".svg"));
+        folder.run(&["a.png", "-o", "no/x.csv"]).code(7).stderr(one_line());
+        fs::write(folder.path("old.csv"), "old").unwrap();
+        folder.run(&["a.png", "-o", "old.csv", "--no-clobber"]).code(7);
+        assert_eq!(fs::read_to_string(folder.path("old.csv")).unwrap(), "old");
+        if cfg!(target_os = "linux") {
+            folder.run(&["a.png", "-o", "/dev/full"]).code(2);
+            let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+            let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("gpuproc"));
+            command.current_dir(folder.0.path()).args(["histogram", "a.png"]).stdout(full);
+            assert_eq!(command.status().unwrap().code(), Some(7));
+        }
+    }
+}

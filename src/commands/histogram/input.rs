@@ -1,0 +1,171 @@
+//! Reads an image or a volume and selects the pixels that count.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+
+use crate::{
+    cli::Session,
+    error::{Error, Result},
+    for_samples,
+    io::{
+        Source,
+        image::Image,
+        volume::{VolumeArgs, VolumeFile},
+    },
+    kernels::histogram::Pixels,
+    samples::Samples,
+};
+
+/// Which pixels count.
+#[derive(Debug, clap::Args)]
+pub struct Selection {
+    /// What alpha does: `ignore` counts every pixel alike, `skip-transparent` leaves out pixels of
+    /// alpha 0
+    #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
+    alpha: Alpha,
+
+    /// Count only the box whose upper left corner is at x,y, in pixels
+    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
+    roi: Option<Roi>,
+
+    /// Count only pixels where this image of the same size is not black (or, with alpha, not
+    /// transparent)
+    #[arg(long, value_name = "IMAGE")]
+    mask: Option<Source>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Alpha {
+    Ignore,
+    SkipTransparent,
+}
+
+/// A box in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Roi {
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+}
+
+impl FromStr for Roi {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<usize>> =
+            text.split(',').map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[x, y, width, height]) if width > 0 && height > 0 => {
+                Ok(Self { x, y, width, height })
+            }
+            _ => Err("four whole numbers such as 100,50,640,480 are needed".into()),
+        }
+    }
+}
+
+/// What is counted.
+pub struct Input {
+    pub pixels: Pixels,
+    /// Whether it came from an image, not a volume.
+    pub is_image: bool,
+}
+
+impl Input {
+    /// Reads `source`: a volume when its extension or the flags say so, else an image.
+    pub fn read(
+        source: &Source,
+        selection: &Selection,
+        volume: &VolumeArgs,
+        session: &Session,
+    ) -> Result<Self> {
+        let (limit, timings) = (session.max_memory, &session.timings);
+        let raw = ["raw", "bin", "vol", "dat", "gz"].contains(&source.extension().as_str());
+        if raw || volume.dims.is_some() || volume.dtype.is_some() {
+            if selection.roi.is_some() || selection.mask.is_some() {
+                return Err(Error::usage(format_args!(
+                    "{source}: --roi and --mask select pixels of images, not of volumes"
+                )));
+            }
+            let read = VolumeFile::describe(source, volume)?.read(limit, timings)?;
+            let pixels = Pixels { samples: read.samples, channels: 1 };
+            return Ok(Self { pixels, is_image: false });
+        }
+        let image = Image::read(source, limit, timings)?;
+        let mask = match &selection.mask {
+            Some(mask) => Some(Image::read(mask, limit, timings)?),
+            None => None,
+        };
+        let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
+        Ok(Self { pixels, is_image: true })
+    }
+}
+
+impl Selection {
+    fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
+        let Image { width, height, channels, .. } = image;
+        let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();
+        if !skips && self.roi.is_none() && mask.is_none() {
+            return Ok(Pixels { samples: image.samples, channels });
+        }
+        let whole = Roi { x: 0, y: 0, width, height };
+        let roi = self.roi.unwrap_or(whole);
+        let fits = |start: usize, len: usize, all: usize| {
+            start.checked_add(len).is_some_and(|end| end <= all)
+        };
+        if !fits(roi.x, roi.width, width) || !fits(roi.y, roi.height, height) {
+            return Err(Error::bad_input(format_args!(
+                "{source}: --roi {},{},{},{} leaves the image of {width} x {height} pixels",
+                roi.x, roi.y, roi.width, roi.height
+            )));
+        }
+        if let Some(mask) = mask
+            && (mask.width, mask.height) != (width, height)
+        {
+            return Err(Error::bad_input(format_args!(
+                "the mask of {} x {} pixels does not fit {source} of {width} x {height}",
+                mask.width, mask.height
+            )));
+        }
+        let masked: Option<Vec<bool>> = mask.map(in_mask);
+        let counts = |at: usize| masked.as_ref().is_none_or(|masked| masked[at]);
+        let rows = roi.y..roi.y + roi.height;
+        let places = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
+        let places = places.filter(|&at| counts(at));
+        macro_rules! select {
+            ($variant:ident, $values:expr, $zero:expr) => {{
+                let mut chosen = Vec::with_capacity(roi.width * roi.height * channels);
+                for at in places {
+                    let pixel = &$values[at * channels..(at + 1) * channels];
+                    if !skips || pixel[channels - 1] > $zero {
+                        chosen.extend_from_slice(pixel);
+                    }
+                }
+                Samples::$variant(chosen)
+            }};
+        }
+        let samples = match &image.samples {
+            Samples::U8(values) => select!(U8, values, 0),
+            Samples::U16(values) => select!(U16, values, 0),
+            Samples::F32(values) => select!(F32, values, 0.0),
+            other => unreachable!("images hold no {}", other.dtype()),
+        };
+        Ok(Pixels { samples, channels })
+    }
+}
+
+/// Whether each pixel of a mask is neither black nor transparent.
+fn in_mask(mask: &Image) -> Vec<bool> {
+    let colours = mask.channels - usize::from(mask.has_alpha());
+    for_samples!(&mask.samples, values => {
+        values
+            .chunks_exact(mask.channels)
+            .map(|pixel| {
+                #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+                let shows = |v: &_| (*v as f64) > 0.0;
+                pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
+            })
+            .collect()
+    })
+}

@@ -1,0 +1,572 @@
+//! `gpuproc histogram`: count values, tell what they say, draw them.
+
+mod figure;
+mod input;
+mod terminal;
+
+use std::{
+    io::{IsTerminal, Write},
+    str::FromStr,
+};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+use self::input::Input;
+use crate::{
+    cli::Session,
+    error::{Error, Kind, Result},
+    io::{
+        Sink, Source,
+        table::{Cell, Table},
+        volume::VolumeArgs,
+    },
+    kernels::histogram::{
+        Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics, moments, type_range,
+    },
+    samples::Dtype,
+};
+
+/// Count how often each value occurs in images and volumes.
+///
+/// The same exact counts on every device. Bin k holds the values from its lower edge up to, but not
+/// including, its upper edge; the last bin holds its upper edge, too. Values outside the range are
+/// counted as below and above, NaN by itself. Without -o, a table goes to a pipe or a file, and a
+/// picture with statistics to a terminal.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc histogram photo.jpg                       the picture and statistics, on a terminal
+  gpuproc histogram photo.jpg > bins.csv            256 bins of red, green, blue and luminance
+  gpuproc histogram photo.jpg -o h.png -o h.svg -o h.json
+  gpuproc histogram scan16.png --bins 65536 --range data -o bins.csv
+  gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
+  gpuproc histogram *.jpg --sum --channels luma --stats")]
+pub struct Args {
+    /// Images or raw volumes; - is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<Source>,
+
+    /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot); may be
+    /// given several times, - is CSV on standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<Sink>,
+
+    /// Number of bins, 1 to 65536
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
+    bins: u32,
+
+    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
+    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
+    /// float volumes]
+    #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
+    range: Option<Range>,
+
+    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    channels: Vec<Channel>,
+
+    /// How red, green and blue make luminance
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    luma: Luma,
+
+    #[command(flatten)]
+    selection: input::Selection,
+
+    /// Add the counts of all inputs up
+    #[arg(long)]
+    sum: bool,
+
+    /// Let each bin hold all values below its upper edge
+    #[arg(long)]
+    cumulative: bool,
+
+    /// Give shares of the values inside the range instead of counts
+    #[arg(long)]
+    normalize: bool,
+
+    /// Draw the counts on a logarithmic axis
+    #[arg(long)]
+    log: bool,
+
+    /// In tables, a row a channel with its statistics, instead of a row a bin
+    #[arg(long)]
+    stats: bool,
+
+    /// Percentages whose percentiles are told with the statistics
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,25,75,99")]
+    #[arg(value_parser = percentage)]
+    percentiles: Vec<f64>,
+
+    /// Draw on standard output, even where that is no terminal, and write no table there
+    #[arg(long)]
+    picture: bool,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+}
+
+/// The ends of the bins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Range {
+    Data,
+    Of(f64, f64),
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "data" {
+            return Ok(Self::Data);
+        }
+        let numbers = text.split_once(',').and_then(|(low, high)| {
+            Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
+        });
+        match numbers {
+            Some((low, high)) if low < high => Ok(Self::Of(low, high)),
+            Some(_) => Err("the first number must be the smaller one".into()),
+            None => Err("two numbers such as 0,255 or the word data are needed".into()),
+        }
+    }
+}
+
+/// What `--channels` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Channel {
+    /// Red
+    R,
+    /// Green
+    G,
+    /// Blue
+    B,
+    /// Alpha
+    A,
+    /// Luminance; of a grey image, the grey value
+    Luma,
+}
+
+/// One row of a result: its name, what it counts, and what was found.
+#[derive(Clone, Debug)]
+struct Counted {
+    name: &'static str,
+    counts: Counts,
+    moments: Option<Moments>,
+}
+
+/// The histogram of one input, or the sum of several.
+#[derive(Clone, Debug)]
+struct Outcome {
+    inputs: Vec<String>,
+    dtype: Dtype,
+    bins: Bins,
+    rows: Vec<Counted>,
+}
+
+/// Counts every input and writes the results.
+///
+/// # Errors
+/// Those of reading, counting and writing. [`Kind::Partial`] when some inputs of several failed.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let to_terminal = args.output.is_empty() && std::io::stdout().is_terminal();
+    let picture = args.picture || to_terminal;
+    check_outputs(args)?;
+    // Moments cost a pass of their own, so they are taken only where they are told.
+    let statistics = picture
+        || args.stats
+        || args.output.iter().any(|output| output.extension() == "json");
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut failures = 0;
+    let mut bar = session.progress.bar("histogram", args.inputs.len() as u64);
+    for source in &args.inputs {
+        match count_input(source, args, session, statistics) {
+            Ok(outcome) => match outcomes.last_mut().filter(|_| args.sum) {
+                Some(sum) => sum.add(outcome)?,
+                None => outcomes.push(outcome),
+            },
+            Err(error) if args.inputs.len() == 1 || error.kind() == Kind::Usage => {
+                return Err(error);
+            }
+            Err(error) => {
+                failures += 1;
+                log::error!("{}", error.one_line());
+            }
+        }
+        bar.advance(1);
+    }
+    drop(bar);
+    if outcomes.is_empty() {
+        return Err(Error::bad_input("no input could be counted"));
+    }
+    for output in &args.output {
+        write(&outcomes, args, output, session)?;
+    }
+    if picture {
+        let text: String =
+            outcomes.iter().map(|outcome| terminal::picture(outcome, args)).collect();
+        session.timings.time("write", || print(&text))?;
+    } else if args.output.is_empty() {
+        write(&outcomes, args, &Sink::Stdout, session)?;
+    }
+    match failures {
+        0 => Ok(()),
+        n => Err(Error::new(
+            Kind::Partial,
+            format_args!("{n} of {} inputs failed; the others are done", args.inputs.len()),
+        )),
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Error::io("write", "standard output", error))
+}
+
+/// Refuses, before the work starts, what could not be written after it.
+fn check_outputs(args: &Args) -> Result<()> {
+    for output in &args.output {
+        let extension = output.extension();
+        match extension.as_str() {
+            "csv" | "json" => {}
+            "png" | "svg" if args.inputs.len() == 1 || args.sum => {}
+            "png" | "svg" => {
+                return Err(Error::usage(format_args!(
+                    "{output}: a plot shows one input; add --sum, or give one input"
+                )));
+            }
+            "" if *output == Sink::Stdout => {}
+            _ => {
+                return Err(Error::usage(format_args!(
+                    "{output}: no output is known by the extension `{extension}`; \
+                     use .csv, .json, .png or .svg"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn count_input(
+    source: &Source,
+    args: &Args,
+    session: &Session,
+    statistics: bool,
+) -> Result<Outcome> {
+    let input = Input::read(source, &args.selection, &args.volume, session)?;
+    let pixels = &input.pixels;
+    let named = rows(source, args, pixels.channels)?;
+    let dtype = pixels.samples.dtype();
+    let bins = bins(args, &input, &named, session)?;
+    let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins };
+    let counts = session.device.run(&kernel, pixels)?;
+    let rows = named.iter().zip(counts).map(|(&(name, row), counts)| {
+        let needs_moments = statistics && counts.levels.is_none();
+        let moments = needs_moments.then(|| {
+            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high))
+        });
+        Counted { name, counts, moments }
+    });
+    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, rows: rows.collect() })
+}
+
+/// The rows that `--channels` asks for, or those that an image of so many channels has by default.
+fn rows(source: &Source, args: &Args, channels: usize) -> Result<Vec<(&'static str, Row)>> {
+    let colour = channels >= 3;
+    let default: &[Channel] = match colour {
+        true => &[Channel::R, Channel::G, Channel::B, Channel::Luma],
+        false => &[Channel::Luma],
+    };
+    let wanted = if args.channels.is_empty() { default } else { &args.channels };
+    let missing = |what: &str| {
+        Err(Error::bad_input(format_args!("{source}: there is no {what} channel to count")))
+    };
+    let mut rows = Vec::new();
+    for channel in wanted {
+        let row = match (channel, colour) {
+            (Channel::R, true) => ("r", Row::Channel(0)),
+            (Channel::G, true) => ("g", Row::Channel(1)),
+            (Channel::B, true) => ("b", Row::Channel(2)),
+            (Channel::A, _) if channels == 4 => ("a", Row::Channel(3)),
+            (Channel::A, _) if channels == 2 => ("a", Row::Channel(1)),
+            (Channel::Luma, true) => ("luma", Row::Luma(args.luma)),
+            (Channel::Luma, false) if args.luma != Luma::Linear => ("grey", Row::Channel(0)),
+            (Channel::Luma, false) => {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: --luma linear needs a colour image"
+                )));
+            }
+            (Channel::R, false) => return missing("red"),
+            (Channel::G, false) => return missing("green"),
+            (Channel::B, false) => return missing("blue"),
+            (Channel::A, _) => return missing("alpha"),
+        };
+        if !rows.contains(&row) {
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+fn bins(
+    args: &Args,
+    input: &Input,
+    rows: &[(&'static str, Row)],
+    session: &Session,
+) -> Result<Bins> {
+    let dtype = input.pixels.samples.dtype();
+    let default = match type_range(dtype) {
+        Some((low, high)) => Range::Of(low, high),
+        None if input.is_image => Range::Of(0.0, 1.0),
+        None => Range::Data,
+    };
+    let (low, high) = match args.range.unwrap_or(default) {
+        Range::Of(low, high) => (low, high),
+        Range::Data => session.timings.time("data range", || data_range(&input.pixels, rows)),
+    };
+    Bins::new(args.bins as usize, low, high, dtype)
+}
+
+/// The least and the greatest finite sample of all rows; 0 and 1 where there is none.
+fn data_range(pixels: &Pixels, rows: &[(&'static str, Row)]) -> (f64, f64) {
+    let all = rows
+        .iter()
+        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY))
+        .reduce(Moments::and)
+        .filter(|all| all.count > 0);
+    all.map_or((0.0, 1.0), |all| (all.min, all.max))
+}
+
+impl Outcome {
+    /// Adds another input's counts.
+    fn add(&mut self, other: Self) -> Result<()> {
+        let names = |outcome: &Self| outcome.rows.iter().map(|row| row.name).collect::<Vec<_>>();
+        if self.bins != other.bins || names(self) != names(&other) {
+            return Err(Error::bad_input(format_args!(
+                "{} and {} cannot be summed: they have other channels or ranges; \
+                 --channels and --range make them equal",
+                self.inputs[0], other.inputs[0]
+            )));
+        }
+        for (sum, more) in self.rows.iter_mut().zip(&other.rows) {
+            sum.counts.add(&more.counts);
+            sum.moments = sum.moments.zip(more.moments).map(|(sum, more)| sum.and(more));
+        }
+        self.inputs.extend(other.inputs);
+        Ok(())
+    }
+
+    /// What the result is called in tables.
+    fn name(&self) -> String {
+        match &self.inputs[..] {
+            [only] => only.clone(),
+            several => format!("{} inputs", several.len()),
+        }
+    }
+
+    /// What it is called in pictures.
+    fn title(&self) -> String {
+        let name = self.name();
+        let file = std::path::Path::new(&name).file_name();
+        file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
+    }
+
+    fn statistics(&self, row: &Counted, args: &Args) -> Option<Statistics> {
+        let moments = row.moments.as_ref();
+        Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)
+    }
+
+    /// What is shown for every bin of `row`: counts, perhaps summed up, perhaps as shares.
+    fn shown(&self, row: &Counted, args: &Args) -> Vec<f64> {
+        let total = row.counts.in_range().max(1) as f64;
+        let mut below = 0;
+        let shown = row.counts.bins.iter().map(|&count| {
+            let value = if args.cumulative { below + count } else { count };
+            below += count;
+            if args.normalize { value as f64 / total } else { value as f64 }
+        });
+        shown.collect()
+    }
+}
+
+fn write(outcomes: &[Outcome], args: &Args, output: &Sink, session: &Session) -> Result<()> {
+    let no_clobber = session.no_clobber;
+    match output.extension().as_str() {
+        "png" => {
+            let image = session
+                .timings
+                .time("plot", || figure::figure(&outcomes[0], args).to_image());
+            return image.write(output, no_clobber, &session.timings);
+        }
+        "svg" => {
+            let svg = figure::figure(&outcomes[0], args).to_svg();
+            return session.timings.time("write", || {
+                output.write_with(no_clobber, |file| file.write_all(svg.as_bytes()))
+            });
+        }
+        _ => {}
+    }
+    session.timings.time("write", || {
+        output.write_with(no_clobber, |file| match output.extension().as_str() {
+            "json" => {
+                let records: Vec<Record<'_>> = outcomes.iter().map(|o| record(o, args)).collect();
+                serde_json::to_writer_pretty(&mut *file, &records)?;
+                file.write_all(b"\n")
+            }
+            _ if args.stats => statistics_table(outcomes, args).write_csv(file),
+            _ => bins_table(outcomes, args).write_csv(file),
+        })
+    })
+}
+
+/// A row a bin: number, edges, then a column a channel. With several inputs their names come first.
+/// Rows without a number tell what lies outside the bins, where anything does.
+fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
+    let mut names: Vec<&'static str> = Vec::new();
+    for row in outcomes.iter().flat_map(|outcome| &outcome.rows) {
+        if !names.contains(&row.name) {
+            names.push(row.name);
+        }
+    }
+    let several = outcomes.len() > 1;
+    let mut table = Table::default();
+    table.heads.extend(several.then(|| "file".to_owned()));
+    table.heads.extend(["bin", "low", "high"].map(str::to_owned));
+    table.heads.extend(names.iter().map(|&name| name.to_owned()));
+    for outcome in outcomes {
+        let file = several.then(|| Cell::Text(outcome.name()));
+        let columns: Vec<Option<(&Counted, Vec<f64>)>> = names
+            .iter()
+            .map(|name| {
+                let row = outcome.rows.iter().find(|row| row.name == *name)?;
+                Some((row, outcome.shown(row, args)))
+            })
+            .collect();
+        let number = |value: f64| match args.normalize {
+            true => Cell::Real(value),
+            false => Cell::Integer(value as u64),
+        };
+        for k in 0..outcome.bins.count {
+            let edges = [outcome.bins.edge(k), outcome.bins.edge(k + 1)].map(Cell::Real);
+            let mut cells: Vec<Cell> = file.iter().cloned().collect();
+            cells.push(Cell::Integer(k as u64));
+            cells.extend(edges);
+            cells.extend(columns.iter().map(|column| {
+                column.as_ref().map_or(Cell::Empty, |(_, shown)| number(shown[k]))
+            }));
+            table.rows.push(cells);
+        }
+        type Outside = (&'static str, f64, f64, fn(&Counts) -> u64);
+        let outside: [Outside; 3] = [
+            ("below", f64::NEG_INFINITY, outcome.bins.low, |counts| counts.below),
+            ("above", outcome.bins.high, f64::INFINITY, |counts| counts.above),
+            ("nan", f64::NAN, f64::NAN, |counts| counts.nan),
+        ];
+        for (name, low, high, count) in outside {
+            if outcome.rows.iter().all(|row| count(&row.counts) == 0) {
+                continue;
+            }
+            let mut cells: Vec<Cell> = file.iter().cloned().collect();
+            cells.extend([Cell::Text(name.into()), Cell::Real(low), Cell::Real(high)]);
+            cells.extend(columns.iter().map(|column| {
+                column.as_ref().map_or(Cell::Empty, |(row, _)| {
+                    let value = count(&row.counts) as f64;
+                    let total = row.counts.in_range().max(1) as f64;
+                    number(if args.normalize { value / total } else { value })
+                })
+            }));
+            table.rows.push(cells);
+        }
+    }
+    table
+}
+
+/// A row a channel.
+fn statistics_table(outcomes: &[Outcome], args: &Args) -> Table {
+    let mut table = Table::default();
+    let heads = [
+        "file", "channel", "count", "below", "above", "nan", "min", "max", "mean", "median",
+        "deviation", "mode", "entropy_bits", "clipped_low", "clipped_high",
+    ];
+    table.heads.extend(heads.map(str::to_owned));
+    table.heads.extend(args.percentiles.iter().map(|p| format!("p{p}")));
+    for outcome in outcomes {
+        for row in &outcome.rows {
+            let Counts { below, above, nan, .. } = row.counts;
+            let mut cells = vec![
+                Cell::Text(outcome.name()),
+                Cell::Text(row.name.into()),
+                Cell::Integer(row.counts.in_range()),
+                Cell::Integer(below),
+                Cell::Integer(above),
+                Cell::Integer(nan),
+            ];
+            if let Some(s) = outcome.statistics(row, args) {
+                let numbers = [
+                    s.min, s.max, s.mean, s.median, s.deviation, s.mode, s.entropy, s.clipped_low,
+                    s.clipped_high,
+                ];
+                cells.extend(numbers.map(Cell::Real));
+                cells.extend(s.percentiles.iter().map(|&(_, value)| Cell::Real(value)));
+            }
+            cells.resize(table.heads.len(), Cell::Empty);
+            table.rows.push(cells);
+        }
+    }
+    table
+}
+
+/// One input in JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    inputs: &'a [String],
+    #[serde(rename = "type")]
+    dtype: String,
+    bins: usize,
+    range: [f64; 2],
+    cumulative: bool,
+    normalized: bool,
+    channels: Vec<ChannelRecord<'a>>,
+}
+
+#[derive(Serialize)]
+struct ChannelRecord<'a> {
+    name: &'a str,
+    below: u64,
+    above: u64,
+    nan: u64,
+    statistics: Option<Statistics>,
+    values: Vec<serde_json::Number>,
+}
+
+fn record<'a>(outcome: &'a Outcome, args: &Args) -> Record<'a> {
+    let number = |value: f64| match args.normalize {
+        true => serde_json::Number::from_f64(value).expect("shares are finite"),
+        false => serde_json::Number::from(value as u64),
+    };
+    let channels = outcome.rows.iter().map(|row| ChannelRecord {
+        name: row.name,
+        below: row.counts.below,
+        above: row.counts.above,
+        nan: row.counts.nan,
+        statistics: outcome.statistics(row, args),
+        values: outcome.shown(row, args).into_iter().map(number).collect(),
+    });
+    Record {
+        inputs: &outcome.inputs,
+        dtype: outcome.dtype.to_string(),
+        bins: outcome.bins.count,
+        range: [outcome.bins.low, outcome.bins.high],
+        cumulative: args.cumulative,
+        normalized: args.normalize,
+        channels: channels.collect(),
+    }
+}

@@ -1,0 +1,145 @@
+//! The picture of a histogram in the terminal, in Unicode blocks, and its statistics.
+
+use std::io::IsTerminal;
+
+use super::{
+    Args, Outcome,
+    figure::{grouped, height, merged, top},
+};
+use crate::io::plot::short_number;
+
+/// Lines that each row's bars take.
+const LINES: usize = 5;
+/// Eighths of a line.
+const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// Columns where the width is unknown.
+const COLUMNS: usize = 80;
+/// Wider pictures tell no more.
+const MAX_COLUMNS: usize = 128;
+
+/// Whether colours may be used: on a terminal that has them, unless NO_COLOR is set.
+fn coloured() -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+}
+
+/// The ANSI colour of a row.
+fn paint(name: &str) -> &'static str {
+    match name {
+        "r" => "\x1b[31m",
+        "g" => "\x1b[32m",
+        "b" => "\x1b[34m",
+        "a" => "\x1b[35m",
+        _ => "",
+    }
+}
+
+/// Bars of every row, and a table of statistics.
+pub fn picture(outcome: &Outcome, args: &Args) -> String {
+    let width = terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into());
+    let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
+    let colour = coloured();
+    let shown: Vec<Vec<f64>> = outcome.rows.iter().map(|row| outcome.shown(row, args)).collect();
+    let top = top(outcome, args, &shown);
+    let mut text = format!("{}\n", outcome.title());
+    for (row, shown) in outcome.rows.iter().zip(&shown) {
+        let bars = bars(shown, columns, top, args);
+        let (start, end) = match colour {
+            true if !paint(row.name).is_empty() => (paint(row.name), "\x1b[0m"),
+            _ => ("", ""),
+        };
+        for line in bars {
+            text += &format!("{start}{}{end}\n", line.trim_end());
+        }
+        let (low, high) = (short_number(outcome.bins.low), short_number(outcome.bins.high));
+        let room = columns.saturating_sub(low.len() + high.len());
+        text += &format!("{low}{:^room$}{high}\n", row.name);
+    }
+    text += &statistics(outcome, args);
+    text.push('\n');
+    text
+}
+
+fn bars(shown: &[f64], columns: usize, top: f64, args: &Args) -> Vec<String> {
+    let merged = match shown.len() < columns {
+        // Few bins are several columns wide each.
+        true => {
+            let at = |column: usize| column * shown.len() / columns;
+            (0..columns).map(|column| shown[at(column)]).collect()
+        }
+        false => merged(shown, columns),
+    };
+    let eighths: Vec<usize> = merged
+        .iter()
+        .map(|&value| {
+            let eighths = (height(value, top, args) * (LINES * 8) as f64).round() as usize;
+            // What is there shows.
+            eighths.max(usize::from(value > 0.0))
+        })
+        .collect();
+    let line = |line: usize| {
+        let below = (LINES - 1 - line) * 8;
+        eighths.iter().map(|&e| BLOCKS[e.saturating_sub(below).min(8)]).collect()
+    };
+    (0..LINES).map(line).collect()
+}
+
+/// A line a row; numbers in columns.
+fn statistics(outcome: &Outcome, args: &Args) -> String {
+    let mut heads: Vec<String> =
+        ["", "count", "min", "max", "mean", "median", "std dev", "mode", "entropy", "clipped"]
+            .map(str::to_owned)
+            .to_vec();
+    heads.extend(args.percentiles.iter().map(|p| format!("p{p}")));
+    let mut lines = vec![heads];
+    let mut outside = String::new();
+    for row in &outcome.rows {
+        let counts = &row.counts;
+        for (n, what) in
+            [(counts.below, "below"), (counts.above, "above"), (counts.nan, "not a number")]
+        {
+            if n > 0 {
+                outside += &format!("{}: {} {what}\n", row.name, grouped(n));
+            }
+        }
+        let Some(s) = outcome.statistics(row, args) else {
+            outside += &format!("{}: no samples in the range\n", row.name);
+            continue;
+        };
+        let clipped = (s.clipped_low + s.clipped_high) * 100.0;
+        let mut cells = vec![row.name.to_owned(), grouped(s.count)];
+        cells.extend([s.min, s.max, s.mean, s.median, s.deviation, s.mode].map(rounded));
+        cells.push(format!("{:.2}", s.entropy));
+        cells.push(format!("{clipped:.1}%"));
+        cells.extend(s.percentiles.iter().map(|&(_, value)| rounded(value)));
+        lines.push(cells);
+    }
+    let widths: Vec<usize> = (0..lines[0].len())
+        .map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    for line in lines.iter().filter(|_| lines.len() > 1) {
+        let cells = line.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
+            0 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        text += &cells.collect::<Vec<_>>().join("  ");
+        text.push('\n');
+    }
+    text + &outside
+}
+
+/// At most five significant digits, whole numbers in full.
+fn rounded(value: f64) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e9 {
+        return format!("{value}");
+    }
+    match value.abs() {
+        m if !(1e-3..1e7).contains(&m) => format!("{value:.3e}"),
+        m => {
+            let decimals = (4 - m.log10().floor() as i32).clamp(0, 7) as usize;
+            format!("{value:.decimals$}")
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Bins: their edges, and the one rule that puts a value into a bin on every device.
+
+use crate::{
+    error::{Error, Result},
+    samples::Dtype,
+};
+
+/// Equal bins over a range of values.
+///
+/// Bin `k` holds the values from `edge(k)` up to, but not including, `edge(k + 1)`; the last bin
+/// holds its upper edge, too. What lies outside is counted as below or above, NaN by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bins {
+    /// How many, 1 to 65,536.
+    pub count: usize,
+    /// The lower edge of the first bin.
+    pub low: f64,
+    /// The upper edge of the last bin.
+    pub high: f64,
+}
+
+/// The most bins there can be.
+pub const MAX_BINS: usize = 65536;
+
+/// The narrowest range: below this, single-precision arithmetic runs out of exponents.
+const MIN_WIDTH: f64 = 1e-30;
+
+impl Bins {
+    /// `count` bins over `low..high` for samples of type `dtype`. For 32-bit floats both ends are
+    /// rounded to that type first. A range of no width is widened by a half on either side.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the count is not in 1..=65536 or the range is
+    /// not finite, reversed, narrower than 1e-30, or leaves the range of 32-bit integers.
+    pub fn new(count: usize, low: f64, high: f64, dtype: Dtype) -> Result<Self> {
+        if !(1..=MAX_BINS).contains(&count) {
+            return Err(Error::usage(format_args!("{count} bins: 1 to {MAX_BINS} are possible")));
+        }
+        let (low, high) = match low == high {
+            true => (low - 0.5, high + 0.5),
+            false => (low, high),
+        };
+        let (mut low, mut high) = match dtype {
+            Dtype::F32 => (f64::from(low as f32), f64::from(high as f32)),
+            _ => (low, high),
+        };
+        if let (Dtype::U32 | Dtype::I32, Some((least, most))) = (dtype, type_range(dtype)) {
+            // A constant at the type's end was widened past it.
+            (low, high) = (if low == least - 0.5 { least } else { low }, high);
+            high = if high == most + 0.5 { most } else { high };
+            if low < least || high > most {
+                return Err(Error::usage(format_args!(
+                    "--range {low},{high}: samples of type {dtype} lie in {least},{most}"
+                )));
+            }
+        }
+        // A range that is not a number fails this comparison.
+        let wide_enough = high - low >= MIN_WIDTH && (high - low).is_finite();
+        if !wide_enough || !low.is_finite() || !high.is_finite() {
+            return Err(Error::usage(format_args!(
+                "--range {low},{high}: two finite numbers are needed, the second one larger"
+            )));
+        }
+        Ok(Self { count, low, high })
+    }
+
+    /// The edge below bin `k`; `edge(count)` is the upper end.
+    pub fn edge(&self, k: usize) -> f64 {
+        self.scaled_edge(k, 1.0)
+    }
+
+    /// The centre of bin `k`.
+    pub fn centre(&self, k: usize) -> f64 {
+        f64::midpoint(self.edge(k), self.edge(k + 1))
+    }
+
+    /// An edge in units of `1 / unit`. Products and sums come first: for whole numbers they are
+    /// exact, and the one rounding, of the division, cannot carry the edge across a whole number.
+    fn scaled_edge(&self, k: usize, unit: f64) -> f64 {
+        match k {
+            0 => self.low * unit,
+            k if k == self.count => self.high * unit,
+            k => {
+                let left = (self.count - k) as f64;
+                let n = self.count as f64;
+                match self.high.abs().max(self.low.abs()) < 1e300 {
+                    true => (self.low * left + self.high * k as f64) * unit / n,
+                    false => self.low * (left / n) + self.high * (k as f64 / n),
+                }
+            }
+        }
+    }
+
+    /// Slots that a row of counters has: below, the bins, above, not a number.
+    pub fn slots(&self) -> usize {
+        self.count + 3
+    }
+
+    /// What finds the slot of values given in units of `1 / unit`.
+    pub(super) fn finder(&self, unit: f64) -> Finder {
+        let edges: Vec<f64> = (0..=self.count).map(|k| self.scaled_edge(k, unit)).collect();
+        let scale = self.count as f64 / (self.high - self.low) / unit;
+        Finder { edges, scale }
+    }
+}
+
+/// The least and the greatest value of an integer type.
+pub fn type_range(dtype: Dtype) -> Option<(f64, f64)> {
+    Some(match dtype {
+        Dtype::U8 => (0.0, 255.0),
+        Dtype::I8 => (-128.0, 127.0),
+        Dtype::U16 => (0.0, 65535.0),
+        Dtype::I16 => (-32768.0, 32767.0),
+        Dtype::U32 => (0.0, f64::from(u32::MAX)),
+        Dtype::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        Dtype::F32 | Dtype::F64 => return None,
+    })
+}
+
+/// Finds slots by a guess and a comparison with the edges, which decides.
+#[derive(Clone, Debug)]
+pub(super) struct Finder {
+    edges: Vec<f64>,
+    scale: f64,
+}
+
+/// The parameters that the shader finds slots with.
+#[derive(Debug)]
+pub(super) struct Keys {
+    /// The least key of each bin, then the greatest key of the last.
+    pub keys: Vec<u32>,
+    /// `low`, `scale` and `offset` of the shader's `SlotsJob`.
+    pub low: u32,
+    pub scale: f32,
+    pub offset: f32,
+}
+
+impl Finder {
+    /// The slot of `value`.
+    #[inline]
+    pub fn slot(&self, value: f64) -> usize {
+        let last = self.edges.len() - 2;
+        let low = self.edges[0];
+        if value < low {
+            return 0;
+        }
+        if value > self.edges[last + 1] {
+            return last + 2;
+        }
+        if value.is_nan() {
+            return last + 3;
+        }
+        let mut bin = (((value - low) * self.scale) as usize).min(last);
+        // The guess is wrong by one at most.
+        if value < self.edges[bin] {
+            bin -= 1;
+        } else if bin < last && value >= self.edges[bin + 1] {
+            bin += 1;
+        }
+        bin + 1
+    }
+
+    /// The same for integers `key - bias`, as the shader needs it.
+    pub fn integer_keys(&self, bias: f64) -> Keys {
+        let last = self.edges.len() - 1;
+        let clamped = |key: f64| key.clamp(0.0, f64::from(u32::MAX)) as u32;
+        let mut keys: Vec<u32> =
+            self.edges[..last].iter().map(|edge| clamped(edge.ceil() + bias)).collect();
+        keys.push(clamped(self.edges[last].floor() + bias));
+        let low = keys[0];
+        let offset = (f64::from(low) - bias - self.edges[0]) * self.scale;
+        Keys { keys, low, scale: self.scale as f32, offset: offset as f32 }
+    }
+
+    /// The same for 32-bit floats.
+    pub fn float_keys(&self) -> Keys {
+        let last = self.edges.len() - 1;
+        let least = |edge: f64| match edge as f32 {
+            rounded if f64::from(rounded) < edge => rounded.next_up(),
+            rounded => rounded,
+        };
+        let mut keys: Vec<u32> =
+            self.edges[..last].iter().map(|&edge| float_key(least(edge))).collect();
+        keys.push(float_key(self.edges[last] as f32));
+        let low = (self.edges[0] as f32).to_bits();
+        // The shader works on sixteenths.
+        Keys { keys, low, scale: (self.scale * 16.0) as f32, offset: 0.0 }
+    }
+}
+
+/// An integer that orders floats as their values do; both zeros have one key.
+fn float_key(value: f32) -> u32 {
+    match value.to_bits() {
+        0x8000_0000 => 0x8000_0000,
+        bits if bits >> 31 == 1 => !bits,
+        bits => bits | 0x8000_0000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_are_where_they_are_said_to_be() {
+        let bins = Bins::new(3, 0.0, 255.0, Dtype::U8).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|k| bins.edge(k)), [0.0, 85.0, 170.0, 255.0]);
+        let find = bins.finder(1.0);
+        let slots = [-1.0, 0.0, 84.9, 85.0, 169.0, 170.0, 255.0, 255.1, f64::NAN];
+        assert_eq!(slots.map(|v| find.slot(v)), [0, 1, 1, 2, 2, 3, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_range_without_width_is_widened() {
+        let bins = Bins::new(1, 7.0, 7.0, Dtype::U16).unwrap();
+        assert_eq!((bins.low, bins.high), (6.5, 7.5));
+        let bins = Bins::new(1, 0.0, 0.0, Dtype::U32).unwrap();
+        assert_eq!((bins.low, bins.high), (0.0, 0.5));
+    }
+
+    #[test]
+    fn float_keys_keep_the_order() {
+        let values = [f32::NEG_INFINITY, -1.0, -1e-40, 0.0, 1e-40, 0.5, 1.0, f32::INFINITY];
+        assert!(values.windows(2).all(|pair| float_key(pair[0]) < float_key(pair[1])));
+        assert_eq!(float_key(-0.0), float_key(0.0));
+    }
+}

@@ -1,0 +1,331 @@
+//! The GPU host code: bands that fit a binding, and passes that add to one set of counters.
+
+use std::sync::Arc;
+
+use super::{Bins, BytesRows, Pixels, Plan, Row, cpu};
+use crate::{
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    samples::Dtype,
+    shader_struct,
+};
+
+static BYTES: Shader = Shader::new(
+    "histogram_bytes",
+    include_str!("../../../wgsl/histogram_bytes.wgsl"),
+)
+.unchecked(
+    "the host binds whole vectors that hold `pixels` pixels; levels are below 256 and luminance \
+         bins at most the count, so slots are below SLOTS; replicas are taken modulo their number",
+);
+static SLOTS: Shader = Shader::new("histogram", include_str!("../../../wgsl/histogram.wgsl"))
+    .unchecked(
+        "the host binds whole vectors that hold `pixels` pixels and bins + 1 keys; guesses are \
+         clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
+    );
+
+/// The shaders of this family.
+pub const SHADERS: [&Shader; 2] = [&BYTES, &SLOTS];
+
+shader_struct! {
+    struct BytesJob {
+        pixels: u32,
+    }
+}
+
+shader_struct! {
+    struct SlotsJob {
+        pixels: u32,
+        bins: u32,
+        low: u32,
+        scale: f32,
+        offset: f32,
+    }
+}
+
+/// Workgroups that stride over the pixels: enough to fill large GPUs a few times.
+const WORKGROUPS: u64 = 1024;
+
+/// Bytes of input on the device at a time.
+const BAND: u64 = 256 << 20;
+
+/// Invocations a workgroup.
+const GROUP: u64 = 256;
+
+/// Counts every row of `rows` in one pass over 8-bit pixels.
+pub(super) fn count_bytes(
+    context: &Context,
+    pixels: &Pixels,
+    rows: &BytesRows,
+) -> Result<Vec<Vec<u64>>> {
+    let pass = BytesPass::new(context, rows, pixels.channels)?;
+    let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
+    let whole = count_bands(context, bytes, pixels.channels, pass.slots, |batch, band, counts| {
+        pass.record(batch, band.data, band.pixels, counts);
+    })?;
+    let mut rest = whole.as_slice();
+    let row = |slots: usize| {
+        let (row, after) = rest.split_at(slots);
+        rest = after;
+        row.to_vec()
+    };
+    Ok(rows.slots().into_iter().map(row).collect())
+}
+
+/// Counts one row of any other kind.
+pub(super) fn count_row(
+    context: &Context,
+    pixels: &Pixels,
+    bins: &Bins,
+    plan: &Plan,
+) -> Result<Vec<u64>> {
+    let dtype = pixels.samples.dtype();
+    let plane: Vec<u8>;
+    let (bytes, channels) = match plan {
+        // No device here computes in double precision for certain.
+        Plan::Values(_) if dtype == Dtype::F64 => return Ok(cpu::count_row(pixels, bins, plan)),
+        Plan::Values(Row::Luma(luma)) => {
+            let values = cpu::luminance(&pixels.samples, pixels.channels, *luma);
+            plane = bytemuck::pod_collect_to_vec(&values);
+            (plane.as_slice(), 1)
+        }
+        Plan::Values(Row::Channel(channel)) if pixels.channels > 1 => {
+            plane = channel_of(pixels, *channel);
+            (plane.as_slice(), 1)
+        }
+        _ => (pixels.samples.as_bytes(), pixels.channels),
+    };
+    let pass = SlotsPass::new(context, dtype, channels, bins, plan)?;
+    let size = channels * dtype.size();
+    let bytes = &bytes[..bytes.len() / size * size];
+    let mut slots = count_bands(context, bytes, size, pass.counters, |batch, band, counts| {
+        pass.record(batch, band.data, band.pixels, counts);
+    })?;
+    slots.truncate(pass.slots);
+    Ok(slots)
+}
+
+/// One channel of 32-bit pixels.
+fn channel_of(pixels: &Pixels, channel: usize) -> Vec<u8> {
+    let words = pixels.samples.as_bytes().chunks_exact(4).skip(channel);
+    words.step_by(pixels.channels).flatten().copied().collect()
+}
+
+struct Band<'a> {
+    data: &'a Buffer,
+    pixels: u32,
+}
+
+/// Uploads `bytes` band by band, lets `record` add passes that count each band, and sums the
+/// counters in 64 bits.
+fn count_bands(
+    context: &Context,
+    bytes: &[u8],
+    pixel_bytes: usize,
+    counters: usize,
+    record: impl Fn(&mut Batch<'_>, &Band<'_>, &Buffer),
+) -> Result<Vec<u64>> {
+    let mut sums = vec![0u64; counters];
+    if bytes.is_empty() {
+        return Ok(sums);
+    }
+    let most = context.max_binding().min(BAND) / 16 * 16 / pixel_bytes as u64 * pixel_bytes as u64;
+    let band_bytes = (bytes.len() as u64).min(most);
+    // Shaders read whole vectors of 16 bytes.
+    let data = context.allocate("pixels", band_bytes.next_multiple_of(16))?;
+    let counts = context.allocate("counts", counters as u64 * 4)?;
+    for band in bytes.chunks(band_bytes as usize) {
+        context.write(&data, 0, band)?;
+        let mut batch = context.batch();
+        batch.clear(&counts);
+        let pixels = (band.len() / pixel_bytes) as u32;
+        record(&mut batch, &Band { data: &data, pixels }, &counts);
+        batch.run()?;
+        let counted: Vec<u32> = context.read(&counts, counters)?;
+        sums.iter_mut().zip(counted).for_each(|(sum, more)| *sum += u64::from(more));
+    }
+    Ok(sums)
+}
+
+fn most_groups(context: &Context) -> u64 {
+    u64::from(context.limits.max_compute_workgroups_per_dimension).min(WORKGROUPS)
+}
+
+/// The largest power of two up to 32 of which `slots` fit in `words`.
+fn replicas(slots: usize, words: usize) -> usize {
+    let most = (words / slots).clamp(1, 32);
+    1 << most.ilog2()
+}
+
+/// A pipeline that counts rows of 8-bit pixels.
+pub(super) struct BytesPass {
+    pipeline: Arc<Pipeline>,
+    channels: usize,
+    most_groups: u64,
+    /// Counters, those of all rows.
+    pub slots: usize,
+}
+
+impl BytesPass {
+    pub fn new(context: &Context, rows: &BytesRows, channels: usize) -> Result<Self> {
+        let slots: usize = rows.slots().iter().sum();
+        // Half of the smallest devices' workgroup memory, so that two workgroups share a core.
+        let words = context.limits.max_compute_workgroup_storage_size.min(32 << 10) as usize / 4;
+        let replicas = replicas(slots, words);
+        let mut at = 0;
+        let mut next = |counted: bool, slots: usize| match counted {
+            true => {
+                at += slots;
+                format!("{}u", at - slots)
+            }
+            false => "NONE".to_owned(),
+        };
+        let [first, second, third, fourth] = rows.channels.map(|counted| next(counted, 256));
+        let luma_at = next(rows.luma.is_some(), 0);
+        let number = |value: u32| format!("{value}u");
+        let ([red, green, blue], divisor) =
+            rows.luma.map_or(([0; 3], 1), |luma| (luma.weights, luma.divisor));
+        let shader = BYTES.with(&[
+            ("CHANNELS", &number(channels as u32)),
+            ("FIRST_AT", &first),
+            ("SECOND_AT", &second),
+            ("THIRD_AT", &third),
+            ("FOURTH_AT", &fourth),
+            ("LUMA_AT", &luma_at),
+            ("SLOTS", &number(slots as u32)),
+            ("REPLICAS", &number(replicas as u32)),
+            ("RED", &number(red)),
+            ("GREEN", &number(green)),
+            ("BLUE", &number(blue)),
+            ("DIVISOR", &number(divisor)),
+        ]);
+        let pipeline = context.pipeline(&shader, "count")?;
+        Ok(Self { pipeline, channels, most_groups: most_groups(context), slots })
+    }
+
+    /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
+    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
+        let units = u64::from(pixels) * self.channels as u64 / 16;
+        let groups = units.div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        batch
+            .pass("histogram", &self.pipeline)
+            .buffer("data", data)
+            .buffer("counts", counts)
+            .uniform("job", &BytesJob { pixels })
+            .dispatch([groups, 1, 1]);
+    }
+}
+
+/// A pipeline and tables that count one row in slots.
+pub(super) struct SlotsPass {
+    pipeline: Arc<Pipeline>,
+    keys: Buffer,
+    light: Buffer,
+    job: SlotsJob,
+    /// Pixels that one unit of work has.
+    unit: u32,
+    most_groups: u64,
+    spans: u32,
+    /// Slots counted.
+    pub slots: usize,
+    /// Counters needed, whole spans of them.
+    pub counters: usize,
+}
+
+impl SlotsPass {
+    pub fn new(
+        context: &Context,
+        dtype: Dtype,
+        channels: usize,
+        bins: &Bins,
+        plan: &Plan,
+    ) -> Result<Self> {
+        let mut channel = 0;
+        let mut weights = [0; 3];
+        let mut light = vec![0];
+        let mut linear = false;
+        let (mode, keys) = match (plan, dtype) {
+            (Plan::Halves(which), _) => {
+                channel = *which;
+                (0, None)
+            }
+            (Plan::Luma(luma), Dtype::U8 | Dtype::U16) => {
+                let eight = dtype == Dtype::U8;
+                let (table, fine) = luma.light(if eight { 255 } else { 65535 });
+                let (factors, sum) = luma.weights();
+                (weights, light, linear) = (factors, table, fine > 1);
+                let unit = f64::from(sum) * f64::from(fine);
+                (if eight { 1 } else { 2 }, Some(bins.finder(unit).integer_keys(0.0)))
+            }
+            (_, Dtype::U32) => (3, Some(bins.finder(1.0).integer_keys(0.0))),
+            (_, Dtype::I32) => (4, Some(bins.finder(1.0).integer_keys(f64::from(1u32 << 31)))),
+            (_, Dtype::F32) => (5, Some(bins.finder(1.0).float_keys())),
+            (plan, dtype) => unreachable!("{plan:?} of {dtype}"),
+        };
+        let slots = keys.as_ref().map_or(1 << 16, |_| bins.slots());
+        let words = context.limits.max_compute_workgroup_storage_size as usize / 4;
+        // Few slots: 32-bit counters, several a slot. Many: two in a word, and as many passes as
+        // it takes, side by side.
+        let packed = slots > words;
+        let (words, replicas) = match packed {
+            true => (words / 256 * 256, 1),
+            false => {
+                let replicas = replicas(slots, words.min(8 << 10));
+                (slots * replicas, replicas)
+            }
+        };
+        let span = if packed { words * 2 } else { words / replicas };
+        let spans = slots.div_ceil(span) as u32;
+        let number = |value: usize| format!("{value}u");
+        let shader = SLOTS.with(&[
+            ("MODE", &number(mode)),
+            ("CHANNELS", &number(channels)),
+            ("CHANNEL", &number(channel)),
+            ("RED", &number(weights[0] as usize)),
+            ("GREEN", &number(weights[1] as usize)),
+            ("BLUE", &number(weights[2] as usize)),
+            ("LINEAR", if linear { "true" } else { "false" }),
+            ("WORDS", &number(words)),
+            ("PACKED", if packed { "true" } else { "false" }),
+            ("REPLICAS", &number(replicas)),
+        ]);
+        let unit = match mode {
+            0 if channels == 1 => 8,
+            3.. => 4,
+            _ => 1,
+        };
+        let keys =
+            keys.unwrap_or(super::bins::Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
+        Ok(Self {
+            pipeline: context.pipeline(&shader, "count")?,
+            job: SlotsJob {
+                pixels: 0,
+                bins: bins.count as u32,
+                low: keys.low,
+                scale: keys.scale,
+                offset: keys.offset,
+            },
+            keys: context.upload("bin edges", &keys.keys)?,
+            light: context.upload("linear light", &light)?,
+            unit,
+            most_groups: most_groups(context),
+            spans,
+            slots,
+            counters: spans as usize * span,
+        })
+    }
+
+    /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
+    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
+        let groups =
+            u64::from(pixels / self.unit).div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        batch
+            .pass("histogram", &self.pipeline)
+            .buffer("data", data)
+            .buffer("keys", &self.keys)
+            .buffer("light", &self.light)
+            .buffer("counts", counts)
+            .uniform("job", &SlotsJob { pixels, ..self.job })
+            .dispatch([groups, self.spans, 1]);
+    }
+}

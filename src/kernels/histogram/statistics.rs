@@ -1,0 +1,244 @@
+//! What a row's counts tell: mean, percentiles, entropy and the like.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{Bins, Counts, Pixels, Row, cpu, type_range};
+use crate::{
+    for_samples,
+    samples::{Dtype, Samples},
+};
+
+/// Statistics of the samples inside the bins' range, in units of the stored samples.
+///
+/// For 8-bit and 16-bit channels all are exact. For luminance and 32-bit or 64-bit samples count,
+/// minimum, maximum, mean, deviation and clipped shares are exact to double precision, while
+/// percentiles lie on a straight line through their bin, and the mode is the fullest bin's centre.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Statistics {
+    /// Samples inside the range.
+    pub count: u64,
+    /// Least sample.
+    pub min: f64,
+    /// Greatest sample.
+    pub max: f64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// The 50th percentile.
+    pub median: f64,
+    /// Standard deviation of the whole population.
+    pub deviation: f64,
+    /// Most frequent value; of several, the least.
+    pub mode: f64,
+    /// Shannon entropy of the bins, in bits.
+    pub entropy: f64,
+    /// Share of all samples at or below the lower end of the range.
+    pub clipped_low: f64,
+    /// Share of all samples at or above the upper end of the range.
+    pub clipped_high: f64,
+    /// Each percentage asked for with the least value that so many percent do not exceed.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+/// Sums over samples inside a range; those outside and NaN are left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moments {
+    /// Samples inside.
+    pub count: u64,
+    /// Least of them.
+    pub min: f64,
+    /// Greatest of them.
+    pub max: f64,
+    /// Their sum, less `count` times the range's lower end.
+    sum: f64,
+    /// The sum of squares, each less the range's lower end.
+    squares: f64,
+    /// Samples exactly at the lower end.
+    at_low: u64,
+    /// Samples exactly at the upper end.
+    at_high: u64,
+}
+
+impl Moments {
+    const NONE: Self = Self {
+        count: 0,
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+        sum: 0.0,
+        squares: 0.0,
+        at_low: 0,
+        at_high: 0,
+    };
+
+    fn of(values: impl Iterator<Item = f64>, low: f64, high: f64) -> Self {
+        let mut m = Self::NONE;
+        for value in values.filter(|&value| value >= low && value <= high && value.is_finite()) {
+            m.count += 1;
+            m.min = m.min.min(value);
+            m.max = m.max.max(value);
+            let above = value - if low.is_finite() { low } else { 0.0 };
+            m.sum += above;
+            m.squares += above * above;
+            m.at_low += u64::from(value == low);
+            m.at_high += u64::from(value == high);
+        }
+        m
+    }
+
+    /// The moments of two sets together.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count + other.count,
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+            sum: self.sum + other.sum,
+            squares: self.squares + other.squares,
+            at_low: self.at_low + other.at_low,
+            at_high: self.at_high + other.at_high,
+        }
+    }
+}
+
+/// The moments of one row's samples from `low` to `high`. The sums are the same run after run.
+///
+/// # Panics
+/// When there is no such row, which counting it would have told.
+pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64) -> Moments {
+    fn chunks<T: Sync>(
+        samples: &[T],
+        channels: usize,
+        value: impl Fn(&[T]) -> f64 + Sync,
+        [low, high]: [f64; 2],
+    ) -> Moments {
+        let parts: Vec<Moments> = samples
+            .par_chunks(channels << 16)
+            .map(|chunk| Moments::of(chunk.chunks_exact(channels).map(&value), low, high))
+            .collect();
+        parts.into_iter().fold(Moments::NONE, Moments::and)
+    }
+    let range = [low, high];
+    match (row, &pixels.samples) {
+        (Row::Channel(channel), samples) => for_samples!(samples, values => {
+            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+            chunks(values, pixels.channels, |pixel| pixel[channel] as f64, range)
+        }),
+        (Row::Luma(luma), Samples::U8(bytes)) => {
+            chunks(bytes, pixels.channels, cpu::luma_value(luma, 255), range)
+        }
+        (Row::Luma(luma), Samples::U16(halves)) => {
+            chunks(halves, pixels.channels, cpu::luma_value(luma, 65535), range)
+        }
+        (Row::Luma(luma), samples) => {
+            let values = cpu::luminance(samples, pixels.channels, luma);
+            chunks(&values, 1, |value| value[0].into(), range)
+        }
+    }
+}
+
+impl Statistics {
+    /// The statistics of `counts`. `moments`, over the same range, are needed where the counts hold
+    /// no levels. Nothing when no sample is in the range.
+    pub fn new(
+        counts: &Counts,
+        bins: &Bins,
+        dtype: Dtype,
+        moments: Option<&Moments>,
+        percentages: &[f64],
+    ) -> Option<Self> {
+        let least = type_range(dtype).map_or(0.0, |(least, _)| least);
+        let levels: Option<Vec<(f64, u64)>> = counts.levels.as_ref().map(|levels| {
+            let values = levels.iter().enumerate().map(|(i, &n)| (least + i as f64, n));
+            values.filter(|&(value, _)| value >= bins.low && value <= bins.high).collect()
+        });
+        let moments = match (&levels, moments) {
+            (Some(levels), _) => of_levels(levels, bins),
+            (None, Some(moments)) => *moments,
+            (None, None) => return None,
+        };
+        if moments.count == 0 {
+            return None;
+        }
+        let count = moments.count as f64;
+        let percentile = |percentage: f64| match &levels {
+            Some(levels) => level_percentile(levels, moments.count, percentage),
+            None => bin_percentile(counts, bins, percentage).clamp(moments.min, moments.max),
+        };
+        let mode = match &levels {
+            Some(levels) => fullest(levels.iter().map(|&(_, n)| n)).map(|i| levels[i].0),
+            None => fullest(counts.bins.iter().copied()).map(|k| bins.centre(k)),
+        };
+        let all = counts.total() as f64;
+        let offset = moments.sum / count;
+        Some(Self {
+            count: moments.count,
+            min: moments.min,
+            max: moments.max,
+            mean: bins.low + offset,
+            median: percentile(50.0),
+            deviation: (moments.squares / count - offset * offset).max(0.0).sqrt(),
+            mode: mode.unwrap_or(f64::NAN),
+            entropy: entropy(&counts.bins),
+            clipped_low: (counts.below + moments.at_low) as f64 / all,
+            clipped_high: (counts.above + moments.at_high) as f64 / all,
+            percentiles: percentages.iter().map(|&p| (p, percentile(p))).collect(),
+        })
+    }
+}
+
+fn of_levels(levels: &[(f64, u64)], bins: &Bins) -> Moments {
+    levels.iter().filter(|&&(_, n)| n > 0).fold(Moments::NONE, |m, &(value, n)| {
+        let above = value - bins.low;
+        m.and(Moments {
+            count: n,
+            min: value,
+            max: value,
+            sum: above * n as f64,
+            squares: above * above * n as f64,
+            at_low: if value == bins.low { n } else { 0 },
+            at_high: if value == bins.high { n } else { 0 },
+        })
+    })
+}
+
+/// The nearest-rank percentile: the least level that `percentage` of `count` samples do not exceed.
+fn level_percentile(levels: &[(f64, u64)], count: u64, percentage: f64) -> f64 {
+    let rank = (percentage / 100.0 * count as f64).ceil().max(1.0) as u64;
+    let mut seen = 0;
+    for &(value, n) in levels {
+        seen += n;
+        if seen >= rank {
+            return value;
+        }
+    }
+    levels.last().map_or(f64::NAN, |last| last.0)
+}
+
+/// The percentile inside its bin, on a straight line from edge to edge.
+fn bin_percentile(counts: &Counts, bins: &Bins, percentage: f64) -> f64 {
+    let rank = percentage / 100.0 * counts.in_range() as f64;
+    let mut seen = 0.0;
+    for (k, &n) in counts.bins.iter().enumerate().filter(|&(_, &n)| n > 0) {
+        let n = n as f64;
+        if seen + n >= rank {
+            let part = ((rank - seen) / n).clamp(0.0, 1.0);
+            return bins.edge(k) + part * (bins.edge(k + 1) - bins.edge(k));
+        }
+        seen += n;
+    }
+    bins.high
+}
+
+fn fullest(counts: impl Iterator<Item = u64>) -> Option<usize> {
+    let most = counts.enumerate().max_by_key(|&(i, n)| (n, std::cmp::Reverse(i)));
+    most.filter(|&(_, n)| n > 0).map(|(i, _)| i)
+}
+
+/// -sum p log2 p over the bins that hold something.
+fn entropy(bins: &[u64]) -> f64 {
+    let total = bins.iter().sum::<u64>() as f64;
+    let term = |&n: &u64| {
+        let p = n as f64 / total;
+        -p * p.log2()
+    };
+    bins.iter().filter(|&&n| n > 0).map(term).sum::<f64>().max(0.0)
+}
