@@ -41,4 +41,5 @@ macro_rules! commands {
 
 commands! {
     devices::Devices, no device;
+    scan::Scan;
 }

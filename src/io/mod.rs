@@ -1,6 +1,8 @@
 //! Files and streams: `-` for stdin and stdout, outputs that appear whole or not at all.
 
+pub mod array;
 pub mod image;
+mod npy;
 mod sink;
 mod source;
 pub mod volume;
