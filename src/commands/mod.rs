@@ -42,4 +42,5 @@ macro_rules! commands {
 commands! {
     devices::Devices, no device;
     scan::Scan;
+    sort::Sort;
 }

@@ -7,3 +7,4 @@ mod histogram;
 mod mesh;
 mod scan;
 mod shaders;
+mod sort;

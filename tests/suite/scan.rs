@@ -5,11 +5,11 @@ use std::{fs, path::Path};
 use assert_cmd::Command;
 use gpuproc::{
     device::Kernel,
-    kernels::scan::{Algorithm, BLOCK, Op, Scan, Scannable, Scanned},
-    number::Number,
+    kernels::scan::{Algorithm, BLOCK, LOOKBACK, Op, Scan, Scannable, Scanned, Spec},
+    number::{Number, NumberType},
 };
 
-use crate::common::{Noise, assert_twins, subjects};
+use crate::common::{Noise, Subject, assert_twins, subjects};
 
 const LENGTHS: &[usize] =
     &[0, 1, 2, 3, 4, 5, 255, 256, 257, 511, 512, 513, 4095, 4096, 4097, 65_535, 65_536, 65_537];
@@ -157,14 +157,14 @@ fn extremes_of_floats_are_exact_and_keep_nan() {
         }
         input[len / 2] = -f32::NAN;
         let scan = Scan::new(Op::Max, true);
-        let found = assert_twins(&scan, &input, |cpu, gpu, name| assert_same(cpu, gpu, name));
+        let found = assert_twins(&scan, &input, assert_same);
         let nan = found.values.iter().position(|v| v.is_nan());
         assert_eq!(nan, Some(len / 2));
         assert!(found.values[len / 2..].iter().all(|v| v.is_nan()));
     }
     let scan = Scan::<f64>::new(Op::Min, true);
     let input = [0.0, -0.0, 1e-310, -1e-310, f64::NAN, 1.0];
-    let found = assert_twins(&scan, &input[..], |cpu, gpu, name| assert_same(cpu, gpu, name));
+    let found = assert_twins(&scan, &input[..], assert_same);
     assert_eq!(bytes(&found.values[..4]), bytes(&[0.0, -0.0, -0.0, -1e-310]));
     assert!(found.values[4].is_nan() && found.values[5].is_nan());
 }
@@ -189,7 +189,7 @@ fn sums_of_floats_have_the_same_bits_everywhere_and_are_near_the_f64_scan() {
         let input: Vec<f32> = noise(len, 1 + len as u64);
         for inclusive in [false, true] {
             let scan = Scan::new(Op::Sum, inclusive);
-            let found = assert_twins(&scan, &input, |cpu, gpu, name| assert_same(cpu, gpu, name));
+            let found = assert_twins(&scan, &input, assert_same);
             assert!(error(&input, &found.values, inclusive) < 3e-7, "{len} numbers");
         }
     }
@@ -208,7 +208,7 @@ fn float_products_are_near_the_f64_scan() {
     let mut noise = Noise(4);
     let input: Vec<f32> = (0..50_000).map(|_| 1.0 + (noise.unit() - 0.5) as f32 / 64.0).collect();
     let scan = Scan::new(Op::Product, true);
-    let found = assert_twins(&scan, &input, |cpu, gpu, name| assert_same(cpu, gpu, name));
+    let found = assert_twins(&scan, &input, assert_same);
     let mut product = 1.0f64;
     for (&factor, &found) in input.iter().zip(&found.values) {
         product *= f64::from(factor);
@@ -220,7 +220,7 @@ fn float_products_are_near_the_f64_scan() {
 fn f64_sums_are_near_the_serial_scan() {
     let input: Vec<f64> = noise(100_003, 8);
     let scan = Scan::new(Op::Sum, false);
-    let found = assert_twins(&scan, &input, |cpu, gpu, name| assert_same(cpu, gpu, name));
+    let found = assert_twins(&scan, &input, assert_same);
     assert!(error(&input, &found.values, false) < 1e-14);
 }
 
@@ -245,6 +245,82 @@ fn more_tiles_than_one_dimension_of_workgroups() {
     let scan = Scan { algorithm: Algorithm::Reduce, ..Scan::new(Op::Sum, true) };
     assert_scan(&scan, &input, &naive(&input, true, 0, u32::wrapping_add));
     assert!(subjects().len() != 1, "both subjects or none");
+}
+
+#[test]
+fn the_baseline_equals_the_serial_scan() {
+    for len in [1, 2, 511, 512, 513, 512 * 512, 512 * 512 + 1, (1 << 20) + 7] {
+        let input: Vec<i32> = noise(len, len as u64);
+        for inclusive in [false, true] {
+            let new = Scan::new(Op::Sum, inclusive);
+            let scan = Scan { algorithm: Algorithm::Blelloch, before: -5, ..new };
+            assert_scan(&scan, &input, &naive(&input, inclusive, -5, i32::wrapping_add));
+        }
+    }
+}
+
+/// Runs the look-back with changed constants on each device that can, and checks the result.
+fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: &[(&str, &str)]) {
+    for Subject { name, context } in subjects() {
+        if !spec.can_look_back(context) {
+            continue;
+        }
+        let padded = (input.len().next_multiple_of(4) * 4) as u64;
+        let source = context.allocate("source", padded).unwrap();
+        context.write(&source, 0, input).unwrap();
+        let result = context.allocate("result", padded).unwrap();
+        let places = vec![before; spec.carry_places(context, input.len())];
+        let carry = context.upload("carry", &places).unwrap();
+        let shader = LOOKBACK.with(changed);
+        let mut batch = context.batch();
+        spec.record_lookback(context, &mut batch, &source, &result, input.len(), &carry, &shader)
+            .unwrap();
+        batch.run().unwrap();
+        let found: Vec<u32> = context.read(&result, input.len()).unwrap();
+        let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
+        assert_eq!(wrong, None, "{name}, {} numbers, {changed:?}", input.len());
+    }
+}
+
+fn look_back_spec(inclusive: bool) -> Spec {
+    let algorithm = Algorithm::Lookback;
+    Spec { number: NumberType::U32, op: Op::Sum, inclusive, algorithm }
+}
+
+#[test]
+fn the_look_back_equals_the_serial_scan() {
+    for &len in LENGTHS.iter().chain(&[(1 << 20) + 7]) {
+        let input: Vec<u32> = noise(len, len as u64);
+        let sums = naive(&input, true, 3, u32::wrapping_add);
+        look_back(look_back_spec(true), &input, 3, &sums, &[]);
+    }
+}
+
+#[test]
+fn the_look_back_does_without_tiles_that_never_answer() {
+    // Every other one, long runs, nearly all; then no patience at all, so that most are made again.
+    let input: Vec<u32> = noise(4096 * 40 + 5, 1);
+    let sums = naive(&input, false, 9, u32::wrapping_add);
+    for silent in ["1u", "24u", "0xfffffff7u"] {
+        let changed = [("SILENT", silent), ("SPINS", "2u")];
+        look_back(look_back_spec(false), &input, 9, &sums, &changed);
+    }
+    look_back(look_back_spec(false), &input, 9, &sums, &[("SPINS", "0u")]);
+}
+
+#[test]
+fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
+    for Subject { name, context } in subjects() {
+        let spec = Spec { algorithm: Algorithm::Auto, ..look_back_spec(false) };
+        let nvidia = context.is_hardware() && context.info.vendor == 0x10de;
+        let expected = match nvidia && *name == "full" {
+            true => Algorithm::Lookback,
+            false => Algorithm::Reduce,
+        };
+        assert_eq!(spec.choose(context), expected, "{name}");
+        let floats = Spec { number: NumberType::F32, ..spec };
+        assert_eq!(floats.choose(context), Algorithm::Reduce, "{name}");
+    }
 }
 
 // The command line.

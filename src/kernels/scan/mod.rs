@@ -10,7 +10,7 @@ mod cpu;
 mod gpu;
 mod op;
 
-pub use gpu::{OPS, REDUCE, Spec};
+pub use gpu::{BLELLOCH, LOOKBACK, OPS, REDUCE, Spec};
 pub use op::{Monoid, Op, Scannable};
 
 use clap::ValueEnum;
@@ -31,6 +31,12 @@ pub enum Algorithm {
     Auto,
     /// Reduce, then scan: three passes, reads twice and writes once; on any device
     Reduce,
+    /// Chained scan with decoupled look-back: one pass, reads once and writes once; 32-bit numbers,
+    /// no sums or products of floats, subgroups needed
+    Lookback,
+    /// Blelloch's three passes, blocks of 512: reads and writes twice; for comparison. Sums of floats
+    /// are rounded differently
+    Blelloch,
 }
 
 /// A scan and what comes before its first number.

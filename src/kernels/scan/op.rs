@@ -24,6 +24,17 @@ pub enum Op {
     Product,
 }
 
+impl std::fmt::Display for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Sum => "sums",
+            Self::Min => "minima",
+            Self::Max => "maxima",
+            Self::Product => "products",
+        })
+    }
+}
+
 /// An associative operation on numbers of type `Stored`, carried out on values made from them.
 pub trait Monoid: Send + Sync + 'static {
     /// What arrays hold.
