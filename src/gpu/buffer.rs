@@ -1,6 +1,6 @@
 //! Storage buffers: allocation, upload and readback.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use super::Context;
 use crate::error::{Error, Result};
@@ -202,7 +202,8 @@ impl Context {
         self.wait()?;
         let failed = |cause: String| Error::gpu(format_args!("cannot map a buffer: {cause}"));
         mapped
-            .try_recv()
+            // A poll on another thread may have taken the callback and be about to call it.
+            .recv_timeout(Duration::from_secs(10))
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| failed(error.to_string()))?;
         let result = {
