@@ -96,6 +96,8 @@ pub trait Number:
     const TYPE: NumberType;
     /// One.
     const ONE: Self;
+    /// The number nearest to a small integer; negative ones wrap around where there are none.
+    fn from_small(integer: i32) -> Self;
 }
 
 macro_rules! numbers {
@@ -103,6 +105,9 @@ macro_rules! numbers {
         $(impl Number for $type {
             const TYPE: NumberType = NumberType::$number;
             const ONE: Self = $one;
+            fn from_small(integer: i32) -> Self {
+                integer as Self
+            }
         })+
     };
 }

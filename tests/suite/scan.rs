@@ -445,3 +445,62 @@ fn broken_files_leave_no_output() {
         assert_fails(&["scan", "-", "/dev/full", "--format", "text"], "1", 7, "cannot write");
     }
 }
+
+/// Medians of all cases, for development: runs by hand with GPUPROC_CASES=small or full.
+#[test]
+#[ignore]
+fn measure() {
+    use gpuproc::kernels;
+    let full = std::env::var("GPUPROC_CASES").is_ok_and(|v| v == "full");
+    let only = std::env::var("GPUPROC_ONLY").unwrap_or_default();
+    let adapter = &gpuproc::gpu::adapters()[0];
+    let timings = std::sync::Arc::new(gpuproc::timings::Timings::new(true));
+    let caps = gpuproc::gpu::Caps::default();
+    let context = gpuproc::gpu::Context::open(adapter, &caps, timings.clone()).unwrap();
+    for case in kernels::scan::cases(full).into_iter().chain(kernels::sort::cases(full)) {
+        let what = format!("{case:?}");
+        if !what.contains(&only) {
+            continue;
+        }
+        let mut prepared = match (case.prepare)(Some(&context)) {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                println!("{what}: {}", error.one_line());
+                continue;
+            }
+        };
+        let mut times = Vec::new();
+        let mut passes = std::collections::BTreeMap::<String, Vec<f64>>::new();
+        for round in 0..23 {
+            timings.drain();
+            (prepared.run)().unwrap();
+            if round < 3 {
+                continue;
+            }
+            let mut sum = 0.0;
+            let mut each = std::collections::BTreeMap::<String, f64>::new();
+            for sample in timings.drain() {
+                if sample.clock == gpuproc::timings::Clock::Gpu {
+                    let ms = sample.duration.as_secs_f64() * 1e3;
+                    sum += ms;
+                    *each.entry(sample.stage).or_default() += ms;
+                }
+            }
+            times.push(sum);
+            each.into_iter().for_each(|(k, v)| passes.entry(k).or_default().push(v));
+        }
+        let median = |v: &mut Vec<f64>| {
+            v.sort_by(f64::total_cmp);
+            v[v.len() / 2]
+        };
+        let ms = median(&mut times);
+        let detail: Vec<String> =
+            passes.iter_mut().map(|(k, v)| format!("{k} {:.4}", median(v))).collect();
+        let ok = match (prepared.check)() {
+            Ok(()) => "ok".to_owned(),
+            Err(error) => error.one_line(),
+        };
+        let (rate, detail) = (case.bytes as f64 / ms / 1e6, detail.join(", "));
+        println!("{what:40} {ms:9.4} ms {rate:7.0} GB/s {ok} [{detail}]");
+    }
+}

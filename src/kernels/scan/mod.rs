@@ -13,9 +13,17 @@ mod op;
 pub use gpu::{BLELLOCH, LOOKBACK, OPS, REDUCE, Spec};
 pub use op::{Monoid, Op, Scannable};
 
-use clap::ValueEnum;
+use std::{cell::RefCell, rc::Rc};
 
-use crate::{device::Kernel, error::Result, gpu::Context};
+use clap::ValueEnum;
+use rayon::prelude::*;
+
+use crate::{
+    bench::{Case, Prepared},
+    device::Kernel,
+    error::{Error, Kind, Result},
+    gpu::Context,
+};
 
 /// Numbers of a tile: 256 lanes, 16 numbers each.
 const TILE: usize = 4096;
@@ -99,4 +107,84 @@ impl<T: Scannable> Kernel for Scan<T> {
         }
         gpu::scan(self, context, input)
     }
+}
+
+/// What `gpuproc bench` measures: exclusive sums by every algorithm. `full` takes the sizes of a large
+/// GPU, else those that software Vulkan manages.
+pub fn cases(full: bool) -> Vec<Case> {
+    let lengths: &[u32] = if full { &[20, 24, 28] } else { &[16, 20] };
+    let algorithms = [
+        ("reduce-then-scan", Algorithm::Reduce, false),
+        ("look-back", Algorithm::Lookback, false),
+        ("Blelloch", Algorithm::Blelloch, true),
+    ];
+    let mut cases = Vec::new();
+    for &bits in lengths {
+        for (name, algorithm, baseline) in algorithms {
+            cases.push(case::<u32>(name, algorithm, baseline, bits));
+        }
+        cases.push(case::<f32>("reduce-then-scan", Algorithm::Reduce, false, bits));
+    }
+    cases
+}
+
+fn case<T: Scannable>(name: &'static str, algorithm: Algorithm, baseline: bool, bits: u32) -> Case {
+    let len = 1 << bits;
+    Case {
+        family: "scan",
+        algorithm: name,
+        problem: format!("{} 2^{bits}", T::TYPE),
+        baseline,
+        bytes: 2 * (len * size_of::<T>()) as u64,
+        on_cpu: algorithm == Algorithm::Reduce,
+        prepare: Box::new(move |context| prepare::<T>(algorithm, len, context)),
+    }
+}
+
+fn prepare<T: Scannable>(
+    algorithm: Algorithm,
+    len: usize,
+    context: Option<&Context>,
+) -> Result<Prepared<'_>> {
+    // Small numbers of both signs: in u32 they wrap around, in f32 they cancel out.
+    let number = |i: usize| {
+        let noise = (i as u32).wrapping_mul(0x9e37_79b9);
+        let noise = (noise ^ noise >> 15).wrapping_mul(0x85eb_ca6b) >> 16;
+        T::from_small(noise as i32 - (1 << 15))
+    };
+    let input: Vec<T> = (0..len).into_par_iter().map(number).collect();
+    let scan = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
+    let check = move |found: &[T], input: &[T]| {
+        // The carry is what makes the end right: it depends on every number.
+        let expected = Scan { algorithm: Algorithm::Auto, ..scan }.cpu(input)?.values;
+        let wrong = found.iter().zip(&expected).position(|(a, b)| a != b);
+        match wrong {
+            None => Ok(()),
+            Some(i) => Err(Error::new(
+                Kind::Failure,
+                format_args!("number {i} is {}, not {}", found[i], expected[i]),
+            )),
+        }
+    };
+    let Some(context) = context else {
+        let output = Rc::new(RefCell::new(vec![T::default(); len]));
+        let input = Rc::new(input);
+        let (read, write) = (input.clone(), output.clone());
+        let run = move || {
+            cpu::scan::<T::Sum>(&read, &mut write.borrow_mut(), false, T::default());
+            Ok(())
+        };
+        let check = move || check(&output.borrow(), &input);
+        return Ok(Prepared { run: Box::new(run), check: Box::new(check) });
+    };
+    let spec = Spec { number: T::TYPE, op: Op::Sum, inclusive: false, algorithm };
+    let source = context.upload("scan source", &input)?;
+    let result = context.allocate("scan result", source.bytes())?;
+    let places = spec.carry_places(context, len);
+    let carry = context.upload("carry", &vec![T::default(); places])?;
+    let mut batch = context.batch();
+    spec.record(context, &mut batch, &source, &result, len, &carry)?;
+    let run = move || batch.run();
+    let check = move || check(&context.read::<T>(&result, len)?, &input);
+    Ok(Prepared { run: Box::new(run), check: Box::new(check) })
 }
