@@ -12,6 +12,7 @@
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
 //! | [`bench`] | what a kernel family offers to be measured |
+//! | [`number`] | the number types of arrays |
 //! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
@@ -23,6 +24,7 @@ pub mod error;
 pub mod gpu;
 pub mod io;
 pub mod kernels;
+pub mod number;
 pub mod progress;
 pub mod samples;
 pub mod timings;

@@ -44,4 +44,6 @@ commands! {
     completions::Completions, no device;
     devices::Devices, no device;
     histogram::Histogram;
+    scan::Scan;
+    sort::Sort;
 }

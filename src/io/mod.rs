@@ -1,6 +1,8 @@
 //! Files and streams: `-` for stdin and stdout, outputs that appear whole or not at all.
 
+pub mod array;
 pub mod image;
+mod npy;
 pub mod plot;
 mod sink;
 mod source;

@@ -4,14 +4,22 @@
 pub mod copy;
 pub mod histogram;
 pub mod render;
+pub mod scan;
+pub mod sort;
 
 use crate::{bench::Case, gpu::Shader};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&[&Shader]] = &[&[&copy::SHADER], &histogram::SHADERS, &[&render::SHADER]];
+pub const SHADERS: &[&[&Shader]] = &[
+    &[&copy::SHADER],
+    &histogram::SHADERS,
+    &[&render::SHADER],
+    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH],
+    &[&sort::SORT],
+];
 
 /// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
 pub fn cases(full: bool) -> Vec<Case> {
-    let families = [copy::cases];
+    let families = [copy::cases, scan::cases, sort::cases];
     families.iter().flat_map(|cases| cases(full)).collect()
 }

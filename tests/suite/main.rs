@@ -11,3 +11,4 @@ mod mesh;
 mod render;
 mod scan;
 mod shaders;
+mod sort;

@@ -1,0 +1,503 @@
+//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`, read and written in
+//! stretches, so that they may be longer than memory.
+
+use std::{
+    fmt::Write as _,
+    io::{self, Read, Write},
+};
+
+use clap::ValueEnum;
+
+use super::{Sink, Source, npy, sink::Output};
+use crate::{
+    error::{Error, Kind, Result},
+    number::{Number, NumberType},
+};
+
+/// How an array is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Numbers separated by white space, commas or newlines
+    Text,
+    /// Nothing but the numbers, little-endian
+    Raw,
+    /// NumPy's array file
+    Npy,
+}
+
+impl Format {
+    /// The format that a lower-case extension stands for.
+    fn by_extension(extension: &str) -> Option<Self> {
+        match extension {
+            "txt" | "csv" | "tsv" | "dat" | "text" => Some(Self::Text),
+            "raw" | "bin" | "u32" | "i32" | "f32" | "u64" | "i64" | "f64" => Some(Self::Raw),
+            "npy" => Some(Self::Npy),
+            _ => None,
+        }
+    }
+
+    /// The format of an input: `given`, else by its extension; text without one.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] when the extension is not known.
+    pub fn of_input(source: &Source, given: Option<Self>) -> Result<Self> {
+        let extension = source.extension();
+        let known = given.or_else(|| Self::by_extension(&extension));
+        match known {
+            Some(format) => Ok(format),
+            None if extension.is_empty() => Ok(Self::Text),
+            None => Err(unknown_extension(source, &extension)),
+        }
+    }
+
+    /// The format of an output: by its extension; without one that of the input.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] when the extension is not known.
+    pub fn of_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
+        let extension = sink.extension();
+        match Self::by_extension(&extension) {
+            Some(format) => Ok(format),
+            None if extension.is_empty() || given.is_some() => Ok(input),
+            None => Err(unknown_extension(sink, &extension)),
+        }
+    }
+}
+
+fn unknown_extension(name: &dyn std::fmt::Display, extension: &str) -> Error {
+    Error::usage(format_args!(
+        "{name}: no array format is known by the extension `{extension}`; \
+         add --format text, raw or npy"
+    ))
+}
+
+/// What stands behind a number in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// Blanks.
+    Blank,
+    /// A comma.
+    Comma,
+    /// At least one newline.
+    Newline,
+}
+
+/// An array being read from its first number to its last.
+pub struct ArrayReader {
+    source: Source,
+    input: Box<dyn Read + Send>,
+    number: NumberType,
+    shape: Option<Vec<usize>>,
+    decoder: Decoder,
+}
+
+enum Decoder {
+    Text(Box<Tokens>),
+    /// Plain numbers, and how many of them are still to come where that is known.
+    Binary {
+        element: npy::Element,
+        left: Option<u64>,
+    },
+}
+
+impl std::fmt::Debug for ArrayReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayReader").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl ArrayReader {
+    /// Opens `source`. Its numbers are of type `number`; `.npy` files say their type themselves, and
+    /// without either it is u32.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, or its
+    /// length is no whole number of numbers; [`Kind::Usage`] when its type is not `number`.
+    pub fn open(source: &Source, format: Format, number: Option<NumberType>) -> Result<Self> {
+        let size = source.size()?;
+        let mut input = source.open()?;
+        let wanted = number;
+        let number = wanted.unwrap_or(NumberType::U32);
+        let (number, shape, decoder) = match format {
+            Format::Text => (number, None, Decoder::Text(Box::default())),
+            Format::Raw => {
+                let width = number.size() as u64;
+                if let Some(size) = size.filter(|size| !size.is_multiple_of(width)) {
+                    return Err(not_whole(source, size, number));
+                }
+                let shape = size.map(|size| vec![(size / width) as usize]);
+                let decoder =
+                    Decoder::Binary { element: npy::Element::little_endian(number), left: None };
+                (number, shape, decoder)
+            }
+            Format::Npy => {
+                let header = npy::Header::read(&mut input).map_err(|error| match error.kind() {
+                    io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                        Error::bad_input(format_args!("{source} is no .npy file that can be used"))
+                            .caused_by(error)
+                    }
+                    _ => Error::io("read", source.to_string(), error),
+                })?;
+                let held = header.element.number();
+                if let Some(wanted) = wanted.filter(|&wanted| wanted != held) {
+                    return Err(Error::usage(format_args!(
+                        "{source} holds {held}; --type {wanted} cannot change that"
+                    )));
+                }
+                let left = Some(header.len);
+                (held, Some(header.shape), Decoder::Binary { element: header.element, left })
+            }
+        };
+        Ok(Self { source: source.clone(), input, number, shape, decoder })
+    }
+
+    /// The numbers' type.
+    pub fn number(&self) -> NumberType {
+        self.number
+    }
+
+    /// How many numbers there are along each axis, the last axis fastest, where that is known.
+    pub fn shape(&self) -> Option<&[usize]> {
+        self.shape.as_deref()
+    }
+
+    /// How many numbers there are, where that is known.
+    pub fn len(&self) -> Option<u64> {
+        self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
+    }
+
+    /// Whether it is known that there is no number.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// Replaces `values` by the next numbers, `most` at most; none of them means the end.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`] for what is no number of type `T` (line and text are told), or when the
+    /// data end within a number or before all numbers; [`Kind::Io`] when reading fails.
+    ///
+    /// # Panics
+    /// When `T` is not [`ArrayReader::number`].
+    pub fn read<T: Number>(&mut self, values: &mut Vec<T>, most: usize) -> Result<()> {
+        assert_eq!(T::TYPE, self.number, "read what was opened");
+        values.clear();
+        match &mut self.decoder {
+            Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
+            Decoder::Binary { element, left } => {
+                let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
+                let bytes = element.read(&mut self.input, values, wanted);
+                let bytes = bytes.map_err(|error| match error.kind() {
+                    io::ErrorKind::OutOfMemory => {
+                        Error::new(Kind::Failure, format_args!("no memory for {}", self.source))
+                    }
+                    _ => Error::io("read", self.source.to_string(), error),
+                })?;
+                if bytes % element.size() != 0 {
+                    return Err(not_whole(&self.source, bytes as u64, T::TYPE));
+                }
+                if let Some(left) = left {
+                    if values.len() < wanted {
+                        return Err(Error::bad_input(format_args!(
+                            "{}: the data end {} numbers early",
+                            self.source,
+                            *left - values.len() as u64
+                        )));
+                    }
+                    *left -= wanted as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads all numbers, at most `limit` bytes of them.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more than `limit` bytes.
+    pub fn read_all<T: Number>(&mut self, limit: u64) -> Result<Vec<T>> {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
+        let too_large = Error::bad_input(format_args!(
+            "{}: its numbers take more than the {limit} bytes that --max-memory allows",
+            self.source
+        ));
+        if self.len().is_some_and(|len| len > most as u64) {
+            return Err(too_large);
+        }
+        let mut all = Vec::new();
+        self.read(&mut all, most)?;
+        let mut more = Vec::<T>::new();
+        if all.len() == most {
+            self.read(&mut more, 1)?;
+        }
+        if more.is_empty() { Ok(all) } else { Err(too_large) }
+    }
+
+    /// In a text, what stands behind each number of the last [`ArrayReader::read`].
+    pub fn layout(&self) -> Option<&[Separator]> {
+        match &self.decoder {
+            Decoder::Text(tokens) => Some(&tokens.layout),
+            Decoder::Binary { .. } => None,
+        }
+    }
+}
+
+fn not_whole(source: &Source, bytes: u64, number: NumberType) -> Error {
+    Error::bad_input(format_args!(
+        "{source}: {bytes} bytes are no whole number of {number}, which take {} each",
+        number.size()
+    ))
+}
+
+/// A text being cut into numbers.
+struct Tokens {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    line: u64,
+    /// A comma was read that stands behind no number.
+    comma: bool,
+    layout: Vec<Separator>,
+}
+
+/// A number of more characters than this is none.
+const LONGEST: usize = 1 << 16;
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self {
+            buffer: vec![0; 2 * LONGEST],
+            start: 0,
+            end: 0,
+            ended: false,
+            line: 1,
+            comma: true,
+            layout: Vec::new(),
+        }
+    }
+}
+
+impl Tokens {
+    fn read<T: Number>(
+        &mut self,
+        input: &mut impl Read,
+        source: &Source,
+        values: &mut Vec<T>,
+        most: usize,
+    ) -> Result<()> {
+        self.layout.clear();
+        loop {
+            self.skip_separators(input, source)?;
+            if self.start == self.end || values.len() == most {
+                return Ok(());
+            }
+            let length = self.token(input, source)?;
+            let token = &self.buffer[self.start..self.start + length];
+            let number = std::str::from_utf8(token).ok().and_then(|text| text.parse().ok());
+            let Some(number) = number else {
+                return Err(no_number::<T>(source, self.line, token));
+            };
+            self.start += length;
+            self.comma = false;
+            values.push(number);
+            self.layout.push(Separator::Blank);
+        }
+    }
+
+    /// Moves on to the next number or the end, and notes what was passed behind the last one.
+    fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
+        loop {
+            while self.start < self.end {
+                let found = match self.buffer[self.start] {
+                    b'\n' => Separator::Newline,
+                    b',' => Separator::Comma,
+                    byte if byte.is_ascii_whitespace() => Separator::Blank,
+                    _ => return Ok(()),
+                };
+                if found == Separator::Comma && std::mem::replace(&mut self.comma, true) {
+                    return Err(Error::bad_input(format_args!(
+                        "{source}: line {}: no number stands before a comma",
+                        self.line
+                    )));
+                }
+                self.line += u64::from(found == Separator::Newline);
+                if let Some(last) = self.layout.last_mut() {
+                    let stronger = found == Separator::Newline || *last == Separator::Blank;
+                    *last = if stronger { found } else { *last };
+                }
+                self.start += 1;
+            }
+            if self.ended {
+                return Ok(());
+            }
+            self.fill(input, source)?;
+        }
+    }
+
+    /// The length of the number at the start, all of it in the buffer.
+    fn token(&mut self, input: &mut impl Read, source: &Source) -> Result<usize> {
+        let mut length = 0;
+        loop {
+            let rest = &self.buffer[self.start + length..self.end];
+            let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b',');
+            if let Some(end) = end {
+                return Ok(length + end);
+            }
+            length += rest.len();
+            if self.ended {
+                return Ok(length);
+            }
+            if length > LONGEST {
+                let token = &self.buffer[self.start..self.end];
+                return Err(no_number::<u32>(source, self.line, token));
+            }
+            self.fill(input, source)?;
+        }
+    }
+
+    fn fill(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let read = loop {
+            match input.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        let read = read.map_err(|error| Error::io("read", source.to_string(), error))?;
+        self.end += read;
+        self.ended = read == 0;
+        Ok(())
+    }
+}
+
+fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(token);
+    let hint = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(value), ..) if i32::try_from(value).is_ok() => "; try --type i32",
+        (Ok(_), ..) => "; try --type i64",
+        (_, Ok(_), _) => "; try --type u64",
+        (.., Ok(_)) => "; try --type f32",
+        _ => "",
+    };
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    Error::bad_input(format_args!("{source}: line {line}: `{shown}` is no {}{hint}", T::TYPE))
+}
+
+/// An array being written. Unless finished, no trace of it remains.
+#[derive(Debug)]
+pub struct ArrayWriter {
+    name: String,
+    output: Output,
+    format: Format,
+    /// A `.npy` file whose length is not known beforehand is kept back until it is.
+    kept: Option<(NumberType, Vec<u8>, u64)>,
+    text: String,
+    /// What stands between the last number and the next.
+    between: Option<char>,
+}
+
+impl ArrayWriter {
+    /// Opens `sink` for numbers of type `number`. `shape` is needed ahead by `.npy` alone; where it
+    /// is missing, the data are kept in memory, `limit` bytes at most.
+    ///
+    /// # Errors
+    /// As [`Sink::create`].
+    pub fn create(
+        sink: &Sink,
+        no_clobber: bool,
+        format: Format,
+        number: NumberType,
+        shape: Option<&[usize]>,
+        limit: u64,
+    ) -> Result<Self> {
+        let mut writer = Self {
+            name: sink.to_string(),
+            output: sink.create(no_clobber)?,
+            format,
+            kept: None,
+            text: String::new(),
+            between: None,
+        };
+        match (format, shape) {
+            (Format::Npy, Some(shape)) => writer.raw(&npy::header(number, shape))?,
+            (Format::Npy, None) => writer.kept = Some((number, Vec::new(), limit)),
+            _ => {}
+        }
+        Ok(writer)
+    }
+
+    /// Writes the next numbers. A text keeps the `layout` of the text that it was made from; without
+    /// one each number is a line.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when writing fails, [`Kind::BadInput`] when more must be kept than memory allows.
+    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
+        if self.format != Format::Text {
+            return match cfg!(target_endian = "little") {
+                true => self.raw(bytemuck::cast_slice(values)),
+                false => {
+                    let mut bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
+                    bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+                    self.raw(&bytes)
+                }
+            };
+        }
+        for (i, value) in values.iter().enumerate() {
+            let behind = layout.map_or('\n', |layout| match layout[i] {
+                Separator::Blank => ' ',
+                Separator::Comma => ',',
+                Separator::Newline => '\n',
+            });
+            self.text.extend(self.between.replace(behind));
+            write!(self.text, "{value}").expect("text grows");
+            if self.text.len() > 1 << 16 {
+                self.flush_text()?;
+            }
+        }
+        self.flush_text()
+    }
+
+    fn flush_text(&mut self) -> Result<()> {
+        let text = std::mem::take(&mut self.text);
+        self.raw(text.as_bytes())?;
+        self.text = text;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some((_, kept, limit)) = &mut self.kept {
+            let fits = (kept.len() + bytes.len()) as u64 <= *limit;
+            if !fits || kept.try_reserve(bytes.len()).is_err() {
+                return Err(Error::bad_input(format_args!(
+                    "{}: a .npy file of an input whose length is not known is kept in memory, and \
+                     takes more than --max-memory allows; write .raw",
+                    self.name
+                )));
+            }
+            kept.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.output.write_all(bytes).map_err(|error| Error::io("write", &self.name, error))
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when the last bytes or the rename fail; then there is no output.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some((number, kept, _)) = self.kept.take() {
+            self.raw(&npy::header(number, &[kept.len() / number.size()]))?;
+            self.raw(&kept)?;
+        }
+        if self.between.is_some() {
+            self.raw(b"\n")?;
+        }
+        self.output.commit()
+    }
+}

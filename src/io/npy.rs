@@ -1,0 +1,311 @@
+//! The header of NumPy's `.npy` files (format 1.0 to 3.0, numpy.org/devdocs/reference/generated/
+//! numpy.lib.format.html): a magic number, a version, and a Python dictionary of three entries.
+
+use std::io::{self, Read};
+
+use crate::number::{Number, NumberType};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+
+/// A header longer than this is no plain array's.
+const LONGEST: usize = 1 << 20;
+
+/// What a header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// How each number is stored.
+    pub element: Element,
+    /// Numbers along each axis, the last axis fastest.
+    pub shape: Vec<usize>,
+    /// Numbers in all.
+    pub len: u64,
+}
+
+/// How a number is stored: narrow integers are widened to 32 bits when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Element {
+    kind: Stored,
+    swapped: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    U8,
+    I8,
+    U16,
+    I16,
+    Whole(NumberType),
+}
+
+impl Element {
+    /// A number as it is, little-endian.
+    pub fn little_endian(number: NumberType) -> Self {
+        Self { kind: Stored::Whole(number), swapped: cfg!(target_endian = "big") }
+    }
+
+    /// From NumPy's description, such as `<f4`.
+    fn from_descr(descr: &str) -> Option<Self> {
+        let (order, name) = descr.split_at_checked(1)?;
+        let kind = match name {
+            "u1" | "b1" => Stored::U8,
+            "i1" => Stored::I8,
+            "u2" => Stored::U16,
+            "i2" => Stored::I16,
+            "u4" => Stored::Whole(NumberType::U32),
+            "i4" => Stored::Whole(NumberType::I32),
+            "f4" => Stored::Whole(NumberType::F32),
+            "u8" => Stored::Whole(NumberType::U64),
+            "i8" => Stored::Whole(NumberType::I64),
+            "f8" => Stored::Whole(NumberType::F64),
+            _ => return None,
+        };
+        let big = match order {
+            "<" | "|" | "=" => false,
+            ">" => true,
+            _ => return None,
+        };
+        Some(Self { kind, swapped: big != cfg!(target_endian = "big") })
+    }
+
+    /// The type it has once read.
+    pub fn number(self) -> NumberType {
+        match self.kind {
+            Stored::U8 | Stored::U16 => NumberType::U32,
+            Stored::I8 | Stored::I16 => NumberType::I32,
+            Stored::Whole(number) => number,
+        }
+    }
+
+    /// Bytes in the file.
+    pub fn size(self) -> usize {
+        match self.kind {
+            Stored::U8 | Stored::I8 => 1,
+            Stored::U16 | Stored::I16 => 2,
+            Stored::Whole(number) => number.size(),
+        }
+    }
+
+    /// Fills `values` with up to `most` numbers; returns the bytes read, which are no multiple of
+    /// [`Element::size`] when the data end within a number.
+    pub fn read<T: Number>(
+        self,
+        input: &mut impl Read,
+        values: &mut Vec<T>,
+        most: usize,
+    ) -> io::Result<usize> {
+        if self.kind == Stored::Whole(T::TYPE) {
+            let bytes = read_stretch(input, values, most)?;
+            if self.swapped {
+                let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
+                bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+            }
+            return Ok(bytes);
+        }
+        let mut narrow: Vec<u8> = Vec::new();
+        let bytes = read_stretch(input, &mut narrow, most.saturating_mul(self.size()))?;
+        let wide = |bits: u32| -> T { bytemuck::cast_slice(&[bits])[0] };
+        let pair = |pair: &[u8]| match self.swapped {
+            false => u16::from_ne_bytes([pair[0], pair[1]]),
+            true => u16::from_ne_bytes([pair[1], pair[0]]),
+        };
+        let pairs = narrow.chunks_exact(2);
+        match self.kind {
+            Stored::U8 => values.extend(narrow.iter().map(|&b| wide(b.into()))),
+            Stored::I8 => values.extend(narrow.iter().map(|&b| wide(i32::from(b as i8) as u32))),
+            Stored::U16 => values.extend(pairs.map(|p| wide(pair(p).into()))),
+            Stored::I16 => values.extend(pairs.map(|p| wide(i32::from(pair(p) as i16) as u32))),
+            Stored::Whole(_) => unreachable!("read above"),
+        }
+        Ok(bytes)
+    }
+}
+
+/// Fills `values` with up to `most` numbers as they are; returns the bytes read.
+fn read_stretch<T: bytemuck::Pod>(
+    input: &mut impl Read,
+    values: &mut Vec<T>,
+    most: usize,
+) -> io::Result<usize> {
+    // The length that a header claims is believed only as far as data follow.
+    const STEP: usize = 1 << 24;
+    let mut bytes = 0;
+    while values.len() < most {
+        let (first, step) = (values.len(), STEP.min(most - values.len()));
+        values.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        values.resize(first + step, T::zeroed());
+        let read = fill(input, bytemuck::cast_slice_mut(&mut values[first..]))?;
+        bytes += read;
+        values.truncate(first + read / size_of::<T>());
+        if read < step * size_of::<T>() {
+            break;
+        }
+    }
+    Ok(bytes)
+}
+
+/// Reads until `bytes` are full or the data end; returns how many were read.
+fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match input.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn broken(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+impl Header {
+    /// Reads the header; the numbers follow.
+    ///
+    /// # Errors
+    /// `InvalidData` when it is broken or describes something else than an array of numbers in C
+    /// order, and what reading fails with.
+    pub fn read(input: &mut impl Read) -> io::Result<Self> {
+        let mut start = [0; 8];
+        let got = fill(input, &mut start)?;
+        if got < start.len() || !start.starts_with(MAGIC) {
+            return Err(broken("it does not begin as one"));
+        }
+        let length = match start[6] {
+            1 => {
+                let mut length = [0; 2];
+                input.read_exact(&mut length)?;
+                u16::from_le_bytes(length).into()
+            }
+            2 | 3 => {
+                let mut length = [0; 4];
+                input.read_exact(&mut length)?;
+                u32::from_le_bytes(length) as usize
+            }
+            version => return Err(broken(format!("version {version} is not known"))),
+        };
+        if length > LONGEST {
+            return Err(broken(format!("a header of {length} bytes is too long")));
+        }
+        let mut text = vec![0; length];
+        input.read_exact(&mut text)?;
+        Self::parse(&String::from_utf8_lossy(&text))
+    }
+
+    fn parse(text: &str) -> io::Result<Self> {
+        let entry = |key: &str| {
+            let quoted = [format!("'{key}'"), format!("\"{key}\"")];
+            let after = quoted.iter().find_map(|key| Some(&text[text.find(key)? + key.len()..]));
+            after
+                .and_then(|after| after.trim_start().strip_prefix(':'))
+                .map(str::trim_start)
+                .ok_or_else(|| broken(format!("its header has no entry `{key}`")))
+        };
+        let descr = entry("descr")?;
+        let quote = descr.chars().next().filter(|c| matches!(c, '\'' | '"'));
+        let descr = quote.and_then(|quote| descr[1..].split(quote).next());
+        let descr = descr.ok_or_else(|| broken("its elements are no plain numbers"))?;
+        let element = Element::from_descr(descr)
+            .ok_or_else(|| broken(format!("elements of type `{descr}` are not supported")))?;
+        let shape = entry("shape")?.strip_prefix('(').and_then(|s| s.split(')').next());
+        let shape = shape.ok_or_else(|| broken("its shape cannot be read"))?;
+        let shape: Vec<usize> = shape
+            .split(',')
+            .map(str::trim)
+            .filter(|axis| !axis.is_empty())
+            .map(|axis| axis.trim_end_matches('L').parse())
+            .collect::<Result<_, _>>()
+            .map_err(|_| broken("its shape cannot be read"))?;
+        let len = shape.iter().try_fold(1u64, |len, &axis| len.checked_mul(axis as u64));
+        let len = len
+            .filter(|len| len.checked_mul(8).is_some())
+            .ok_or_else(|| broken("its shape is too large"))?;
+        if entry("fortran_order")?.starts_with("True") && shape.len() > 1 {
+            return Err(broken("it is in Fortran order; save it in C order"));
+        }
+        Ok(Self { element, shape, len })
+    }
+}
+
+/// The header, version 1.0, of an array of `number` in C order.
+pub fn header(number: NumberType, shape: &[usize]) -> Vec<u8> {
+    let kind = match number {
+        NumberType::U32 => "u4",
+        NumberType::I32 => "i4",
+        NumberType::F32 => "f4",
+        NumberType::U64 => "u8",
+        NumberType::I64 => "i8",
+        NumberType::F64 => "f8",
+    };
+    // A tuple of one has a comma.
+    let axes: String = match shape {
+        [one] => format!("{one},"),
+        more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let mut text = format!("{{'descr': '<{kind}', 'fortran_order': False, 'shape': ({axes}), }}");
+    // The numbers begin at a multiple of 64 bytes, after a newline.
+    let before = MAGIC.len() + 4;
+    let length = (before + text.len() + 1).next_multiple_of(64) - before;
+    text.extend(std::iter::repeat_n(' ', length - text.len() - 1));
+    text.push('\n');
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend([1, 0]);
+    bytes.extend((length as u16).to_le_bytes());
+    bytes.extend(text.into_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back() {
+        for shape in [vec![], vec![0], vec![7], vec![3, 4, 5]] {
+            for number in NumberType::ALL {
+                let bytes = header(number, &shape);
+                assert!(bytes.len().is_multiple_of(64));
+                let read = Header::read(&mut &bytes[..]).unwrap();
+                assert_eq!((read.element.number(), &read.shape), (number, &shape));
+                assert_eq!(read.len, shape.iter().product::<usize>() as u64);
+            }
+        }
+    }
+
+    #[test]
+    fn broken_headers_are_refused() {
+        let read = |text: &str| Header::parse(text);
+        let fine = "{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }";
+        assert_eq!(read(fine).unwrap().element.number(), NumberType::I32);
+        for (from, to) in [
+            (">i2", ">c8"),
+            ("'>i2'", "[('a', '<i2')]"),
+            ("(2,)", "(2,x)"),
+            ("(2,)", "(4294967296, 4294967296)"),
+            ("(2,)", "2"),
+            ("'shape'", "'form'"),
+        ] {
+            assert!(read(&fine.replace(from, to)).is_err(), "{to}");
+        }
+        assert!(read(&fine.replace("False", "True")).is_ok(), "one axis has one order");
+        assert!(read(&fine.replace("False", "True").replace("(2,)", "(2, 2)")).is_err());
+        for len in 0..12 {
+            assert!(Header::read(&mut &header(NumberType::U32, &[1])[..len]).is_err());
+        }
+    }
+
+    #[test]
+    fn narrow_and_swapped_numbers_are_widened() {
+        let read = |descr: &str, bytes: &[u8]| {
+            let mut values = Vec::<i32>::new();
+            Element::from_descr(descr).unwrap().read(&mut &bytes[..], &mut values, 9).unwrap();
+            values
+        };
+        assert_eq!(read("|i1", &[1, 0xff]), [1, -1]);
+        assert_eq!(read("<i2", &[1, 0xff]), [-255]);
+        assert_eq!(read(">i2", &[1, 0xff]), [511]);
+        assert_eq!(read(">i4", &[0, 0, 1, 2, 9]), [258]);
+    }
+}

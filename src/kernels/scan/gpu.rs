@@ -1,0 +1,405 @@
+//! The scans on a GPU, from buffer to buffer.
+
+use super::{Algorithm, BLOCK, Scan, TILE, op::Op};
+use crate::{
+    error::{Error, Result},
+    gpu::{Batch, Buffer, Context, Shader},
+    number::NumberType,
+    shader_struct,
+};
+
+shader_struct! {
+    /// The part of the arrays that one pass works on.
+    struct Slice { len: u32, first_tile: u32, tiles: u32, inclusive: u32 }
+}
+
+shader_struct! {
+    /// The same for the look-back.
+    struct Chain { len: u32, tiles: u32, inclusive: u32, part: u32 }
+}
+
+shader_struct! {
+    /// One level of Blelloch's scan, or a part of it.
+    struct Level { len: u32, blocks: u32, first_block: u32, inclusive: u32, root: u32 }
+}
+
+macro_rules! shader {
+    ($name:literal) => {
+        Shader::new(
+            $name,
+            concat!(
+                include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
+                include_str!("../../../wgsl/scan_ops.wgsl")
+            ),
+        )
+    };
+}
+
+/// Types and operations, common to all scans.
+pub static OPS: Shader = Shader::new("scan_ops", include_str!("../../../wgsl/scan_ops.wgsl"));
+
+/// Reduce-then-scan.
+pub static REDUCE: Shader = shader!("scan").unchecked(
+    "quads are read and written below slice.len / 4, which the host keeps within the bound parts; \
+     sums are indexed below the count of all tiles, for which the host makes room",
+);
+
+/// Look-back.
+pub static LOOKBACK: Shader = shader!("scan_lookback").unchecked(
+    "quads are read and written below chain.len / 4, which the host keeps within the bound parts; \
+     tiles are taken below chain.tiles, for which the host makes room in the states; a workgroup has \
+     64 subgroups at most, since the host asks for a width of 4 or more; carry has a place for each \
+     part and one more",
+);
+
+/// Blelloch's scan.
+pub static BLELLOCH: Shader = shader!("scan_blelloch").unchecked(
+    "numbers are read and written below level.len, which the host keeps within the bound parts; \
+     apart(511) is 526; sums are indexed below the count of all blocks",
+);
+
+/// Numbers of a block of [`BLELLOCH`].
+const BLELLOCH_BLOCK: usize = 512;
+
+/// What a device scans: the type of the numbers, the operation, and whether a number counts for its
+/// own place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The numbers' type.
+    pub number: NumberType,
+    /// What they are joined with.
+    pub op: Op,
+    /// Whether a result includes the number at its own place.
+    pub inclusive: bool,
+    /// How it is done.
+    pub algorithm: Algorithm,
+}
+
+impl Spec {
+    /// The same shader for these numbers and this operation.
+    fn shader(&self, shader: &Shader) -> Shader {
+        let float = self.number.is_float();
+        let wide = self.number.size() == 8;
+        let ordered = matches!(self.op, Op::Min | Op::Max);
+        let bits = if wide { "u64" } else { "u32" };
+        let value = if float && !ordered { self.number.name() } else { bits };
+        let key = match (ordered, float, self.number.is_signed()) {
+            (true, true, _) if self.op == Op::Min => "2u",
+            (true, true, _) => "3u",
+            (true, false, true) => "1u",
+            _ => "0u",
+        };
+        // Of the keys: below every key of the floats lie those of NaN, so zero will do there, too.
+        let identity = match (self.op, value) {
+            (Op::Sum, "f32" | "f64") => "0.0".to_owned(),
+            (Op::Product, "f32" | "f64") => "1.0".to_owned(),
+            _ => format!("{}{}", self.identity(wide), if wide { "lu" } else { "u" }),
+        };
+        let op = match self.op {
+            Op::Sum => "0u",
+            Op::Min => "1u",
+            Op::Max => "2u",
+            Op::Product => "3u",
+        };
+        let (top, infinite, nan) = match wide {
+            true => ("63u", "0x7ff0000000000000lu", "0x7ff8000000000000lu"),
+            false => ("31u", "0x7f800000u", "0x7fc00000u"),
+        };
+        shader.with(&[
+            ("STORED", bits),
+            ("VALUE", value),
+            ("OP", op),
+            ("IDENTITY", &identity),
+            ("KEY", key),
+            ("TOP", top),
+            ("INFINITE", infinite),
+            ("NAN", nan),
+        ])
+    }
+
+    /// The identity as an integer, where values are integers or keys.
+    fn identity(&self, wide: bool) -> u64 {
+        let ones = if wide { u64::MAX } else { u32::MAX.into() };
+        match (self.op, self.number.is_float()) {
+            (Op::Sum, _) => 0,
+            (Op::Product, _) => 1,
+            (Op::Min, false) => ones,
+            (Op::Max, false) => 0,
+            // The keys of plus and minus infinity.
+            (Op::Min, true) if wide => f64::INFINITY.to_bits() | 1 << 63,
+            (Op::Max, true) if wide => !f64::NEG_INFINITY.to_bits(),
+            (Op::Min, true) => (f32::INFINITY.to_bits() | 1 << 31).into(),
+            (Op::Max, true) => (!f32::NEG_INFINITY.to_bits()).into(),
+        }
+    }
+
+    /// Whether `context` can compute with these numbers.
+    pub fn runs_on(&self, context: &Context) -> bool {
+        let has = |feature| context.features.contains(feature);
+        let plain = matches!(self.op, Op::Sum | Op::Product);
+        match self.number {
+            NumberType::U32 | NumberType::I32 | NumberType::F32 => true,
+            NumberType::U64 | NumberType::I64 => has(wgpu::Features::SHADER_INT64),
+            NumberType::F64 if plain => false,
+            NumberType::F64 => has(wgpu::Features::SHADER_INT64),
+        }
+    }
+
+    /// What [`Algorithm::Auto`] means on `context`. The look-back needs subgroups of one known width,
+    /// and pays where a waiting workgroup does not keep others from running, which NVIDIA promises
+    /// for its hardware. It gives the same bits only where any order of joining does.
+    pub fn choose(&self, context: &Context) -> Algorithm {
+        const NVIDIA: u32 = 0x10de;
+        match self.algorithm {
+            Algorithm::Auto
+                if context.is_hardware()
+                    && context.info.vendor == NVIDIA
+                    && self.can_look_back(context) =>
+            {
+                Algorithm::Lookback
+            }
+            Algorithm::Auto => Algorithm::Reduce,
+            asked => asked,
+        }
+    }
+
+    /// Whether the look-back can run at all: states hold 32 bits.
+    pub fn can_look_back(&self, context: &Context) -> bool {
+        let (least, most) = (context.info.subgroup_min_size, context.info.subgroup_max_size);
+        let plain_float = self.number.is_float() && matches!(self.op, Op::Sum | Op::Product);
+        let width_known = least == most && (4..=128).contains(&least) && least.is_power_of_two();
+        context.has_subgroups() && width_known && self.number.size() == 4 && !plain_float
+    }
+
+    /// Places in the carry buffer of [`Spec::record`] for `len` numbers: the first is what comes
+    /// before all of them, the last one becomes what comes after.
+    pub fn carry_places(&self, context: &Context, len: usize) -> usize {
+        match self.choose(context) {
+            Algorithm::Lookback => self.parts(context, len).len() + 1,
+            _ => 2,
+        }
+    }
+
+    /// Records the scan of the first `len` numbers of `source` into `result`, another buffer. Both
+    /// hold whole quads: their length is a multiple of four numbers. `carry` has
+    /// [`Spec::carry_places`] numbers.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory, the driver refuses a shader,
+    /// or the device cannot run the algorithm that was asked for.
+    pub fn record(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        source: &Buffer,
+        result: &Buffer,
+        len: usize,
+        carry: &Buffer,
+    ) -> Result<()> {
+        match self.choose(context) {
+            Algorithm::Lookback => {
+                self.record_lookback(context, batch, source, result, len, carry, &LOOKBACK)
+            }
+            Algorithm::Blelloch => self.record_blelloch(context, batch, source, result, len, carry),
+            _ => self.record_reduce(context, batch, source, result, len, carry),
+        }
+    }
+
+    fn record_reduce(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        source: &Buffer,
+        result: &Buffer,
+        len: usize,
+        carry: &Buffer,
+    ) -> Result<()> {
+        let parts = self.parts(context, len);
+        let tiles = len.div_ceil(TILE) as u32;
+        let sums = context.allocate("tile sums", u64::from(tiles) * self.number.size() as u64)?;
+        let shader = self.shader(&REDUCE);
+        let reduce = context.pipeline(&shader, "reduce")?;
+        for part in &parts {
+            let pass = batch.pass("scan reduce", &reduce);
+            let pass = pass.buffer("source", &part.of(source)).buffer("sums", &sums);
+            pass.uniform("slice", &part.slice).dispatch(context.fold(part.slice.tiles.into())?);
+        }
+        let all = Slice { tiles, ..Slice::default() };
+        let spine = context.pipeline(&shader, "spine")?;
+        let pass = batch.pass("scan spine", &spine).buffer("sums", &sums).buffer("carry", carry);
+        pass.uniform("slice", &all).dispatch([1; 3]);
+        let downsweep = context.pipeline(&shader, "downsweep")?;
+        for part in &parts {
+            let pass = batch.pass("scan downsweep", &downsweep);
+            let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
+            let pass = pass.buffer("sums", &sums).uniform("slice", &part.slice);
+            pass.dispatch(context.fold(part.slice.tiles.into())?);
+        }
+        Ok(())
+    }
+
+    /// Records [`Algorithm::Lookback`] with `shader`, which is [`LOOKBACK`] but in tests.
+    ///
+    /// # Errors
+    /// As [`Spec::record`].
+    #[allow(clippy::too_many_arguments)]
+    pub fn record_lookback(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        source: &Buffer,
+        result: &Buffer,
+        len: usize,
+        carry: &Buffer,
+        shader: &Shader,
+    ) -> Result<()> {
+        if !self.can_look_back(context) {
+            return Err(Error::gpu(format_args!(
+                "{} cannot look back over {} of {}: use --algorithm auto",
+                context.info.name, self.op, self.number
+            )));
+        }
+        let lookback = context.pipeline(&self.shader(shader), "lookback")?;
+        for (number, part) in self.parts(context, len).iter().enumerate() {
+            let states = context.allocate("tile states", 8 + 8 * u64::from(part.slice.tiles))?;
+            batch.clear(&states);
+            let chain = Chain {
+                len: part.slice.len,
+                tiles: part.slice.tiles,
+                inclusive: self.inclusive.into(),
+                part: number as u32,
+            };
+            let pass = batch.pass("scan look-back", &lookback);
+            let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
+            let pass = pass.buffer("states", &states).buffer("carry", carry);
+            pass.uniform("chain", &chain).dispatch(context.fold(part.slice.tiles.into())?);
+        }
+        Ok(())
+    }
+
+    fn record_blelloch(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        source: &Buffer,
+        result: &Buffer,
+        len: usize,
+        carry: &Buffer,
+    ) -> Result<()> {
+        let shader = self.shader(&BLELLOCH);
+        let scan_block = context.pipeline(&shader, "scan_block")?;
+        let add_back = context.pipeline(&shader, "add_back")?;
+        // Each level's numbers and results; the sums of its blocks are the next one's numbers.
+        let mut levels = vec![(source.clone(), result.clone(), len)];
+        while let Some(&(_, _, len)) = levels.last() {
+            let blocks = len.div_ceil(BLELLOCH_BLOCK);
+            let depth = levels.len() - 1;
+            let top = blocks <= 1;
+            let bytes = ((blocks * self.number.size()) as u64).next_multiple_of(16);
+            let sums = context.allocate("block sums", bytes)?;
+            for part in self.parts(context, len) {
+                let level = self.level(&part, depth == 0, top);
+                let pass = batch.pass("scan blocks", &scan_block);
+                let pass = pass.buffer("source", &part.of(&levels[depth].0));
+                let pass = pass.buffer("result", &part.of(&levels[depth].1));
+                let pass = pass.buffer("sums", &sums).buffer("carry", carry);
+                pass.uniform("level", &level).dispatch(context.fold(level.blocks.into())?);
+            }
+            if top {
+                break;
+            }
+            levels.push((sums, context.allocate("block sums, scanned", bytes)?, blocks));
+        }
+        for depth in (0..levels.len() - 1).rev() {
+            let (_, ref result, len) = levels[depth];
+            for part in self.parts(context, len) {
+                let level = self.level(&part, depth == 0, false);
+                let pass = batch.pass("scan add back", &add_back);
+                let pass = pass.buffer("result", &part.of(result));
+                let pass = pass.buffer("sums", &levels[depth + 1].1).uniform("level", &level);
+                pass.dispatch(context.fold(level.blocks.into())?);
+            }
+        }
+        Ok(())
+    }
+
+    fn level(&self, part: &Part, lowest: bool, root: bool) -> Level {
+        Level {
+            len: part.slice.len,
+            blocks: (part.slice.len as usize).div_ceil(BLELLOCH_BLOCK) as u32,
+            first_block: part.slice.first_tile * (TILE / BLELLOCH_BLOCK) as u32,
+            inclusive: (lowest && self.inclusive).into(),
+            root: root.into(),
+        }
+    }
+
+    /// Parts of whole tiles that fit one binding each, and whose numbers fit 32 bits.
+    fn parts(&self, context: &Context, len: usize) -> Vec<Part> {
+        let size = self.number.size();
+        let most = (context.max_binding() as usize / size).min(1 << 31) / TILE * TILE;
+        (0..len.div_ceil(most))
+            .map(|number| {
+                let (first, len) = (number * most, most.min(len - number * most));
+                let bytes =
+                    (first * size) as u64..((first + len.next_multiple_of(4)) * size) as u64;
+                let slice = Slice {
+                    len: len as u32,
+                    first_tile: (first / TILE) as u32,
+                    tiles: len.div_ceil(TILE) as u32,
+                    inclusive: self.inclusive.into(),
+                };
+                Part { bytes, slice }
+            })
+            .collect()
+    }
+}
+
+/// A part of the arrays and where it lies in their buffers.
+struct Part {
+    bytes: std::ops::Range<u64>,
+    slice: Slice,
+}
+
+impl Part {
+    fn of(&self, buffer: &Buffer) -> Buffer {
+        buffer.slice(self.bytes.clone())
+    }
+}
+
+/// Scans `input`, a block or several at a time, in device memory for one stretch of them.
+pub fn scan<T: super::Scannable>(
+    scan: &Scan<T>,
+    context: &Context,
+    input: &[T],
+) -> Result<super::Scanned<T>> {
+    let spec =
+        Spec { number: T::TYPE, op: scan.op, inclusive: scan.inclusive, algorithm: scan.algorithm };
+    let stretch = input.len().min(STRETCH_BLOCKS * BLOCK);
+    let bytes = (stretch.next_multiple_of(4) * size_of::<T>()) as u64;
+    let source = context.allocate("scan source", bytes)?;
+    let result = context.allocate("scan result", bytes)?;
+    let places = spec.carry_places(context, stretch);
+    let carry = context.upload("carry", &vec![scan.before; places])?;
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(input.len())
+        .map_err(|error| Error::gpu("no memory for a result").caused_by(error))?;
+    let mut after = scan.before;
+    for numbers in input.chunks(STRETCH_BLOCKS * BLOCK) {
+        context.write(&source, 0, numbers)?;
+        context.write(&carry, 0, &[after])?;
+        let mut batch = context.batch();
+        spec.record(context, &mut batch, &source, &result, numbers.len(), &carry)?;
+        batch.run()?;
+        context.read_with(&result, 0..size_of_val(numbers) as u64, |bytes| {
+            values.extend_from_slice(bytemuck::cast_slice(bytes));
+            Ok(())
+        })?;
+        let places = spec.carry_places(context, numbers.len());
+        after = context.read::<T>(&carry, places)?[places - 1];
+    }
+    Ok(super::Scanned { values, after })
+}
+
+/// Blocks that are on the device at a time: 256 MiB of 32-bit numbers, and as much for the result.
+const STRETCH_BLOCKS: usize = 4;

@@ -1,0 +1,227 @@
+//! What a scan joins numbers with, as associative operations with an identity.
+//!
+//! Minimum and maximum of floats work on integer keys in the order of the numbers (-0 before +0), so
+//! that they are exact on every device; a NaN sorts before all (minimum) or after all (maximum), so
+//! that it stays, as in NumPy.
+
+use std::marker::PhantomData;
+
+use clap::ValueEnum;
+
+use crate::number::Number;
+
+/// What is done to the numbers before each position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
+pub enum Op {
+    /// Their sum; integers wrap around.
+    #[default]
+    Sum,
+    /// The smallest; NaN when there is one among them.
+    Min,
+    /// The largest; NaN when there is one among them.
+    Max,
+    /// Their product; integers wrap around.
+    Product,
+}
+
+impl std::fmt::Display for Op {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Sum => "sums",
+            Self::Min => "minima",
+            Self::Max => "maxima",
+            Self::Product => "products",
+        })
+    }
+}
+
+/// An associative operation on numbers of type `Stored`, carried out on values made from them.
+pub trait Monoid: Send + Sync + 'static {
+    /// What arrays hold.
+    type Stored: Number;
+    /// What is computed with.
+    type Value: Copy + Send + Sync + PartialEq + std::fmt::Debug;
+    /// Changes nothing when joined to another.
+    const IDENTITY: Self::Value;
+    /// Whether any order of joining gives the same bits.
+    const EXACT: bool;
+    /// The value of a number.
+    fn enter(number: Self::Stored) -> Self::Value;
+    /// The number of a value.
+    fn leave(value: Self::Value) -> Self::Stored;
+    /// The operation.
+    fn join(a: Self::Value, b: Self::Value) -> Self::Value;
+}
+
+/// A number type with all four operations.
+pub trait Scannable: Number {
+    /// [`Op::Sum`].
+    type Sum: Monoid<Stored = Self>;
+    /// [`Op::Min`].
+    type Min: Monoid<Stored = Self>;
+    /// [`Op::Max`].
+    type Max: Monoid<Stored = Self>;
+    /// [`Op::Product`].
+    type Product: Monoid<Stored = Self>;
+
+    /// The number that `op` leaves as it is: what an exclusive scan starts with by default.
+    fn identity(op: Op) -> Self {
+        fn of<M: Monoid>() -> M::Stored {
+            M::leave(M::IDENTITY)
+        }
+        match op {
+            Op::Sum => of::<Self::Sum>(),
+            Op::Min => of::<Self::Min>(),
+            Op::Max => of::<Self::Max>(),
+            Op::Product => of::<Self::Product>(),
+        }
+    }
+
+    /// The sum, or nothing where an integer overflows.
+    fn checked_sum(self, other: Self) -> Option<Self>;
+
+    /// The product, or nothing where an integer overflows.
+    fn checked_product(self, other: Self) -> Option<Self>;
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident)+) => {
+        $($(#[$doc])* #[derive(Debug)] pub struct $name<T>(PhantomData<T>);)+
+    };
+}
+
+operations! {
+    /// Sums of `T`.
+    Sum
+    /// Minima of `T`.
+    Min
+    /// Maxima of `T`.
+    Max
+    /// Products of `T`.
+    Product
+}
+
+macro_rules! plain {
+    ($op:ident $type:ident $exact:literal $identity:expr, $join:expr) => {
+        impl Monoid for $op<$type> {
+            type Stored = $type;
+            type Value = $type;
+            const IDENTITY: $type = $identity;
+            const EXACT: bool = $exact;
+            #[inline(always)]
+            fn enter(number: $type) -> $type {
+                number
+            }
+            #[inline(always)]
+            fn leave(value: $type) -> $type {
+                value
+            }
+            #[inline(always)]
+            fn join(a: $type, b: $type) -> $type {
+                let join: fn($type, $type) -> $type = $join;
+                join(a, b)
+            }
+        }
+    };
+}
+
+macro_rules! scannable {
+    ($type:ident, $checked_sum:expr, $checked_product:expr) => {
+        impl Scannable for $type {
+            type Sum = Sum<$type>;
+            type Min = Min<$type>;
+            type Max = Max<$type>;
+            type Product = Product<$type>;
+            fn checked_sum(self, other: Self) -> Option<Self> {
+                let sum: fn($type, $type) -> Option<$type> = $checked_sum;
+                sum(self, other)
+            }
+            fn checked_product(self, other: Self) -> Option<Self> {
+                let product: fn($type, $type) -> Option<$type> = $checked_product;
+                product(self, other)
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($type:ident)+) => {
+        $(
+            plain!(Sum $type true 0, $type::wrapping_add);
+            plain!(Product $type true 1, $type::wrapping_mul);
+            plain!(Min $type true $type::MAX, Ord::min);
+            plain!(Max $type true $type::MIN, Ord::max);
+            scannable!($type, $type::checked_add, $type::checked_mul);
+        )+
+    };
+}
+
+integers! { u32 i32 u64 i64 }
+
+macro_rules! floats {
+    ($($type:ident $key:ident)+) => {
+        $(
+            plain!(Sum $type false 0.0, |a, b| a + b);
+            plain!(Product $type false 1.0, |a, b| a * b);
+            extreme!(Min $type $key $key::MIN, $type::INFINITY, Ord::min);
+            extreme!(Max $type $key $key::MAX, $type::NEG_INFINITY, Ord::max);
+            scannable!($type, |a, b| Some(a + b), |a, b| Some(a * b));
+        )+
+    };
+}
+
+/// A minimum or maximum on keys; `$nan` is the key of every NaN, which no other number has.
+macro_rules! extreme {
+    ($op:ident $type:ident $key:ident $nan:expr, $identity:expr, $join:expr) => {
+        impl Monoid for $op<$type> {
+            type Stored = $type;
+            type Value = $key;
+            const IDENTITY: $key = {
+                let bits = $identity.to_bits();
+                let sign: $key = 1 << ($key::BITS - 1);
+                if bits & sign == 0 { bits | sign } else { !bits }
+            };
+            const EXACT: bool = true;
+            #[inline(always)]
+            fn enter(number: $type) -> $key {
+                let bits = number.to_bits();
+                let sign: $key = 1 << ($key::BITS - 1);
+                let key = if bits & sign == 0 { bits | sign } else { !bits };
+                if number.is_nan() { $nan } else { key }
+            }
+            #[inline(always)]
+            fn leave(key: $key) -> $type {
+                let sign: $key = 1 << ($key::BITS - 1);
+                let bits = if key & sign == 0 { !key } else { key & !sign };
+                if key == $nan { $type::NAN } else { $type::from_bits(bits) }
+            }
+            #[inline(always)]
+            fn join(a: $key, b: $key) -> $key {
+                let join: fn($key, $key) -> $key = $join;
+                join(a, b)
+            }
+        }
+    };
+}
+
+floats! { f32 u32 f64 u64 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn float_keys_come_back_and_keep_the_order() {
+        let ordered = [f32::NEG_INFINITY, -1.5, -1e-40, -0.0, 0.0, 1e-40, 2.0, f32::INFINITY];
+        let keys: Vec<u32> = ordered.iter().map(|&v| Min::<f32>::enter(v)).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        for (&key, number) in keys.iter().zip(ordered) {
+            assert_eq!(Min::<f32>::leave(key).to_bits(), number.to_bits());
+            assert!(Min::<f32>::join(Min::<f32>::IDENTITY, key) == key);
+            assert!(Max::<f32>::join(Max::<f32>::IDENTITY, key) == key);
+        }
+        let nan = -f32::NAN;
+        let join = |a, b| Min::<f32>::leave(Min::<f32>::join(Min::<f32>::enter(a), b));
+        assert!(join(nan, keys[0]).is_nan());
+    }
+}

@@ -1,0 +1,147 @@
+//! Sort: both twins against the standard library's stable sort, and the command line.
+
+use std::fs;
+
+use assert_cmd::Command;
+use gpuproc::kernels::sort::{Records, Sort, Sortable};
+
+use crate::common::{Noise, assert_twins};
+
+fn noise(len: usize, bits: u32) -> Vec<u32> {
+    let mut noise = Noise(len as u64);
+    (0..len).map(|_| (noise.next() >> (64 - bits)) as u32).collect()
+}
+
+/// Both twins sort as `compare` says, stably; keys are compared to the bit.
+fn assert_sorts<T: Sortable>(
+    keys: Vec<T>,
+    descending: bool,
+    compare: impl Fn(&T, &T) -> std::cmp::Ordering,
+) {
+    let len = keys.len();
+    let mut places: Vec<u32> = (0..len as u32).collect();
+    places.sort_by(|&a, &b| {
+        let (a, b) = (&keys[a as usize], &keys[b as usize]);
+        if descending { compare(b, a) } else { compare(a, b) }
+    });
+    let bits = |keys: &[T]| bytemuck::cast_slice::<T, u32>(keys).to_vec();
+    let expected: Vec<T> = places.iter().map(|&place| keys[place as usize]).collect();
+    let sort = Sort::new(descending);
+    for payload in [None, Some((0..len as u32).collect::<Vec<_>>())] {
+        let records = Records { keys: keys.clone(), payload };
+        let check = |found: &Records<T>, name: &str| {
+            assert!(bits(&found.keys) == bits(&expected), "{len} {} keys on {name}", T::TYPE);
+            let moved = found.payload.as_ref().is_none_or(|payload| *payload == places);
+            assert!(moved && found.payload.is_some() == records.payload.is_some(), "{name}");
+        };
+        let cpu = assert_twins(&sort, &records, |_, gpu, name| check(gpu, name));
+        check(&cpu, "the CPU");
+    }
+}
+
+#[test]
+fn u32_keys_at_every_length() {
+    for len in [0, 1, 2, 255, 256, 257, 2047, 2048, 2049, 4099, 65_537] {
+        assert_sorts(noise(len, 32), false, Ord::cmp);
+    }
+}
+
+#[test]
+fn few_different_keys_keep_their_order() {
+    for bits in [1, 4, 9] {
+        assert_sorts(noise(30_011, bits), false, Ord::cmp);
+        assert_sorts(noise(30_011, bits), true, Ord::cmp);
+    }
+    assert_sorts(vec![u32::MAX; 5000], false, Ord::cmp);
+    assert_sorts((0..9000u32).rev().collect(), false, Ord::cmp);
+}
+
+#[test]
+fn signed_keys_and_floats_both_ways() {
+    for descending in [false, true] {
+        let keys: Vec<i32> = noise(10_007, 32).into_iter().map(|v| v as i32).collect();
+        assert_sorts(keys, descending, Ord::cmp);
+        let mut keys: Vec<f32> = noise(10_007, 32).into_iter().map(f32::from_bits).collect();
+        keys.retain(|key| !key.is_nan());
+        keys.extend([0.0, -0.0, f32::INFINITY, 0.0, -0.0, f32::NEG_INFINITY]);
+        assert_sorts(keys, descending, f32::total_cmp);
+    }
+}
+
+#[test]
+fn nan_come_last_both_ways() {
+    let keys = vec![f32::NAN, 1.0, -f32::NAN, f32::INFINITY, -2.0];
+    for descending in [false, true] {
+        let records = Records { keys: keys.clone(), payload: None };
+        let cpu = assert_twins(&Sort::new(descending), &records, |cpu, gpu, name| {
+            let bits = |r: &Records<f32>| r.keys.iter().map(|k| k.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(cpu), bits(gpu), "{name}");
+        });
+        let mut numbers = [-2.0, 1.0, f32::INFINITY];
+        if descending {
+            numbers.reverse();
+        }
+        assert_eq!(cpu.keys[..3], numbers);
+        assert!(cpu.keys[3..].iter().all(|key| key.is_nan()));
+    }
+}
+
+#[test]
+fn more_keys_than_one_binding_and_one_dimension_of_workgroups() {
+    // The small device binds 2^18 keys at a time, which are twice as many tiles as it has workgroups
+    // in one dimension.
+    assert_sorts(noise(3 * (1 << 18) + 100_001, 20), false, Ord::cmp);
+}
+
+fn gpuproc(arguments: &[&str]) -> Command {
+    let mut command = Command::cargo_bin("gpuproc").unwrap();
+    command.args(arguments);
+    command
+}
+
+#[test]
+fn the_program_sorts_texts_and_files() {
+    let prints = |arguments: &[&str], input: &str, output: &'static str| {
+        gpuproc(arguments).write_stdin(input).assert().success().stdout(output);
+    };
+    prints(&["sort", "-"], "3 1,2", "1\n2\n3\n");
+    prints(&["sort", "-", "--argsort"], "3 1,2", "1\n2\n0\n");
+    prints(&["sort", "-", "--type", "i32", "--descending"], "-1 5 -7", "5\n-1\n-7\n");
+    prints(&["sort", "-", "--type", "f32"], "nan 1e9 -0.5", "-0.5\n1000000000\nNaN\n");
+    prints(&["sort", "-"], "", "");
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let keys = noise(5000, 8);
+    let ids: Vec<u32> = (0..5000).collect();
+    fs::write(path("keys.raw"), bytemuck::cast_slice(&keys)).unwrap();
+    fs::write(path("ids.raw"), bytemuck::cast_slice(&ids)).unwrap();
+    let payload = ["--payload", &path("ids.raw"), "--payload-output", &path("moved.raw")];
+    let files = ["sort", &path("keys.raw"), &path("sorted.raw")];
+    gpuproc(&[&files[..], &payload].concat()).assert().success();
+    gpuproc(&["sort", "--argsort", &path("keys.raw"), &path("places.raw")]).assert().success();
+    let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(ids).collect();
+    sorted.sort();
+    let (keys, ids): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
+    assert!(fs::read(path("sorted.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&keys));
+    assert!(fs::read(path("moved.raw")).unwrap() == bytemuck::cast_slice::<u32, u8>(&ids));
+    assert!(fs::read(path("places.raw")).unwrap() == fs::read(path("moved.raw")).unwrap());
+}
+
+#[test]
+fn the_program_refuses_what_it_cannot_sort() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("two.raw"), [0; 8]).unwrap();
+    let fails = |arguments: &[&str], code: i32, message: &'static str| {
+        let run = gpuproc(arguments).write_stdin("1 2 3").assert().code(code);
+        run.stderr(predicates::str::contains(message));
+    };
+    let (two, moved) = (path("two.raw"), path("moved.raw"));
+    let payload = ["sort", "-", "--payload", &two, "--payload-output", &moved];
+    fails(&payload, 4, "3 keys cannot be sorted with a payload of 2 values");
+    assert!(!std::path::Path::new(&moved).exists());
+    fails(&["sort", "-", "--type", "f64"], 2, "f64 cannot be sorted");
+    fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
+    fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
+}

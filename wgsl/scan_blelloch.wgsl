@@ -1,0 +1,116 @@
+// Three-pass scan after Blelloch (1990): blocks of 512, a scan of their sums, and adding it back.
+//
+// Kept to be compared with: it reads and writes everything twice.
+
+struct Level {
+    // Numbers in the part of the arrays that is bound, and blocks.
+    len: u32,
+    blocks: u32,
+    // The number of its first block, counted over all parts.
+    first_block: u32,
+    inclusive: u32,
+    // Whether this is the one block that everything ends in; the carry enters there.
+    root: u32,
+}
+
+@group(0) @binding(0) var<storage, read> source: array<STORED>;
+@group(0) @binding(1) var<storage, read_write> result: array<STORED>;
+// One a block: its sum after `scan_block`; everything before it for `add_back`.
+@group(0) @binding(2) var<storage, read_write> sums: array<STORED>;
+@group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
+@group(0) @binding(4) var<uniform> level: Level;
+
+const LANES = 256u;
+const BLOCK = 512u;
+// A gap after every 32 numbers, so that powers of two do not meet in one memory bank.
+const ROOM = 528u;
+
+var<workgroup> tree: array<VALUE, ROOM>;
+
+fn apart(i: u32) -> u32 {
+    return i + i / 32u;
+}
+
+fn load(at: u32) -> VALUE {
+    if at < level.len {
+        return enter(source[at]);
+    }
+    return VALUE(IDENTITY);
+}
+
+fn put(at: u32, before: VALUE, own: VALUE) {
+    if at < level.len {
+        result[at] = leave(select(before, join(before, own), level.inclusive != 0u));
+    }
+}
+
+@compute @workgroup_size(256)
+fn scan_block(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let block = id.y * groups.x + id.x;
+    if block >= level.blocks {
+        return;
+    }
+    let first = block * BLOCK;
+    let a = load(first + lane);
+    let b = load(first + LANES + lane);
+    tree[apart(lane)] = a;
+    tree[apart(LANES + lane)] = b;
+
+    // Up: each node becomes the sum below it.
+    var distance = 1u;
+    for (var nodes = LANES; nodes > 0u; nodes >>= 1u) {
+        workgroupBarrier();
+        if lane < nodes {
+            let left = apart(distance * (2u * lane + 1u) - 1u);
+            let right = apart(distance * (2u * lane + 2u) - 1u);
+            tree[right] = join(tree[left], tree[right]);
+        }
+        distance <<= 1u;
+    }
+    if lane == 0u {
+        let sum = tree[apart(BLOCK - 1u)];
+        var before = VALUE(IDENTITY);
+        if level.root != 0u {
+            before = enter(carry[0]);
+            carry[1] = leave(join(before, sum));
+        } else {
+            sums[level.first_block + block] = leave(sum);
+        }
+        tree[apart(BLOCK - 1u)] = before;
+    }
+    // Down: each node becomes what comes before it.
+    for (var nodes = 1u; nodes <= LANES; nodes <<= 1u) {
+        distance >>= 1u;
+        workgroupBarrier();
+        if lane < nodes {
+            let left = apart(distance * (2u * lane + 1u) - 1u);
+            let right = apart(distance * (2u * lane + 2u) - 1u);
+            let before = tree[right];
+            tree[right] = join(before, tree[left]);
+            tree[left] = before;
+        }
+    }
+    workgroupBarrier();
+    put(first + lane, tree[apart(lane)], a);
+    put(first + LANES + lane, tree[apart(LANES + lane)], b);
+}
+
+@compute @workgroup_size(256)
+fn add_back(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let block = id.y * groups.x + id.x;
+    if block >= level.blocks {
+        return;
+    }
+    let before = enter(sums[level.first_block + block]);
+    for (var at = block * BLOCK + lane; at < min(level.len, (block + 1u) * BLOCK); at += LANES) {
+        result[at] = leave(join(before, enter(result[at])));
+    }
+}

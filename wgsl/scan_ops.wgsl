@@ -1,0 +1,72 @@
+// What scans join: number types and operations, put behind each scan shader by the host.
+
+// What arrays hold, as bits, and what is computed with. The host sets both, and the constants below.
+alias STORED = u32;
+alias VALUE = u32;
+
+// 0 sum, 1 minimum, 2 maximum, 3 product.
+const OP = 0u;
+
+// Changes nothing when joined to another value.
+const IDENTITY = 0u;
+
+// How a number becomes a value: 0 as it is; the rest are keys in the order of the numbers, for
+// minimum and maximum: 1 signed integer, 2 float with NaN before all, 3 float with NaN after all.
+const KEY = 0u;
+
+// The sign bit's number, and the bits of a float's infinity and of the NaN that results carry.
+const TOP = 31u;
+const INFINITE = 0x7f800000u;
+const NAN = 0x7fc00000u;
+
+fn join(a: VALUE, b: VALUE) -> VALUE {
+    switch OP {
+        case 0u: { return a + b; }
+        case 1u: { return min(a, b); }
+        case 2u: { return max(a, b); }
+        default: { return a * b; }
+    }
+}
+
+fn enter(number: STORED) -> VALUE {
+    let sign = STORED(1u) << TOP;
+    var key = number;
+    if KEY == 1u {
+        key = number ^ sign;
+    } else if KEY >= 2u {
+        key = select(~number, number | sign, (number & sign) == STORED(0u));
+        if (number & ~sign) > INFINITE {
+            key = select(STORED(0u), ~STORED(0u), KEY == 3u);
+        }
+    }
+    return bitcast<VALUE>(key);
+}
+
+fn leave(value: VALUE) -> STORED {
+    let sign = STORED(1u) << TOP;
+    let key = bitcast<STORED>(value);
+    if KEY == 1u {
+        return key ^ sign;
+    } else if KEY >= 2u {
+        if key == select(STORED(0u), ~STORED(0u), KEY == 3u) {
+            return NAN;
+        }
+        return select(key & ~sign, ~key, (key & sign) == STORED(0u));
+    }
+    return key;
+}
+
+// Element `quad` of an array of quads whose numbers from `len` on do not count.
+fn enter_quad(quad: vec4<STORED>, at: u32, len: u32) -> vec4<VALUE> {
+    let v = vec4<VALUE>(enter(quad.x), enter(quad.y), enter(quad.z), enter(quad.w));
+    if at + 3u < len {
+        return v;
+    }
+    let none = VALUE(IDENTITY);
+    return vec4<VALUE>(
+        select(none, v.x, at < len),
+        select(none, v.y, at + 1u < len),
+        select(none, v.z, at + 2u < len),
+        none,
+    );
+}
