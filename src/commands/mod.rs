@@ -40,5 +40,6 @@ macro_rules! commands {
 }
 
 commands! {
+    mesh::Mesh;
     devices::Devices, no device;
 }

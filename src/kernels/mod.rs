@@ -3,5 +3,7 @@
 
 use crate::gpu::Shader;
 
+pub mod mesh;
+
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&Shader] = &[];
