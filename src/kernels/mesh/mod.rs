@@ -11,6 +11,7 @@
 //! greater than the isovalue; normals point from inside to outside; x varies fastest.
 
 mod cpu;
+pub(super) mod gpu;
 pub mod table;
 
 use std::ops::Range;
@@ -60,6 +61,19 @@ pub struct Surface {
 }
 
 impl Surface {
+    /// Adds the next part of the same surface, whose triangles already count from its start.
+    fn append(&mut self, mut next: Self) {
+        if self.positions.is_empty() && self.triangles.is_empty() {
+            next.nan_cells += self.nan_cells;
+            *self = next;
+            return;
+        }
+        self.positions.append(&mut next.positions);
+        self.normals.append(&mut next.normals);
+        self.triangles.append(&mut next.triangles);
+        self.nan_cells += next.nan_cells;
+    }
+
     /// The least and the greatest coordinates, unless there is no vertex.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let first = *self.positions.first()?;
@@ -197,28 +211,39 @@ struct Grid {
 impl Grid {
     /// Nothing when there is no cell.
     fn new(kernel: &MarchingCubes, slab: &Slab) -> Option<Self> {
-        let [width, height, _] = slab.volume.dims;
-        let pad = kernel.pad();
-        let points = [width, height, slab.depth].map(|n| n + 2 * pad);
+        let [width, height, held] = slab.volume.dims;
+        let dims = [width, height, slab.depth];
         let Range { start, end } = slab.layers;
-        if points.iter().any(|&n| n < 2) || start >= end {
+        if dims.iter().any(|&n| n + 2 * kernel.pad() < 2) || start >= end {
             return None;
         }
-        assert!(end < points[2], "layers {:?} of {}", slab.layers, points[2]);
+        assert!(end <= kernel.layers(slab.depth), "layers {:?} of {}", slab.layers, slab.depth);
         let needed = kernel.slices(&slab.layers, slab.depth);
-        let held = slab.first_slice..slab.first_slice + slab.volume.dims[2];
+        let held = slab.first_slice..slab.first_slice + held;
         assert!(held.start <= needed.start && needed.end <= held.end, "{held:?} for {needed:?}");
-        Some(Self {
-            width,
-            height,
+        Some(Self::of(kernel, dims, &held, &slab.layers))
+    }
+
+    /// The grid over `layers` of a volume of `dims` whose `slices` are at hand.
+    fn of(
+        kernel: &MarchingCubes,
+        dims: [usize; 3],
+        slices: &Range<usize>,
+        layers: &Range<usize>,
+    ) -> Self {
+        let pad = kernel.pad();
+        let points = dims.map(|n| n + 2 * pad);
+        Self {
+            width: dims[0],
+            height: dims[1],
             pad,
             points,
             words: points[0].div_ceil(32),
-            first: start,
-            layers: end - start,
-            slices: (end + 2).min(points[2]) - start,
-            sample_z: -((pad + slab.first_slice) as isize),
-        })
+            first: layers.start,
+            layers: layers.len(),
+            slices: (layers.end + 2).min(points[2]) - layers.start,
+            sample_z: -((pad + slices.start) as isize),
+        }
     }
 
     /// Words of a slice.
@@ -263,7 +288,7 @@ impl Kernel for MarchingCubes {
         cpu::mesh(self, slab)
     }
 
-    fn gpu(&self, _context: &Context, slab: &Slab) -> Result<Surface> {
-        cpu::mesh(self, slab)
+    fn gpu(&self, context: &Context, slab: &Slab) -> Result<Surface> {
+        gpu::mesh(self, context, slab)
     }
 }
