@@ -24,10 +24,11 @@ pub struct Args {
 
     /// Isovalue: samples above it are inside
     #[arg(long, value_name = "VALUE", allow_negative_numbers = true)]
+    #[arg(value_parser = isovalue)]
     iso: f64,
 
     /// Distance between samples along x, y and z
-    #[arg(long, value_name = "X,Y,Z", default_value = "1,1,1", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X,Y,Z", default_value = "1,1,1", value_parser = spacing)]
     spacing: Triple,
 
     /// Corner of the volume's box; the first sample sits half a spacing from it
@@ -50,6 +51,19 @@ pub struct Args {
     raw: VolumeArgs,
 }
 
+fn isovalue(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+    value.ok_or_else(|| format!("`{text}` is not a number"))
+}
+
+fn spacing(text: &str) -> Result<Triple, String> {
+    let spacing: Triple = text.parse()?;
+    match spacing.0.iter().all(|&step| step > 0.0) {
+        true => Ok(spacing),
+        false => Err(format!("`{text}` has a step that is not greater than 0")),
+    }
+}
+
 /// Meshes the volume.
 ///
 /// # Errors
@@ -60,6 +74,12 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         Some(sink) => sink.clone(),
         None => Sink::File(default_output(&args.volume)?.into()),
     };
+    if !matches!(sink.extension().as_str(), "ply" | "") {
+        return Err(Error::usage(format_args!(
+            "{sink}: `{}` is no format for meshes; use .ply",
+            sink.extension()
+        )));
+    }
     let kernel = MarchingCubes {
         iso: args.iso,
         spacing: args.spacing.0,

@@ -533,45 +533,183 @@ fn skull_distance(p: [f64; 3]) -> f64 {
         b + (a - b) * h - width * h * (1.0 - h)
     };
     let cut = |a: f64, b: f64, width: f64| -join(-a, b, width);
-    let cranium = ellipsoid([0.0, 0.10, 0.28], [0.60, 0.74, 0.58]);
-    let brow = ellipsoid([0.20, -0.56, 0.16], [0.26, 0.12, 0.09]);
-    let cheek = ellipsoid([0.40, -0.46, -0.17], [0.17, 0.18, 0.11]);
-    let arch = ellipsoid([0.53, -0.16, -0.15], [0.07, 0.36, 0.06]);
-    let face = ellipsoid([0.0, -0.40, -0.26], [0.33, 0.29, 0.36]);
-    let bone = [brow, cheek, face].into_iter().fold(cranium, |bone, part| join(bone, part, 0.10));
-    let bone = join(bone, arch, 0.05);
-    // The upper teeth stand on the face's lower rim; the lower jaw is a horseshoe with its own.
-    let ring = |centre: f64, radius: f64| {
-        let (along, across) = (y + 0.40, x * 1.12);
-        let around = (along * along + across * across).sqrt() - radius;
-        let height = z - centre;
-        (around, height, along)
-    };
+    let cranium = ellipsoid([0.0, 0.12, 0.28], [0.60, 0.72, 0.58]);
+    let brow = ellipsoid([0.21, -0.50, 0.13], [0.25, 0.12, 0.08]);
+    let cheek = ellipsoid([0.37, -0.44, -0.17], [0.15, 0.16, 0.11]);
+    let arch = ellipsoid([0.49, -0.14, -0.15], [0.06, 0.36, 0.06]);
+    let face = ellipsoid([0.0, -0.35, -0.20], [0.37, 0.31, 0.38]);
+    let bone = [brow, cheek, face].into_iter().fold(cranium, |bone, part| join(bone, part, 0.12));
+    let palate = ellipsoid([0.0, -0.40, -0.47], [0.27, 0.25, 0.10]);
+    let bone = join(join(bone, arch, 0.05), palate, 0.10);
+    // Distance outwards from a horseshoe that opens backwards.
+    let across = x * 1.12;
+    let along = y + 0.38;
+    let horseshoe = |radius: f64| (along.min(0.0).powi(2) + across * across).sqrt() - radius;
     let teeth = |centre: f64| {
-        let (around, height, along) = ring(centre, 0.27);
-        let angle = x.atan2(-along);
-        let gap = 0.018 * (1.0 - (angle * 13.0).cos().abs().sqrt());
-        let bar = (around.abs() - 0.045 + gap).max(height.abs() - 0.072 + gap);
-        if along > 0.12 { bar.max(along - 0.12) } else { bar }
+        let gap = 0.045 * (1.0 - (across.atan2(-along.min(0.0)) * 11.0).cos().abs().sqrt());
+        let thick = horseshoe(0.265).abs() - 0.055 + gap;
+        let high = (z - centre).abs() - 0.07 + gap;
+        thick.max(high).max(along - 0.10)
     };
-    let bone = bone.min(teeth(-0.60));
     let jaw = {
-        let (around, height, along) = ring(-0.83, 0.29);
-        let body = ((around / 0.07).powi(2) + (height / 0.11).powi(2)).sqrt() - 1.0;
-        let body = (body * 0.07).max(along - 0.16);
-        let ramus = ellipsoid([0.36, -0.17, -0.52], [0.06, 0.12, 0.36]);
-        let chin = ellipsoid([0.0, -0.68, -0.87], [0.14, 0.08, 0.09]);
+        let body = (horseshoe(0.29) / 0.075).hypot((z + 0.85) / 0.105) - 1.0;
+        let body = (body * 0.075).max(along - 0.34);
+        let t = ((z + 0.84) / 0.62).clamp(0.0, 1.0);
+        let behind = (y + 0.10 - 0.10 * t) / 0.10;
+        let beside = (x - 0.30 - 0.13 * t) / 0.055;
+        let beyond = (z + 0.84 - 0.62 * t) / 0.08;
+        let ramus = ((beside * beside + behind * behind + beyond * beyond).sqrt() - 1.0) * 0.055;
+        let chin = ellipsoid([0.0, -0.66, -0.87], [0.16, 0.08, 0.09]);
         join(join(body, ramus, 0.08), chin, 0.08)
     };
-    let bone = bone.min(jaw.min(teeth(-0.715)));
-    let eye = ellipsoid([0.225, -0.66, -0.03], [0.155, 0.30, 0.135]);
-    let nose_width = 0.055 + 0.35 * (-0.16 - z).clamp(0.0, 0.20);
-    let nose = (x - nose_width).max(y + 0.42).max((z + 0.27).abs() - 0.13);
+    let eye = ellipsoid([0.215, -0.66, -0.03], [0.165, 0.30, 0.145]);
+    let nose_width = 0.045 + 0.40 * (-0.15 - z).clamp(0.0, 0.19);
+    let nose = (x - nose_width).max(y + 0.40).max((z + 0.25).abs() - 0.13);
     let temple = ellipsoid([0.66, -0.34, 0.06], [0.14, 0.26, 0.24]);
-    let inside = ellipsoid([0.0, 0.10, 0.28], [0.52, 0.66, 0.50]);
-    let mouth = ellipsoid([0.0, -0.26, -0.62], [0.20, 0.26, 0.16]);
+    let inside = ellipsoid([0.0, 0.16, 0.30], [0.50, 0.60, 0.46]);
+    let mouth = ellipsoid([0.0, -0.20, -0.64], [0.18, 0.28, 0.14]);
     let holes = [(eye, 0.05), (nose, 0.04), (temple, 0.08), (inside, 0.02), (mouth, 0.04)];
-    holes.into_iter().fold(bone, |bone, (hole, width)| cut(bone, hole, width))
+    let skull = holes.into_iter().fold(bone, |bone, (hole, width)| cut(bone, hole, width));
+    skull.min(teeth(-0.575)).min(teeth(-0.735)).min(jaw)
+}
+
+/// A folder of its own for each test, and the program in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Runs `gpuproc mesh` with these arguments; the exit code, stdout and stderr.
+    fn mesh(&self, arguments: &str) -> (i32, Vec<u8>, String) {
+        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        command.current_dir(&self.0).env_remove("GPUPROC_DEVICE").arg("mesh");
+        if !arguments.contains("--device") {
+            command.args(["--device", "cpu"]);
+        }
+        let output = command.args(arguments.split_whitespace()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), output.stdout, stderr)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// A PLY as an independent reader sees it.
+fn read_ply(bytes: &[u8]) -> Surface {
+    let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
+    let float = |element: &DefaultElement, name: &str| element[name].to_f32_lossy().unwrap();
+    let vertices = &ply.payload["vertex"];
+    let has_normals = vertices.first().is_some_and(|vertex| vertex.contains_key("nx"));
+    let triple = |names: [&str; 3]| -> Vec<[f32; 3]> {
+        vertices.iter().map(|vertex| names.map(|name| float(vertex, name))).collect()
+    };
+    Surface {
+        positions: triple(["x", "y", "z"]),
+        normals: if has_normals { triple(["nx", "ny", "nz"]) } else { Vec::new() },
+        triangles: ply.payload["face"]
+            .iter()
+            .map(|face| face["vertex_indices"].to_u32_list().unwrap().try_into().unwrap())
+            .collect(),
+        nan_cells: 0,
+    }
+}
+
+#[test]
+fn the_skull_comes_out_as_ply() {
+    let folder = Folder::new();
+    let skull = fixture("skull_64x64x64_uint8.raw");
+    let (code, stdout, stderr) = folder.mesh(&format!("{} --iso 80", skull.display()));
+    assert_eq!((code, stdout.len()), (0, 0), "{stderr}");
+    assert!(stderr.contains("17920 vertices, 35884 triangles"), "{stderr}");
+    let kernel = MarchingCubes::new(80.0);
+    let volume = volume([64; 3], Samples::U8(fs::read(&skull).unwrap()));
+    let expected = mesh(&kernel, volume);
+    assert!(is_closed(&expected));
+    same(&expected, &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()), "ply");
+    let (code, _, stderr) = folder.mesh(&format!("{} --iso 80 a.ply --ascii", skull.display()));
+    assert_eq!(code, 0, "{stderr}");
+    same(&expected, &read_ply(&fs::read(folder.path("a.ply")).unwrap()), "ascii");
+    assert_eq!(folder.names(), ["a.ply", "skull_64x64x64_uint8.ply"]);
+}
+
+#[test]
+fn normals_reach_the_file() {
+    let folder = Folder::new();
+    let volume = waves([20, 9, 8]);
+    folder.write("w_20x9x8_uint8.raw", volume.samples.as_bytes());
+    let arguments = "w_20x9x8_uint8.raw --iso 128 --normals --spacing 1,2,3 --origin=-5,0,7";
+    let (code, _, stderr) = folder.mesh(arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let kernel = MarchingCubes {
+        normals: true,
+        spacing: [1.0, 2.0, 3.0],
+        origin: [-5.0, 0.0, 7.0],
+        ..MarchingCubes::new(128.0)
+    };
+    let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
+    same(&expected, &read_ply(&fs::read(folder.path("w_20x9x8_uint8.ply")).unwrap()), "ply");
+    if !crate::common::subjects().is_empty() {
+        let (code, _, stderr) = folder.mesh(&format!("{arguments} gpu.ply --device gpu"));
+        assert_eq!(code, 0, "{stderr}");
+        same(&expected, &read_ply(&fs::read(folder.path("gpu.ply")).unwrap()), "gpu");
+    }
+}
+
+#[test]
+fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
+    let folder = Folder::new();
+    folder.write("v_4x4x4_uint8.raw", &[7; 64]);
+    for iso in ["255", "-1", "7", "6.5"] {
+        let (code, _, stderr) = folder.mesh(&format!("v_4x4x4_uint8.raw o.ply --iso {iso}"));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains("empty"), "{stderr}");
+        let surface = read_ply(&fs::read(folder.path("o.ply")).unwrap());
+        assert_eq!(surface, Surface::default());
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_and_no_output() {
+    let folder = Folder::new();
+    folder.write("short_4x4x4_uint8.raw", &[7; 63]);
+    folder.write("plain.raw", &[7; 65]);
+    folder.write("good_4x4x4_uint8.raw", &[7; 64]);
+    let before = folder.names();
+    for (arguments, code, words) in [
+        ("missing_4x4x4_uint8.raw --iso 1", 7, "cannot read"),
+        (". --iso 1", 7, "directory"),
+        ("short_4x4x4_uint8.raw --iso 1", 4, "64 bytes, but the file has 63"),
+        ("plain.raw --iso 1", 4, "--dims"),
+        ("plain.raw --iso 1 --dims 0x1x1", 2, "0x1x1"),
+        ("plain.raw --iso 1 --dims 99999999999x99999999999x9", 4, "too large"),
+        ("good_4x4x4_uint8.raw --iso nan", 2, "--iso"),
+        ("good_4x4x4_uint8.raw --iso 1 --spacing 0,1,1", 2, "--spacing"),
+        ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
+        ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
+    ] {
+        let (found, stdout, stderr) = folder.mesh(arguments);
+        assert_eq!(found, code, "{arguments}: {stderr}");
+        assert!(stdout.is_empty() && stderr.contains(words), "{arguments}: {stderr}");
+        assert!(code == 2 || stderr.trim_end().lines().count() == 1, "{stderr}");
+        assert_eq!(folder.names(), before, "{arguments}");
+    }
 }
 
 fn fixture(name: &str) -> PathBuf {
