@@ -42,6 +42,7 @@ macro_rules! commands {
 commands! {
     bench::Bench;
     completions::Completions, no device;
+    mesh::Mesh;
     devices::Devices, no device;
     histogram::Histogram;
     scan::Scan;

@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod image;
+pub mod mesh;
 mod npy;
 pub mod plot;
 mod sink;

@@ -275,8 +275,10 @@ impl VolumeReader {
 /// or spaces, in any place.
 fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let parts = || name.split(['_', '.', ' ']);
-    (parts().find_map(|part| part.parse().ok()), parts().find_map(|part| part.parse().ok()))
+    // The last of each: a name may begin with a word such as `short`.
+    let mut parts = name.split(['_', '.', ' ']).rev();
+    let dims = parts.clone().find_map(|part| part.parse().ok());
+    (dims, parts.find_map(|part| part.parse().ok()))
 }
 
 #[cfg(test)]
@@ -289,6 +291,7 @@ mod tests {
         let dims = Some(Dims([70, 123, 66]));
         assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(Dtype::U8)));
         assert_eq!(read("a/b_c_70x123x66_float32.raw.gz"), (dims, Some(Dtype::F32)));
+        assert_eq!(read("short_1x2x3_uint8.raw").1, Some(Dtype::U8));
         assert_eq!(read("plain.raw"), (None, None));
         assert!("0x1x1".parse::<Dims>().is_err());
         assert!("1x1x1x1".parse::<Dims>().is_err());

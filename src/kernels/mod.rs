@@ -3,6 +3,7 @@
 
 pub mod copy;
 pub mod histogram;
+pub mod mesh;
 pub mod render;
 pub mod scan;
 pub mod sort;
@@ -13,6 +14,7 @@ use crate::{bench::Case, gpu::Shader};
 pub const SHADERS: &[&[&Shader]] = &[
     &[&copy::SHADER],
     &histogram::SHADERS,
+    &[&mesh::gpu::SHADER],
     &[&render::SHADER],
     &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH],
     &[&sort::SORT],

@@ -1,1 +1,728 @@
 //! Mesh: both twins against naive references, and the command line.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use assert_cmd::Command;
+use gpuproc::{
+    device::Kernel,
+    for_samples,
+    io::volume::Volume,
+    kernels::mesh::{MarchingCubes, Slab, Surface},
+    samples::{Dtype, Samples},
+};
+use ply_rs_bw::{parser::Parser, ply::DefaultElement};
+
+use crate::common::{Noise, assert_twins};
+
+// ---- the naive reference ----
+
+/// A point of the grid.
+type Point = [i64; 3];
+/// An edge of the grid: its lower point and its axis.
+type Edge = (Point, usize);
+
+/// A volume as the reference sees it: f64 values, and nothing beyond.
+struct Naive<'a> {
+    dims: [i64; 3],
+    values: &'a [f64],
+    kernel: &'a MarchingCubes,
+}
+
+impl Naive<'_> {
+    /// The value at a point; nothing beyond the samples.
+    fn value(&self, p: Point) -> Option<f64> {
+        let inside = (0..3).all(|axis| (0..self.dims[axis]).contains(&p[axis]));
+        let [x, y, _] = self.dims;
+        inside.then(|| self.values[(p[0] + x * (p[1] + y * p[2])) as usize])
+    }
+
+    fn is_inside(&self, p: Point) -> bool {
+        self.value(p).is_some_and(|value| value > self.kernel.iso)
+    }
+
+    fn is_nan(&self, p: Point) -> bool {
+        self.value(p).is_some_and(f64::is_nan)
+    }
+
+    /// The first point, and the number of points along each axis.
+    fn grid(&self) -> (i64, [i64; 3]) {
+        let pad = i64::from(self.kernel.close);
+        (-pad, self.dims.map(|n| n + 2 * pad))
+    }
+
+    fn points(&self) -> impl Iterator<Item = Point> {
+        let (first, [nx, ny, nz]) = self.grid();
+        let flat = nx < 2 || ny < 2 || nz < 2;
+        let count = if flat { 0 } else { nx * ny * nz };
+        (0..count).map(move |i| [first + i % nx, first + i / nx % ny, first + i / nx / ny])
+    }
+
+    fn is_point(&self, p: Point) -> bool {
+        let (first, n) = self.grid();
+        (0..3).all(|axis| p[axis] >= first && p[axis] < first + n[axis])
+    }
+
+    /// Crossed edges in the canonical order, and where the surface passes them.
+    fn vertices(&self) -> Vec<(Edge, [f64; 3])> {
+        let (first, _) = self.grid();
+        let mut found: Vec<_> = self
+            .points()
+            .flat_map(|p| (0..3).map(move |axis| (p, axis)))
+            .filter_map(|edge| Some((edge, self.crossing(edge)?)))
+            .collect();
+        found.sort_by_key(|(([x, y, z], axis), _)| (*z, *y, (x - first) / 32, *axis, *x));
+        found
+    }
+
+    fn crossing(&self, (a, axis): Edge) -> Option<[f64; 3]> {
+        let b = step(a, axis);
+        let is_crossed = self.is_point(b)
+            && self.is_inside(a) != self.is_inside(b)
+            && !self.is_nan(a)
+            && !self.is_nan(b);
+        is_crossed.then(|| {
+            let t = match (self.value(a), self.value(b)) {
+                (Some(a), Some(b)) if a.is_infinite() && b.is_infinite() => 0.5,
+                (Some(a), Some(_)) if a.is_infinite() => 1.0,
+                (Some(_), Some(b)) if b.is_infinite() => 0.0,
+                (Some(a), Some(b)) => (self.kernel.iso - a) / (b - a),
+                _ => 0.5,
+            };
+            std::array::from_fn(|i| {
+                let along = a[i] as f64 + 0.5 + if i == axis { t } else { 0.0 };
+                along * self.kernel.spacing[i] + self.kernel.origin[i]
+            })
+        })
+    }
+
+    /// For every face of the grid, the sides that the surface must have there and how many cells,
+    /// one or two, must each have them. An alternating face has its two outside corners cut off.
+    fn sides(&self) -> BTreeMap<[Edge; 2], u32> {
+        let mut sides = BTreeMap::new();
+        for p in self.points() {
+            for axis in 0..3 {
+                let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
+                let ring = [p, step(p, u), step(step(p, u), v), step(p, v)];
+                if !ring.iter().all(|&q| self.is_point(q)) {
+                    continue;
+                }
+                let below = std::array::from_fn(|i| p[i] - i64::from(i == axis));
+                let cells = [below, p].iter().filter(|&&cell| self.has_surface(cell)).count();
+                let edges = [(p, u), (step(p, u), v), (step(p, v), u), (p, v)];
+                let crossed: Vec<Edge> = (0..4)
+                    .filter(|&i| self.is_inside(ring[i]) != self.is_inside(ring[(i + 1) % 4]))
+                    .map(|i| edges[i])
+                    .collect();
+                let mut add = |mut pair: [Edge; 2]| {
+                    pair.sort();
+                    *sides.entry(pair).or_default() += cells as u32;
+                };
+                match crossed.len() {
+                    0 => {}
+                    2 => add([crossed[0], crossed[1]]),
+                    _ => (0..4).filter(|&i| !self.is_inside(ring[i])).for_each(|i| {
+                        add([edges[(i + 3) % 4], edges[i]]);
+                    }),
+                }
+            }
+        }
+        sides.retain(|_, cells| *cells > 0);
+        sides
+    }
+
+    /// Whether a cell exists and all its corners are numbers.
+    fn has_surface(&self, cell: Point) -> bool {
+        let corners =
+            (0..8).map(|i| [cell[0] + (i & 1), cell[1] + (i >> 1 & 1), cell[2] + (i >> 2)]);
+        corners.into_iter().all(|p| self.is_point(p) && !self.is_nan(p))
+    }
+}
+
+fn step(mut p: Point, axis: usize) -> Point {
+    p[axis] += 1;
+    p
+}
+
+/// Holds `surface` against the naive reference: the vertices one by one, and the triangles' sides
+/// face by face.
+fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
+    let values: Vec<f64> = match &volume.samples {
+        Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::F64(v) => v.clone(),
+        other => integers(other).iter().map(|&v| v as f64).collect(),
+    };
+    let naive = Naive { dims: volume.dims.map(|n| n as i64), values: &values, kernel };
+    let expected = naive.vertices();
+    assert_eq!(surface.positions.len(), expected.len());
+    for (found, (edge, expected)) in surface.positions.iter().zip(&expected) {
+        for axis in 0..3 {
+            let error = (f64::from(found[axis]) - expected[axis]).abs() / kernel.spacing[axis];
+            let allowed = 1e-5f64.max(expected[axis].abs() * 2e-7 / kernel.spacing[axis]);
+            assert!(error <= allowed, "{edge:?}: {found:?} is not {expected:?}");
+        }
+    }
+    let mut sides: HashMap<[usize; 2], i32> = HashMap::new();
+    let mut uses: BTreeMap<[Edge; 2], u32> = BTreeMap::new();
+    let expected_sides = naive.sides();
+    for triangle in &surface.triangles {
+        let [a, b, c] = triangle.map(|i| i as usize);
+        assert!(a != b && b != c && c != a);
+        for (a, b) in [(a, b), (b, c), (c, a)] {
+            *sides.entry([a, b]).or_default() += 1;
+            let mut pair = [expected[a].0, expected[b].0];
+            pair.sort();
+            if expected_sides.contains_key(&pair) {
+                *uses.entry(pair).or_default() += 1;
+            }
+        }
+    }
+    assert_eq!(uses, expected_sides);
+    // Every other side is a cut inside a cell, and every side of two cells runs once in each
+    // direction, or winding is not consistent.
+    for (&[a, b], &count) in &sides {
+        assert_eq!(count, 1, "two triangles run along one side in one direction");
+        let mut pair = [expected[a].0, expected[b].0];
+        pair.sort();
+        let reverse = sides.get(&[b, a]).copied().unwrap_or_default();
+        assert_eq!(reverse, i32::from(expected_sides.get(&pair) != Some(&1)));
+    }
+}
+
+fn integers(samples: &Samples) -> Vec<i64> {
+    match samples {
+        Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::I8(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::U16(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::I16(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::U32(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::I32(v) => v.iter().map(|&v| v.into()).collect(),
+        Samples::F32(_) | Samples::F64(_) => unreachable!("not integers"),
+    }
+}
+
+fn is_closed(surface: &Surface) -> bool {
+    let mut balance: HashMap<[u32; 2], i32> = HashMap::new();
+    for [a, b, c] in &surface.triangles {
+        for (a, b) in [(a, b), (b, c), (c, a)] {
+            *balance.entry([*a.min(b), *a.max(b)]).or_default() += if a < b { 1 } else { -1 };
+        }
+    }
+    balance.values().all(|&n| n == 0)
+}
+
+/// Six times the enclosed volume, positive when normals point outwards.
+fn signed_volume(surface: &Surface) -> f64 {
+    let at = |i: u32| surface.positions[i as usize].map(f64::from);
+    let parts = surface.triangles.iter().map(|t| {
+        let [a, b, c] = t.map(at);
+        a[0] * (b[1] * c[2] - b[2] * c[1]) - a[1] * (b[0] * c[2] - b[2] * c[0])
+            + a[2] * (b[0] * c[1] - b[1] * c[0])
+    });
+    parts.sum::<f64>() / 6.0
+}
+
+// ---- volumes ----
+
+fn volume(dims: [usize; 3], samples: Samples) -> Volume {
+    Volume { dims, samples }
+}
+
+fn bytes(dims: [usize; 3], seed: u64) -> Volume {
+    volume(dims, Samples::U8(Noise(seed).bytes(dims.iter().product())))
+}
+
+/// A smooth field of bytes around 128 with surfaces everywhere.
+fn waves(dims: [usize; 3]) -> Volume {
+    let [nx, ny, nz] = dims;
+    let mut values = Vec::with_capacity(nx * ny * nz);
+    for (z, y, x) in
+        (0..nz).flat_map(|z| (0..ny).flat_map(move |y| (0..nx).map(move |x| (z, y, x))))
+    {
+        let [x, y, z] = [x, y, z].map(|v| v as f64 * 0.31);
+        let gyroid = x.sin() * y.cos() + y.sin() * z.cos() + z.sin() * x.cos();
+        values.push((128.0 + 60.0 * gyroid).clamp(0.0, 255.0) as u8);
+    }
+    volume(dims, Samples::U8(values))
+}
+
+/// Noise of any type, with the extremes of the type and repeated values among it.
+fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
+    let len = dims.iter().product();
+    let mut noise = Noise(seed);
+    let mut samples = Samples::zeros(dtype, len).unwrap();
+    match &mut samples {
+        Samples::F32(values) => values.fill_with(|| (noise.unit() * 20.0 - 10.0) as f32),
+        Samples::F64(values) => values.fill_with(|| noise.unit() * 2e-6 + 1e6),
+        Samples::U32(values) => values.fill_with(|| 0x8000_0000 + (noise.next() % 9) as u32),
+        Samples::I32(values) => values.fill_with(|| (noise.next() % 9) as i32 - 0x7fff_fff0),
+        other => {
+            let bytes = noise.bytes(len * dtype.size());
+            other.as_bytes_mut().copy_from_slice(&bytes);
+            // The least value now and then, so that it can be an isovalue, too.
+            let least: &[u8] = match dtype {
+                Dtype::I8 => &[0x80],
+                Dtype::I16 => &[0, 0x80],
+                _ => &[0; 2][..dtype.size()],
+            };
+            let values = other.as_bytes_mut().chunks_exact_mut(least.len());
+            values.step_by(7).for_each(|value| value.copy_from_slice(least));
+        }
+    }
+    let isos = match dtype {
+        Dtype::U8 => vec![0.0, 80.0, 127.5, 254.0, 254.5],
+        Dtype::I8 => vec![-128.0, -1.0, 3.25],
+        Dtype::U16 => vec![0.0, 30_000.0, 40_000.25],
+        Dtype::I16 => vec![-32_768.0, -7.0, 12_345.5],
+        Dtype::U32 => vec![2_147_483_652.0, 2_147_483_652.5],
+        Dtype::I32 => vec![-2_147_483_628.0],
+        Dtype::F32 => vec![0.1, -3.0],
+        Dtype::F64 => vec![1e6 + 1e-6],
+    };
+    (volume(dims, samples), isos)
+}
+
+// ---- twins ----
+
+fn same(expected: &Surface, found: &Surface, name: &str) {
+    assert_eq!(expected.triangles.len(), found.triangles.len(), "{name}");
+    assert!(expected.triangles == found.triangles, "{name}: other triangles");
+    assert_eq!(expected.positions.len(), found.positions.len(), "{name}");
+    for (i, (a, b)) in expected.positions.iter().zip(&found.positions).enumerate() {
+        assert_eq!(a.map(f32::to_bits), b.map(f32::to_bits), "{name}: vertex {i}: {a:?} {b:?}");
+    }
+    assert_eq!(expected.normals.len(), found.normals.len(), "{name}");
+    for (a, b) in expected.normals.iter().flatten().zip(found.normals.iter().flatten()) {
+        assert!((a - b).abs() <= 1e-5, "{name}: {a} {b}");
+    }
+    assert_eq!(expected.nan_cells, found.nan_cells, "{name}");
+}
+
+/// Meshes on every device, and checks the result.
+fn mesh(kernel: &MarchingCubes, volume: Volume) -> Surface {
+    let slab = Slab::whole(volume, kernel);
+    let surface = assert_twins(kernel, &slab, same);
+    check(&surface, &slab.volume, kernel);
+    surface
+}
+
+fn closing(iso: f64) -> MarchingCubes {
+    MarchingCubes { close: true, ..MarchingCubes::new(iso) }
+}
+
+#[test]
+fn all_256_cases_are_right_and_close() {
+    // The corners in the order of the cases' bits.
+    let corners = [0, 1, 3, 2, 4, 5, 7, 6];
+    for case in 0..256u32 {
+        let mut values = vec![0u8; 8];
+        (0..8).for_each(|i| values[corners[i]] = if case >> i & 1 == 1 { 200 } else { 10 });
+        let cell = volume([2; 3], Samples::U8(values));
+        mesh(&MarchingCubes::new(80.0), cell.clone());
+        let closed = mesh(&closing(80.0), cell);
+        assert!(is_closed(&closed), "case {case}");
+        assert!(case == 0 || signed_volume(&closed) > 0.0, "case {case}");
+    }
+}
+
+#[test]
+fn noise_of_every_type_is_right() {
+    use Dtype::*;
+    for (seed, dtype) in [U8, I8, U16, I16, U32, I32, F32, F64].into_iter().enumerate() {
+        let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
+        for iso in isos {
+            let surface = mesh(&MarchingCubes::new(iso), volume.clone());
+            assert!(!surface.triangles.is_empty(), "{dtype} {iso}");
+            assert!(is_closed(&mesh(&closing(iso), volume.clone())), "{dtype} {iso}");
+        }
+    }
+}
+
+#[test]
+fn all_sizes_work() {
+    let sides = [1, 2, 3, 31, 32, 33, 64, 65];
+    for (i, &x) in sides.iter().enumerate() {
+        for (j, &y) in [1, 2, 5].iter().enumerate() {
+            for z in [1, 2, 3, 7] {
+                let volume = bytes([x, y, z], (i * 9 + j) as u64);
+                let surface = mesh(&MarchingCubes::new(127.0), volume.clone());
+                assert_eq!(surface.positions.is_empty(), x.min(y).min(z) == 1);
+                mesh(&closing(127.0), volume);
+            }
+        }
+    }
+    // More than a workgroup of words, more than one of the small device's bindings and dispatches.
+    mesh(&MarchingCubes::new(127.0), waves([48, 40, 37]));
+    let large = Slab::whole(waves([160, 107, 131]), &MarchingCubes::new(127.0));
+    assert_twins(&MarchingCubes::new(127.0), &large, same);
+}
+
+#[test]
+fn ties_leave_no_holes() {
+    // Many samples equal the isovalue; all sides match, whatever area the triangles have.
+    let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
+    let volume = volume([9, 10, 11], Samples::U8(values));
+    let surface = mesh(&closing(80.0), volume);
+    assert!(is_closed(&surface));
+}
+
+#[test]
+fn only_greater_is_inside() {
+    let slab = |value| {
+        let mut values = vec![0u8; 27];
+        values[13] = value;
+        Slab::whole(volume([3; 3], Samples::U8(values)), &MarchingCubes::new(80.0))
+    };
+    let kernel = MarchingCubes::new(80.0);
+    assert!(kernel.cpu(&slab(80)).unwrap().positions.is_empty());
+    let octahedron = kernel.cpu(&slab(81)).unwrap();
+    assert_eq!((octahedron.positions.len(), octahedron.triangles.len()), (6, 8));
+    assert!(signed_volume(&octahedron) > 0.0);
+    // The sample sits at 1.5, the surface 1/81 of a step from it.
+    let low = octahedron.bounds().unwrap()[0][0];
+    assert!((f64::from(low) - (1.5 - 1.0 / 81.0)).abs() < 1e-6);
+}
+
+#[test]
+fn cells_with_nan_emit_nothing() {
+    let (mut volume, _) = noise([35, 8, 8], Dtype::F32, 77);
+    let Samples::F32(values) = &mut volume.samples else { unreachable!() };
+    for i in [0, 31, 32, 300, 777, 35 * 8 * 8 - 1] {
+        values[i] = f32::NAN;
+    }
+    values[900] = f32::INFINITY;
+    values[1200] = f32::NEG_INFINITY;
+    let surface = mesh(&MarchingCubes::new(0.5), volume.clone());
+    assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
+    assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
+    mesh(&closing(0.5), volume);
+}
+
+#[test]
+fn extreme_floats_stay_on_their_edges() {
+    let pool = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, 1.0, -1.0, 1e-30, -1e-30];
+    let mut noise = Noise(3);
+    let values = (0..512).map(|_| pool[(noise.next() % 8) as usize]).collect();
+    mesh(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
+}
+
+#[test]
+fn spacing_and_origin_move_vertices() {
+    let kernel = MarchingCubes {
+        spacing: [0.7, 1.3, 2.9],
+        origin: [-100.5, 3.25, 1e-3],
+        ..MarchingCubes::new(100.0)
+    };
+    mesh(&kernel, bytes([40, 11, 6], 1));
+}
+
+#[test]
+fn normals_point_down_the_gradient() {
+    let kernel =
+        MarchingCubes { normals: true, spacing: [1.0, 2.0, 0.5], ..MarchingCubes::new(100.25) };
+    for close in [false, true] {
+        let kernel = MarchingCubes { close, ..kernel.clone() };
+        let volume = waves([40, 12, 9]);
+        let slab = Slab::whole(volume, &kernel);
+        let surface = assert_twins(&kernel, &slab, same);
+        assert_eq!(surface.normals.len(), surface.positions.len());
+        for normal in &surface.normals {
+            let length: f32 = normal.iter().map(|v| v * v).sum();
+            assert!((length - 1.0).abs() < 1e-5);
+        }
+        // Most triangles face the way of their vertices' normals.
+        let facing = surface.triangles.iter().filter(|t| {
+            let [a, b, c] = t.map(|i| surface.positions[i as usize]);
+            let (u, v): ([f32; 3], [f32; 3]) =
+                (std::array::from_fn(|i| b[i] - a[i]), std::array::from_fn(|i| c[i] - a[i]));
+            let n =
+                [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
+            let normal = surface.normals[t[0] as usize];
+            (0..3).map(|i| n[i] * normal[i]).sum::<f32>() >= 0.0
+        });
+        let percent = facing.count() * 100 / surface.triangles.len();
+        // The lid that closes the volume has no gradient of its own.
+        assert!(close || percent >= 99, "{percent} % face the right way");
+    }
+}
+
+#[test]
+fn every_slab_height_gives_the_same_surface() {
+    for (close, normals) in [(false, false), (true, false), (false, true), (true, true)] {
+        let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(127.0) };
+        let whole = Slab::whole(bytes([34, 7, 9], 4), &kernel);
+        let expected = kernel.cpu(&whole).unwrap();
+        let (dims, depth) = (whole.volume.dims, 9);
+        for height in 1..=kernel.layers(depth) {
+            let mut found = Surface::default();
+            for start in (0..kernel.layers(depth)).step_by(height) {
+                let layers = start..(start + height).min(kernel.layers(depth));
+                let slices = kernel.slices(&layers, depth);
+                let slice = dims[0] * dims[1];
+                let samples = for_samples!(&whole.volume.samples, v => {
+                    let held = &v[slices.start * slice..slices.end * slice];
+                    let mut samples = Samples::zeros(whole.volume.samples.dtype(), held.len()).unwrap();
+                    samples.as_bytes_mut().copy_from_slice(bytemuck::cast_slice(held));
+                    samples
+                });
+                let slab = Slab {
+                    volume: volume([dims[0], dims[1], slices.len()], samples),
+                    first_slice: slices.start,
+                    depth,
+                    layers,
+                    first_vertex: found.positions.len() as u64,
+                };
+                let part = assert_twins(&kernel, &slab, same);
+                found.positions.extend(part.positions);
+                found.normals.extend(part.normals);
+                found.triangles.extend(part.triangles);
+            }
+            same(&expected, &found, &format!("height {height}"));
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "other triangles")]
+fn a_planted_difference_is_found() {
+    let kernel = MarchingCubes::new(127.0);
+    let good = kernel.cpu(&Slab::whole(bytes([8; 3], 1), &kernel)).unwrap();
+    let mut bad = good.clone();
+    bad.triangles.swap(3, 4);
+    same(&good, &bad, "planted");
+}
+
+#[test]
+#[should_panic]
+fn the_reference_finds_a_missing_triangle() {
+    let kernel = MarchingCubes::new(127.0);
+    let slab = Slab::whole(bytes([8; 3], 1), &kernel);
+    let mut surface = kernel.cpu(&slab).unwrap();
+    surface.triangles.remove(5);
+    check(&surface, &slab.volume, &kernel);
+}
+
+// ---- the fixture ----
+
+/// A skull from a few smooth shapes, x to its left, y backwards, z up; 64 samples a side, 80 on its
+/// surface, brighter inside.
+fn skull() -> Vec<u8> {
+    let mut values = Vec::with_capacity(1 << 18);
+    for i in 0..1usize << 18 {
+        let [x, y, z] = [i & 63, i >> 6 & 63, i >> 12].map(|v| (v as f64 - 31.5) / 32.0);
+        // Half a unit of brightness a hundredth of the volume's half side.
+        let value = 80.0 - skull_distance([x.abs(), y, z]) * 32.0 * 24.0;
+        values.push(value.round().clamp(0.0, 255.0) as u8);
+    }
+    values
+}
+
+/// Roughly the signed distance from the skull's surface, negative inside.
+fn skull_distance(p: [f64; 3]) -> f64 {
+    let [x, y, z] = p;
+    let ellipsoid = |centre: [f64; 3], radii: [f64; 3]| {
+        let scaled: [f64; 3] = std::array::from_fn(|i| (p[i] - centre[i]) / radii[i]);
+        let length = scaled.iter().map(|v| v * v).sum::<f64>().sqrt();
+        (length - 1.0) * radii.iter().copied().fold(f64::MAX, f64::min)
+    };
+    let join = |a: f64, b: f64, width: f64| {
+        let h = (0.5 + 0.5 * (b - a) / width).clamp(0.0, 1.0);
+        b + (a - b) * h - width * h * (1.0 - h)
+    };
+    let cut = |a: f64, b: f64, width: f64| -join(-a, b, width);
+    let cranium = ellipsoid([0.0, 0.12, 0.28], [0.60, 0.72, 0.58]);
+    let brow = ellipsoid([0.21, -0.50, 0.13], [0.25, 0.12, 0.08]);
+    let cheek = ellipsoid([0.37, -0.44, -0.17], [0.15, 0.16, 0.11]);
+    let arch = ellipsoid([0.49, -0.14, -0.15], [0.06, 0.36, 0.06]);
+    let face = ellipsoid([0.0, -0.35, -0.20], [0.37, 0.31, 0.38]);
+    let bone = [brow, cheek, face].into_iter().fold(cranium, |bone, part| join(bone, part, 0.12));
+    let palate = ellipsoid([0.0, -0.40, -0.47], [0.27, 0.25, 0.10]);
+    let bone = join(join(bone, arch, 0.05), palate, 0.10);
+    // Distance outwards from a horseshoe that opens backwards.
+    let across = x * 1.12;
+    let along = y + 0.38;
+    let horseshoe = |radius: f64| (along.min(0.0).powi(2) + across * across).sqrt() - radius;
+    let teeth = |centre: f64| {
+        let gap = 0.045 * (1.0 - (across.atan2(-along.min(0.0)) * 11.0).cos().abs().sqrt());
+        let thick = horseshoe(0.265).abs() - 0.055 + gap;
+        let high = (z - centre).abs() - 0.07 + gap;
+        thick.max(high).max(along - 0.10)
+    };
+    let jaw = {
+        let body = (horseshoe(0.29) / 0.075).hypot((z + 0.85) / 0.105) - 1.0;
+        let body = (body * 0.075).max(along - 0.34);
+        let t = ((z + 0.84) / 0.62).clamp(0.0, 1.0);
+        let behind = (y + 0.10 - 0.10 * t) / 0.10;
+        let beside = (x - 0.30 - 0.13 * t) / 0.055;
+        let beyond = (z + 0.84 - 0.62 * t) / 0.08;
+        let ramus = ((beside * beside + behind * behind + beyond * beyond).sqrt() - 1.0) * 0.055;
+        let chin = ellipsoid([0.0, -0.66, -0.87], [0.16, 0.08, 0.09]);
+        join(join(body, ramus, 0.08), chin, 0.08)
+    };
+    let eye = ellipsoid([0.215, -0.66, -0.03], [0.165, 0.30, 0.145]);
+    let nose_width = 0.045 + 0.40 * (-0.15 - z).clamp(0.0, 0.19);
+    let nose = (x - nose_width).max(y + 0.40).max((z + 0.25).abs() - 0.13);
+    let temple = ellipsoid([0.66, -0.34, 0.06], [0.14, 0.26, 0.24]);
+    let inside = ellipsoid([0.0, 0.16, 0.30], [0.50, 0.60, 0.46]);
+    let mouth = ellipsoid([0.0, -0.20, -0.64], [0.18, 0.28, 0.14]);
+    let holes = [(eye, 0.05), (nose, 0.04), (temple, 0.08), (inside, 0.02), (mouth, 0.04)];
+    let skull = holes.into_iter().fold(bone, |bone, (hole, width)| cut(bone, hole, width));
+    skull.min(teeth(-0.575)).min(teeth(-0.735)).min(jaw)
+}
+
+/// A folder of its own for each test, and the program in it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).unwrap();
+    }
+
+    /// Runs `gpuproc mesh` with these arguments; the exit code, stdout and stderr.
+    fn mesh(&self, arguments: &str) -> (i32, Vec<u8>, String) {
+        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        command.current_dir(&self.0).env_remove("GPUPROC_DEVICE").arg("mesh");
+        if !arguments.contains("--device") {
+            command.args(["--device", "cpu"]);
+        }
+        let output = command.args(arguments.split_whitespace()).output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), output.stdout, stderr)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(&self.0)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// A PLY as an independent reader sees it.
+fn read_ply(bytes: &[u8]) -> Surface {
+    let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
+    let float = |element: &DefaultElement, name: &str| element[name].to_f32_lossy().unwrap();
+    let vertices = &ply.payload["vertex"];
+    let has_normals = vertices.first().is_some_and(|vertex| vertex.contains_key("nx"));
+    let triple = |names: [&str; 3]| -> Vec<[f32; 3]> {
+        vertices.iter().map(|vertex| names.map(|name| float(vertex, name))).collect()
+    };
+    Surface {
+        positions: triple(["x", "y", "z"]),
+        normals: if has_normals { triple(["nx", "ny", "nz"]) } else { Vec::new() },
+        triangles: ply.payload["face"]
+            .iter()
+            .map(|face| face["vertex_indices"].to_u32_list().unwrap().try_into().unwrap())
+            .collect(),
+        nan_cells: 0,
+    }
+}
+
+#[test]
+fn the_skull_comes_out_as_ply() {
+    let folder = Folder::new();
+    let skull = fixture("skull_64x64x64_uint8.raw");
+    let (code, stdout, stderr) = folder.mesh(&format!("{} --iso 80", skull.display()));
+    assert_eq!((code, stdout.len()), (0, 0), "{stderr}");
+    assert!(stderr.contains("17920 vertices, 35884 triangles"), "{stderr}");
+    let kernel = MarchingCubes::new(80.0);
+    let volume = volume([64; 3], Samples::U8(fs::read(&skull).unwrap()));
+    let expected = mesh(&kernel, volume);
+    assert!(is_closed(&expected));
+    same(&expected, &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()), "ply");
+    let (code, _, stderr) = folder.mesh(&format!("{} --iso 80 a.ply --ascii", skull.display()));
+    assert_eq!(code, 0, "{stderr}");
+    same(&expected, &read_ply(&fs::read(folder.path("a.ply")).unwrap()), "ascii");
+    assert_eq!(folder.names(), ["a.ply", "skull_64x64x64_uint8.ply"]);
+}
+
+#[test]
+fn normals_reach_the_file() {
+    let folder = Folder::new();
+    let volume = waves([20, 9, 8]);
+    folder.write("w_20x9x8_uint8.raw", volume.samples.as_bytes());
+    let arguments = "w_20x9x8_uint8.raw --iso 128 --normals --spacing 1,2,3 --origin=-5,0,7";
+    let (code, _, stderr) = folder.mesh(arguments);
+    assert_eq!(code, 0, "{stderr}");
+    let kernel = MarchingCubes {
+        normals: true,
+        spacing: [1.0, 2.0, 3.0],
+        origin: [-5.0, 0.0, 7.0],
+        ..MarchingCubes::new(128.0)
+    };
+    let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
+    same(&expected, &read_ply(&fs::read(folder.path("w_20x9x8_uint8.ply")).unwrap()), "ply");
+    if !crate::common::subjects().is_empty() {
+        let (code, _, stderr) = folder.mesh(&format!("{arguments} gpu.ply --device gpu"));
+        assert_eq!(code, 0, "{stderr}");
+        same(&expected, &read_ply(&fs::read(folder.path("gpu.ply")).unwrap()), "gpu");
+    }
+}
+
+#[test]
+fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
+    let folder = Folder::new();
+    folder.write("v_4x4x4_uint8.raw", &[7; 64]);
+    for iso in ["255", "-1", "7", "6.5"] {
+        let (code, _, stderr) = folder.mesh(&format!("v_4x4x4_uint8.raw o.ply --iso {iso}"));
+        assert_eq!(code, 0, "{stderr}");
+        assert!(stderr.contains("empty"), "{stderr}");
+        let surface = read_ply(&fs::read(folder.path("o.ply")).unwrap());
+        assert_eq!(surface, Surface::default());
+    }
+}
+
+#[test]
+fn bad_input_is_one_line_and_no_output() {
+    let folder = Folder::new();
+    folder.write("short_4x4x4_uint8.raw", &[7; 63]);
+    folder.write("plain.raw", &[7; 65]);
+    folder.write("good_4x4x4_uint8.raw", &[7; 64]);
+    let before = folder.names();
+    for (arguments, code, words) in [
+        ("missing_4x4x4_uint8.raw --iso 1", 7, "cannot read"),
+        (". --iso 1", 7, "directory"),
+        ("short_4x4x4_uint8.raw --iso 1", 4, "64 bytes, but the file has 63"),
+        ("plain.raw --iso 1", 4, "--dims"),
+        ("plain.raw --iso 1 --dims 0x1x1", 2, "0x1x1"),
+        ("plain.raw --iso 1 --dims 99999999999x99999999999x9", 4, "too large"),
+        ("good_4x4x4_uint8.raw --iso nan", 2, "--iso"),
+        ("good_4x4x4_uint8.raw --iso 1 --spacing 0,1,1", 2, "--spacing"),
+        ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
+        ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
+    ] {
+        let (found, stdout, stderr) = folder.mesh(arguments);
+        assert_eq!(found, code, "{arguments}: {stderr}");
+        assert!(stdout.is_empty() && stderr.contains(words), "{arguments}: {stderr}");
+        assert!(code == 2 || stderr.trim_end().lines().count() == 1, "{stderr}");
+        assert_eq!(folder.names(), before, "{arguments}");
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name)
+}
+
+#[test]
+fn the_skull_fixture_is_what_this_test_makes() {
+    let path = fixture("skull_64x64x64_uint8.raw");
+    let values = skull();
+    if std::env::var_os("GPUPROC_BLESS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &values).unwrap();
+    }
+    assert!(fs::read(&path).unwrap() == values, "bless it with GPUPROC_BLESS=1");
+}

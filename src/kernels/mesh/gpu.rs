@@ -1,0 +1,456 @@
+//! The GPU host code: slabs that fit the device, and the passes of one slab.
+
+use std::ops::Range;
+
+use super::{Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count, table::CASES};
+use crate::{
+    error::{Error, Result},
+    for_samples,
+    gpu::{Batch, Buffer, Context, Shader},
+    samples::Samples,
+    shader_struct,
+};
+
+pub(in crate::kernels) static SHADER: Shader =
+    Shader::new("mesh", include_str!("../../../wgsl/mesh.wgsl"));
+
+shader_struct! {
+    /// The WGSL struct of this name explains the fields.
+    struct Params {
+        width: u32,
+        height: u32,
+        points_x: u32,
+        points_y: u32,
+        points_z: u32,
+        pad: u32,
+        words: u32,
+        slice_words: u32,
+        first: u32,
+        slices: u32,
+        layers: u32,
+        sample_z: i32,
+        numbered: u32,
+        owned: u32,
+        blocks: u32,
+        first_active: u32,
+        active_blocks: u32,
+        vertex_start: u32,
+        triangle_start: u32,
+        first_vertex: u32,
+        threshold: f32,
+        level: f32,
+        spacing_x: f32,
+        spacing_y: f32,
+        spacing_z: f32,
+        origin_x: f32,
+        origin_y: f32,
+        origin_z: f32,
+        zero: u32,
+    }
+}
+
+/// Samples as the shader reads them.
+struct Field<'a> {
+    bytes: &'a [u8],
+    /// Bytes a sample.
+    size: usize,
+    /// `KIND` in the shader.
+    kind: u32,
+    has_nan: bool,
+}
+
+/// Points that one slab may have, so that three vertices and five triangles each can be counted in
+/// 32 bits.
+const MAX_POINTS: usize = 1 << 29;
+
+pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
+    let Some(whole) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
+    let level = kernel.level(&slab.volume.samples);
+    let samples = &slab.volume.samples;
+    let wide: Vec<f32> = match samples {
+        Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
+            for_samples!(samples, v => v.iter().map(|v| v.field(&level)).collect())
+        }
+        _ => Vec::new(),
+    };
+    let kind = match samples {
+        Samples::U8(_) => 0,
+        Samples::I8(_) => 1,
+        Samples::U16(_) => 2,
+        Samples::I16(_) => 3,
+        _ => 4,
+    };
+    let field = Field {
+        bytes: if wide.is_empty() { samples.as_bytes() } else { bytemuck::cast_slice(&wide) },
+        size: [1, 1, 2, 2, 4][kind as usize],
+        kind,
+        has_nan: match samples {
+            Samples::F32(values) => values.iter().any(|v| v.is_nan()),
+            Samples::F64(values) => values.iter().any(|v| v.is_nan()),
+            _ => false,
+        },
+    };
+    let height = layers_at_once(kernel, context, slab, &whole, &field)?;
+    let mut surface = Surface::default();
+    let mut start = slab.layers.start;
+    while start < slab.layers.end {
+        let layers = start..(start + height).min(slab.layers.end);
+        start = layers.end;
+        let first_vertex = slab.first_vertex + surface.positions.len() as u64;
+        surface.append(part(kernel, context, slab, layers, &field, level, first_vertex)?);
+    }
+    Ok(surface)
+}
+
+/// How many layers of cells fit the device's bindings.
+fn layers_at_once(
+    kernel: &MarchingCubes,
+    context: &Context,
+    slab: &Slab,
+    grid: &Grid,
+    field: &Field<'_>,
+) -> Result<usize> {
+    let limit = context.max_binding();
+    let fits = |layers: usize| {
+        let layers = slab.layers.start..slab.layers.start + layers;
+        let samples = grid.width * grid.height * kernel.slices(&layers, slab.depth).len();
+        let words = grid.slice_words() * (layers.len() + 2);
+        let planes = if field.has_nan { 2 } else { 1 };
+        let points = grid.points[0] * grid.points[1] * (layers.len() + 2);
+        let blocks = SECTIONS + 4 * (words as u64).div_ceil(BLOCK) + 4;
+        let max_groups = u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2);
+        (samples * field.size) as u64 <= limit
+            && (words * planes * 4) as u64 <= limit
+            && blocks * 4 <= limit
+            && (words as u64).div_ceil(BLOCK) <= max_groups
+            && points <= MAX_POINTS
+    };
+    // The first slab has fewer slices below it; leave room for one more.
+    let most = slab.layers.len();
+    let fitting = (1..=most).rev().find(|&layers| match layers < most {
+        true => fits(layers + 1),
+        false => fits(layers),
+    });
+    fitting.or_else(|| fits(1).then_some(1)).ok_or_else(|| {
+        Error::gpu(format_args!(
+            "{} cannot hold three slices of {}x{} samples in one binding of {limit} bytes",
+            context.info.name, grid.width, grid.height
+        ))
+    })
+}
+
+/// Words a workgroup.
+const BLOCK: u64 = 256;
+/// Words of `blocks` before the sections.
+const SECTIONS: u64 = 768;
+
+/// The surface of `layers`, all at once.
+fn part(
+    kernel: &MarchingCubes,
+    context: &Context,
+    slab: &Slab,
+    layers: Range<usize>,
+    field: &Field<'_>,
+    level: Level,
+    first_vertex: u64,
+) -> Result<Surface> {
+    let slices = kernel.slices(&layers, slab.depth);
+    let [width, height, _] = slab.volume.dims;
+    let slice_bytes = width * height * field.size;
+    let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
+    let bytes = &field.bytes[held.start * slice_bytes..held.end * slice_bytes];
+    let volume = context.upload("volume", bytes)?;
+    let grid = Grid::of(kernel, [width, height, slab.depth], &slices, &layers);
+    let resident = Resident::new(
+        context,
+        kernel,
+        Problem { grid, level, kind: field.kind, has_nan: field.has_nan, first_vertex },
+        volume,
+    )?;
+    let mut batch = context.batch();
+    resident.count(&mut batch)?;
+    batch.run()?;
+    let totals = resident.totals()?;
+    check_count(first_vertex, totals.vertices.into())?;
+    let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
+    for range in resident.ranges(&totals)? {
+        let output = resident.output(&range)?;
+        let mut batch = context.batch();
+        resident.emit(&mut batch, &range, &output)?;
+        batch.run()?;
+        let part = Surface {
+            positions: context.read(&output.positions, range.vertices.len())?,
+            normals: match &output.normals {
+                Some(normals) => context.read(normals, range.vertices.len())?,
+                None => Vec::new(),
+            },
+            triangles: context.read(&output.triangles, range.triangles.len())?,
+            nan_cells: 0,
+        };
+        surface.append(part);
+    }
+    Ok(surface)
+}
+
+/// What a slab on the device is.
+#[derive(Clone, Copy, Debug)]
+struct Problem {
+    grid: Grid,
+    level: Level,
+    kind: u32,
+    has_nan: bool,
+    first_vertex: u64,
+}
+
+/// A slab that lies on the device, and the passes over it.
+#[derive(Debug)]
+struct Resident<'a> {
+    context: &'a Context,
+    kernel: &'a MarchingCubes,
+    problem: Problem,
+    shader: Shader,
+    params: Params,
+    volume: Buffer,
+    bits: Buffer,
+    starts: Buffer,
+    blocks: Buffer,
+}
+
+/// What `count` found.
+#[derive(Clone, Copy, Debug)]
+struct Totals {
+    vertices: u32,
+    triangles: u32,
+    active: u32,
+    nan_cells: u32,
+}
+
+/// Active blocks whose results fit one binding each, and where these lie in the slab's.
+#[derive(Clone, Debug)]
+struct Emission {
+    active: Range<u32>,
+    vertices: Range<u32>,
+    triangles: Range<u32>,
+}
+
+/// The buffers of an [`Emission`].
+#[derive(Clone, Debug)]
+struct Output {
+    positions: Buffer,
+    normals: Option<Buffer>,
+    triangles: Buffer,
+}
+
+impl<'a> Resident<'a> {
+    fn new(
+        context: &'a Context,
+        kernel: &'a MarchingCubes,
+        problem: Problem,
+        volume: Buffer,
+    ) -> Result<Self> {
+        let Problem { grid, level, kind, has_nan, first_vertex } = problem;
+        let slice_words = grid.slice_words();
+        let plane = (grid.slices * slice_words) as u64;
+        let numbered = ((grid.layers + 1) * slice_words) as u64;
+        let blocks = numbered.div_ceil(BLOCK);
+        let [spacing_x, spacing_y, spacing_z] = kernel.spacing.map(|v| v as f32);
+        let [origin_x, origin_y, origin_z] = kernel.origin.map(|v| v as f32);
+        let params = Params {
+            width: grid.width as u32,
+            height: grid.height as u32,
+            points_x: grid.points[0] as u32,
+            points_y: grid.points[1] as u32,
+            points_z: grid.points[2] as u32,
+            pad: grid.pad as u32,
+            words: grid.words as u32,
+            slice_words: slice_words as u32,
+            first: grid.first as u32,
+            slices: grid.slices as u32,
+            layers: grid.layers as u32,
+            sample_z: (grid.first as isize + grid.sample_z) as i32,
+            numbered: numbered as u32,
+            owned: (grid.owned() * slice_words) as u32,
+            blocks: blocks as u32,
+            first_vertex: first_vertex as u32,
+            threshold: level.threshold,
+            level: level.level,
+            spacing_x,
+            spacing_y,
+            spacing_z,
+            origin_x,
+            origin_y,
+            origin_z,
+            ..Params::default()
+        };
+        let resident = Self {
+            context,
+            kernel,
+            problem,
+            shader: SHADER
+                .with(&[("KIND", &format!("{kind}u")), ("HAS_NAN", &has_nan.to_string())]),
+            params,
+            volume,
+            bits: context.allocate("inside bits", 4 * plane * if has_nan { 2 } else { 1 })?,
+            starts: context.allocate("vertex starts", 4 * numbered)?,
+            blocks: context.allocate("blocks", 4 * (SECTIONS + 4 * blocks + 4))?,
+        };
+        context.write(&resident.blocks, 0, &case_words())?;
+        Ok(resident)
+    }
+
+    /// Records the passes up to the totals.
+    fn count(&self, batch: &mut Batch<'_>) -> Result<()> {
+        let Self { context, params, shader, volume, bits, starts, blocks, .. } = self;
+        let pipeline = |entry| context.pipeline(shader, entry);
+        let is_plain = self.problem.kind == 0 && params.pad == 0 && params.width.is_multiple_of(16);
+        let (entry, name) =
+            if is_plain { ("classify_bytes", "volume4") } else { ("classify", "volume") };
+        let plane = u64::from(params.slices) * u64::from(params.slice_words);
+        batch
+            .pass("mesh classify", &pipeline(entry)?)
+            .uniform("params", params)
+            .buffer(name, volume)
+            .buffer("bits", bits)
+            .dispatch(context.fold(plane.div_ceil(BLOCK))?);
+        batch
+            .pass("mesh count", &pipeline("count")?)
+            .uniform("params", params)
+            .buffer("bits", bits)
+            .buffer("starts", starts)
+            .buffer("blocks", blocks)
+            .dispatch(context.fold(params.blocks.into())?);
+        batch
+            .pass("mesh scan", &pipeline("scan")?)
+            .uniform("params", params)
+            .buffer("starts", starts)
+            .buffer("blocks", blocks)
+            .dispatch([1, 1, 1]);
+        Ok(())
+    }
+
+    /// What the counting passes found: the one readback before the results.
+    fn totals(&self) -> Result<Totals> {
+        let start = 4 * (SECTIONS + 4 * u64::from(self.params.blocks));
+        let mut words = [0u32; 4];
+        self.context.read_with(&self.blocks, start..start + 16, |bytes| {
+            words.copy_from_slice(bytemuck::cast_slice(bytes));
+            Ok(())
+        })?;
+        let [vertices, triangles, active, nan_cells] = words;
+        Ok(Totals { vertices, triangles, active, nan_cells })
+    }
+
+    /// All active blocks in one piece, or in as many as the device's bindings need.
+    fn ranges(&self, totals: &Totals) -> Result<Vec<Emission>> {
+        let Totals { vertices, triangles, active, .. } = *totals;
+        if active == 0 {
+            return Ok(Vec::new());
+        }
+        let limit = self.context.max_binding();
+        let max_groups = u64::from(self.context.limits.max_compute_workgroups_per_dimension).pow(2);
+        let fits = |vertices: u32, triangles: u32, active: u32| {
+            12 * u64::from(vertices.max(triangles)) <= limit && u64::from(active) <= max_groups
+        };
+        if fits(vertices, triangles, active) {
+            return Ok(vec![Emission {
+                active: 0..active,
+                vertices: 0..vertices,
+                triangles: 0..triangles,
+            }]);
+        }
+        // Where each active block begins decides.
+        let count = self.params.blocks as usize;
+        let sections: Vec<u32> = self.context.read(&self.blocks, SECTIONS as usize + 3 * count)?;
+        let (starts, listed) = sections[SECTIONS as usize..].split_at(2 * count);
+        let begin = |index: u32| match listed[..active as usize].get(index as usize) {
+            Some(&block) => (starts[block as usize], starts[count + block as usize]),
+            None => (vertices, triangles),
+        };
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        while start < active {
+            let (first_vertex, first_triangle) = begin(start);
+            let mut end = start + 1;
+            while end < active {
+                let (vertex, triangle) = begin(end + 1);
+                if !fits(vertex - first_vertex, triangle - first_triangle, end + 1 - start) {
+                    break;
+                }
+                end += 1;
+            }
+            let (end_vertex, end_triangle) = begin(end);
+            ranges.push(Emission {
+                active: start..end,
+                vertices: first_vertex..end_vertex,
+                triangles: first_triangle..end_triangle,
+            });
+            start = end;
+        }
+        Ok(ranges)
+    }
+
+    fn output(&self, range: &Emission) -> Result<Output> {
+        let bytes = |range: &Range<u32>| 12 * u64::from(range.end - range.start);
+        let allocate = |label, range| self.context.allocate(label, bytes(range));
+        Ok(Output {
+            positions: allocate("positions", &range.vertices)?,
+            normals: match self.kernel.normals {
+                true => Some(allocate("normals", &range.vertices)?),
+                false => None,
+            },
+            triangles: allocate("triangles", &range.triangles)?,
+        })
+    }
+
+    /// Records the passes that fill `output`.
+    fn emit(&self, batch: &mut Batch<'_>, range: &Emission, output: &Output) -> Result<()> {
+        let Self { context, shader, volume, bits, starts, blocks, .. } = self;
+        let params = Params {
+            first_active: range.active.start,
+            active_blocks: range.active.end - range.active.start,
+            vertex_start: range.vertices.start,
+            triangle_start: range.triangles.start,
+            ..self.params
+        };
+        let pipeline = |entry| context.pipeline(shader, entry);
+        let groups = context.fold(params.active_blocks.into())?;
+        let passes = [
+            ("vertices", "positions", Some(&output.positions)),
+            ("vertex_normals", "normals", output.normals.as_ref()),
+        ];
+        for (entry, name, buffer) in passes {
+            let Some(buffer) = buffer else { continue };
+            batch
+                .pass(&format!("mesh {name}"), &pipeline(entry)?)
+                .uniform("params", &params)
+                .buffer("bits", bits)
+                .buffer("starts", starts)
+                .buffer("blocks", blocks)
+                .buffer("volume", volume)
+                .buffer(name, buffer)
+                .dispatch(groups);
+        }
+        batch
+            .pass("mesh faces", &pipeline("faces")?)
+            .uniform("params", &params)
+            .buffer("bits", bits)
+            .buffer("starts", starts)
+            .buffer("blocks", blocks)
+            .buffer("triangles", &output.triangles)
+            .dispatch(groups);
+        Ok(())
+    }
+}
+
+/// [`CASES`] as the shader reads them.
+fn case_words() -> Vec<u32> {
+    let mut words = vec![0; SECTIONS as usize];
+    for (number, case) in CASES.iter().enumerate() {
+        for (i, &edge) in case.triangles.iter().flatten().enumerate() {
+            words[2 * number + i / 8] |= u32::from(edge) << (4 * (i % 8));
+        }
+        words[512 + number] =
+            case.triangles.len() as u32 | u32::from(case.loops.saturating_sub(1)) << 8;
+    }
+    words
+}

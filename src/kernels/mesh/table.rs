@@ -1,0 +1,222 @@
+//! The 256 cases of marching cubes, derived and not typed in: the surface's loops are traced over
+//! the faces of a cube and then cut into triangles.
+//!
+//! On a face whose corners alternate, the two outside corners are cut off, each alone. That choice
+//! depends on the face only, so both cells that share it agree and the mesh has no holes; it also
+//! gives the triangle counts of the classic table (Lorensen and Cline 1987, as published by Bourke).
+
+use std::sync::LazyLock;
+
+/// Corner number to x, y, z.
+pub const CORNERS: [[u8; 3]; 8] =
+    [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]];
+
+/// Edge number to its two corners, the lower-indexed grid point first. Four edges along x, four
+/// along y, four along z; among each four, the offset along the first other axis counts 1, along the
+/// second 2.
+pub const EDGES: [[u8; 2]; 12] = [
+    [0, 1],
+    [3, 2],
+    [4, 5],
+    [7, 6],
+    [0, 3],
+    [1, 2],
+    [4, 7],
+    [5, 6],
+    [0, 4],
+    [1, 5],
+    [3, 7],
+    [2, 6],
+];
+
+/// The corners of each face, counter-clockwise as seen from outside the cube.
+const FACES: [[u8; 4]; 6] =
+    [[0, 3, 2, 1], [4, 5, 6, 7], [0, 1, 5, 4], [3, 7, 6, 2], [0, 4, 7, 3], [1, 2, 6, 5]];
+
+/// The surface in a cell whose inside corners are the set bits of the case's number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Case {
+    /// Triangles as edge numbers, wound so that normals point from inside to outside.
+    pub triangles: Vec<[u8; 3]>,
+    /// Closed loops that the triangles fill.
+    pub loops: u8,
+}
+
+/// All cases; the number's bit i is set when corner i is inside.
+pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| (0..=255).map(case).collect());
+
+/// Whether `edge` lies on `face`.
+fn on_face(edge: u8, face: &[u8; 4]) -> bool {
+    EDGES[edge as usize].iter().all(|corner| face.contains(corner))
+}
+
+fn edge_between(a: u8, b: u8) -> u8 {
+    let found = EDGES.iter().position(|edge| *edge == [a, b] || *edge == [b, a]);
+    found.expect("neighbours on a face share an edge") as u8
+}
+
+fn case(inside: u8) -> Case {
+    // On each face the surface goes around every run of outside corners, from the edge behind the
+    // run to the edge before it; every crossed edge is left on one of its faces and reached on the
+    // other.
+    let mut next = [None; 12];
+    for face in &FACES {
+        let is_inside = |i: usize| inside >> face[i % 4] & 1 == 1;
+        for start in (0..4).filter(|&i| is_inside(i) && !is_inside(i + 1)) {
+            let end = (start + 1..).find(|&i| is_inside(i + 1)).expect("the start is inside");
+            let before = edge_between(face[start], face[(start + 1) % 4]);
+            let behind = edge_between(face[end % 4], face[(end + 1) % 4]);
+            next[behind as usize] = Some(before);
+        }
+    }
+    let mut case = Case::default();
+    for first in 0..12 {
+        let mut ring = Vec::new();
+        let mut at = first;
+        while let Some(to) = next[at as usize].take() {
+            ring.push(at);
+            at = to;
+        }
+        if !ring.is_empty() {
+            case.loops += 1;
+            case.triangles.extend(cut(&ring).1);
+        }
+    }
+    case
+}
+
+/// How bad a triangulation is: first the cuts that lie in a face of the cube, where the neighbour's
+/// cuts could meet them, then the cuts' squared lengths.
+type Cost = (u32, u32);
+
+/// Cuts the polygon into triangles at the least cost, the first of equals.
+fn cut(ring: &[u8]) -> (Cost, Vec<[u8; 3]>) {
+    let [first, middle @ .., last] = ring else { return Default::default() };
+    let mut best: Option<(Cost, Vec<[u8; 3]>)> = None;
+    for (i, apex) in middle.iter().enumerate() {
+        let (left, mut triangles) = cut(&ring[..i + 2]);
+        let (right, more) = cut(&ring[i + 1..]);
+        let mut cost = (left.0 + right.0, left.1 + right.1);
+        for (is_cut, a, b) in [(i > 0, first, apex), (i + 1 < middle.len(), apex, last)] {
+            if is_cut {
+                let in_face = FACES.iter().any(|face| on_face(*a, face) && on_face(*b, face));
+                cost = (cost.0 + u32::from(in_face), cost.1 + squared_length(*a, *b));
+            }
+        }
+        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+            triangles.push([*first, *apex, *last]);
+            triangles.extend(more);
+            best = Some((cost, triangles));
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// Between the middles of two edges, in half cell sides.
+fn squared_length(a: u8, b: u8) -> u32 {
+    let middle = |edge: u8, axis: usize| -> i32 {
+        EDGES[edge as usize].iter().map(|&corner| i32::from(CORNERS[corner as usize][axis])).sum()
+    };
+    (0..3).map(|axis| (middle(a, axis) - middle(b, axis)).pow(2) as u32).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    fn middle(edge: u8) -> [f64; 3] {
+        let [a, b] = EDGES[edge as usize].map(|corner| CORNERS[corner as usize]);
+        std::array::from_fn(|axis| f64::from(a[axis] + b[axis]) / 2.0)
+    }
+
+    #[test]
+    fn edges_run_from_the_lower_grid_point_along_one_axis() {
+        for (number, [a, b]) in EDGES.iter().enumerate() {
+            let (a, b) = (CORNERS[*a as usize], CORNERS[*b as usize]);
+            let axis = number / 4;
+            assert_eq!((a[axis], b[axis]), (0, 1));
+            let others: Vec<usize> = (0..3).filter(|&other| other != axis).collect();
+            for corner in [a, b] {
+                let offset = corner[others[0]] + 2 * corner[others[1]];
+                assert_eq!(usize::from(offset), number % 4);
+            }
+        }
+    }
+
+    #[test]
+    fn triangle_counts_are_the_classic_ones() {
+        // 820 in all; a diagonal pair of inside corners is joined, a pair of outside ones is not.
+        let count = |case: usize| CASES[case].triangles.len();
+        assert_eq!((0..256).map(count).sum::<usize>(), 820);
+        assert_eq!((count(0), count(1), count(3), count(255), count(254)), (0, 1, 2, 0, 1));
+        assert_eq!((count(0b101), count(!0b101 & 255)), (4, 2));
+        assert!((0..256).all(|case| count(case) <= 5));
+    }
+
+    #[test]
+    fn every_case_uses_exactly_the_crossed_edges() {
+        for (number, case) in CASES.iter().enumerate() {
+            for (edge, [a, b]) in EDGES.iter().enumerate() {
+                let crossed = (number >> a ^ number >> b) & 1 == 1;
+                let used = case.triangles.iter().flatten().any(|&e| usize::from(e) == edge);
+                assert_eq!(crossed, used, "case {number}, edge {edge}");
+            }
+            let crossings = EDGES.iter().filter(|[a, b]| (number >> a ^ number >> b) & 1 == 1);
+            let expected = crossings.count() - 2 * usize::from(case.loops);
+            assert_eq!(case.triangles.len(), expected, "case {number}");
+        }
+    }
+
+    #[test]
+    fn every_case_is_closed_but_for_sides_on_the_faces() {
+        for (number, case) in CASES.iter().enumerate() {
+            let mut sides: HashMap<(u8, u8), i32> = HashMap::new();
+            for triangle in &case.triangles {
+                for i in 0..3 {
+                    let (a, b) = (triangle[i], triangle[(i + 1) % 3]);
+                    *sides.entry((a, b)).or_default() += 1;
+                    *sides.entry((b, a)).or_default() -= 1;
+                }
+            }
+            for ((a, b), balance) in sides {
+                let in_face = FACES.iter().any(|face| on_face(a, face) && on_face(b, face));
+                assert!(balance == 0 || (in_face && balance.abs() == 1), "case {number}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_cut_lies_in_a_face() {
+        for case in CASES.iter() {
+            let sides =
+                case.triangles.iter().flat_map(|t| [(t[0], t[1]), (t[1], t[2]), (t[2], t[0])]);
+            let sides: Vec<_> = sides.collect();
+            for &(a, b) in &sides {
+                let is_cut = sides.contains(&(b, a));
+                let in_face = FACES.iter().any(|face| on_face(a, face) && on_face(b, face));
+                assert!(!(is_cut && in_face), "{case:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn normals_point_from_inside_to_outside() {
+        for corner in 0..8 {
+            for (inside, sign) in [(1usize << corner, 1.0), (255 & !(1 << corner), -1.0)] {
+                let [a, b, c] = CASES[inside].triangles[0].map(middle);
+                let (u, v): ([f64; 3], [f64; 3]) =
+                    (std::array::from_fn(|i| b[i] - a[i]), std::array::from_fn(|i| c[i] - a[i]));
+                let normal = [
+                    u[1] * v[2] - u[2] * v[1],
+                    u[2] * v[0] - u[0] * v[2],
+                    u[0] * v[1] - u[1] * v[0],
+                ];
+                let outwards: f64 =
+                    (0..3).map(|i| normal[i] * (a[i] - f64::from(CORNERS[corner][i]))).sum();
+                assert!(outwards * sign > 0.0, "corner {corner}");
+            }
+        }
+    }
+}
