@@ -40,5 +40,6 @@ macro_rules! commands {
 }
 
 commands! {
+    blur::Blur;
     devices::Devices, no device;
 }

@@ -201,8 +201,9 @@ impl Context {
         })?;
         self.wait()?;
         let failed = |cause: String| Error::gpu(format_args!("cannot map a buffer: {cause}"));
+        // Another thread's wait may have taken up the callback and be about to run it.
         mapped
-            .try_recv()
+            .recv_timeout(super::context::PATIENCE)
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| failed(error.to_string()))?;
         let result = {

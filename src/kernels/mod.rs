@@ -3,5 +3,7 @@
 
 use crate::gpu::Shader;
 
+pub mod blur;
+
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[];
+pub const SHADERS: &[&Shader] = &[blur::SHADERS[0], blur::SHADERS[1]];
