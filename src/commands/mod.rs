@@ -43,6 +43,7 @@ commands! {
     bench::Bench;
     completions::Completions, no device;
     mesh::Mesh;
+    blur::Blur;
     devices::Devices, no device;
     histogram::Histogram;
     scan::Scan;

@@ -1,6 +1,7 @@
 //! The kernels: one file a family, beside its WGSL of the same stem in `wgsl/`. Each holds the
 //! parameters, the native twin and the GPU host code.
 
+pub mod blur;
 pub mod copy;
 pub mod histogram;
 pub mod mesh;
@@ -12,6 +13,7 @@ use crate::{bench::Case, gpu::Shader};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&[&Shader]] = &[
+    &blur::SHADERS,
     &[&copy::SHADER],
     &histogram::SHADERS,
     &[&mesh::gpu::SHADER],

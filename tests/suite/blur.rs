@@ -1,1 +1,435 @@
 //! Blur: both twins against naive references, and the command line.
+
+use gpuproc::{
+    device::Kernel,
+    kernels::blur::{Axis, Blur, Edge, Grid, Method},
+    samples::Samples,
+};
+
+use crate::common::{Noise, Subject, assert_twins, subjects};
+
+const EDGES: [Edge; 6] = [
+    Edge::Clamp,
+    Edge::Reflect,
+    Edge::Mirror,
+    Edge::Wrap,
+    Edge::Constant(0.0),
+    Edge::Constant(77.0),
+];
+
+/// Outside positions one step at a time, straight from scipy's pictures of its modes.
+fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
+    let n = n as isize;
+    let mut at = at;
+    while !(0..n).contains(&at) {
+        at = match edge {
+            Edge::Clamp => at.clamp(0, n - 1),
+            Edge::Reflect => {
+                if at < 0 {
+                    -1 - at
+                } else {
+                    2 * n - 1 - at
+                }
+            }
+            Edge::Mirror if n == 1 => 0,
+            Edge::Mirror => {
+                if at < 0 {
+                    -at
+                } else {
+                    2 * n - 2 - at
+                }
+            }
+            Edge::Wrap => {
+                if at < 0 {
+                    at + n
+                } else {
+                    at - n
+                }
+            }
+            Edge::Constant(_) => return None,
+        };
+    }
+    Some(at as usize)
+}
+
+fn reference_weights(axis: Axis, method: Method) -> Vec<f64> {
+    let r = axis.radius as isize;
+    let weights: Vec<f64> = (-r..=r)
+        .map(|i| match method {
+            Method::Gaussian => (-((i * i) as f64) / (2.0 * axis.sigma * axis.sigma)).exp(),
+            Method::Box => 1.0,
+        })
+        .collect();
+    let sum: f64 = weights.iter().sum();
+    weights.iter().map(|w| w / sum).collect()
+}
+
+/// The blur in f64, unrounded, in units of the samples; colours times alpha if `alpha`.
+fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
+    let (mut values, full): (Vec<f64>, f64) = match &grid.samples {
+        Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
+        Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
+        Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
+        _ => unreachable!(),
+    };
+    let c = grid.channels;
+    let decode = |v: f64| match v <= 0.04045 {
+        true => v / 12.92,
+        false => ((v + 0.055) / 1.055).powf(2.4),
+    };
+    let encode = |v: f64| match v <= 0.0031308 {
+        true => v * 12.92,
+        false => 1.055 * v.powf(1.0 / 2.4) - 0.055,
+    };
+    let colours = c - usize::from(grid.alpha);
+    for pixel in values.chunks_exact_mut(c) {
+        let alpha = if grid.alpha { pixel[c - 1] / full } else { 1.0 };
+        for v in &mut pixel[..colours] {
+            if blur.linear {
+                *v = full * decode(*v / full);
+            }
+            *v *= alpha;
+        }
+    }
+    for _ in 0..blur.iterations {
+        for (number, &axis) in blur.axes.iter().enumerate() {
+            if axis.radius == 0 {
+                continue;
+            }
+            let weights = reference_weights(axis, blur.method);
+            let stride: usize = grid.dims[..number].iter().product::<usize>() * c;
+            let n = grid.dims[number];
+            let before = values.clone();
+            for (i, value) in values.iter_mut().enumerate() {
+                let at = (i / stride % n) as isize;
+                *value = weights
+                    .iter()
+                    .enumerate()
+                    .map(|(k, w)| {
+                        let to = at + k as isize - axis.radius as isize;
+                        w * match (reference_index(to, n, blur.edge), blur.edge) {
+                            (Some(to), _) => before[i - at as usize * stride + to * stride],
+                            (None, Edge::Constant(0.0)) => 0.0,
+                            (None, Edge::Constant(_)) if grid.alpha && i % c == c - 1 => full,
+                            (None, Edge::Constant(v)) if blur.linear => full * decode(v / full),
+                            (None, Edge::Constant(v)) => v,
+                            _ => unreachable!(),
+                        }
+                    })
+                    .sum();
+            }
+        }
+    }
+    for pixel in values.chunks_exact_mut(c) {
+        let alpha = if grid.alpha { pixel[c - 1] / full } else { 1.0 };
+        for v in &mut pixel[..colours] {
+            *v = if alpha > 0.0 { *v / alpha } else { 0.0 };
+            if blur.linear {
+                *v = full * encode(*v / full);
+            }
+        }
+    }
+    values
+}
+
+fn gaussian(sigma: f64) -> Blur {
+    let axis = Axis::gaussian(sigma, (3.0 * sigma).ceil() as usize);
+    Blur {
+        method: Method::Gaussian,
+        axes: [axis, axis, Axis::NONE],
+        iterations: 1,
+        edge: Edge::Clamp,
+        linear: false,
+    }
+}
+
+fn mean(radius: usize) -> Blur {
+    let axis = Axis::mean(radius);
+    Blur { method: Method::Box, axes: [axis, axis, Axis::NONE], ..gaussian(1.0) }
+}
+
+fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
+    let samples = Noise(seed).bytes(dims.iter().product::<usize>() * channels);
+    Grid { dims, channels, alpha: false, samples: Samples::U8(samples) }
+}
+
+/// 8-bit results: alike on every device, within 1 of the reference, equal nearly everywhere.
+fn check_bytes(blur: &Blur, grid: &Grid) {
+    let found = assert_twins(blur, grid, |cpu, gpu, name| {
+        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", grid.dims);
+    });
+    let Samples::U8(found) = found else { panic!("the type changed") };
+    let expected = reference(blur, grid);
+    let mut unequal = 0;
+    for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
+        let last = i - i % grid.channels + grid.channels - 1;
+        // What cannot be seen has no colour.
+        let exact = if grid.alpha && expected[last].round() == 0.0 { 0.0 } else { *exact };
+        let off = (f64::from(found) - exact.round()).abs();
+        assert!(off <= 1.0, "{blur:?} of {:?}: {found} for {exact} at {i}", grid.dims);
+        unequal += usize::from(off != 0.0);
+    }
+    let allowed = found.len() / 100 + 2;
+    assert!(unequal <= allowed, "{blur:?} {:?}: {unequal} of {}", grid.dims, found.len());
+}
+
+#[test]
+fn edges_and_channels_match_the_reference() {
+    for (seed, edge) in EDGES.into_iter().enumerate() {
+        for channels in 1..=4 {
+            for dims in [[1, 1, 1], [2, 3, 1], [13, 7, 1], [67, 31, 1]] {
+                let grid = bytes(dims, channels, seed as u64);
+                for blur in [gaussian(1.3), gaussian(4.0), mean(1), mean(9)] {
+                    check_bytes(&Blur { edge, ..blur }, &grid);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_around_workgroups_and_limits_match_the_reference() {
+    for width in [1, 3, 4, 5, 255, 256, 257, 511, 512, 513, 1031] {
+        check_bytes(&gaussian(1.0), &bytes([width, 5, 1], 4, 1));
+        check_bytes(&gaussian(2.0), &bytes([5, width, 1], 3, 2));
+        check_bytes(&mean(3), &bytes([width, 6, 1], 1, 3));
+        check_bytes(&mean(2), &bytes([6, width, 1], 2, 4));
+    }
+    // More than 1 MiB: the small device has to work in blocks.
+    check_bytes(&gaussian(2.0), &bytes([701, 433, 1], 4, 5));
+    for edge in EDGES {
+        let blur = Blur { edge, iterations: 2, ..gaussian(1.5) };
+        check_bytes(&blur, &bytes([403, 509, 1], 3, 6));
+    }
+    // A reach beyond what a block could hold: pass by pass.
+    for edge in [Edge::Clamp, Edge::Reflect, Edge::Wrap, Edge::Constant(9.0)] {
+        check_bytes(&Blur { edge, ..gaussian(60.0) }, &bytes([301, 401, 1], 4, 7));
+    }
+}
+
+#[test]
+fn every_sigma_and_radius_matches_the_reference() {
+    for sigma in [0.1, 0.2, 0.34, 0.5, 0.8, 3.0, 11.0, 32.0, 63.9, 64.1, 100.0, 500.0] {
+        check_bytes(&gaussian(sigma), &bytes([97, 41, 1], 3, 8));
+    }
+    for radius in [1, 2, 15, 31, 100, 127, 128, 500, 1500] {
+        check_bytes(&mean(radius), &bytes([97, 41, 1], 3, 9));
+    }
+    let x = Axis::gaussian(3.0, 9);
+    check_bytes(
+        &Blur { axes: [x, Axis::NONE, Axis::NONE], ..gaussian(1.0) },
+        &bytes([97, 41, 1], 3, 10),
+    );
+    check_bytes(
+        &Blur { axes: [Axis::NONE, x, Axis::NONE], ..gaussian(1.0) },
+        &bytes([97, 41, 1], 3, 11),
+    );
+    let cut = Axis::gaussian(3.0, 2);
+    check_bytes(&Blur { axes: [x, cut, Axis::NONE], ..gaussian(1.0) }, &bytes([97, 41, 1], 4, 12));
+}
+
+#[test]
+fn iterations_match_the_reference() {
+    for iterations in [2, 3, 10] {
+        check_bytes(&Blur { iterations, ..gaussian(1.0) }, &bytes([61, 43, 1], 3, 13));
+        check_bytes(&Blur { iterations, ..mean(2) }, &bytes([61, 43, 1], 4, 14));
+        check_bytes(&Blur { iterations, ..gaussian(70.0) }, &bytes([61, 43, 1], 1, 15));
+    }
+}
+
+#[test]
+fn volumes_match_the_reference() {
+    for (seed, edge) in EDGES.into_iter().enumerate() {
+        let axes = [Axis::gaussian(1.0, 3), Axis::gaussian(1.5, 5), Axis::gaussian(0.8, 3)];
+        let grid = bytes([21, 17, 13], 1, seed as u64);
+        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &grid);
+        let axes = [Axis::mean(1), Axis::mean(2), Axis::mean(5)];
+        check_bytes(&Blur { axes, edge, ..mean(1) }, &grid);
+    }
+    let axes = [Axis::gaussian(1.0, 3); 3];
+    for edge in [Edge::Clamp, Edge::Mirror, Edge::Wrap] {
+        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &bytes([113, 97, 101], 1, 77));
+    }
+}
+
+/// A picture with soft and hard transparent parts.
+fn with_alpha(dims: [usize; 3], channels: usize) -> Grid {
+    let mut grid = bytes(dims, channels, 16);
+    let Samples::U8(samples) = &mut grid.samples else { unreachable!() };
+    for (i, pixel) in samples.chunks_exact_mut(channels).enumerate() {
+        let (x, y) = (i % dims[0], i / dims[0]);
+        let alpha = &mut pixel[channels - 1];
+        match (x * 4 / dims[0], y * 2 / dims[1]) {
+            (0, _) => *alpha = 0,
+            (1, 0) => *alpha = 255,
+            (2, 1) => *alpha &= 3,
+            _ => {}
+        }
+    }
+    grid.alpha = true;
+    grid
+}
+
+#[test]
+fn transparent_pictures_match_the_reference() {
+    for edge in EDGES {
+        for blur in [gaussian(0.7), gaussian(3.0), mean(4), Blur { iterations: 3, ..gaussian(1.0) }]
+        {
+            for channels in [2, 4] {
+                check_bytes(&Blur { edge, ..blur.clone() }, &with_alpha([60, 37, 1], channels));
+            }
+        }
+    }
+    check_bytes(&gaussian(40.0), &with_alpha([300, 77, 1], 4));
+    // Opaque pictures take the short way, to the same result.
+    let mut opaque = bytes([45, 33, 1], 4, 17);
+    let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
+    samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
+    opaque.alpha = true;
+    for edge in EDGES {
+        check_bytes(&Blur { edge, ..gaussian(2.0) }, &opaque);
+    }
+}
+
+#[test]
+fn linear_light_matches_the_reference() {
+    for edge in EDGES {
+        check_bytes(&Blur { edge, linear: true, ..gaussian(2.0) }, &bytes([60, 37, 1], 3, 18));
+        check_bytes(&Blur { edge, linear: true, ..mean(2) }, &with_alpha([60, 37, 1], 4));
+    }
+}
+
+#[test]
+fn sixteen_bits_match_the_reference() {
+    let mut noise = Noise(19);
+    for (channels, alpha) in [(1, false), (3, false), (4, false), (4, true)] {
+        let mut samples: Vec<u16> =
+            (0..71 * 53 * channels).map(|_| (noise.next() >> 48) as u16).collect();
+        if alpha {
+            // Float sums resolve colours as long as they are not all but invisible.
+            samples.iter_mut().skip(3).step_by(4).for_each(|v| *v |= 0x4000);
+        }
+        let grid = Grid { dims: [71, 53, 1], channels, alpha, samples: Samples::U16(samples) };
+        for edge in EDGES {
+            let long = gaussian(200.0);
+            for blur in [gaussian(0.4), gaussian(5.0), long, mean(7), mean(300)] {
+                let blur = Blur { edge, ..blur };
+                let expected = reference(&blur, &grid);
+                let check = |found: &Samples, name: &str| {
+                    let Samples::U16(found) = found else { panic!("the type changed") };
+                    for (found, exact) in found.iter().zip(&expected) {
+                        let off = (f64::from(*found) - exact.round()).abs();
+                        assert!(off <= 1.0, "{name}: {blur:?}: {found} for {exact}");
+                    }
+                };
+                let cpu = assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name));
+                check(&cpu, "cpu");
+            }
+        }
+    }
+}
+
+#[test]
+fn floats_match_the_reference() {
+    let mut noise = Noise(20);
+    let samples: Vec<f32> = (0..71 * 53 * 3).map(|_| noise.unit() as f32).collect();
+    let grid =
+        Grid { dims: [71, 53, 1], channels: 3, alpha: false, samples: Samples::F32(samples) };
+    for edge in EDGES
+        .map(|edge| if let Edge::Constant(v) = edge { Edge::Constant(v / 100.0) } else { edge })
+    {
+        for blur in [gaussian(0.4), gaussian(5.0), gaussian(500.0), mean(7), mean(300)] {
+            let blur = Blur { edge, ..blur };
+            let expected = reference(&blur, &grid);
+            let check = |found: &Samples, name: &str| {
+                let Samples::F32(found) = found else { panic!("the type changed") };
+                for (found, exact) in found.iter().zip(&expected) {
+                    let off = (f64::from(*found) - exact).abs();
+                    assert!(off <= 2e-6, "{name}: {blur:?}: {found} for {exact}");
+                }
+            };
+            let cpu = assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name));
+            check(&cpu, "cpu");
+        }
+    }
+}
+
+/// The published goldens: a single point in 5x5, zero outside.
+#[test]
+fn the_golden_points_come_out() {
+    let mut samples = vec![0f32; 25];
+    samples[12] = 1.0;
+    let grid = Grid { dims: [5, 5, 1], channels: 1, alpha: false, samples: Samples::F32(samples) };
+    let axis = Axis::gaussian(1.0 / 3.0, 1);
+    let edge = Edge::Constant(0.0);
+    let blur = Blur { axes: [axis, axis, Axis::NONE], edge, ..gaussian(1.0) };
+    let check = |found: &Samples, name: &str| {
+        let Samples::F32(found) = found else { panic!("the type changed") };
+        for (at, golden) in [(12, 0.957002), (11, 0.010631), (7, 0.010631), (6, 0.000118), (0, 0.0)]
+        {
+            assert!((found[at] - golden).abs() < 1e-6, "{name}: {} for {golden}", found[at]);
+        }
+    };
+    check(&assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name)), "cpu");
+
+    let mut samples = vec![0u8; 25];
+    samples[12] = 255;
+    let grid = Grid { samples: Samples::U8(samples), ..grid };
+    let axis = Axis::gaussian(2.0 / 3.0, 2);
+    let blur = Blur { axes: [axis, axis, Axis::NONE], ..blur };
+    let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
+        panic!()
+    };
+    for (at, golden) in [(12, 91), (11, 29), (6, 9), (10, 1)] {
+        assert!(found[at].abs_diff(golden) <= 1, "{} for {golden}", found[at]);
+    }
+
+    let ramp = Grid { samples: Samples::U8((0..25).map(|i| i * 10).collect()), ..grid };
+    check_bytes(&blur, &ramp);
+    check_bytes(&Blur { edge: Edge::Clamp, ..blur }, &ramp);
+}
+
+#[test]
+fn constants_stay_and_dots_stay_in_place() {
+    for value in [0, 1, 100, 254, 255] {
+        let samples = Samples::U8(vec![value; 50 * 40 * 3]);
+        let grid = Grid { dims: [50, 40, 1], channels: 3, alpha: false, samples };
+        for blur in [gaussian(0.3), gaussian(7.0), gaussian(300.0), mean(1), mean(600)] {
+            for iterations in [1, 4] {
+                let blur = Blur { iterations, ..blur.clone() };
+                assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
+                assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b));
+            }
+        }
+    }
+    let mut samples = vec![0u8; 61 * 61];
+    samples[30 * 61 + 30] = 255;
+    let grid = Grid { dims: [61, 61, 1], channels: 1, alpha: false, samples: Samples::U8(samples) };
+    for blur in [gaussian(1.0), mean(2), Blur { iterations: 5, ..gaussian(0.8) }] {
+        let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
+            panic!()
+        };
+        let (mut x, mut y, mut sum) = (0, 0, 0);
+        for (i, &v) in found.iter().enumerate() {
+            (x, y, sum) = (x + i % 61 * v as usize, y + i / 61 * v as usize, sum + v as usize);
+        }
+        assert!(sum > 0 && x == 30 * sum && y == 30 * sum, "{blur:?}: {x} {y} of {sum}");
+    }
+}
+
+#[test]
+fn nothing_to_do_is_the_identity() {
+    for samples in [Samples::U8(Noise(1).bytes(64)), Samples::U16(vec![1, 500, 65535, 9])] {
+        let dims = [samples.len() / 4, 1, 1];
+        let grid = Grid { dims, channels: 4, alpha: true, samples };
+        for blur in [gaussian(0.0), mean(0)] {
+            assert_twins(&blur, &grid, |_, gpu, _| assert_eq!(*gpu, grid.samples));
+            assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
+        }
+    }
+    let empty = Grid { dims: [0, 5, 1], channels: 3, alpha: false, samples: Samples::U8(vec![]) };
+    assert_eq!(gaussian(2.0).cpu(&empty).unwrap(), empty.samples);
+    for Subject { context, .. } in subjects() {
+        assert_eq!(gaussian(2.0).gpu(context, &empty).unwrap(), empty.samples);
+    }
+}

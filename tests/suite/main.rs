@@ -1,6 +1,7 @@
 //! The test suite, one binary: naive references judge both twins of every kernel, on every device at
 //! hand and on a deliberately small one; the program is run as a user would.
 
+mod bad_input;
 mod blur;
 mod cli;
 mod common;

@@ -1,0 +1,349 @@
+//! `gpuproc blur`: Gaussian and box blur of images and volumes.
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use clap::{Args as ClapArgs, ValueEnum};
+
+use crate::{
+    cli::Session,
+    error::{Error, Result},
+    io::{
+        Sink, Source,
+        image::{Image, output_format},
+        volume::{VolumeArgs, VolumeFile},
+    },
+    kernels::blur::{Axis, Blur, Edge, Grid, Method},
+    samples::Samples,
+};
+
+/// Blur images and volumes: exactly, at any sigma, with the same result on every device.
+///
+/// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
+/// follows its extension. Raw volumes are blurred in three dimensions.
+#[derive(Debug, ClapArgs)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Input and output; with --out-dir, inputs only. - is standard input or output
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+
+    /// Standard deviation in pixels, 0 to 500: one value, or one an axis, as 2,0.5 or 1,1,1.5. 0
+    /// leaves an axis as it is [default: 2, or a third of --radius]
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
+    sigma: Option<PerAxis<f64>>,
+
+    /// Pixels on either side that count, 0 to 10000: one value, or one an axis [default: --truncate
+    /// times sigma, rounded up; for a box, what makes its standard deviation sigma]
+    #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
+    radius: Option<PerAxis<usize>>,
+
+    /// Where the Gaussian is cut off, in standard deviations
+    #[arg(long, value_name = "T", default_value_t = 3.0, value_parser = parse_truncate)]
+    truncate: f64,
+
+    /// How neighbours are weighed
+    #[arg(short, long, value_enum, default_value = "gaussian")]
+    method: MethodArg,
+
+    /// How often to blur, 1 to 10
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
+    iterations: u8,
+
+    /// What lies outside: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
+    /// (bcd|abcd|abc), zero, or a number in units of the samples. scipy's and OpenCV's names are
+    /// understood, too
+    #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
+    #[arg(allow_hyphen_values = true)]
+    edge: Edge,
+
+    /// Blur only these of r, g, b, a (or grey, a); the others stay as they are
+    #[arg(long, value_name = "C[,C..]", value_delimiter = ',')]
+    channels: Vec<Channel>,
+
+    /// Blur light rather than stored values: 8- and 16-bit samples are decoded from the sRGB curve
+    /// and encoded again
+    #[arg(long)]
+    linear: bool,
+
+    /// Write each result into this folder, under its input's name
+    #[arg(short, long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc blur photo.jpg soft.jpg --sigma 8
+  gpuproc blur icon.png icon.png --radius 3 --edge reflect
+  gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
+  gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
+  curl -s https://example.org/a.png | gpuproc blur - a.png";
+
+/// One value for all axes, or one each.
+#[derive(Clone, Debug, PartialEq)]
+struct PerAxis<T>(Vec<T>);
+
+impl<T: Copy> PerAxis<T> {
+    /// The values of `axes` axes; nothing when their number is another.
+    fn get(&self, axes: usize) -> Option<Vec<T>> {
+        match self.0[..] {
+            [one] => Some(vec![one; axes]),
+            _ if self.0.len() == axes => Some(self.0.clone()),
+            _ => None,
+        }
+    }
+}
+
+fn per_axis<T: FromStr>(text: &str, valid: impl Fn(&T) -> bool) -> Option<PerAxis<T>> {
+    let values: Option<Vec<T>> =
+        text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
+    values.filter(|values| values.len() <= 3).map(PerAxis)
+}
+
+fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
+    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma))
+        .ok_or_else(|| format!("`{text}` is not one to three numbers from 0 to {MAX_SIGMA}"))
+}
+
+fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
+    per_axis(text, |&radius| radius <= MAX_RADIUS)
+        .ok_or_else(|| format!("`{text}` is not one to three whole numbers from 0 to {MAX_RADIUS}"))
+}
+
+fn parse_truncate(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.1..=20.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a number from 0.1 to 20"))
+}
+
+fn parse_edge(text: &str) -> Result<Edge, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "clamp" | "nearest" | "replicate" | "edge" => Edge::Clamp,
+        "reflect" | "symmetric" | "grid-mirror" => Edge::Reflect,
+        "mirror" | "reflect101" | "reflect_101" => Edge::Mirror,
+        "wrap" | "grid-wrap" => Edge::Wrap,
+        "zero" | "constant" | "grid-constant" => Edge::Constant(0.0),
+        other => match other.parse::<f64>() {
+            Ok(value) if value.is_finite() => Edge::Constant(value),
+            _ => {
+                return Err(format!(
+                    "`{text}` is none of clamp, reflect, mirror, wrap, zero, and no number"
+                ));
+            }
+        },
+    })
+}
+
+const MAX_SIGMA: f64 = 500.0;
+const MAX_RADIUS: usize = 10_000;
+
+/// How neighbours are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodArg {
+    /// By exp(-d² / (2 sigma²)).
+    Gaussian,
+    /// All alike.
+    Box,
+}
+
+/// A channel of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Channel {
+    #[value(alias = "red")]
+    R,
+    #[value(alias = "green")]
+    G,
+    #[value(alias = "blue")]
+    B,
+    #[value(alias = "gray")]
+    Grey,
+    #[value(alias = "alpha")]
+    A,
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::R => "r",
+            Self::G => "g",
+            Self::B => "b",
+            Self::Grey => "grey",
+            Self::A => "a",
+        })
+    }
+}
+
+impl Channel {
+    /// Its place in a pixel of `channels` samples.
+    fn index(self, channels: usize) -> Option<usize> {
+        match (self, channels) {
+            (Self::Grey, 1 | 2) | (Self::R, 3 | 4) => Some(0),
+            (Self::G, 3 | 4) => Some(1),
+            (Self::B, 3 | 4) => Some(2),
+            (Self::A, 2 | 4) => Some(channels - 1),
+            _ => None,
+        }
+    }
+}
+
+/// Reads, blurs, writes.
+///
+/// # Errors
+/// Those of reading, blurring and writing.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let [input, output] = &args.files[..] else {
+        return Err(Error::usage("give one input and one output"));
+    };
+    let Ok(source) = input.parse::<Source>();
+    let Ok(sink) = output.parse::<Sink>();
+    if is_volume(args, &source) {
+        return blur_volume(args, session, &source, &sink);
+    }
+    output_format(&sink)?;
+    let blur = args.blur(2)?;
+    let image = Image::read(&source, session.max_memory, &session.timings)?;
+    let blurred = blur_image(args, session, &blur, image)?;
+    blurred.write(&sink, session.no_clobber, &session.timings)
+}
+
+impl Args {
+    /// The blur of `axes` axes that the flags describe.
+    fn blur(&self, axes: usize) -> Result<Blur> {
+        let wrong = |flag: &str, count: usize| {
+            Error::usage(format_args!(
+                "{flag} has {count} values, but there are {axes} axes: give one or {axes}"
+            ))
+        };
+        let sigmas = match &self.sigma {
+            Some(sigmas) => Some(sigmas.get(axes).ok_or_else(|| wrong("--sigma", sigmas.0.len()))?),
+            None => None,
+        };
+        let radii = match &self.radius {
+            Some(radii) => Some(radii.get(axes).ok_or_else(|| wrong("--radius", radii.0.len()))?),
+            None => None,
+        };
+        let mut blur = Blur {
+            method: match self.method {
+                MethodArg::Gaussian => Method::Gaussian,
+                MethodArg::Box => Method::Box,
+            },
+            axes: [Axis::NONE; 3],
+            iterations: self.iterations.into(),
+            edge: self.edge,
+            linear: self.linear,
+        };
+        for axis in 0..axes {
+            let radius = radii.as_ref().map(|radii| radii[axis]);
+            let default = radius.map_or(DEFAULT_SIGMA, |radius| radius as f64 / 3.0);
+            let sigma = sigmas.as_ref().map_or(default, |sigmas| sigmas[axis]);
+            blur.axes[axis] = match blur.method {
+                Method::Gaussian => {
+                    let reach = radius.unwrap_or_else(|| (self.truncate * sigma).ceil() as usize);
+                    Axis::gaussian(sigma, reach)
+                }
+                Method::Box => Axis::mean(radius.unwrap_or_else(|| {
+                    // n means of N samples have the variance n (N² - 1) / 12.
+                    let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
+                    ((taps - 1.0) / 2.0).round() as usize
+                })),
+            };
+        }
+        Ok(blur)
+    }
+}
+
+const DEFAULT_SIGMA: f64 = 2.0;
+
+fn blur_image(args: &Args, session: &Session, blur: &Blur, image: Image) -> Result<Image> {
+    let Image { width, height, channels, samples, icc } = image;
+    let alpha = matches!(channels, 2 | 4);
+    let kept = kept_channels(&args.channels, channels)?;
+    let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
+    let mut samples = session.device.run(blur, &grid)?;
+    for channel in kept {
+        copy_channel(&grid.samples, &mut samples, channel, channels);
+    }
+    Ok(Image { width, height, channels, samples, icc })
+}
+
+/// The channels that are not to be blurred.
+fn kept_channels(wanted: &[Channel], channels: usize) -> Result<Vec<usize>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut blurred = vec![false; channels];
+    for channel in wanted {
+        let index = channel.index(channels).ok_or_else(|| {
+            Error::usage(format_args!("--channels {channel}: the image has {channels} channels"))
+        })?;
+        blurred[index] = true;
+    }
+    Ok((0..channels).filter(|&channel| !blurred[channel]).collect())
+}
+
+fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usize) {
+    fn copy<T: Copy>(from: &[T], to: &mut [T], channel: usize, channels: usize) {
+        let places = to.iter_mut().skip(channel).step_by(channels);
+        places.zip(from.iter().skip(channel).step_by(channels)).for_each(|(to, &from)| *to = from);
+    }
+    match (from, to) {
+        (Samples::U8(from), Samples::U8(to)) => copy(from, to, channel, channels),
+        (Samples::U16(from), Samples::U16(to)) => copy(from, to, channel, channels),
+        (Samples::F32(from), Samples::F32(to)) => copy(from, to, channel, channels),
+        _ => unreachable!("a blur keeps the type"),
+    }
+}
+
+/// Whether `source` is a raw volume: its name or a flag says so.
+fn is_volume(args: &Args, source: &Source) -> bool {
+    let name = source.path().unwrap_or(std::path::Path::new("")).to_string_lossy().to_lowercase();
+    name.ends_with(".raw") || name.ends_with(".raw.gz") || args.volume.dims.is_some()
+}
+
+fn blur_volume(args: &Args, session: &Session, source: &Source, sink: &Sink) -> Result<()> {
+    use std::io::Write;
+
+    let file = VolumeFile::describe(source, &args.volume)?;
+    let blur = args.blur(3)?;
+    let volume = file.read(session.max_memory, &session.timings)?;
+    let dtype = volume.samples.dtype();
+    let samples = to_blurrable(volume.samples);
+    let grid = Grid { dims: volume.dims, channels: 1, alpha: false, samples };
+    let blurred = session.device.run(&blur, &grid)?;
+    let mut samples = from_blurrable(blurred, dtype);
+    if args.volume.endian == crate::io::volume::Endian::Big {
+        samples.swap_bytes();
+    }
+    session.timings.time("write", || {
+        sink.write_with(session.no_clobber, |output| output.write_all(samples.as_bytes()))
+    })
+}
+
+use crate::samples::Dtype;
+
+/// Signed integers move up into unsigned ones, which a blur commutes with; what is wider becomes f32.
+fn to_blurrable(samples: Samples) -> Samples {
+    match samples {
+        Samples::I8(v) => Samples::U8(v.iter().map(|&v| (v as u8) ^ 0x80).collect()),
+        Samples::I16(v) => Samples::U16(v.iter().map(|&v| (v as u16) ^ 0x8000).collect()),
+        Samples::U32(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
+        Samples::I32(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
+        Samples::F64(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
+        other => other,
+    }
+}
+
+fn from_blurrable(samples: Samples, dtype: Dtype) -> Samples {
+    match (samples, dtype) {
+        (Samples::U8(v), Dtype::I8) => Samples::I8(v.iter().map(|&v| (v ^ 0x80) as i8).collect()),
+        (Samples::U16(v), Dtype::I16) => {
+            Samples::I16(v.iter().map(|&v| (v ^ 0x8000) as i16).collect())
+        }
+        (Samples::F32(v), Dtype::U32) => Samples::U32(v.iter().map(|v| v.round() as u32).collect()),
+        (Samples::F32(v), Dtype::I32) => Samples::I32(v.iter().map(|v| v.round() as i32).collect()),
+        (Samples::F32(v), Dtype::F64) => Samples::F64(v.iter().map(|&v| v.into()).collect()),
+        (other, _) => other,
+    }
+}

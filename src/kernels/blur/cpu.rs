@@ -1,0 +1,548 @@
+//! The native twin: loops over plain arrays that the compiler turns into SIMD, compiled once for each
+//! level of the instruction set and chosen at run time; rayon over lines and blocks of rows.
+
+use std::borrow::Cow;
+
+use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::{
+    Data, Edge, Shape,
+    plan::{Finish, Format, Math, Pass},
+};
+use crate::error::Result;
+
+/// Outputs that are computed side by side, in registers.
+const LANES: usize = 64;
+/// Taps on either side that are summed up before they go to the total.
+const FLUSH: usize = 32;
+
+/// What samples are summed as.
+trait Number: Copy + Default + Send + Sync + 'static {
+    fn add(self, other: Self) -> Self;
+    /// `self * weight + sum`; `FMA` says that the processor does it at once.
+    fn weigh<const FMA: bool>(self, weight: Self, sum: Self) -> Self;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+
+    #[inline(always)]
+    fn weigh<const FMA: bool>(self, weight: Self, sum: Self) -> Self {
+        if FMA { self.mul_add(weight, sum) } else { self * weight + sum }
+    }
+}
+
+impl Number for f64 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self + other
+    }
+
+    #[inline(always)]
+    fn weigh<const FMA: bool>(self, weight: Self, sum: Self) -> Self {
+        if FMA { self.mul_add(weight, sum) } else { self * weight + sum }
+    }
+}
+
+impl Number for u32 {
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn weigh<const FMA: bool>(self, weight: Self, sum: Self) -> Self {
+        self.wrapping_mul(weight).wrapping_add(sum)
+    }
+}
+
+/// A stored sample that is read as an `N`.
+trait Load<N>: Copy + Send + Sync {
+    fn load(self) -> N;
+}
+
+macro_rules! load {
+    ($($from:ty => $to:ty),+) => {
+        $(impl Load<$to> for $from {
+            #[inline(always)]
+            fn load(self) -> $to {
+                self as $to
+            }
+        })+
+    };
+}
+load!(u8 => f32, u8 => u32, u16 => u32, u32 => f64, f32 => f32);
+
+/// A rule that makes a stored sample `D` of a sum `N`.
+trait Store<N, D>: Copy + Send + Sync {
+    fn store(self, sum: N) -> D;
+}
+
+/// [`Finish::Shift`] of a sum below 2^32.
+#[derive(Clone, Copy)]
+struct ShiftOut(u32);
+
+/// [`Finish::Divide`].
+#[derive(Clone, Copy)]
+struct DivideOut {
+    up: u32,
+    half: u32,
+    inverse: f64,
+}
+
+/// [`Finish::Shift`] of a sum of 48 bits.
+#[derive(Clone, Copy)]
+struct WideOut(f64);
+
+/// [`Finish::Keep`].
+#[derive(Clone, Copy)]
+struct KeepOut;
+
+impl ShiftOut {
+    #[inline(always)]
+    fn shift(self, sum: u32) -> u32 {
+        sum.wrapping_add(1 << (self.0 - 1)) >> self.0
+    }
+}
+
+impl DivideOut {
+    fn new(up: u32, divisor: u32) -> Self {
+        Self { up, half: divisor / 2, inverse: 1.0 / f64::from(divisor) }
+    }
+
+    /// floor(x / divisor) is the integer nearest to (x + 1/2) / divisor - 1/2, which is never half
+    /// way between two; adding 2^52 rounds to it and leaves it in the lowest bits.
+    #[inline(always)]
+    fn divide(self, sum: u32) -> u32 {
+        let x = f64::from((sum << self.up).wrapping_add(self.half)) + 0.5;
+        let magic = 4_503_599_627_370_496.0;
+        (x * self.inverse - 0.5 + magic).to_bits() as u32
+    }
+}
+
+/// A whole number below 2^31 out of an f32; by way of i32, which every SIMD level converts to.
+#[inline(always)]
+fn exact(sum: f32) -> u32 {
+    sum as i32 as u32
+}
+
+macro_rules! store {
+    ($($from:ty => $to:ty: $rule:ty, |$self:ident, $sum:ident| $body:expr;)+) => {
+        $(impl Store<$from, $to> for $rule {
+            #[inline(always)]
+            fn store(self, $sum: $from) -> $to {
+                let $self = self;
+                $body
+            }
+        })+
+    };
+}
+store! {
+    f32 => u8: ShiftOut, |s, sum| s.shift(exact(sum)) as u8;
+    f32 => u16: ShiftOut, |s, sum| s.shift(exact(sum)) as u16;
+    u32 => u8: ShiftOut, |s, sum| s.shift(sum) as u8;
+    u32 => u16: ShiftOut, |s, sum| s.shift(sum) as u16;
+    u32 => u8: DivideOut, |s, sum| s.divide(sum) as u8;
+    u32 => u16: DivideOut, |s, sum| s.divide(sum) as u16;
+    f64 => u32: WideOut, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
+    f32 => f32: KeepOut, |_s, sum| sum;
+}
+
+/// Runs every pass of `plan`.
+pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> Result<Data<'d>> {
+    for pass in plan {
+        let walk = Walk { pass, edge, lines: shape.along(pass.axis), channels: shape.channels };
+        let whole = &pass.whole;
+        data = match (&data, pass.math, pass.finish, pass.to) {
+            (Data::Bytes(v), Math::Exact, Finish::Shift(n), to) => {
+                let weights: Vec<f32> = whole.iter().map(|&w| w as f32).collect();
+                match to {
+                    Format::Bytes => bytes(walk.weigh(v, &weights, ShiftOut(n))),
+                    _ => halves(walk.weigh(v, &weights, ShiftOut(n))),
+                }
+            }
+            (Data::Bytes(v), _, Finish::Shift(n), Format::Bytes) => {
+                bytes(walk.weigh(v, whole, ShiftOut(n)))
+            }
+            (Data::Bytes(v), _, Finish::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
+            (Data::Halves(v), _, Finish::Shift(n), Format::Bytes) => {
+                bytes(walk.weigh(v, whole, ShiftOut(n)))
+            }
+            (Data::Halves(v), _, Finish::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
+            (Data::Bytes(v), _, Finish::Divide { up, divisor }, Format::Bytes) => {
+                bytes(walk.mean(v, DivideOut::new(up, divisor)))
+            }
+            (Data::Bytes(v), _, Finish::Divide { up, divisor }, _) => {
+                halves(walk.mean(v, DivideOut::new(up, divisor)))
+            }
+            (Data::Halves(v), _, Finish::Divide { up, divisor }, Format::Bytes) => {
+                bytes(walk.mean(v, DivideOut::new(up, divisor)))
+            }
+            (Data::Halves(v), _, Finish::Divide { up, divisor }, _) => {
+                halves(walk.mean(v, DivideOut::new(up, divisor)))
+            }
+            (Data::Words(v), _, Finish::Shift(n), _) => {
+                let weights: Vec<f64> = whole.iter().map(|&w| f64::from(w)).collect();
+                let out = WideOut(0.5f64.powi(n as i32));
+                Data::Words(Cow::Owned(walk.weigh(v, &weights, out)))
+            }
+            (Data::Floats(v), ..) => Data::Floats(Cow::Owned(walk.weigh(v, &pass.real, KeepOut))),
+            (Data::Words(_), ..) | (Data::Bytes(_) | Data::Halves(_), _, Finish::Keep, _) => {
+                unreachable!("no plan has such a pass")
+            }
+        };
+    }
+    Ok(data)
+}
+
+fn bytes(values: Vec<u8>) -> Data<'static> {
+    Data::Bytes(Cow::Owned(values))
+}
+
+fn halves(values: Vec<u16>) -> Data<'static> {
+    Data::Halves(Cow::Owned(values))
+}
+
+/// A pass and the lines that it goes along.
+#[derive(Clone, Copy)]
+struct Walk<'a> {
+    pass: &'a Pass,
+    edge: Edge,
+    /// Lines outside, positions a line, samples side by side at a position.
+    lines: [usize; 3],
+    channels: usize,
+}
+
+/// A stored sample that the constant edge's value can be made.
+trait Fill: Copy {
+    fn fill(value: f64) -> Self;
+}
+
+macro_rules! fill {
+    ($($type:ty),+) => {
+        $(impl Fill for $type {
+            fn fill(value: f64) -> Self {
+                value as Self
+            }
+        })+
+    };
+}
+fill!(u8, u16, u32, f32);
+
+impl Walk<'_> {
+    /// The sums of neighbours times `weights`, taps 0 to radius.
+    fn weigh<S, N, D, R>(&self, source: &[S], weights: &[N], rule: R) -> Vec<D>
+    where
+        S: Load<N> + Fill,
+        N: Number,
+        D: Copy + Default + Send + Sync,
+        R: Store<N, D>,
+    {
+        let [_, n, inner] = self.lines;
+        let radius = self.pass.shape.radius;
+        let mut target = vec![D::default(); source.len()];
+        if self.pass.axis == 0 {
+            // A few lines at a time, so that small images cost little to share out.
+            let lines = (4096 / (n * inner)).max(1);
+            let block = lines * n * inner;
+            target.par_chunks_mut(block).zip(source.par_chunks(block)).for_each_init(
+                || vec![N::default(); (n + 2 * radius) * inner + LANES],
+                |pad, (target, source)| {
+                    let lines =
+                        target.chunks_exact_mut(n * inner).zip(source.chunks_exact(n * inner));
+                    for (target, source) in lines {
+                        self.pad(source, pad, Load::load);
+                        Arch::new().dispatch(Line { pad, weights, rule, stride: inner, target });
+                    }
+                },
+            );
+            return target;
+        }
+        let outside: Vec<S> = self.outside(inner);
+        // Blocks of rows that do not cross from one outer line to the next.
+        let rows = n.div_ceil(4 * rayon::current_num_threads()).clamp(1, 64);
+        target.par_chunks_mut(n * inner).enumerate().for_each(|(outer, target)| {
+            let source = &source[outer * n * inner..][..n * inner];
+            target.par_chunks_mut(rows * inner).enumerate().for_each(|(block, target)| {
+                let first = (block * rows) as isize - radius as isize;
+                let count = target.len() / inner + 2 * radius;
+                let lines: Vec<&[S]> = (first..first + count as isize)
+                    .map(|at| match self.edge.map(at, n) {
+                        Some(row) => &source[row * inner..][..inner],
+                        None => &outside,
+                    })
+                    .collect();
+                Arch::new().dispatch(Rows { lines: &lines, weights, rule, target });
+            });
+        });
+        target
+    }
+
+    /// The sums of neighbours.
+    fn mean<S, D, R>(&self, source: &[S], rule: R) -> Vec<D>
+    where
+        S: Load<u32> + Fill,
+        D: Copy + Default + Send + Sync,
+        R: Store<u32, D>,
+    {
+        let [_, n, inner] = self.lines;
+        let radius = self.pass.shape.radius;
+        let mut target = vec![D::default(); source.len()];
+        if self.pass.axis == 0 {
+            let block = n * inner;
+            target.par_chunks_mut(block).zip(source.par_chunks(block)).for_each_init(
+                || vec![0; (n + 2 * radius) * inner + LANES],
+                |pad, (target, source)| {
+                    self.pad(source, pad, Load::load);
+                    for channel in 0..inner {
+                        let mut sum: u32 =
+                            pad.iter().skip(channel).step_by(inner).take(2 * radius).sum();
+                        for i in (channel..n * inner).step_by(inner) {
+                            sum = sum.wrapping_add(pad[i + 2 * radius * inner]);
+                            target[i] = rule.store(sum);
+                            sum = sum.wrapping_sub(pad[i]);
+                        }
+                    }
+                },
+            );
+            return target;
+        }
+        let outside: Vec<S> = self.outside(inner);
+        // Each block adds up its first window anew; long blocks make that cheap.
+        let rows = n.div_ceil(2 * rayon::current_num_threads()).max(16);
+        target.par_chunks_mut(n * inner).enumerate().for_each(|(outer, target)| {
+            let source = &source[outer * n * inner..][..n * inner];
+            let line = |at: isize| match self.edge.map(at, n) {
+                Some(row) => &source[row * inner..][..inner],
+                None => &outside[..],
+            };
+            target.par_chunks_mut(rows * inner).enumerate().for_each(|(block, target)| {
+                let mut sums = vec![0u32; inner];
+                let first = (block * rows) as isize - radius as isize;
+                for at in first..first + 2 * radius as isize {
+                    Arch::new().dispatch(AddLine { line: line(at), sums: &mut sums });
+                }
+                for (i, target) in target.chunks_exact_mut(inner).enumerate() {
+                    let leave = line(first + i as isize);
+                    let enter = line(first + (i + 2 * radius) as isize);
+                    Arch::new().dispatch(Slide { leave, enter, sums: &mut sums, rule, target });
+                }
+            });
+        });
+        target
+    }
+
+    /// A line of the constant edge's value.
+    fn outside<S: Fill>(&self, len: usize) -> Vec<S> {
+        (0..len).map(|i| S::fill(self.pass.fill[i % self.channels])).collect()
+    }
+
+    /// `line` with what lies outside on both sides, `radius` positions each.
+    fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N], load: impl Fn(S) -> N) {
+        let [_, n, inner] = self.lines;
+        let radius = self.pass.shape.radius;
+        let (left, rest) = pad.split_at_mut(radius * inner);
+        let (middle, rest) = rest.split_at_mut(n * inner);
+        middle.iter_mut().zip(line).for_each(|(to, &from)| *to = load(from));
+        let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
+            Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
+            None => {
+                to.iter_mut().zip(self.pass.fill).for_each(|(to, value)| *to = load(S::fill(value)))
+            }
+        };
+        for i in 0..radius {
+            outside(&mut left[i * inner..][..inner], i as isize - radius as isize);
+            outside(&mut rest[i * inner..][..inner], (n + i) as isize);
+        }
+    }
+}
+
+/// Whether a fused multiply-add is one instruction at SIMD level `S`.
+const fn has_fma<S: Simd>() -> bool {
+    cfg!(target_arch = "aarch64") || size_of::<S::f32s>() >= 32
+}
+
+/// One line, padded, to one line of sums.
+struct Line<'a, N, D, R> {
+    pad: &'a [N],
+    weights: &'a [N],
+    rule: R,
+    stride: usize,
+    target: &'a mut [D],
+}
+
+impl<N: Number, D: Copy, R: Store<N, D>> WithSimd for Line<'_, N, D, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || match const { has_fma::<S>() } {
+                true => self.run::<true>(),
+                false => self.run::<false>(),
+            },
+        );
+    }
+}
+
+impl<N: Number, D: Copy, R: Store<N, D>> Line<'_, N, D, R> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { pad, weights, rule, stride, target } = self;
+        let radius = weights.len() - 1;
+        for (chunk, target) in target.chunks_mut(LANES).enumerate() {
+            let centre = chunk * LANES + radius * stride;
+            let mut sums = [N::default(); LANES];
+            // The smallest weights first, and few at a time, which loses least of floats.
+            for end in (1..=radius).rev().step_by(FLUSH) {
+                let mut part = [N::default(); LANES];
+                for i in (end.saturating_sub(FLUSH) + 1..=end).rev() {
+                    let before = &pad[centre - i * stride..][..LANES];
+                    let after = &pad[centre + i * stride..][..LANES];
+                    let weight = weights[i];
+                    for lane in 0..LANES {
+                        part[lane] = before[lane].add(after[lane]).weigh::<FMA>(weight, part[lane]);
+                    }
+                }
+                sums.iter_mut().zip(part).for_each(|(sum, part)| *sum = sum.add(part));
+            }
+            let middle = &pad[centre..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] = middle[lane].weigh::<FMA>(weights[0], sums[lane]);
+            }
+            target.iter_mut().zip(sums).for_each(|(to, sum)| *to = rule.store(sum));
+        }
+    }
+}
+
+/// Lines to the rows of sums in the middle of them.
+struct Rows<'a, S, N, D, R> {
+    lines: &'a [&'a [S]],
+    weights: &'a [N],
+    rule: R,
+    target: &'a mut [D],
+}
+
+impl<T: Load<N>, N: Number, D: Copy, R: Store<N, D>> WithSimd for Rows<'_, T, N, D, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || match const { has_fma::<S>() } {
+                true => self.run::<true>(),
+                false => self.run::<false>(),
+            },
+        );
+    }
+}
+
+impl<T: Load<N>, N: Number, D: Copy, R: Store<N, D>> Rows<'_, T, N, D, R> {
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { lines, weights, rule, target } = self;
+        let radius = weights.len() - 1;
+        let inner = lines[0].len();
+        let count = lines.len() - 2 * radius;
+        if inner < LANES {
+            for row in 0..count {
+                for x in 0..inner {
+                    let mut sum = N::default();
+                    for end in (1..=radius).rev().step_by(FLUSH) {
+                        let mut part = N::default();
+                        for i in (end.saturating_sub(FLUSH) + 1..=end).rev() {
+                            let before: N = lines[row + radius - i][x].load();
+                            let after = lines[row + radius + i][x].load();
+                            part = before.add(after).weigh::<FMA>(weights[i], part);
+                        }
+                        sum = sum.add(part);
+                    }
+                    sum = lines[row + radius][x].load().weigh::<FMA>(weights[0], sum);
+                    target[row * inner + x] = rule.store(sum);
+                }
+            }
+            return;
+        }
+        for chunk in 0..inner.div_ceil(LANES) {
+            // The last chunk ends with the line; what it shares with the one before comes out alike.
+            let x = (chunk * LANES).min(inner - LANES);
+            for row in 0..count {
+                let mut sums = [N::default(); LANES];
+                for end in (1..=radius).rev().step_by(FLUSH) {
+                    let mut part = [N::default(); LANES];
+                    for i in (end.saturating_sub(FLUSH) + 1..=end).rev() {
+                        let before = &lines[row + radius - i][x..][..LANES];
+                        let after = &lines[row + radius + i][x..][..LANES];
+                        let weight = weights[i];
+                        for lane in 0..LANES {
+                            let pair = before[lane].load().add(after[lane].load());
+                            part[lane] = pair.weigh::<FMA>(weight, part[lane]);
+                        }
+                    }
+                    sums.iter_mut().zip(part).for_each(|(sum, part)| *sum = sum.add(part));
+                }
+                let middle = &lines[row + radius][x..][..LANES];
+                for lane in 0..LANES {
+                    sums[lane] = middle[lane].load().weigh::<FMA>(weights[0], sums[lane]);
+                }
+                let target = &mut target[row * inner + x..][..LANES];
+                target.iter_mut().zip(sums).for_each(|(to, sum)| *to = rule.store(sum));
+            }
+        }
+    }
+}
+
+/// Adds a line to the running sums.
+struct AddLine<'a, S> {
+    line: &'a [S],
+    sums: &'a mut [u32],
+}
+
+impl<T: Load<u32>> WithSimd for AddLine<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let pairs = self.sums.iter_mut().zip(self.line);
+                pairs.for_each(|(sum, value)| *sum = sum.wrapping_add(value.load()));
+            },
+        );
+    }
+}
+
+/// Moves the running sums on by a line, and stores them when both ends are in.
+struct Slide<'a, S, D, R> {
+    leave: &'a [S],
+    enter: &'a [S],
+    sums: &'a mut [u32],
+    rule: R,
+    target: &'a mut [D],
+}
+
+impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for Slide<'_, T, D, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let ends = self.leave.iter().zip(self.enter);
+                for ((sum, to), (leave, enter)) in self.sums.iter_mut().zip(self.target).zip(ends) {
+                    let full = sum.wrapping_add(enter.load());
+                    *to = self.rule.store(full);
+                    *sum = full.wrapping_sub(leave.load());
+                }
+            },
+        );
+    }
+}

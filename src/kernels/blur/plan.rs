@@ -1,0 +1,166 @@
+//! A blur as a list of passes, each along one axis and exact where the samples are whole numbers.
+//!
+//! 8-bit samples times weights that sum to 2^16 stay below 2^24, so f32 computes them exactly, fused
+//! or not, in any order; later passes work on 16-bit values in u32. That is why the CPU, SIMD of any
+//! width and every GPU agree to the bit.
+
+use super::{Axis, Blur, Method};
+
+/// How the samples between two passes are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// u8.
+    Bytes,
+    /// u16, with [`Plan::fraction`] bits behind the point when they stand for bytes.
+    Halves,
+    /// u32 below 2^24.
+    Words,
+    /// f32.
+    Floats,
+}
+
+/// What the numbers are multiplied and added as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Math {
+    /// f32 that holds whole numbers below 2^24.
+    Exact,
+    /// u32.
+    Whole,
+    /// Sums of 48 bits.
+    Wide,
+    /// f32 with its rounding.
+    Float,
+}
+
+/// How a sum becomes a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Finish {
+    /// floor((sum + 2^(shift-1)) / 2^shift).
+    Shift(u32),
+    /// floor((sum * 2^up + divisor / 2) / divisor).
+    Divide {
+        /// Bits that the result has more behind the point than the samples.
+        up: u32,
+        /// The number of taps, times what the samples have more behind the point than the result.
+        divisor: u32,
+    },
+    /// The sum itself.
+    Keep,
+}
+
+/// One pass along one axis.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// 0 for x, 1 for y, 2 for z.
+    pub axis: usize,
+    /// Radius and standard deviation.
+    pub shape: Axis,
+    /// What it reads.
+    pub from: Format,
+    /// What it writes.
+    pub to: Format,
+    /// How it computes.
+    pub math: Math,
+    /// How it rounds.
+    pub finish: Finish,
+    /// Whole weights of taps 0 to radius; empty for [`Math::Float`] and where all weigh 1.
+    pub whole: Vec<u32>,
+    /// Real weights of taps 0 to radius, for [`Math::Float`].
+    pub real: Vec<f32>,
+    /// What lies outside with [`Edge::Constant`](super::Edge::Constant), one
+    /// a channel, in units of what the pass reads.
+    pub fill: [f64; 4],
+}
+
+/// What kind of numbers a blur works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// 8-bit samples, each channel for itself.
+    Bytes,
+    /// 16-bit samples, each channel for itself, all taps alike.
+    Halves,
+    /// 24-bit samples: 8-bit colours times alpha, or in linear light.
+    Words,
+    /// Everything else.
+    Floats,
+}
+
+/// From this radius on, weights of 16 bits are too coarse.
+const LONG: usize = 192;
+
+impl Blur {
+    /// The passes over samples of `depth`; none where nothing is to be done. `fill` is what lies
+    /// outside with [`Edge::Constant`](super::Edge::Constant), one a channel, in units of the samples.
+    pub fn plan(&self, depth: Depth, fill: [f64; 4]) -> Vec<Pass> {
+        let axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
+        let count = axes.len() * self.iterations;
+        let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG);
+        // Bits behind the point, and bits of the weights, between the first pass and the last.
+        let (fraction, later_bits) = match long && self.method == Method::Gaussian {
+            false => (8, 16),
+            true => (6, 18),
+        };
+        (0..count)
+            .map(|number| {
+                let axis = axes[number % axes.len()];
+                let shape = self.axes[axis];
+                let (first, last) = (number == 0, number + 1 == count);
+                let whole = |bits| shape.whole_half_weights(self.method, bits);
+                let pass = |from, to, math, finish, whole, real, fill| Pass {
+                    axis,
+                    shape,
+                    from,
+                    to,
+                    math,
+                    finish,
+                    whole,
+                    real,
+                    fill,
+                };
+                let from = if first { Format::Bytes } else { Format::Halves };
+                let to = if last { Format::Bytes } else { Format::Halves };
+                let taps = shape.taps() as u32;
+                match (depth, self.method) {
+                    (Depth::Floats, method) => {
+                        let real = shape.half_weights(method).iter().map(|&w| w as f32).collect();
+                        let format = Format::Floats;
+                        pass(format, format, Math::Float, Finish::Keep, vec![], real, fill)
+                    }
+                    (Depth::Words, _) => {
+                        let format = Format::Words;
+                        let finish = Finish::Shift(24);
+                        pass(format, format, Math::Wide, finish, whole(24), vec![], fill)
+                    }
+                    (Depth::Halves, _) => {
+                        let format = Format::Halves;
+                        let finish = Finish::Divide { up: 0, divisor: taps };
+                        pass(format, format, Math::Whole, finish, vec![], vec![], fill)
+                    }
+                    (Depth::Bytes, method) => {
+                        let (before, after) =
+                            (if first { 0 } else { fraction }, if last { 0 } else { fraction });
+                        let fill = fill.map(|value| value * f64::from(1 << before));
+                        if method == Method::Box {
+                            let up = u32::saturating_sub(after, before);
+                            let divisor = taps << u32::saturating_sub(before, after);
+                            let finish = Finish::Divide { up, divisor };
+                            return pass(from, to, Math::Whole, finish, vec![], vec![], fill);
+                        }
+                        let (bits, math) = match (first, long) {
+                            (true, false) => (16, Math::Exact),
+                            (true, true) => (24, Math::Whole),
+                            (false, _) => (later_bits, Math::Whole),
+                        };
+                        let finish = Finish::Shift(bits + before - after);
+                        pass(from, to, math, finish, whole(bits), vec![], fill)
+                    }
+                }
+            })
+            .collect()
+    }
+
+    /// How far, in samples along `axis`, one sample reaches in all iterations together.
+    pub fn reach(&self, axis: usize) -> usize {
+        self.axes[axis].radius * self.iterations
+    }
+}
