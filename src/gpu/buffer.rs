@@ -148,7 +148,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn read<T: bytemuck::Pod + Send>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
+    pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // Fresh zeros cost nothing until they are overwritten, by all cores at once.
         let mut values = bytemuck::allocation::try_zeroed_vec::<T>(len)
             .map_err(|()| Error::new(Kind::Failure, "no memory for a result"))?;

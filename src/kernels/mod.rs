@@ -24,6 +24,6 @@ pub const SHADERS: &[&[&Shader]] = &[
 
 /// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
 pub fn cases(full: bool) -> Vec<Case> {
-    let families = [copy::cases, scan::cases, sort::cases];
+    let families = [blur::cases, copy::cases, scan::cases, sort::cases];
     families.iter().flat_map(|cases| cases(full)).collect()
 }
