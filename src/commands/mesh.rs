@@ -1,5 +1,7 @@
 //! `gpuproc mesh`: the surface of a volume, by marching cubes.
 
+mod preview;
+
 use std::path::Path;
 
 use crate::{
@@ -12,6 +14,8 @@ use crate::{
     },
     kernels::mesh::{MarchingCubes, Slab, Surface},
 };
+
+use preview::PreviewArgs;
 
 /// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
 #[derive(Debug, clap::Args)]
@@ -48,6 +52,9 @@ pub struct Args {
     ascii: bool,
 
     #[command(flatten)]
+    preview: PreviewArgs,
+
+    #[command(flatten)]
     raw: VolumeArgs,
 }
 
@@ -80,6 +87,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             sink.extension()
         )));
     }
+    args.preview.check()?;
     let kernel = MarchingCubes {
         iso: args.iso,
         spacing: args.spacing.0,
@@ -98,7 +106,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         output.commit()
     })?;
     report(&surface, &sink);
-    Ok(())
+    args.preview.preview.as_ref().map_or(Ok(()), |sink| args.preview.draw(sink, &surface, session))
 }
 
 fn report(surface: &Surface, sink: &Sink) {

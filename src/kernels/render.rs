@@ -85,6 +85,9 @@ pub fn vertex_normals(positions: &[[f32; 3]], triangles: &[[u32; 3]]) -> Vec<[f3
 }
 
 impl Render {
+    /// The widest and highest picture, in pixels.
+    pub const MAX_SIDE: u32 = 16_384;
+
     /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
     fn view(&self, surface: &Surface<'_>) -> View {
         let samples = SHADER.constant("SAMPLES");
@@ -121,8 +124,10 @@ impl Render {
     }
 
     fn check(&self, surface: &Surface<'_>) -> Result<()> {
-        if self.size.contains(&0) || self.size.iter().any(|&side| side > 16_384) {
-            return Err(Error::usage("a picture is 1 to 16384 pixels wide and high"));
+        let Self { size, .. } = self;
+        if size.iter().any(|side| !(1..=Self::MAX_SIDE).contains(side)) {
+            let most = Self::MAX_SIDE;
+            return Err(Error::usage(format_args!("a picture's sides are 1 to {most} pixels")));
         }
         if surface.triangles.len() as u64 >= u64::from(u32::MAX) {
             return Err(Error::bad_input("a mesh of 2^32 triangles is too large to draw"));

@@ -1,0 +1,135 @@
+//! `--preview`: a shaded picture of the surface.
+
+use std::str::FromStr;
+
+use clap::Args;
+
+use crate::{
+    cli::Session,
+    error::Result,
+    io::{
+        Sink,
+        image::{Image, output_format},
+    },
+    kernels::{
+        mesh,
+        render::{Render, Surface, vertex_normals},
+    },
+    samples::Samples,
+};
+
+/// Whether and how to draw the surface.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Picture of the surface")]
+pub struct PreviewArgs {
+    /// Also draw the surface to this image, smoothly shaded and framed to fit
+    #[arg(long, value_name = "FILE")]
+    pub preview: Option<Sink>,
+
+    /// Degrees: how far the camera is turned around z, from looking along +y, and raised
+    #[arg(long, value_name = "AZIMUTH,ELEVATION", default_value = "30,15", allow_hyphen_values = true)]
+    view: View,
+
+    /// Pixels of the picture
+    #[arg(long, value_name = "WxH", default_value = "1024x1024")]
+    size: Size,
+
+    /// Colour behind the surface: none (transparent) or #RRGGBB
+    #[arg(long, value_name = "COLOUR", default_value = "none")]
+    background: Background,
+}
+
+/// Two angles in degrees.
+#[derive(Clone, Copy, Debug)]
+struct View([f32; 2]);
+
+impl FromStr for View {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let angles = text.split_once(',').and_then(|(azimuth, elevation)| {
+            Some([azimuth.trim().parse::<f32>().ok()?, elevation.trim().parse::<f32>().ok()?])
+        });
+        angles
+            .filter(|angles| angles.iter().all(|angle| angle.is_finite()))
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not of the form 30,15"))
+    }
+}
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Size([u32; 2]);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
+            Some([width.parse::<u32>().ok()?, height.parse::<u32>().ok()?])
+        });
+        sides
+            .filter(|sides| sides.iter().all(|side| (1..=Render::MAX_SIDE).contains(side)))
+            .map(Self)
+            .ok_or_else(|| {
+                format!("`{text}` is not of the form 1024x768, with sides of at most {}", Render::MAX_SIDE)
+            })
+    }
+}
+
+/// Red, green, blue and alpha, 0 to 1.
+#[derive(Clone, Copy, Debug)]
+struct Background([f32; 4]);
+
+impl FromStr for Background {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self([0.0; 4]));
+        }
+        let hex = text.strip_prefix('#').filter(|hex| hex.len() == 6);
+        let number = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let [_, red, green, blue] = number
+            .ok_or_else(|| format!("`{text}` is neither none nor of the form #336699"))?
+            .to_be_bytes();
+        let [red, green, blue] = [red, green, blue].map(|channel| f32::from(channel) / 255.0);
+        Ok(Self([red, green, blue, 1.0]))
+    }
+}
+
+impl PreviewArgs {
+    /// Fails now, before the work, where the picture's format is unknown.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) then.
+    pub fn check(&self) -> Result<()> {
+        self.preview.as_ref().map_or(Ok(()), |sink| output_format(sink).map(drop))
+    }
+
+    /// Draws `surface`, if a picture is wanted, to the file, whose name may hold what `name` fills in.
+    ///
+    /// # Errors
+    /// Those of the device and of writing the image.
+    pub fn draw(&self, sink: &Sink, surface: &mesh::Surface, session: &Session) -> Result<()> {
+        let mesh::Surface { positions, triangles, .. } = surface;
+        let normals = match surface.normals.is_empty() {
+            true => session.timings.time("normals", || vertex_normals(positions, triangles)),
+            false => surface.normals.clone(),
+        };
+        let render = Render {
+            size: self.size.0,
+            azimuth: self.view.0[0],
+            elevation: self.view.0[1],
+            background: self.background.0,
+        };
+        let surface = Surface { positions, triangles, normals: &normals };
+        let picture = session.device.run(&(render, surface), &())?;
+        let [width, height] = self.size.0.map(|side| side as usize);
+        let samples = Samples::U8(picture);
+        let image = Image { width, height, channels: 4, samples, icc: None };
+        image.write(sink, session.no_clobber, &session.timings)?;
+        log::info!("drawn: {sink}");
+        Ok(())
+    }
+}
