@@ -303,9 +303,47 @@ struct Canvas<'a> {
     view: View,
     surface: &'a Surface<'a>,
     samples: u32,
-    steps: Vec<[f32; 4]>,
     depths: Vec<AtomicU32>,
     owners: Vec<AtomicU32>,
+}
+
+/// The depths with a border, in which the outermost ones repeat, as wide as occluders are looked for, so
+/// that looking needs no bounds.
+struct Relief {
+    depths: Vec<f32>,
+    border: usize,
+    stride: usize,
+    /// Where to look, as a distance in `depths`, and as [`steps`] tells it.
+    steps: Vec<(isize, [f32; 4])>,
+}
+
+impl Relief {
+    /// The depth where there is no surface.
+    const NOWHERE: f32 = 1e30;
+
+    fn new(depths: &[AtomicU32], view: View) -> Self {
+        let (width, height) = (view.width as usize, view.height as usize);
+        let border = view.reach.ceil() as usize;
+        let stride = width + 2 * border;
+        let mut padded = vec![0.0; stride * (height + 2 * border)];
+        padded.par_chunks_mut(stride).enumerate().for_each(|(y, row)| {
+            let y = y.saturating_sub(border).min(height - 1);
+            for (x, depth) in row.iter_mut().enumerate() {
+                let x = x.saturating_sub(border).min(width - 1);
+                *depth = match depths[y * width + x].load(Relaxed) {
+                    NOTHING => Self::NOWHERE,
+                    bits => f32::from_bits(bits),
+                };
+            }
+        });
+        let offset = |[right, down, ..]: [f32; 4]| down as isize * stride as isize + right as isize;
+        let steps = steps(view.reach).into_iter().map(|step| (offset(step), step)).collect();
+        Self { depths: padded, border, stride, steps }
+    }
+
+    fn index(&self, x: usize, y: usize) -> usize {
+        (y + self.border) * self.stride + x + self.border
+    }
 }
 
 struct Triangle {
@@ -319,8 +357,7 @@ impl<'a> Canvas<'a> {
     fn new(view: View, surface: &'a Surface<'a>) -> Self {
         let grid = || (0..view.width * view.height).map(|_| AtomicU32::new(NOTHING)).collect();
         let samples = SHADER.constant("SAMPLES");
-        let steps = steps(view.reach);
-        Self { view, surface, samples, steps, depths: grid(), owners: grid() }
+        Self { view, surface, samples, depths: grid(), owners: grid() }
     }
 
     fn draw(&self) -> Picture {
@@ -337,11 +374,12 @@ impl<'a> Canvas<'a> {
                 }
             });
         });
+        let relief = Relief::new(&self.depths, self.view);
         let columns = self.view.width / self.samples;
         let mut picture = vec![0; (columns * self.view.rows) as usize * 4];
         picture.par_chunks_mut(columns as usize * 4).enumerate().for_each(|(y, row)| {
             for (x, pixel) in row.chunks_exact_mut(4).enumerate() {
-                pixel.copy_from_slice(&self.pixel(x as u32, y as u32));
+                pixel.copy_from_slice(&self.pixel(&relief, x as u32, y as u32));
             }
         });
         picture
@@ -396,29 +434,23 @@ impl<'a> Canvas<'a> {
         [x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()]
     }
 
-    fn depth_at(&self, x: i32, y: i32) -> f32 {
-        let x = x.clamp(0, self.view.width as i32 - 1) as usize;
-        let y = y.clamp(0, self.view.height as i32 - 1) as usize;
-        match self.depths[y * self.view.width as usize + x].load(Relaxed) {
-            NOTHING => 1e30,
-            bits => f32::from_bits(bits),
-        }
-    }
-
-    fn openness(&self, x: i32, y: i32, depth: f32, normal: [f32; 3]) -> f32 {
+    fn openness(&self, relief: &Relief, at: usize, normal: [f32; 3]) -> f32 {
+        let depth = relief.depths[at];
+        let [across, along] = [normal[0], -normal[1]].map(|n| n / normal[2].max(0.2));
         let mut shade = 0.0;
-        for [right, down, distance, _] in &self.steps {
-            let plane = depth + (normal[0] * right - normal[1] * down) / normal[2].max(0.2);
-            let rise = plane - self.depth_at(x + *right as i32, y + *down as i32);
+        for &(offset, [right, down, distance, _]) in &relief.steps {
+            let there = relief.depths[at.wrapping_add_signed(offset)];
+            let rise = depth + (across * right + along * down) - there;
             let slope = rise / (rise * rise + distance * distance + 1.0).sqrt();
             let near = (2.0 - rise / self.view.reach).clamp(0.0, 1.0);
             shade += (slope - 0.08).clamp(0.0, 1.0) * near;
         }
-        (1.0 - 1.5 * shade / self.steps.len() as f32).clamp(0.0, 1.0)
+        (1.0 - 1.5 * shade / relief.steps.len() as f32).clamp(0.0, 1.0)
     }
 
-    fn lit(&self, x: i32, y: i32, depth: f32, normal: [f32; 3]) -> [f32; 3] {
-        let open = self.openness(x, y, depth, normal);
+    fn lit(&self, relief: &Relief, at: usize, normal: [f32; 3]) -> [f32; 3] {
+        let depth = relief.depths[at];
+        let open = self.openness(relief, at, normal);
         let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
         let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
         let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
@@ -428,15 +460,15 @@ impl<'a> Canvas<'a> {
         [0.84, 0.76, 0.64].map(|bone| (bone * light + 0.10 * shine * open) * distance)
     }
 
-    fn pixel(&self, column: u32, row: u32) -> [u8; 4] {
+    fn pixel(&self, relief: &Relief, column: u32, row: u32) -> [u8; 4] {
         let (mut colour, mut covered) = ([0.0; 3], 0.0);
         for sample in 0..self.samples * self.samples {
             let x = column * self.samples + sample % self.samples;
             let y = row * self.samples + sample / self.samples + self.view.skip;
-            let depth = self.depth_at(x as i32, y as i32);
-            if depth < 1e29 {
+            let at = relief.index(x as usize, y as usize);
+            if relief.depths[at] < Relief::NOWHERE {
                 let normal = self.normal((y * self.view.width + x) as usize);
-                let lit = self.lit(x as i32, y as i32, depth, normal);
+                let lit = self.lit(relief, at, normal);
                 colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
                 covered += 1.0;
             }
