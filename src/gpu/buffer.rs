@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Context;
+use super::{Context, context::PATIENCE};
 use crate::error::{Error, Result};
 
 /// A range of a storage buffer on the device. Cloning it shares the memory.
@@ -202,7 +202,8 @@ impl Context {
         self.wait()?;
         let failed = |cause: String| Error::gpu(format_args!("cannot map a buffer: {cause}"));
         mapped
-            .try_recv()
+            // The wait of another thread may have taken the callback and still be about to call it.
+            .recv_timeout(PATIENCE)
             .map_err(|error| failed(error.to_string()))?
             .map_err(|error| failed(error.to_string()))?;
         let result = {

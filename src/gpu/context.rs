@@ -98,7 +98,7 @@ pub struct Context {
 }
 
 /// How long one wait for the GPU may last before the device counts as hung.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Context {
     /// Opens `adapter` with its full limits, less `caps`.
