@@ -6,4 +6,5 @@ pub mod histogram;
 use crate::gpu::Shader;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[histogram::SHADERS[0], histogram::SHADERS[1]];
+pub const SHADERS: &[&Shader] =
+    &[histogram::SHADERS[0], histogram::SHADERS[1], histogram::SHADERS[2]];

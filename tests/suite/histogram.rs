@@ -492,3 +492,62 @@ mod program {
         }
     }
 }
+
+#[test]
+fn every_bench_case_counts_right() {
+    for subject in super::common::subjects() {
+        for case in gpuproc::kernels::histogram::cases(false) {
+            // What bench measures is resident at once; a tiny device has no room for it.
+            if case.bytes > subject.context.max_binding()
+                || case.baseline && subject.name == "small"
+            {
+                continue;
+            }
+            let mut prepared = (case.prepare)(Some(&subject.context)).unwrap();
+            (prepared.run)().unwrap();
+            (prepared.run)().unwrap();
+            (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
+        }
+    }
+    for case in gpuproc::kernels::histogram::cases(false).iter().filter(|case| case.on_cpu) {
+        let mut prepared = (case.prepare)(None).unwrap();
+        (prepared.run)().unwrap();
+        (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
+    }
+}
+
+#[test]
+#[ignore = "measures"]
+fn measure() {
+    let Some(subject) = super::common::subjects().first() else { return };
+    let context = &subject.context;
+    eprintln!("{}", context.info.name);
+    for case in gpuproc::kernels::histogram::cases(true) {
+        let mut prepared = (case.prepare)(Some(context)).unwrap();
+        let slow = case.algorithm == "one invocation";
+        let mut times = Vec::new();
+        for i in 0..if slow { 2 } else { 23 } {
+            context.timings().drain();
+            (prepared.run)().unwrap();
+            let ms: f64 = context
+                .timings()
+                .drain()
+                .iter()
+                .filter(|s| s.clock == gpuproc::timings::Clock::Gpu)
+                .map(|s| s.duration.as_secs_f64() * 1e3)
+                .sum();
+            if i >= 3 || slow {
+                times.push(ms);
+            }
+        }
+        times.sort_by(f64::total_cmp);
+        let verdict = (prepared.check)().map_or_else(|e| e.one_line(), |()| "ok".into());
+        eprintln!(
+            "{:8.4} {:8.4} ms {:24} {} {verdict}",
+            times[0],
+            times[times.len() / 2],
+            case.algorithm,
+            case.problem
+        );
+    }
+}

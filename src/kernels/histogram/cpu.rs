@@ -27,7 +27,12 @@ pub(super) fn count_bytes(pixels: &Pixels, rows: &BytesRows) -> Vec<Vec<u64>> {
         .filter(|&channel| rows.channels[channel])
         .map(|channel| whole[channel][..256].to_vec())
         .collect();
-    counted.extend(rows.luma.map(|luma| whole[4][..=luma.bins].to_vec()));
+    counted.extend(rows.luma.map(|luma| {
+        let mut bins = whole[4][..luma.bins].to_vec();
+        // Full white alone is counted one past the last bin, where it belongs.
+        bins[luma.bins - 1] += whole[4][luma.bins];
+        bins
+    }));
     counted
 }
 

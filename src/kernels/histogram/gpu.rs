@@ -24,8 +24,11 @@ static SLOTS: Shader = Shader::new("histogram", include_str!("../../../wgsl/hist
          clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
     );
 
+pub(super) static BASELINES: Shader =
+    Shader::new("histogram_baselines", include_str!("../../../wgsl/histogram_baselines.wgsl"));
+
 /// The shaders of this family.
-pub const SHADERS: [&Shader; 2] = [&BYTES, &SLOTS];
+pub const SHADERS: [&Shader; 3] = [&BYTES, &SLOTS, &BASELINES];
 
 shader_struct! {
     struct BytesJob {
@@ -60,16 +63,12 @@ pub(super) fn count_bytes(
 ) -> Result<Vec<Vec<u64>>> {
     let pass = BytesPass::new(context, rows, pixels.channels)?;
     let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
-    let whole = count_bands(context, bytes, pixels.channels, pass.slots, |batch, band, counts| {
-        pass.record(batch, band.data, band.pixels, counts);
-    })?;
-    let mut rest = whole.as_slice();
-    let row = |slots: usize| {
-        let (row, after) = rest.split_at(slots);
-        rest = after;
-        row.to_vec()
-    };
-    Ok(rows.slots().into_iter().map(row).collect())
+    let whole =
+        count_bands(context, bytes, pixels.channels, pass.counters, |batch, band, counts| {
+            pass.record(batch, band.data, band.pixels, counts);
+        })?;
+    let counters = rows.slots().into_iter().zip(whole.chunks(256));
+    Ok(counters.map(|(slots, row)| row[..slots].to_vec()).collect())
 }
 
 /// Counts one row of any other kind.
@@ -161,58 +160,69 @@ fn replicas(slots: usize, words: usize) -> usize {
 pub(super) struct BytesPass {
     pipeline: Arc<Pipeline>,
     channels: usize,
-    most_groups: u64,
-    /// Counters, those of all rows.
-    pub slots: usize,
+    replicas: u64,
+    most_groups: u32,
+    /// Counters, 256 a row.
+    pub counters: usize,
 }
 
 impl BytesPass {
     pub fn new(context: &Context, rows: &BytesRows, channels: usize) -> Result<Self> {
-        let slots: usize = rows.slots().iter().sum();
-        // Half of the smallest devices' workgroup memory, so that two workgroups share a core.
+        let count = rows.slots().len();
         let words = context.limits.max_compute_workgroup_storage_size.min(32 << 10) as usize / 4;
-        let replicas = replicas(slots, words);
-        let mut at = 0;
-        let mut next = |counted: bool, slots: usize| match counted {
+        let replicas = replicas(count.div_ceil(2) * 256, words);
+        let number = |value: u32| format!("{value}u");
+        let mut row = 0;
+        let mut next = |counted: bool| match counted {
             true => {
-                at += slots;
-                format!("{}u", at - slots)
+                row += 1;
+                number(row - 1)
             }
             false => "NONE".to_owned(),
         };
-        let [first, second, third, fourth] = rows.channels.map(|counted| next(counted, 256));
-        let luma_at = next(rows.luma.is_some(), 0);
-        let number = |value: u32| format!("{value}u");
-        let ([red, green, blue], divisor) =
-            rows.luma.map_or(([0; 3], 1), |luma| (luma.weights, luma.divisor));
+        let [first, second, third, fourth] = rows.channels.map(&mut next);
+        let luma = next(rows.luma.is_some());
+        let ([red, green, blue], divisor, bins) =
+            rows.luma.map_or(([0; 3], 1, 1), |luma| (luma.weights, luma.divisor, luma.bins));
         let shader = BYTES.with(&[
             ("CHANNELS", &number(channels as u32)),
-            ("FIRST_AT", &first),
-            ("SECOND_AT", &second),
-            ("THIRD_AT", &third),
-            ("FOURTH_AT", &fourth),
-            ("LUMA_AT", &luma_at),
-            ("SLOTS", &number(slots as u32)),
+            ("FIRST", &first),
+            ("SECOND", &second),
+            ("THIRD", &third),
+            ("FOURTH", &fourth),
+            ("LUMA", &luma),
+            ("ROWS", &number(count as u32)),
+            ("BINS", &number(bins as u32)),
             ("REPLICAS", &number(replicas as u32)),
             ("RED", &number(red)),
             ("GREEN", &number(green)),
             ("BLUE", &number(blue)),
             ("DIVISOR", &number(divisor)),
         ]);
-        let pipeline = context.pipeline(&shader, "count")?;
-        Ok(Self { pipeline, channels, most_groups: most_groups(context), slots })
+        Ok(Self {
+            pipeline: context.pipeline(&shader, "count")?,
+            channels,
+            replicas: replicas as u64,
+            most_groups: context.limits.max_compute_workgroups_per_dimension,
+            counters: count.next_multiple_of(2) * 256,
+        })
     }
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
     pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
-        let units = u64::from(pixels) * self.channels as u64 / 16;
-        let groups = units.div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        let unit_pixels = if self.channels == 3 { 16 } else { 16 / self.channels as u64 };
+        let units = u64::from(pixels) / unit_pixels;
+        // A copy has 16 bits: the invocations that share one take fewer pixels in all.
+        let rounds = u64::from(u16::MAX - 1) * self.replicas / GROUP / unit_pixels;
+        let least = units.div_ceil(rounds * GROUP);
+        let groups = units.div_ceil(GROUP).clamp(1, WORKGROUPS).max(least) as u32;
+        assert!(least <= u64::from(self.most_groups), "{pixels} pixels in one pass");
         batch
             .pass("histogram", &self.pipeline)
             .buffer("data", data)
             .buffer("counts", counts)
             .uniform("job", &BytesJob { pixels })
-            .dispatch([groups, 1, 1]);
+            .dispatch([groups.min(self.most_groups), 1, 1]);
     }
 }
 

@@ -4,11 +4,13 @@
 //! so any bins cost the same, and statistics are exact. Luminance and 32-bit values are binned
 //! where they are counted, by comparison with a table of edges made on the host.
 
+mod bench;
 mod bins;
 mod cpu;
 mod gpu;
 mod statistics;
 
+pub use bench::cases;
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use gpu::SHADERS;
 pub use statistics::{Moments, Statistics, moments};
@@ -197,7 +199,7 @@ enum Plan {
 }
 
 /// Bin of a luminance = (weights . (r, g, b)) / divisor in integers, below 2^32 throughout. Full
-/// white alone makes `bins`, one too many.
+/// white alone makes `bins`, one too many: it belongs to the last bin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LumaDivision {
     weights: [u32; 3],
@@ -218,13 +220,6 @@ impl LumaDivision {
             }
         }
         Self { weights: weights.map(|weight| weight * times), divisor, bins }
-    }
-
-    /// Moves what full white counted into the last bin and adds the slots that it cannot fill.
-    fn counts(&self, mut counted: Vec<u64>) -> Counts {
-        let white = counted.pop().expect("one slot more than bins");
-        *counted.last_mut().expect("at least one bin") += white;
-        Counts { bins: counted, ..Counts::default() }
     }
 }
 
@@ -279,7 +274,7 @@ impl Histogram {
                 _ => {}
             }
         }
-        let mut counted = match shared.is_empty() {
+        let counted = match shared.is_empty() {
             true => Vec::new(),
             false => bytes(&shared)?,
         };
@@ -297,7 +292,9 @@ impl Histogram {
                         Counts::from_slots(&other(&Plan::Luma(*luma))?)
                     }
                     Plan::BytesLuma(_, division) => {
-                        division.counts(counted.last_mut().expect("it was counted").clone())
+                        let bins = counted.last().expect("it was counted").clone();
+                        debug_assert_eq!(bins.len(), division.bins);
+                        Counts { bins, ..Counts::default() }
                     }
                     Plan::Halves(_) => Counts::from_patterns(other(plan)?, dtype, &self.bins),
                     Plan::Luma(_) | Plan::Values(_) => Counts::from_slots(&other(plan)?),
@@ -308,7 +305,7 @@ impl Histogram {
 }
 
 /// What one pass over 8-bit pixels counts: 256 levels of each channel asked for, in order, then
-/// `bins + 1` slots of luminance.
+/// bins of luminance.
 #[derive(Clone, Copy, Debug, Default)]
 struct BytesRows {
     channels: [bool; 4],
@@ -323,7 +320,7 @@ impl BytesRows {
     /// How many slots each row has.
     fn slots(&self) -> Vec<usize> {
         let channels = self.channels.iter().filter(|&&counted| counted).map(|_| 256);
-        channels.chain(self.luma.map(|luma| luma.bins + 1)).collect()
+        channels.chain(self.luma.map(|luma| luma.bins)).collect()
     }
 }
 
