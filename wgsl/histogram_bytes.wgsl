@@ -11,7 +11,8 @@ const LUMA = 3u;
 const ROWS = 4u;
 const BINS = 256u;
 // Copies of every counter, a power of two up to 32: neighbours in a subgroup use different ones.
-const REPLICAS = 8u;
+const REPLICAS = 4u;
+const GROUP = 256u;
 // Bin of the luminance = (RED r + GREEN g + BLUE b) / DIVISOR, in integers.
 const RED = 34016u;
 const GREEN = 114432u;
@@ -19,13 +20,10 @@ const BLUE = 11552u;
 const DIVISOR = 159375u;
 
 const NONE = 4294967295u;
-const GROUP = 256u;
+const COUNTERS = ROWS * 256u;
 // Pixels and vectors of 16 bytes in the least unit that is whole in both.
 const UNIT_PIXELS = select(16u / CHANNELS, 16u, CHANNELS == 3u);
 const UNIT_VECTORS = select(1u, 3u, CHANNELS == 3u);
-// Words of 32 bits: two rows share one, 16 bits each, which doubles the copies that fit. The host
-// starts so many workgroups that no copy counts 2^16 pixels.
-const WORDS = (ROWS + 1u) / 2u * 256u;
 
 struct BytesJob {
     // Pixels in `data`.
@@ -37,10 +35,10 @@ struct BytesJob {
 @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
 @group(0) @binding(2) var<uniform> job: BytesJob;
 
-var<workgroup> words: array<atomic<u32>, WORDS * REPLICAS>;
+var<workgroup> bins: array<atomic<u32>, COUNTERS * REPLICAS>;
 
 fn add(row: u32, level: u32, copy: u32, times: u32) {
-    atomicAdd(&words[((row >> 1u) * 256u + level) * REPLICAS + copy], times << (16u * (row & 1u)));
+    atomicAdd(&bins[(row * 256u + level) * REPLICAS + copy], times);
 }
 
 // Counts a pixel whose first channel is in the lowest byte; bytes past CHANNELS are ignored.
@@ -91,20 +89,31 @@ fn byte(index: u32) -> u32 {
     return (data[index >> 4u][(index >> 2u) & 3u] >> (8u * (index & 3u))) & 255u;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn count(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    for (var i = local; i < WORDS * REPLICAS; i += GROUP) {
-        atomicStore(&words[i], 0u);
+    for (var i = local; i < COUNTERS * REPLICAS; i += GROUP) {
+        atomicStore(&bins[i], 0u);
     }
     workgroupBarrier();
 
     let copy = local % REPLICAS;
     let units = job.pixels / UNIT_PIXELS;
-    for (var unit = group.x * GROUP + local; unit < units; unit += groups.x * GROUP) {
+    let stride = groups.x * GROUP;
+    var unit = group.x * GROUP + local;
+    if CHANNELS == 4u {
+        // Two loads on their way at a time hide more of the memory's latency than one.
+        for (; unit + stride < units; unit += 2u * stride) {
+            let first = data[unit];
+            let second = data[unit + stride];
+            add_pixels(first, copy);
+            add_pixels(second, copy);
+        }
+    }
+    for (; unit < units; unit += stride) {
         let first = data[unit * UNIT_VECTORS];
         if CHANNELS == 4u {
             add_pixels(first, copy);
@@ -133,17 +142,14 @@ fn count(
     }
     workgroupBarrier();
 
-    for (var word = local; word < WORDS; word += GROUP) {
-        var low = 0u;
-        var high = 0u;
+    for (var i = local; i < COUNTERS; i += GROUP) {
+        var sum = 0u;
         for (var r = 0u; r < REPLICAS; r++) {
             // Each invocation starts at another copy, so that the reads fall into different banks.
-            let pair = atomicLoad(&words[word * REPLICAS + (r + word * REPLICAS / 32u) % REPLICAS]);
-            low += pair & 65535u;
-            high += pair >> 16u;
+            sum += atomicLoad(&bins[i * REPLICAS + (r + i * REPLICAS / 32u) % REPLICAS]);
         }
-        let at = word / 256u * 512u + word % 256u;
-        if low != 0u { atomicAdd(&counts[at], low); }
-        if high != 0u { atomicAdd(&counts[at + 256u], high); }
+        if sum != 0u {
+            atomicAdd(&counts[i], sum);
+        }
     }
 }

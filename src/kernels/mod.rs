@@ -7,4 +7,4 @@ use crate::gpu::Shader;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&Shader] =
-    &[histogram::SHADERS[0], histogram::SHADERS[1], histogram::SHADERS[2]];
+    &[histogram::SHADERS[0], histogram::SHADERS[1], histogram::SHADERS[2], histogram::SHADERS[3]];

@@ -1,7 +1,7 @@
 //! Histogram: both twins against naive references, and the command line.
 
 use gpuproc::{
-    kernels::histogram::{Bins, Counts, Histogram, Luma, Pixels, Row},
+    kernels::histogram::{Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, luminance_levels},
     samples::{Dtype, Samples},
 };
 
@@ -102,7 +102,7 @@ fn bytes_equal_the_reference_at_every_length_and_channel_count() {
 #[test]
 fn bytes_equal_the_reference_at_every_bin_count() {
     let bytes = Noise(2).bytes(3 * 3001);
-    let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 65_535, 65_536];
+    let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 10_000, 65_535, 65_536];
     check_integers(Samples::U8(bytes), 3, &counts, None);
 }
 
@@ -452,6 +452,26 @@ mod program {
     }
 
     #[test]
+    fn images_are_adjusted() {
+        let folder = Folder::new();
+        let pixels = (0..100).map(|i| 100 + i / 4).collect();
+        GrayImage::from_raw(10, 10, pixels).unwrap().save(folder.path("g.png")).unwrap();
+        let arguments = ["g.png", "--equalize", "e.png", "--auto-levels", "l.png", "--clip", "0"];
+        assert_eq!(folder.stdout(&arguments), "");
+        let range = |name: &str| {
+            let image = image::open(folder.path(name)).unwrap().to_luma8();
+            assert_eq!(image.dimensions(), (10, 10));
+            let values = image.into_raw();
+            (*values.iter().min().unwrap(), *values.iter().max().unwrap())
+        };
+        assert_eq!(range("e.png"), (0, 255));
+        assert_eq!(range("l.png"), (0, 255));
+        folder.run(&["g.png", "--equalize", "e.xyz"]).code(2);
+        folder.run(&["g.png", "--auto-levels", "e.png", "--clip", "50%"]).code(2);
+        folder.run(&["g.png", "g.png", "--equalize", "e.png"]).code(2);
+    }
+
+    #[test]
     fn volumes_are_counted_by_their_names() {
         let folder = Folder::new();
         let floats: Vec<u8> =
@@ -493,6 +513,91 @@ mod program {
     }
 }
 
+/// Equalisation by the textbook, on levels in f64.
+fn naive_equalize(levels: &[u64], most: f64) -> Vec<f64> {
+    let total: u64 = levels.iter().sum();
+    let least = levels.iter().copied().find(|&n| n > 0).unwrap_or(0) as f64;
+    let mut seen = 0.0;
+    let shift = |(level, &n): (usize, &u64)| {
+        seen += n as f64;
+        let to = ((seen - least).max(0.0) / (total as f64 - least) * most).round();
+        if total as f64 == least { 0.0 } else { to - level as f64 }
+    };
+    levels.iter().enumerate().map(shift).collect()
+}
+
+#[test]
+fn adjustments_equal_the_reference() {
+    let mut noise = Noise(14);
+    for channels in 1..=4usize {
+        for count in [0, 1, 5, 86, 1021, 300_007] {
+            // Dark pixels with some structure.
+            let bytes: Vec<u8> =
+                noise.bytes(count * channels).iter().map(|&b| 20 + b / 3).collect();
+            let halves: Vec<u16> = bytes.iter().map(|&b| u16::from(b) * 200 + 77).collect();
+            let mut all = vec![(Samples::U8(bytes), 255.0)];
+            if count < 300_000 {
+                all.push((Samples::U16(halves), 65535.0));
+            }
+            for (samples, most) in all {
+                check_adjustments(samples, channels, most);
+            }
+        }
+    }
+}
+
+fn check_adjustments(samples: Samples, channels: usize, most: f64) {
+    let pixels = Pixels { samples, channels };
+    let counter = luminance_levels(pixels.samples.dtype(), channels).unwrap();
+    let counted = &assert_twins(&counter, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+    let values: Vec<Vec<f64>> =
+        (0..channels).map(|c| channel(&pixels.samples, channels, c)).collect();
+    let grey: Vec<usize> = (0..pixels.len())
+        .map(|i| match channels {
+            1 | 2 => values[0][i] as usize,
+            _ => {
+                let sum = 2126.0 * values[0][i] + 7152.0 * values[1][i] + 722.0 * values[2][i];
+                ((sum + 5000.0) / 10_000.0).floor() as usize
+            }
+        })
+        .collect();
+    let mut levels = vec![0u64; most as usize + 1];
+    grey.iter().for_each(|&level| levels[level] += 1);
+    assert_eq!(counted[0].bins, levels);
+    let colours = if channels % 2 == 0 { channels - 1 } else { channels };
+
+    let equal = assert_twins(&Adjust::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
+        assert_eq!(cpu, gpu, "{name}");
+    });
+    let shifts = naive_equalize(&levels, most);
+    for (c, old) in values.iter().enumerate() {
+        for (i, (new, old)) in channel(&equal, channels, c).iter().zip(old).enumerate() {
+            let shift = if c < colours { shifts[grey[i]] } else { 0.0 };
+            assert_eq!(*new, (old + shift).clamp(0.0, most), "pixel {i} channel {c}");
+        }
+    }
+
+    let stretched = assert_twins(&Adjust::levels(&counted[0], 0.01), &pixels, |cpu, gpu, name| {
+        assert_eq!(cpu, gpu, "{name}");
+    });
+    let mut sorted = grey.clone();
+    sorted.sort_unstable();
+    let spare = (0.01 * sorted.len() as f64) as usize;
+    let [low, high] = match sorted.len() {
+        0 => [0.0, most],
+        n => [sorted[spare] as f64, sorted[n - 1 - spare] as f64],
+    };
+    for (c, old) in values.iter().enumerate() {
+        for (new, &old) in channel(&stretched, channels, c).iter().zip(old) {
+            let to = match c < colours && high > low {
+                true => ((old - low) * most / (high - low) + 0.5).floor().clamp(0.0, most),
+                false => old,
+            };
+            assert_eq!(*new, to, "channel {c} of {channels}, {low} to {high}");
+        }
+    }
+}
+
 #[test]
 fn every_bench_case_counts_right() {
     for subject in super::common::subjects() {
@@ -513,41 +618,5 @@ fn every_bench_case_counts_right() {
         let mut prepared = (case.prepare)(None).unwrap();
         (prepared.run)().unwrap();
         (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
-    }
-}
-
-#[test]
-#[ignore = "measures"]
-fn measure() {
-    let Some(subject) = super::common::subjects().first() else { return };
-    let context = &subject.context;
-    eprintln!("{}", context.info.name);
-    for case in gpuproc::kernels::histogram::cases(true) {
-        let mut prepared = (case.prepare)(Some(context)).unwrap();
-        let slow = case.algorithm == "one invocation";
-        let mut times = Vec::new();
-        for i in 0..if slow { 2 } else { 23 } {
-            context.timings().drain();
-            (prepared.run)().unwrap();
-            let ms: f64 = context
-                .timings()
-                .drain()
-                .iter()
-                .filter(|s| s.clock == gpuproc::timings::Clock::Gpu)
-                .map(|s| s.duration.as_secs_f64() * 1e3)
-                .sum();
-            if i >= 3 || slow {
-                times.push(ms);
-            }
-        }
-        times.sort_by(f64::total_cmp);
-        let verdict = (prepared.check)().map_or_else(|e| e.one_line(), |()| "ok".into());
-        eprintln!(
-            "{:8.4} {:8.4} ms {:24} {} {verdict}",
-            times[0],
-            times[times.len() / 2],
-            case.algorithm,
-            case.problem
-        );
     }
 }

@@ -70,14 +70,18 @@ pub struct Input {
     pub pixels: Pixels,
     /// Whether it came from an image, not a volume.
     pub is_image: bool,
+    /// The image with all its pixels, where that was asked for.
+    pub whole: Option<Image>,
 }
 
 impl Input {
-    /// Reads `source`: a volume when its extension or the flags say so, else an image.
+    /// Reads `source`: a volume when its extension or the flags say so, else an image, whose pixels
+    /// are kept as a whole, too, when `keep` is set.
     pub fn read(
         source: &Source,
         selection: &Selection,
         volume: &VolumeArgs,
+        keep: bool,
         session: &Session,
     ) -> Result<Self> {
         let (limit, timings) = (session.max_memory, &session.timings);
@@ -90,15 +94,16 @@ impl Input {
             }
             let read = VolumeFile::describe(source, volume)?.read(limit, timings)?;
             let pixels = Pixels { samples: read.samples, channels: 1 };
-            return Ok(Self { pixels, is_image: false });
+            return Ok(Self { pixels, is_image: false, whole: None });
         }
         let image = Image::read(source, limit, timings)?;
         let mask = match &selection.mask {
             Some(mask) => Some(Image::read(mask, limit, timings)?),
             None => None,
         };
+        let whole = keep.then(|| image.clone());
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
-        Ok(Self { pixels, is_image: true })
+        Ok(Self { pixels, is_image: true, whole })
     }
 }
 

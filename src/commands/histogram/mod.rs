@@ -18,11 +18,13 @@ use crate::{
     error::{Error, Kind, Result},
     io::{
         Sink, Source,
+        image::output_format,
         table::{Cell, Table},
         volume::VolumeArgs,
     },
     kernels::histogram::{
-        Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics, moments, type_range,
+        Adjust, Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics,
+        luminance_levels, moments, type_range,
     },
     samples::Dtype,
 };
@@ -41,7 +43,9 @@ Examples:
   gpuproc histogram photo.jpg -o h.png -o h.svg -o h.json
   gpuproc histogram scan16.png --bins 65536 --range data -o bins.csv
   gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
-  gpuproc histogram *.jpg --sum --channels luma --stats")]
+  gpuproc histogram *.jpg --sum --channels luma --stats
+  gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
+  gpuproc histogram fog.png --equalize clear.png")]
 pub struct Args {
     /// Images or raw volumes; - is standard input
     #[arg(required = true, value_name = "INPUT")]
@@ -103,8 +107,33 @@ pub struct Args {
     #[arg(long)]
     picture: bool,
 
+    /// Write the image with its luminance equalised: every brightness about equally frequent, the
+    /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
+    /// selected pixels
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    equalize: Option<Sink>,
+
+    /// Write the image with its levels stretched: one straight line for all colours, which takes
+    /// the darkest luminance to black and the brightest to full, less --clip
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    auto_levels: Option<Sink>,
+
+    /// Share of the pixels that --auto-levels may clip at either end, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
+    #[arg(help_heading = "Adjustments")]
+    clip: f64,
+
     #[command(flatten)]
     volume: VolumeArgs,
+}
+
+/// Reads 0.5% or 0.5 as the share 0.005.
+fn clip(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    number
+        .filter(|percent| (0.0..50.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage from 0% to below 50%"))
 }
 
 fn percentage(text: &str) -> Result<f64, String> {
@@ -174,8 +203,9 @@ struct Outcome {
 /// # Errors
 /// Those of reading, counting and writing. [`Kind::Partial`] when some inputs of several failed.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let to_terminal = args.output.is_empty() && std::io::stdout().is_terminal();
-    let picture = args.picture || to_terminal;
+    let adjusts = args.equalize.is_some() || args.auto_levels.is_some();
+    let no_output = args.output.is_empty() && !adjusts;
+    let picture = args.picture || no_output && std::io::stdout().is_terminal();
     check_outputs(args)?;
     // Moments cost a pass of their own, so they are taken only where they are told.
     let statistics = picture
@@ -211,7 +241,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         let text: String =
             outcomes.iter().map(|outcome| terminal::picture(outcome, args)).collect();
         session.timings.time("write", || print(&text))?;
-    } else if args.output.is_empty() {
+    } else if no_output {
         write(&outcomes, args, &Sink::Stdout, session)?;
     }
     match failures {
@@ -233,6 +263,14 @@ fn print(text: &str) -> Result<()> {
 
 /// Refuses, before the work starts, what could not be written after it.
 fn check_outputs(args: &Args) -> Result<()> {
+    for image in args.equalize.iter().chain(&args.auto_levels) {
+        output_format(image)?;
+        if args.inputs.len() > 1 {
+            return Err(Error::usage(format_args!(
+                "{image}: --equalize and --auto-levels take one input"
+            )));
+        }
+    }
     for output in &args.output {
         let extension = output.extension();
         match extension.as_str() {
@@ -261,7 +299,11 @@ fn count_input(
     session: &Session,
     statistics: bool,
 ) -> Result<Outcome> {
-    let input = Input::read(source, &args.selection, &args.volume, session)?;
+    let adjusts = args.equalize.is_some() || args.auto_levels.is_some();
+    let mut input = Input::read(source, &args.selection, &args.volume, adjusts, session)?;
+    if adjusts {
+        adjust(source, &mut input, args, session)?;
+    }
     let pixels = &input.pixels;
     let named = rows(source, args, pixels.channels)?;
     let dtype = pixels.samples.dtype();
@@ -276,6 +318,31 @@ fn count_input(
         Counted { name, counts, moments }
     });
     Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, rows: rows.collect() })
+}
+
+/// Writes the adjusted images.
+fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) -> Result<()> {
+    let Some(mut image) = input.whole.take() else {
+        return Err(Error::bad_input(format_args!(
+            "{source}: --equalize and --auto-levels adjust images, not volumes"
+        )));
+    };
+    let dtype = image.samples.dtype();
+    let counted = session
+        .device
+        .run(&luminance_levels(dtype, image.channels)?, &input.pixels)?;
+    let whole = Pixels { samples: image.samples, channels: image.channels };
+    let outputs = [
+        (&args.equalize, Adjust::equalize(&counted[0])),
+        (&args.auto_levels, Adjust::levels(&counted[0], args.clip)),
+    ];
+    for (output, adjustment) in outputs {
+        if let Some(output) = output {
+            image.samples = session.device.run(&adjustment, &whole)?;
+            image.write(output, session.no_clobber, &session.timings)?;
+        }
+    }
+    Ok(())
 }
 
 /// The rows that `--channels` asks for, or those that an image of so many channels has by default.

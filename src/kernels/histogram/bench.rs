@@ -216,7 +216,7 @@ fn halves_case(picture: Picture) -> Case {
     };
     Case {
         family: "histogram",
-        algorithm: "packed ranges",
+        algorithm: "spans of slots",
         problem: picture.name("grey 16-bit, 65,536 bins"),
         baseline: false,
         bytes,

@@ -28,7 +28,7 @@ pub(super) static BASELINES: Shader =
     Shader::new("histogram_baselines", include_str!("../../../wgsl/histogram_baselines.wgsl"));
 
 /// The shaders of this family.
-pub const SHADERS: [&Shader; 3] = [&BYTES, &SLOTS, &BASELINES];
+pub const SHADERS: [&Shader; 4] = [&BYTES, &SLOTS, &BASELINES, &super::adjust::ADJUST];
 
 shader_struct! {
     struct BytesJob {
@@ -46,14 +46,22 @@ shader_struct! {
     }
 }
 
-/// Workgroups that stride over the pixels: enough to fill large GPUs a few times.
-const WORKGROUPS: u64 = 1024;
+/// Workgroups that stride over the pixels, enough to fill large GPUs; more only add their counters
+/// more often.
+const WORKGROUPS: u64 = 528;
 
 /// Bytes of input on the device at a time.
-const BAND: u64 = 256 << 20;
+pub(super) const BAND: u64 = 256 << 20;
 
-/// Invocations a workgroup.
-const GROUP: u64 = 256;
+/// Invocations a workgroup: more of them share one set of counters, so that more fit a core. Devices
+/// of little workgroup memory get what every device has.
+fn invocations(context: &Context, wanted: u32) -> u32 {
+    let limits = &context.limits;
+    let most =
+        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    let small = limits.max_compute_workgroup_storage_size < 32 << 10;
+    if small || most < wanted { 256 } else { wanted }
+}
 
 /// Counts every row of `rows` in one pass over 8-bit pixels.
 pub(super) fn count_bytes(
@@ -152,16 +160,14 @@ fn most_groups(context: &Context) -> u64 {
 
 /// The largest power of two up to 32 of which `slots` fit in `words`.
 fn replicas(slots: usize, words: usize) -> usize {
-    let most = (words / slots).clamp(1, 32);
-    1 << most.ilog2()
+    1 << (words / slots).clamp(1, 32).ilog2()
 }
 
 /// A pipeline that counts rows of 8-bit pixels.
 pub(super) struct BytesPass {
     pipeline: Arc<Pipeline>,
     channels: usize,
-    replicas: u64,
-    most_groups: u32,
+    most_groups: u64,
     /// Counters, 256 a row.
     pub counters: usize,
 }
@@ -169,8 +175,9 @@ pub(super) struct BytesPass {
 impl BytesPass {
     pub fn new(context: &Context, rows: &BytesRows, channels: usize) -> Result<Self> {
         let count = rows.slots().len();
-        let words = context.limits.max_compute_workgroup_storage_size.min(32 << 10) as usize / 4;
-        let replicas = replicas(count.div_ceil(2) * 256, words);
+        // 16 KiB at most, which every device has: measured on an NVIDIA H200, more slow it down.
+        let words = context.limits.max_compute_workgroup_storage_size.min(16 << 10) as usize / 4;
+        let replicas = replicas(count * 256, words);
         let number = |value: u32| format!("{value}u");
         let mut row = 0;
         let mut next = |counted: bool| match counted {
@@ -194,6 +201,7 @@ impl BytesPass {
             ("ROWS", &number(count as u32)),
             ("BINS", &number(bins as u32)),
             ("REPLICAS", &number(replicas as u32)),
+            ("GROUP", &number(invocations(context, 512))),
             ("RED", &number(red)),
             ("GREEN", &number(green)),
             ("BLUE", &number(blue)),
@@ -202,9 +210,8 @@ impl BytesPass {
         Ok(Self {
             pipeline: context.pipeline(&shader, "count")?,
             channels,
-            replicas: replicas as u64,
-            most_groups: context.limits.max_compute_workgroups_per_dimension,
-            counters: count.next_multiple_of(2) * 256,
+            most_groups: most_groups(context),
+            counters: count * 256,
         })
     }
 
@@ -212,17 +219,14 @@ impl BytesPass {
     pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
         let unit_pixels = if self.channels == 3 { 16 } else { 16 / self.channels as u64 };
         let units = u64::from(pixels) / unit_pixels;
-        // A copy has 16 bits: the invocations that share one take fewer pixels in all.
-        let rounds = u64::from(u16::MAX - 1) * self.replicas / GROUP / unit_pixels;
-        let least = units.div_ceil(rounds * GROUP);
-        let groups = units.div_ceil(GROUP).clamp(1, WORKGROUPS).max(least) as u32;
-        assert!(least <= u64::from(self.most_groups), "{pixels} pixels in one pass");
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let groups = units.div_ceil(group).clamp(1, self.most_groups) as u32;
         batch
             .pass("histogram", &self.pipeline)
             .buffer("data", data)
             .buffer("counts", counts)
             .uniform("job", &BytesJob { pixels })
-            .dispatch([groups.min(self.most_groups), 1, 1]);
+            .dispatch([groups, 1, 1]);
     }
 }
 
@@ -273,19 +277,23 @@ impl SlotsPass {
             (plan, dtype) => unreachable!("{plan:?} of {dtype}"),
         };
         let slots = keys.as_ref().map_or(1 << 16, |_| bins.slots());
-        let words = context.limits.max_compute_workgroup_storage_size as usize / 4;
-        // Few slots: 32-bit counters, several a slot. Many: two in a word, and as many passes as
-        // it takes, side by side.
-        let packed = slots > words;
-        let (words, replicas) = match packed {
-            true => (words / 256 * 256, 1),
+        let words = context.limits.max_compute_workgroup_storage_size.min(48 << 10) as usize / 4;
+        // Few slots: several counters for each. More: one for each, in up to six spans of slots that
+        // workgroups count side by side. Many: spans of twice as many counters of 16 bits.
+        let packed = slots > 6 * words;
+        let (words, replicas) = match slots > words {
+            true => (words, 1),
             false => {
-                let replicas = replicas(slots, words.min(8 << 10));
+                let replicas = replicas(slots, words.min(4 << 10));
                 (slots * replicas, replicas)
             }
         };
         let span = if packed { words * 2 } else { words / replicas };
         let spans = slots.div_ceil(span) as u32;
+        // Spans read the same input: many invocations to a span leave fewer of them waiting for it.
+        let group = invocations(context, if spans > 1 { 1024 } else { 512 });
+        // And fewer workgroups have to add their many counters in the end.
+        let most_groups = if spans > 1 { most_groups(context) / 8 } else { most_groups(context) };
         let number = |value: usize| format!("{value}u");
         let shader = SLOTS.with(&[
             ("MODE", &number(mode)),
@@ -298,6 +306,7 @@ impl SlotsPass {
             ("WORDS", &number(words)),
             ("PACKED", if packed { "true" } else { "false" }),
             ("REPLICAS", &number(replicas)),
+            ("GROUP", &number(group as usize)),
         ]);
         let unit = match mode {
             0 if channels == 1 => 8,
@@ -318,7 +327,7 @@ impl SlotsPass {
             keys: context.upload("bin edges", &keys.keys)?,
             light: context.upload("linear light", &light)?,
             unit,
-            most_groups: most_groups(context),
+            most_groups,
             spans,
             slots,
             counters: spans as usize * span,
@@ -327,8 +336,9 @@ impl SlotsPass {
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
     pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
-        let groups =
-            u64::from(pixels / self.unit).div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let units = u64::from(pixels / self.unit);
+        let groups = units.div_ceil(group).clamp(1, self.most_groups) as u32;
         batch
             .pass("histogram", &self.pipeline)
             .buffer("data", data)

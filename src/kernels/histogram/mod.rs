@@ -4,12 +4,14 @@
 //! so any bins cost the same, and statistics are exact. Luminance and 32-bit values are binned
 //! where they are counted, by comparison with a table of edges made on the host.
 
+mod adjust;
 mod bench;
 mod bins;
 mod cpu;
 mod gpu;
 mod statistics;
 
+pub use adjust::{Adjust, luminance_levels};
 pub use bench::cases;
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use gpu::SHADERS;
