@@ -1,7 +1,9 @@
 //! Histogram: both twins against naive references, and the command line.
 
 use gpuproc::{
-    kernels::histogram::{Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, luminance_levels},
+    kernels::histogram::{
+        Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, alpha_unit, luminance_levels,
+    },
     samples::{Dtype, Samples},
 };
 
@@ -33,7 +35,7 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
 
 /// Both twins' rows of `pixels`, compared with each other, without levels.
 fn twins(rows: &[Row], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
-    let kernel = Histogram { rows: rows.to_vec(), bins };
+    let kernel = Histogram { rows: rows.to_vec(), bins, weighted: false };
     let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
         for ((row, cpu), gpu) in rows.iter().zip(cpu).zip(gpu) {
             assert_eq!(cpu, gpu, "{name} {row:?} {bins:?} of {} pixels", pixels.len());
@@ -263,6 +265,45 @@ fn other_luminances_equal_the_reference() {
 }
 
 #[test]
+fn alpha_weighs_where_it_is_asked_to() {
+    let mut noise = Noise(15);
+    for channels in [2, 4] {
+        let bytes = noise.bytes(channels * 3001);
+        let floats = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
+        let halves = bytes.iter().map(|&b| u16::from(b) * 257).collect();
+        let all = [
+            (Samples::U8(bytes), 255.0),
+            (Samples::U16(halves), 65535.0),
+            (Samples::F32(floats), 1.0),
+        ];
+        for (samples, most) in all {
+            let dtype = samples.dtype();
+            let alpha = channel(&samples, channels, channels - 1);
+            let mut rows = vec![Row::Channel(0)];
+            let mut values = vec![channel(&samples, channels, 0)];
+            if channels == 4 && most > 1.0 {
+                rows.push(Row::Luma(Luma::Bt709));
+                values.push(luma10000(&samples, channels).iter().map(|v| v / 10_000.0).collect());
+            }
+            let bins = Bins::new(50, 0.0, most, dtype).unwrap();
+            let kernel = Histogram { rows, bins, weighted: true };
+            let pixels = Pixels { samples, channels };
+            let found =
+                assert_twins(&kernel, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+            let unit = f64::from(alpha_unit(dtype));
+            for (found, values) in found.iter().zip(&values) {
+                let mut expected = vec![0u64; 50];
+                for (value, alpha) in values.iter().zip(&alpha) {
+                    let bin = (0..50).rev().find(|&k| bins.edge(k) <= *value).unwrap();
+                    expected[bin] += (alpha / most * unit).round() as u64;
+                }
+                assert_eq!(found.bins, expected, "{dtype} {channels}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_worked_example_of_three_colours() {
     // 6 x 7 pixels: 18 dark, 16 middle, 8 bright.
     let mut bytes = Vec::new();
@@ -345,6 +386,10 @@ mod program {
         assert_eq!(table, "bin,low,high,a,r\n0,0,255,2,2\n");
         let skipped = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "skip-transparent"];
         assert_eq!(folder.stdout(&skipped), "bin,low,high,r\n0,0,255,1\n");
+        let pixels = vec![9, 9, 9, 51, 8, 8, 8, 255];
+        RgbaImage::from_raw(2, 1, pixels).unwrap().save(folder.path("a.png")).unwrap();
+        let weighed = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "weight"];
+        assert_eq!(folder.stdout(&weighed), "bin,low,high,r\n0,0,255,1.2\n");
     }
 
     #[test]
@@ -536,7 +581,7 @@ fn adjustments_equal_the_reference() {
                 noise.bytes(count * channels).iter().map(|&b| 20 + b / 3).collect();
             let halves: Vec<u16> = bytes.iter().map(|&b| u16::from(b) * 200 + 77).collect();
             let mut all = vec![(Samples::U8(bytes), 255.0)];
-            if count < 300_000 {
+            if count < 1000 {
                 all.push((Samples::U16(halves), 65535.0));
             }
             for (samples, most) in all {
@@ -564,7 +609,7 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
     let mut levels = vec![0u64; most as usize + 1];
     grey.iter().for_each(|&level| levels[level] += 1);
     assert_eq!(counted[0].bins, levels);
-    let colours = if channels % 2 == 0 { channels - 1 } else { channels };
+    let colours = channels - usize::from(matches!(channels, 2 | 4));
 
     let equal = assert_twins(&Adjust::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
         assert_eq!(cpu, gpu, "{name}");

@@ -52,7 +52,7 @@ pub fn top(outcome: &Outcome, args: &Args, shown: &[Vec<f64>]) -> f64 {
         return if max > 0.0 { max } else { 1.0 };
     }
     let all = outcome.rows.iter().map(|row| row.counts.in_range()).max().unwrap_or(0);
-    let all = if args.normalize { 1.0 } else { all as f64 };
+    let all = if args.normalize { 1.0 } else { outcome.pixels(all) };
     let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
     // No sample at all makes both infinite.
     if scale.is_finite() { 1.0 / scale } else { 1.0 }
@@ -127,9 +127,9 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
         title = format!("...{}", tail.iter().rev().collect::<String>());
     }
     drawing.title(left, 26.0, &title, STRONG);
-    let pixels = outcome.rows.first().map_or(0, |row| row.counts.total());
+    let pixels = outcome.rows.first().map_or(0.0, |row| outcome.pixels(row.counts.total()));
     let note = if cut { ", tallest bars cut off" } else { "" };
-    let note = format!("{} samples, {} bins{note}", grouped(pixels), grouped(outcome.bins.count as u64));
+    let note = format!("{} samples, {} bins{note}", grouped(pixels.round() as u64), grouped(outcome.bins.count as u64));
     drawing.text(left, 52.0, Anchor::Start, &note, FAINT);
     legend(&mut drawing, &rows, left + width, 52.0);
     drawing

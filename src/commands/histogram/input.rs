@@ -20,8 +20,8 @@ use crate::{
 /// Which pixels count.
 #[derive(Debug, clap::Args)]
 pub struct Selection {
-    /// What alpha does: `ignore` counts every pixel alike, `skip-transparent` leaves out pixels of
-    /// alpha 0
+    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
+    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
     #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
     alpha: Alpha,
 
@@ -38,6 +38,7 @@ pub struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Alpha {
     Ignore,
+    Weight,
     SkipTransparent,
 }
 
@@ -108,6 +109,11 @@ impl Input {
 }
 
 impl Selection {
+    /// Whether pixels count as much as their alpha says.
+    pub fn is_weighted(&self) -> bool {
+        self.alpha == Alpha::Weight
+    }
+
     fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
         let Image { width, height, channels, .. } = image;
         let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();

@@ -24,7 +24,7 @@ use crate::{
     },
     kernels::histogram::{
         Adjust, Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics,
-        luminance_levels, moments, type_range,
+        alpha_unit, luminance_levels, moments, type_range,
     },
     samples::Dtype,
 };
@@ -195,6 +195,8 @@ struct Outcome {
     inputs: Vec<String>,
     dtype: Dtype,
     bins: Bins,
+    /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
+    unit: f64,
     rows: Vec<Counted>,
 }
 
@@ -308,16 +310,18 @@ fn count_input(
     let named = rows(source, args, pixels.channels)?;
     let dtype = pixels.samples.dtype();
     let bins = bins(args, &input, &named, session)?;
-    let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins };
+    let weighted = args.selection.is_weighted() && matches!(pixels.channels, 2 | 4);
+    let unit = if weighted { f64::from(alpha_unit(dtype)) } else { 1.0 };
+    let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins, weighted };
     let counts = session.device.run(&kernel, pixels)?;
     let rows = named.iter().zip(counts).map(|(&(name, row), counts)| {
         let needs_moments = statistics && counts.levels.is_none();
         let moments = needs_moments.then(|| {
-            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high))
+            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high, weighted))
         });
         Counted { name, counts, moments }
     });
-    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, rows: rows.collect() })
+    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, unit, rows: rows.collect() })
 }
 
 /// Writes the adjusted images.
@@ -406,7 +410,7 @@ fn bins(
 fn data_range(pixels: &Pixels, rows: &[(&'static str, Row)]) -> (f64, f64) {
     let all = rows
         .iter()
-        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY))
+        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY, false))
         .reduce(Moments::and)
         .filter(|all| all.count > 0);
     all.map_or((0.0, 1.0), |all| (all.min, all.max))
@@ -416,7 +420,7 @@ impl Outcome {
     /// Adds another input's counts.
     fn add(&mut self, other: Self) -> Result<()> {
         let names = |outcome: &Self| outcome.rows.iter().map(|row| row.name).collect::<Vec<_>>();
-        if self.bins != other.bins || names(self) != names(&other) {
+        if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
             return Err(Error::bad_input(format_args!(
                 "{} and {} cannot be summed: they have other channels or ranges; \
                  --channels and --range make them equal",
@@ -446,9 +450,16 @@ impl Outcome {
         file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
     }
 
+    /// Counted steps as pixels.
+    fn pixels(&self, count: u64) -> f64 {
+        count as f64 / self.unit
+    }
+
     fn statistics(&self, row: &Counted, args: &Args) -> Option<Statistics> {
         let moments = row.moments.as_ref();
-        Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)
+        let told =
+            Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)?;
+        Some(Statistics { count: self.pixels(told.count as u64), ..told })
     }
 
     /// What is shown for every bin of `row`: counts, perhaps summed up, perhaps as shares.
@@ -458,7 +469,7 @@ impl Outcome {
         let shown = row.counts.bins.iter().map(|&count| {
             let value = if args.cumulative { below + count } else { count };
             below += count;
-            if args.normalize { value as f64 / total } else { value as f64 }
+            if args.normalize { value as f64 / total } else { value as f64 / self.unit }
         });
         shown.collect()
     }
@@ -517,7 +528,7 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
                 Some((row, outcome.shown(row, args)))
             })
             .collect();
-        let number = |value: f64| match args.normalize {
+        let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
             true => Cell::Real(value),
             false => Cell::Integer(value as u64),
         };
@@ -547,7 +558,7 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
                 column.as_ref().map_or(Cell::Empty, |(row, _)| {
                     let value = count(&row.counts) as f64;
                     let total = row.counts.in_range().max(1) as f64;
-                    number(if args.normalize { value / total } else { value })
+                    number(if args.normalize { value / total } else { value / outcome.unit })
                 })
             }));
             table.rows.push(cells);
@@ -568,13 +579,17 @@ fn statistics_table(outcomes: &[Outcome], args: &Args) -> Table {
     for outcome in outcomes {
         for row in &outcome.rows {
             let Counts { below, above, nan, .. } = row.counts;
+            let amount = |count: u64| match outcome.unit == 1.0 {
+                true => Cell::Integer(count),
+                false => Cell::Real(outcome.pixels(count)),
+            };
             let mut cells = vec![
                 Cell::Text(outcome.name()),
                 Cell::Text(row.name.into()),
-                Cell::Integer(row.counts.in_range()),
-                Cell::Integer(below),
-                Cell::Integer(above),
-                Cell::Integer(nan),
+                amount(row.counts.in_range()),
+                amount(below),
+                amount(above),
+                amount(nan),
             ];
             if let Some(s) = outcome.statistics(row, args) {
                 let numbers = [
@@ -607,23 +622,29 @@ struct Record<'a> {
 #[derive(Serialize)]
 struct ChannelRecord<'a> {
     name: &'a str,
-    below: u64,
-    above: u64,
-    nan: u64,
+    below: serde_json::Number,
+    above: serde_json::Number,
+    nan: serde_json::Number,
     statistics: Option<Statistics>,
     values: Vec<serde_json::Number>,
 }
 
 fn record<'a>(outcome: &'a Outcome, args: &Args) -> Record<'a> {
-    let number = |value: f64| match args.normalize {
-        true => serde_json::Number::from_f64(value).expect("shares are finite"),
+    let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
+        true => serde_json::Number::from_f64(value).expect("shares and sums are finite"),
         false => serde_json::Number::from(value as u64),
+    };
+    let amount = |count: u64| match outcome.unit == 1.0 {
+        true => serde_json::Number::from(count),
+        false => {
+            serde_json::Number::from_f64(outcome.pixels(count)).expect("sums are finite")
+        }
     };
     let channels = outcome.rows.iter().map(|row| ChannelRecord {
         name: row.name,
-        below: row.counts.below,
-        above: row.counts.above,
-        nan: row.counts.nan,
+        below: amount(row.counts.below),
+        above: amount(row.counts.above),
+        nan: amount(row.counts.nan),
         statistics: outcome.statistics(row, args),
         values: outcome.shown(row, args).into_iter().map(number).collect(),
     });

@@ -100,7 +100,7 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
             [(counts.below, "below"), (counts.above, "above"), (counts.nan, "not a number")]
         {
             if n > 0 {
-                outside += &format!("{}: {} {what}\n", row.name, grouped(n));
+                outside += &format!("{}: {} {what}\n", row.name, grouped(outcome.pixels(n).round() as u64));
             }
         }
         let Some(s) = outcome.statistics(row, args) else {
@@ -108,7 +108,7 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
             continue;
         };
         let clipped = (s.clipped_low + s.clipped_high) * 100.0;
-        let mut cells = vec![row.name.to_owned(), grouped(s.count)];
+        let mut cells = vec![row.name.to_owned(), grouped(s.count.round() as u64)];
         cells.extend([s.min, s.max, s.mean, s.median, s.deviation, s.mode].map(rounded));
         cells.push(format!("{:.2}", s.entropy));
         cells.push(format!("{clipped:.1}%"));

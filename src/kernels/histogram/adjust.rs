@@ -40,7 +40,7 @@ pub fn luminance_levels(dtype: Dtype, channels: usize) -> Result<Histogram> {
     let most = most(dtype)?;
     let bins = Bins::new(most as usize + 1, -0.5, f64::from(most) + 0.5, dtype)?;
     let row = if channels < 3 { Row::Channel(0) } else { Row::Luma(Luma::Bt709) };
-    Ok(Histogram { rows: vec![row], bins })
+    Ok(Histogram { rows: vec![row], bins, weighted: false })
 }
 
 fn most(dtype: Dtype) -> Result<i32> {

@@ -111,6 +111,15 @@ pub struct Histogram {
     pub rows: Vec<Row>,
     /// Into which bins, the same for every row, in units of the stored samples.
     pub bins: Bins,
+    /// Whether a pixel counts as much as its alpha says, in steps of 1 / [`alpha_unit`], where its
+    /// image has alpha. Such sums are made on the CPU on every device.
+    pub weighted: bool,
+}
+
+/// What a pixel of full alpha counts in a weighted histogram: the greatest 8-bit or 16-bit sample;
+/// float alpha is rounded to 16 bits.
+pub fn alpha_unit(dtype: Dtype) -> u32 {
+    if dtype == Dtype::U8 { 255 } else { 65535 }
 }
 
 /// The counts of one row.
@@ -264,6 +273,13 @@ impl Histogram {
         mut other: impl FnMut(&Plan) -> Result<Vec<u64>>,
     ) -> Result<Vec<Counts>> {
         let dtype = pixels.samples.dtype();
+        if self.weighted && matches!(pixels.channels, 2 | 4) {
+            let count = |&row: &Row| {
+                self.plan(pixels, row)?;
+                Ok(cpu::count_weighted(pixels, &self.bins, row))
+            };
+            return self.rows.iter().map(count).collect();
+        }
         let plans: Vec<Plan> =
             self.rows.iter().map(|&row| self.plan(pixels, row)).collect::<Result<_>>()?;
         let mut shared = BytesRows::default();
