@@ -164,7 +164,7 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
         if mark > bins.low && mark < bins.high {
             drawing.rectangle(x - 0.5, above, 1.0, height_of_panel, Paint::Over(LINES, 0.6));
         }
-        drawing.text(x, base + 18.0, Anchor::Middle, &short_number(mark), FAINT);
+        drawing.text(x, base + 18.0, Anchor::Middle, &sample_value(mark), FAINT);
     }
     let unit = format!("sample value ({})", outcome.dtype);
     drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, STRONG);
@@ -193,6 +193,14 @@ fn legend(drawing: &mut Drawing, rows: &[(&Counted, Vec<f32>)], right: f32, y: f
             }
         }
         x -= 20.0;
+    }
+}
+
+/// A sample value for an axis: whole numbers in full, where they are short.
+pub fn sample_value(value: f64) -> String {
+    match value.fract() == 0.0 && value.abs() < 1e6 {
+        true => value.to_string(),
+        false => short_number(value),
     }
 }
 

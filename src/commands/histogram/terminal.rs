@@ -4,9 +4,8 @@ use std::io::IsTerminal;
 
 use super::{
     Args, Outcome,
-    figure::{grouped, height, merged, top},
+    figure::{grouped, height, merged, sample_value, top},
 };
-use crate::io::plot::short_number;
 
 /// Lines that each row's bars take.
 const LINES: usize = 5;
@@ -52,7 +51,7 @@ pub fn picture(outcome: &Outcome, args: &Args) -> String {
         for line in bars {
             text += &format!("{start}{}{end}\n", line.trim_end());
         }
-        let (low, high) = (short_number(outcome.bins.low), short_number(outcome.bins.high));
+        let (low, high) = (sample_value(outcome.bins.low), sample_value(outcome.bins.high));
         let room = columns.saturating_sub(low.len() + high.len());
         text += &format!("{low}{:^room$}{high}\n", row.name);
     }
