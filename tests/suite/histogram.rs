@@ -454,6 +454,31 @@ mod program {
     }
 
     #[test]
+    fn nothing_selected_is_shown_as_nothing() {
+        let folder = Folder::new();
+        GrayImage::from_raw(2, 2, vec![1, 2, 3, 4]).unwrap().save(folder.path("g.png")).unwrap();
+        GrayImage::from_raw(2, 2, vec![0; 4]).unwrap().save(folder.path("m.png")).unwrap();
+        let arguments = ["g.png", "--mask", "m.png", "-o", "p.svg", "-o", "p.png", "-o", "p.json"];
+        let picture = folder.stdout(&[&arguments[..], &["--picture", "--log"]].concat());
+        assert!(picture.contains("no samples in the range"));
+        let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        let json = fs::read_to_string(folder.path("p.json")).unwrap();
+        assert!(json.contains("\"statistics\": null"));
+    }
+
+    #[test]
+    fn standard_input_is_read() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        let bytes = fs::read(folder.path("a.png")).unwrap();
+        let arguments = ["histogram", "-", "--bins", "3", "--channels", "luma", "--device", "cpu"];
+        let output = command.args(arguments).write_stdin(bytes).assert().success();
+        output.stdout("bin,low,high,luma\n0,0,85,18\n1,85,170,16\n2,170,255,8\n");
+    }
+
+    #[test]
     fn the_picture_has_bars_and_statistics() {
         let folder = Folder::new();
         folder.three_colours("a.png");
