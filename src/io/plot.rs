@@ -100,7 +100,7 @@ impl Drawing {
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, \
-             monospace\" font-size=\"13\">\n\
+             monospace\" font-size=\"12\">\n\
              <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
             hex(*ground)
         );

@@ -1,7 +1,9 @@
 //! Histogram: both twins against naive references, and the command line.
 
 use gpuproc::{
-    kernels::histogram::{Bins, Counts, Histogram, Luma, Pixels, Row},
+    kernels::histogram::{
+        Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, alpha_unit, luminance_levels,
+    },
     samples::{Dtype, Samples},
 };
 
@@ -33,7 +35,7 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
 
 /// Both twins' rows of `pixels`, compared with each other, without levels.
 fn twins(rows: &[Row], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
-    let kernel = Histogram { rows: rows.to_vec(), bins };
+    let kernel = Histogram { rows: rows.to_vec(), bins, weighted: false };
     let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
         for ((row, cpu), gpu) in rows.iter().zip(cpu).zip(gpu) {
             assert_eq!(cpu, gpu, "{name} {row:?} {bins:?} of {} pixels", pixels.len());
@@ -102,7 +104,7 @@ fn bytes_equal_the_reference_at_every_length_and_channel_count() {
 #[test]
 fn bytes_equal_the_reference_at_every_bin_count() {
     let bytes = Noise(2).bytes(3 * 3001);
-    let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 65_535, 65_536];
+    let counts = [1, 2, 3, 7, 100, 255, 256, 257, 1000, 4099, 10_000, 65_535, 65_536];
     check_integers(Samples::U8(bytes), 3, &counts, None);
 }
 
@@ -263,6 +265,45 @@ fn other_luminances_equal_the_reference() {
 }
 
 #[test]
+fn alpha_weighs_where_it_is_asked_to() {
+    let mut noise = Noise(15);
+    for channels in [2, 4] {
+        let bytes = noise.bytes(channels * 3001);
+        let floats = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
+        let halves = bytes.iter().map(|&b| u16::from(b) * 257).collect();
+        let all = [
+            (Samples::U8(bytes), 255.0),
+            (Samples::U16(halves), 65535.0),
+            (Samples::F32(floats), 1.0),
+        ];
+        for (samples, most) in all {
+            let dtype = samples.dtype();
+            let alpha = channel(&samples, channels, channels - 1);
+            let mut rows = vec![Row::Channel(0)];
+            let mut values = vec![channel(&samples, channels, 0)];
+            if channels == 4 && most > 1.0 {
+                rows.push(Row::Luma(Luma::Bt709));
+                values.push(luma10000(&samples, channels).iter().map(|v| v / 10_000.0).collect());
+            }
+            let bins = Bins::new(50, 0.0, most, dtype).unwrap();
+            let kernel = Histogram { rows, bins, weighted: true };
+            let pixels = Pixels { samples, channels };
+            let found =
+                assert_twins(&kernel, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+            let unit = f64::from(alpha_unit(dtype));
+            for (found, values) in found.iter().zip(&values) {
+                let mut expected = vec![0u64; 50];
+                for (value, alpha) in values.iter().zip(&alpha) {
+                    let bin = (0..50).rev().find(|&k| bins.edge(k) <= *value).unwrap();
+                    expected[bin] += (alpha / most * unit).round() as u64;
+                }
+                assert_eq!(found.bins, expected, "{dtype} {channels}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_worked_example_of_three_colours() {
     // 6 x 7 pixels: 18 dark, 16 middle, 8 bright.
     let mut bytes = Vec::new();
@@ -345,6 +386,10 @@ mod program {
         assert_eq!(table, "bin,low,high,a,r\n0,0,255,2,2\n");
         let skipped = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "skip-transparent"];
         assert_eq!(folder.stdout(&skipped), "bin,low,high,r\n0,0,255,1\n");
+        let pixels = vec![9, 9, 9, 51, 8, 8, 8, 255];
+        RgbaImage::from_raw(2, 1, pixels).unwrap().save(folder.path("a.png")).unwrap();
+        let weighed = ["a.png", "--bins", "1", "--channels", "r", "--alpha", "weight"];
+        assert_eq!(folder.stdout(&weighed), "bin,low,high,r\n0,0,255,1.2\n");
     }
 
     #[test]
@@ -409,6 +454,31 @@ mod program {
     }
 
     #[test]
+    fn nothing_selected_is_shown_as_nothing() {
+        let folder = Folder::new();
+        GrayImage::from_raw(2, 2, vec![1, 2, 3, 4]).unwrap().save(folder.path("g.png")).unwrap();
+        GrayImage::from_raw(2, 2, vec![0; 4]).unwrap().save(folder.path("m.png")).unwrap();
+        let arguments = ["g.png", "--mask", "m.png", "-o", "p.svg", "-o", "p.png", "-o", "p.json"];
+        let picture = folder.stdout(&[&arguments[..], &["--picture", "--log"]].concat());
+        assert!(picture.contains("no samples in the range"));
+        let svg = fs::read_to_string(folder.path("p.svg")).unwrap();
+        assert!(!svg.contains("NaN") && !svg.contains("inf"));
+        let json = fs::read_to_string(folder.path("p.json")).unwrap();
+        assert!(json.contains("\"statistics\": null"));
+    }
+
+    #[test]
+    fn standard_input_is_read() {
+        let folder = Folder::new();
+        folder.three_colours("a.png");
+        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        let bytes = fs::read(folder.path("a.png")).unwrap();
+        let arguments = ["histogram", "-", "--bins", "3", "--channels", "luma", "--device", "cpu"];
+        let output = command.args(arguments).write_stdin(bytes).assert().success();
+        output.stdout("bin,low,high,luma\n0,0,85,18\n1,85,170,16\n2,170,255,8\n");
+    }
+
+    #[test]
     fn the_picture_has_bars_and_statistics() {
         let folder = Folder::new();
         folder.three_colours("a.png");
@@ -452,6 +522,26 @@ mod program {
     }
 
     #[test]
+    fn images_are_adjusted() {
+        let folder = Folder::new();
+        let pixels = (0..100).map(|i| 100 + i / 4).collect();
+        GrayImage::from_raw(10, 10, pixels).unwrap().save(folder.path("g.png")).unwrap();
+        let arguments = ["g.png", "--equalize", "e.png", "--auto-levels", "l.png", "--clip", "0"];
+        assert_eq!(folder.stdout(&arguments), "");
+        let range = |name: &str| {
+            let image = image::open(folder.path(name)).unwrap().to_luma8();
+            assert_eq!(image.dimensions(), (10, 10));
+            let values = image.into_raw();
+            (*values.iter().min().unwrap(), *values.iter().max().unwrap())
+        };
+        assert_eq!(range("e.png"), (0, 255));
+        assert_eq!(range("l.png"), (0, 255));
+        folder.run(&["g.png", "--equalize", "e.xyz"]).code(2);
+        folder.run(&["g.png", "--auto-levels", "e.png", "--clip", "50%"]).code(2);
+        folder.run(&["g.png", "g.png", "--equalize", "e.png"]).code(2);
+    }
+
+    #[test]
     fn volumes_are_counted_by_their_names() {
         let folder = Folder::new();
         let floats: Vec<u8> =
@@ -490,5 +580,113 @@ mod program {
             command.current_dir(folder.0.path()).args(["histogram", "a.png"]).stdout(full);
             assert_eq!(command.status().unwrap().code(), Some(7));
         }
+    }
+}
+
+/// Equalisation by the textbook, on levels in f64.
+fn naive_equalize(levels: &[u64], most: f64) -> Vec<f64> {
+    let total: u64 = levels.iter().sum();
+    let least = levels.iter().copied().find(|&n| n > 0).unwrap_or(0) as f64;
+    let mut seen = 0.0;
+    let shift = |(level, &n): (usize, &u64)| {
+        seen += n as f64;
+        let to = ((seen - least).max(0.0) / (total as f64 - least) * most).round();
+        if total as f64 == least { 0.0 } else { to - level as f64 }
+    };
+    levels.iter().enumerate().map(shift).collect()
+}
+
+#[test]
+fn adjustments_equal_the_reference() {
+    let mut noise = Noise(14);
+    for channels in 1..=4usize {
+        for count in [0, 1, 5, 86, 1021, 300_007] {
+            // Dark pixels with some structure.
+            let bytes: Vec<u8> =
+                noise.bytes(count * channels).iter().map(|&b| 20 + b / 3).collect();
+            let halves: Vec<u16> = bytes.iter().map(|&b| u16::from(b) * 200 + 77).collect();
+            let mut all = vec![(Samples::U8(bytes), 255.0)];
+            if count < 1000 {
+                all.push((Samples::U16(halves), 65535.0));
+            }
+            for (samples, most) in all {
+                check_adjustments(samples, channels, most);
+            }
+        }
+    }
+}
+
+fn check_adjustments(samples: Samples, channels: usize, most: f64) {
+    let pixels = Pixels { samples, channels };
+    let counter = luminance_levels(pixels.samples.dtype(), channels).unwrap();
+    let counted = &assert_twins(&counter, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+    let values: Vec<Vec<f64>> =
+        (0..channels).map(|c| channel(&pixels.samples, channels, c)).collect();
+    let grey: Vec<usize> = (0..pixels.len())
+        .map(|i| match channels {
+            1 | 2 => values[0][i] as usize,
+            _ => {
+                let sum = 2126.0 * values[0][i] + 7152.0 * values[1][i] + 722.0 * values[2][i];
+                ((sum + 5000.0) / 10_000.0).floor() as usize
+            }
+        })
+        .collect();
+    let mut levels = vec![0u64; most as usize + 1];
+    grey.iter().for_each(|&level| levels[level] += 1);
+    assert_eq!(counted[0].bins, levels);
+    let colours = channels - usize::from(matches!(channels, 2 | 4));
+
+    let equal = assert_twins(&Adjust::equalize(&counted[0]), &pixels, |cpu, gpu, name| {
+        assert_eq!(cpu, gpu, "{name}");
+    });
+    let shifts = naive_equalize(&levels, most);
+    for (c, old) in values.iter().enumerate() {
+        for (i, (new, old)) in channel(&equal, channels, c).iter().zip(old).enumerate() {
+            let shift = if c < colours { shifts[grey[i]] } else { 0.0 };
+            assert_eq!(*new, (old + shift).clamp(0.0, most), "pixel {i} channel {c}");
+        }
+    }
+
+    let stretched = assert_twins(&Adjust::levels(&counted[0], 0.01), &pixels, |cpu, gpu, name| {
+        assert_eq!(cpu, gpu, "{name}");
+    });
+    let mut sorted = grey.clone();
+    sorted.sort_unstable();
+    let spare = (0.01 * sorted.len() as f64) as usize;
+    let [low, high] = match sorted.len() {
+        0 => [0.0, most],
+        n => [sorted[spare] as f64, sorted[n - 1 - spare] as f64],
+    };
+    for (c, old) in values.iter().enumerate() {
+        for (new, &old) in channel(&stretched, channels, c).iter().zip(old) {
+            let to = match c < colours && high > low {
+                true => ((old - low) * most / (high - low) + 0.5).floor().clamp(0.0, most),
+                false => old,
+            };
+            assert_eq!(*new, to, "channel {c} of {channels}, {low} to {high}");
+        }
+    }
+}
+
+#[test]
+fn every_bench_case_counts_right() {
+    for subject in super::common::subjects() {
+        for case in gpuproc::kernels::histogram::cases(false) {
+            // What bench measures is resident at once; a tiny device has no room for it.
+            if case.bytes > subject.context.max_binding()
+                || case.baseline && subject.name == "small"
+            {
+                continue;
+            }
+            let mut prepared = (case.prepare)(Some(&subject.context)).unwrap();
+            (prepared.run)().unwrap();
+            (prepared.run)().unwrap();
+            (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
+        }
+    }
+    for case in gpuproc::kernels::histogram::cases(false).iter().filter(|case| case.on_cpu) {
+        let mut prepared = (case.prepare)(None).unwrap();
+        (prepared.run)().unwrap();
+        (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
     }
 }

@@ -52,7 +52,7 @@ pub fn top(outcome: &Outcome, args: &Args, shown: &[Vec<f64>]) -> f64 {
         return if max > 0.0 { max } else { 1.0 };
     }
     let all = outcome.rows.iter().map(|row| row.counts.in_range()).max().unwrap_or(0);
-    let all = if args.normalize { 1.0 } else { all as f64 };
+    let all = if args.normalize { 1.0 } else { outcome.pixels(all) };
     let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
     // No sample at all makes both infinite.
     if scale.is_finite() { 1.0 / scale } else { 1.0 }
@@ -127,9 +127,9 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
         title = format!("...{}", tail.iter().rev().collect::<String>());
     }
     drawing.title(left, 26.0, &title, STRONG);
-    let pixels = outcome.rows.first().map_or(0, |row| row.counts.total());
+    let pixels = outcome.rows.first().map_or(0.0, |row| outcome.pixels(row.counts.total()));
     let note = if cut { ", tallest bars cut off" } else { "" };
-    let note = format!("{} samples, {} bins{note}", grouped(pixels), grouped(outcome.bins.count as u64));
+    let note = format!("{} samples, {} bins{note}", grouped(pixels.round() as u64), grouped(outcome.bins.count as u64));
     drawing.text(left, 52.0, Anchor::Start, &note, FAINT);
     legend(&mut drawing, &rows, left + width, 52.0);
     drawing
@@ -164,7 +164,7 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
         if mark > bins.low && mark < bins.high {
             drawing.rectangle(x - 0.5, above, 1.0, height_of_panel, Paint::Over(LINES, 0.6));
         }
-        drawing.text(x, base + 18.0, Anchor::Middle, &short_number(mark), FAINT);
+        drawing.text(x, base + 18.0, Anchor::Middle, &sample_value(mark), FAINT);
     }
     let unit = format!("sample value ({})", outcome.dtype);
     drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, STRONG);
@@ -193,6 +193,14 @@ fn legend(drawing: &mut Drawing, rows: &[(&Counted, Vec<f32>)], right: f32, y: f
             }
         }
         x -= 20.0;
+    }
+}
+
+/// A sample value for an axis: whole numbers in full, where they are short.
+pub fn sample_value(value: f64) -> String {
+    match value.fract() == 0.0 && value.abs() < 1e6 {
+        true => value.to_string(),
+        false => short_number(value),
     }
 }
 

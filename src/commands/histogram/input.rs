@@ -20,8 +20,8 @@ use crate::{
 /// Which pixels count.
 #[derive(Debug, clap::Args)]
 pub struct Selection {
-    /// What alpha does: `ignore` counts every pixel alike, `skip-transparent` leaves out pixels of
-    /// alpha 0
+    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
+    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
     #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
     alpha: Alpha,
 
@@ -38,6 +38,7 @@ pub struct Selection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Alpha {
     Ignore,
+    Weight,
     SkipTransparent,
 }
 
@@ -70,14 +71,18 @@ pub struct Input {
     pub pixels: Pixels,
     /// Whether it came from an image, not a volume.
     pub is_image: bool,
+    /// The image with all its pixels, where that was asked for.
+    pub whole: Option<Image>,
 }
 
 impl Input {
-    /// Reads `source`: a volume when its extension or the flags say so, else an image.
+    /// Reads `source`: a volume when its extension or the flags say so, else an image, whose pixels
+    /// are kept as a whole, too, when `keep` is set.
     pub fn read(
         source: &Source,
         selection: &Selection,
         volume: &VolumeArgs,
+        keep: bool,
         session: &Session,
     ) -> Result<Self> {
         let (limit, timings) = (session.max_memory, &session.timings);
@@ -90,19 +95,25 @@ impl Input {
             }
             let read = VolumeFile::describe(source, volume)?.read(limit, timings)?;
             let pixels = Pixels { samples: read.samples, channels: 1 };
-            return Ok(Self { pixels, is_image: false });
+            return Ok(Self { pixels, is_image: false, whole: None });
         }
         let image = Image::read(source, limit, timings)?;
         let mask = match &selection.mask {
             Some(mask) => Some(Image::read(mask, limit, timings)?),
             None => None,
         };
+        let whole = keep.then(|| image.clone());
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
-        Ok(Self { pixels, is_image: true })
+        Ok(Self { pixels, is_image: true, whole })
     }
 }
 
 impl Selection {
+    /// Whether pixels count as much as their alpha says.
+    pub fn is_weighted(&self) -> bool {
+        self.alpha == Alpha::Weight
+    }
+
     fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
         let Image { width, height, channels, .. } = image;
         let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();

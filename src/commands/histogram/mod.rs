@@ -18,11 +18,13 @@ use crate::{
     error::{Error, Kind, Result},
     io::{
         Sink, Source,
+        image::output_format,
         table::{Cell, Table},
         volume::VolumeArgs,
     },
     kernels::histogram::{
-        Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics, moments, type_range,
+        Adjust, Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics,
+        alpha_unit, luminance_levels, moments, type_range,
     },
     samples::Dtype,
 };
@@ -41,7 +43,9 @@ Examples:
   gpuproc histogram photo.jpg -o h.png -o h.svg -o h.json
   gpuproc histogram scan16.png --bins 65536 --range data -o bins.csv
   gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
-  gpuproc histogram *.jpg --sum --channels luma --stats")]
+  gpuproc histogram *.jpg --sum --channels luma --stats
+  gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
+  gpuproc histogram fog.png --equalize clear.png")]
 pub struct Args {
     /// Images or raw volumes; - is standard input
     #[arg(required = true, value_name = "INPUT")]
@@ -103,8 +107,33 @@ pub struct Args {
     #[arg(long)]
     picture: bool,
 
+    /// Write the image with its luminance equalised: every brightness about equally frequent, the
+    /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
+    /// selected pixels
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    equalize: Option<Sink>,
+
+    /// Write the image with its levels stretched: one straight line for all colours, which takes
+    /// the darkest luminance to black and the brightest to full, less --clip
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    auto_levels: Option<Sink>,
+
+    /// Share of the pixels that --auto-levels may clip at either end, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
+    #[arg(help_heading = "Adjustments")]
+    clip: f64,
+
     #[command(flatten)]
     volume: VolumeArgs,
+}
+
+/// Reads 0.5% or 0.5 as the share 0.005.
+fn clip(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    number
+        .filter(|percent| (0.0..50.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage from 0% to below 50%"))
 }
 
 fn percentage(text: &str) -> Result<f64, String> {
@@ -166,6 +195,8 @@ struct Outcome {
     inputs: Vec<String>,
     dtype: Dtype,
     bins: Bins,
+    /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
+    unit: f64,
     rows: Vec<Counted>,
 }
 
@@ -174,8 +205,9 @@ struct Outcome {
 /// # Errors
 /// Those of reading, counting and writing. [`Kind::Partial`] when some inputs of several failed.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let to_terminal = args.output.is_empty() && std::io::stdout().is_terminal();
-    let picture = args.picture || to_terminal;
+    let adjusts = args.equalize.is_some() || args.auto_levels.is_some();
+    let no_output = args.output.is_empty() && !adjusts;
+    let picture = args.picture || no_output && std::io::stdout().is_terminal();
     check_outputs(args)?;
     // Moments cost a pass of their own, so they are taken only where they are told.
     let statistics = picture
@@ -211,7 +243,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         let text: String =
             outcomes.iter().map(|outcome| terminal::picture(outcome, args)).collect();
         session.timings.time("write", || print(&text))?;
-    } else if args.output.is_empty() {
+    } else if no_output {
         write(&outcomes, args, &Sink::Stdout, session)?;
     }
     match failures {
@@ -233,6 +265,14 @@ fn print(text: &str) -> Result<()> {
 
 /// Refuses, before the work starts, what could not be written after it.
 fn check_outputs(args: &Args) -> Result<()> {
+    for image in args.equalize.iter().chain(&args.auto_levels) {
+        output_format(image)?;
+        if args.inputs.len() > 1 {
+            return Err(Error::usage(format_args!(
+                "{image}: --equalize and --auto-levels take one input"
+            )));
+        }
+    }
     for output in &args.output {
         let extension = output.extension();
         match extension.as_str() {
@@ -261,21 +301,52 @@ fn count_input(
     session: &Session,
     statistics: bool,
 ) -> Result<Outcome> {
-    let input = Input::read(source, &args.selection, &args.volume, session)?;
+    let adjusts = args.equalize.is_some() || args.auto_levels.is_some();
+    let mut input = Input::read(source, &args.selection, &args.volume, adjusts, session)?;
+    if adjusts {
+        adjust(source, &mut input, args, session)?;
+    }
     let pixels = &input.pixels;
     let named = rows(source, args, pixels.channels)?;
     let dtype = pixels.samples.dtype();
     let bins = bins(args, &input, &named, session)?;
-    let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins };
+    let weighted = args.selection.is_weighted() && matches!(pixels.channels, 2 | 4);
+    let unit = if weighted { f64::from(alpha_unit(dtype)) } else { 1.0 };
+    let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins, weighted };
     let counts = session.device.run(&kernel, pixels)?;
     let rows = named.iter().zip(counts).map(|(&(name, row), counts)| {
         let needs_moments = statistics && counts.levels.is_none();
         let moments = needs_moments.then(|| {
-            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high))
+            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high, weighted))
         });
         Counted { name, counts, moments }
     });
-    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, rows: rows.collect() })
+    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, unit, rows: rows.collect() })
+}
+
+/// Writes the adjusted images.
+fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) -> Result<()> {
+    let Some(mut image) = input.whole.take() else {
+        return Err(Error::bad_input(format_args!(
+            "{source}: --equalize and --auto-levels adjust images, not volumes"
+        )));
+    };
+    let dtype = image.samples.dtype();
+    let counted = session
+        .device
+        .run(&luminance_levels(dtype, image.channels)?, &input.pixels)?;
+    let whole = Pixels { samples: image.samples, channels: image.channels };
+    let outputs = [
+        (&args.equalize, Adjust::equalize(&counted[0])),
+        (&args.auto_levels, Adjust::levels(&counted[0], args.clip)),
+    ];
+    for (output, adjustment) in outputs {
+        if let Some(output) = output {
+            image.samples = session.device.run(&adjustment, &whole)?;
+            image.write(output, session.no_clobber, &session.timings)?;
+        }
+    }
+    Ok(())
 }
 
 /// The rows that `--channels` asks for, or those that an image of so many channels has by default.
@@ -339,7 +410,7 @@ fn bins(
 fn data_range(pixels: &Pixels, rows: &[(&'static str, Row)]) -> (f64, f64) {
     let all = rows
         .iter()
-        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY))
+        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY, false))
         .reduce(Moments::and)
         .filter(|all| all.count > 0);
     all.map_or((0.0, 1.0), |all| (all.min, all.max))
@@ -349,7 +420,7 @@ impl Outcome {
     /// Adds another input's counts.
     fn add(&mut self, other: Self) -> Result<()> {
         let names = |outcome: &Self| outcome.rows.iter().map(|row| row.name).collect::<Vec<_>>();
-        if self.bins != other.bins || names(self) != names(&other) {
+        if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
             return Err(Error::bad_input(format_args!(
                 "{} and {} cannot be summed: they have other channels or ranges; \
                  --channels and --range make them equal",
@@ -379,9 +450,16 @@ impl Outcome {
         file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
     }
 
+    /// Counted steps as pixels.
+    fn pixels(&self, count: u64) -> f64 {
+        count as f64 / self.unit
+    }
+
     fn statistics(&self, row: &Counted, args: &Args) -> Option<Statistics> {
         let moments = row.moments.as_ref();
-        Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)
+        let told =
+            Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)?;
+        Some(Statistics { count: self.pixels(told.count as u64), ..told })
     }
 
     /// What is shown for every bin of `row`: counts, perhaps summed up, perhaps as shares.
@@ -391,7 +469,7 @@ impl Outcome {
         let shown = row.counts.bins.iter().map(|&count| {
             let value = if args.cumulative { below + count } else { count };
             below += count;
-            if args.normalize { value as f64 / total } else { value as f64 }
+            if args.normalize { value as f64 / total } else { value as f64 / self.unit }
         });
         shown.collect()
     }
@@ -450,7 +528,7 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
                 Some((row, outcome.shown(row, args)))
             })
             .collect();
-        let number = |value: f64| match args.normalize {
+        let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
             true => Cell::Real(value),
             false => Cell::Integer(value as u64),
         };
@@ -480,7 +558,7 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
                 column.as_ref().map_or(Cell::Empty, |(row, _)| {
                     let value = count(&row.counts) as f64;
                     let total = row.counts.in_range().max(1) as f64;
-                    number(if args.normalize { value / total } else { value })
+                    number(if args.normalize { value / total } else { value / outcome.unit })
                 })
             }));
             table.rows.push(cells);
@@ -501,13 +579,17 @@ fn statistics_table(outcomes: &[Outcome], args: &Args) -> Table {
     for outcome in outcomes {
         for row in &outcome.rows {
             let Counts { below, above, nan, .. } = row.counts;
+            let amount = |count: u64| match outcome.unit == 1.0 {
+                true => Cell::Integer(count),
+                false => Cell::Real(outcome.pixels(count)),
+            };
             let mut cells = vec![
                 Cell::Text(outcome.name()),
                 Cell::Text(row.name.into()),
-                Cell::Integer(row.counts.in_range()),
-                Cell::Integer(below),
-                Cell::Integer(above),
-                Cell::Integer(nan),
+                amount(row.counts.in_range()),
+                amount(below),
+                amount(above),
+                amount(nan),
             ];
             if let Some(s) = outcome.statistics(row, args) {
                 let numbers = [
@@ -540,23 +622,29 @@ struct Record<'a> {
 #[derive(Serialize)]
 struct ChannelRecord<'a> {
     name: &'a str,
-    below: u64,
-    above: u64,
-    nan: u64,
+    below: serde_json::Number,
+    above: serde_json::Number,
+    nan: serde_json::Number,
     statistics: Option<Statistics>,
     values: Vec<serde_json::Number>,
 }
 
 fn record<'a>(outcome: &'a Outcome, args: &Args) -> Record<'a> {
-    let number = |value: f64| match args.normalize {
-        true => serde_json::Number::from_f64(value).expect("shares are finite"),
+    let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
+        true => serde_json::Number::from_f64(value).expect("shares and sums are finite"),
         false => serde_json::Number::from(value as u64),
+    };
+    let amount = |count: u64| match outcome.unit == 1.0 {
+        true => serde_json::Number::from(count),
+        false => {
+            serde_json::Number::from_f64(outcome.pixels(count)).expect("sums are finite")
+        }
     };
     let channels = outcome.rows.iter().map(|row| ChannelRecord {
         name: row.name,
-        below: row.counts.below,
-        above: row.counts.above,
-        nan: row.counts.nan,
+        below: amount(row.counts.below),
+        above: amount(row.counts.above),
+        nan: amount(row.counts.nan),
         statistics: outcome.statistics(row, args),
         values: outcome.shown(row, args).into_iter().map(number).collect(),
     });

@@ -4,9 +4,8 @@ use std::io::IsTerminal;
 
 use super::{
     Args, Outcome,
-    figure::{grouped, height, merged, top},
+    figure::{grouped, height, merged, sample_value, top},
 };
-use crate::io::plot::short_number;
 
 /// Lines that each row's bars take.
 const LINES: usize = 5;
@@ -52,7 +51,7 @@ pub fn picture(outcome: &Outcome, args: &Args) -> String {
         for line in bars {
             text += &format!("{start}{}{end}\n", line.trim_end());
         }
-        let (low, high) = (short_number(outcome.bins.low), short_number(outcome.bins.high));
+        let (low, high) = (sample_value(outcome.bins.low), sample_value(outcome.bins.high));
         let room = columns.saturating_sub(low.len() + high.len());
         text += &format!("{low}{:^room$}{high}\n", row.name);
     }
@@ -100,7 +99,7 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
             [(counts.below, "below"), (counts.above, "above"), (counts.nan, "not a number")]
         {
             if n > 0 {
-                outside += &format!("{}: {} {what}\n", row.name, grouped(n));
+                outside += &format!("{}: {} {what}\n", row.name, grouped(outcome.pixels(n).round() as u64));
             }
         }
         let Some(s) = outcome.statistics(row, args) else {
@@ -108,7 +107,7 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
             continue;
         };
         let clipped = (s.clipped_low + s.clipped_high) * 100.0;
-        let mut cells = vec![row.name.to_owned(), grouped(s.count)];
+        let mut cells = vec![row.name.to_owned(), grouped(s.count.round() as u64)];
         cells.extend([s.min, s.max, s.mean, s.median, s.deviation, s.mode].map(rounded));
         cells.push(format!("{:.2}", s.entropy));
         cells.push(format!("{clipped:.1}%"));

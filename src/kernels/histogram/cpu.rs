@@ -3,8 +3,11 @@
 use bytemuck::Pod;
 use rayon::prelude::*;
 
-use super::{Bins, BytesRows, Luma, LumaDivision, Pixels, Plan, Row};
-use crate::{for_samples, samples::Samples};
+use super::{Bins, BytesRows, Counts, Luma, LumaDivision, Pixels, Plan, Row, alpha_unit};
+use crate::{
+    for_samples,
+    samples::{Dtype, Samples},
+};
 
 /// Pixels that a thread takes at a time: their counts fit 32 bits with ease.
 const CHUNK: usize = 1 << 18;
@@ -27,7 +30,12 @@ pub(super) fn count_bytes(pixels: &Pixels, rows: &BytesRows) -> Vec<Vec<u64>> {
         .filter(|&channel| rows.channels[channel])
         .map(|channel| whole[channel][..256].to_vec())
         .collect();
-    counted.extend(rows.luma.map(|luma| whole[4][..=luma.bins].to_vec()));
+    counted.extend(rows.luma.map(|luma| {
+        let mut bins = whole[4][..luma.bins].to_vec();
+        // Full white alone is counted one past the last bin, where it belongs.
+        bins[luma.bins - 1] += whole[4][luma.bins];
+        bins
+    }));
     counted
 }
 
@@ -152,14 +160,13 @@ fn luma_units<T: Copy + Into<u32>>(luma: Luma, max: u32) -> (impl Fn(&[T]) -> u3
 /// The luminance of float pixels: summed in double precision, red first, and rounded once.
 pub(super) fn luminance(samples: &Samples, channels: usize, luma: Luma) -> Vec<f32> {
     let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
+    samples.par_chunks_exact(channels).map(|pixel| float_luminance(pixel, luma)).collect()
+}
+
+fn float_luminance(pixel: &[f32], luma: Luma) -> f32 {
     let [red, green, blue] = luma.fractions();
-    samples
-        .par_chunks_exact(channels)
-        .map(|pixel| {
-            let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(f64::from);
-            (red * r + green * g + blue * b) as f32
-        })
-        .collect()
+    let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(f64::from);
+    (red * r + green * g + blue * b) as f32
 }
 
 /// Counts `slot` of every pixel in `slots` counters.
@@ -189,4 +196,74 @@ fn count<T: Pod + Sync>(
     // Tables of 65,536 slots are worth filling only with many pixels.
     let chunk = CHUNK.max(slots * 16) * channels;
     samples.par_chunks(chunk).map(count_chunk).reduce(|| vec![0; slots], add)
+}
+
+/// The value of one row in each pixel, and the pixel's alpha in steps of 1 / [`alpha_unit`], handed
+/// to `consume` pixel by pixel, in parts that run side by side.
+pub(super) fn weighted_values<R: Send>(
+    pixels: &Pixels,
+    row: Row,
+    consume: impl Fn(&mut dyn Iterator<Item = (f64, u64)>) -> R + Sync,
+) -> Vec<R> {
+    fn parts<T: Pod + Sync, R: Send>(
+        samples: &[T],
+        channels: usize,
+        value: impl Fn(&[T]) -> f64 + Sync,
+        weight: impl Fn(T) -> u64 + Sync,
+        consume: impl Fn(&mut dyn Iterator<Item = (f64, u64)>) -> R + Sync,
+    ) -> Vec<R> {
+        let part = |chunk: &[T]| {
+            let pixels = chunk.chunks_exact(channels);
+            consume(&mut pixels.map(|pixel| (value(pixel), weight(pixel[channels - 1]))))
+        };
+        samples.par_chunks(CHUNK * channels).map(part).collect()
+    }
+    let channels = pixels.channels;
+    let of_float = |alpha: f32| (f64::from(alpha.clamp(0.0, 1.0)) * 65535.0).round() as u64;
+    match (row, &pixels.samples) {
+        (Row::Channel(c), Samples::U8(s)) => {
+            parts(s, channels, |p| p[c].into(), u64::from, consume)
+        }
+        (Row::Channel(c), Samples::U16(s)) => {
+            parts(s, channels, |p| p[c].into(), u64::from, consume)
+        }
+        (Row::Channel(c), Samples::F32(s)) => {
+            parts(s, channels, |p| p[c].into(), of_float, consume)
+        }
+        (Row::Luma(luma), Samples::U8(s)) => {
+            parts(s, channels, luma_value(luma, 255), u64::from, consume)
+        }
+        (Row::Luma(luma), Samples::U16(s)) => {
+            parts(s, channels, luma_value(luma, 65535), u64::from, consume)
+        }
+        (Row::Luma(luma), Samples::F32(s)) => {
+            parts(s, channels, |pixel| float_luminance(pixel, luma).into(), of_float, consume)
+        }
+        (_, samples) => unreachable!("no alpha in {}", samples.dtype()),
+    }
+}
+
+/// Counts every pixel as often as its alpha has steps.
+pub(super) fn count_weighted(pixels: &Pixels, bins: &Bins, row: Row) -> Counts {
+    let dtype = pixels.samples.dtype();
+    let levels = match (row, dtype) {
+        (Row::Channel(_), Dtype::U8 | Dtype::U16) => Some(alpha_unit(dtype) as usize + 1),
+        _ => None,
+    };
+    let find = bins.finder(1.0);
+    let parts = weighted_values(pixels, row, |values| {
+        let mut sums = vec![0u64; levels.unwrap_or(bins.slots())];
+        for (value, weight) in values {
+            sums[if levels.is_some() { value as usize } else { find.slot(value) }] += weight;
+        }
+        sums
+    });
+    let mut sums = vec![0u64; levels.unwrap_or(bins.slots())];
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
+    }
+    match levels {
+        Some(_) => Counts::from_patterns(sums, dtype, bins),
+        None => Counts::from_slots(&sums),
+    }
 }

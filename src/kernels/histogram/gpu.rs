@@ -24,8 +24,11 @@ static SLOTS: Shader = Shader::new("histogram", include_str!("../../../wgsl/hist
          clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
     );
 
+pub(super) static BASELINES: Shader =
+    Shader::new("histogram_baselines", include_str!("../../../wgsl/histogram_baselines.wgsl"));
+
 /// The shaders of this family.
-pub const SHADERS: [&Shader; 2] = [&BYTES, &SLOTS];
+pub const SHADERS: [&Shader; 4] = [&BYTES, &SLOTS, &BASELINES, &super::adjust::ADJUST];
 
 shader_struct! {
     struct BytesJob {
@@ -43,14 +46,22 @@ shader_struct! {
     }
 }
 
-/// Workgroups that stride over the pixels: enough to fill large GPUs a few times.
-const WORKGROUPS: u64 = 1024;
+/// Workgroups that stride over the pixels, enough to fill large GPUs; more only add their counters
+/// more often.
+const WORKGROUPS: u64 = 528;
 
 /// Bytes of input on the device at a time.
-const BAND: u64 = 256 << 20;
+pub(super) const BAND: u64 = 256 << 20;
 
-/// Invocations a workgroup.
-const GROUP: u64 = 256;
+/// Invocations a workgroup: more of them share one set of counters, so that more fit a core. Devices
+/// of little workgroup memory get what every device has.
+fn invocations(context: &Context, wanted: u32) -> u32 {
+    let limits = &context.limits;
+    let most =
+        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    let small = limits.max_compute_workgroup_storage_size < 32 << 10;
+    if small || most < wanted { 256 } else { wanted }
+}
 
 /// Counts every row of `rows` in one pass over 8-bit pixels.
 pub(super) fn count_bytes(
@@ -60,16 +71,12 @@ pub(super) fn count_bytes(
 ) -> Result<Vec<Vec<u64>>> {
     let pass = BytesPass::new(context, rows, pixels.channels)?;
     let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
-    let whole = count_bands(context, bytes, pixels.channels, pass.slots, |batch, band, counts| {
-        pass.record(batch, band.data, band.pixels, counts);
-    })?;
-    let mut rest = whole.as_slice();
-    let row = |slots: usize| {
-        let (row, after) = rest.split_at(slots);
-        rest = after;
-        row.to_vec()
-    };
-    Ok(rows.slots().into_iter().map(row).collect())
+    let whole =
+        count_bands(context, bytes, pixels.channels, pass.counters, |batch, band, counts| {
+            pass.record(batch, band.data, band.pixels, counts);
+        })?;
+    let counters = rows.slots().into_iter().zip(whole.chunks(256));
+    Ok(counters.map(|(slots, row)| row[..slots].to_vec()).collect())
 }
 
 /// Counts one row of any other kind.
@@ -153,8 +160,7 @@ fn most_groups(context: &Context) -> u64 {
 
 /// The largest power of two up to 32 of which `slots` fit in `words`.
 fn replicas(slots: usize, words: usize) -> usize {
-    let most = (words / slots).clamp(1, 32);
-    1 << most.ilog2()
+    1 << (words / slots).clamp(1, 32).ilog2()
 }
 
 /// A pipeline that counts rows of 8-bit pixels.
@@ -162,51 +168,59 @@ pub(super) struct BytesPass {
     pipeline: Arc<Pipeline>,
     channels: usize,
     most_groups: u64,
-    /// Counters, those of all rows.
-    pub slots: usize,
+    /// Counters, 256 a row.
+    pub counters: usize,
 }
 
 impl BytesPass {
     pub fn new(context: &Context, rows: &BytesRows, channels: usize) -> Result<Self> {
-        let slots: usize = rows.slots().iter().sum();
-        // Half of the smallest devices' workgroup memory, so that two workgroups share a core.
-        let words = context.limits.max_compute_workgroup_storage_size.min(32 << 10) as usize / 4;
-        let replicas = replicas(slots, words);
-        let mut at = 0;
-        let mut next = |counted: bool, slots: usize| match counted {
+        let count = rows.slots().len();
+        // 16 KiB at most, which every device has: measured on an NVIDIA H200, more slow it down.
+        let words = context.limits.max_compute_workgroup_storage_size.min(16 << 10) as usize / 4;
+        let replicas = replicas(count * 256, words);
+        let number = |value: u32| format!("{value}u");
+        let mut row = 0;
+        let mut next = |counted: bool| match counted {
             true => {
-                at += slots;
-                format!("{}u", at - slots)
+                row += 1;
+                number(row - 1)
             }
             false => "NONE".to_owned(),
         };
-        let [first, second, third, fourth] = rows.channels.map(|counted| next(counted, 256));
-        let luma_at = next(rows.luma.is_some(), 0);
-        let number = |value: u32| format!("{value}u");
-        let ([red, green, blue], divisor) =
-            rows.luma.map_or(([0; 3], 1), |luma| (luma.weights, luma.divisor));
+        let [first, second, third, fourth] = rows.channels.map(&mut next);
+        let luma = next(rows.luma.is_some());
+        let ([red, green, blue], divisor, bins) =
+            rows.luma.map_or(([0; 3], 1, 1), |luma| (luma.weights, luma.divisor, luma.bins));
         let shader = BYTES.with(&[
             ("CHANNELS", &number(channels as u32)),
-            ("FIRST_AT", &first),
-            ("SECOND_AT", &second),
-            ("THIRD_AT", &third),
-            ("FOURTH_AT", &fourth),
-            ("LUMA_AT", &luma_at),
-            ("SLOTS", &number(slots as u32)),
+            ("FIRST", &first),
+            ("SECOND", &second),
+            ("THIRD", &third),
+            ("FOURTH", &fourth),
+            ("LUMA", &luma),
+            ("ROWS", &number(count as u32)),
+            ("BINS", &number(bins as u32)),
             ("REPLICAS", &number(replicas as u32)),
+            ("GROUP", &number(invocations(context, 512))),
             ("RED", &number(red)),
             ("GREEN", &number(green)),
             ("BLUE", &number(blue)),
             ("DIVISOR", &number(divisor)),
         ]);
-        let pipeline = context.pipeline(&shader, "count")?;
-        Ok(Self { pipeline, channels, most_groups: most_groups(context), slots })
+        Ok(Self {
+            pipeline: context.pipeline(&shader, "count")?,
+            channels,
+            most_groups: most_groups(context),
+            counters: count * 256,
+        })
     }
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
     pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
-        let units = u64::from(pixels) * self.channels as u64 / 16;
-        let groups = units.div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        let unit_pixels = if self.channels == 3 { 16 } else { 16 / self.channels as u64 };
+        let units = u64::from(pixels) / unit_pixels;
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let groups = units.div_ceil(group).clamp(1, self.most_groups) as u32;
         batch
             .pass("histogram", &self.pipeline)
             .buffer("data", data)
@@ -263,19 +277,23 @@ impl SlotsPass {
             (plan, dtype) => unreachable!("{plan:?} of {dtype}"),
         };
         let slots = keys.as_ref().map_or(1 << 16, |_| bins.slots());
-        let words = context.limits.max_compute_workgroup_storage_size as usize / 4;
-        // Few slots: 32-bit counters, several a slot. Many: two in a word, and as many passes as
-        // it takes, side by side.
-        let packed = slots > words;
-        let (words, replicas) = match packed {
-            true => (words / 256 * 256, 1),
+        let words = context.limits.max_compute_workgroup_storage_size.min(48 << 10) as usize / 4;
+        // Few slots: several counters for each. More: one for each, in up to six spans of slots that
+        // workgroups count side by side. Many: spans of twice as many counters of 16 bits.
+        let packed = slots > 6 * words;
+        let (words, replicas) = match slots > words {
+            true => (words, 1),
             false => {
-                let replicas = replicas(slots, words.min(8 << 10));
+                let replicas = replicas(slots, words.min(4 << 10));
                 (slots * replicas, replicas)
             }
         };
         let span = if packed { words * 2 } else { words / replicas };
         let spans = slots.div_ceil(span) as u32;
+        // Spans read the same input: many invocations to a span leave fewer of them waiting for it.
+        let group = invocations(context, if spans > 1 { 1024 } else { 512 });
+        // And fewer workgroups have to add their many counters in the end.
+        let most_groups = if spans > 1 { most_groups(context) / 8 } else { most_groups(context) };
         let number = |value: usize| format!("{value}u");
         let shader = SLOTS.with(&[
             ("MODE", &number(mode)),
@@ -288,6 +306,7 @@ impl SlotsPass {
             ("WORDS", &number(words)),
             ("PACKED", if packed { "true" } else { "false" }),
             ("REPLICAS", &number(replicas)),
+            ("GROUP", &number(group as usize)),
         ]);
         let unit = match mode {
             0 if channels == 1 => 8,
@@ -308,7 +327,7 @@ impl SlotsPass {
             keys: context.upload("bin edges", &keys.keys)?,
             light: context.upload("linear light", &light)?,
             unit,
-            most_groups: most_groups(context),
+            most_groups,
             spans,
             slots,
             counters: spans as usize * span,
@@ -317,8 +336,9 @@ impl SlotsPass {
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
     pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
-        let groups =
-            u64::from(pixels / self.unit).div_ceil(GROUP).clamp(1, self.most_groups) as u32;
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let units = u64::from(pixels / self.unit);
+        let groups = units.div_ceil(group).clamp(1, self.most_groups) as u32;
         batch
             .pass("histogram", &self.pipeline)
             .buffer("data", data)

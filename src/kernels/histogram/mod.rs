@@ -4,11 +4,15 @@
 //! so any bins cost the same, and statistics are exact. Luminance and 32-bit values are binned
 //! where they are counted, by comparison with a table of edges made on the host.
 
+mod adjust;
+mod bench;
 mod bins;
 mod cpu;
 mod gpu;
 mod statistics;
 
+pub use adjust::{Adjust, luminance_levels};
+pub use bench::cases;
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use gpu::SHADERS;
 pub use statistics::{Moments, Statistics, moments};
@@ -107,6 +111,15 @@ pub struct Histogram {
     pub rows: Vec<Row>,
     /// Into which bins, the same for every row, in units of the stored samples.
     pub bins: Bins,
+    /// Whether a pixel counts as much as its alpha says, in steps of 1 / [`alpha_unit`], where its
+    /// image has alpha. Such sums are made on the CPU on every device.
+    pub weighted: bool,
+}
+
+/// What a pixel of full alpha counts in a weighted histogram: the greatest 8-bit or 16-bit sample;
+/// float alpha is rounded to 16 bits.
+pub fn alpha_unit(dtype: Dtype) -> u32 {
+    if dtype == Dtype::U8 { 255 } else { 65535 }
 }
 
 /// The counts of one row.
@@ -197,7 +210,7 @@ enum Plan {
 }
 
 /// Bin of a luminance = (weights . (r, g, b)) / divisor in integers, below 2^32 throughout. Full
-/// white alone makes `bins`, one too many.
+/// white alone makes `bins`, one too many: it belongs to the last bin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LumaDivision {
     weights: [u32; 3],
@@ -218,13 +231,6 @@ impl LumaDivision {
             }
         }
         Self { weights: weights.map(|weight| weight * times), divisor, bins }
-    }
-
-    /// Moves what full white counted into the last bin and adds the slots that it cannot fill.
-    fn counts(&self, mut counted: Vec<u64>) -> Counts {
-        let white = counted.pop().expect("one slot more than bins");
-        *counted.last_mut().expect("at least one bin") += white;
-        Counts { bins: counted, ..Counts::default() }
     }
 }
 
@@ -267,6 +273,13 @@ impl Histogram {
         mut other: impl FnMut(&Plan) -> Result<Vec<u64>>,
     ) -> Result<Vec<Counts>> {
         let dtype = pixels.samples.dtype();
+        if self.weighted && matches!(pixels.channels, 2 | 4) {
+            let count = |&row: &Row| {
+                self.plan(pixels, row)?;
+                Ok(cpu::count_weighted(pixels, &self.bins, row))
+            };
+            return self.rows.iter().map(count).collect();
+        }
         let plans: Vec<Plan> =
             self.rows.iter().map(|&row| self.plan(pixels, row)).collect::<Result<_>>()?;
         let mut shared = BytesRows::default();
@@ -279,7 +292,7 @@ impl Histogram {
                 _ => {}
             }
         }
-        let mut counted = match shared.is_empty() {
+        let counted = match shared.is_empty() {
             true => Vec::new(),
             false => bytes(&shared)?,
         };
@@ -297,7 +310,9 @@ impl Histogram {
                         Counts::from_slots(&other(&Plan::Luma(*luma))?)
                     }
                     Plan::BytesLuma(_, division) => {
-                        division.counts(counted.last_mut().expect("it was counted").clone())
+                        let bins = counted.last().expect("it was counted").clone();
+                        debug_assert_eq!(bins.len(), division.bins);
+                        Counts { bins, ..Counts::default() }
                     }
                     Plan::Halves(_) => Counts::from_patterns(other(plan)?, dtype, &self.bins),
                     Plan::Luma(_) | Plan::Values(_) => Counts::from_slots(&other(plan)?),
@@ -308,7 +323,7 @@ impl Histogram {
 }
 
 /// What one pass over 8-bit pixels counts: 256 levels of each channel asked for, in order, then
-/// `bins + 1` slots of luminance.
+/// bins of luminance.
 #[derive(Clone, Copy, Debug, Default)]
 struct BytesRows {
     channels: [bool; 4],
@@ -323,7 +338,7 @@ impl BytesRows {
     /// How many slots each row has.
     fn slots(&self) -> Vec<usize> {
         let channels = self.channels.iter().filter(|&&counted| counted).map(|_| 256);
-        channels.chain(self.luma.map(|luma| luma.bins + 1)).collect()
+        channels.chain(self.luma.map(|luma| luma.bins)).collect()
     }
 }
 

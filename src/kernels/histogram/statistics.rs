@@ -16,8 +16,9 @@ use crate::{
 /// percentiles lie on a straight line through their bin, and the mode is the fullest bin's centre.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// Samples inside the range.
-    pub count: u64,
+    /// Samples inside the range; with alpha as weight, its sum in steps.
+    #[serde(serialize_with = "as_integer_where_it_is_one")]
+    pub count: f64,
     /// Least sample.
     pub min: f64,
     /// Greatest sample.
@@ -38,6 +39,16 @@ pub struct Statistics {
     pub clipped_high: f64,
     /// Each percentage asked for with the least value that so many percent do not exceed.
     pub percentiles: Vec<(f64, f64)>,
+}
+
+fn as_integer_where_it_is_one<S: serde::Serializer>(
+    value: &f64,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
+        true => serializer.serialize_i64(*value as i64),
+        false => serializer.serialize_f64(*value),
+    }
 }
 
 /// Sums over samples inside a range; those outside and NaN are left out.
@@ -70,17 +81,19 @@ impl Moments {
         at_high: 0,
     };
 
-    fn of(values: impl Iterator<Item = f64>, low: f64, high: f64) -> Self {
+    fn of(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
         let mut m = Self::NONE;
-        for value in values.filter(|&value| value >= low && value <= high && value.is_finite()) {
-            m.count += 1;
+        let inside =
+            |&(value, n): &(f64, u64)| value >= low && value <= high && value.is_finite() && n > 0;
+        for (value, n) in values.filter(inside) {
+            m.count += n;
             m.min = m.min.min(value);
             m.max = m.max.max(value);
             let above = value - if low.is_finite() { low } else { 0.0 };
-            m.sum += above;
-            m.squares += above * above;
-            m.at_low += u64::from(value == low);
-            m.at_high += u64::from(value == high);
+            m.sum += above * n as f64;
+            m.squares += above * above * n as f64;
+            m.at_low += if value == low { n } else { 0 };
+            m.at_high += if value == high { n } else { 0 };
         }
         m
     }
@@ -99,11 +112,16 @@ impl Moments {
     }
 }
 
-/// The moments of one row's samples from `low` to `high`. The sums are the same run after run.
+/// The moments of one row's samples from `low` to `high`, weighted by alpha as the counts are. The
+/// sums are the same run after run.
 ///
 /// # Panics
 /// When there is no such row, which counting it would have told.
-pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64) -> Moments {
+pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64, weighted: bool) -> Moments {
+    if weighted && matches!(pixels.channels, 2 | 4) {
+        let parts = cpu::weighted_values(pixels, row, |values| Moments::of(values, low, high));
+        return parts.into_iter().fold(Moments::NONE, Moments::and);
+    }
     fn chunks<T: Sync>(
         samples: &[T],
         channels: usize,
@@ -112,7 +130,10 @@ pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64) -> Moments {
     ) -> Moments {
         let parts: Vec<Moments> = samples
             .par_chunks(channels << 16)
-            .map(|chunk| Moments::of(chunk.chunks_exact(channels).map(&value), low, high))
+            .map(|chunk| {
+                let values = chunk.chunks_exact(channels).map(|pixel| (value(pixel), 1));
+                Moments::of(values, low, high)
+            })
             .collect();
         parts.into_iter().fold(Moments::NONE, Moments::and)
     }
@@ -151,7 +172,7 @@ impl Statistics {
             values.filter(|&(value, _)| value >= bins.low && value <= bins.high).collect()
         });
         let moments = match (&levels, moments) {
-            (Some(levels), _) => of_levels(levels, bins),
+            (Some(levels), _) => Moments::of(levels.iter().copied(), bins.low, bins.high),
             (None, Some(moments)) => *moments,
             (None, None) => return None,
         };
@@ -170,7 +191,7 @@ impl Statistics {
         let all = counts.total() as f64;
         let offset = moments.sum / count;
         Some(Self {
-            count: moments.count,
+            count,
             min: moments.min,
             max: moments.max,
             mean: bins.low + offset,
@@ -183,21 +204,6 @@ impl Statistics {
             percentiles: percentages.iter().map(|&p| (p, percentile(p))).collect(),
         })
     }
-}
-
-fn of_levels(levels: &[(f64, u64)], bins: &Bins) -> Moments {
-    levels.iter().filter(|&&(_, n)| n > 0).fold(Moments::NONE, |m, &(value, n)| {
-        let above = value - bins.low;
-        m.and(Moments {
-            count: n,
-            min: value,
-            max: value,
-            sum: above * n as f64,
-            squares: above * above * n as f64,
-            at_low: if value == bins.low { n } else { 0 },
-            at_high: if value == bins.high { n } else { 0 },
-        })
-    })
 }
 
 /// The nearest-rank percentile: the least level that `percentage` of `count` samples do not exceed.

@@ -1,0 +1,62 @@
+// Puts every sample of an image through a table, or shifts pixels by what a table says of their luminance.
+
+// What the host sets: bits a sample (8 or 16), samples a pixel, whether the last of them is alpha,
+// and whether the table holds shifts by luminance (true) or new samples by old ones (false).
+const BITS = 8u;
+const CHANNELS = 3u;
+const ALPHA = false;
+const SHIFTS = true;
+
+const GROUP = 256u;
+const PER_WORD = 32u / BITS;
+const MOST = (1u << BITS) - 1u;
+
+struct AdjustJob {
+    // 32-bit words of samples.
+    words: u32,
+}
+
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read> table: array<i32>;
+@group(0) @binding(2) var<storage, read_write> result: array<u32>;
+@group(0) @binding(3) var<uniform> job: AdjustJob;
+
+fn sample(index: u32) -> u32 {
+    return (data[index / PER_WORD] >> (BITS * (index % PER_WORD))) & MOST;
+}
+
+// The luminance of the pixel whose first sample is at `index`, rounded to a sample value.
+fn level(index: u32) -> u32 {
+    if CHANNELS < 3u {
+        return sample(index);
+    }
+    return (1063u * sample(index) + 3576u * sample(index + 1u) + 361u * sample(index + 2u) + 2500u)
+        / 5000u;
+}
+
+@compute @workgroup_size(256)
+fn adjust(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let word = (group.y * groups.x + group.x) * GROUP + local;
+    if word >= job.words {
+        return;
+    }
+    var packed = 0u;
+    for (var i = 0u; i < PER_WORD; i++) {
+        let index = word * PER_WORD + i;
+        let channel = index % CHANNELS;
+        var value = i32(sample(index));
+        if !ALPHA || channel != CHANNELS - 1u {
+            if SHIFTS {
+                value += table[level(index - channel)];
+            } else {
+                value = table[value];
+            }
+        }
+        packed |= u32(clamp(value, 0, i32(MOST))) << (BITS * i);
+    }
+    result[word] = packed;
+}

@@ -1,0 +1,126 @@
+// Four published ways to count 256 bins, kept to be measured beside the fast one.
+
+// 1: luminance alone; 4: red, green, blue and luminance.
+const ROWS = 4u;
+
+const GROUP = 256u;
+
+struct BaselineJob {
+    width: u32,
+    height: u32,
+    // First pixel and number of pixels of a `single` pass.
+    start: u32,
+    pixels: u32,
+    // Chunks in all, and the distance of those that a `reduce` pass adds.
+    chunks: u32,
+    stride: u32,
+}
+
+// RGBA, red in the lowest byte.
+@group(0) @binding(0) var<storage, read> data: array<u32>;
+@group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
+// ROWS * 256 counters a chunk.
+@group(0) @binding(2) var<storage, read_write> chunks: array<u32>;
+@group(0) @binding(3) var<uniform> job: BaselineJob;
+
+var<workgroup> bins: array<atomic<u32>, ROWS * 256u>;
+
+// 0.2126 R + 0.7152 G + 0.0722 B over 255, times 256, in integers.
+fn luma(pixel: u32) -> u32 {
+    let sum = 1063u * (pixel & 255u) + 3576u * ((pixel >> 8u) & 255u)
+        + 361u * ((pixel >> 16u) & 255u);
+    return min(sum * 32u / 159375u, 255u);
+}
+
+fn slot(pixel: u32, row: u32) -> u32 {
+    if row == ROWS - 1u {
+        return row * 256u + luma(pixel);
+    }
+    return row * 256u + ((pixel >> (8u * row)) & 255u);
+}
+
+// One invocation counts everything, some pixels a pass.
+@compute @workgroup_size(1)
+fn single() {
+    for (var i = job.start; i < job.start + job.pixels; i++) {
+        let pixel = data[i];
+        for (var row = 0u; row < ROWS; row++) {
+            let at = slot(pixel, row);
+            // Alone, it needs no atomic addition. With more invocations this would be a race.
+            atomicStore(&counts[at], atomicLoad(&counts[at]) + 1u);
+        }
+    }
+}
+
+// An invocation a pixel adds to the counters in device memory.
+@compute @workgroup_size(256)
+fn each(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let i = (group.y * groups.x + group.x) * GROUP + local;
+    if i < job.pixels {
+        let pixel = data[i];
+        for (var row = 0u; row < ROWS; row++) {
+            atomicAdd(&counts[slot(pixel, row)], 1u);
+        }
+    }
+}
+
+// A workgroup counts 256 pixels of a row in its own memory and stores them as a chunk.
+@compute @workgroup_size(256)
+fn count_chunk(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    for (var row = 0u; row < ROWS; row++) {
+        atomicStore(&bins[row * 256u + local], 0u);
+    }
+    workgroupBarrier();
+    let x = group.x * GROUP + local;
+    if x < job.width {
+        let pixel = data[group.y * job.width + x];
+        for (var row = 0u; row < ROWS; row++) {
+            atomicAdd(&bins[slot(pixel, row)], 1u);
+        }
+    }
+    workgroupBarrier();
+    let chunk = group.y * groups.x + group.x;
+    for (var row = 0u; row < ROWS; row++) {
+        let at = row * 256u + local;
+        chunks[chunk * ROWS * 256u + at] = atomicLoad(&bins[at]);
+    }
+}
+
+// One workgroup adds all chunks up.
+@compute @workgroup_size(256)
+fn sum_chunks(@builtin(local_invocation_index) local: u32) {
+    for (var row = 0u; row < ROWS; row++) {
+        let at = row * 256u + local;
+        var sum = 0u;
+        for (var chunk = 0u; chunk < job.chunks; chunk++) {
+            sum += chunks[chunk * ROWS * 256u + at];
+        }
+        atomicStore(&counts[at], sum);
+    }
+}
+
+// A workgroup adds a chunk to the one `stride` before it.
+@compute @workgroup_size(256)
+fn reduce(
+    @builtin(local_invocation_index) local: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    let pair = group.y * groups.x + group.x;
+    let to = pair * 2u * job.stride;
+    let other = to + job.stride;
+    if other < job.chunks {
+        for (var row = 0u; row < ROWS; row++) {
+            let at = row * 256u + local;
+            chunks[to * ROWS * 256u + at] += chunks[other * ROWS * 256u + at];
+        }
+    }
+}
