@@ -8,4 +8,4 @@ use crate::gpu::Shader;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&Shader] =
-    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH, &sort::SORT];
+    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE, &sort::SORT];
