@@ -98,6 +98,8 @@ pub trait Number:
     const ONE: Self;
     /// The number nearest to a small integer; negative ones wrap around where there are none.
     fn from_small(integer: i32) -> Self;
+    /// The nearest number; integers end at the bounds of the type.
+    fn from_f64(value: f64) -> Self;
 }
 
 macro_rules! numbers {
@@ -107,6 +109,9 @@ macro_rules! numbers {
             const ONE: Self = $one;
             fn from_small(integer: i32) -> Self {
                 integer as Self
+            }
+            fn from_f64(value: f64) -> Self {
+                value as Self
             }
         })+
     };

@@ -35,9 +35,8 @@ fn enter(number: STORED) -> VALUE {
         key = number ^ sign;
     } else if KEY >= 2u {
         key = select(~number, number | sign, (number & sign) == STORED(0u));
-        if (number & ~sign) > INFINITE {
-            key = select(STORED(0u), ~STORED(0u), KEY == 3u);
-        }
+        let nan = select(STORED(0u), ~STORED(0u), KEY == 3u);
+        key = select(key, nan, (number & ~sign) > INFINITE);
     }
     return bitcast<VALUE>(key);
 }

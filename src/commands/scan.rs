@@ -3,19 +3,22 @@
 use crate::{
     cli::Session,
     error::{Error, Result},
-    for_number,
+    for_number, for_samples,
     io::{
         Sink, Source,
-        array::{ArrayReader, ArrayWriter, Format},
+        array::{ArrayReader, ArrayWriter, Format, Separator},
+        image::Image,
     },
-    kernels::scan::{Algorithm, BLOCK, Op, Scan, Scannable},
+    kernels::scan::{Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, Table},
     number::NumberType,
+    samples::Dtype,
 };
 
 /// Sum up an array: each number becomes the sum of all before it.
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the
-/// numbers; integers wrap around on overflow. Inputs may be longer than memory: they are read, scanned
+/// numbers; integers wrap around on overflow. Of an image, each channel becomes a summed-area table of
+/// the stored values: u32, or u64 where the sums may not fit; f64 of float images. Inputs may be longer than memory: they are read, scanned
 /// and written in stretches. Sums of floats are the same to the bit on every device and in every run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -24,7 +27,9 @@ Examples:
   printf '1 2 3' | gpuproc scan --inclusive -        prints 1 3 6
   gpuproc scan --op max --inclusive heights.csv highest.csv
   gpuproc scan --type f32 samples.raw sums.raw
+  gpuproc scan --inclusive amounts.txt --by-key customers.txt
   gpuproc scan counts.npy offsets.npy
+  gpuproc scan --inclusive photo.png table.npy       rows x columns x channels
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
     /// File of numbers, or - for standard input
@@ -60,6 +65,19 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Format>,
 
+    /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
+    /// from the one before it; runs on the CPU
+    #[arg(long, value_name = "KEYS", conflicts_with = "checked")]
+    by_key: Option<Source>,
+
+    /// Fail where an integer overflows, and say at which number; runs on the CPU
+    #[arg(long)]
+    checked: bool,
+
+    /// Which way an image is summed up
+    #[arg(long, value_enum, default_value_t)]
+    axis: Axis,
+
     /// How a GPU scans
     #[arg(long, value_enum, default_value_t, hide_short_help = true)]
     algorithm: Algorithm,
@@ -70,6 +88,9 @@ pub struct Args {
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
+    if is_image(&args.input) && args.format.is_none() {
+        return table(args, session);
+    }
     let format = Format::of_input(&args.input, args.format)?;
     let output_format = Format::of_output(&args.output, format, args.format)?;
     let reader = ArrayReader::open(&args.input, format, args.number)?;
@@ -94,15 +115,158 @@ fn stream<T: Scannable>(
     let mut writer =
         ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
+    // Floats do not overflow: they become infinite.
+    let checked = args.checked && !T::TYPE.is_float();
+    if checked {
+        log::debug!("--checked scans on the CPU");
+    }
+    let start = scan.before;
+    let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
+    if keys.is_some() {
+        log::debug!("--by-key scans on the CPU");
+    }
+    let mut done = 0;
     let mut numbers = Vec::new();
     loop {
         session.timings.time("read", || reader.read(&mut numbers, BLOCK))?;
+        let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
         if numbers.is_empty() {
             return session.timings.time("write", || writer.finish());
         }
-        let scanned = session.device.run(&scan, &numbers[..])?;
+        let scanned = if let Some(starts) = starts {
+            session.timings.time("scan", || scan.segments(&numbers, &starts, start))
+        } else if checked {
+            let checked = session.timings.time("scan", || scan.checked(&numbers));
+            checked.map_err(|place| overflow(args, T::TYPE, done + place as u64))?
+        } else {
+            session.device.run(&scan, &numbers[..])?
+        };
+        done += numbers.len() as u64;
         scan.before = scanned.after;
         session.timings.time("write", || writer.write(&scanned.values, reader.layout()))?;
         bar.advance(numbers.len() as u64);
     }
+}
+
+/// The keys of `--by-key`, seen as where they change.
+struct Keys {
+    /// Reads so many keys and tells which differ from the one before; of none, whether all are read.
+    changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>>,
+    name: String,
+}
+
+impl Keys {
+    fn open(source: &Source, args: &Args) -> Result<Self> {
+        let format = Format::of_input(source, None)?;
+        // A text says nothing of its type; 64-bit floats hold all shorter numbers.
+        let number = (format == Format::Text).then_some(NumberType::F64).or(match format {
+            Format::Raw => args.number,
+            _ => None,
+        });
+        let mut reader = ArrayReader::open(source, format, number)?;
+        let changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>> =
+            for_number!(reader.number(), K => {
+                let mut last: Option<K> = None;
+                let mut keys = Vec::<K>::new();
+                Box::new(move |len| {
+                    reader.read(&mut keys, len)?;
+                    let change = |&key: &K| last.replace(key) != Some(key);
+                    Ok(keys.iter().map(change).collect())
+                })
+            });
+        Ok(Self { changes, name: source.to_string() })
+    }
+
+    /// Where segments begin among the next `len` numbers; 0 is the end, where no key may be left.
+    fn starts(&mut self, len: usize) -> Result<Vec<bool>> {
+        let wrong = |less| {
+            Err(Error::bad_input(format_args!("{}: there are {less} keys than numbers", self.name)))
+        };
+        let starts = (self.changes)(len.max(1))?;
+        match starts.len() {
+            more if more > len => wrong("more"),
+            less if less < len => wrong("fewer"),
+            _ => Ok(starts),
+        }
+    }
+}
+
+fn is_image(source: &Source) -> bool {
+    let extension = source.extension();
+    image::ImageFormat::from_extension(extension).is_some_and(|format| format.can_read())
+}
+
+/// The summed-area table of an image.
+fn table(args: &Args, session: &Session) -> Result<()> {
+    if args.op != Op::Sum || args.init.is_some() || args.checked {
+        return Err(Error::usage("of an image, only sums are made, without --init and --checked"));
+    }
+    let format = Format::of_output(&args.output, Format::Npy, None)?;
+    // The picture, its numbers and their sums, up to 8 bytes each.
+    let picture = Image::read(&args.input, session.max_memory / 8, &session.timings)?;
+    let added = match args.axis {
+        Axis::X => picture.width,
+        Axis::Y => picture.height,
+        Axis::Both => picture.width * picture.height,
+    } as u64;
+    let fits = |most: u64| added.saturating_mul(most) <= u32::MAX.into();
+    let number = args.number.unwrap_or(match picture.samples.dtype() {
+        Dtype::U8 if fits(255) => NumberType::U32,
+        Dtype::U16 if fits(65_535) => NumberType::U32,
+        Dtype::U8 | Dtype::U16 => NumberType::U64,
+        _ => NumberType::F64,
+    });
+    match number {
+        NumberType::U32 => write_table::<u32>(args, session, &picture, format),
+        NumberType::U64 => write_table::<u64>(args, session, &picture, format),
+        NumberType::F32 => write_table::<f32>(args, session, &picture, format),
+        NumberType::F64 => write_table::<f64>(args, session, &picture, format),
+        signed => Err(Error::usage(format_args!("--type {signed}: tables are u32 u64 f32 or f64"))),
+    }
+}
+
+fn write_table<T: Scannable>(
+    args: &Args,
+    session: &Session,
+    picture: &Image,
+    format: Format,
+) -> Result<()> {
+    let Image { width, height, channels, .. } = *picture;
+    // Of f64 samples, which the expression is for as well, that is no conversion.
+    #[allow(clippy::useless_conversion)]
+    let values = for_samples!(&picture.samples, values => {
+        values.iter().map(|&value| T::from_f64(value.into())).collect()
+    });
+    let mut shape = vec![height, width, channels];
+    if channels == 1 {
+        shape.pop();
+    }
+    let limit = session.max_memory;
+    let mut writer =
+        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(&shape), limit)?;
+    let grid = Grid { width, height, channels, values };
+    let sums = session.device.run(&Table::<T>::new(args.axis, args.inclusive), &grid)?;
+    session.timings.time("write", || {
+        // In a text, a row of the image is a line.
+        let mut row = vec![Separator::Blank; width * channels];
+        if let Some(last) = row.last_mut() {
+            *last = Separator::Newline;
+        }
+        for values in sums.values.chunks(width * channels) {
+            writer.write(values, Some(&row))?;
+        }
+        writer.finish()
+    })
+}
+
+fn overflow(args: &Args, number: NumberType, place: u64) -> Error {
+    let wider = match number {
+        NumberType::U32 => "; try --type u64",
+        NumberType::I32 => "; try --type i64",
+        _ => "",
+    };
+    Error::bad_input(format_args!(
+        "{}: the {} overflow {number} at number {place}, counted from 0{wider}",
+        args.input, args.op
+    ))
 }

@@ -5,7 +5,9 @@ use std::{fs, path::Path};
 use assert_cmd::Command;
 use gpuproc::{
     device::Kernel,
-    kernels::scan::{Algorithm, BLOCK, LOOKBACK, Op, Scan, Scannable, Scanned, Spec},
+    kernels::scan::{
+        Algorithm, Axis, BLOCK, Grid, LOOKBACK, Op, Scan, Scannable, Scanned, Spec, Table,
+    },
     number::{Number, NumberType},
 };
 
@@ -239,6 +241,35 @@ fn stretches_give_what_the_whole_gives() {
 }
 
 #[test]
+fn segments_begin_anew() {
+    let input: Vec<u32> = noise(200_003, 31);
+    // Segments of very different lengths, some longer than what a thread takes at a time.
+    let mut starts: Vec<bool> =
+        noise::<u32>(input.len(), 32).iter().map(|v| v % 50_000 == 7).collect();
+    starts[100_000..100_100].fill(true);
+    assert!(starts.iter().filter(|&&s| s).count() > 100);
+    for inclusive in [false, true] {
+        let mut scan = Scan { before: 5, ..Scan::new(Op::Sum, inclusive) };
+        let mut expected = Vec::new();
+        let mut sum = 5u32;
+        for (&number, &start) in input.iter().zip(&starts) {
+            let before = if start { 9 } else { sum };
+            sum = before.wrapping_add(number);
+            expected.push(if inclusive { sum } else { before });
+        }
+        assert!(scan.segments(&input, &starts, 9).values == expected);
+        // The same in two stretches.
+        let mut parts = Vec::new();
+        for (input, starts) in input.chunks(77_777).zip(starts.chunks(77_777)) {
+            let scanned = scan.segments(input, starts, 9);
+            parts.extend(scanned.values);
+            scan.before = scanned.after;
+        }
+        assert!(parts == expected && scan.before == sum);
+    }
+}
+
+#[test]
 fn more_tiles_than_one_dimension_of_workgroups() {
     // 64 workgroups a dimension on the small device, and bindings of 64 tiles.
     let input: Vec<u32> = noise(4096 * 300 + 1, 2);
@@ -309,6 +340,38 @@ fn the_look_back_does_without_tiles_that_never_answer() {
 }
 
 #[test]
+fn the_look_back_is_right_every_time() {
+    for Subject { name, context } in subjects() {
+        let spec = look_back_spec(true);
+        if !spec.can_look_back(context) {
+            continue;
+        }
+        let (rounds, len) =
+            if context.is_hardware() { (10_000, (1 << 20) + 7) } else { (40, 70_007) };
+        let mut input: Vec<u32> = noise(len, 1);
+        let sums = naive(&input, true, 0, u32::wrapping_add);
+        input.resize(len.next_multiple_of(4), 0);
+        let source = context.upload("source", &input).unwrap();
+        let result = context.allocate("result", source.bytes()).unwrap();
+        let carry = context.allocate("carry", 8).unwrap();
+        let mut batch = context.batch();
+        // Nothing may be left over from the run before.
+        batch.clear(&result);
+        batch.clear(&carry);
+        spec.record_lookback(context, &mut batch, &source, &result, len, &carry, &LOOKBACK)
+            .unwrap();
+        for round in 0..rounds {
+            batch.run().unwrap();
+            let after: Vec<u32> = context.read(&carry, 2).unwrap();
+            assert_eq!(after[1], sums[len - 1], "{name}, round {round}");
+            if round % 20 == 0 {
+                assert!(context.read::<u32>(&result, len).unwrap() == sums, "{name}, {round}");
+            }
+        }
+    }
+}
+
+#[test]
 fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
     for Subject { name, context } in subjects() {
         let spec = Spec { algorithm: Algorithm::Auto, ..look_back_spec(false) };
@@ -321,6 +384,65 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
         let floats = Spec { number: NumberType::F32, ..spec };
         assert_eq!(floats.choose(context), Algorithm::Reduce, "{name}");
     }
+}
+
+/// Sums of everything left of and above each pixel, one by one.
+fn naive_table(grid: &Grid<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
+    let Grid { width, height, channels, ref values } = *grid;
+    let (width, height) = (width as isize, height as isize);
+    let at = |x: isize, y: isize, c: usize| values[(y * width + x) as usize * channels + c];
+    let mut sums = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            for c in 0..channels {
+                let one_more = isize::from(inclusive);
+                let across = if axis == Axis::Y { x..x + 1 } else { 0..x + one_more };
+                let down = if axis == Axis::X { y..y + 1 } else { 0..y + one_more };
+                let pixels = down.flat_map(|y| across.clone().map(move |x| (x, y)));
+                sums.push(pixels.fold(0, |sum: u32, (x, y)| sum.wrapping_add(at(x, y, c))));
+            }
+        }
+    }
+    sums
+}
+
+#[test]
+fn tables_equal_sums_one_by_one() {
+    for (width, height, channels) in [(1, 1, 1), (7, 130, 1), (65, 64, 3), (130, 66, 4)] {
+        let values = noise(width * height * channels, 77);
+        let grid = Grid { width, height, channels, values };
+        for axis in [Axis::X, Axis::Y, Axis::Both] {
+            for inclusive in [false, true] {
+                let table = Table::<u32>::new(axis, inclusive);
+                let found = assert_twins(&table, &grid, |cpu, gpu, name| {
+                    assert!(cpu == gpu, "{width} x {height}, {table:?} on {name}");
+                });
+                assert!(found.values == naive_table(&grid, axis, inclusive), "{table:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn tables_of_wide_and_high_images() {
+    // Rows longer than a workgroup takes at once; more bands than one on the small device.
+    for (width, height, channels) in [(2049, 300, 1), (33, 9001, 3), (70_000, 2, 1)] {
+        let values = noise(width * height * channels, 78);
+        let grid = Grid { width, height, channels, values };
+        let table = Table::<u32>::new(Axis::Both, true);
+        let found = assert_twins(&table, &grid, |cpu, gpu, name| {
+            assert!(cpu == gpu, "{width} x {height} on {name}");
+        });
+        // The last pixel has the sum of all.
+        for c in 0..channels {
+            let of_channel = grid.values[c..].iter().step_by(channels);
+            let sum = of_channel.fold(0u32, |sum, &value| sum.wrapping_add(value));
+            assert_eq!(found.values[found.values.len() - channels + c], sum);
+        }
+    }
+    let empty = Grid { width: 0, height: 5, channels: 1, values: Vec::new() };
+    let table = Table::<u32>::new(Axis::Both, true);
+    assert_twins(&table, &empty, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
 }
 
 // The command line.
@@ -392,6 +514,26 @@ fn bad_texts_are_told_with_line_and_value() {
 }
 
 #[test]
+fn checked_scans_tell_where_they_overflow() {
+    let fails = |arguments: &[&str], input: &str, message: &str| {
+        assert_fails(&[&["scan", "--checked", "-"], arguments].concat(), input, 4, message);
+    };
+    fails(
+        &[],
+        "4294967295 0 1 7",
+        "the sums overflow u32 at number 2, counted from 0; try --type u64",
+    );
+    fails(&["--type", "i32"], "-2147483648 -1", "the sums overflow i32 at number 1");
+    fails(&["--op", "product", "--type", "u64"], "4294967296 4294967296", "products overflow u64");
+    let fits = printed(&["scan", "--checked", "-", "--inclusive"], "4294967294 0 1");
+    assert_eq!(fits, b"4294967294 4294967294 4294967295\n");
+    let floats = printed(&["scan", "--checked", "-", "--type", "f32"], "3e38 3e38 1");
+    assert_eq!(floats, b"0 300000000000000000000000000000000000000 inf\n");
+    let max = printed(&["scan", "--checked", "-", "--op", "max"], "4294967295 4294967295 0");
+    assert_eq!(max, b"0 4294967295 4294967295\n");
+}
+
+#[test]
 fn files_by_extension() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
@@ -446,61 +588,45 @@ fn broken_files_leave_no_output() {
     }
 }
 
-/// Medians of all cases, for development: runs by hand with GPUPROC_CASES=small or full.
 #[test]
-#[ignore]
-fn measure() {
-    use gpuproc::kernels;
-    let full = std::env::var("GPUPROC_CASES").is_ok_and(|v| v == "full");
-    let only = std::env::var("GPUPROC_ONLY").unwrap_or_default();
-    let adapter = &gpuproc::gpu::adapters()[0];
-    let timings = std::sync::Arc::new(gpuproc::timings::Timings::new(true));
-    let caps = gpuproc::gpu::Caps::default();
-    let context = gpuproc::gpu::Context::open(adapter, &caps, timings.clone()).unwrap();
-    for case in kernels::scan::cases(full).into_iter().chain(kernels::sort::cases(full)) {
-        let what = format!("{case:?}");
-        if !what.contains(&only) {
-            continue;
-        }
-        let mut prepared = match (case.prepare)(Some(&context)) {
-            Ok(prepared) => prepared,
-            Err(error) => {
-                println!("{what}: {}", error.one_line());
-                continue;
-            }
-        };
-        let mut times = Vec::new();
-        let mut passes = std::collections::BTreeMap::<String, Vec<f64>>::new();
-        for round in 0..23 {
-            timings.drain();
-            (prepared.run)().unwrap();
-            if round < 3 {
-                continue;
-            }
-            let mut sum = 0.0;
-            let mut each = std::collections::BTreeMap::<String, f64>::new();
-            for sample in timings.drain() {
-                if sample.clock == gpuproc::timings::Clock::Gpu {
-                    let ms = sample.duration.as_secs_f64() * 1e3;
-                    sum += ms;
-                    *each.entry(sample.stage).or_default() += ms;
-                }
-            }
-            times.push(sum);
-            each.into_iter().for_each(|(k, v)| passes.entry(k).or_default().push(v));
-        }
-        let median = |v: &mut Vec<f64>| {
-            v.sort_by(f64::total_cmp);
-            v[v.len() / 2]
-        };
-        let ms = median(&mut times);
-        let detail: Vec<String> =
-            passes.iter_mut().map(|(k, v)| format!("{k} {:.4}", median(v))).collect();
-        let ok = match (prepared.check)() {
-            Ok(()) => "ok".to_owned(),
-            Err(error) => error.one_line(),
-        };
-        let (rate, detail) = (case.bytes as f64 / ms / 1e6, detail.join(", "));
-        println!("{what:40} {ms:9.4} ms {rate:7.0} GB/s {ok} [{detail}]");
+fn scans_by_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("keys.txt"), "7 7 -1 -1 -1 7.5").unwrap();
+    let by_key = ["scan", "-", "--by-key", &path("keys.txt")];
+    assert_eq!(printed(&by_key, "1 2 3 4 5 6"), b"0 1 0 3 7 0\n");
+    let inclusive = [&by_key[..], &["--inclusive", "--init", "10"]].concat();
+    assert_eq!(printed(&inclusive, "1 2 3 4 5 6"), b"11 13 13 17 22 16\n");
+    assert_fails(&by_key, "1 2 3 4 5 6 7", 4, "keys.txt: there are fewer keys than numbers");
+    assert_fails(&by_key, "1 2 3 4 5", 4, "keys.txt: there are more keys than numbers");
+}
+
+#[test]
+fn images_become_summed_area_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    fs::write(path("grey.pgm"), b"P5 3 2 255\n\x01\x02\x03\x0a\x14\xff").unwrap();
+    let (image, table) = (path("grey.pgm"), path("table.txt"));
+    for (arguments, text) in [
+        (&["--inclusive"][..], "1 3 6\n11 33 291\n"),
+        (&[], "0 0 0\n0 1 3\n"),
+        (&["--inclusive", "--axis", "x"], "1 3 6\n10 30 285\n"),
+        (&["--axis", "y", "--type", "f64"], "0 0 0\n1 2 3\n"),
+    ] {
+        gpuproc(&[&["scan", &image, &table], arguments].concat()).assert().success();
+        assert_eq!(fs::read_to_string(&table).unwrap(), text, "{arguments:?}");
     }
+    // Without an extension, to standard output: .npy.
+    let npy = printed(&["scan", "--inclusive", &image], "");
+    let header = String::from_utf8_lossy(&npy[..128]).into_owned();
+    assert!(header.contains("'<u4'") && header.contains("(2, 3)"), "{header}");
+    assert!(npy[128..] == *bytes(&[1u32, 3, 6, 11, 33, 291]));
+    assert_fails(&["scan", "--op", "max", &image, &table], "", 2, "only sums");
+    // 65,535 times 65,538 no longer fits 32 bits.
+    let mut wide = b"P5 65538 1 65535\n".to_vec();
+    wide.extend([0xff; 2 * 65_538]);
+    fs::write(path("wide.pgm"), wide).unwrap();
+    gpuproc(&["scan", "--inclusive", &path("wide.pgm"), &path("wide.txt")]).assert().success();
+    let text = fs::read_to_string(path("wide.txt")).unwrap();
+    assert_eq!(text.split_whitespace().last().unwrap(), (65_535u64 * 65_538).to_string());
 }

@@ -7,8 +7,6 @@ use super::{BLOCK, TILE, op::Monoid};
 
 /// Lanes of a tile: as many as a workgroup has invocations.
 const LANES: usize = 256;
-/// Quads (4 neighbouring numbers) of a tile.
-const QUADS: usize = TILE / 4;
 /// Numbers that one thread takes at a time where the order is free: they stay in its cache between
 /// the two passes.
 const RUN: usize = 1 << 15;
@@ -82,6 +80,46 @@ fn serial<M: Monoid>(
     sum
 }
 
+/// Scans `input` into `output` anew from `start` on wherever `starts` says so, before that after
+/// `carry`; returns the carry for what follows. All three are as long. Runs are fixed, so that sums
+/// of floats do not depend on the number of threads.
+pub fn scan_segments<M: Monoid>(
+    input: &[M::Stored],
+    starts: &[bool],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    start: M::Stored,
+    carry: M::Stored,
+) -> M::Stored {
+    let (start, mut carry) = (M::enter(start), M::enter(carry));
+    let parts = || input.par_chunks(RUN).zip(starts.par_chunks(RUN));
+    // Whether a segment begins in the run, and the sum from the last begin on.
+    let ends: Vec<(bool, M::Value)> = parts()
+        .map(|(input, starts)| {
+            let first = starts.iter().rposition(|&starts| starts);
+            let sum = if first.is_some() { start } else { M::IDENTITY };
+            let numbers = &input[first.unwrap_or(0)..];
+            let sum = numbers.iter().fold(sum, |sum, &number| M::join(sum, M::enter(number)));
+            (first.is_some(), sum)
+        })
+        .collect();
+    let mut befores = Vec::with_capacity(ends.len());
+    for (begins, sum) in ends {
+        befores.push(carry);
+        carry = if begins { sum } else { M::join(carry, sum) };
+    }
+    parts().zip(output.par_chunks_mut(RUN)).zip(befores).for_each(
+        |(((input, starts), output), mut sum)| {
+            for ((&number, &starts), out) in input.iter().zip(starts).zip(output) {
+                let before = if starts { start } else { sum };
+                sum = M::join(before, M::enter(number));
+                *out = M::leave(if inclusive { sum } else { before });
+            }
+        },
+    );
+    M::leave(carry)
+}
+
 fn scan_fixed_order<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
@@ -89,100 +127,112 @@ fn scan_fixed_order<M: Monoid>(
     mut carry: M::Value,
 ) -> M::Value {
     for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
-        let mut sums = vec![M::IDENTITY; TILE];
+        let mut sums = [M::leave(M::IDENTITY); TILE];
         let tiles = input.par_chunks(TILE).zip(&mut sums);
-        tiles.for_each(|(tile, sum)| *sum = Tile::<M>::new(tile).total());
+        tiles.for_each(|(tile, sum)| *sum = M::leave(sum_tile::<M>(tile)));
         // The block's tiles are scanned as a tile is.
-        let spine = Tile::<M>::from_values(sums.try_into().expect("as long as a tile"));
-        let mut befores = [M::IDENTITY; TILE];
-        spine.scan(carry, false, |i, value| befores[i] = value);
-        carry = M::join(carry, spine.total());
+        let mut befores = [M::leave(M::IDENTITY); TILE];
+        let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
+        carry = M::join(carry, sum);
         let tiles = input.par_chunks(TILE).zip(output.par_chunks_mut(TILE)).zip(&befores[..]);
         tiles.for_each(|((input, output), &before)| {
-            let tile = Tile::<M>::new(input);
-            match <&mut [M::Stored; TILE]>::try_from(&mut *output) {
-                Ok(output) => tile.scan(before, inclusive, |i, v| output[i] = M::leave(v)),
-                Err(_) => tile.scan(before, inclusive, |i, v| {
-                    if let Some(out) = output.get_mut(i) {
-                        *out = M::leave(v);
-                    }
-                }),
-            }
+            scan_tile::<M>(input, output, inclusive, M::enter(before));
         });
     }
     carry
 }
 
-/// A tile, filled up with the identity, and its sums at three heights. The order of joining is that
-/// of `scan.wgsl`: quads from the left, four quads a lane from the left, lanes as Hillis and Steele
-/// (1986) do, with doubling distance.
-struct Tile<M: Monoid> {
-    values: Box<[M::Value; TILE]>,
-    quads: [M::Value; QUADS],
-    /// The sum of all lanes up to this one.
-    lanes: [M::Value; LANES],
+/// The tile's sum. The order of joining is that of `scan.wgsl`: quads from the left, four quads a lane
+/// from the left, lanes as a balanced tree.
+fn sum_tile<M: Monoid>(tile: &[M::Stored]) -> M::Value {
+    let mut padded = [M::leave(M::IDENTITY); TILE];
+    let tile = filled_up(tile, &mut padded);
+    let mut lanes = lane_sums::<M>(tile);
+    let mut count = LANES;
+    while count > 1 {
+        count /= 2;
+        for i in 0..count {
+            lanes[i] = M::join(lanes[2 * i], lanes[2 * i + 1]);
+        }
+    }
+    lanes[0]
 }
 
-impl<M: Monoid> Tile<M> {
-    fn new(numbers: &[M::Stored]) -> Self {
-        let mut values = [M::IDENTITY; TILE];
-        for (value, &number) in values.iter_mut().zip(numbers) {
-            *value = M::enter(number);
-        }
-        Self::from_values(Box::new(values))
+/// Scans a tile after `before` in the order of [`sum_tile`], lanes as Hillis and Steele (1986) do,
+/// with doubling distance; returns the tile's sum.
+fn scan_tile<M: Monoid>(
+    input: &[M::Stored],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    before: M::Value,
+) -> M::Value {
+    if output.len() < TILE {
+        let mut padded = [M::leave(M::IDENTITY); TILE];
+        let mut whole = padded;
+        let sum = scan_tile::<M>(filled_up(input, &mut padded), &mut whole, inclusive, before);
+        output.copy_from_slice(&whole[..output.len()]);
+        return sum;
     }
-
-    fn from_values(values: Box<[M::Value; TILE]>) -> Self {
-        let mut quads = [M::IDENTITY; QUADS];
-        for (quad, v) in quads.iter_mut().zip(values.as_chunks::<4>().0) {
-            *quad = M::join(M::join(M::join(v[0], v[1]), v[2]), v[3]);
+    let input = input.as_chunks::<EACH>().0;
+    let mut lanes = lane_sums::<M>(input.as_flattened());
+    let mut distance = 1;
+    while distance < LANES {
+        let nearer = lanes;
+        for (lane, &left) in lanes[distance..].iter_mut().zip(&nearer) {
+            *lane = M::join(left, *lane);
         }
-        let mut lanes = [M::IDENTITY; LANES];
-        for (lane, q) in lanes.iter_mut().zip(quads.as_chunks::<4>().0) {
-            *lane = M::join(M::join(M::join(q[0], q[1]), q[2]), q[3]);
-        }
-        let mut distance = 1;
-        while distance < LANES {
-            let before = lanes;
-            for i in distance..LANES {
-                lanes[i] = M::join(before[i - distance], before[i]);
+        distance *= 2;
+    }
+    let mut left = M::IDENTITY;
+    for ((v, out), lane) in input.iter().zip(output.as_chunks_mut::<EACH>().0).zip(lanes) {
+        let q = quad_sums::<M>(v);
+        let base = M::join(before, left);
+        let two = M::join(q[0], q[1]);
+        let bases =
+            [base, M::join(base, q[0]), M::join(base, two), M::join(base, M::join(two, q[2]))];
+        for ((v, out), base) in
+            v.as_chunks::<4>().0.iter().zip(out.as_chunks_mut::<4>().0).zip(bases)
+        {
+            let v = v.map(M::enter);
+            let two = M::join(v[0], v[1]);
+            let three = M::join(two, v[2]);
+            let [x, y, z] = [M::join(base, v[0]), M::join(base, two), M::join(base, three)];
+            *out = match inclusive {
+                true => [x, y, z, M::join(base, M::join(three, v[3]))],
+                false => [base, x, y, z],
             }
-            distance *= 2;
+            .map(M::leave);
         }
-        Self { values, quads, lanes }
+        left = lane;
     }
+    left
+}
 
-    fn total(&self) -> M::Value {
-        self.lanes[LANES - 1]
-    }
+/// Numbers of a lane.
+const EACH: usize = TILE / LANES;
 
-    #[inline(always)]
-    fn scan(&self, before: M::Value, inclusive: bool, mut put: impl FnMut(usize, M::Value)) {
-        for lane in 0..LANES {
-            let left = if lane == 0 { M::IDENTITY } else { self.lanes[lane - 1] };
-            let base = M::join(before, left);
-            let q = &self.quads[4 * lane..4 * lane + 3];
-            let two = M::join(q[0], q[1]);
-            let bases =
-                [base, M::join(base, q[0]), M::join(base, two), M::join(base, M::join(two, q[2]))];
-            for (quad, base) in bases.into_iter().enumerate() {
-                let at = 16 * lane + 4 * quad;
-                let v = &self.values[at..at + 4];
-                let two = M::join(v[0], v[1]);
-                let three = M::join(two, v[2]);
-                let sums = [M::join(base, v[0]), M::join(base, two), M::join(base, three)];
-                if inclusive {
-                    put(at, sums[0]);
-                    put(at + 1, sums[1]);
-                    put(at + 2, sums[2]);
-                    put(at + 3, M::join(base, M::join(three, v[3])));
-                } else {
-                    put(at, base);
-                    put(at + 1, sums[0]);
-                    put(at + 2, sums[1]);
-                    put(at + 3, sums[2]);
-                }
-            }
-        }
+/// `tile`, or where it is short, `padded` with it at its start.
+fn filled_up<'a, T: Copy>(tile: &'a [T], padded: &'a mut [T; TILE]) -> &'a [T] {
+    if tile.len() == TILE {
+        return tile;
     }
+    padded[..tile.len()].copy_from_slice(tile);
+    padded
+}
+
+fn lane_sums<M: Monoid>(tile: &[M::Stored]) -> [M::Value; LANES] {
+    let mut lanes = [M::IDENTITY; LANES];
+    for (lane, v) in lanes.iter_mut().zip(tile.as_chunks::<EACH>().0) {
+        let q = quad_sums::<M>(v);
+        *lane = M::join(M::join(M::join(q[0], q[1]), q[2]), q[3]);
+    }
+    lanes
+}
+
+#[inline(always)]
+fn quad_sums<M: Monoid>(v: &[M::Stored; EACH]) -> [M::Value; 4] {
+    std::array::from_fn(|quad| {
+        let v: [M::Value; 4] = std::array::from_fn(|i| M::enter(v[4 * quad + i]));
+        M::join(M::join(M::join(v[0], v[1]), v[2]), v[3])
+    })
 }

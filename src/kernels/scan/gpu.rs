@@ -46,10 +46,10 @@ pub static REDUCE: Shader = shader!("scan").unchecked(
 
 /// Look-back.
 pub static LOOKBACK: Shader = shader!("scan_lookback").unchecked(
-    "quads are read and written below chain.len / 4, which the host keeps within the bound parts; \
-     tiles are taken below chain.tiles, for which the host makes room in the states; a workgroup has \
-     64 subgroups at most, since the host asks for a width of 4 or more; carry has a place for each \
-     part and one more",
+    "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
+     bound parts; states are those of tiles below chain.tiles, for which the host makes room; a \
+     workgroup has 64 subgroups at most, since the host asks for a width of 4 or more; carry has a \
+     place for each part and one more",
 );
 
 /// Blelloch's scan.
@@ -145,9 +145,9 @@ impl Spec {
         }
     }
 
-    /// What [`Algorithm::Auto`] means on `context`. The look-back needs subgroups of one known width,
-    /// and pays where a waiting workgroup does not keep others from running, which NVIDIA promises
-    /// for its hardware. It gives the same bits only where any order of joining does.
+    /// What [`Algorithm::Auto`] means on `context`. The look-back ends on any device, but pays only
+    /// where workgroups begin about in order and do not keep each other from running: on NVIDIA
+    /// hardware, where it was tested (0.68 ms against 0.85 for 2^28 numbers on an H200).
     pub fn choose(&self, context: &Context) -> Algorithm {
         const NVIDIA: u32 = 0x10de;
         match self.algorithm {
@@ -197,6 +197,8 @@ impl Spec {
         carry: &Buffer,
     ) -> Result<()> {
         match self.choose(context) {
+            // Software ends long loops silently (llvmpipe after 65,535 rounds), and waiting is one.
+            Algorithm::Lookback if !context.is_hardware() => Err(self.no_look_back(context)),
             Algorithm::Lookback => {
                 self.record_lookback(context, batch, source, result, len, carry, &LOOKBACK)
             }
@@ -254,14 +256,13 @@ impl Spec {
         shader: &Shader,
     ) -> Result<()> {
         if !self.can_look_back(context) {
-            return Err(Error::gpu(format_args!(
-                "{} cannot look back over {} of {}: use --algorithm auto",
-                context.info.name, self.op, self.number
-            )));
+            return Err(self.no_look_back(context));
         }
         let lookback = context.pipeline(&self.shader(shader), "lookback")?;
-        for (number, part) in self.parts(context, len).iter().enumerate() {
-            let states = context.allocate("tile states", 8 + 8 * u64::from(part.slice.tiles))?;
+        let parts = self.parts(context, len);
+        for (number, part) in parts.iter().enumerate() {
+            let words = u64::from(part.slice.tiles) * u64::from(shader.constant("STRIDE"));
+            let states = context.allocate("tile states", words * 4)?;
             batch.clear(&states);
             let chain = Chain {
                 len: part.slice.len,
@@ -275,6 +276,13 @@ impl Spec {
             pass.uniform("chain", &chain).dispatch(context.fold(part.slice.tiles.into())?);
         }
         Ok(())
+    }
+
+    fn no_look_back(&self, context: &Context) -> Error {
+        Error::gpu(format_args!(
+            "{} cannot look back over {} of {}: use --algorithm auto",
+            context.info.name, self.op, self.number
+        ))
     }
 
     fn record_blelloch(

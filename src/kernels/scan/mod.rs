@@ -9,9 +9,11 @@
 mod cpu;
 mod gpu;
 mod op;
+mod table;
 
 pub use gpu::{BLELLOCH, LOOKBACK, OPS, REDUCE, Spec};
 pub use op::{Monoid, Op, Scannable};
+pub use table::{Axis, Grid, TABLE, Table};
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -74,6 +76,46 @@ impl<T: Scannable> Scan<T> {
     /// A scan that starts with the identity of `op`.
     pub fn new(op: Op, inclusive: bool) -> Self {
         Self { op, inclusive, before: T::identity(op), algorithm: Algorithm::Auto }
+    }
+}
+
+impl<T: Scannable> Scan<T> {
+    /// The same on the CPU, anew from `start` on at each number for which `starts` is true.
+    ///
+    /// # Panics
+    /// When there are not as many `starts` as numbers.
+    pub fn segments(&self, input: &[T], starts: &[bool], start: T) -> Scanned<T> {
+        assert_eq!(input.len(), starts.len());
+        let mut values = vec![T::default(); input.len()];
+        let scan = match self.op {
+            Op::Sum => cpu::scan_segments::<T::Sum>,
+            Op::Min => cpu::scan_segments::<T::Min>,
+            Op::Max => cpu::scan_segments::<T::Max>,
+            Op::Product => cpu::scan_segments::<T::Product>,
+        };
+        let after = scan(input, starts, &mut values, self.inclusive, start, self.before);
+        Scanned { values, after }
+    }
+
+    /// The same on the CPU, one number after the other, unless an integer overflows: then the place
+    /// of the number with which it does, counted from 0.
+    ///
+    /// # Errors
+    /// That place.
+    pub fn checked(&self, input: &[T]) -> Result<Scanned<T>, usize> {
+        let join: fn(T, T) -> Option<T> = match self.op {
+            Op::Sum => T::checked_sum,
+            Op::Product => T::checked_product,
+            Op::Min | Op::Max => return Ok(self.cpu(input).expect("the CPU scans everything")),
+        };
+        let mut sum = self.before;
+        let mut values = Vec::with_capacity(input.len());
+        for (place, &number) in input.iter().enumerate() {
+            let before = sum;
+            sum = join(sum, number).ok_or(place)?;
+            values.push(if self.inclusive { sum } else { before });
+        }
+        Ok(Scanned { values, after: sum })
     }
 }
 

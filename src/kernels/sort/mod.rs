@@ -3,6 +3,8 @@
 //! Every key type is mapped to u32 keys in its order and back, which loses nothing. Floats are in
 //! total order: -infinity, ..., -0, +0, ..., +infinity; NaN come last whichever way is sorted.
 
+mod cpu;
+
 use std::{cell::RefCell, rc::Rc};
 
 use rayon::prelude::*;
@@ -18,7 +20,7 @@ use crate::{
 };
 
 /// The radix sort.
-pub static SORT: Shader = Shader::new("sort", include_str!("../../wgsl/sort.wgsl")).unchecked(
+pub static SORT: Shader = Shader::new("sort", include_str!("../../../wgsl/sort.wgsl")).unchecked(
     "keys are read below digit.len; they go to scanned counts plus ranks, which are a permutation of \
      0..digit.len; counts are indexed below 16 digits times digit.tiles; workgroup arrays by lanes, \
      digits, and places within a tile",
@@ -141,43 +143,43 @@ impl<T: Sortable> Kernel for Sort<T> {
     const NAME: &'static str = "sort";
 
     fn cpu(&self, input: &Records<T>) -> Result<Records<T>> {
-        let mut keys = self.keys(input)?;
-        let Some(payload) = &input.payload else {
-            keys.par_sort_unstable();
-            return Ok(Records { keys: self.numbers(keys), payload: None });
+        let keys = self.keys(input)?;
+        let sorted = match &input.payload {
+            None => Records { keys: cpu::sort(keys), payload: None },
+            Some(payload) => {
+                let pairs = keys.into_par_iter().zip(payload).map(|(key, &value)| (key, value));
+                let (keys, payload) = cpu::sort(pairs.collect()).into_par_iter().unzip();
+                Records { keys, payload: Some(payload) }
+            }
         };
-        // The place below the key makes an unstable sort stable.
-        let mut pairs: Vec<u64> =
-            keys.par_iter().enumerate().map(|(i, &key)| u64::from(key) << 32 | i as u64).collect();
-        pairs.par_sort_unstable();
-        keys.par_iter_mut().zip(&pairs).for_each(|(key, &pair)| *key = (pair >> 32) as u32);
-        let payload = pairs.par_iter().map(|&pair| payload[pair as u32 as usize]).collect();
-        Ok(Records { keys: self.numbers(keys), payload: Some(payload) })
+        Ok(Records { keys: self.numbers(sorted.keys), payload: sorted.payload })
     }
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
         let keys = self.keys(input)?;
         // What fits one binding is sorted there; sorted runs are merged here.
         let run = (context.max_binding() / 4).min(1 << 30) as usize;
-        let mut runs = Vec::new();
+        let mut sorted =
+            Records { keys: Vec::new(), payload: input.payload.as_ref().map(|_| vec![]) };
         for (number, keys) in keys.chunks(run).enumerate() {
             let payload = input.payload.as_ref();
             let payload = payload.map(|all| &all[number * run..number * run + keys.len()]);
-            runs.push(sort_run(context, keys, payload)?);
-        }
-        while runs.len() > 1 {
-            let mut merged = Vec::new();
-            let mut pairs = runs.into_iter();
-            while let Some(first) = pairs.next() {
-                merged.push(match pairs.next() {
-                    Some(second) => merge(&first, &second),
-                    None => first,
-                });
+            let part = sort_run(context, keys, payload)?;
+            sorted.keys.extend(part.keys);
+            if let (Some(all), Some(part)) = (&mut sorted.payload, part.payload) {
+                all.extend(part);
             }
-            runs = merged;
         }
-        let payload = input.payload.as_ref().map(|_| Vec::new());
-        let sorted = runs.pop().unwrap_or(Records { keys: Vec::new(), payload });
+        if keys.len() > run {
+            sorted = match sorted.payload {
+                None => Records { keys: cpu::merge_runs(sorted.keys, run), payload: None },
+                Some(payload) => {
+                    let pairs = sorted.keys.into_par_iter().zip(payload).collect();
+                    let (keys, payload) = cpu::merge_runs(pairs, run).into_par_iter().unzip();
+                    Records { keys, payload: Some(payload) }
+                }
+            };
+        }
         Ok(Records { keys: self.numbers(sorted.keys), payload: sorted.payload })
     }
 }
@@ -201,7 +203,7 @@ fn sort_run(context: &Context, keys: &[u32], payload: Option<&[u32]>) -> Result<
 /// buffer of each pair, as long, is used on the way. Each fits one binding.
 ///
 /// # Errors
-/// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+/// [`Kind::Gpu`] when there is no memory or the driver refuses a shader.
 pub fn record(
     context: &Context,
     batch: &mut Batch<'_>,
@@ -240,27 +242,6 @@ pub fn record(
         scattering.uniform("digit", &digit).dispatch(groups);
     }
     Ok(())
-}
-
-/// Two sorted runs as one; of equal keys those of the first run come first.
-fn merge(first: &Records<u32>, second: &Records<u32>) -> Records<u32> {
-    let len = first.keys.len() + second.keys.len();
-    let mut keys = Vec::with_capacity(len);
-    let mut payload = first.payload.as_ref().map(|_| Vec::with_capacity(len));
-    let (mut i, mut j) = (0, 0);
-    while keys.len() < len {
-        let take_first = match (first.keys.get(i), second.keys.get(j)) {
-            (Some(a), Some(b)) => a <= b,
-            (a, _) => a.is_some(),
-        };
-        let (run, at) = if take_first { (first, &mut i) } else { (second, &mut j) };
-        keys.push(run.keys[*at]);
-        if let (Some(merged), Some(values)) = (&mut payload, &run.payload) {
-            merged.push(values[*at]);
-        }
-        *at += 1;
-    }
-    Records { keys, payload }
 }
 
 /// What `gpuproc bench` measures: sorting u32 noise, alone and with a payload. `full` takes the sizes
@@ -360,16 +341,5 @@ mod tests {
             assert!(nan.to_key() > LAST && f32::reverse(nan.to_key()) > LAST);
         }
         assert!((-1i32).to_key() < 0.to_key() && i32::from_key(i32::MIN.to_key()) == i32::MIN);
-    }
-
-    #[test]
-    fn merging_is_stable() {
-        let run = |keys: &[u32], from| Records {
-            keys: keys.to_vec(),
-            payload: Some((from..from + keys.len() as u32).collect()),
-        };
-        let merged = merge(&run(&[1, 3, 3], 0), &run(&[0, 3, 4], 10));
-        assert_eq!(merged.keys, [0, 1, 3, 3, 3, 4]);
-        assert_eq!(merged.payload.unwrap(), [10, 0, 1, 2, 11, 12]);
     }
 }
