@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use assert_cmd::Command;
@@ -11,8 +12,9 @@ use gpuproc::{
     device::Kernel,
     for_samples,
     io::volume::Volume,
-    kernels::mesh::{MarchingCubes, Slab, Surface},
+    kernels::mesh::{self, MarchingCubes, Slab, Surface},
     samples::{Dtype, Samples},
+    timings::Timings,
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
@@ -302,7 +304,7 @@ fn same(expected: &Surface, found: &Surface, name: &str) {
 }
 
 /// Meshes on every device, and checks the result.
-fn mesh(kernel: &MarchingCubes, volume: Volume) -> Surface {
+fn mesh_all(kernel: &MarchingCubes, volume: Volume) -> Surface {
     let slab = Slab::whole(volume, kernel);
     let surface = assert_twins(kernel, &slab, same);
     check(&surface, &slab.volume, kernel);
@@ -321,8 +323,8 @@ fn all_256_cases_are_right_and_close() {
         let mut values = vec![0u8; 8];
         (0..8).for_each(|i| values[corners[i]] = if case >> i & 1 == 1 { 200 } else { 10 });
         let cell = volume([2; 3], Samples::U8(values));
-        mesh(&MarchingCubes::new(80.0), cell.clone());
-        let closed = mesh(&closing(80.0), cell);
+        mesh_all(&MarchingCubes::new(80.0), cell.clone());
+        let closed = mesh_all(&closing(80.0), cell);
         assert!(is_closed(&closed), "case {case}");
         assert!(case == 0 || signed_volume(&closed) > 0.0, "case {case}");
     }
@@ -334,9 +336,9 @@ fn noise_of_every_type_is_right() {
     for (seed, dtype) in [U8, I8, U16, I16, U32, I32, F32, F64].into_iter().enumerate() {
         let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
         for iso in isos {
-            let surface = mesh(&MarchingCubes::new(iso), volume.clone());
+            let surface = mesh_all(&MarchingCubes::new(iso), volume.clone());
             assert!(!surface.triangles.is_empty(), "{dtype} {iso}");
-            assert!(is_closed(&mesh(&closing(iso), volume.clone())), "{dtype} {iso}");
+            assert!(is_closed(&mesh_all(&closing(iso), volume.clone())), "{dtype} {iso}");
         }
     }
 }
@@ -348,14 +350,14 @@ fn all_sizes_work() {
         for (j, &y) in [1, 2, 5].iter().enumerate() {
             for z in [1, 2, 3, 7] {
                 let volume = bytes([x, y, z], (i * 9 + j) as u64);
-                let surface = mesh(&MarchingCubes::new(127.0), volume.clone());
+                let surface = mesh_all(&MarchingCubes::new(127.0), volume.clone());
                 assert_eq!(surface.positions.is_empty(), x.min(y).min(z) == 1);
-                mesh(&closing(127.0), volume);
+                mesh_all(&closing(127.0), volume);
             }
         }
     }
     // More than a workgroup of words, more than one of the small device's bindings and dispatches.
-    mesh(&MarchingCubes::new(127.0), waves([48, 40, 37]));
+    mesh_all(&MarchingCubes::new(127.0), waves([48, 40, 37]));
     let large = Slab::whole(waves([160, 107, 131]), &MarchingCubes::new(127.0));
     assert_twins(&MarchingCubes::new(127.0), &large, same);
 }
@@ -365,7 +367,7 @@ fn ties_leave_no_holes() {
     // Many samples equal the isovalue; all sides match, whatever area the triangles have.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
     let volume = volume([9, 10, 11], Samples::U8(values));
-    let surface = mesh(&closing(80.0), volume);
+    let surface = mesh_all(&closing(80.0), volume);
     assert!(is_closed(&surface));
 }
 
@@ -395,10 +397,10 @@ fn cells_with_nan_emit_nothing() {
     }
     values[900] = f32::INFINITY;
     values[1200] = f32::NEG_INFINITY;
-    let surface = mesh(&MarchingCubes::new(0.5), volume.clone());
+    let surface = mesh_all(&MarchingCubes::new(0.5), volume.clone());
     assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
     assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
-    mesh(&closing(0.5), volume);
+    mesh_all(&closing(0.5), volume);
 }
 
 #[test]
@@ -406,7 +408,7 @@ fn extreme_floats_stay_on_their_edges() {
     let pool = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, 1.0, -1.0, 1e-30, -1e-30];
     let mut noise = Noise(3);
     let values = (0..512).map(|_| pool[(noise.next() % 8) as usize]).collect();
-    mesh(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
+    mesh_all(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
 }
 
 #[test]
@@ -416,7 +418,7 @@ fn spacing_and_origin_move_vertices() {
         origin: [-100.5, 3.25, 1e-3],
         ..MarchingCubes::new(100.0)
     };
-    mesh(&kernel, bytes([40, 11, 6], 1));
+    mesh_all(&kernel, bytes([40, 11, 6], 1));
 }
 
 #[test]
@@ -640,7 +642,7 @@ fn the_skull_comes_out_as_ply() {
     assert!(stderr.contains("17920 vertices, 35884 triangles"), "{stderr}");
     let kernel = MarchingCubes::new(80.0);
     let volume = volume([64; 3], Samples::U8(fs::read(&skull).unwrap()));
-    let expected = mesh(&kernel, volume);
+    let expected = mesh_all(&kernel, volume);
     assert!(is_closed(&expected));
     same(&expected, &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()), "ply");
     let (code, _, stderr) = folder.mesh(&format!("{} --iso 80 a.ply --ascii", skull.display()));
@@ -725,4 +727,60 @@ fn the_skull_fixture_is_what_this_test_makes() {
         fs::write(&path, &values).unwrap();
     }
     assert!(fs::read(&path).unwrap() == values, "bless it with GPUPROC_BLESS=1");
+}
+
+// ---- measuring, by hand ----
+
+/// Prints medians over `GPUPROC_MEASURE=skull_256x256x256_uint8.raw`, alone and repeated 4x4x4.
+#[test]
+#[ignore = "measures"]
+fn measure() {
+    let path = std::env::var("GPUPROC_MEASURE").unwrap();
+    let bytes = Arc::new(fs::read(path).unwrap());
+    let device = std::env::var("GPUPROC_DEVICE").unwrap_or_default();
+    let all = [1usize, 4];
+    let repeats = if std::env::var_os("GPUPROC_LARGE").is_some() { &all[..] } else { &all[..1] };
+    for &times in repeats {
+        let bytes = bytes.clone();
+        let side = 256 * times;
+        let tiled = move || {
+            let mut values = Vec::with_capacity(side * side * side);
+            for (z, y) in (0..side).flat_map(|z| (0..side).map(move |y| (z, y))) {
+                let row = (z % 256 * 256 + y % 256) * 256;
+                (0..times).for_each(|_| values.extend_from_slice(&bytes[row..row + 256]));
+            }
+            volume([side; 3], Samples::U8(values))
+        };
+        let case = mesh::case(format!("{side}^3"), &MarchingCubes::new(80.0), 0, tiled);
+        let timings = Arc::new(Timings::new(true));
+        let context = (device != "cpu").then(|| {
+            let adapter = &gpuproc::gpu::adapters()[0];
+            println!("{}", adapter.info.name);
+            gpuproc::gpu::Context::open(adapter, &Default::default(), timings.clone()).unwrap()
+        });
+        let mut prepared = (case.prepare)(context.as_ref()).unwrap();
+        let mut stages: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for run in 0..23 {
+            timings.drain();
+            let start = std::time::Instant::now();
+            (prepared.run)().unwrap();
+            let wall = start.elapsed().as_secs_f64() * 1e3;
+            let mut sums: BTreeMap<String, f64> = BTreeMap::from([("wall".into(), wall)]);
+            for sample in timings.drain() {
+                let ms = sample.duration.as_secs_f64() * 1e3;
+                if sample.clock == gpuproc::timings::Clock::Gpu {
+                    *sums.entry(sample.stage.clone()).or_default() += ms;
+                    *sums.entry("gpu total".into()).or_default() += ms;
+                }
+            }
+            if run >= 3 {
+                sums.into_iter().for_each(|(name, ms)| stages.entry(name).or_default().push(ms));
+            }
+        }
+        for (stage, mut values) in stages {
+            values.sort_by(f64::total_cmp);
+            println!("{side}^3 {stage:<16} {:>9.4} ms", values[values.len() / 2]);
+        }
+        (prepared.check)().unwrap();
+    }
 }

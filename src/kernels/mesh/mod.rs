@@ -10,9 +10,12 @@
 //! Conventions: a sample i sits at `origin + (i + 0.5) * spacing`; it is inside when its value is
 //! greater than the isovalue; normals point from inside to outside; x varies fastest.
 
+mod bench;
 mod cpu;
 pub(super) mod gpu;
 pub mod table;
+
+pub use bench::{case, cases};
 
 use std::ops::Range;
 
