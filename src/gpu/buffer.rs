@@ -125,11 +125,11 @@ impl Context {
         values
             .try_reserve_exact(len)
             .map_err(|error| Error::gpu("no memory for a result").caused_by(error))?;
-        let bytes = (len * size_of::<T>()) as u64;
-        self.read_with(buffer, 0..bytes, |chunk| {
-            let start = values.len();
-            values.resize(start + chunk.len() / size_of::<T>(), T::zeroed());
-            bytemuck::cast_slice_mut(&mut values[start..]).copy_from_slice(chunk);
+        values.resize(len, T::zeroed());
+        // Chunks need not end where values do.
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        self.read_with(buffer, 0..rest.len() as u64, |chunk| {
+            rest.split_off_mut(..chunk.len()).expect("as long").copy_from_slice(chunk);
             Ok(())
         })?;
         Ok(values)
