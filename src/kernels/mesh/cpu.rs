@@ -206,7 +206,7 @@ impl<T: Sample> Job<'_, T> {
     }
 
     /// Where the samples of row `y` of slice `z` of the slab begin, unless the row is beyond them.
-    #[inline]
+    #[inline(always)]
     fn row(&self, y: isize, z: isize) -> Option<usize> {
         let Grid { width, height, pad, first, sample_z, points, .. } = self.grid;
         let y = usize::try_from(y - pad as isize).ok().filter(|&y| y < height)?;
@@ -340,11 +340,15 @@ impl<T: Sample> Job<'_, T> {
                 const SETS: [(usize, usize); 8] =
                     [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (0, 2), (1, 2)];
                 let mut at = SETS.map(|(row, axis)| number(row, word, axis));
-                let mut visit = crossed.iter().fold(0, |any, set| any | set);
+                let [a, b, c, d, e, f, g, h] = crossed;
+                let mut visit = a | b | c | d | e | f | g | h;
                 while visit != 0 {
                     let x = visit.trailing_zeros();
                     visit &= visit - 1;
-                    let is_crossed = crossed.map(|set| set >> x & 1);
+                    let mut is_crossed = crossed;
+                    for set in &mut is_crossed {
+                        *set = *set >> x & 1;
+                    }
                     if cells >> x & 1 == 1 {
                         let case = corners.case(x);
                         let count = usize::from(flat.count[case]);
@@ -358,8 +362,9 @@ impl<T: Sample> Job<'_, T> {
                                 };
                             }
                             let out = &mut triangles[triangle..triangle + count];
-                            for (out, own) in out.iter_mut().zip(&flat.triangles[case]) {
-                                *out = own.map(|i| numbers[usize::from(i & 15)]);
+                            for (out, [a, b, c]) in out.iter_mut().zip(&flat.triangles[case]) {
+                                let number = |i: &u8| numbers[usize::from(i & 15)];
+                                *out = [number(a), number(b), number(c)];
                             }
                             triangle += count;
                         }
@@ -522,26 +527,29 @@ struct Corners {
 impl Corners {
     #[inline(always)]
     fn load(plane: &[u32], rows: &Rows, word: usize, words: usize) -> Self {
-        let here = rows.at.map(|row| plane[row + word]);
-        let next = match word + 1 < words {
-            true => rows.at.map(|row| plane[row + word + 1]),
-            false => [0; 4],
-        };
-        let steps = [0, 1, 2, 3].map(|row| here[row] >> 1 | next[row] << 31);
+        let (mut here, mut steps) = ([0; 4], [0; 4]);
+        for row in 0..4 {
+            here[row] = plane[rows.at[row] + word];
+            steps[row] = here[row] >> 1;
+            if word + 1 < words {
+                steps[row] |= plane[rows.at[row] + word + 1] << 31;
+            }
+        }
         Self { rows: here, steps }
     }
 
     /// Whether no edge is crossed, seen quickly; the end of a row may hide that.
     #[inline(always)]
     fn are_equal(&self) -> bool {
-        let any = self.rows.iter().chain(&self.steps).fold(0, |any, word| any | word);
-        let all = self.rows.iter().chain(&self.steps).fold(u32::MAX, |all, word| all & word);
-        any == all
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        (a | b | c | d | e | f | g | h) == self.all()
     }
 
+    /// The cells whose corners are all set.
     #[inline(always)]
     fn all(&self) -> u32 {
-        self.rows.iter().chain(&self.steps).fold(u32::MAX, |all, word| all & word)
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        a & b & c & d & e & f & g & h
     }
 
     /// The crossed ones of each of the twelve [`EDGES`](super::table::EDGES).
@@ -601,11 +609,14 @@ impl Crossings {
 /// cells that may have a second loop are looked at one by one.
 #[inline(always)]
 fn triangles(corners: &Corners, edges: &[u32; 12], cells: u32, flat: &Flat) -> u32 {
-    let any = edges.iter().fold(0, |any, edge| any | edge) & cells;
+    let (mut any, mut crossings) = (0, 0);
+    for edge in edges {
+        any |= edge & cells;
+        crossings += (edge & cells).count_ones();
+    }
     if any == 0 {
         return 0;
     }
-    let crossings: u32 = edges.iter().map(|edge| (edge & cells).count_ones()).sum();
     let [x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3] = *edges;
     let (r, s) = (&corners.rows, &corners.steps);
     // Faces whose corners alternate.
