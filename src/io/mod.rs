@@ -6,5 +6,5 @@ mod sink;
 mod source;
 pub mod volume;
 
-pub use sink::Sink;
+pub use sink::{Output, Sink};
 pub use source::Source;

@@ -13,9 +13,15 @@
 mod bench;
 mod cpu;
 pub(super) mod gpu;
+mod otsu;
+mod post;
+mod slabs;
 pub mod table;
 
 pub use bench::{case, cases};
+pub use otsu::Otsu;
+pub use post::Stats;
+pub use slabs::Slabs;
 
 use std::ops::Range;
 
@@ -64,8 +70,14 @@ pub struct Surface {
 }
 
 impl Surface {
+    /// Bytes of its vectors.
+    pub fn bytes(&self) -> u64 {
+        let Self { positions, normals, triangles, .. } = self;
+        12 * (positions.len() + normals.len() + triangles.len()) as u64
+    }
+
     /// Adds the next part of the same surface, whose triangles already count from its start.
-    fn append(&mut self, mut next: Self) {
+    pub fn append(&mut self, mut next: Self) {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
             *self = next;
