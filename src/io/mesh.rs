@@ -390,16 +390,16 @@ fn write_glb(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
         }
     }
     let mut root = serde_json::json!({
-        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0, "scenes": [{}],
+        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
+        "scenes": [{ "nodes": [0] }], "nodes": [{}],
     });
-    // An empty list is not allowed anywhere: an empty surface is an empty scene.
+    // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
     if !triangles.is_empty() {
         let mut attributes = serde_json::json!({ "POSITION": 0 });
         if !normals.is_empty() {
             attributes["NORMAL"] = 2.into();
         }
         let primitive = serde_json::json!({ "attributes": attributes, "indices": 1 });
-        root["scenes"] = serde_json::json!([{ "nodes": [0] }]);
         root["nodes"] = serde_json::json!([{ "mesh": 0 }]);
         root["meshes"] = serde_json::json!([{ "primitives": [primitive] }]);
         root["accessors"] = accessors.into();

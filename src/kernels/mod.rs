@@ -6,4 +6,4 @@ use crate::gpu::Shader;
 pub mod mesh;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[&mesh::gpu::SHADER];
+pub const SHADERS: &[&Shader] = &[&mesh::gpu::SHADER, &mesh::classic::SHADER];

@@ -1,14 +1,14 @@
 //! What `gpuproc bench` measures of this family.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     rc::Rc,
     sync::{Arc, OnceLock},
 };
 
 use rayon::prelude::*;
 
-use super::{MarchingCubes, Slab, Surface, gpu};
+use super::{MarchingCubes, Slab, Surface, classic::Classic, gpu};
 use crate::{
     bench::{Case, Prepared},
     device::Kernel,
@@ -24,7 +24,51 @@ pub fn cases(full: bool) -> Vec<Case> {
     let case = |&side: &usize| {
         case(format!("{side}^3 u8"), &kernel, (side as u64).pow(3), move || waves(side))
     };
-    sides.iter().map(case).collect()
+    let mut cases: Vec<Case> = sides.iter().map(case).collect();
+    cases.push(classic(sides[0]));
+    cases
+}
+
+/// The classic pipeline on `waves(side)`.
+fn classic(side: usize) -> Case {
+    let slab = Arc::new(OnceLock::new());
+    Case {
+        family: "mesh",
+        algorithm: "mark, scan, compact",
+        problem: format!("{side}^3 u8"),
+        baseline: true,
+        bytes: (side as u64).pow(3),
+        on_cpu: false,
+        prepare: Box::new(move |context| {
+            let kernel = MarchingCubes::new(80.0);
+            let slab: Arc<Slab> =
+                slab.get_or_init(|| Arc::new(Slab::whole(waves(side), &kernel))).clone();
+            let context = context.ok_or_else(|| Error::gpu("this baseline needs a GPU"))?;
+            let expected = kernel.cpu(&slab)?;
+            let vertices = 3 * expected.triangles.len() as u64;
+            let bytes = slab.volume.samples.as_bytes();
+            let classic = Classic::new(context, slab.volume.dims, bytes, 80.0, vertices)?;
+            let (classic, found) = (Rc::new(classic), Rc::new(Cell::new(0)));
+            let (runner, last) = (classic.clone(), found.clone());
+            Ok(Prepared {
+                run: Box::new(move || {
+                    last.set(runner.run()?);
+                    Ok(())
+                }),
+                check: Box::new(move || is_soup_of(&classic.soup(found.get())?, &expected)),
+            })
+        }),
+    }
+}
+
+/// Fails unless `soup` holds the corners of the surface's triangles, in order.
+fn is_soup_of(soup: &[[f32; 3]], surface: &Surface) -> Result<()> {
+    let corners = surface.triangles.as_flattened().iter().map(|&i| surface.positions[i as usize]);
+    let near = |a: &[f32; 3], b: [f32; 3]| (0..3).all(|axis| (a[axis] - b[axis]).abs() <= 1e-4);
+    match soup.len() == corners.len() && soup.iter().zip(corners).all(|(a, b)| near(a, b)) {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Failure, "the soup is not the CPU's surface")),
+    }
 }
 
 /// Meshing the volume of `bytes` that `volume` makes at the first preparation. What the output takes

@@ -11,6 +11,7 @@
 //! greater than the isovalue; normals point from inside to outside; x varies fastest.
 
 mod bench;
+pub(super) mod classic;
 mod cpu;
 pub(super) mod gpu;
 mod otsu;
