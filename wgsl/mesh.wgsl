@@ -478,8 +478,14 @@ fn crossing(a: f32, b: f32) -> f32 {
             return select(select(0.0, 1.0, far.x), 0.5, all(far));
         }
     }
-    // Halves, lest the difference of the largest values be infinite.
-    return clamp(divide(params.level * 0.5 - a * 0.5, b * 0.5 - a * 0.5), 0.0, 1.0);
+    let start = half_of(a);
+    return clamp(divide(half_of(params.level) - start, half_of(b) - start), 0.0, 1.0);
+}
+
+// Half of a value, lest the difference of the largest be infinite. The round trip through `zero`
+// keeps the device from halving after the difference.
+fn half_of(value: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(value * 0.5) ^ params.zero);
 }
 
 // For each word of the block: crossed edges along x, y, z, and the first vertex.

@@ -89,7 +89,7 @@ struct Planes {
 
 /// Where the vertices of a word begin, counted from the slice's first, and how many of them lie on
 /// edges along x and along y.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, bytemuck::Zeroable)]
 struct Start {
     offset: u32,
     x: u8,
@@ -174,35 +174,42 @@ impl<T: Sample> Job<'_, T> {
 
     /// Compares every sample with the isovalue.
     fn planes(&self) -> Result<Planes> {
-        let Self { grid, level, samples, .. } = *self;
-        let slice_words = grid.slice_words();
-        let plane = |pack: fn(&[T], &Level) -> u32, beyond: bool| -> Result<Vec<u32>> {
-            let mut plane = allocate::<u32>(grid.slices * slice_words)?;
-            plane.par_chunks_mut(slice_words).enumerate().for_each(|(z, slice)| {
-                for (y, row) in slice.chunks_exact_mut(grid.words).enumerate() {
-                    let Some(start) = self.row(y as isize, z as isize) else {
-                        row.fill(if beyond { u32::MAX } else { 0 });
-                        continue;
-                    };
-                    let values = &samples[start..start + grid.width];
-                    for (word, values) in row.iter_mut().zip(values.chunks(32)) {
-                        *word = pack(values, &level);
-                    }
-                    if grid.pad == 1 {
-                        shift(row, beyond, grid.width);
-                    }
-                }
-            });
-            Ok(plane)
-        };
-        let inside = plane(T::inside, false)?;
+        let Self { level, samples, .. } = *self;
+        let inside = self.plane(|values| T::inside(values, &level), false)?;
         let has_nan = T::MAY_BE_NAN
             && samples
                 .par_chunks(1 << 16)
                 .any(|chunk| chunk.iter().fold(false, |nan, v| nan | v.field(&level).is_nan()));
-        let numbers = |values: &[T], level: &Level| pack(values, |v| !v.field(level).is_nan());
-        let number = if has_nan { plane(numbers, true)? } else { Vec::new() };
+        let number = match has_nan {
+            true => self.plane(|values| pack(values, |v| !v.field(&level).is_nan()), true)?,
+            false => Vec::new(),
+        };
         Ok(Planes { inside, number })
+    }
+
+    /// A bit a point, as `pack` makes them of up to 32 samples, and `beyond` the samples.
+    fn plane(&self, pack: impl Fn(&[T]) -> u32 + Sync, beyond: bool) -> Result<Vec<u32>> {
+        let Self { grid, samples, .. } = *self;
+        let slice_words = grid.slice_words();
+        let mut plane = allocate::<u32>(grid.slices * slice_words)?;
+        let fill = |z: usize, slice: &mut [u32]| {
+            for (y, row) in slice.chunks_exact_mut(grid.words).enumerate() {
+                let Some(start) = self.row(y as isize, z as isize) else {
+                    row.fill(if beyond { u32::MAX } else { 0 });
+                    continue;
+                };
+                let values = &samples[start..start + grid.width];
+                for (word, values) in row.iter_mut().zip(values.chunks(32)) {
+                    *word = pack(values);
+                }
+                if grid.pad == 1 {
+                    shift(row, beyond, grid.width);
+                }
+            }
+        };
+        let slices = plane.par_chunks_mut(slice_words).enumerate();
+        slices.for_each(|(z, slice)| fast(|| fill(z, slice)));
+        Ok(plane)
     }
 
     /// Where the samples of row `y` of slice `z` of the slab begin, unless the row is beyond them.
@@ -290,7 +297,6 @@ impl<T: Sample> Job<'_, T> {
     fn emit(&self, planes: &Planes, starts: &[Start], part: Part<'_>) {
         let Part { z, first, positions, normals, triangles } = part;
         let Grid { words, points, .. } = self.grid;
-        let slice_words = self.grid.slice_words();
         let flat = &*FLAT;
         let mut vertices = Vertices {
             job: self,
@@ -331,11 +337,9 @@ impl<T: Sample> Job<'_, T> {
                 // The running numbers of the vertices on each of those eight sets of edges, and of
                 // the first ones of the next word, for the cell that straddles it.
                 let number = |row: usize, word: usize, axis: usize| {
-                    let index = rows.at[row] + word;
-                    let start = starts[index];
+                    let start = starts[rows.at[row] + word];
                     let before = [0, u32::from(start.x), u32::from(start.x) + u32::from(start.y)];
-                    let slice = if index / slice_words == z { 0 } else { 1 };
-                    first[slice].wrapping_add(start.offset).wrapping_add(before[axis])
+                    first[row / 2].wrapping_add(start.offset).wrapping_add(before[axis])
                 };
                 const SETS: [(usize, usize); 8] =
                     [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (0, 2), (1, 2)];
@@ -653,11 +657,8 @@ fn shift(row: &mut [u32], beyond: bool, width: usize) {
     }
 }
 
-fn allocate<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values
-        .try_reserve_exact(len)
-        .map_err(|error| Error::new(Kind::Failure, "no memory for the surface").caused_by(error))?;
-    values.resize(len, T::default());
-    Ok(values)
+/// Zeros that the machine makes as they are first touched, by whichever thread does.
+fn allocate<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(len)
+        .map_err(|()| Error::new(Kind::Failure, "no memory for the surface"))
 }

@@ -146,13 +146,14 @@ impl MarchingCubes {
     fn level(&self, samples: &Samples) -> Level {
         let wide = matches!(samples, Samples::U32(_) | Samples::I32(_) | Samples::F64(_));
         match wide {
-            true => Level { iso: self.iso, threshold: 0.0, level: 0.0 },
+            true => Level { iso: self.iso, threshold: 0.0, level: 0.0, least_byte: 0 },
             false => {
                 let level = (self.iso as f32).clamp(f32::MIN, f32::MAX);
                 // The largest f32 that is no greater: samples exceed it exactly when they exceed iso.
                 let above = f64::from(level) > self.iso;
                 let threshold = if above { level.next_down() } else { level };
-                Level { iso: self.iso, threshold, level }
+                let least_byte = (threshold.floor().clamp(-1.0, 255.0) + 1.0) as u64;
+                Level { iso: self.iso, threshold, level, least_byte }
             }
         }
     }
@@ -166,6 +167,8 @@ struct Level {
     threshold: f32,
     /// Where between two samples the surface passes.
     level: f32,
+    /// The least byte that is inside, 0 to 256.
+    least_byte: u64,
 }
 
 /// A type of sample.
@@ -199,7 +202,7 @@ impl Sample for u8 {
         // the eighth where a sample reaches it.
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
         const ONES: u64 = 0x0101_0101_0101_0101;
-        let least = (level.threshold.floor().clamp(-1.0, 255.0) + 1.0) as u64;
+        let least = level.least_byte;
         if least > 255 {
             return 0;
         }
