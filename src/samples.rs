@@ -158,6 +158,23 @@ impl Samples {
         self.len() == 0
     }
 
+    /// A copy of the samples `range`.
+    ///
+    /// # Panics
+    /// When the range leaves the samples.
+    pub fn part(&self, range: std::ops::Range<usize>) -> Self {
+        match self {
+            Self::U8(values) => Self::U8(values[range].to_vec()),
+            Self::I8(values) => Self::I8(values[range].to_vec()),
+            Self::U16(values) => Self::U16(values[range].to_vec()),
+            Self::I16(values) => Self::I16(values[range].to_vec()),
+            Self::U32(values) => Self::U32(values[range].to_vec()),
+            Self::I32(values) => Self::I32(values[range].to_vec()),
+            Self::F32(values) => Self::F32(values[range].to_vec()),
+            Self::F64(values) => Self::F64(values[range].to_vec()),
+        }
+    }
+
     /// The samples as bytes in the machine's order.
     pub fn as_bytes(&self) -> &[u8] {
         for_samples!(self, values => bytemuck::cast_slice(values))

@@ -355,53 +355,56 @@ fn count(
     }
 }
 
+// Vertices, triangles, whether there is something to emit, cells with NaN.
+fn block_counts(block: u32) -> vec4<u32> {
+    let n = params.blocks;
+    let vertices = blocks[SECTIONS + block];
+    let found_triangles = blocks[SECTIONS + n + block];
+    let is_owned = block * SIZE < params.owned;
+    var nan_cells = 0u;
+    if HAS_NAN {
+        nan_cells = blocks[SECTIONS + 3u * n + block];
+    }
+    let is_active = is_owned && (vertices | found_triangles) != 0u;
+    return vec4(vertices, found_triangles, u32(is_active), nan_cells);
+}
+
+// Blocks that a lane of `scan` adds up by itself.
+const RUN = 8u;
+
 // One workgroup turns the blocks' counts into where each begins, lists the active blocks, and leaves
 // the totals: vertices to emit, triangles, active blocks, cells with NaN.
 @compute @workgroup_size(256)
 fn scan(@builtin(local_invocation_index) lane: u32) {
     let n = params.blocks;
-    var vertices = 0u;
-    var found_triangles = 0u;
-    var active_blocks = 0u;
-    var nan_cells = 0u;
-    for (var start = 0u; start < n; start += SIZE) {
-        let block = start + lane;
-        var count = vec4(0u);
-        if block < n {
-            count.x = blocks[SECTIONS + block];
-            count.y = blocks[SECTIONS + n + block];
-            let is_owned = block * SIZE < params.owned;
-            count.z = u32(is_owned && (count.x | count.y) != 0u);
-            if HAS_NAN {
-                count.w = blocks[SECTIONS + 3u * n + block];
-            }
+    // Vertices, triangles, active blocks, cells with NaN.
+    var before_all = vec4(0u);
+    for (var start = 0u; start < n; start += SIZE * RUN) {
+        let first = start + lane * RUN;
+        var own = vec4(0u);
+        for (var block = first; block < min(first + RUN, n); block++) {
+            own += block_counts(block);
         }
-        // Vertices (at most 256 * 24576) and active blocks share a word's sum only for the flags.
-        let vertices_before = sum_before(lane, count.x);
-        let vertices_here = sum_of_all();
-        workgroupBarrier();
-        let triangles_before = sum_before(lane, count.y);
-        let triangles_here = sum_of_all();
-        workgroupBarrier();
-        let active_before = sum_before(lane, count.z);
-        let active_here = sum_of_all();
-        workgroupBarrier();
-        if block < n {
-            blocks[SECTIONS + block] = vertices + vertices_before;
-            blocks[SECTIONS + n + block] = found_triangles + triangles_before;
-            if count.z == 1u {
-                blocks[SECTIONS + 2u * n + active_blocks + active_before] = block;
-            }
-        }
-        if HAS_NAN {
-            _ = sum_before(lane, count.w);
-            nan_cells += sum_of_all();
+        var before = before_all;
+        for (var kind = 0u; kind < select(3u, 4u, HAS_NAN); kind++) {
+            before[kind] += sum_before(lane, own[kind]);
+            before_all[kind] += sum_of_all();
             workgroupBarrier();
         }
-        vertices += vertices_here;
-        found_triangles += triangles_here;
-        active_blocks += active_here;
+        for (var block = first; block < min(first + RUN, n); block++) {
+            let here = block_counts(block);
+            blocks[SECTIONS + block] = before.x;
+            blocks[SECTIONS + n + block] = before.y;
+            if here.z == 1u {
+                blocks[SECTIONS + 2u * n + before.z] = block;
+            }
+            before += here;
+        }
     }
+    var vertices = before_all.x;
+    let found_triangles = before_all.y;
+    let active_blocks = before_all.z;
+    let nan_cells = before_all.w;
     storageBarrier();
     if lane == 0u {
         let totals = SECTIONS + 4u * n;
@@ -437,7 +440,9 @@ fn select_bit(mask: u32, rank: u32) -> u32 {
 // n / d rounded to nearest, for quotients from 0 to 1, whatever the device's division does: corrected
 // by whole numbers, so that every device gives the same bits.
 fn divide(n: f32, d: f32) -> f32 {
-    let quotient = abs(n / d);
+    // Reciprocals of the largest values may be flushed to 0.
+    let scale = select(1.0, 0x1p-64f, abs(d) > 0x1p64f);
+    let quotient = abs((n * scale) / (d * scale));
     // Smaller ones vanish when a half is added, and 0/0 is nothing.
     if !(quotient >= 1e-9) {
         return 0.0;
@@ -473,8 +478,14 @@ fn crossing(a: f32, b: f32) -> f32 {
             return select(select(0.0, 1.0, far.x), 0.5, all(far));
         }
     }
-    // Halves, lest the difference of the largest values be infinite.
-    return clamp(divide(params.level * 0.5 - a * 0.5, b * 0.5 - a * 0.5), 0.0, 1.0);
+    let start = half_of(a);
+    return clamp(divide(half_of(params.level) - start, half_of(b) - start), 0.0, 1.0);
+}
+
+// Half of a value, lest the difference of the largest be infinite. The round trip through `zero`
+// keeps the device from halving after the difference.
+fn half_of(value: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(value * 0.5) ^ params.zero);
 }
 
 // For each word of the block: crossed edges along x, y, z, and the first vertex.

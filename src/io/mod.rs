@@ -11,4 +11,5 @@ pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};
+pub use sink::{Output, Sink};
 pub use source::Source;

@@ -161,8 +161,13 @@ impl VolumeFile {
         }
     }
 
+    /// Whether it can be read more than once.
+    pub fn can_reopen(&self) -> bool {
+        matches!(self.source.size(), Ok(Some(_)))
+    }
+
     /// Bytes of all samples; nothing when that does not fit 64 bits.
-    fn bytes(&self) -> Option<u64> {
+    pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
         count.checked_mul(self.dtype.size() as u64)
     }
@@ -237,18 +242,31 @@ impl VolumeReader {
     /// # Errors
     /// [`Kind::BadInput`] when the data end early, [`Kind::Io`] when reading fails.
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
+        self.read_after(None, slices)
+    }
+
+    /// The samples `before`, and behind them those of the next `slices` z-slices.
+    ///
+    /// # Errors
+    /// As [`VolumeReader::read`].
+    pub fn read_after(&mut self, before: Option<&Samples>, slices: usize) -> Result<Samples> {
         let VolumeFile { source, dims, dtype, endian, .. } = &self.file;
-        let len = dims[0] * dims[1] * slices;
+        let len = dims[0] * dims[1] * slices + before.map_or(0, Samples::len);
         let mut samples = Samples::zeros(*dtype, len)
             .map_err(|error| error.context(format_args!("cannot read {source}")))?;
-        self.input.read_exact(samples.as_bytes_mut()).map_err(|error| match error.kind() {
+        let mut new = samples.as_bytes_mut();
+        if let Some(before) = before {
+            let held = new.split_off_mut(..before.as_bytes().len()).expect("counted above");
+            held.copy_from_slice(before.as_bytes());
+        }
+        self.input.read_exact(new).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
             }
             _ => Error::io("read", source.to_string(), error),
         })?;
         if (*endian == Endian::Big) != cfg!(target_endian = "big") {
-            samples.swap_bytes();
+            new.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
         }
         Ok(samples)
     }

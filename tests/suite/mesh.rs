@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use assert_cmd::Command;
@@ -11,12 +12,13 @@ use gpuproc::{
     device::Kernel,
     for_samples,
     io::volume::Volume,
-    kernels::mesh::{MarchingCubes, Slab, Surface},
+    kernels::mesh::{self, MarchingCubes, Slab, Surface},
     samples::{Dtype, Samples},
+    timings::Timings,
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
-use crate::common::{Noise, assert_twins};
+use crate::common::{Noise, Subject, assert_twins, subjects};
 
 // ---- the naive reference ----
 
@@ -302,7 +304,7 @@ fn same(expected: &Surface, found: &Surface, name: &str) {
 }
 
 /// Meshes on every device, and checks the result.
-fn mesh(kernel: &MarchingCubes, volume: Volume) -> Surface {
+fn mesh_all(kernel: &MarchingCubes, volume: Volume) -> Surface {
     let slab = Slab::whole(volume, kernel);
     let surface = assert_twins(kernel, &slab, same);
     check(&surface, &slab.volume, kernel);
@@ -321,8 +323,8 @@ fn all_256_cases_are_right_and_close() {
         let mut values = vec![0u8; 8];
         (0..8).for_each(|i| values[corners[i]] = if case >> i & 1 == 1 { 200 } else { 10 });
         let cell = volume([2; 3], Samples::U8(values));
-        mesh(&MarchingCubes::new(80.0), cell.clone());
-        let closed = mesh(&closing(80.0), cell);
+        mesh_all(&MarchingCubes::new(80.0), cell.clone());
+        let closed = mesh_all(&closing(80.0), cell);
         assert!(is_closed(&closed), "case {case}");
         assert!(case == 0 || signed_volume(&closed) > 0.0, "case {case}");
     }
@@ -334,9 +336,9 @@ fn noise_of_every_type_is_right() {
     for (seed, dtype) in [U8, I8, U16, I16, U32, I32, F32, F64].into_iter().enumerate() {
         let (volume, isos) = noise([37, 9, 8], dtype, seed as u64);
         for iso in isos {
-            let surface = mesh(&MarchingCubes::new(iso), volume.clone());
+            let surface = mesh_all(&MarchingCubes::new(iso), volume.clone());
             assert!(!surface.triangles.is_empty(), "{dtype} {iso}");
-            assert!(is_closed(&mesh(&closing(iso), volume.clone())), "{dtype} {iso}");
+            assert!(is_closed(&mesh_all(&closing(iso), volume.clone())), "{dtype} {iso}");
         }
     }
 }
@@ -348,14 +350,14 @@ fn all_sizes_work() {
         for (j, &y) in [1, 2, 5].iter().enumerate() {
             for z in [1, 2, 3, 7] {
                 let volume = bytes([x, y, z], (i * 9 + j) as u64);
-                let surface = mesh(&MarchingCubes::new(127.0), volume.clone());
+                let surface = mesh_all(&MarchingCubes::new(127.0), volume.clone());
                 assert_eq!(surface.positions.is_empty(), x.min(y).min(z) == 1);
-                mesh(&closing(127.0), volume);
+                mesh_all(&closing(127.0), volume);
             }
         }
     }
     // More than a workgroup of words, more than one of the small device's bindings and dispatches.
-    mesh(&MarchingCubes::new(127.0), waves([48, 40, 37]));
+    mesh_all(&MarchingCubes::new(127.0), waves([48, 40, 37]));
     let large = Slab::whole(waves([160, 107, 131]), &MarchingCubes::new(127.0));
     assert_twins(&MarchingCubes::new(127.0), &large, same);
 }
@@ -365,7 +367,7 @@ fn ties_leave_no_holes() {
     // Many samples equal the isovalue; all sides match, whatever area the triangles have.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
     let volume = volume([9, 10, 11], Samples::U8(values));
-    let surface = mesh(&closing(80.0), volume);
+    let surface = mesh_all(&closing(80.0), volume);
     assert!(is_closed(&surface));
 }
 
@@ -395,10 +397,10 @@ fn cells_with_nan_emit_nothing() {
     }
     values[900] = f32::INFINITY;
     values[1200] = f32::NEG_INFINITY;
-    let surface = mesh(&MarchingCubes::new(0.5), volume.clone());
+    let surface = mesh_all(&MarchingCubes::new(0.5), volume.clone());
     assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
     assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
-    mesh(&closing(0.5), volume);
+    mesh_all(&closing(0.5), volume);
 }
 
 #[test]
@@ -406,7 +408,7 @@ fn extreme_floats_stay_on_their_edges() {
     let pool = [f32::MAX, f32::MIN, f32::INFINITY, f32::NEG_INFINITY, 1.0, -1.0, 1e-30, -1e-30];
     let mut noise = Noise(3);
     let values = (0..512).map(|_| pool[(noise.next() % 8) as usize]).collect();
-    mesh(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
+    mesh_all(&MarchingCubes::new(0.0), volume([8; 3], Samples::F32(values)));
 }
 
 #[test]
@@ -416,7 +418,7 @@ fn spacing_and_origin_move_vertices() {
         origin: [-100.5, 3.25, 1e-3],
         ..MarchingCubes::new(100.0)
     };
-    mesh(&kernel, bytes([40, 11, 6], 1));
+    mesh_all(&kernel, bytes([40, 11, 6], 1));
 }
 
 #[test]
@@ -640,7 +642,7 @@ fn the_skull_comes_out_as_ply() {
     assert!(stderr.contains("17920 vertices, 35884 triangles"), "{stderr}");
     let kernel = MarchingCubes::new(80.0);
     let volume = volume([64; 3], Samples::U8(fs::read(&skull).unwrap()));
-    let expected = mesh(&kernel, volume);
+    let expected = mesh_all(&kernel, volume);
     assert!(is_closed(&expected));
     same(&expected, &read_ply(&fs::read(folder.path("skull_64x64x64_uint8.ply")).unwrap()), "ply");
     let (code, _, stderr) = folder.mesh(&format!("{} --iso 80 a.ply --ascii", skull.display()));
@@ -665,7 +667,7 @@ fn normals_reach_the_file() {
     };
     let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
     same(&expected, &read_ply(&fs::read(folder.path("w_20x9x8_uint8.ply")).unwrap()), "ply");
-    if !crate::common::subjects().is_empty() {
+    if !subjects().is_empty() {
         let (code, _, stderr) = folder.mesh(&format!("{arguments} gpu.ply --device gpu"));
         assert_eq!(code, 0, "{stderr}");
         same(&expected, &read_ply(&fs::read(folder.path("gpu.ply")).unwrap()), "gpu");
@@ -686,6 +688,244 @@ fn an_isovalue_outside_the_data_makes_an_empty_mesh_and_says_so() {
 }
 
 #[test]
+fn slabs_of_any_height_give_the_same_file() {
+    let folder = Folder::new();
+    let volume = waves([33, 20, 41]);
+    folder.write("v_33x20x41_uint8.raw", volume.samples.as_bytes());
+    for flags in ["", "--close --normals", "--ascii"] {
+        let base = format!("v_33x20x41_uint8.raw --iso 128 {flags}");
+        assert_eq!(folder.mesh(&format!("{base} whole.ply")).0, 0);
+        let whole = fs::read(folder.path("whole.ply")).unwrap();
+        // 660 bytes a slice: from one layer a slab to dozens, with and without temporary files.
+        for memory in ["1K", "30K", "60K", "100K"] {
+            let (code, _, stderr) = folder.mesh(&format!("{base} part.ply --max-memory {memory}"));
+            assert_eq!(code, 0, "{stderr}");
+            assert!(fs::read(folder.path("part.ply")).unwrap() == whole, "{flags} {memory}");
+        }
+        let stdin = "- - --dims 33x20x41 --iso 128 --max-memory 30K";
+        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        command.arg("mesh").args(stdin.split_whitespace()).args(flags.split_whitespace());
+        command.args(["--device", "cpu"]).write_stdin(volume.samples.as_bytes());
+        let output = command.output().unwrap();
+        assert!(output.stdout == whole, "{flags}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    assert_eq!(folder.names(), ["part.ply", "v_33x20x41_uint8.raw", "whole.ply"]);
+}
+
+/// Triangles as sorted corners, for formats that renumber vertices.
+fn corners(surface: &Surface) -> Vec<[[u32; 3]; 3]> {
+    let bits = |i: u32| surface.positions[i as usize].map(|v| (v + 0.0).to_bits());
+    surface.triangles.iter().map(|triangle| triangle.map(bits)).collect()
+}
+
+#[test]
+fn other_formats_hold_the_same_surface() {
+    let folder = Folder::new();
+    let volume = waves([30, 12, 11]);
+    folder.write("v_30x12x11_uint8.raw", volume.samples.as_bytes());
+    let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(128.5) };
+    let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
+    for extension in ["stl", "obj", "glb"] {
+        let base = "v_30x12x11_uint8.raw --iso 128.5 --normals";
+        let (code, _, stderr) = folder.mesh(&format!("{base} m.{extension}"));
+        assert_eq!(code, 0, "{stderr}");
+        let bytes = fs::read(folder.path(&format!("m.{extension}"))).unwrap();
+        let (_, stdout, _) = folder.mesh(&format!("{base} - --format {extension}"));
+        assert!(stdout == bytes, "{extension} on standard output");
+    }
+    let file = |name: &str| fs::File::open(folder.path(name)).unwrap();
+    let stl = stl_io::read_stl(&mut std::io::BufReader::new(file("m.stl"))).unwrap();
+    let stl = Surface {
+        positions: stl.vertices.iter().map(|v| v.0).collect(),
+        triangles: stl.faces.iter().map(|face| face.vertices.map(|i| i as u32)).collect(),
+        ..Surface::default()
+    };
+    assert!(corners(&stl) == corners(&expected));
+    let (models, _) = tobj::load_obj(folder.path("m.obj"), &tobj::LoadOptions::default()).unwrap();
+    let obj = &models[0].mesh;
+    let obj_surface = Surface {
+        positions: obj.positions.as_chunks().0.to_vec(),
+        triangles: obj.indices.as_chunks().0.to_vec(),
+        ..Surface::default()
+    };
+    assert!(corners(&obj_surface) == corners(&expected));
+    let obj_normals = obj.indices.iter().map(|&i| &obj.normals[3 * i as usize..][..3]);
+    let normals = expected.triangles.as_flattened().iter().map(|&i| &expected.normals[i as usize]);
+    assert!(obj_normals.eq(normals));
+    let glb = gltf::Gltf::from_slice(&fs::read(folder.path("m.glb")).unwrap()).unwrap();
+    let primitive = glb.meshes().next().unwrap().primitives().next().unwrap();
+    let reader = primitive.reader(|_| glb.blob.as_deref());
+    let found = Surface {
+        positions: reader.read_positions().unwrap().collect(),
+        normals: reader.read_normals().unwrap().collect(),
+        triangles: reader
+            .read_indices()
+            .unwrap()
+            .into_u32()
+            .collect::<Vec<_>>()
+            .as_chunks::<3>()
+            .0
+            .to_vec(),
+        nan_cells: 0,
+    };
+    same(&expected, &found, "glb");
+    let (code, _, stderr) = folder.mesh("v_30x12x11_uint8.raw --iso 300 empty.glb");
+    assert_eq!(code, 0, "{stderr}");
+    let empty = fs::read(folder.path("empty.glb")).unwrap();
+    assert_eq!(gltf::Gltf::from_slice(&empty).unwrap().meshes().count(), 0);
+}
+
+#[test]
+fn byte_order_header_and_compression_change_nothing() {
+    let folder = Folder::new();
+    let (volume, _) = noise([9, 8, 7], Dtype::U16, 9);
+    let little = volume.samples.as_bytes().to_vec();
+    let mut big = volume.samples.clone();
+    big.swap_bytes();
+    folder.write("v_9x8x7_uint16.raw", &little);
+    folder.write("big_9x8x7_ushort.raw", big.as_bytes());
+    folder.write("head.bin", &[b"header!".as_slice(), &little].concat());
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, &little).unwrap();
+    folder.write("packed_9x8x7_uint16.raw.gz", &gz.finish().unwrap());
+    assert_eq!(folder.mesh("v_9x8x7_uint16.raw --iso 30000 v.ply").0, 0);
+    let expected = fs::read(folder.path("v.ply")).unwrap();
+    for arguments in [
+        "big_9x8x7_ushort.raw --endian big",
+        "head.bin --dims 9x8x7 --dtype u16 --header-bytes 7",
+        "packed_9x8x7_uint16.raw.gz",
+        "packed_9x8x7_uint16.raw.gz --max-memory 1K",
+    ] {
+        let (code, _, stderr) = folder.mesh(&format!("{arguments} --iso 30000 o.ply"));
+        assert_eq!(code, 0, "{arguments}: {stderr}");
+        assert!(fs::read(folder.path("o.ply")).unwrap() == expected, "{arguments}");
+    }
+    // The default name drops both extensions.
+    assert_eq!(folder.mesh("packed_9x8x7_uint16.raw.gz --iso 30000").0, 0);
+    assert!(folder.names().contains(&"packed_9x8x7_uint16.ply".to_owned()));
+}
+
+#[test]
+fn several_isovalues_make_a_file_each() {
+    let folder = Folder::new();
+    folder.write("v_30x12x11_uint8.raw", waves([30, 12, 11]).samples.as_bytes());
+    for iso in ["100", "150"] {
+        assert_eq!(folder.mesh(&format!("v_30x12x11_uint8.raw --iso {iso} one{iso}.ply")).0, 0);
+    }
+    let (code, _, stderr) = folder.mesh("v_30x12x11_uint8.raw --iso 100,150 m-{iso}.ply");
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(folder.mesh("v_30x12x11_uint8.raw --iso 100,150 --max-memory 2K").0, 0);
+    let read = |name: &str| fs::read(folder.path(name)).unwrap();
+    for (one, named, numbered) in [
+        ("one100.ply", "m-100.ply", "v_30x12x11_uint8-1.ply"),
+        ("one150.ply", "m-150.ply", "v_30x12x11_uint8-2.ply"),
+    ] {
+        assert!(read(one) == read(named) && read(one) == read(numbered));
+    }
+    assert_eq!(folder.mesh("v_30x12x11_uint8.raw --iso 1,2 -").0, 2);
+}
+
+#[test]
+fn the_automatic_isovalue_parts_two_classes() {
+    let folder = Folder::new();
+    // 400 samples of 10 and 112 of 50: every threshold between is as good, and midway is taken.
+    let bytes: Vec<u8> = (0..512).map(|i| if i < 400 { 10 } else { 50 }).collect();
+    folder.write("v_8x8x8_uint8.raw", &bytes);
+    let floats: Vec<f32> = bytes.iter().map(|&v| f32::from(v) / 100.0).collect();
+    folder.write("f_8x8x8_float32.raw", bytemuck::cast_slice(&floats));
+    for (arguments, expected) in [
+        ("v_8x8x8_uint8.raw", 30.0),
+        ("v_8x8x8_uint8.raw --max-memory 1K", 30.0),
+        ("f_8x8x8_float32.raw", 0.3),
+        ("f_8x8x8_float32.raw --max-memory 1K", 0.3),
+    ] {
+        let (code, _, stderr) = folder.mesh(&format!("{arguments} --iso auto"));
+        assert_eq!(code, 0, "{stderr}");
+        let line = stderr.lines().find_map(|line| line.strip_prefix("--iso auto: ")).unwrap();
+        let found: f64 = line.parse().unwrap();
+        assert!((found - expected).abs() < 1e-4, "{arguments}: {found}");
+    }
+    folder.write("same_4x4x4_uint8.raw", &[3; 64]);
+    assert_eq!(folder.mesh("same_4x4x4_uint8.raw --iso auto").0, 4);
+}
+
+/// Two balls in a box of `n` samples a side: brightness falls by 10 a step, 100 on the surface.
+fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Volume {
+    let value = |i: usize| {
+        let p = [i % n, i / n % n, i / n / n].map(|v| v as f64 + 0.5);
+        let inside = balls.iter().map(|(centre, radius)| {
+            let squares = (0..3).map(|axis| (p[axis] - centre[axis]).powi(2));
+            radius - squares.sum::<f64>().sqrt()
+        });
+        (100.0 + 10.0 * inside.fold(f64::MIN, f64::max)) as f32
+    };
+    volume([n; 3], Samples::F32((0..n * n * n).map(value).collect()))
+}
+
+#[test]
+fn measures_and_improvements_are_right() {
+    let kernel = MarchingCubes::new(100.0);
+    let two = balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]);
+    let two = kernel.cpu(&Slab::whole(two, &kernel)).unwrap();
+    let stats = two.stats();
+    let sphere =
+        |r: f64| [4.0 * std::f64::consts::PI * r * r, 4.0 / 3.0 * std::f64::consts::PI * r.powi(3)];
+    let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
+    assert!((stats.area / area - 1.0).abs() < 0.01, "{stats:?}");
+    assert!((stats.volume / enclosed - 1.0).abs() < 0.02, "{stats:?}");
+    assert!((stats.volume - signed_volume(&two)).abs() < 1e-3);
+    assert_eq!((stats.components, stats.closed), (2, true));
+
+    let one = balls(48, &[([17.0; 3], 13.0)]);
+    let one = kernel.cpu(&Slab::whole(one, &kernel)).unwrap();
+    let mut largest = two.clone();
+    largest.keep_largest();
+    assert_eq!(
+        (largest.positions.len(), largest.triangles.len()),
+        (one.positions.len(), one.triangles.len())
+    );
+    assert_eq!(largest.stats().components, 1);
+
+    let mut smooth = one.clone();
+    smooth.smooth(20);
+    let (before, after) = (one.stats(), smooth.stats());
+    assert!((after.volume / before.volume - 1.0).abs() < 0.01, "no shrinking: {after:?}");
+    assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
+
+    let mut simple = two.clone();
+    simple.simplify(0.25).unwrap();
+    let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
+    assert!((0.2..=0.27).contains(&ratio), "{ratio}");
+    assert!((simple.stats().volume / stats.volume - 1.0).abs() < 0.02);
+    assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
+
+    let mut open = one.clone();
+    open.triangles.pop();
+    assert!(!open.stats().closed);
+    let mut empty = Surface::default();
+    empty.keep_largest();
+    empty.smooth(3);
+    empty.simplify(0.5).unwrap();
+    assert_eq!(empty.stats(), gpuproc::kernels::mesh::Stats { closed: true, ..Default::default() });
+}
+
+#[test]
+fn improvements_reach_the_file() {
+    let folder = Folder::new();
+    folder.write(
+        "b_48x48x48_float32.raw",
+        balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]).samples.as_bytes(),
+    );
+    let flags = "--iso 100 --largest --smooth 3 --simplify 0.5 --normals --stats";
+    let (code, _, stderr) = folder.mesh(&format!("b_48x48x48_float32.raw {flags}"));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("1 connected parts, closed"), "{stderr}");
+    let surface = read_ply(&fs::read(folder.path("b_48x48x48_float32.ply")).unwrap());
+    assert_eq!(surface.stats().components, 1);
+    assert_eq!(surface.normals.len(), surface.positions.len());
+}
+
+#[test]
 fn bad_input_is_one_line_and_no_output() {
     let folder = Folder::new();
     folder.write("short_4x4x4_uint8.raw", &[7; 63]);
@@ -703,6 +943,10 @@ fn bad_input_is_one_line_and_no_output() {
         ("good_4x4x4_uint8.raw --iso 1 --spacing 0,1,1", 2, "--spacing"),
         ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
         ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
+        ("good_4x4x4_uint8.raw --iso 1 o.stl --ascii", 2, "--ascii"),
+        ("good_4x4x4_uint8.raw --iso 1 --simplify 0", 2, "greater than 0"),
+        ("- --dims 4x4x4 --iso 1", 2, "name an output"),
+        ("good_4x4x4_uint8.raw --iso 1 o.ply --dims 4x4x5", 4, "80 bytes, but the file has 64"),
     ] {
         let (found, stdout, stderr) = folder.mesh(arguments);
         assert_eq!(found, code, "{arguments}: {stderr}");
@@ -725,4 +969,83 @@ fn the_skull_fixture_is_what_this_test_makes() {
         fs::write(&path, &values).unwrap();
     }
     assert!(fs::read(&path).unwrap() == values, "bless it with GPUPROC_BLESS=1");
+}
+
+// ---- what bench measures ----
+
+#[test]
+fn bench_cases_run_and_check() {
+    for case in mesh::cases(false) {
+        for Subject { name, context } in subjects().iter().filter(|s| s.name == "full") {
+            let mut prepared = (case.prepare)(Some(context)).unwrap();
+            (0..2).for_each(|_| (prepared.run)().unwrap());
+            (prepared.check)().unwrap_or_else(|error| panic!("{name}: {case:?}: {error}"));
+        }
+        if case.on_cpu {
+            let mut prepared = (case.prepare)(None).unwrap();
+            (prepared.run)().unwrap();
+            (prepared.check)().unwrap();
+        }
+    }
+}
+
+// ---- measuring, by hand ----
+
+/// Prints medians over `GPUPROC_MEASURE=skull_256x256x256_uint8.raw`, alone and repeated 4x4x4.
+#[test]
+#[ignore = "measures"]
+fn measure() {
+    let path = std::env::var("GPUPROC_MEASURE").unwrap();
+    let bytes = Arc::new(fs::read(path).unwrap());
+    let device = std::env::var("GPUPROC_DEVICE").unwrap_or_default();
+    let all = [1usize, 4];
+    let repeats = if std::env::var_os("GPUPROC_LARGE").is_some() { &all[..] } else { &all[..1] };
+    let mut cases = Vec::new();
+    for &times in repeats {
+        let bytes = bytes.clone();
+        let side = 256 * times;
+        let tiled = move || {
+            let mut values = Vec::with_capacity(side * side * side);
+            for (z, y) in (0..side).flat_map(|z| (0..side).map(move |y| (z, y))) {
+                let row = (z % 256 * 256 + y % 256) * 256;
+                (0..times).for_each(|_| values.extend_from_slice(&bytes[row..row + 256]));
+            }
+            volume([side; 3], Samples::U8(values))
+        };
+        cases.push(mesh::case(format!("skull {side}^3"), &MarchingCubes::new(80.0), 0, tiled));
+    }
+    cases
+        .extend(mesh::cases(repeats.len() > 1).into_iter().filter(|c| c.on_cpu || device != "cpu"));
+    for case in cases {
+        let timings = Arc::new(Timings::new(true));
+        let context = (device != "cpu").then(|| {
+            let adapter = &gpuproc::gpu::adapters()[0];
+            println!("{}", adapter.info.name);
+            gpuproc::gpu::Context::open(adapter, &Default::default(), timings.clone()).unwrap()
+        });
+        let mut prepared = (case.prepare)(context.as_ref()).unwrap();
+        let mut stages: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+        for run in 0..23 {
+            timings.drain();
+            let start = std::time::Instant::now();
+            (prepared.run)().unwrap();
+            let wall = start.elapsed().as_secs_f64() * 1e3;
+            let mut sums: BTreeMap<String, f64> = BTreeMap::from([("wall".into(), wall)]);
+            for sample in timings.drain() {
+                let ms = sample.duration.as_secs_f64() * 1e3;
+                if sample.clock == gpuproc::timings::Clock::Gpu {
+                    *sums.entry(sample.stage.clone()).or_default() += ms;
+                    *sums.entry("gpu total".into()).or_default() += ms;
+                }
+            }
+            if run >= 3 {
+                sums.into_iter().for_each(|(name, ms)| stages.entry(name).or_default().push(ms));
+            }
+        }
+        for (stage, mut values) in stages {
+            values.sort_by(f64::total_cmp);
+            println!("{case:?} {stage:<16} {:>9.4} ms", values[values.len() / 2]);
+        }
+        (prepared.check)().unwrap();
+    }
 }

@@ -1,12 +1,13 @@
 //! `--preview`: a shaded picture of the surface.
 
-use std::str::FromStr;
+use std::{borrow::Cow, str::FromStr};
 
 use clap::Args;
 
+use super::named;
 use crate::{
     cli::Session,
-    error::Result,
+    error::{Error, Result},
     io::{
         Sink,
         image::{Image, output_format},
@@ -22,9 +23,10 @@ use crate::{
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Picture of the surface")]
 pub struct PreviewArgs {
-    /// Also draw the surface to this image, smoothly shaded and framed to fit
+    /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the
+    /// isovalue
     #[arg(long, value_name = "FILE")]
-    pub preview: Option<Sink>,
+    preview: Option<Sink>,
 
     /// Degrees: how far the camera is turned around z, from looking along +y, and raised
     #[arg(long, value_name = "AZIMUTH,ELEVATION", default_value = "30,15", allow_hyphen_values = true)]
@@ -99,23 +101,38 @@ impl FromStr for Background {
 }
 
 impl PreviewArgs {
-    /// Fails now, before the work, where the picture's format is unknown.
-    ///
-    /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) then.
-    pub fn check(&self) -> Result<()> {
-        self.preview.as_ref().map_or(Ok(()), |sink| output_format(sink).map(drop))
+    /// Whether the surface is to be drawn.
+    pub fn is_wanted(&self) -> bool {
+        self.preview.is_some()
     }
 
-    /// Draws `surface`, if a picture is wanted, to the file, whose name may hold what `name` fills in.
+    /// Fails now, before the work, where the picture cannot be written.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several
+    /// pictures; [`Kind::Io`](crate::error::Kind::Io) where no file can be.
+    pub fn check(&self, several: bool, session: &Session) -> Result<()> {
+        let Some(sink) = &self.preview else { return Ok(()) };
+        output_format(sink)?;
+        if several && !sink.to_string().contains("{iso}") {
+            return Err(Error::usage("--preview needs {iso} in its name where there are several --iso"));
+        }
+        sink.create(session.no_clobber).map(drop)
+    }
+
+    /// Draws `surface`, if a picture is wanted.
     ///
     /// # Errors
     /// Those of the device and of writing the image.
-    pub fn draw(&self, sink: &Sink, surface: &mesh::Surface, session: &Session) -> Result<()> {
+    pub fn draw(&self, iso: f64, surface: &mesh::Surface, session: &Session) -> Result<()> {
+        let Some(sink) = &self.preview else { return Ok(()) };
+        let sink = named(sink, iso);
         let mesh::Surface { positions, triangles, .. } = surface;
         let normals = match surface.normals.is_empty() {
-            true => session.timings.time("normals", || vertex_normals(positions, triangles)),
-            false => surface.normals.clone(),
+            true => {
+                Cow::Owned(session.timings.time("normals", || vertex_normals(positions, triangles)))
+            }
+            false => Cow::Borrowed(&surface.normals),
         };
         let render = Render {
             size: self.size.0,
@@ -128,8 +145,8 @@ impl PreviewArgs {
         let [width, height] = self.size.0.map(|side| side as usize);
         let samples = Samples::U8(picture);
         let image = Image { width, height, channels: 4, samples, icc: None };
-        image.write(sink, session.no_clobber, &session.timings)?;
-        log::info!("drawn: {sink}");
+        image.write(&sink, session.no_clobber, &session.timings)?;
+        log::info!("picture: {sink}");
         Ok(())
     }
 }

@@ -4,13 +4,18 @@ use std::sync::LazyLock;
 
 use rayon::prelude::*;
 
-use super::{Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count, table::CASES};
+use super::{
+    Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count,
+    table::{CASES, CORNERS},
+};
 use crate::{
     error::{Error, Kind, Result},
     for_samples,
 };
 
-/// [`CASES`] flat: how many triangles, their edges, and loops beyond the first.
+/// [`CASES`] flat and in the order of the twin's own words: how many triangles, which of the twelve
+/// running numbers name their vertices, and loops beyond the first. A case's number here has bit
+/// x + 2 y + 4 z for the corner x, y, z, so that it is four pairs of neighbouring bits.
 struct Flat {
     count: [u8; 256],
     triangles: [[[u8; 3]; 5]; 256],
@@ -19,13 +24,43 @@ struct Flat {
 
 static FLAT: LazyLock<Flat> = LazyLock::new(|| {
     let mut flat = Flat { count: [0; 256], triangles: [[[0; 3]; 5]; 256], more_loops: [0; 256] };
+    // The order of `SETS`, then those of the next point along x.
+    const NUMBERS: [u8; 12] = [0, 1, 2, 3, 4, 8, 5, 9, 6, 10, 7, 11];
     for (number, case) in CASES.iter().enumerate() {
+        let number = CORNERS.iter().enumerate().fold(0, |own, (corner, [x, y, z])| {
+            own | (number >> corner & 1) << (x + 2 * y + 4 * z)
+        });
         flat.count[number] = case.triangles.len() as u8;
-        flat.triangles[number][..case.triangles.len()].copy_from_slice(&case.triangles);
+        for (own, triangle) in flat.triangles[number].iter_mut().zip(&case.triangles) {
+            *own = triangle.map(|edge| NUMBERS[usize::from(edge)]);
+        }
         flat.more_loops[number] = case.loops.saturating_sub(1);
     }
     flat
 });
+
+/// Runs `work`, compiled for the vector and bit instructions of this machine where it has them. What
+/// `work` calls must be inlined for that.
+#[inline(always)]
+fn fast<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+        fn with_features<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("lzcnt")
+            && is_x86_feature_detected!("popcnt")
+        {
+            // SAFETY: the machine has each of the features.
+            return unsafe { with_features(work) };
+        }
+    }
+    work()
+}
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
@@ -54,7 +89,7 @@ struct Planes {
 
 /// Where the vertices of a word begin, counted from the slice's first, and how many of them lie on
 /// edges along x and along y.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, bytemuck::Zeroable)]
 struct Start {
     offset: u32,
     x: u8,
@@ -98,7 +133,7 @@ impl<T: Sample> Job<'_, T> {
         let counts: Vec<Counts> = starts
             .par_chunks_mut(slice_words)
             .enumerate()
-            .map(|(z, starts)| self.count(&planes, z, starts))
+            .map(|(z, starts)| fast(|| self.count(&planes, z, starts)))
             .collect();
         let owned = &counts[..grid.owned()];
         let total = |count: fn(&Counts) -> u64| owned.iter().map(count).sum::<u64>();
@@ -133,45 +168,52 @@ impl<T: Sample> Job<'_, T> {
                 part
             })
             .collect();
-        parts.into_par_iter().for_each(|part| self.emit(&planes, &starts, part));
+        parts.into_par_iter().for_each(|part| fast(|| self.emit(&planes, &starts, part)));
         Ok(surface)
     }
 
     /// Compares every sample with the isovalue.
     fn planes(&self) -> Result<Planes> {
-        let Self { grid, level, samples, .. } = *self;
-        let slice_words = grid.slice_words();
-        let plane = |bit: fn(f32, f32) -> bool, beyond: bool| -> Result<Vec<u32>> {
-            let mut plane = allocate::<u32>(grid.slices * slice_words)?;
-            plane.par_chunks_mut(slice_words).enumerate().for_each(|(z, slice)| {
-                for (y, row) in slice.chunks_exact_mut(grid.words).enumerate() {
-                    let Some(start) = self.row(y as isize, z as isize) else {
-                        row.fill(if beyond { u32::MAX } else { 0 });
-                        continue;
-                    };
-                    let values = &samples[start..start + grid.width];
-                    for (word, values) in row.iter_mut().zip(values.chunks(32)) {
-                        *word = pack(values, |v| bit(v.field(&level), level.threshold));
-                    }
-                    if grid.pad == 1 {
-                        shift(row, beyond, grid.width);
-                    }
-                }
-            });
-            Ok(plane)
+        let Self { level, samples, .. } = *self;
+        let inside = self.plane(|values| T::inside(values, &level), false)?;
+        let has_nan = T::MAY_BE_NAN
+            && samples
+                .par_chunks(1 << 16)
+                .any(|chunk| chunk.iter().fold(false, |nan, v| nan | v.field(&level).is_nan()));
+        let number = match has_nan {
+            true => self.plane(|values| pack(values, |v| !v.field(&level).is_nan()), true)?,
+            false => Vec::new(),
         };
-        let inside = plane(|field, threshold| field > threshold, false)?;
-        // NaN is the only value that differs from itself; integers cost nothing here.
-        let nan = samples.par_chunks(1 << 16).any(|chunk| {
-            #[allow(clippy::eq_op)]
-            chunk.iter().fold(false, |nan, v| nan | v.field(&level).is_nan())
-        });
-        let number = if nan { plane(|field, _| !field.is_nan(), true)? } else { Vec::new() };
         Ok(Planes { inside, number })
     }
 
+    /// A bit a point, as `pack` makes them of up to 32 samples, and `beyond` the samples.
+    fn plane(&self, pack: impl Fn(&[T]) -> u32 + Sync, beyond: bool) -> Result<Vec<u32>> {
+        let Self { grid, samples, .. } = *self;
+        let slice_words = grid.slice_words();
+        let mut plane = allocate::<u32>(grid.slices * slice_words)?;
+        let fill = |z: usize, slice: &mut [u32]| {
+            for (y, row) in slice.chunks_exact_mut(grid.words).enumerate() {
+                let Some(start) = self.row(y as isize, z as isize) else {
+                    row.fill(if beyond { u32::MAX } else { 0 });
+                    continue;
+                };
+                let values = &samples[start..start + grid.width];
+                for (word, values) in row.iter_mut().zip(values.chunks(32)) {
+                    *word = pack(values);
+                }
+                if grid.pad == 1 {
+                    shift(row, beyond, grid.width);
+                }
+            }
+        };
+        let slices = plane.par_chunks_mut(slice_words).enumerate();
+        slices.for_each(|(z, slice)| fast(|| fill(z, slice)));
+        Ok(plane)
+    }
+
     /// Where the samples of row `y` of slice `z` of the slab begin, unless the row is beyond them.
-    #[inline]
+    #[inline(always)]
     fn row(&self, y: isize, z: isize) -> Option<usize> {
         let Grid { width, height, pad, first, sample_z, points, .. } = self.grid;
         let y = usize::try_from(y - pad as isize).ok().filter(|&y| y < height)?;
@@ -183,6 +225,7 @@ impl<T: Sample> Job<'_, T> {
         Some((z * height + y) * width)
     }
 
+    #[inline(always)]
     fn rows(&self, y: usize, z: usize) -> Rows {
         let Grid { words, points, slices, layers, .. } = self.grid;
         let y1 = (y + 1).min(points[1] - 1);
@@ -191,7 +234,21 @@ impl<T: Sample> Job<'_, T> {
         Rows { at: [row(y, z), row(y1, z), row(y, z1), row(y1, z1)], cells: y1 > y && z < layers }
     }
 
+    /// Whether nothing is crossed between four rows of points, in one sweep.
+    #[inline(always)]
+    fn are_uniform(&self, plane: &[u32], rows: &Rows) -> bool {
+        let words = self.grid.words;
+        let [a, b, c, d] = rows.at.map(|at| &plane[at..at + words]);
+        let first = a[0];
+        let mut other = 0;
+        for i in 0..words {
+            other |= (a[i] ^ first) | (b[i] ^ first) | (c[i] ^ first) | (d[i] ^ first);
+        }
+        other == 0 && (first == 0 || first == u32::MAX)
+    }
+
     /// Numbers the vertices of slice `z` and counts its cells' triangles.
+    #[inline(always)]
     fn count(&self, planes: &Planes, z: usize, starts: &mut [Start]) -> Counts {
         let Grid { words, points, .. } = self.grid;
         let flat = &*FLAT;
@@ -199,6 +256,10 @@ impl<T: Sample> Job<'_, T> {
         let mut offset = 0;
         for y in 0..points[1] {
             let rows = self.rows(y, z);
+            if planes.number.is_empty() && self.are_uniform(&planes.inside, &rows) {
+                starts[y * words..][..words].fill(Start { offset, ..Start::default() });
+                continue;
+            }
             for word in 0..words {
                 let corners = Corners::load(&planes.inside, &rows, word, words);
                 let start = &mut starts[y * words + word];
@@ -226,20 +287,31 @@ impl<T: Sample> Job<'_, T> {
         counts
     }
 
+    #[inline(always)]
     fn crossings(&self, edges: &[u32; 12], word: usize) -> Crossings {
         Crossings { x: edges[0] & self.grid.edge_mask(word), y: edges[4], z: edges[8] }
     }
 
     /// Writes the vertices of a slice and the triangles of the layer above it.
+    #[inline(always)]
     fn emit(&self, planes: &Planes, starts: &[Start], part: Part<'_>) {
         let Part { z, first, positions, normals, triangles } = part;
         let Grid { words, points, .. } = self.grid;
-        let slice_words = self.grid.slice_words();
         let flat = &*FLAT;
-        let mut vertices = Vertices { job: self, positions, normals, at: 0 };
+        let mut vertices = Vertices {
+            job: self,
+            spacing: self.kernel.spacing.map(|v| v as f32),
+            origin: self.kernel.origin.map(|v| v as f32),
+            positions,
+            normals,
+            at: 0,
+        };
         let mut triangle = 0;
         for y in 0..points[1] {
             let rows = self.rows(y, z);
+            if self.are_uniform(&planes.inside, &rows) {
+                continue;
+            }
             for word in 0..words {
                 let corners = Corners::load(&planes.inside, &rows, word, words);
                 if corners.are_equal() {
@@ -256,52 +328,47 @@ impl<T: Sample> Job<'_, T> {
                     crossed = numbers.keep(crossed);
                     cells &= numbers.all();
                 }
-                vertices.along(0, crossed[0], [32 * word, y, z]);
-                vertices.along(1, crossed[4], [32 * word, y, z]);
-                vertices.along(2, crossed[6], [32 * word, y, z]);
+                vertices.along::<0>(crossed[0], [32 * word, y, z]);
+                vertices.along::<1>(crossed[4], [32 * word, y, z]);
+                vertices.along::<2>(crossed[6], [32 * word, y, z]);
                 if !rows.cells {
                     continue;
                 }
                 // The running numbers of the vertices on each of those eight sets of edges, and of
                 // the first ones of the next word, for the cell that straddles it.
                 let number = |row: usize, word: usize, axis: usize| {
-                    let index = rows.at[row] + word;
-                    let start = starts[index];
+                    let start = starts[rows.at[row] + word];
                     let before = [0, u32::from(start.x), u32::from(start.x) + u32::from(start.y)];
-                    let slice = if index / slice_words == z { 0 } else { 1 };
-                    first[slice].wrapping_add(start.offset).wrapping_add(before[axis])
+                    first[row / 2].wrapping_add(start.offset).wrapping_add(before[axis])
                 };
                 const SETS: [(usize, usize); 8] =
                     [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (2, 1), (0, 2), (1, 2)];
                 let mut at = SETS.map(|(row, axis)| number(row, word, axis));
-                let mut visit = crossed.iter().fold(0, |any, set| any | set);
+                let [a, b, c, d, e, f, g, h] = crossed;
+                let mut visit = a | b | c | d | e | f | g | h;
                 while visit != 0 {
                     let x = visit.trailing_zeros();
                     visit &= visit - 1;
-                    let is_crossed = crossed.map(|set| set >> x & 1);
+                    let mut is_crossed = crossed;
+                    for set in &mut is_crossed {
+                        *set = *set >> x & 1;
+                    }
                     if cells >> x & 1 == 1 {
                         let case = corners.case(x);
                         let count = usize::from(flat.count[case]);
                         if count > 0 {
-                            let mut next = [
-                                at[4].wrapping_add(is_crossed[4]),
-                                at[5].wrapping_add(is_crossed[5]),
-                                at[6].wrapping_add(is_crossed[6]),
-                                at[7].wrapping_add(is_crossed[7]),
-                            ];
-                            if x == 31 {
-                                next = [4, 5, 6, 7].map(|set| {
-                                    let (row, axis): (usize, usize) = SETS[set];
-                                    number(row, word + 1, axis)
-                                });
+                            let mut numbers = [0; 16];
+                            numbers[..8].copy_from_slice(&at);
+                            for set in 4..8 {
+                                numbers[set + 4] = match x {
+                                    31 => number(SETS[set].0, word + 1, SETS[set].1),
+                                    _ => at[set].wrapping_add(is_crossed[set]),
+                                };
                             }
-                            let ids = [
-                                at[0], at[1], at[2], at[3], at[4], next[0], at[5], next[1], at[6],
-                                next[2], at[7], next[3],
-                            ];
                             let out = &mut triangles[triangle..triangle + count];
-                            for (out, edges) in out.iter_mut().zip(&flat.triangles[case]) {
-                                *out = edges.map(|edge| ids[usize::from(edge)]);
+                            for (out, [a, b, c]) in out.iter_mut().zip(&flat.triangles[case]) {
+                                let number = |i: &u8| numbers[usize::from(i & 15)];
+                                *out = [number(a), number(b), number(c)];
                             }
                             triangle += count;
                         }
@@ -329,57 +396,67 @@ struct Part<'a> {
 /// Writes vertices in order.
 struct Vertices<'a, T> {
     job: &'a Job<'a, T>,
+    spacing: [f32; 3],
+    origin: [f32; 3],
     positions: &'a mut [[f32; 3]],
     normals: &'a mut [[f32; 3]],
     at: usize,
 }
 
 impl<T: Sample> Vertices<'_, T> {
-    /// The vertices on the edges along `axis` that begin at the points `crossed` from `point` on.
-    #[inline]
-    fn along(&mut self, axis: usize, mut crossed: u32, point: [usize; 3]) {
+    /// The vertices on the edges along `AXIS` that begin at the points `crossed` from `point` on.
+    #[inline(always)]
+    fn along<const AXIS: usize>(&mut self, mut crossed: u32, point: [usize; 3]) {
         if crossed == 0 {
             return;
         }
-        let Job { grid, kernel, .. } = self.job;
+        let Job { grid, level, samples, .. } = self.job;
         let [x, y, z] = point.map(|i| i as isize);
         let mut end = [x, y, z];
-        end[axis] += 1;
+        end[AXIS] += 1;
         let rows = [self.job.row(y, z), self.job.row(end[1], end[2])];
-        let [sx, sy, sz] = kernel.spacing.map(|v| v as f32);
-        let [ox, oy, oz] = kernel.origin.map(|v| v as f32);
+        let [[sx, sy, sz], [ox, oy, oz]] = [self.spacing, self.origin];
         let pad = grid.pad as isize;
         let place = |i: isize| (i - pad) as f32 + 0.5;
         let (y_place, z_place) = (place(y), place(z + grid.first as isize));
+        // From the first point of the word on, where no point is beyond the samples.
+        let plain = match (pad, rows) {
+            (0, [Some(a), Some(b)]) => {
+                Some([&samples[a + point[0]..], &samples[b + end[0] as usize..]])
+            }
+            _ => None,
+        };
         while crossed != 0 {
             let bit = crossed.trailing_zeros() as isize;
             crossed &= crossed - 1;
-            let xs = [x + bit, end[0] + bit];
-            let t = match (self.field(rows[0], xs[0]), self.field(rows[1], xs[1])) {
-                (Some(a), Some(b)) => crossing(a, b, self.job.level.level),
-                // Beyond the samples: the surface closes on the volume's box.
-                _ => 0.5,
+            let t = match plain {
+                Some([a, b]) => {
+                    let [a, b] = [a[bit as usize], b[bit as usize]].map(|v| v.field(level));
+                    crossing(a, b, level.level)
+                }
+                None => match (self.field(rows[0], x + bit), self.field(rows[1], end[0] + bit)) {
+                    (Some(a), Some(b)) => crossing(a, b, level.level),
+                    // Beyond the samples: the surface closes on the volume's box.
+                    _ => 0.5,
+                },
             };
-            let mut place = [place(xs[0]), y_place, z_place];
-            place[axis] += t;
+            let mut place = [place(x + bit), y_place, z_place];
+            place[AXIS] += t;
             self.positions[self.at] = [place[0] * sx + ox, place[1] * sy + oy, place[2] * sz + oz];
             if !self.normals.is_empty() {
-                let from = [xs[0], y, z];
+                let from = [x + bit, y, z];
                 let mut to = from;
-                to[axis] += 1;
-                self.normals[self.at] = self.job.normal(from, to, axis, t);
+                to[AXIS] += 1;
+                self.normals[self.at] = self.job.normal(from, to, AXIS, t);
             }
             self.at += 1;
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn field(&self, row: Option<usize>, x: isize) -> Option<f32> {
         let Job { grid, level, samples, .. } = self.job;
-        if grid.pad == 0 {
-            return Some(samples[row? + x as usize].field(level));
-        }
-        let x = usize::try_from(x - 1).ok().filter(|&x| x < grid.width)?;
+        let x = usize::try_from(x - grid.pad as isize).ok().filter(|&x| x < grid.width)?;
         Some(samples[row? + x].field(level))
     }
 }
@@ -454,25 +531,29 @@ struct Corners {
 impl Corners {
     #[inline(always)]
     fn load(plane: &[u32], rows: &Rows, word: usize, words: usize) -> Self {
-        let here = rows.at.map(|row| plane[row + word]);
-        let next = match word + 1 < words {
-            true => rows.at.map(|row| plane[row + word + 1]),
-            false => [0; 4],
-        };
-        let steps = [0, 1, 2, 3].map(|row| here[row] >> 1 | next[row] << 31);
+        let (mut here, mut steps) = ([0; 4], [0; 4]);
+        for row in 0..4 {
+            here[row] = plane[rows.at[row] + word];
+            steps[row] = here[row] >> 1;
+            if word + 1 < words {
+                steps[row] |= plane[rows.at[row] + word + 1] << 31;
+            }
+        }
         Self { rows: here, steps }
     }
 
     /// Whether no edge is crossed, seen quickly; the end of a row may hide that.
     #[inline(always)]
     fn are_equal(&self) -> bool {
-        let any = self.rows.iter().chain(&self.steps).fold(0, |any, word| any | word);
-        let all = self.rows.iter().chain(&self.steps).fold(u32::MAX, |all, word| all & word);
-        any == all
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        (a | b | c | d | e | f | g | h) == self.all()
     }
 
+    /// The cells whose corners are all set.
+    #[inline(always)]
     fn all(&self) -> u32 {
-        self.rows.iter().chain(&self.steps).fold(u32::MAX, |all, word| all & word)
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        a & b & c & d & e & f & g & h
     }
 
     /// The crossed ones of each of the twelve [`EDGES`](super::table::EDGES).
@@ -497,6 +578,7 @@ impl Corners {
 
     /// Where these are planes of numbers: the crossed edges, in the order of `emit`, that have a
     /// number at both ends.
+    #[inline(always)]
     fn keep(&self, crossed: [u32; 8]) -> [u32; 8] {
         let (r, s) = (&self.rows, &self.steps);
         let both = [
@@ -512,12 +594,11 @@ impl Corners {
         std::array::from_fn(|set| crossed[set] & both[set])
     }
 
-    /// The case of the cell at bit `x`.
+    /// The case of the cell at bit `x`, as [`Flat`] numbers them.
     #[inline(always)]
     fn case(&self, x: u32) -> usize {
-        let (r, s) = (self.rows.map(|row| row >> x & 1), self.steps.map(|row| row >> x & 1));
-        let bits = [r[0], s[0], s[1], r[1], r[2], s[2], s[3], r[3]];
-        bits.iter().enumerate().fold(0, |case, (corner, bit)| case | bit << corner) as usize
+        let pair = |row: usize| (self.rows[row] >> x & 1) | (self.steps[row] >> x & 1) << 1;
+        (pair(0) | pair(1) << 2 | pair(2) << 4 | pair(3) << 6) as usize
     }
 }
 
@@ -530,12 +611,16 @@ impl Crossings {
 
 /// The number of triangles of the cells `cells`: each loop of n crossed edges makes n - 2, so only
 /// cells that may have a second loop are looked at one by one.
+#[inline(always)]
 fn triangles(corners: &Corners, edges: &[u32; 12], cells: u32, flat: &Flat) -> u32 {
-    let any = edges.iter().fold(0, |any, edge| any | edge) & cells;
+    let (mut any, mut crossings) = (0, 0);
+    for edge in edges {
+        any |= edge & cells;
+        crossings += (edge & cells).count_ones();
+    }
     if any == 0 {
         return 0;
     }
-    let crossings: u32 = edges.iter().map(|edge| (edge & cells).count_ones()).sum();
     let [x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3] = *edges;
     let (r, s) = (&corners.rows, &corners.steps);
     // Faces whose corners alternate.
@@ -557,7 +642,7 @@ fn triangles(corners: &Corners, edges: &[u32; 12], cells: u32, flat: &Flat) -> u
 
 /// Up to 32 answers, the first in the lowest bit.
 #[inline(always)]
-fn pack<T: Copy>(values: &[T], bit: impl Fn(T) -> bool) -> u32 {
+pub(super) fn pack<T: Copy>(values: &[T], bit: impl Fn(T) -> bool) -> u32 {
     values.iter().enumerate().fold(0, |word, (i, &v)| word | u32::from(bit(v)) << i)
 }
 
@@ -572,11 +657,8 @@ fn shift(row: &mut [u32], beyond: bool, width: usize) {
     }
 }
 
-fn allocate<T: Clone + Default>(len: usize) -> Result<Vec<T>> {
-    let mut values = Vec::new();
-    values
-        .try_reserve_exact(len)
-        .map_err(|error| Error::new(Kind::Failure, "no memory for the surface").caused_by(error))?;
-    values.resize(len, T::default());
-    Ok(values)
+/// Zeros that the machine makes as they are first touched, by whichever thread does.
+fn allocate<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
+    bytemuck::allocation::try_zeroed_vec(len)
+        .map_err(|()| Error::new(Kind::Failure, "no memory for the surface"))
 }

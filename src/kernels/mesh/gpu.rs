@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::{Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count, table::CASES};
 use crate::{
     error::{Error, Result},
@@ -12,7 +14,12 @@ use crate::{
 };
 
 pub(in crate::kernels) static SHADER: Shader =
-    Shader::new("mesh", include_str!("../../../wgsl/mesh.wgsl"));
+    Shader::new("mesh", include_str!("../../../wgsl/mesh.wgsl")).unchecked(
+        "the host sizes every buffer by the parameters that bound the indices: words and blocks by \
+         the grid, samples by the slices that the slab must hold, vertices and triangles by the \
+         totals, which the emitting passes reach by the same masks and the same table as the \
+         counting pass",
+    );
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.
@@ -59,6 +66,38 @@ struct Field<'a> {
     has_nan: bool,
 }
 
+/// Samples that f32 does not hold exactly, as distances from the isovalue; nothing for the others.
+fn wide(samples: &Samples, level: &Level) -> Vec<f32> {
+    match samples {
+        Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
+            for_samples!(samples, v => v.par_iter().map(|v| v.field(level)).collect())
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl<'a> Field<'a> {
+    fn new(samples: &'a Samples, wide: &'a [f32]) -> Self {
+        let kind = match samples {
+            Samples::U8(_) => 0,
+            Samples::I8(_) => 1,
+            Samples::U16(_) => 2,
+            Samples::I16(_) => 3,
+            _ => 4,
+        };
+        Self {
+            bytes: if wide.is_empty() { samples.as_bytes() } else { bytemuck::cast_slice(wide) },
+            size: [1, 1, 2, 2, 4][kind as usize],
+            kind,
+            has_nan: match samples {
+                Samples::F32(values) => values.par_iter().any(|v| v.is_nan()),
+                Samples::F64(values) => values.par_iter().any(|v| v.is_nan()),
+                _ => false,
+            },
+        }
+    }
+}
+
 /// Points that one slab may have, so that three vertices and five triangles each can be counted in
 /// 32 bits.
 const MAX_POINTS: usize = 1 << 29;
@@ -66,50 +105,25 @@ const MAX_POINTS: usize = 1 << 29;
 pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
     let Some(whole) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
     let level = kernel.level(&slab.volume.samples);
-    let samples = &slab.volume.samples;
-    let wide: Vec<f32> = match samples {
-        Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
-            for_samples!(samples, v => v.iter().map(|v| v.field(&level)).collect())
-        }
-        _ => Vec::new(),
-    };
-    let kind = match samples {
-        Samples::U8(_) => 0,
-        Samples::I8(_) => 1,
-        Samples::U16(_) => 2,
-        Samples::I16(_) => 3,
-        _ => 4,
-    };
-    let field = Field {
-        bytes: if wide.is_empty() { samples.as_bytes() } else { bytemuck::cast_slice(&wide) },
-        size: [1, 1, 2, 2, 4][kind as usize],
-        kind,
-        has_nan: match samples {
-            Samples::F32(values) => values.iter().any(|v| v.is_nan()),
-            Samples::F64(values) => values.iter().any(|v| v.is_nan()),
-            _ => false,
-        },
-    };
-    let height = layers_at_once(kernel, context, slab, &whole, &field)?;
+    let wide = wide(&slab.volume.samples, &level);
+    let field = Field::new(&slab.volume.samples, &wide);
     let mut surface = Surface::default();
-    let mut start = slab.layers.start;
-    while start < slab.layers.end {
-        let layers = start..(start + height).min(slab.layers.end);
-        start = layers.end;
+    for layers in split(kernel, context, slab, &whole, &field)? {
         let first_vertex = slab.first_vertex + surface.positions.len() as u64;
-        surface.append(part(kernel, context, slab, layers, &field, level, first_vertex)?);
+        let resident = Resident::upload(kernel, context, slab, layers, &field, level)?;
+        surface.append(resident.mesh(first_vertex)?);
     }
     Ok(surface)
 }
 
-/// How many layers of cells fit the device's bindings.
-fn layers_at_once(
+/// The slab's layers in pieces that fit the device's bindings.
+fn split(
     kernel: &MarchingCubes,
     context: &Context,
     slab: &Slab,
     grid: &Grid,
     field: &Field<'_>,
-) -> Result<usize> {
+) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
     let fits = |layers: usize| {
         let layers = slab.layers.start..slab.layers.start + layers;
@@ -131,66 +145,20 @@ fn layers_at_once(
         true => fits(layers + 1),
         false => fits(layers),
     });
-    fitting.or_else(|| fits(1).then_some(1)).ok_or_else(|| {
+    let height = fitting.or_else(|| fits(1).then_some(1)).ok_or_else(|| {
         Error::gpu(format_args!(
             "{} cannot hold three slices of {}x{} samples in one binding of {limit} bytes",
             context.info.name, grid.width, grid.height
         ))
-    })
+    })?;
+    let Range { start, end } = slab.layers;
+    Ok((start..end).step_by(height).map(|start| start..(start + height).min(end)).collect())
 }
 
 /// Words a workgroup.
 const BLOCK: u64 = 256;
 /// Words of `blocks` before the sections.
 const SECTIONS: u64 = 768;
-
-/// The surface of `layers`, all at once.
-fn part(
-    kernel: &MarchingCubes,
-    context: &Context,
-    slab: &Slab,
-    layers: Range<usize>,
-    field: &Field<'_>,
-    level: Level,
-    first_vertex: u64,
-) -> Result<Surface> {
-    let slices = kernel.slices(&layers, slab.depth);
-    let [width, height, _] = slab.volume.dims;
-    let slice_bytes = width * height * field.size;
-    let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
-    let bytes = &field.bytes[held.start * slice_bytes..held.end * slice_bytes];
-    let volume = context.upload("volume", bytes)?;
-    let grid = Grid::of(kernel, [width, height, slab.depth], &slices, &layers);
-    let resident = Resident::new(
-        context,
-        kernel,
-        Problem { grid, level, kind: field.kind, has_nan: field.has_nan, first_vertex },
-        volume,
-    )?;
-    let mut batch = context.batch();
-    resident.count(&mut batch)?;
-    batch.run()?;
-    let totals = resident.totals()?;
-    check_count(first_vertex, totals.vertices.into())?;
-    let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
-    for range in resident.ranges(&totals)? {
-        let output = resident.output(&range)?;
-        let mut batch = context.batch();
-        resident.emit(&mut batch, &range, &output)?;
-        batch.run()?;
-        let part = Surface {
-            positions: context.read(&output.positions, range.vertices.len())?,
-            normals: match &output.normals {
-                Some(normals) => context.read(normals, range.vertices.len())?,
-                None => Vec::new(),
-            },
-            triangles: context.read(&output.triangles, range.triangles.len())?,
-            nan_cells: 0,
-        };
-        surface.append(part);
-    }
-    Ok(surface)
-}
 
 /// What a slab on the device is.
 #[derive(Clone, Copy, Debug)]
@@ -199,14 +167,13 @@ struct Problem {
     level: Level,
     kind: u32,
     has_nan: bool,
-    first_vertex: u64,
 }
 
 /// A slab that lies on the device, and the passes over it.
 #[derive(Debug)]
 struct Resident<'a> {
     context: &'a Context,
-    kernel: &'a MarchingCubes,
+    kernel: MarchingCubes,
     problem: Problem,
     shader: Shader,
     params: Params,
@@ -242,13 +209,60 @@ struct Output {
 }
 
 impl<'a> Resident<'a> {
+    /// Brings the samples that `layers` need to the device.
+    fn upload(
+        kernel: &MarchingCubes,
+        context: &'a Context,
+        slab: &Slab,
+        layers: Range<usize>,
+        field: &Field<'_>,
+        level: Level,
+    ) -> Result<Self> {
+        let slices = kernel.slices(&layers, slab.depth);
+        let [width, height, _] = slab.volume.dims;
+        let slice = width * height * field.size;
+        let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
+        let volume =
+            context.upload("volume", &field.bytes[held.start * slice..held.end * slice])?;
+        let grid = Grid::of(kernel, [width, height, slab.depth], &slices, &layers);
+        let problem = Problem { grid, level, kind: field.kind, has_nan: field.has_nan };
+        Self::new(context, kernel, problem, volume)
+    }
+
+    /// All passes, and the surface.
+    fn mesh(&self, first_vertex: u64) -> Result<Surface> {
+        let context = self.context;
+        let mut batch = context.batch();
+        self.count(&mut batch)?;
+        batch.run()?;
+        let totals = self.totals()?;
+        check_count(first_vertex, totals.vertices.into())?;
+        let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
+        for range in self.ranges(&totals)? {
+            let output = self.output(&range)?;
+            let mut batch = context.batch();
+            self.emit(&mut batch, &range, &output, first_vertex)?;
+            batch.run()?;
+            surface.append(Surface {
+                positions: context.read(&output.positions, range.vertices.len())?,
+                normals: match &output.normals {
+                    Some(normals) => context.read(normals, range.vertices.len())?,
+                    None => Vec::new(),
+                },
+                triangles: context.read(&output.triangles, range.triangles.len())?,
+                nan_cells: 0,
+            });
+        }
+        Ok(surface)
+    }
+
     fn new(
         context: &'a Context,
-        kernel: &'a MarchingCubes,
+        kernel: &MarchingCubes,
         problem: Problem,
         volume: Buffer,
     ) -> Result<Self> {
-        let Problem { grid, level, kind, has_nan, first_vertex } = problem;
+        let Problem { grid, level, kind, has_nan } = problem;
         let slice_words = grid.slice_words();
         let plane = (grid.slices * slice_words) as u64;
         let numbered = ((grid.layers + 1) * slice_words) as u64;
@@ -271,7 +285,6 @@ impl<'a> Resident<'a> {
             numbered: numbered as u32,
             owned: (grid.owned() * slice_words) as u32,
             blocks: blocks as u32,
-            first_vertex: first_vertex as u32,
             threshold: level.threshold,
             level: level.level,
             spacing_x,
@@ -284,7 +297,7 @@ impl<'a> Resident<'a> {
         };
         let resident = Self {
             context,
-            kernel,
+            kernel: kernel.clone(),
             problem,
             shader: SHADER
                 .with(&[("KIND", &format!("{kind}u")), ("HAS_NAN", &has_nan.to_string())]),
@@ -403,13 +416,20 @@ impl<'a> Resident<'a> {
     }
 
     /// Records the passes that fill `output`.
-    fn emit(&self, batch: &mut Batch<'_>, range: &Emission, output: &Output) -> Result<()> {
+    fn emit(
+        &self,
+        batch: &mut Batch<'_>,
+        range: &Emission,
+        output: &Output,
+        first_vertex: u64,
+    ) -> Result<()> {
         let Self { context, shader, volume, bits, starts, blocks, .. } = self;
         let params = Params {
             first_active: range.active.start,
             active_blocks: range.active.end - range.active.start,
             vertex_start: range.vertices.start,
             triangle_start: range.triangles.start,
+            first_vertex: first_vertex as u32,
             ..self.params
         };
         let pipeline = |entry| context.pipeline(shader, entry);
@@ -453,4 +473,66 @@ fn case_words() -> Vec<u32> {
             case.triangles.len() as u32 | u32::from(case.loops.saturating_sub(1)) << 8;
     }
     words
+}
+
+/// All slabs of a volume on the device, and the outputs, to be meshed again and again.
+pub(super) struct Prepared<'a> {
+    parts: Vec<(Resident<'a>, Vec<(Emission, Output)>)>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn new(kernel: &MarchingCubes, context: &'a Context, slab: &Slab) -> Result<Self> {
+        let level = kernel.level(&slab.volume.samples);
+        let wide = wide(&slab.volume.samples, &level);
+        let field = Field::new(&slab.volume.samples, &wide);
+        let grid = Grid::new(kernel, slab).expect("a problem with cells");
+        let mut parts = Vec::new();
+        for layers in split(kernel, context, slab, &grid, &field)? {
+            let resident = Resident::upload(kernel, context, slab, layers, &field, level)?;
+            let mut batch = context.batch();
+            resident.count(&mut batch)?;
+            batch.run()?;
+            let outputs = resident
+                .ranges(&resident.totals()?)?
+                .into_iter()
+                .map(|range| Ok((range.clone(), resident.output(&range)?)))
+                .collect::<Result<Vec<_>>>()?;
+            parts.push((resident, outputs));
+        }
+        Ok(Self { parts })
+    }
+
+    /// All passes, with the readback of the totals between them, but not of the results.
+    pub(super) fn run(&self) -> Result<()> {
+        let mut first_vertex = 0;
+        for (resident, outputs) in &self.parts {
+            let context = resident.context;
+            let mut batch = context.batch();
+            resident.count(&mut batch)?;
+            batch.run()?;
+            let totals = resident.totals()?;
+            let mut batch = context.batch();
+            for (range, output) in outputs {
+                resident.emit(&mut batch, range, output, first_vertex)?;
+            }
+            batch.run()?;
+            first_vertex += u64::from(totals.vertices);
+        }
+        Ok(())
+    }
+
+    /// What the last run made.
+    pub(super) fn surface(&self) -> Result<Surface> {
+        let mut surface = Surface::default();
+        for (resident, outputs) in &self.parts {
+            for (range, output) in outputs {
+                surface.append(Surface {
+                    positions: resident.context.read(&output.positions, range.vertices.len())?,
+                    triangles: resident.context.read(&output.triangles, range.triangles.len())?,
+                    ..Surface::default()
+                });
+            }
+        }
+        Ok(surface)
+    }
 }

@@ -10,9 +10,19 @@
 //! Conventions: a sample i sits at `origin + (i + 0.5) * spacing`; it is inside when its value is
 //! greater than the isovalue; normals point from inside to outside; x varies fastest.
 
+mod bench;
+pub(super) mod classic;
 mod cpu;
 pub(super) mod gpu;
+mod otsu;
+mod post;
+mod slabs;
 pub mod table;
+
+pub use bench::{case, cases};
+pub use otsu::Otsu;
+pub use post::Stats;
+pub use slabs::Slabs;
 
 use std::ops::Range;
 
@@ -61,8 +71,14 @@ pub struct Surface {
 }
 
 impl Surface {
+    /// Bytes of its vectors.
+    pub fn bytes(&self) -> u64 {
+        let Self { positions, normals, triangles, .. } = self;
+        12 * (positions.len() + normals.len() + triangles.len()) as u64
+    }
+
     /// Adds the next part of the same surface, whose triangles already count from its start.
-    fn append(&mut self, mut next: Self) {
+    pub fn append(&mut self, mut next: Self) {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
             *self = next;
@@ -130,13 +146,14 @@ impl MarchingCubes {
     fn level(&self, samples: &Samples) -> Level {
         let wide = matches!(samples, Samples::U32(_) | Samples::I32(_) | Samples::F64(_));
         match wide {
-            true => Level { iso: self.iso, threshold: 0.0, level: 0.0 },
+            true => Level { iso: self.iso, threshold: 0.0, level: 0.0, least_byte: 0 },
             false => {
                 let level = (self.iso as f32).clamp(f32::MIN, f32::MAX);
                 // The largest f32 that is no greater: samples exceed it exactly when they exceed iso.
                 let above = f64::from(level) > self.iso;
                 let threshold = if above { level.next_down() } else { level };
-                Level { iso: self.iso, threshold, level }
+                let least_byte = (threshold.floor().clamp(-1.0, 255.0) + 1.0) as u64;
+                Level { iso: self.iso, threshold, level, least_byte }
             }
         }
     }
@@ -150,6 +167,8 @@ struct Level {
     threshold: f32,
     /// Where between two samples the surface passes.
     level: f32,
+    /// The least byte that is inside, 0 to 256.
+    least_byte: u64,
 }
 
 /// A type of sample.
@@ -157,11 +176,55 @@ trait Sample: Copy + Send + Sync {
     /// The sample as the f32 that the surface is computed from. Types that f32 holds exactly are
     /// themselves; for the others it is the rounded distance from the isovalue, whose sign is exact.
     fn field(self, level: &Level) -> f32;
+
+    /// Whether there are samples that are no number.
+    const MAY_BE_NAN: bool = false;
+
+    /// Which of up to 32 samples are inside, the first in the lowest bit.
+    #[inline(always)]
+    fn inside(samples: &[Self], level: &Level) -> u32 {
+        cpu::pack(samples, |sample| sample.field(level) > level.threshold)
+    }
+}
+
+impl Sample for u8 {
+    #[inline(always)]
+    fn field(self, _: &Level) -> f32 {
+        f32::from(self)
+    }
+
+    #[inline(always)]
+    fn inside(samples: &[Self], level: &Level) -> u32 {
+        let Ok(samples) = <&[Self; 32]>::try_from(samples) else {
+            return cpu::pack(samples, |sample| sample.field(level) > level.threshold);
+        };
+        // Eight bytes at a time: the least value inside, taken from the low seven bits, carries into
+        // the eighth where a sample reaches it.
+        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        let least = level.least_byte;
+        if least > 255 {
+            return 0;
+        }
+        let carry = (0x80 - (least & 0x7f)) * ONES;
+        let mut word = 0;
+        for (i, bytes) in samples.as_chunks::<8>().0.iter().enumerate() {
+            let bytes = u64::from_le_bytes(*bytes);
+            let reached = (bytes & LOW) + carry;
+            let above = if least > 127 { reached & bytes } else { reached | bytes };
+            // The eight top bits, gathered in the highest byte.
+            let bits = (above >> 7 & ONES).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+            word |= (bits as u32) << (8 * i);
+        }
+        word
+    }
 }
 
 macro_rules! narrow {
-    ($($type:ty)+) => {
+    ($($type:ty, $nan:literal;)+) => {
         $(impl Sample for $type {
+            const MAY_BE_NAN: bool = $nan;
+
             #[inline(always)]
             fn field(self, _: &Level) -> f32 {
                 f32::from(self)
@@ -169,11 +232,13 @@ macro_rules! narrow {
         })+
     };
 }
-narrow!(u8 i8 u16 i16 f32);
+narrow!(i8, false; u16, false; i16, false; f32, true;);
 
 macro_rules! wide {
-    ($($type:ty)+) => {
+    ($($type:ty, $nan:literal;)+) => {
         $(impl Sample for $type {
+            const MAY_BE_NAN: bool = $nan;
+
             #[inline(always)]
             fn field(self, level: &Level) -> f32 {
                 let distance = f64::from(self) - level.iso;
@@ -184,7 +249,7 @@ macro_rules! wide {
         })+
     };
 }
-wide!(u32 i32 f64);
+wide!(u32, false; i32, false; f64, true;);
 
 /// How a slab lies in the grid of points that cells are made of: the volume's samples, with one more
 /// point on every side when the surface is closed.

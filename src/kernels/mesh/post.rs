@@ -1,0 +1,242 @@
+//! What can be done with a whole surface: measure it, keep its largest part, smooth it, simplify it.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::Surface;
+use crate::error::{Error, Result};
+
+/// What a surface is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// Area of all triangles, in squared units of `--spacing`.
+    pub area: f64,
+    /// Volume enclosed, in cubed units; of a surface that is not closed, the flux through it.
+    pub volume: f64,
+    /// Parts that share no vertex.
+    pub components: u64,
+    /// Whether every side belongs to triangles that run along it equally often in both directions.
+    pub closed: bool,
+}
+
+impl Surface {
+    /// Measures it.
+    pub fn stats(&self) -> Stats {
+        let sums = self
+            .triangles
+            .par_chunks(1 << 12)
+            .map(|chunk| {
+                chunk.iter().fold([0.0; 2], |[area, volume], triangle| {
+                    let [a, b, c] = triangle.map(|i| self.positions[i as usize].map(f64::from));
+                    let normal = cross(sub(b, a), sub(c, a));
+                    [area + dot(normal, normal).sqrt() / 2.0, volume + dot(a, normal) / 6.0]
+                })
+            })
+            // In order, so that the sums do not depend on how the work was shared out.
+            .collect::<Vec<_>>();
+        let [area, volume] =
+            sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]]);
+        let mut sides = self.sides();
+        sides.par_sort_unstable();
+        let closed = runs(&sides).all(|run| {
+            let backwards = sides[run.clone()].iter().filter(|side| side.backwards).count();
+            2 * backwards == run.len()
+        });
+        let parts = self.components();
+        let components = self
+            .triangles
+            .iter()
+            .fold(vec![false; self.positions.len()], |mut seen, triangle| {
+                seen[parts[triangle[0] as usize] as usize] = true;
+                seen
+            })
+            .iter()
+            .filter(|&&seen| seen)
+            .count() as u64;
+        Stats { area, volume, components, closed }
+    }
+
+    /// For each vertex, the least vertex that it is connected with.
+    fn components(&self) -> Vec<u32> {
+        let mut parents: Vec<u32> = (0..self.positions.len() as u32).collect();
+        fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
+            while parents[vertex as usize] != vertex {
+                let above = parents[parents[vertex as usize] as usize];
+                parents[vertex as usize] = above;
+                vertex = above;
+            }
+            vertex
+        }
+        for &[a, b, c] in &self.triangles {
+            for (a, b) in [(a, b), (b, c)] {
+                let (a, b) = (root(&mut parents, a), root(&mut parents, b));
+                parents[a.max(b) as usize] = a.min(b);
+            }
+        }
+        for vertex in 0..parents.len() as u32 {
+            parents[vertex as usize] = root(&mut parents, vertex);
+        }
+        parents
+    }
+
+    /// Keeps only the connected part with the most triangles, the first of equals.
+    pub fn keep_largest(&mut self) {
+        let parts = self.components();
+        let mut sizes = vec![0u32; self.positions.len()];
+        for triangle in &self.triangles {
+            sizes[parts[triangle[0] as usize] as usize] += 1;
+        }
+        let most = sizes.iter().copied().max().unwrap_or(0);
+        let Some(largest) = sizes.iter().position(|&size| size == most) else { return };
+        self.triangles.retain(|triangle| parts[triangle[0] as usize] as usize == largest);
+        self.drop_unused();
+    }
+
+    /// Drops vertices that no triangle uses; the others keep their order.
+    fn drop_unused(&mut self) {
+        let mut used = vec![false; self.positions.len()];
+        self.triangles.iter().flatten().for_each(|&i| used[i as usize] = true);
+        let mut numbers = vec![0u32; used.len()];
+        let mut next = 0;
+        for (number, &used) in numbers.iter_mut().zip(&used) {
+            *number = next;
+            next += u32::from(used);
+        }
+        self.triangles.par_iter_mut().flatten().for_each(|i| *i = numbers[*i as usize]);
+        let mut keep = used.iter();
+        self.positions.retain(|_| *keep.next().expect("one a vertex"));
+        let mut keep = used.iter();
+        self.normals.retain(|_| *keep.next().expect("one a vertex"));
+    }
+
+    /// Smooths it by `steps` pairs of a shrinking and a growing step, which keep its size (Taubin,
+    /// "A signal processing approach to fair surface design", 1995, with 0.5 and -0.53). Open rims
+    /// are smoothed along themselves. Normals are then those of the triangles.
+    pub fn smooth(&mut self, steps: u32) {
+        if steps == 0 || self.triangles.is_empty() {
+            return;
+        }
+        let (starts, neighbours) = self.neighbours();
+        for factor in (0..steps).flat_map(|_| [0.5f32, -0.53]) {
+            let before = &self.positions;
+            let moved = before.par_iter().enumerate().map(|(vertex, &position)| {
+                let around = &neighbours[starts[vertex] as usize..starts[vertex + 1] as usize];
+                if around.is_empty() {
+                    return position;
+                }
+                let sum = around.iter().fold([0.0f32; 3], |sum, &other| {
+                    let other = before[other as usize];
+                    std::array::from_fn(|i| sum[i] + (other[i] - position[i]))
+                });
+                std::array::from_fn(|i| position[i] + factor * (sum[i] / around.len() as f32))
+            });
+            self.positions = moved.collect();
+        }
+        if !self.normals.is_empty() {
+            self.normals = self.triangle_normals();
+        }
+    }
+
+    /// Each vertex's neighbours in one list, and where each vertex's part begins. Those of a vertex
+    /// on an open rim are the neighbours along the rim.
+    fn neighbours(&self) -> (Vec<u32>, Vec<u32>) {
+        let mut sides = self.sides();
+        sides.par_sort_unstable();
+        let mut pairs: Vec<(u32, u32, bool)> = Vec::with_capacity(sides.len());
+        for run in runs(&sides) {
+            let Side { low, high, .. } = sides[run.start];
+            let is_rim = run.len() == 1;
+            pairs.extend([(low, high, is_rim), (high, low, is_rim)]);
+        }
+        let mut on_rim = vec![false; self.positions.len()];
+        pairs.iter().filter(|pair| pair.2).for_each(|pair| on_rim[pair.0 as usize] = true);
+        pairs.retain(|&(vertex, _, is_rim)| is_rim || !on_rim[vertex as usize]);
+        pairs.par_sort_unstable();
+        let mut starts = vec![0u32; self.positions.len() + 1];
+        pairs.iter().for_each(|pair| starts[pair.0 as usize + 1] += 1);
+        for vertex in 1..starts.len() {
+            starts[vertex] += starts[vertex - 1];
+        }
+        (starts, pairs.into_iter().map(|pair| pair.1).collect())
+    }
+
+    /// Unit vectors at the vertices: the sum of their triangles' normals, weighted by area.
+    pub fn triangle_normals(&self) -> Vec<[f32; 3]> {
+        let mut sums = vec![[0.0f64; 3]; self.positions.len()];
+        for triangle in &self.triangles {
+            let [a, b, c] = triangle.map(|i| self.positions[i as usize].map(f64::from));
+            let normal = cross(sub(b, a), sub(c, a));
+            for &i in triangle {
+                let sum = &mut sums[i as usize];
+                *sum = std::array::from_fn(|axis| sum[axis] + normal[axis]);
+            }
+        }
+        let unit = |sum: &[f64; 3]| {
+            let length = dot(*sum, *sum).sqrt();
+            if length > 0.0 { sum.map(|v| (v / length) as f32) } else { [0.0, 0.0, 1.0] }
+        };
+        sums.par_iter().map(unit).collect()
+    }
+
+    /// Leaves about `ratio` of the triangles, those that matter least gone first, by meshoptimizer's
+    /// edge collapses.
+    ///
+    /// # Errors
+    /// When there are more triangles than the library can take.
+    pub fn simplify(&mut self, ratio: f64) -> Result<()> {
+        let target = (self.triangles.len() as f64 * ratio).round() as usize * 3;
+        let bytes = bytemuck::cast_slice(&self.positions);
+        let vertices = meshopt::VertexDataAdapter::new(bytes, 12, 0)
+            .map_err(|error| Error::bad_input("cannot simplify").caused_by(error))?;
+        let indices: &[u32] = bytemuck::cast_slice(&self.triangles);
+        let options = meshopt::SimplifyOptions::None;
+        let left = meshopt::simplify(indices, &vertices, target, f32::MAX, options, None);
+        self.triangles = left.as_chunks::<3>().0.to_vec();
+        self.drop_unused();
+        Ok(())
+    }
+
+    fn sides(&self) -> Vec<Side> {
+        let sides = |&[a, b, c]: &[u32; 3]| {
+            [(a, b), (b, c), (c, a)].map(|(a, b)| Side {
+                low: a.min(b),
+                high: a.max(b),
+                backwards: a > b,
+            })
+        };
+        self.triangles.par_iter().flat_map_iter(sides).collect()
+    }
+}
+
+/// A triangle's side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Side {
+    low: u32,
+    high: u32,
+    backwards: bool,
+}
+
+/// The ranges of equal sides in a sorted list.
+fn runs(sides: &[Side]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let first = sides.get(start)?;
+        let is_same = |side: &&Side| (side.low, side.high) == (first.low, first.high);
+        let run = start..start + sides[start..].iter().take_while(is_same).count();
+        start = run.end;
+        Some(run)
+    })
+}
+
+fn sub(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|i| a[i] - b[i])
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}

@@ -1,0 +1,77 @@
+//! A volume read slab by slab.
+
+use super::{MarchingCubes, Slab};
+use crate::{
+    error::Result,
+    io::volume::{Volume, VolumeFile, VolumeReader},
+    samples::Samples,
+};
+
+/// The slabs of a file, in order. Slices that two slabs need are read once.
+#[derive(Debug)]
+pub struct Slabs {
+    kernel: MarchingCubes,
+    reader: VolumeReader,
+    dims: [usize; 3],
+    /// Layers of cells a slab.
+    height: usize,
+    next_layer: usize,
+    /// The topmost slices read so far, and the number of the first of them.
+    tail: Option<(usize, Samples)>,
+}
+
+/// Slices that a slab may share with the one before.
+const SHARED: usize = 3;
+
+impl Slabs {
+    /// Slabs of `height` layers of cells.
+    ///
+    /// # Errors
+    /// When the file cannot be opened.
+    pub fn new(kernel: &MarchingCubes, file: &VolumeFile, height: usize) -> Result<Self> {
+        Ok(Self {
+            kernel: kernel.clone(),
+            reader: file.reader()?,
+            dims: file.dims,
+            height,
+            next_layer: 0,
+            tail: None,
+        })
+    }
+
+    fn read(&mut self) -> Result<Slab> {
+        let [width, rows, depth] = self.dims;
+        let start = self.next_layer;
+        let layers = start..(start + self.height).min(self.kernel.layers(depth));
+        self.next_layer = layers.end;
+        let slices = self.kernel.slices(&layers, depth);
+        let slice = width * rows;
+        let shared = self.tail.take().map(|(first, tail)| {
+            let skip = (slices.start - first) * slice;
+            tail.part(skip..tail.len())
+        });
+        let held = shared.as_ref().map_or(0, |shared| shared.len() / slice);
+        let samples = self.reader.read_after(shared.as_ref(), slices.len() - held)?;
+        let keep = SHARED.min(slices.len());
+        self.tail =
+            Some((slices.end - keep, samples.part((slices.len() - keep) * slice..samples.len())));
+        if layers.end == self.kernel.layers(depth) {
+            self.reader.expect_end()?;
+        }
+        Ok(Slab {
+            volume: Volume { dims: [width, rows, slices.len()], samples },
+            first_slice: slices.start,
+            depth,
+            layers,
+            first_vertex: 0,
+        })
+    }
+}
+
+impl Iterator for Slabs {
+    type Item = Result<Slab>;
+
+    fn next(&mut self) -> Option<Result<Slab>> {
+        (self.next_layer < self.kernel.layers(self.dims[2])).then(|| self.read())
+    }
+}

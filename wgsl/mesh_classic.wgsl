@@ -1,0 +1,163 @@
+// Marching cubes as the classic pipeline, a baseline for bench: mark, scan, compact, count, scan, emit.
+
+struct Params {
+    // Samples along x, y and z, of bytes.
+    x: u32,
+    y: u32,
+    z: u32,
+    // Items of this pass.
+    count: u32,
+    level: f32,
+}
+
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage, read> volume: array<u32>;
+// For each case: 15 edge numbers and the number of triangles, each in 4 bits of two words.
+@group(0) @binding(2) var<storage, read> cases: array<vec2<u32>>;
+// For each edge: corner coordinates of both ends, a bit each.
+@group(0) @binding(3) var<storage, read> edges: array<u32>;
+@group(0) @binding(4) var<storage, read_write> values: array<u32>;
+@group(0) @binding(5) var<storage, read_write> offsets: array<u32>;
+@group(0) @binding(6) var<storage, read_write> sums: array<u32>;
+@group(0) @binding(7) var<storage, read_write> active_cells: array<u32>;
+@group(0) @binding(8) var<storage, read_write> soup: array<f32>;
+
+const SIZE = 256u;
+
+fn item(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
+    return (group.y * groups.x + group.x) * SIZE + lane;
+}
+
+fn sample(place: vec3<u32>) -> f32 {
+    let index = (place.z * params.y + place.y) * params.x + place.x;
+    return f32((volume[index / 4u] >> (8u * (index % 4u))) & 0xffu);
+}
+
+fn place_of(cell: u32) -> vec3<u32> {
+    let row = cell / (params.x - 1u);
+    let slice = row / (params.y - 1u);
+    return vec3(cell - row * (params.x - 1u), row - slice * (params.y - 1u), slice);
+}
+
+fn case_of(cell: u32) -> u32 {
+    let place = place_of(cell);
+    var found = 0u;
+    for (var corner = 0u; corner < 8u; corner++) {
+        // 000, 100, 110, 010, then the same above.
+        let offset = vec3(((corner + 1u) >> 1u) & 1u, (corner >> 1u) & 1u, corner >> 2u);
+        found |= u32(sample(place + offset) > params.level) << corner;
+    }
+    return found;
+}
+
+@compute @workgroup_size(256)
+fn mark(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let cell = item(group, groups, lane);
+    if cell < params.count {
+        let found = case_of(cell);
+        values[cell] = u32(found != 0u && found != 255u);
+    }
+}
+
+var<workgroup> shared_sums: array<u32, 512>;
+
+// Exclusive sums of 256 values, and each workgroup's total.
+@compute @workgroup_size(256)
+fn scan(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = item(group, groups, lane);
+    var value = 0u;
+    if i < params.count {
+        value = values[i];
+    }
+    var base = 0u;
+    shared_sums[lane] = value;
+    workgroupBarrier();
+    for (var step = 1u; step < SIZE; step *= 2u) {
+        var sum = shared_sums[base + lane];
+        if lane >= step {
+            sum += shared_sums[base + lane - step];
+        }
+        base = SIZE - base;
+        shared_sums[base + lane] = sum;
+        workgroupBarrier();
+    }
+    if i < params.count {
+        offsets[i] = shared_sums[lane] - value;
+        if lane == 0u {
+            sums[i / SIZE] = shared_sums[SIZE - 1u];
+        }
+    }
+}
+
+@compute @workgroup_size(256)
+fn add(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = item(group, groups, lane);
+    if i < params.count {
+        offsets[i] += sums[i / SIZE];
+    }
+}
+
+@compute @workgroup_size(256)
+fn compact(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let cell = item(group, groups, lane);
+    if cell < params.count && values[cell] == 1u {
+        active_cells[offsets[cell]] = cell;
+    }
+}
+
+@compute @workgroup_size(256)
+fn count(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = item(group, groups, lane);
+    if i < params.count {
+        values[i] = 3u * (cases[case_of(active_cells[i])].y >> 28u);
+    }
+}
+
+@compute @workgroup_size(256)
+fn emit(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = item(group, groups, lane);
+    if i >= params.count {
+        return;
+    }
+    let place = place_of(active_cells[i]);
+    let found = cases[case_of(active_cells[i])];
+    let count = 3u * (found.y >> 28u);
+    for (var corner = 0u; corner < count; corner++) {
+        let edge = edges[(found[corner / 8u] >> (4u * (corner % 8u))) & 15u];
+        let from_bits = (vec3(edge) >> vec3(0u, 1u, 2u)) & vec3(1u);
+        let to_bits = (vec3(edge) >> vec3(3u, 4u, 5u)) & vec3(1u);
+        let a = sample(place + from_bits);
+        let b = sample(place + to_bits);
+        let t = (params.level - a) / (b - a);
+        let start = vec3<f32>(place + from_bits) + vec3(0.5);
+        let vertex = start + t * vec3<f32>(to_bits - from_bits);
+        let at = 3u * (offsets[i] + corner);
+        soup[at] = vertex.x;
+        soup[at + 1u] = vertex.y;
+        soup[at + 2u] = vertex.z;
+    }
+}
