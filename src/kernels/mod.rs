@@ -6,4 +6,12 @@ use crate::gpu::Shader;
 pub mod blur;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&Shader] = &[blur::SHADERS[0], blur::SHADERS[1]];
+pub const SHADERS: &[&Shader] = &[
+    blur::SHADERS[0],
+    blur::SHADERS[1],
+    blur::SHADERS[2],
+    blur::SHADERS[3],
+    blur::SHADERS[4],
+    blur::SHADERS[5],
+    blur::SHADERS[6],
+];

@@ -1,0 +1,235 @@
+// Running sums along x, eight pixels an invocation, from a span of pixels in workgroup memory.
+
+struct RowParams {
+    width: u32,    // pixels a row
+    height: u32,   // rows in all
+    pitch: u32,    // pixels from row to row, a multiple of 8
+    radius: u32,
+    blocks: u32,   // groups of eight elements in the span
+    tiles: u32,    // workgroups a row
+    groups: u32,   // workgroups in all
+    edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
+    up: u32,       // the sum is shifted by this,
+    half: u32,     // this is added,
+    shift: u32,    // and it is shifted back by this
+    divisor: u32,  // or divided by this
+    fill: vec4<u32>, // what lies outside, a channel
+}
+
+const CHANNELS = 4u;
+const FROM = 1u;       // stored samples: 0 bytes, 1 halves
+const TO = 0u;
+const DIVIDE = true;
+const WIDTH = 64u;
+const SPAN = 1536u;    // elements in workgroup memory
+
+// An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
+const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
+const TILE = 8u * WIDTH;
+const SHARE = (SPAN / 8u + WIDTH - 1u) / WIDTH; // groups an invocation
+
+@group(0) @binding(0) var<uniform> params: RowParams;
+@group(0) @binding(1) var<storage, read> source: array<u32>;
+@group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
+
+// Elements as four halves each.
+var<workgroup> span: array<vec2<u32>, SPAN>;
+// Sums of groups of eight elements, then of all groups up to each.
+var<workgroup> sums: array<vec4<u32>, SPAN / 8u>;
+
+// The position inside that stands for `at`, or -1 for the constant.
+fn inside(at: i32, len: i32) -> i32 {
+    if at >= 0 && at < len {
+        return at;
+    }
+    switch params.edge {
+        case 0u: {
+            return clamp(at, 0, len - 1);
+        }
+        case 1u: {
+            let period = 2 * len;
+            let to = ((at % period) + period) % period;
+            return min(to, period - 1 - to);
+        }
+        case 2u: {
+            let period = max(2 * len - 2, 1);
+            let to = ((at % period) + period) % period;
+            return min(min(to, period - to), len - 1);
+        }
+        case 3u: {
+            return ((at % len) + len) % len;
+        }
+        default: {
+            return -1;
+        }
+    }
+}
+
+fn sample(row: u32, x: u32, channel: u32) -> u32 {
+    let at = (row * params.pitch + x) * CHANNELS + channel;
+    if FROM == 0u {
+        return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
+    }
+    if FROM == 1u {
+        return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
+    }
+    return source[at];
+}
+
+fn element(row: u32, at: i32) -> vec2<u32> {
+    let place = inside(at, i32(params.width));
+    if CHANNELS == 4u && place >= 0 {
+        let pixel = row * params.pitch + u32(place);
+        if FROM == 1u {
+            return vec2(source[2u * pixel], source[2u * pixel + 1u]);
+        }
+        let word = source[pixel];
+        return vec2(word & 0xffu, (word >> 16u) & 0xffu)
+            | (vec2((word >> 8u) & 0xffu, word >> 24u) << vec2(16u));
+    }
+    var lanes: vec4<u32>;
+    for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
+        let channel = lane % CHANNELS;
+        let y = min(row + lane / CHANNELS, params.height - 1u);
+        if place < 0 {
+            lanes[lane] = params.fill[channel];
+        } else {
+            lanes[lane] = sample(y, u32(place), channel);
+        }
+    }
+    return lanes.xz | (lanes.yw << vec2(16u));
+}
+
+fn lanes(index: u32) -> vec4<u32> {
+    let pair = span[index];
+    return vec4(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);
+}
+
+// The sum of all elements before `index`.
+fn before(index: u32) -> vec4<u32> {
+    var sum: vec4<u32>;
+    if index >= 8u {
+        sum = sums[index / 8u - 1u];
+    }
+    for (var i = index & ~7u; i < index; i++) {
+        sum += lanes(i);
+    }
+    return sum;
+}
+
+// floor((x * 2^up + half) / divisor) for quotients below 2^16: one float multiplication, put right. The
+// product with 2^up may leave 32 bits; the remainder, which decides, does not.
+fn divide(x: vec4<u32>) -> vec4<u32> {
+    let divisor = vec4(params.divisor);
+    let whole = (x << vec4(params.up)) + vec4(params.half);
+    let scale = f32(1u << params.up) / f32(params.divisor);
+    var quotient = vec4<u32>(vec4<f32>(x) * scale);
+    // Off by one at most: too large shows as a remainder that is huge, that is, below zero.
+    var rest = bitcast<vec4<i32>>(whole - quotient * divisor);
+    quotient -= select(vec4(0u), vec4(1u), rest < vec4(0));
+    rest = bitcast<vec4<i32>>(whole - quotient * divisor);
+    return quotient + select(vec4(0u), vec4(1u), rest >= bitcast<vec4<i32>>(divisor));
+}
+
+fn finish(sum: vec4<u32>) -> vec4<u32> {
+    if DIVIDE {
+        return divide(sum);
+    }
+    return (sum + vec4(params.half)) >> vec4(params.shift);
+}
+
+@compute @workgroup_size(WIDTH)
+fn rows(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) count: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let group = id.y * count.x + id.x;
+    if group >= params.groups {
+        return;
+    }
+    let row = group / params.tiles * ROWS;
+    let start = group % params.tiles * TILE;
+    // The span begins a multiple of eight before the tile.
+    let lead = (params.radius + 7u) & ~7u;
+    for (var i = local; i < 8u * params.blocks; i += WIDTH) {
+        span[i] = element(row, i32(start + i) - i32(lead));
+    }
+    workgroupBarrier();
+
+    for (var i = local; i < params.blocks; i += WIDTH) {
+        var sum: vec4<u32>;
+        for (var k = 0u; k < 8u; k++) {
+            sum += lanes(8u * i + k);
+        }
+        sums[i] = sum;
+    }
+    workgroupBarrier();
+    for (var step = 1u; step < params.blocks; step *= 2u) {
+        var values: array<vec4<u32>, SHARE>;
+        for (var k = 0u; k < SHARE; k++) {
+            let i = local + k * WIDTH;
+            if i < params.blocks {
+                values[k] = sums[i];
+                if i >= step {
+                    values[k] += sums[i - step];
+                }
+            }
+        }
+        workgroupBarrier();
+        for (var k = 0u; k < SHARE; k++) {
+            let i = local + k * WIDTH;
+            if i < params.blocks {
+                sums[i] = values[k];
+            }
+        }
+        workgroupBarrier();
+    }
+
+    let x = start + 8u * local;
+    if x >= params.width {
+        return;
+    }
+    let first = 8u * local + lead - params.radius;
+    var sum = before(first + 2u * params.radius) - before(first);
+    var pixels: array<vec4<u32>, 8>;
+    for (var i = 0u; i < 8u; i++) {
+        sum += lanes(first + i + 2u * params.radius);
+        pixels[i] = finish(sum);
+        sum -= lanes(first + i);
+    }
+    if CHANNELS == 4u && TO == 0u {
+        let to = (row * params.pitch + x) / 2u;
+        for (var i = 0u; i < 4u; i++) {
+            let p = pixels[2u * i];
+            let q = pixels[2u * i + 1u];
+            target_[to + i] = vec2(
+                p.x | (p.y << 8u) | (p.z << 16u) | (p.w << 24u),
+                q.x | (q.y << 8u) | (q.z << 16u) | (q.w << 24u),
+            );
+        }
+        return;
+    }
+    for (var y = 0u; y < ROWS; y++) {
+        if row + y >= params.height {
+            break;
+        }
+        let to = ((row + y) * params.pitch + x) / 8u * CHANNELS;
+        for (var part = 0u; part < CHANNELS; part++) {
+            var v: array<u32, 8>;
+            for (var i = 0u; i < 8u; i++) {
+                let at = 8u * part + i;
+                v[i] = pixels[at / CHANNELS][y * CHANNELS + at % CHANNELS];
+            }
+            if TO == 0u {
+                target_[to + part] = vec2(
+                    v[0] | (v[1] << 8u) | (v[2] << 16u) | (v[3] << 24u),
+                    v[4] | (v[5] << 8u) | (v[6] << 16u) | (v[7] << 24u),
+                );
+            } else {
+                target_[2u * (to + part)] = vec2(v[0] | (v[1] << 16u), v[2] | (v[3] << 16u));
+                target_[2u * (to + part) + 1u] = vec2(v[4] | (v[5] << 16u), v[6] | (v[7] << 16u));
+            }
+        }
+    }
+}
