@@ -26,16 +26,23 @@ const SPAN = 1536u;    // elements in workgroup memory
 // An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const TILE = 8u * WIDTH;
-const SHARE = (SPAN / 8u + WIDTH - 1u) / WIDTH; // groups an invocation
+const SHARE = (SPAN / 8u + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// Elements as four halves each.
-var<workgroup> span: array<vec2<u32>, SPAN>;
-// Sums of groups of eight elements, then of all groups up to each.
+// Elements as four halves each. One is left free after every eight, so that invocations which read eight
+// apart meet different banks.
+var<workgroup> span: array<vec2<u32>, SPAN + SPAN / 8u>;
+// The sums of all groups of eight elements up to each.
 var<workgroup> sums: array<vec4<u32>, SPAN / 8u>;
+// The same of what each invocation has added up.
+var<workgroup> shares: array<vec4<u32>, WIDTH>;
+
+fn place_of(index: u32) -> u32 {
+    return index + (index >> 3u);
+}
 
 // The position inside that stands for `at`, or -1 for the constant.
 fn inside(at: i32, len: i32) -> i32 {
@@ -101,7 +108,7 @@ fn element(row: u32, at: i32) -> vec2<u32> {
 }
 
 fn lanes(index: u32) -> vec4<u32> {
-    let pair = span[index];
+    let pair = span[place_of(index)];
     return vec4(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);
 }
 
@@ -138,6 +145,10 @@ fn finish(sum: vec4<u32>) -> vec4<u32> {
     return (sum + vec4(params.half)) >> vec4(params.shift);
 }
 
+fn bytes(v: vec4<u32>) -> u32 {
+    return v.x | (v.y << 8u) | (v.z << 16u) | (v.w << 24u);
+}
+
 @compute @workgroup_size(WIDTH)
 fn rows(
     @builtin(workgroup_id) id: vec3<u32>,
@@ -153,63 +164,79 @@ fn rows(
     // The span begins a multiple of eight before the tile.
     let lead = (params.radius + 7u) & ~7u;
     for (var i = local; i < 8u * params.blocks; i += WIDTH) {
-        span[i] = element(row, i32(start + i) - i32(lead));
+        span[place_of(i)] = element(row, i32(start + i) - i32(lead));
     }
     workgroupBarrier();
 
-    for (var i = local; i < params.blocks; i += WIDTH) {
-        var sum: vec4<u32>;
-        for (var k = 0u; k < 8u; k++) {
-            sum += lanes(8u * i + k);
+    var share: vec4<u32>;
+    for (var k = 0u; k < SHARE; k++) {
+        let i = local * SHARE + k;
+        if i < params.blocks {
+            for (var j = 0u; j < 8u; j++) {
+                share += lanes(8u * i + j);
+            }
+            sums[i] = share;
         }
-        sums[i] = sum;
+    }
+    let own = share;
+    shares[local] = share;
+    workgroupBarrier();
+    for (var step = 1u; step < WIDTH; step *= 2u) {
+        if local >= step {
+            share += shares[local - step];
+        }
+        workgroupBarrier();
+        shares[local] = share;
+        workgroupBarrier();
+    }
+    for (var k = 0u; k < SHARE; k++) {
+        let i = local * SHARE + k;
+        if i < params.blocks {
+            sums[i] += share - own;
+        }
     }
     workgroupBarrier();
-    for (var step = 1u; step < params.blocks; step *= 2u) {
-        var values: array<vec4<u32>, SHARE>;
-        for (var k = 0u; k < SHARE; k++) {
-            let i = local + k * WIDTH;
-            if i < params.blocks {
-                values[k] = sums[i];
-                if i >= step {
-                    values[k] += sums[i - step];
-                }
-            }
-        }
-        workgroupBarrier();
-        for (var k = 0u; k < SHARE; k++) {
-            let i = local + k * WIDTH;
-            if i < params.blocks {
-                sums[i] = values[k];
-            }
-        }
-        workgroupBarrier();
-    }
 
     let x = start + 8u * local;
+    let first = 8u * local + lead - params.radius;
+    let ahead = first + 2u * params.radius;
+    var sum = before(ahead) - before(first);
+    sum += lanes(ahead);
+    let a = finish(sum);
+    sum += lanes(ahead + 1u) - lanes(first);
+    let b = finish(sum);
+    sum += lanes(ahead + 2u) - lanes(first + 1u);
+    let c = finish(sum);
+    sum += lanes(ahead + 3u) - lanes(first + 2u);
+    let d = finish(sum);
+    sum += lanes(ahead + 4u) - lanes(first + 3u);
+    let e = finish(sum);
+    sum += lanes(ahead + 5u) - lanes(first + 4u);
+    let f = finish(sum);
+    sum += lanes(ahead + 6u) - lanes(first + 5u);
+    let g = finish(sum);
+    sum += lanes(ahead + 7u) - lanes(first + 6u);
+    let h = finish(sum);
+
+    if CHANNELS == 4u && TO == 0u {
+        // By way of workgroup memory, so that neighbours write side by side.
+        workgroupBarrier();
+        span[9u * local] = vec2(bytes(a), bytes(b));
+        span[9u * local + 1u] = vec2(bytes(c), bytes(d));
+        span[9u * local + 2u] = vec2(bytes(e), bytes(f));
+        span[9u * local + 3u] = vec2(bytes(g), bytes(h));
+        workgroupBarrier();
+        let to = (row * params.pitch + start) / 2u;
+        let pairs = min(TILE, params.pitch - start) / 2u;
+        for (var i = local; i < pairs; i += WIDTH) {
+            target_[to + i] = span[9u * (i / 4u) + i % 4u];
+        }
+        return;
+    }
     if x >= params.width {
         return;
     }
-    let first = 8u * local + lead - params.radius;
-    var sum = before(first + 2u * params.radius) - before(first);
-    var pixels: array<vec4<u32>, 8>;
-    for (var i = 0u; i < 8u; i++) {
-        sum += lanes(first + i + 2u * params.radius);
-        pixels[i] = finish(sum);
-        sum -= lanes(first + i);
-    }
-    if CHANNELS == 4u && TO == 0u {
-        let to = (row * params.pitch + x) / 2u;
-        for (var i = 0u; i < 4u; i++) {
-            let p = pixels[2u * i];
-            let q = pixels[2u * i + 1u];
-            target_[to + i] = vec2(
-                p.x | (p.y << 8u) | (p.z << 16u) | (p.w << 24u),
-                q.x | (q.y << 8u) | (q.z << 16u) | (q.w << 24u),
-            );
-        }
-        return;
-    }
+    var pixels = array(a, b, c, d, e, f, g, h);
     for (var y = 0u; y < ROWS; y++) {
         if row + y >= params.height {
             break;

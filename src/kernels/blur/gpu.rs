@@ -12,18 +12,28 @@ use crate::{
     shader_struct,
 };
 
-static ROWS: Shader = Shader::new("blur_rows", include_str!("../../../wgsl/blur_rows.wgsl"));
+/// Why these shaders need no bounds checks.
+const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
+    spans are cut off at its width, height and pitch, positions outside are mapped inside or replaced \
+    before they are read, and weights are padded to the blocks that are gone through";
+static ROWS: Shader =
+    Shader::new("blur_rows", include_str!("../../../wgsl/blur_rows.wgsl")).unchecked(IN_RANGE);
 static COLUMNS: Shader =
-    Shader::new("blur_columns", include_str!("../../../wgsl/blur_columns.wgsl"));
+    Shader::new("blur_columns", include_str!("../../../wgsl/blur_columns.wgsl"))
+        .unchecked(IN_RANGE);
 
 static ROWS_BYTES: Shader =
-    Shader::new("blur_rows_bytes", include_str!("../../../wgsl/blur_rows_bytes.wgsl"));
+    Shader::new("blur_rows_bytes", include_str!("../../../wgsl/blur_rows_bytes.wgsl"))
+        .unchecked(IN_RANGE);
 static COLUMNS_HALVES: Shader =
-    Shader::new("blur_columns_halves", include_str!("../../../wgsl/blur_columns_halves.wgsl"));
+    Shader::new("blur_columns_halves", include_str!("../../../wgsl/blur_columns_halves.wgsl"))
+        .unchecked(IN_RANGE);
 static BOX_ROWS: Shader =
-    Shader::new("blur_box_rows", include_str!("../../../wgsl/blur_box_rows.wgsl"));
+    Shader::new("blur_box_rows", include_str!("../../../wgsl/blur_box_rows.wgsl"))
+        .unchecked(IN_RANGE);
 static BOX_COLUMNS: Shader =
-    Shader::new("blur_box_columns", include_str!("../../../wgsl/blur_box_columns.wgsl"));
+    Shader::new("blur_box_columns", include_str!("../../../wgsl/blur_box_columns.wgsl"))
+        .unchecked(IN_RANGE);
 
 /// Every shader of this family.
 pub const SHADERS: [&Shader; 7] =
@@ -105,8 +115,9 @@ fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
     let bytes = context.limits.max_compute_workgroup_storage_size as usize;
     [256, 64].into_iter().find_map(|width| {
         let span = 8 * width + 2 * radius.next_multiple_of(8) + 8;
-        // Eight bytes an element and sixteen a group of eight.
-        (span * 10 <= bytes).then_some([width, span])
+        // Nine times eight bytes a group of eight elements, and sixteen for its sum; sixteen an
+        // invocation.
+        (span * 11 + width * 16 <= bytes).then_some([width, span])
     })
 }
 
