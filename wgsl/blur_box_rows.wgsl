@@ -38,7 +38,7 @@ var<workgroup> span: array<vec2<u32>, SPAN + SPAN / 8u>;
 // The sums of all groups of eight elements up to each.
 var<workgroup> sums: array<vec4<u32>, SPAN / 8u>;
 // The same of what each invocation has added up.
-var<workgroup> shares: array<vec4<u32>, WIDTH>;
+var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 
 fn place_of(index: u32) -> u32 {
     return index + (index >> 3u);
@@ -81,6 +81,11 @@ fn sample(row: u32, x: u32, channel: u32) -> u32 {
         return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
     }
     return source[at];
+}
+
+// A pixel of four halves.
+fn whole(pixel: u32) -> vec2<u32> {
+    return vec2(source[2u * pixel], source[2u * pixel + 1u]);
 }
 
 fn element(row: u32, at: i32) -> vec2<u32> {
@@ -163,8 +168,29 @@ fn rows(
     let start = group % params.tiles * TILE;
     // The span begins a multiple of eight before the tile.
     let lead = (params.radius + 7u) & ~7u;
-    for (var i = local; i < 8u * params.blocks; i += WIDTH) {
-        span[place_of(i)] = element(row, i32(start + i) - i32(lead));
+    let left = i32(start) - i32(lead);
+    let count_ = 8u * params.blocks;
+    if CHANNELS == 4u && FROM == 1u && left >= 0 && left + i32(count_) <= i32(params.width) {
+        // Four loads under way at a time.
+        let from_ = row * params.pitch + u32(left);
+        var i = local;
+        for (; i + 3u * WIDTH < count_; i += 4u * WIDTH) {
+            let a = whole(from_ + i);
+            let b = whole(from_ + i + WIDTH);
+            let c = whole(from_ + i + 2u * WIDTH);
+            let d = whole(from_ + i + 3u * WIDTH);
+            span[place_of(i)] = a;
+            span[place_of(i + WIDTH)] = b;
+            span[place_of(i + 2u * WIDTH)] = c;
+            span[place_of(i + 3u * WIDTH)] = d;
+        }
+        for (; i < count_; i += WIDTH) {
+            span[place_of(i)] = whole(from_ + i);
+        }
+    } else {
+        for (var i = local; i < count_; i += WIDTH) {
+            span[place_of(i)] = element(row, left + i32(i));
+        }
     }
     workgroupBarrier();
 
@@ -181,12 +207,14 @@ fn rows(
     let own = share;
     shares[local] = share;
     workgroupBarrier();
+    // From one half to the other and back.
+    var half = 0u;
     for (var step = 1u; step < WIDTH; step *= 2u) {
         if local >= step {
-            share += shares[local - step];
+            share += shares[half + local - step];
         }
-        workgroupBarrier();
-        shares[local] = share;
+        half = WIDTH - half;
+        shares[half + local] = share;
         workgroupBarrier();
     }
     for (var k = 0u; k < SHARE; k++) {

@@ -5,7 +5,7 @@ struct RowParams {
     height: u32,   // rows in all
     pitch: u32,    // pixels from row to row, a multiple of 8
     radius: u32,   // rounded up to a multiple of 4; the weights have zeros there
-    blocks: u32,   // of four elements that an invocation reads
+    blocks: u32,   // of four elements that an invocation reads in all
     tiles: u32,    // workgroups a row
     groups: u32,   // workgroups in all
     edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
@@ -21,17 +21,19 @@ alias Number = f32;    // f32 for weights of 16 bits, u32 for 24
 
 // An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
-const WIDTH = 128u;
+const WIDTH = 64u;
 const TILE = 8u * WIDTH;
-const SPAN = 4096u;    // elements in workgroup memory
+const TAPS = 256u;     // taps between two fillings of the span
+const SPAN = TILE + TAPS;
 
 @group(0) @binding(0) var<uniform> params: RowParams;
-@group(0) @binding(1) var<storage, read> source: array<u32>;
+@group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;
 @group(0) @binding(2) var<storage, read> weights: array<vec4<Number>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<vec4<u32>>;
 
-// Elements as four bytes each, in fours.
-var<workgroup> span: array<vec4<u32>, SPAN / 4u>;
+// One element is left free after every eight, so that invocations which read eight apart meet different
+// banks.
+var<workgroup> span: array<vec4<Number>, SPAN + SPAN / 8u>;
 
 // The position inside that stands for `at`, or -1 for the constant.
 fn inside(at: i32, len: i32) -> i32 {
@@ -61,41 +63,75 @@ fn inside(at: i32, len: i32) -> i32 {
     }
 }
 
-fn byte(row: u32, x: u32, channel: u32) -> u32 {
-    let at = (min(row, params.height - 1u) * params.pitch + x) * CHANNELS + channel;
-    return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
+fn word(index: u32) -> u32 {
+    return source[index >> 2u][index & 3u];
 }
 
+fn byte(row: u32, x: u32, channel: u32) -> u32 {
+    let at = (min(row, params.height - 1u) * params.pitch + x) * CHANNELS + channel;
+    return (word(at >> 2u) >> ((at & 3u) * 8u)) & 0xffu;
+}
+
+// The element at any position, as four bytes.
 fn element(row: u32, at: i32) -> u32 {
     let place = inside(at, i32(params.width));
-    if place < 0 {
-        var fill = params.fill;
-        if CHANNELS == 1u {
-            fill = fill.xxxx;
-        } else if CHANNELS == 2u {
-            fill = fill.xyxy;
+    var bytes: vec4<u32>;
+    for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
+        if place < 0 {
+            bytes[lane] = params.fill[lane % CHANNELS];
+        } else {
+            bytes[lane] = byte(row + lane / CHANNELS, u32(place), lane % CHANNELS);
         }
-        return fill.x | (fill.y << 8u) | (fill.z << 16u) | (fill.w << 24u);
     }
-    let x = u32(place);
+    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+}
+
+// The four elements from `x` on, a multiple of four that lies inside with all of them.
+fn quad(row: u32, x: u32) -> vec4<u32> {
+    let at = (row * params.pitch + x) / 4u;
     if CHANNELS == 4u {
-        return source[row * params.pitch + x];
+        return source[at];
     }
     if CHANNELS == 3u {
-        let at = 3u * (row * params.pitch + x);
-        let shift = (at & 3u) * 8u;
-        let low = source[at >> 2u] >> shift;
-        if shift <= 8u {
-            return low & 0xffffffu;
-        }
-        return (low | (source[(at >> 2u) + 1u] << (32u - shift))) & 0xffffffu;
+        let a = word(3u * at);
+        let b = word(3u * at + 1u);
+        let c = word(3u * at + 2u);
+        return vec4(a, (a >> 24u) | (b << 8u), (b >> 16u) | (c << 16u), c >> 8u) & vec4(0xffffffu);
     }
+    // Rows past the last repeat it; what comes of them is not stored.
+    let down = params.pitch / 4u;
+    let last = params.height - 1u - row;
     if CHANNELS == 2u {
-        return byte(row, x, 0u) | (byte(row, x, 1u) << 8u)
-            | (byte(row + 1u, x, 0u) << 16u) | (byte(row + 1u, x, 1u) << 24u);
+        let next = at + min(1u, last) * down;
+        let a = vec2(word(2u * at), word(2u * at + 1u));
+        let b = vec2(word(2u * next), word(2u * next + 1u));
+        let low = (a & vec2(0xffffu)) | (b << vec2(16u));
+        let high = (a >> vec2(16u)) | (b & vec2(0xffff0000u));
+        return vec4(low.x, high.x, low.y, high.y);
     }
-    return byte(row, x, 0u) | (byte(row + 1u, x, 0u) << 8u)
-        | (byte(row + 2u, x, 0u) << 16u) | (byte(row + 3u, x, 0u) << 24u);
+    let rows = vec4(word(at), word(at + min(1u, last) * down), word(at + min(2u, last) * down),
+        word(at + min(3u, last) * down));
+    var elements: vec4<u32>;
+    for (var i = 0u; i < 4u; i++) {
+        let bytes = (rows >> vec4(8u * i)) & vec4(0xffu);
+        elements[i] = bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+    }
+    return elements;
+}
+
+fn elements(row: u32, at: i32) -> vec4<u32> {
+    if at >= 0 && at + 4 <= i32(params.width) {
+        return quad(row, u32(at));
+    }
+    return vec4(element(row, at), element(row, at + 1), element(row, at + 2), element(row, at + 3));
+}
+
+fn keep(index: u32, values: vec4<u32>) {
+    let at = 4u * index + index / 2u;
+    span[at] = lanes(values.x);
+    span[at + 1u] = lanes(values.y);
+    span[at + 2u] = lanes(values.z);
+    span[at + 3u] = lanes(values.w);
 }
 
 fn lanes(word: u32) -> vec4<Number> {
@@ -124,12 +160,6 @@ fn rows(
     let row = group / params.tiles * ROWS;
     let start = group % params.tiles * TILE;
     let first = i32(start) - i32(params.radius);
-    let quads = (TILE + 2u * params.radius) / 4u;
-    for (var i = local; i < quads * 4u; i += WIDTH) {
-        span[i >> 2u][i & 3u] = element(row, first + i32(i));
-    }
-    workgroupBarrier();
-
     // Eight pixels: each element adds to all of them, with weights that move along.
     var a: vec4<Number>;
     var b: vec4<Number>;
@@ -141,23 +171,38 @@ fn rows(
     var h: vec4<Number>;
     var u = weights[0];
     var v = weights[1];
-    for (var i = 0u; i < params.blocks; i++) {
-        let w = weights[i + 2u];
-        let words = span[2u * local + i];
-        let p = lanes(words.x);
-        let q = lanes(words.y);
-        let r = lanes(words.z);
-        let s = lanes(words.w);
-        a += w.x * p; a += w.y * q; a += w.z * r; a += w.w * s;
-        b += v.w * p; b += w.x * q; b += w.y * r; b += w.z * s;
-        c += v.z * p; c += v.w * q; c += w.x * r; c += w.y * s;
-        d += v.y * p; d += v.z * q; d += v.w * r; d += w.x * s;
-        e += v.x * p; e += v.y * q; e += v.z * r; e += v.w * s;
-        f += u.w * p; f += v.x * q; f += v.y * r; f += v.z * s;
-        g += u.z * p; g += u.w * q; g += v.x * r; g += v.y * s;
-        h += u.y * p; h += u.z * q; h += u.w * r; h += v.x * s;
-        u = v;
-        v = w;
+    for (var from_ = 0u; from_ < params.blocks; from_ += TAPS / 4u) {
+        let blocks = min(params.blocks - from_, TAPS / 4u);
+        workgroupBarrier();
+        // Two loads under way at a time, then what is left.
+        let left = first + 4 * i32(from_);
+        let quads = TILE / 4u + blocks;
+        let one = elements(row, left + 4 * i32(local));
+        let two = elements(row, left + 4 * i32(local + WIDTH));
+        keep(local, one);
+        keep(local + WIDTH, two);
+        for (var i = local + 2u * WIDTH; i < quads; i += WIDTH) {
+            keep(i, elements(row, left + 4 * i32(i)));
+        }
+        workgroupBarrier();
+        for (var i = 0u; i < blocks; i++) {
+            let w = weights[from_ + i + 2u];
+            let at = 9u * local + 4u * i + i / 2u;
+            let p = span[at];
+            let q = span[at + 1u];
+            let r = span[at + 2u];
+            let s = span[at + 3u];
+            a += w.x * p; a += w.y * q; a += w.z * r; a += w.w * s;
+            b += v.w * p; b += w.x * q; b += w.y * r; b += w.z * s;
+            c += v.z * p; c += v.w * q; c += w.x * r; c += w.y * s;
+            d += v.y * p; d += v.z * q; d += v.w * r; d += w.x * s;
+            e += v.x * p; e += v.y * q; e += v.z * r; e += v.w * s;
+            f += u.w * p; f += v.x * q; f += v.y * r; f += v.z * s;
+            g += u.z * p; g += u.w * q; g += v.x * r; g += v.y * s;
+            h += u.y * p; h += u.z * q; h += u.w * r; h += v.x * s;
+            u = v;
+            v = w;
+        }
     }
 
     let x = start + 8u * local;

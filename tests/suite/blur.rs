@@ -456,18 +456,20 @@ fn measure() {
     println!("{}", context.info.name);
     for case in cases(std::env::var_os("FULL").is_some()) {
         let mut prepared = (case.prepare)(Some(&context)).unwrap();
-        for _ in 0..3 {
+        let start = std::time::Instant::now();
+        while start.elapsed().as_secs_f64() < 0.3 {
             (prepared.run)().unwrap();
         }
         timings.drain();
         let mut passes: Vec<Vec<f64>> = Vec::new();
-        for _ in 0..15 {
+        for _ in 0..60 {
             (prepared.run)().unwrap();
             let gpu = timings.drain().into_iter().filter(|s| s.clock == Clock::Gpu);
             passes.push(gpu.map(|s| s.duration.as_secs_f64() * 1e3).collect());
         }
         passes.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum()));
-        let median = &passes[7];
+        let median = &passes[30];
+        println!("    min {:.3?} p25 {:.3?} p90 {:.3?}", passes[0], passes[15], passes[54]);
         let checked = (prepared.check)().map_err(|e| e.one_line());
         println!(
             "{:<14} {:<38} {:>8.3} ms {:.3?} {:?}",

@@ -96,9 +96,7 @@ impl Way {
         match (pass.axis, pass.from, pass.to) {
             (0, ..) if means && box_span(context, radius).is_some() => Self::BoxRows,
             (1.., ..) if means => Self::BoxColumns,
-            (0, Format::Bytes, Format::Halves) if !means && radius <= BYTES_RADIUS => {
-                Self::RowsBytes
-            }
+            (0, Format::Bytes, Format::Halves) if !means => Self::RowsBytes,
             (0, ..) => Self::Rows,
             (_, Format::Halves, _) => Self::ColumnsHalves,
             _ => Self::Columns,
@@ -106,18 +104,15 @@ impl Way {
     }
 }
 
-/// What fits the span of `blur_rows_bytes` beside its tile of 1,024 pixels.
-const BYTES_RADIUS: usize = (4096 - 1024) / 2;
-
 /// Invocations a workgroup and elements of workgroup memory for running sums along x; nothing when
 /// the device has not enough.
 fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
     let bytes = context.limits.max_compute_workgroup_storage_size as usize;
-    [256, 64].into_iter().find_map(|width| {
+    [128, 64].into_iter().find_map(|width| {
         let span = 8 * width + 2 * radius.next_multiple_of(8) + 8;
-        // Nine times eight bytes a group of eight elements, and sixteen for its sum; sixteen an
+        // Nine times eight bytes a group of eight elements, and sixteen for its sum; 32 an
         // invocation.
-        (span * 11 + width * 16 <= bytes).then_some([width, span])
+        (span * 11 + width * 32 <= bytes).then_some([width, span])
     })
 }
 
@@ -153,7 +148,12 @@ impl Ready {
         let shader = match way {
             Way::Rows => ROWS.with(&[from, to, math, divide, number, lanes]),
             Way::Columns => COLUMNS.with(&[from, to, math, divide, number]),
-            Way::RowsBytes => ROWS_BYTES.with(&[number, lanes]),
+            Way::RowsBytes => {
+                // No more workgroup memory than it takes, so that more workgroups are under way.
+                let taps = (2 * radius.next_multiple_of(4) + 8).min(256);
+                let taps = format!("{taps}u");
+                ROWS_BYTES.with(&[number, lanes, ("TAPS", &taps)])
+            }
             Way::ColumnsHalves => COLUMNS_HALVES.with(&[to]),
             Way::BoxRows => {
                 let [width, span] = box_span(context, radius).expect("that is what chose it");
@@ -325,6 +325,11 @@ struct Layout {
 impl Layout {
     fn new(shape: Shape) -> Self {
         Self { shape, pitch: shape.dims[0].next_multiple_of(8) }
+    }
+
+    /// Bytes of a buffer that shaders read in units of 16.
+    fn bytes(&self, format: Format) -> u64 {
+        (self.samples() * format.size() as u64).next_multiple_of(16)
     }
 
     fn samples(&self) -> u64 {
@@ -500,7 +505,7 @@ impl Job<'_> {
         let layout = Layout::new(shape);
         let row = shape.dims[0] * shape.channels;
         let pitch = layout.pitch * shape.channels;
-        let bytes = layout.samples() * plan[0].from.size() as u64;
+        let bytes = layout.bytes(plan[0].from);
         let input = context.allocate("blur input", bytes)?;
         match row == pitch {
             true => context.write(&input, 0, source)?,
@@ -587,7 +592,7 @@ fn record(
     let mut spare: Vec<(Format, Buffer)> = Vec::new();
     let mut from = (plan[0].from, input);
     for (number, (pass, ready)) in plan.iter().zip(ready).enumerate() {
-        let bytes = layout.samples() * pass.to.size() as u64;
+        let bytes = layout.bytes(pass.to);
         let free = spare.iter().position(|(format, _)| *format == pass.to);
         let to = match free {
             Some(index) => spare.swap_remove(index).1,
