@@ -19,7 +19,7 @@ struct ColumnParams {
 
 const TO = 0u;         // 0 bytes, 1 halves
 const WIDTH = 32u;     // quads a workgroup
-const DEPTH = 8u;      // invocations along the axis, of eight rows each
+const DEPTH = 4u;      // invocations along the axis, of eight rows each
 
 @group(0) @binding(0) var<uniform> params: ColumnParams;
 @group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
