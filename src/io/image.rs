@@ -334,7 +334,8 @@ fn decode(bytes: &[u8], limit: u64) -> Result<(Image, Option<Vec<u8>>), BoxError
     let orientation = decoder.orientation()?;
     let mut exif = decoder.exif_metadata()?;
     if let Some(exif) = &mut exif {
-        Orientation::remove_from_exif_chunk(exif);
+        // Without the tag no viewer turns the picture a second time.
+        let _done = Orientation::remove_from_exif_chunk(exif);
     }
     let mut picture = DynamicImage::from_decoder(decoder)?;
     picture.apply_orientation(orientation);

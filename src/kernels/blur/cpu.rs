@@ -358,7 +358,9 @@ impl Walk<'_> {
         let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
             Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
             None => {
-                to.iter_mut().zip(self.pass.fill).for_each(|(to, value)| *to = load(S::fill(value)))
+                for (to, value) in to.iter_mut().zip(self.pass.fill) {
+                    *to = load(S::fill(value));
+                }
             }
         };
         for i in 0..radius {

@@ -477,8 +477,7 @@ impl Job<'_> {
     fn block(&self, index: [usize; 3]) -> Block {
         let mut block =
             Block { start: [0; 3], len: [0; 3], around_start: [0; 3], around_len: [0; 3] };
-        for axis in 0..3 {
-            let n = self.shape.dims[axis];
+        for (axis, &n) in self.shape.dims.iter().enumerate() {
             let start = index[axis] * self.len[axis];
             let end = (start + self.len[axis]).min(n);
             let reach = self.reach[axis] as isize;
@@ -545,13 +544,13 @@ fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Vec
     for z in places(2, nz) {
         for y in places(1, ny) {
             let row = &source[(z * ny + y) * nx * channels..][..nx * channels];
-            match straight {
-                true => {
-                    out.extend_from_slice(&row[columns[0] * channels..][..columns.len() * channels])
+            if straight {
+                let first = columns[0] * channels;
+                out.extend_from_slice(&row[first..][..columns.len() * channels]);
+            } else {
+                for &x in &columns {
+                    out.extend_from_slice(&row[x * channels..][..channels]);
                 }
-                false => columns
-                    .iter()
-                    .for_each(|&x| out.extend_from_slice(&row[x * channels..][..channels])),
             }
         }
     }
