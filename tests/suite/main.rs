@@ -4,6 +4,7 @@
 mod blur;
 mod common;
 mod histogram;
+mod image;
 mod mesh;
 mod scan;
 mod shaders;
