@@ -130,13 +130,18 @@ fn eight(value: vec4<Number>, shift: u32) -> vec4<Number> {
     return vec4<Number>((vec4<u32>(value) >> vec4(shift)) & vec4(0xffu));
 }
 
-// floor(x / divisor) for quotients below 2^16: one float multiplication, put right.
+// floor((x * 2^up + half) / divisor) for quotients below 2^16: one float multiplication, put right. The
+// product with 2^up may leave 32 bits; the remainder, which decides, does not.
 fn divide(x: vec4<u32>) -> vec4<u32> {
     let divisor = vec4(params.divisor);
-    var quotient = vec4<u32>(vec4<f32>(x) * (1.0 / f32(params.divisor)));
-    // Too large by one shows as a remainder below zero, too small as one that is not below the divisor.
-    quotient -= select(vec4(0u), vec4(1u), quotient * divisor > x);
-    return quotient + select(vec4(0u), vec4(1u), x - quotient * divisor >= divisor);
+    let whole = (x << vec4(params.up)) + vec4(params.half);
+    let scale = f32(1u << params.up) / f32(params.divisor);
+    var quotient = vec4<u32>(vec4<f32>(x) * scale);
+    // Off by one at most: too large shows as a remainder that is huge, that is, below zero.
+    var rest = bitcast<vec4<i32>>(whole - quotient * divisor);
+    quotient -= select(vec4(0u), vec4(1u), rest < vec4(0));
+    rest = bitcast<vec4<i32>>(whole - quotient * divisor);
+    return quotient + select(vec4(0u), vec4(1u), rest >= bitcast<vec4<i32>>(divisor));
 }
 
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
@@ -148,11 +153,10 @@ fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u
         let carry = vec4<u32>(middle) + (vec4<u32>(low) >> vec4(8u));
         return (vec4<u32>(high) + (carry >> vec4(8u)) + vec4(128u)) >> vec4(8u);
     }
-    let sum = (vec4<u32>(low) << vec4(params.up)) + vec4(params.half);
     if DIVIDE {
-        return divide(sum);
+        return divide(vec4<u32>(low));
     }
-    return sum >> vec4(params.shift);
+    return (vec4<u32>(low) + vec4(params.half)) >> vec4(params.shift);
 }
 
 fn pack(values: vec4<u32>, word: u32) {

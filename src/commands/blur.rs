@@ -1,19 +1,27 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    io::Write,
+    path::{Component, PathBuf},
+    str::FromStr,
+    sync::mpsc::sync_channel,
+    thread,
+};
 
 use clap::{Args as ClapArgs, ValueEnum};
 
 use crate::{
     cli::Session,
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     io::{
         Sink, Source,
-        image::{Image, output_format},
-        volume::{VolumeArgs, VolumeFile},
+        image::{Encoding, Image, output_format},
+        volume::{Endian, Volume, VolumeArgs, VolumeFile},
     },
     kernels::blur::{Axis, Blur, Edge, Grid, Method},
-    samples::Samples,
+    samples::{Dtype, Samples},
 };
 
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.
@@ -66,9 +74,27 @@ pub struct Args {
     #[arg(long)]
     linear: bool,
 
-    /// Write each result into this folder, under its input's name
+    /// Write each result into this folder, under its input's path
     #[arg(short, long, value_name = "DIR")]
     out_dir: Option<PathBuf>,
+
+    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
+    #[arg(long, value_name = "Q", default_value_t = 90)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    quality: u8,
+
+    /// Effort for PNG output, 0 (none) to 9 (smallest file)
+    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
+    compression: u8,
+
+    /// Fail rather than warn when the output's format cannot hold the depth or the alpha of the input
+    #[arg(long)]
+    strict: bool,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -80,6 +106,7 @@ Examples:
   gpuproc blur icon.png icon.png --radius 3 --edge reflect
   gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
   gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
+  gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
   curl -s https://example.org/a.png | gpuproc blur - a.png";
 
 /// One value for all axes, or one each.
@@ -191,21 +218,191 @@ impl Channel {
 /// Reads, blurs, writes.
 ///
 /// # Errors
-/// Those of reading, blurring and writing.
+/// Those of reading, blurring and writing; [`Kind::Partial`] when some files of several fail.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let [input, output] = &args.files[..] else {
-        return Err(Error::usage("give one input and one output"));
-    };
-    let Ok(source) = input.parse::<Source>();
-    let Ok(sink) = output.parse::<Sink>();
-    if is_volume(args, &source) {
-        return blur_volume(args, session, &source, &sink);
+    let jobs = args.jobs()?;
+    // Flags that make no sense, and formats that cannot be written, are told before any work.
+    args.blur(2).or_else(|_| args.blur(3))?;
+    for job in &jobs {
+        if !job.is_volume {
+            output_format(&job.sink)?;
+        }
     }
-    output_format(&sink)?;
-    let blur = args.blur(2)?;
-    let image = Image::read(&source, session.max_memory, &session.timings)?;
-    let blurred = blur_image(args, session, &blur, image)?;
-    blurred.write(&sink, session.no_clobber, &session.timings)
+    if args.dry_run {
+        return jobs.iter().try_for_each(|job| args.describe(job));
+    }
+    match &jobs[..] {
+        [job] => write(args, session, job, compute(args, session, job, read(args, session, job)?)?),
+        _ => run_all(args, session, &jobs),
+    }
+}
+
+/// One input and where its result goes.
+#[derive(Debug)]
+struct Job {
+    source: Source,
+    sink: Sink,
+    is_volume: bool,
+}
+
+/// What has been read, or is about to be written.
+enum Picture {
+    Image(Image, Option<Vec<u8>>),
+    Volume(Volume),
+}
+
+/// Reads on one thread, computes on another and writes on a third, so that all have work. A file that
+/// fails is told and left out.
+fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
+    type Stage<'a> = (&'a Job, Result<Picture>);
+    let (to_compute, read_ones) = sync_channel::<Stage<'_>>(1);
+    let (to_write, computed_ones) = sync_channel::<Stage<'_>>(1);
+    let mut bar = session.progress.bar("blur", jobs.len() as u64);
+    let failed = thread::scope(|scope| {
+        scope.spawn(move || {
+            for job in jobs {
+                if to_compute.send((job, read(args, session, job))).is_err() {
+                    return;
+                }
+            }
+        });
+        scope.spawn(move || {
+            for (job, picture) in read_ones {
+                let computed = picture.and_then(|picture| compute(args, session, job, picture));
+                if to_write.send((job, computed)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut failed = 0;
+        for (job, picture) in computed_ones {
+            if let Err(error) = picture.and_then(|picture| write(args, session, job, picture)) {
+                log::error!("error: {}", error.one_line());
+                failed += 1;
+            }
+            bar.advance(1);
+        }
+        failed
+    });
+    match failed {
+        0 => Ok(()),
+        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {} files failed", jobs.len()))),
+    }
+}
+
+fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
+    if job.is_volume {
+        let file = VolumeFile::describe(&job.source, &args.volume)?;
+        return file.read(session.max_memory, &session.timings).map(Picture::Volume);
+    }
+    let (image, exif) = Image::read_with_exif(&job.source, session.max_memory, &session.timings)?;
+    if let Some(losses) = image.losses(output_format(&job.sink)?) {
+        let message = format!("{}: {losses} in this format", job.sink);
+        if args.strict {
+            return Err(Error::bad_input(message));
+        }
+        log::warn!("{message}");
+    }
+    Ok(Picture::Image(image, exif))
+}
+
+fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<Picture> {
+    let told = |error: Error| error.context(format_args!("cannot blur {}", job.source));
+    Ok(match picture {
+        Picture::Image(image, exif) => {
+            let blur = args.blur(2)?;
+            Picture::Image(blur_image(args, session, &blur, image).map_err(told)?, exif)
+        }
+        Picture::Volume(volume) => {
+            let blur = args.blur(3)?;
+            Picture::Volume(blur_volume(session, &blur, volume).map_err(told)?)
+        }
+    })
+}
+
+fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<()> {
+    if let (Some(folder), Sink::File(path)) = (&args.out_dir, &job.sink) {
+        let folder = path.parent().unwrap_or(folder);
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    }
+    match picture {
+        Picture::Image(image, exif) => {
+            let encoding =
+                Encoding { quality: args.quality, compression: args.compression, exif };
+            image.write_as(&job.sink, &encoding, session.no_clobber, &session.timings)
+        }
+        Picture::Volume(mut volume) => session.timings.time("write", || {
+            if args.volume.endian == Endian::Big {
+                volume.samples.swap_bytes();
+            }
+            job.sink.write_with(session.no_clobber, |output| {
+                output.write_all(volume.samples.as_bytes())
+            })
+        }),
+    }
+}
+
+impl Args {
+    /// What is to be read and where it goes.
+    fn jobs(&self) -> Result<Vec<Job>> {
+        let Some(folder) = &self.out_dir else {
+            let [input, output] = &self.files[..] else {
+                return Err(Error::usage(
+                    "give one input and one output, or inputs and --out-dir DIR",
+                ));
+            };
+            let (Ok(source), Ok(sink)) = (input.parse(), output.parse());
+            let is_volume = self.is_volume(&source);
+            return Ok(vec![Job { source, sink, is_volume }]);
+        };
+        let mut taken = BTreeSet::new();
+        self.files
+            .iter()
+            .map(|input| {
+                let Ok(source) = input.parse::<Source>();
+                let Some(path) = source.path() else {
+                    return Err(Error::usage("with --out-dir, standard input has no name"));
+                };
+                // The tree is kept, but never left.
+                let inside: PathBuf =
+                    path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+                let target = folder.join(inside);
+                if !taken.insert(target.clone()) {
+                    let target = target.display();
+                    return Err(Error::usage(format_args!("two inputs would become {target}")));
+                }
+                let is_volume = self.is_volume(&source);
+                Ok(Job { source, sink: Sink::File(target), is_volume })
+            })
+            .collect()
+    }
+
+    /// Whether `source` is a raw volume: its name or a flag says so.
+    fn is_volume(&self, source: &Source) -> bool {
+        let name = source.path().map(|path| path.to_string_lossy().to_lowercase());
+        let name = name.unwrap_or_default();
+        name.ends_with(".raw") || name.ends_with(".raw.gz") || self.volume.dims.is_some()
+    }
+
+    /// Tells what would become of a file.
+    fn describe(&self, job: &Job) -> Result<()> {
+        job.source.size()?;
+        let axes = if job.is_volume { 3 } else { 2 };
+        let blur = self.blur(axes)?;
+        let each = |text: &dyn Fn(&Axis) -> String| {
+            let texts: Vec<String> = blur.axes[..axes].iter().map(text).collect();
+            texts.join(",")
+        };
+        let radius = each(&|axis| axis.radius.to_string());
+        let how = match blur.method {
+            Method::Gaussian => {
+                format!("sigma {}, radius {radius}", each(&|axis| axis.sigma.to_string()))
+            }
+            Method::Box => format!("box of radius {radius}"),
+        };
+        println!("{} -> {}: {how}", job.source, job.sink);
+        Ok(())
+    }
 }
 
 impl Args {
@@ -296,32 +493,24 @@ fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usiz
     }
 }
 
-/// Whether `source` is a raw volume: its name or a flag says so.
-fn is_volume(args: &Args, source: &Source) -> bool {
-    let name = source.path().unwrap_or(std::path::Path::new("")).to_string_lossy().to_lowercase();
-    name.ends_with(".raw") || name.ends_with(".raw.gz") || args.volume.dims.is_some()
-}
-
-fn blur_volume(args: &Args, session: &Session, source: &Source, sink: &Sink) -> Result<()> {
-    use std::io::Write;
-
-    let file = VolumeFile::describe(source, &args.volume)?;
-    let blur = args.blur(3)?;
-    let volume = file.read(session.max_memory, &session.timings)?;
+fn blur_volume(session: &Session, blur: &Blur, volume: Volume) -> Result<Volume> {
     let dtype = volume.samples.dtype();
+    if matches!(dtype, Dtype::U32 | Dtype::I32 | Dtype::F64) {
+        log::warn!("{dtype} samples are blurred as f32, with 24 significant bits");
+    }
+    let mut blur = blur.clone();
+    if let Edge::Constant(value) = &mut blur.edge {
+        *value += match dtype {
+            Dtype::I8 => 128.0,
+            Dtype::I16 => 32768.0,
+            _ => 0.0,
+        };
+    }
     let samples = to_blurrable(volume.samples);
     let grid = Grid { dims: volume.dims, channels: 1, alpha: false, samples };
     let blurred = session.device.run(&blur, &grid)?;
-    let mut samples = from_blurrable(blurred, dtype);
-    if args.volume.endian == crate::io::volume::Endian::Big {
-        samples.swap_bytes();
-    }
-    session.timings.time("write", || {
-        sink.write_with(session.no_clobber, |output| output.write_all(samples.as_bytes()))
-    })
+    Ok(Volume { dims: volume.dims, samples: from_blurrable(blurred, dtype) })
 }
-
-use crate::samples::Dtype;
 
 /// Signed integers move up into unsigned ones, which a blur commutes with; what is wider becomes f32.
 fn to_blurrable(samples: Samples) -> Samples {

@@ -1,20 +1,23 @@
 //! Images: decoded to flat samples with their metadata, encoded by extension.
 
 use std::{
+    borrow::Cow,
     io::{Cursor, Write},
     panic::catch_unwind,
 };
 
 use image::{
     DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader,
-    codecs::{jpeg::JpegEncoder, png::PngEncoder},
-    error::{ImageError, UnsupportedError},
+    codecs::{tiff::TiffEncoder, webp::WebPEncoder},
+    metadata::Orientation,
 };
+use jpeg_encoder::{ColorType, SamplingFactor};
+use rayon::prelude::*;
 
-use super::{Sink, Source};
+use super::{Sink, Source, png::Png};
 use crate::{
     error::{Error, Result},
-    samples::Samples,
+    samples::{Dtype, Samples},
     timings::Timings,
 };
 
@@ -46,6 +49,18 @@ impl Image {
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput)
     /// when it is no image, a broken one, or too large.
     pub fn read(source: &Source, limit: u64, timings: &Timings) -> Result<Self> {
+        Self::read_with_exif(source, limit, timings).map(|(image, _)| image)
+    }
+
+    /// [`Image::read`], with the picture's EXIF, whose orientation is taken out because it is done.
+    ///
+    /// # Errors
+    /// As [`Image::read`].
+    pub fn read_with_exif(
+        source: &Source,
+        limit: u64,
+        timings: &Timings,
+    ) -> Result<(Self, Option<Vec<u8>>)> {
         let bytes = timings.time("read", || source.read_all(limit))?;
         timings.time("decode", || {
             // Decoders panic on some broken files.
@@ -62,48 +77,169 @@ impl Image {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
     pub fn write(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
+        self.write_as(sink, &Encoding::default(), no_clobber, timings)
+    }
+
+    /// [`Image::write`] with `encoding`.
+    ///
+    /// # Errors
+    /// As [`Image::write`].
+    pub fn write_as(
+        &self,
+        sink: &Sink,
+        encoding: &Encoding,
+        no_clobber: bool,
+        timings: &Timings,
+    ) -> Result<()> {
         let format = output_format(sink)?;
-        let bytes = timings.time("encode", || self.encode(format)).map_err(|error| {
+        let bytes = timings.time("encode", || self.encode(format, encoding)).map_err(|error| {
             Error::new(crate::error::Kind::Failure, format_args!("cannot encode {sink}"))
                 .caused_by(error)
         })?;
         timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
     }
 
-    fn encode(&self, format: ImageFormat) -> image::ImageResult<Vec<u8>> {
+    /// What of this image `format` cannot hold, in words; nothing when it holds all.
+    pub fn losses(&self, format: ImageFormat) -> Option<String> {
+        let (dtype, alpha) = self.fitting(format);
+        let mut losses = Vec::new();
+        if dtype != self.samples.dtype() {
+            losses.push(format!("{} samples become {dtype}", self.samples.dtype()));
+        }
+        if self.has_alpha() && !alpha {
+            losses.push("alpha is dropped".to_owned());
+        }
+        (!losses.is_empty()).then(|| losses.join(" and "))
+    }
+
+    /// The type of samples that `format` holds these in, and whether it holds alpha.
+    fn fitting(&self, format: ImageFormat) -> (Dtype, bool) {
+        match (format, self.samples.dtype()) {
+            (ImageFormat::Jpeg, _) => (Dtype::U8, false),
+            (ImageFormat::WebP | ImageFormat::Bmp, _) => (Dtype::U8, true),
+            (ImageFormat::Png | ImageFormat::Pnm, Dtype::F32) => (Dtype::U16, true),
+            (_, dtype) => (dtype, true),
+        }
+    }
+
+    fn encode(&self, format: ImageFormat, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+        let (dtype, alpha) = self.fitting(format);
+        let mut picture = Cow::Borrowed(self);
+        if dtype != self.samples.dtype() {
+            picture.to_mut().samples = narrowed(&self.samples, dtype);
+        }
+        if self.has_alpha() && !alpha {
+            picture = Cow::Owned(picture.without_alpha());
+        }
+        if picture.channels == 2 && matches!(format, ImageFormat::Tiff | ImageFormat::Bmp) {
+            picture = Cow::Owned(picture.as_rgba());
+        }
+        picture.encode_fitting(format, encoding)
+    }
+
+    /// Encodes samples that `format` can hold.
+    fn encode_fitting(
+        &self,
+        format: ImageFormat,
+        encoding: &Encoding,
+    ) -> Result<Vec<u8>, BoxError> {
         let mut bytes = Vec::new();
         let (width, height) = (self.width as u32, self.height as u32);
-        let color = self.color_type();
-        let icc = self.icc.clone();
+        let (icc, exif) = (self.icc.clone(), encoding.exif.clone());
         match format {
             ImageFormat::Png => {
-                let mut encoder = PngEncoder::new(&mut bytes);
-                if let Some(icc) = icc {
-                    encoder.set_icc_profile(icc).map_err(unsupported)?;
+                let sample_bytes = self.samples.dtype().size() as u8;
+                let mut samples = Cow::Borrowed(&self.samples);
+                if cfg!(target_endian = "little") && sample_bytes == 2 {
+                    samples.to_mut().swap_bytes();
                 }
-                encoder.write_image(self.samples.as_bytes(), width, height, color)?;
-            }
-            ImageFormat::Jpeg => {
-                let mut encoder = JpegEncoder::new_with_quality(&mut bytes, 90);
-                if let Some(icc) = icc {
-                    encoder.set_icc_profile(icc).map_err(unsupported)?;
-                }
-                let (samples, color) = self.narrowed();
-                encoder.write_image(&samples, width, height, color)?;
-            }
-            other => {
-                let mut cursor = Cursor::new(&mut bytes);
-                image::write_buffer_with_format(
-                    &mut cursor,
-                    self.samples.as_bytes(),
+                let png = Png {
                     width,
                     height,
-                    color,
-                    other,
-                )?;
+                    channels: self.channels as u8,
+                    sample_bytes,
+                    icc: icc.as_deref(),
+                    exif: exif.as_deref(),
+                    compression: encoding.compression,
+                };
+                png.write(samples.as_bytes(), &mut bytes)?;
             }
+            ImageFormat::Jpeg => {
+                let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, encoding.quality);
+                // As most programs do: colour at half the resolution but at the highest qualities.
+                encoder.set_sampling_factor(match encoding.quality < FULL_CHROMA {
+                    true => SamplingFactor::F_2_2,
+                    false => SamplingFactor::F_1_1,
+                });
+                if let Some(icc) = icc {
+                    encoder.add_icc_profile(&icc)?;
+                }
+                if let Some(exif) = exif {
+                    encoder.add_exif_metadata(&exif)?;
+                }
+                let too_large = |_| "JPEG pictures have at most 65,535 pixels a side";
+                let (width, height) = (
+                    u16::try_from(width).map_err(too_large)?,
+                    u16::try_from(height).map_err(too_large)?,
+                );
+                let colour = if self.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
+                encoder.encode(self.samples.as_bytes(), width, height, colour)?;
+            }
+            ImageFormat::WebP => {
+                let mut encoder = WebPEncoder::new_lossless(&mut bytes);
+                if let Some(icc) = icc {
+                    encoder.set_icc_profile(icc)?;
+                }
+                if let Some(exif) = exif {
+                    encoder.set_exif_metadata(exif)?;
+                }
+                encoder.write_image(self.samples.as_bytes(), width, height, self.color_type())?;
+            }
+            ImageFormat::Tiff => {
+                let mut encoder = TiffEncoder::new(Cursor::new(&mut bytes));
+                if let Some(icc) = icc {
+                    encoder.set_icc_profile(icc)?;
+                }
+                encoder.write_image(self.samples.as_bytes(), width, height, self.color_type())?;
+            }
+            other => image::write_buffer_with_format(
+                &mut Cursor::new(&mut bytes),
+                self.samples.as_bytes(),
+                width,
+                height,
+                self.color_type(),
+                other,
+            )?,
         }
         Ok(bytes)
+    }
+
+    /// The colours alone.
+    fn without_alpha(&self) -> Self {
+        let (from, to) = (self.channels, self.channels - 1);
+        let samples = match &self.samples {
+            Samples::U8(v) => {
+                Samples::U8(v.chunks_exact(from).flat_map(|p| &p[..to]).copied().collect())
+            }
+            Samples::U16(v) => {
+                Samples::U16(v.chunks_exact(from).flat_map(|p| &p[..to]).copied().collect())
+            }
+            other => other.clone(),
+        };
+        Self { channels: to, samples, icc: self.icc.clone(), ..*self }
+    }
+
+    /// Grey and alpha as RGBA.
+    fn as_rgba(&self) -> Self {
+        fn spread<T: Copy>(v: &[T]) -> Vec<T> {
+            v.chunks_exact(2).flat_map(|p| [p[0], p[0], p[0], p[1]]).collect()
+        }
+        let samples = match &self.samples {
+            Samples::U8(v) => Samples::U8(spread(v)),
+            Samples::U16(v) => Samples::U16(spread(v)),
+            other => other.clone(),
+        };
+        Self { channels: 4, samples, icc: self.icc.clone(), ..*self }
     }
 
     fn color_type(&self) -> ExtendedColorType {
@@ -121,30 +257,42 @@ impl Image {
             (_, _) => C::Rgba32F,
         }
     }
+}
 
-    /// 8-bit samples without alpha, as JPEG wants them.
-    fn narrowed(&self) -> (Vec<u8>, ExtendedColorType) {
-        let bytes: Vec<u8> = match &self.samples {
-            Samples::U8(values) => values.clone(),
-            Samples::U16(values) => {
-                values.iter().map(|&v| ((u32::from(v) + 128) / 257) as u8).collect()
-            }
-            Samples::F32(values) => {
-                values.iter().map(|&v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect()
-            }
-            other => unreachable!("images hold no {}", other.dtype()),
-        };
-        let colour = self.channels - usize::from(self.has_alpha());
-        let bytes = match self.has_alpha() {
-            true => bytes.chunks_exact(self.channels).flat_map(|p| &p[..colour]).copied().collect(),
-            false => bytes,
-        };
-        (bytes, if colour == 1 { ExtendedColorType::L8 } else { ExtendedColorType::Rgb8 })
+/// The JPEG quality from which on colour is stored at full resolution.
+const FULL_CHROMA: u8 = 95;
+
+/// How an image is encoded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encoding {
+    /// JPEG quality, 1 to 100. Below 95 colour is stored at half the resolution (4:2:0).
+    pub quality: u8,
+    /// PNG effort, 0 (none) to 9.
+    pub compression: u8,
+    /// EXIF, beginning with its TIFF header; kept by PNG, JPEG and WebP.
+    pub exif: Option<Vec<u8>>,
+}
+
+impl Default for Encoding {
+    fn default() -> Self {
+        Self { quality: 90, compression: 1, exif: None }
     }
 }
 
-fn unsupported(error: UnsupportedError) -> ImageError {
-    ImageError::Unsupported(error)
+/// Samples of fewer bits, the full range to the full range.
+fn narrowed(samples: &Samples, dtype: Dtype) -> Samples {
+    match (samples, dtype) {
+        (Samples::U16(v), _) => {
+            Samples::U8(v.par_iter().map(|&v| ((u32::from(v) + 128) / 257) as u8).collect())
+        }
+        (Samples::F32(v), Dtype::U16) => Samples::U16(
+            v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 65535.0).round() as u16).collect(),
+        ),
+        (Samples::F32(v), _) => {
+            Samples::U8(v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect())
+        }
+        (other, _) => other.clone(),
+    }
 }
 
 /// The image format that the extension of `sink` names.
@@ -163,7 +311,7 @@ pub fn output_format(sink: &Sink) -> Result<ImageFormat> {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-fn decode(bytes: &[u8], limit: u64) -> Result<Image, BoxError> {
+fn decode(bytes: &[u8], limit: u64) -> Result<(Image, Option<Vec<u8>>), BoxError> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
@@ -184,6 +332,11 @@ fn decode(bytes: &[u8], limit: u64) -> Result<Image, BoxError> {
     })?;
     let icc = decoder.icc_profile()?;
     let orientation = decoder.orientation()?;
+    let mut exif = decoder.exif_metadata()?;
+    if let Some(exif) = &mut exif {
+        // Without the tag no viewer turns the picture a second time.
+        let _done = Orientation::remove_from_exif_chunk(exif);
+    }
     let mut picture = DynamicImage::from_decoder(decoder)?;
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -200,5 +353,5 @@ fn decode(bytes: &[u8], limit: u64) -> Result<Image, BoxError> {
         DynamicImage::ImageRgba32F(p) => (4, Samples::F32(p.into_raw())),
         other => return Err(format!("{:?} samples are not supported", other.color()).into()),
     };
-    Ok(Image { width, height, channels, samples, icc })
+    Ok((Image { width, height, channels, samples, icc }, exif))
 }

@@ -5,11 +5,11 @@ pub mod image;
 pub mod mesh;
 mod npy;
 pub mod plot;
+pub mod png;
 mod sink;
 mod source;
 pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};
-pub use sink::{Output, Sink};
 pub use source::Source;

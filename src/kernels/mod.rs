@@ -1,5 +1,5 @@
-//! The kernels: one file a family, beside its WGSL of the same stem in `wgsl/`. Each holds the
-//! parameters, the native twin and the GPU host code.
+//! The kernels: one file or folder a family, beside its WGSL in `wgsl/`. Each holds the parameters, the
+//! native twin and the GPU host code.
 
 pub mod blur;
 pub mod copy;
@@ -16,14 +16,15 @@ pub const SHADERS: &[&[&Shader]] = &[
     &blur::SHADERS,
     &[&copy::SHADER],
     &histogram::SHADERS,
-    &[&mesh::gpu::SHADER],
+    &[&mesh::gpu::SHADER, &mesh::classic::SHADER],
     &[&render::SHADER],
-    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH],
+    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
     &[&sort::SORT],
 ];
 
 /// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
 pub fn cases(full: bool) -> Vec<Case> {
-    let families = [blur::cases, copy::cases, scan::cases, sort::cases];
+    let families =
+        [blur::cases, histogram::cases, scan::cases, sort::cases, mesh::cases, copy::cases];
     families.iter().flat_map(|cases| cases(full)).collect()
 }

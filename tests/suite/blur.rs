@@ -2,7 +2,7 @@
 
 use gpuproc::{
     device::Kernel,
-    kernels::blur::{Axis, Blur, Edge, Grid, Method},
+    kernels::blur::{Axis, Blur, Edge, Grid, Method, cases},
     samples::Samples,
 };
 
@@ -431,5 +431,53 @@ fn nothing_to_do_is_the_identity() {
     assert_eq!(gaussian(2.0).cpu(&empty).unwrap(), empty.samples);
     for Subject { context, .. } in subjects() {
         assert_eq!(gaussian(2.0).gpu(context, &empty).unwrap(), empty.samples);
+    }
+}
+
+#[test]
+fn what_bench_measures_is_right() {
+    for Subject { name, context } in subjects().iter().take(1) {
+        for case in cases(false) {
+            let mut prepared = (case.prepare)(Some(context)).unwrap();
+            (prepared.run)().unwrap();
+            (prepared.check)().unwrap_or_else(|e| panic!("{name}: {case:?}: {}", e.one_line()));
+        }
+    }
+}
+
+#[test]
+#[ignore = "measures"]
+fn measure() {
+    use gpuproc::timings::Clock;
+    let adapters = gpuproc::gpu::adapters();
+    let timings = std::sync::Arc::new(gpuproc::timings::Timings::new(true));
+    let context =
+        gpuproc::gpu::Context::open(&adapters[0], &Default::default(), timings.clone()).unwrap();
+    println!("{}", context.info.name);
+    for case in cases(std::env::var_os("FULL").is_some()) {
+        let mut prepared = (case.prepare)(Some(&context)).unwrap();
+        let start = std::time::Instant::now();
+        while start.elapsed().as_secs_f64() < 0.3 {
+            (prepared.run)().unwrap();
+        }
+        timings.drain();
+        let mut passes: Vec<Vec<f64>> = Vec::new();
+        for _ in 0..60 {
+            (prepared.run)().unwrap();
+            let gpu = timings.drain().into_iter().filter(|s| s.clock == Clock::Gpu);
+            passes.push(gpu.map(|s| s.duration.as_secs_f64() * 1e3).collect());
+        }
+        passes.sort_by(|a, b| a.iter().sum::<f64>().total_cmp(&b.iter().sum()));
+        let median = &passes[30];
+        println!("    min {:.3?} p25 {:.3?} p90 {:.3?}", passes[0], passes[15], passes[54]);
+        let checked = (prepared.check)().map_err(|e| e.one_line());
+        println!(
+            "{:<14} {:<38} {:>8.3} ms {:.3?} {:?}",
+            case.algorithm,
+            case.problem,
+            median.iter().sum::<f64>(),
+            median,
+            checked
+        );
     }
 }

@@ -8,6 +8,7 @@ mod common;
 mod faults;
 mod gpu;
 mod histogram;
+mod image;
 mod mesh;
 mod render;
 mod scan;

@@ -89,8 +89,8 @@ struct ShiftOut(u32);
 /// [`Finish::Divide`].
 #[derive(Clone, Copy)]
 struct DivideOut {
-    up: u32,
-    half: u32,
+    scale: f64,
+    half: f64,
     inverse: f64,
 }
 
@@ -105,20 +105,21 @@ struct KeepOut;
 impl ShiftOut {
     #[inline(always)]
     fn shift(self, sum: u32) -> u32 {
-        sum.wrapping_add(1 << (self.0 - 1)) >> self.0
+        sum.wrapping_add(1 << self.0 >> 1) >> self.0
     }
 }
 
 impl DivideOut {
     fn new(up: u32, divisor: u32) -> Self {
-        Self { up, half: divisor / 2, inverse: 1.0 / f64::from(divisor) }
+        let half = f64::from(divisor / 2) + 0.5;
+        Self { scale: f64::from(1 << up), half, inverse: 1.0 / f64::from(divisor) }
     }
 
     /// floor(x / divisor) is the integer nearest to (x + 1/2) / divisor - 1/2, which is never half
     /// way between two; adding 2^52 rounds to it and leaves it in the lowest bits.
     #[inline(always)]
     fn divide(self, sum: u32) -> u32 {
-        let x = f64::from((sum << self.up).wrapping_add(self.half)) + 0.5;
+        let x = f64::from(sum) * self.scale + self.half;
         let magic = 4_503_599_627_370_496.0;
         (x * self.inverse - 0.5 + magic).to_bits() as u32
     }
@@ -164,6 +165,12 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
                     Format::Bytes => bytes(walk.weigh(v, &weights, ShiftOut(n))),
                     _ => halves(walk.weigh(v, &weights, ShiftOut(n))),
                 }
+            }
+            (Data::Bytes(v), _, Finish::Shift(n), _) if whole.is_empty() => {
+                halves(walk.mean(v, ShiftOut(n)))
+            }
+            (Data::Halves(v), _, Finish::Shift(n), _) if whole.is_empty() => {
+                halves(walk.mean(v, ShiftOut(n)))
             }
             (Data::Bytes(v), _, Finish::Shift(n), Format::Bytes) => {
                 bytes(walk.weigh(v, whole, ShiftOut(n)))
@@ -351,7 +358,9 @@ impl Walk<'_> {
         let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
             Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
             None => {
-                to.iter_mut().zip(self.pass.fill).for_each(|(to, value)| *to = load(S::fill(value)))
+                for (to, value) in to.iter_mut().zip(self.pass.fill) {
+                    *to = load(S::fill(value));
+                }
             }
         };
         for i in 0..radius {

@@ -3,22 +3,41 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Blur, Data, Edge, Shape,
+    Blur, Data, Edge, Shape, bench,
     plan::{Finish, Format, Math, Pass},
 };
 use crate::{
-    bench::Case,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     shader_struct,
 };
 
-static ROWS: Shader = Shader::new("blur_rows", include_str!("../../../wgsl/blur_rows.wgsl"));
+/// Why these shaders need no bounds checks.
+const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
+    spans are cut off at its width, height and pitch, positions outside are mapped inside or replaced \
+    before they are read, and weights are padded to the blocks that are gone through";
+static ROWS: Shader =
+    Shader::new("blur_rows", include_str!("../../../wgsl/blur_rows.wgsl")).unchecked(IN_RANGE);
 static COLUMNS: Shader =
-    Shader::new("blur_columns", include_str!("../../../wgsl/blur_columns.wgsl"));
+    Shader::new("blur_columns", include_str!("../../../wgsl/blur_columns.wgsl"))
+        .unchecked(IN_RANGE);
+
+static ROWS_BYTES: Shader =
+    Shader::new("blur_rows_bytes", include_str!("../../../wgsl/blur_rows_bytes.wgsl"))
+        .unchecked(IN_RANGE);
+static COLUMNS_HALVES: Shader =
+    Shader::new("blur_columns_halves", include_str!("../../../wgsl/blur_columns_halves.wgsl"))
+        .unchecked(IN_RANGE);
+static BOX_ROWS: Shader =
+    Shader::new("blur_box_rows", include_str!("../../../wgsl/blur_box_rows.wgsl"))
+        .unchecked(IN_RANGE);
+static BOX_COLUMNS: Shader =
+    Shader::new("blur_box_columns", include_str!("../../../wgsl/blur_box_columns.wgsl"))
+        .unchecked(IN_RANGE);
 
 /// Every shader of this family.
-pub const SHADERS: [&Shader; 2] = [&ROWS, &COLUMNS];
+pub const SHADERS: [&Shader; 7] =
+    [&ROWS, &COLUMNS, &ROWS_BYTES, &COLUMNS_HALVES, &BOX_ROWS, &BOX_COLUMNS, &bench::BASELINES];
 
 shader_struct! {
     struct RowParams {
@@ -53,12 +72,58 @@ impl Format {
     }
 }
 
+/// Which shader does a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Any formats, four pixels an invocation.
+    Rows,
+    /// Any formats, four rows an invocation.
+    Columns,
+    /// Bytes to halves along x, eight pixels an invocation.
+    RowsBytes,
+    /// Halves along y or z, eight rows an invocation.
+    ColumnsHalves,
+    /// Running sums along x.
+    BoxRows,
+    /// Running sums along y or z.
+    BoxColumns,
+}
+
+impl Way {
+    fn of(pass: &Pass, context: &Context) -> Self {
+        let radius = pass.shape.radius;
+        let means = pass.math == Math::Whole && pass.whole.is_empty();
+        match (pass.axis, pass.from, pass.to) {
+            (0, ..) if means && box_span(context, radius).is_some() => Self::BoxRows,
+            (1.., ..) if means => Self::BoxColumns,
+            (0, Format::Bytes, Format::Halves) if !means => Self::RowsBytes,
+            (0, ..) => Self::Rows,
+            (_, Format::Halves, _) => Self::ColumnsHalves,
+            _ => Self::Columns,
+        }
+    }
+}
+
+/// Invocations a workgroup and elements of workgroup memory for running sums along x; nothing when
+/// the device has not enough.
+fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
+    let bytes = context.limits.max_compute_workgroup_storage_size as usize;
+    [128, 64].into_iter().find_map(|width| {
+        let span = 8 * width + 2 * radius.next_multiple_of(8) + 8;
+        // Nine times eight bytes a group of eight elements, and sixteen for its sum; 32 an
+        // invocation.
+        (span * 11 + width * 32 <= bytes).then_some([width, span])
+    })
+}
+
 /// A pass made ready for a device.
 #[derive(Debug)]
 struct Ready {
+    way: Way,
     pipeline: Arc<Pipeline>,
-    weights: Buffer,
-    blocks: u32,
+    weights: Option<Buffer>,
+    /// Taps on either side, as the shader goes through them.
+    radius: u32,
     /// Multiplied, added, shifted by, divided by.
     finish: [u32; 4],
     fill: [u32; 4],
@@ -66,6 +131,7 @@ struct Ready {
 
 impl Ready {
     fn new(context: &Context, pass: &Pass, channels: usize) -> Result<Self> {
+        let way = Way::of(pass, context);
         let (math, number) = match pass.math {
             Math::Exact => ("0u", "f32"),
             Math::Whole => ("1u", "u32"),
@@ -73,35 +139,60 @@ impl Ready {
             Math::Wide => ("3u", "u32"),
         };
         let divide = matches!(pass.finish, Finish::Divide { .. });
-        let channels = format!("{channels}u");
-        let mut values = vec![
-            ("FROM", pass.from.code()),
-            ("TO", pass.to.code()),
-            ("MATH", math),
-            ("DIVIDE", if divide { "true" } else { "false" }),
-            ("Number", number),
-        ];
-        let (shader, entry) = match pass.axis {
-            0 => {
-                values.push(("CHANNELS", &channels));
-                (&ROWS, "rows")
+        let divide = ("DIVIDE", if divide { "true" } else { "false" });
+        let lanes = format!("{channels}u");
+        let lanes = ("CHANNELS", lanes.as_str());
+        let (from, to) = (("FROM", pass.from.code()), ("TO", pass.to.code()));
+        let (math, number) = (("MATH", math), ("Number", number));
+        let radius = pass.shape.radius;
+        let shader = match way {
+            Way::Rows => ROWS.with(&[from, to, math, divide, number, lanes]),
+            Way::Columns => COLUMNS.with(&[from, to, math, divide, number]),
+            Way::RowsBytes => {
+                // No more workgroup memory than it takes, so that more workgroups are under way.
+                let taps = (2 * radius.next_multiple_of(4) + 8).min(256);
+                let taps = format!("{taps}u");
+                let floats = ("FLOATS", if pass.math == Math::Exact { "true" } else { "false" });
+                ROWS_BYTES.with(&[number, floats, lanes, ("TAPS", &taps)])
             }
-            _ => (&COLUMNS, "columns"),
+            Way::ColumnsHalves => COLUMNS_HALVES.with(&[to]),
+            Way::BoxRows => {
+                let [width, span] = box_span(context, radius).expect("that is what chose it");
+                let (width, span) = (format!("{width}u"), format!("{span}u"));
+                BOX_ROWS.with(&[from, to, divide, lanes, ("WIDTH", &width), ("SPAN", &span)])
+            }
+            Way::BoxColumns => BOX_COLUMNS.with(&[from, to, divide]),
         };
-        let pipeline = context.pipeline(&shader.with(&values), entry)?;
-        // Weight k stands at 4 + k: an invocation that makes four outputs needs some zeros around.
-        let taps = pass.shape.taps();
-        let blocks = (taps + 3).div_ceil(4);
-        let mut weights = vec![0u32; 4 * (blocks + 1)];
-        for (k, weight) in weights[4..][..taps].iter_mut().enumerate() {
-            let i = k.abs_diff(pass.shape.radius);
-            *weight = match pass.math {
-                _ if divide => 1,
-                Math::Exact => (pass.whole[i] as f32).to_bits(),
-                Math::Float => pass.real[i].to_bits(),
-                Math::Whole | Math::Wide => pass.whole[i],
-            };
-        }
+        let entry = if pass.axis == 0 { "rows" } else { "columns" };
+        let pipeline = context.pipeline(&shader, entry)?;
+        let weight = |i: usize| match pass.math {
+            _ if i > radius => 0,
+            Math::Float => pass.real[i].to_bits(),
+            _ if pass.whole.is_empty() => 1,
+            Math::Exact => (pass.whole[i] as f32).to_bits(),
+            Math::Whole | Math::Wide => pass.whole[i],
+        };
+        // Both sides of the centre, between zeros on either side.
+        let both = |zeros: usize, end: usize| -> Vec<u32> {
+            let mut weights = vec![0; (zeros + 2 * radius + 1 + end).next_multiple_of(4)];
+            (0..=2 * radius).for_each(|k| weights[zeros + k] = weight(k.abs_diff(radius)));
+            weights
+        };
+        let (weights, radius) = match way {
+            Way::Rows | Way::Columns => (Some(both(4, 3)), radius),
+            Way::RowsBytes => {
+                let lead = radius.next_multiple_of(4);
+                (Some(both(8 + lead - radius, 8 + lead - radius)), lead)
+            }
+            Way::ColumnsHalves => {
+                let lead = radius.next_multiple_of(8);
+                let mut weights = vec![0; 4 + lead];
+                weights[0] = weight(0);
+                (1..=radius).for_each(|i| weights[3 + i] = weight(i));
+                (Some(weights), lead)
+            }
+            Way::BoxRows | Way::BoxColumns => (None, radius),
+        };
         let finish = match pass.finish {
             Finish::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
             Finish::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
@@ -111,8 +202,9 @@ impl Ready {
             Math::Float => (value as f32).to_bits(),
             _ => value as u32,
         });
-        let weights = context.upload("blur weights", &weights)?;
-        Ok(Self { pipeline, weights, blocks: blocks as u32, finish, fill })
+        let weights =
+            weights.map(|weights| context.upload("blur weights", &weights)).transpose()?;
+        Ok(Self { way, pipeline, weights, radius: radius as u32, finish, fill })
     }
 
     /// Records the pass over a whole block of samples.
@@ -125,8 +217,7 @@ impl Ready {
         edge: Edge,
         [source, target]: [&Buffer; 2],
     ) -> Result<()> {
-        let [up, half, shift, divisor] = self.finish;
-        let radius = pass.shape.radius as u32;
+        let &Self { radius, fill, finish: [up, half, shift, divisor], .. } = self;
         let edge = match edge {
             Edge::Clamp => 0,
             Edge::Reflect => 1,
@@ -137,17 +228,23 @@ impl Ready {
         let [width, y, z] = layout.shape.dims;
         let channels = layout.shape.channels;
         let label = format!("blur {}", ["x", "y", "z"][pass.axis]);
-        let [group, ..] = self.pipeline.workgroup_size;
-        let recorded = batch.pass(&label, &self.pipeline);
-        let recorded = recorded
-            .buffer("source", source)
-            .buffer("weights", &self.weights)
-            .buffer("target_", target);
-        let (blocks, fill) = (self.blocks, self.fill);
+        let [size_x, size_y, _] = self.pipeline.workgroup_size;
+        let taps = 2 * radius + 1;
+        let mut recorded = batch.pass(&label, &self.pipeline);
+        recorded = recorded.buffer("source", source).buffer("target_", target);
+        if let Some(weights) = &self.weights {
+            recorded = recorded.buffer("weights", weights);
+        }
         if pass.axis == 0 {
-            let tiles = width.div_ceil(4 * group as usize) as u32;
+            let pixels = if self.way == Way::Rows { 4 } else { 8 };
+            let tiles = width.div_ceil(pixels * size_x as usize) as u32;
             let lanes = if channels < 3 { 4 / channels } else { 1 };
             let groups = (y * z).div_ceil(lanes) as u64 * u64::from(tiles);
+            let blocks = match self.way {
+                Way::RowsBytes => (2 * radius + 8) / 4,
+                Way::BoxRows => size_x + 2 * radius.div_ceil(8) + 1,
+                _ => (taps + 3).div_ceil(4),
+            };
             let params = RowParams {
                 width: width as u32,
                 height: (y * z) as u32,
@@ -168,16 +265,35 @@ impl Ready {
         }
         let row = layout.pitch * channels / 4;
         let (lines, len, quads) = if pass.axis == 1 { (z, y, row) } else { (1, z, row * y) };
-        let tiles = len.div_ceil(4);
-        let total = (lines * tiles) as u64 * quads as u64;
+        let (tiles, blocks, total, groups) = match self.way {
+            Way::ColumnsHalves => {
+                let blocks = quads.div_ceil(size_x as usize);
+                let tiles = len.div_ceil(8 * size_y as usize);
+                let groups = (blocks * tiles * lines) as u64;
+                (tiles, blocks, groups, groups)
+            }
+            way => {
+                // Runs long enough to make little of their first sums, many enough to keep a device
+                // busy.
+                let run = match way {
+                    Way::BoxColumns => run_len(len, quads * lines, radius as usize),
+                    _ => 4,
+                };
+                let tiles = len.div_ceil(run);
+                let total = (lines * tiles * quads) as u64;
+                let blocks =
+                    if way == Way::BoxColumns { run } else { (taps as usize + 3).div_ceil(4) };
+                (tiles, blocks, total, total.div_ceil(size_x.into()))
+            }
+        };
         let params = ColumnParams {
             quads: quads as u32,
             len: len as u32,
             tiles: tiles as u32,
             total: total as u32,
+            blocks: blocks as u32,
             channels: channels as u32,
             radius,
-            blocks,
             edge,
             up,
             half,
@@ -185,13 +301,21 @@ impl Ready {
             divisor,
             fill,
         };
-        let groups = total.div_ceil(group.into());
         recorded.uniform("params", &params).dispatch(context.fold(groups)?);
         Ok(())
     }
 }
 
-/// How a block lies on the device: rows padded to a multiple of four pixels.
+/// How many rows one invocation slides over, where `lines` columns of `len` rows are to be done.
+fn run_len(len: usize, lines: usize, radius: usize) -> usize {
+    let enough = (len * lines).div_ceil(BUSY);
+    (4 * radius).max(32).min(enough.max(16)).min(len)
+}
+
+/// Invocations that keep a large device busy.
+const BUSY: usize = 1 << 17;
+
+/// How a block lies on the device: rows padded to a multiple of eight pixels.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     shape: Shape,
@@ -201,7 +325,12 @@ struct Layout {
 
 impl Layout {
     fn new(shape: Shape) -> Self {
-        Self { shape, pitch: shape.dims[0].next_multiple_of(4) }
+        Self { shape, pitch: shape.dims[0].next_multiple_of(8) }
+    }
+
+    /// Bytes of a buffer that shaders read in units of 16.
+    fn bytes(&self, format: Format) -> u64 {
+        (self.samples() * format.size() as u64).next_multiple_of(16)
     }
 
     fn samples(&self) -> u64 {
@@ -348,8 +477,7 @@ impl Job<'_> {
     fn block(&self, index: [usize; 3]) -> Block {
         let mut block =
             Block { start: [0; 3], len: [0; 3], around_start: [0; 3], around_len: [0; 3] };
-        for axis in 0..3 {
-            let n = self.shape.dims[axis];
+        for (axis, &n) in self.shape.dims.iter().enumerate() {
             let start = index[axis] * self.len[axis];
             let end = (start + self.len[axis]).min(n);
             let reach = self.reach[axis] as isize;
@@ -377,7 +505,7 @@ impl Job<'_> {
         let layout = Layout::new(shape);
         let row = shape.dims[0] * shape.channels;
         let pitch = layout.pitch * shape.channels;
-        let bytes = layout.samples() * plan[0].from.size() as u64;
+        let bytes = layout.bytes(plan[0].from);
         let input = context.allocate("blur input", bytes)?;
         match row == pitch {
             true => context.write(&input, 0, source)?,
@@ -390,7 +518,8 @@ impl Job<'_> {
             }
         }
         let mut batch = context.batch();
-        let output = record(context, &mut batch, plan, self.ready, layout, self.edge, input)?;
+        let output =
+            record(context, &mut batch, plan, self.ready, layout, self.edge, input, false)?;
         batch.run()?;
         let padded: Vec<D> = context.read(&output, layout.samples() as usize)?;
         Ok(match row == pitch {
@@ -415,13 +544,13 @@ fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Vec
     for z in places(2, nz) {
         for y in places(1, ny) {
             let row = &source[(z * ny + y) * nx * channels..][..nx * channels];
-            match straight {
-                true => {
-                    out.extend_from_slice(&row[columns[0] * channels..][..columns.len() * channels])
+            if straight {
+                let first = columns[0] * channels;
+                out.extend_from_slice(&row[first..][..columns.len() * channels]);
+            } else {
+                for &x in &columns {
+                    out.extend_from_slice(&row[x * channels..][..channels]);
                 }
-                false => columns
-                    .iter()
-                    .for_each(|&x| out.extend_from_slice(&row[x * channels..][..channels])),
             }
         }
     }
@@ -446,7 +575,9 @@ fn scatter<T: Copy>(shape: Shape, block: &Block, from: &[T], target: &mut [T]) {
     }
 }
 
-/// Records all passes and returns the buffer that will hold the result.
+/// Records all passes and returns the buffer that will hold the result. With `keep` the input is not
+/// written over.
+#[allow(clippy::too_many_arguments)]
 fn record(
     context: &Context,
     batch: &mut Batch<'_>,
@@ -455,24 +586,56 @@ fn record(
     layout: Layout,
     edge: Edge,
     input: Buffer,
+    keep: bool,
 ) -> Result<Buffer> {
     // Two buffers take turns where formats repeat.
     let mut spare: Vec<(Format, Buffer)> = Vec::new();
     let mut from = (plan[0].from, input);
-    for (pass, ready) in plan.iter().zip(ready) {
-        let bytes = layout.samples() * pass.to.size() as u64;
+    for (number, (pass, ready)) in plan.iter().zip(ready).enumerate() {
+        let bytes = layout.bytes(pass.to);
         let free = spare.iter().position(|(format, _)| *format == pass.to);
         let to = match free {
             Some(index) => spare.swap_remove(index).1,
             None => context.allocate("blur", bytes)?,
         };
         ready.record(batch, context, pass, &layout, edge, [&from.1, &to])?;
-        spare.push(std::mem::replace(&mut from, (pass.to, to)));
+        let done = std::mem::replace(&mut from, (pass.to, to));
+        if number > 0 || !keep {
+            spare.push(done);
+        }
     }
     Ok(from.1)
 }
 
-/// What `gpuproc bench` measures.
-pub fn cases(_full: bool) -> Vec<Case> {
-    Vec::new()
+/// Passes over samples that stay on the device, to be recorded into a batch.
+#[derive(Debug)]
+pub struct Resident<'a> {
+    context: &'a Context,
+    plan: Vec<Pass>,
+    ready: Vec<Ready>,
+    layout: Layout,
+    edge: Edge,
+}
+
+impl<'a> Resident<'a> {
+    /// Makes the pipelines and weights of `plan` over a grid of `shape`, which has to fit the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn new(context: &'a Context, plan: Vec<Pass>, shape: Shape, edge: Edge) -> Result<Self> {
+        let ready = plan
+            .iter()
+            .map(|pass| Ready::new(context, pass, shape.channels))
+            .collect::<Result<_>>()?;
+        Ok(Self { context, plan, ready, layout: Layout::new(shape), edge })
+    }
+
+    /// Records all passes from `input`, whose rows are padded to a multiple of eight positions, and
+    /// returns the buffer that will hold the result in the same form.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'_>, input: Buffer) -> Result<Buffer> {
+        record(self.context, batch, &self.plan, &self.ready, self.layout, self.edge, input, true)
+    }
 }

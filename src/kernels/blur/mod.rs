@@ -1,13 +1,15 @@
 //! Blur: Gaussian and box, separable, in one to three dimensions, exact on every device for 8-bit
 //! samples.
 
+mod bench;
 mod cpu;
 mod gpu;
 mod plan;
 mod taps;
 mod tone;
 
-pub use gpu::{SHADERS, cases};
+pub use bench::cases;
+pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};
 pub use taps::{Axis, Method};
 

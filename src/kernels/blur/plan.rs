@@ -35,17 +35,30 @@ pub enum Math {
 /// How a sum becomes a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Finish {
-    /// floor((sum + 2^(shift-1)) / 2^shift).
+    /// floor((sum + 2^(shift-1)) / 2^shift); the sum itself with shift 0.
     Shift(u32),
     /// floor((sum * 2^up + divisor / 2) / divisor).
     Divide {
-        /// Bits that the result has more behind the point than the samples.
+        /// What earlier passes have shifted away, and what the result has more behind the point.
         up: u32,
-        /// The number of taps, times what the samples have more behind the point than the result.
+        /// The taps of this pass and of those that only shifted.
         divisor: u32,
     },
     /// The sum itself.
     Keep,
+}
+
+impl Finish {
+    /// The sample that a sum of whole numbers becomes.
+    pub fn apply(self, sum: u64) -> u64 {
+        match self {
+            Self::Shift(shift) => (sum + (1 << shift >> 1)) >> shift,
+            Self::Divide { up, divisor } => {
+                ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor)
+            }
+            Self::Keep => sum,
+        }
+    }
 }
 
 /// One pass along one axis.
@@ -87,12 +100,18 @@ pub enum Depth {
 
 /// From this radius on, weights of 16 bits are too coarse.
 const LONG: usize = 192;
+/// Devices divide by numbers below this.
+const MOST_TAPS: u64 = 1 << 28;
 
 impl Blur {
-    /// The passes over samples of `depth`; none where nothing is to be done. `fill` is what lies
-    /// outside with [`Edge::Constant`](super::Edge::Constant), one a channel, in units of the samples.
-    pub fn plan(&self, depth: Depth, fill: [f64; 4]) -> Vec<Pass> {
-        let axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
+    /// The passes over samples of `depth`; none where nothing is to be done. `outside` is what lies
+    /// there with [`Edge::Constant`](super::Edge::Constant), one a channel, in units of the samples.
+    pub fn plan(&self, depth: Depth, outside: [f64; 4]) -> Vec<Pass> {
+        let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
+        if self.method == Method::Box {
+            // Running sums read most along y and z: those passes read bytes, and x the wider values.
+            axes.reverse();
+        }
         let count = axes.len() * self.iterations;
         let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG);
         // Bits behind the point, and bits of the weights, between the first pass and the last.
@@ -124,26 +143,33 @@ impl Blur {
                     (Depth::Floats, method) => {
                         let real = shape.half_weights(method).iter().map(|&w| w as f32).collect();
                         let format = Format::Floats;
-                        pass(format, format, Math::Float, Finish::Keep, vec![], real, fill)
+                        pass(format, format, Math::Float, Finish::Keep, vec![], real, outside)
                     }
                     (Depth::Words, _) => {
                         let format = Format::Words;
                         let finish = Finish::Shift(24);
-                        pass(format, format, Math::Wide, finish, whole(24), vec![], fill)
+                        pass(format, format, Math::Wide, finish, whole(24), vec![], outside)
                     }
                     (Depth::Halves, _) => {
                         let format = Format::Halves;
                         let finish = Finish::Divide { up: 0, divisor: taps };
-                        pass(format, format, Math::Whole, finish, vec![], vec![], fill)
+                        pass(format, format, Math::Whole, finish, vec![], vec![], outside)
                     }
                     (Depth::Bytes, method) => {
                         let (before, after) =
                             (if first { 0 } else { fraction }, if last { 0 } else { fraction });
-                        let fill = fill.map(|value| value * f64::from(1 << before));
+                        let fill = outside.map(|value| value * f64::from(1 << before));
                         if method == Method::Box {
-                            let up = u32::saturating_sub(after, before);
-                            let divisor = taps << u32::saturating_sub(before, after);
-                            let finish = Finish::Divide { up, divisor };
+                            let index = number % axes.len();
+                            let before = if number < axes.len() { 0 } else { fraction };
+                            let after = if number + axes.len() >= count { 0 } else { fraction };
+                            let finishes = self.box_finishes(&axes, before, after);
+                            let mut fill = outside.map(|value| value * f64::from(1 << before));
+                            for (earlier, &axis) in finishes[..index].iter().zip(&axes) {
+                                let taps = self.axes[axis].taps() as u64;
+                                fill = fill.map(|value| earlier.apply(value as u64 * taps) as f64);
+                            }
+                            let finish = finishes[index];
                             return pass(from, to, Math::Whole, finish, vec![], vec![], fill);
                         }
                         let (bits, math) = match (first, long) {
@@ -157,6 +183,39 @@ impl Blur {
                 }
             })
             .collect()
+    }
+
+    /// How the passes of one iteration of a box blur of bytes round; `before` and `after` bits are
+    /// behind the point at its start and end.
+    ///
+    /// Sums are only shifted until they fit 16 bits again; the last pass divides by all taps at once.
+    fn box_finishes(&self, axes: &[usize], before: u32, after: u32) -> Vec<Finish> {
+        let taps = |&axis: &usize| self.axes[axis].taps() as u64;
+        let product: u64 = axes.iter().map(taps).product();
+        let (mut finishes, mut shifts, mut most) = (Vec::new(), 0, 255u64 << before);
+        for (i, axis) in axes.iter().enumerate() {
+            let last = i + 1 == axes.len();
+            if product >= MOST_TAPS {
+                // Too many for one division: each pass divides by its own.
+                let (up, down) = if last { (after, before) } else { (0, 0) };
+                let common = up.min(down);
+                let divisor = (taps(axis) << (down - common)) as u32;
+                finishes.push(Finish::Divide { up: up - common, divisor });
+            } else if last {
+                let (up, down) = (shifts + after, before);
+                let common = up.min(down);
+                let divisor = (product << (down - common)) as u32;
+                finishes.push(Finish::Divide { up: up - common, divisor });
+            } else {
+                most *= taps(axis);
+                let fits = |shift: &u32| (most + (1 << shift >> 1)) >> shift <= u64::from(u16::MAX);
+                let shift = (0..64).find(fits).expect("everything fits when shifted far enough");
+                most = (most + (1 << shift >> 1)) >> shift;
+                shifts += shift;
+                finishes.push(Finish::Shift(shift));
+            }
+        }
+        finishes
     }
 
     /// How far, in samples along `axis`, one sample reaches in all iterations together.

@@ -55,6 +55,7 @@ fn fast<R>(work: impl FnOnce() -> R) -> R {
             && is_x86_feature_detected!("lzcnt")
             && is_x86_feature_detected!("popcnt")
         {
+            #[expect(unsafe_code)]
             // SAFETY: the machine has each of the features.
             return unsafe { with_features(work) };
         }

@@ -1,0 +1,166 @@
+//! What `gpuproc bench` measures: the blurs at several radii, and the plain ways to do the same.
+
+use super::{Axis, Blur, Depth, Edge, Grid, Method, Resident, Shape};
+use crate::{
+    bench::{Case, Prepare, Prepared},
+    device::Kernel,
+    error::{Error, Kind, Result},
+    gpu::{Buffer, Context, Shader},
+    samples::Samples,
+    shader_struct,
+};
+
+pub(super) static BASELINES: Shader =
+    Shader::new("blur_baselines", include_str!("../../../wgsl/blur_baselines.wgsl"));
+
+shader_struct! {
+    struct PlainParams { width: u32, height: u32, radius: u32, total: u32 }
+}
+
+/// The blurs of this family: of 8192 x 8192 RGBA bytes when `full`, else of a small picture that
+/// software devices manage, too.
+pub fn cases(full: bool) -> Vec<Case> {
+    let side = if full { 8192 } else { 512 };
+    let mut cases = Vec::new();
+    for radius in [3, 8, 24, 96] {
+        cases.push(fast(Method::Gaussian, side, radius));
+    }
+    for radius in [1, 3, 24, 96, 500] {
+        cases.push(fast(Method::Box, side, radius));
+    }
+    for radius in [3, 8] {
+        cases.push(plain(Method::Gaussian, side, radius));
+    }
+    for radius in [3, 24, 96] {
+        cases.push(plain(Method::Box, side, radius));
+    }
+    cases
+}
+
+fn blur(method: Method, radius: usize) -> Blur {
+    let axis = match method {
+        Method::Gaussian => Axis::gaussian(radius as f64 / 3.0, radius),
+        Method::Box => Axis::mean(radius),
+    };
+    let axes = [axis, axis, Axis::NONE];
+    Blur { method, axes, iterations: 1, edge: Edge::Clamp, linear: false }
+}
+
+fn case(
+    method: Method,
+    algorithm: &'static str,
+    side: usize,
+    radius: usize,
+    prepare: Prepare,
+) -> Case {
+    let name = match method {
+        Method::Gaussian => "Gaussian",
+        Method::Box => "box",
+    };
+    Case {
+        family: "blur",
+        algorithm,
+        problem: format!("{name} r={radius}, {side}x{side} RGBA8"),
+        baseline: false,
+        bytes: 8 * (side * side) as u64,
+        on_cpu: true,
+        prepare,
+    }
+}
+
+/// Noise, which no blur can skip.
+fn noise(side: usize) -> Grid {
+    let word = |i: u32| {
+        let x = (i ^ (i >> 16)).wrapping_mul(0x7feb_352d);
+        let x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
+        x ^ (x >> 16)
+    };
+    let bytes: Vec<u8> = (0..(side * side) as u32).flat_map(|i| word(i).to_le_bytes()).collect();
+    let samples = Samples::U8(bytes);
+    // Channels for themselves: alpha is one more of them.
+    Grid { dims: [side, side, 1], channels: 4, alpha: false, samples }
+}
+
+/// Compares the whole result with the CPU twin's, which may differ by `tolerance`.
+fn check(context: &Context, blur: &Blur, grid: &Grid, found: &Buffer, tolerance: u8) -> Result<()> {
+    let Samples::U8(expected) = blur.cpu(grid)? else { unreachable!("bytes stay bytes") };
+    let found: Vec<u8> = context.read(found, expected.len())?;
+    match expected.iter().zip(&found).position(|(e, f)| e.abs_diff(*f) > tolerance) {
+        None => Ok(()),
+        Some(at) => Err(Error::new(
+            Kind::Failure,
+            format_args!("sample {at} is {} and should be {}", found[at], expected[at]),
+        )),
+    }
+}
+
+fn fast(method: Method, side: usize, radius: usize) -> Case {
+    let prepare: Prepare = Box::new(move |context| {
+        let (grid, blur) = (noise(side), blur(method, radius));
+        let Some(context) = context else {
+            return Ok(Prepared {
+                run: Box::new(move || blur.cpu(&grid).map(drop)),
+                check: Box::new(|| Ok(())),
+            });
+        };
+        let shape = Shape { dims: grid.dims, channels: 4 };
+        let plan = blur.plan(Depth::Bytes, [0.0; 4]);
+        let resident = Resident::new(context, plan, shape, blur.edge)?;
+        let input = context.upload("picture", grid.samples.as_bytes())?;
+        let mut batch = context.batch();
+        let output = resident.record(&mut batch, input)?;
+        Ok(Prepared {
+            run: Box::new(move || batch.run()),
+            check: Box::new(move || check(context, &blur, &grid, &output, 0)),
+        })
+    });
+    let algorithm = match method {
+        Method::Gaussian => "separable",
+        Method::Box => "running sums",
+    };
+    case(method, algorithm, side, radius, prepare)
+}
+
+fn plain(method: Method, side: usize, radius: usize) -> Case {
+    let prepare: Prepare = Box::new(move |context| {
+        let context = context.ok_or_else(|| Error::gpu("this baseline runs on a GPU only"))?;
+        let (grid, blur) = (noise(side), blur(method, radius));
+        let input = context.upload("picture", grid.samples.as_bytes())?;
+        let output = context.allocate("blurred", input.bytes())?;
+        let half: Vec<f32> = blur.axes[0].half_weights(method).iter().map(|&w| w as f32).collect();
+        let weights = context.upload("weights", &half)?;
+        let total = (side * side) as u32;
+        let params =
+            PlainParams { width: side as u32, height: side as u32, radius: radius as u32, total };
+        let groups = context.fold(u64::from(total).div_ceil(64))?;
+        let mut batch = context.batch();
+        match method {
+            Method::Gaussian => {
+                let pipeline = context.pipeline(&BASELINES, "direct")?;
+                let pass = batch.pass("blur direct", &pipeline).buffer("source", &input);
+                let pass = pass.buffer("weights", &weights).buffer("target_", &output);
+                pass.uniform("params", &params).dispatch(groups);
+            }
+            Method::Box => {
+                let between = context.allocate("half blurred", input.bytes())?;
+                for (across, from, to) in [("true", &input, &between), ("false", &between, &output)]
+                {
+                    let shader = BASELINES.with(&[("ACROSS", across)]);
+                    let pipeline = context.pipeline(&shader, "naive")?;
+                    let pass = batch.pass("blur naive", &pipeline).buffer("source", from);
+                    pass.buffer("target_", to).uniform("params", &params).dispatch(groups);
+                }
+            }
+        }
+        Ok(Prepared {
+            run: Box::new(move || batch.run()),
+            // Floats round otherwise than whole numbers, and the naive box rounds in between, too.
+            check: Box::new(move || check(context, &blur, &grid, &output, 1)),
+        })
+    });
+    let algorithm = match method {
+        Method::Gaussian => "direct 2-D",
+        Method::Box => "naive taps",
+    };
+    Case { baseline: true, on_cpu: false, ..case(method, algorithm, side, radius, prepare) }
+}

@@ -1,0 +1,212 @@
+//! Images in and out, through the `blur` command: depth, alpha, metadata, formats, bad input.
+
+use std::{fs, path::Path};
+
+use assert_cmd::Command;
+use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageEncoder, codecs::png::PngEncoder};
+use predicates::prelude::*;
+
+fn gpuproc() -> Command {
+    let mut command = Command::cargo_bin("gpuproc").unwrap();
+    command.env("GPUPROC_DEVICE", "cpu");
+    command
+}
+
+fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    gpuproc().current_dir(folder).arg("blur").args(arguments).assert()
+}
+
+fn picture(channels: u8, bits: u8) -> DynamicImage {
+    let at = |i: u32| (i * 37 % 256) as u8;
+    let wide = |i: u32| (i * 9973 % 65536) as u16;
+    let (w, h) = (23, 17);
+    let bytes = || (0..w * h * u32::from(channels)).map(at).collect::<Vec<u8>>();
+    let halves = || (0..w * h * u32::from(channels)).map(wide).collect::<Vec<u16>>();
+    match (channels, bits) {
+        (1, 8) => DynamicImage::ImageLuma8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
+        (2, 8) => DynamicImage::ImageLumaA8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
+        (3, 8) => DynamicImage::ImageRgb8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
+        (4, 8) => DynamicImage::ImageRgba8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
+        (1, _) => DynamicImage::ImageLuma16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
+        (2, _) => DynamicImage::ImageLumaA16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
+        (3, _) => DynamicImage::ImageRgb16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
+        (_, _) => DynamicImage::ImageRgba16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
+    }
+}
+
+#[test]
+fn depth_and_channels_stay_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    for (channels, bits) in [(1, 8), (2, 8), (3, 8), (4, 8), (1, 16), (2, 16), (3, 16), (4, 16)] {
+        let input = picture(channels, bits);
+        input.save(path("in.png")).unwrap();
+        // Nothing to blur: the very same samples come out.
+        blur(folder.path(), &["in.png", "same.png", "--sigma", "0"]).success().stderr("");
+        assert_eq!(image::open(path("same.png")).unwrap(), input);
+        blur(folder.path(), &["in.png", "out.png", "--sigma", "2"]).success().stderr("");
+        let output = image::open(path("out.png")).unwrap();
+        assert_eq!((output.color(), output.width(), output.height()), (input.color(), 23, 17));
+        assert_ne!(output, input);
+        if channels != 2 {
+            blur(folder.path(), &["in.png", "out.tif"]).success().stderr("");
+            assert_eq!(image::open(path("out.tif")).unwrap(), output);
+        }
+    }
+    for name in ["out.webp", "out.bmp", "out.pnm"] {
+        picture(3, 8).save(path("in.png")).unwrap();
+        blur(folder.path(), &["in.png", name]).success().stderr("");
+        blur(folder.path(), &["in.png", "out.png"]).success();
+        assert_eq!(image::open(path(name)).unwrap(), image::open(path("out.png")).unwrap());
+    }
+}
+
+#[test]
+fn losses_are_told_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    picture(4, 16).save(folder.path().join("in.png")).unwrap();
+    blur(folder.path(), &["in.png", "out.jpg"])
+        .success()
+        .stderr("warning: out.jpg: u16 samples become u8 and alpha is dropped in this format\n");
+    fs::remove_file(folder.path().join("out.jpg")).unwrap();
+    blur(folder.path(), &["in.png", "out.jpg", "--strict"]).code(4);
+    assert!(!folder.path().join("out.jpg").exists());
+}
+
+/// A minimal EXIF block: one entry, orientation `value`, big-endian.
+fn exif(value: u8) -> Vec<u8> {
+    let mut exif = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    exif.extend([value, 0, 0, 0, 0, 0, 0]);
+    exif
+}
+
+#[test]
+fn a_turned_picture_comes_out_upright_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let DynamicImage::ImageRgb8(picture) = picture(3, 8) else { unreachable!() };
+    let mut file = Vec::new();
+    let mut encoder = PngEncoder::new(&mut file);
+    encoder.set_icc_profile(b"a profile".to_vec()).unwrap();
+    encoder.set_exif_metadata(exif(6)).unwrap();
+    let (w, h) = picture.dimensions();
+    encoder.write_image(&picture, w, h, image::ExtendedColorType::Rgb8).unwrap();
+    fs::write(folder.path().join("in.png"), file).unwrap();
+    for name in ["out.png", "out.jpg", "out.webp"] {
+        blur(folder.path(), &["in.png", name, "--sigma", "0"]).success();
+        let reader = image::ImageReader::open(folder.path().join(name)).unwrap();
+        let mut decoder = reader.into_decoder().unwrap();
+        assert_eq!(decoder.dimensions(), (17, 23), "{name}");
+        assert_eq!(decoder.icc_profile().unwrap().as_deref(), Some(&b"a profile"[..]), "{name}");
+        let kept = decoder.exif_metadata().unwrap().expect(name);
+        assert_eq!(kept, exif(1), "{name}");
+        assert_eq!(decoder.orientation().unwrap(), image::metadata::Orientation::NoTransforms);
+    }
+    let upright = image::imageops::rotate90(&picture);
+    assert_eq!(image::open(folder.path().join("out.png")).unwrap().into_rgb8(), upright);
+}
+
+#[test]
+fn streams_and_wrong_input_behave() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    picture(3, 8).save(path("in.png")).unwrap();
+    let bytes = fs::read(path("in.png")).unwrap();
+    gpuproc()
+        .current_dir(folder.path())
+        .args(["blur", "-", "out.png"])
+        .write_stdin(bytes.clone())
+        .assert()
+        .success();
+    fs::write(path("cut.png"), &bytes[..bytes.len() / 2]).unwrap();
+    fs::write(path("text.png"), "no picture at all").unwrap();
+    fs::write(path("empty.png"), "").unwrap();
+    fs::create_dir(path("folder")).unwrap();
+    for (arguments, code) in [
+        (&["missing.png", "x.png"][..], 7),
+        (&["folder", "x.png"], 7),
+        (&["cut.png", "x.png"], 4),
+        (&["text.png", "x.png"], 4),
+        (&["empty.png", "x.png"], 4),
+        (&["in.png", "x.unknown"], 2),
+        (&["in.png"], 2),
+        (&["in.png", "x.png", "--sigma", "501"], 2),
+        (&["in.png", "x.png", "--sigma", "1,2,3"], 2),
+        (&["in.png", "x.png", "--edge", "sideways"], 2),
+        (&["in.png", "x.png", "--channels", "grey"], 2),
+        (&["in.png", "nowhere/x.png"], 7),
+    ] {
+        blur(folder.path(), arguments)
+            .code(code)
+            .stderr(predicate::str::starts_with("error: "))
+            .stdout("");
+        assert!(!path("x.png").exists(), "{arguments:?}");
+    }
+    blur(folder.path(), &["in.png", "out.png", "--no-clobber"]).code(7);
+    if path("/dev/full").exists() {
+        blur(folder.path(), &["in.png", "/dev/full"]).code(2);
+        std::os::unix::fs::symlink("/dev/full", path("full.png")).unwrap();
+        blur(folder.path(), &["in.png", "full.png"]).code(7);
+    }
+}
+
+#[test]
+fn many_files_go_through_and_failures_do_not_stop_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("sub")).unwrap();
+    for name in ["a.png", "sub/a.png", "c.png"] {
+        picture(3, 8).save(path(name)).unwrap();
+    }
+    fs::write(path("b.png"), "broken").unwrap();
+    let all = ["a.png", "sub/a.png", "b.png", "c.png", "--out-dir", "out"];
+    blur(folder.path(), &[&all[..], &["--dry-run"]].concat())
+        .success()
+        .stdout(predicate::str::contains("sub/a.png -> out/sub/a.png: sigma 2,2, radius 6,6"));
+    assert!(!path("out").exists());
+    blur(folder.path(), &all)
+        .code(3)
+        .stderr(predicate::str::contains("error: cannot decode b.png"))
+        .stderr(predicate::str::contains("error: 1 of 4 files failed"));
+    blur(folder.path(), &["a.png", "one.png"]).success();
+    let one = fs::read(path("one.png")).unwrap();
+    for name in ["out/a.png", "out/sub/a.png", "out/c.png"] {
+        assert_eq!(fs::read(path(name)).unwrap(), one, "{name}");
+    }
+    assert!(!path("out/b.png").exists());
+    blur(folder.path(), &["a.png", "./a.png", "--out-dir", "out"]).code(2);
+}
+
+#[test]
+fn chosen_channels_change_and_others_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = picture(3, 8).into_rgb8();
+    input.save(folder.path().join("in.png")).unwrap();
+    blur(folder.path(), &["in.png", "all.png"]).success();
+    blur(folder.path(), &["in.png", "some.png", "--channels", "r,b"]).success();
+    let open = |name: &str| image::open(folder.path().join(name)).unwrap().into_rgb8();
+    for ((some, all), before) in
+        open("some.png").pixels().zip(open("all.png").pixels()).zip(input.pixels())
+    {
+        assert_eq!(some.0, [all[0], before[1], all[2]]);
+    }
+}
+
+#[test]
+fn volumes_keep_their_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let bytes: Vec<u8> = (0..4 * 3 * 5u32).map(|i| (i * 41) as u8).collect();
+    fs::write(path("v_4x3x5_uint8.raw"), &bytes).unwrap();
+    blur(folder.path(), &["v_4x3x5_uint8.raw", "same.raw", "--sigma", "0"]).success();
+    assert_eq!(fs::read(path("same.raw")).unwrap(), bytes);
+    blur(folder.path(), &["v_4x3x5_uint8.raw", "u.raw", "--sigma", "1,1,0.5"]).success();
+    assert_eq!(fs::read(path("u.raw")).unwrap().len(), bytes.len());
+    // Signed bytes are the same volume, moved.
+    let moved = |bytes: &[u8]| bytes.iter().map(|b| b ^ 0x80).collect::<Vec<u8>>();
+    fs::write(path("v_4x3x5_int8.raw"), moved(&bytes)).unwrap();
+    blur(folder.path(), &["v_4x3x5_int8.raw", "i.raw", "--sigma", "1,1,0.5"]).success();
+    assert_eq!(moved(&fs::read(path("i.raw")).unwrap()), fs::read(path("u.raw")).unwrap());
+    blur(folder.path(), &["v_4x3x5_uint8.raw", "x.raw", "--dims", "4x3x6"]).code(4);
+    blur(folder.path(), &["v_4x3x5_uint8.raw", "x.raw", "--sigma", "1,2"]).code(2);
+    assert!(!path("x.raw").exists());
+}
