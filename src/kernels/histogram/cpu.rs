@@ -151,7 +151,11 @@ fn luma_units<T: Copy + Into<u32>>(luma: Luma, max: u32) -> (impl Fn(&[T]) -> u3
     let ([red, green, blue], sum) = luma.weights();
     let (light, fine) = luma.light(max);
     let value = move |pixel: &[T]| {
-        let light = |sample: T| light[sample.into() as usize];
+        // Without a curve the table would only repeat the samples, out of a slower cache.
+        let light = |sample: T| match fine > 1 {
+            true => light[sample.into() as usize],
+            false => sample.into(),
+        };
         red * light(pixel[0]) + green * light(pixel[1]) + blue * light(pixel[2])
     };
     (value, f64::from(sum) * f64::from(fine))
@@ -169,6 +173,9 @@ fn float_luminance(pixel: &[f32], luma: Luma) -> f32 {
     (red * r + green * g + blue * b) as f32
 }
 
+/// Tables of more slots than this are not doubled.
+const MOST_TWICE: usize = 8192;
+
 /// Counts `slot` of every pixel in `slots` counters.
 fn count<T: Pod + Sync>(
     samples: &[T],
@@ -177,17 +184,24 @@ fn count<T: Pod + Sync>(
     slot: impl Fn(&[T]) -> usize + Sync,
 ) -> Vec<u64> {
     let count_chunk = |chunk: &[T]| {
-        // Two tables, as above.
-        let (mut even, mut odd) = (vec![0u32; slots], vec![0u32; slots]);
-        let mut pairs = chunk.chunks_exact(2 * channels);
-        for pair in &mut pairs {
-            even[slot(&pair[..channels])] += 1;
-            odd[slot(&pair[channels..])] += 1;
+        // Two tables, as above, unless they would crowd each other out of the cache.
+        let mut even = vec![0u32; slots];
+        let mut odd = vec![0u32; if slots <= MOST_TWICE { slots } else { 0 }];
+        let mut rest = chunk;
+        if !odd.is_empty() {
+            let mut pairs = chunk.chunks_exact(2 * channels);
+            for pair in &mut pairs {
+                even[slot(&pair[..channels])] += 1;
+                odd[slot(&pair[channels..])] += 1;
+            }
+            rest = pairs.remainder();
         }
-        for pixel in pairs.remainder().chunks_exact(channels) {
+        for pixel in rest.chunks_exact(channels) {
             even[slot(pixel)] += 1;
         }
-        even.iter().zip(odd).map(|(&even, odd)| u64::from(even) + u64::from(odd)).collect()
+        let mut sums: Vec<u64> = even.into_iter().map(u64::from).collect();
+        sums.iter_mut().zip(odd).for_each(|(sum, more)| *sum += u64::from(more));
+        sums
     };
     let add = |mut sum: Vec<u64>, more: Vec<u64>| {
         sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
