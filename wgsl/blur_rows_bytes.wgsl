@@ -18,7 +18,6 @@ struct RowParams {
 
 const CHANNELS = 4u;
 alias Number = f32;    // f32 for weights of 16 bits, u32 for 24
-const FLOATS = true;
 
 // An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
@@ -144,16 +143,6 @@ fn lanes(word: u32) -> vec4<Number> {
     );
 }
 
-// weight * values + sum. Compilers do not fuse these by themselves; in floats all of them are exact, so that
-// it makes no difference but of speed.
-fn weigh(weight: Number, values: vec4<Number>, sum: vec4<Number>) -> vec4<Number> {
-    if FLOATS {
-        return bitcast<vec4<Number>>(fma(bitcast<vec4<f32>>(values), vec4(bitcast<f32>(weight)),
-            bitcast<vec4<f32>>(sum)));
-    }
-    return weight * values + sum;
-}
-
 fn round_(sum: vec4<Number>) -> vec4<u32> {
     return (vec4<u32>(sum) + vec4(params.half)) >> vec4(params.shift);
 }
@@ -203,14 +192,14 @@ fn rows(
             let q = span[at + 1u];
             let r = span[at + 2u];
             let s = span[at + 3u];
-            a = weigh(w.x, p, a); a = weigh(w.y, q, a); a = weigh(w.z, r, a); a = weigh(w.w, s, a);
-            b = weigh(v.w, p, b); b = weigh(w.x, q, b); b = weigh(w.y, r, b); b = weigh(w.z, s, b);
-            c = weigh(v.z, p, c); c = weigh(v.w, q, c); c = weigh(w.x, r, c); c = weigh(w.y, s, c);
-            d = weigh(v.y, p, d); d = weigh(v.z, q, d); d = weigh(v.w, r, d); d = weigh(w.x, s, d);
-            e = weigh(v.x, p, e); e = weigh(v.y, q, e); e = weigh(v.z, r, e); e = weigh(v.w, s, e);
-            f = weigh(u.w, p, f); f = weigh(v.x, q, f); f = weigh(v.y, r, f); f = weigh(v.z, s, f);
-            g = weigh(u.z, p, g); g = weigh(u.w, q, g); g = weigh(v.x, r, g); g = weigh(v.y, s, g);
-            h = weigh(u.y, p, h); h = weigh(u.z, q, h); h = weigh(u.w, r, h); h = weigh(v.x, s, h);
+            a += w.x * p; a += w.y * q; a += w.z * r; a += w.w * s;
+            b += v.w * p; b += w.x * q; b += w.y * r; b += w.z * s;
+            c += v.z * p; c += v.w * q; c += w.x * r; c += w.y * s;
+            d += v.y * p; d += v.z * q; d += v.w * r; d += w.x * s;
+            e += v.x * p; e += v.y * q; e += v.z * r; e += v.w * s;
+            f += u.w * p; f += v.x * q; f += v.y * r; f += v.z * s;
+            g += u.z * p; g += u.w * q; g += v.x * r; g += v.y * s;
+            h += u.y * p; h += u.z * q; h += u.w * r; h += v.x * s;
             u = v;
             v = w;
         }

@@ -262,7 +262,7 @@ impl Walk<'_> {
                     let lines =
                         target.chunks_exact_mut(n * inner).zip(source.chunks_exact(n * inner));
                     for (target, source) in lines {
-                        self.pad(source, pad, Load::load);
+                        self.pad(source, pad);
                         Arch::new().dispatch(Line { pad, weights, rule, stride: inner, target });
                     }
                 },
@@ -304,7 +304,7 @@ impl Walk<'_> {
             target.par_chunks_mut(block).zip(source.par_chunks(block)).for_each_init(
                 || vec![0; (n + 2 * radius) * inner + LANES],
                 |pad, (target, source)| {
-                    self.pad(source, pad, Load::load);
+                    self.pad(source, pad);
                     for channel in 0..inner {
                         let mut sum: u32 =
                             pad.iter().skip(channel).step_by(inner).take(2 * radius).sum();
@@ -349,17 +349,17 @@ impl Walk<'_> {
     }
 
     /// `line` with what lies outside on both sides, `radius` positions each.
-    fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N], load: impl Fn(S) -> N) {
+    fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N]) {
         let [_, n, inner] = self.lines;
         let radius = self.pass.shape.radius;
         let (left, rest) = pad.split_at_mut(radius * inner);
         let (middle, rest) = rest.split_at_mut(n * inner);
-        middle.iter_mut().zip(line).for_each(|(to, &from)| *to = load(from));
+        Arch::new().dispatch(Widen { line, to: middle });
         let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
             Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
             None => {
                 for (to, value) in to.iter_mut().zip(self.pass.fill) {
-                    *to = load(S::fill(value));
+                    *to = S::fill(value).load();
                 }
             }
         };
@@ -373,6 +373,37 @@ impl Walk<'_> {
 /// Whether a fused multiply-add is one instruction at SIMD level `S`.
 const fn has_fma<S: Simd>() -> bool {
     cfg!(target_arch = "aarch64") || size_of::<S::f32s>() >= 32
+}
+
+/// Stores as many sums as `target` takes; of a fixed number where it takes all.
+#[inline(always)]
+fn store_all<N: Copy, D, R: Store<N, D>>(sums: &[N; LANES], target: &mut [D], rule: R) {
+    match <&mut [D; LANES]>::try_from(&mut *target) {
+        Ok(target) => {
+            for lane in 0..LANES {
+                target[lane] = rule.store(sums[lane]);
+            }
+        }
+        Err(_) => target.iter_mut().zip(sums).for_each(|(to, &sum)| *to = rule.store(sum)),
+    }
+}
+
+/// Reads a line of samples as numbers.
+struct Widen<'a, S, N> {
+    line: &'a [S],
+    to: &'a mut [N],
+}
+
+impl<T: Load<N>, N> WithSimd for Widen<'_, T, N> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || self.to.iter_mut().zip(self.line).for_each(|(to, from)| *to = from.load()),
+        );
+    }
 }
 
 /// One line, padded, to one line of sums.
@@ -424,7 +455,7 @@ impl<N: Number, D: Copy, R: Store<N, D>> Line<'_, N, D, R> {
             for lane in 0..LANES {
                 sums[lane] = middle[lane].weigh::<FMA>(weights[0], sums[lane]);
             }
-            target.iter_mut().zip(sums).for_each(|(to, sum)| *to = rule.store(sum));
+            store_all(&sums, target, rule);
         }
     }
 }
@@ -501,7 +532,7 @@ impl<T: Load<N>, N: Number, D: Copy, R: Store<N, D>> Rows<'_, T, N, D, R> {
                     sums[lane] = middle[lane].load().weigh::<FMA>(weights[0], sums[lane]);
                 }
                 let target = &mut target[row * inner + x..][..LANES];
-                target.iter_mut().zip(sums).for_each(|(to, sum)| *to = rule.store(sum));
+                store_all(&sums, target, rule);
             }
         }
     }

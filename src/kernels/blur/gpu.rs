@@ -152,8 +152,7 @@ impl Ready {
                 // No more workgroup memory than it takes, so that more workgroups are under way.
                 let taps = (2 * radius.next_multiple_of(4) + 8).min(256);
                 let taps = format!("{taps}u");
-                let floats = ("FLOATS", if pass.math == Math::Exact { "true" } else { "false" });
-                ROWS_BYTES.with(&[number, floats, lanes, ("TAPS", &taps)])
+                ROWS_BYTES.with(&[number, lanes, ("TAPS", &taps)])
             }
             Way::ColumnsHalves => COLUMNS_HALVES.with(&[to]),
             Way::BoxRows => {
