@@ -4,7 +4,6 @@ use std::{
     collections::{BTreeMap, HashMap},
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use assert_cmd::Command;
@@ -14,7 +13,6 @@ use gpuproc::{
     io::volume::Volume,
     kernels::mesh::{self, MarchingCubes, Slab, Surface},
     samples::{Dtype, Samples},
-    timings::Timings,
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
@@ -986,66 +984,5 @@ fn bench_cases_run_and_check() {
             (prepared.run)().unwrap();
             (prepared.check)().unwrap();
         }
-    }
-}
-
-// ---- measuring, by hand ----
-
-/// Prints medians over `GPUPROC_MEASURE=skull_256x256x256_uint8.raw`, alone and repeated 4x4x4.
-#[test]
-#[ignore = "measures"]
-fn measure() {
-    let path = std::env::var("GPUPROC_MEASURE").unwrap();
-    let bytes = Arc::new(fs::read(path).unwrap());
-    let device = std::env::var("GPUPROC_DEVICE").unwrap_or_default();
-    let all = [1usize, 4];
-    let repeats = if std::env::var_os("GPUPROC_LARGE").is_some() { &all[..] } else { &all[..1] };
-    let mut cases = Vec::new();
-    for &times in repeats {
-        let bytes = bytes.clone();
-        let side = 256 * times;
-        let tiled = move || {
-            let mut values = Vec::with_capacity(side * side * side);
-            for (z, y) in (0..side).flat_map(|z| (0..side).map(move |y| (z, y))) {
-                let row = (z % 256 * 256 + y % 256) * 256;
-                (0..times).for_each(|_| values.extend_from_slice(&bytes[row..row + 256]));
-            }
-            volume([side; 3], Samples::U8(values))
-        };
-        cases.push(mesh::case(format!("skull {side}^3"), &MarchingCubes::new(80.0), 0, tiled));
-    }
-    cases
-        .extend(mesh::cases(repeats.len() > 1).into_iter().filter(|c| c.on_cpu || device != "cpu"));
-    for case in cases {
-        let timings = Arc::new(Timings::new(true));
-        let context = (device != "cpu").then(|| {
-            let adapter = &gpuproc::gpu::adapters()[0];
-            println!("{}", adapter.info.name);
-            gpuproc::gpu::Context::open(adapter, &Default::default(), timings.clone()).unwrap()
-        });
-        let mut prepared = (case.prepare)(context.as_ref()).unwrap();
-        let mut stages: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-        for run in 0..23 {
-            timings.drain();
-            let start = std::time::Instant::now();
-            (prepared.run)().unwrap();
-            let wall = start.elapsed().as_secs_f64() * 1e3;
-            let mut sums: BTreeMap<String, f64> = BTreeMap::from([("wall".into(), wall)]);
-            for sample in timings.drain() {
-                let ms = sample.duration.as_secs_f64() * 1e3;
-                if sample.clock == gpuproc::timings::Clock::Gpu {
-                    *sums.entry(sample.stage.clone()).or_default() += ms;
-                    *sums.entry("gpu total".into()).or_default() += ms;
-                }
-            }
-            if run >= 3 {
-                sums.into_iter().for_each(|(name, ms)| stages.entry(name).or_default().push(ms));
-            }
-        }
-        for (stage, mut values) in stages {
-            values.sort_by(f64::total_cmp);
-            println!("{case:?} {stage:<16} {:>9.4} ms", values[values.len() / 2]);
-        }
-        (prepared.check)().unwrap();
     }
 }

@@ -1,6 +1,6 @@
 //! What can be done with a whole surface: measure it, keep its largest part, smooth it, simplify it.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use rayon::prelude::*;
 
@@ -186,6 +186,7 @@ impl Surface {
     /// When there are more triangles than the library can take.
     pub fn simplify(&mut self, ratio: f64) -> Result<()> {
         let target = (self.triangles.len() as f64 * ratio).round() as usize * 3;
+        self.weld();
         let bytes = bytemuck::cast_slice(&self.positions);
         let vertices = meshopt::VertexDataAdapter::new(bytes, 12, 0)
             .map_err(|error| Error::bad_input("cannot simplify").caused_by(error))?;
@@ -195,6 +196,18 @@ impl Surface {
         self.triangles = left.as_chunks::<3>().0.to_vec();
         self.drop_unused();
         Ok(())
+    }
+
+    /// Makes vertices at one place one, and drops the triangles without area that this leaves:
+    /// samples equal to the isovalue make such.
+    fn weld(&mut self) {
+        let mut first = HashMap::with_capacity(self.positions.len());
+        let numbers: Vec<u32> = (0..)
+            .zip(&self.positions)
+            .map(|(i, position)| *first.entry(position.map(f32::to_bits)).or_insert(i))
+            .collect();
+        self.triangles.iter_mut().flatten().for_each(|i| *i = numbers[*i as usize]);
+        self.triangles.retain(|[a, b, c]| a != b && b != c && c != a);
     }
 
     fn sides(&self) -> Vec<Side> {

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn normals_point_from_inside_to_outside() {
-        for corner in 0..8 {
+        for (corner, place) in CORNERS.iter().enumerate() {
             for (inside, sign) in [(1usize << corner, 1.0), (255 & !(1 << corner), -1.0)] {
                 let [a, b, c] = CASES[inside].triangles[0].map(middle);
                 let (u, v): ([f64; 3], [f64; 3]) =
@@ -213,8 +213,7 @@ mod tests {
                     u[2] * v[0] - u[0] * v[2],
                     u[0] * v[1] - u[1] * v[0],
                 ];
-                let outwards: f64 =
-                    (0..3).map(|i| normal[i] * (a[i] - f64::from(CORNERS[corner][i]))).sum();
+                let outwards: f64 = (0..3).map(|i| normal[i] * (a[i] - f64::from(place[i]))).sum();
                 assert!(outwards * sign > 0.0, "corner {corner}");
             }
         }
