@@ -11,7 +11,7 @@
 //! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
-//! | [`bench`] | what a kernel family offers to be measured |
+//! | [`mod@bench`] | what a kernel family offers to be measured |
 //! | [`number`] | the number types of arrays |
 //! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
