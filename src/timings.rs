@@ -50,12 +50,18 @@ pub struct Timings {
     start: Instant,
     passes: AtomicBool,
     samples: Mutex<Vec<Sample>>,
+    results: Mutex<Vec<serde_json::Value>>,
 }
 
 impl Timings {
     /// A recorder whose total runs from now. `passes` asks the GPU to timestamp every pass.
     pub fn new(passes: bool) -> Self {
-        Self { start: Instant::now(), passes: passes.into(), samples: Mutex::default() }
+        Self {
+            start: Instant::now(),
+            passes: passes.into(),
+            samples: Mutex::default(),
+            results: Mutex::default(),
+        }
     }
 
     /// Whether GPU passes should be timestamped.
@@ -108,6 +114,11 @@ impl Timings {
         stages
     }
 
+    /// Adds a fact about a result, such as the size of a mesh, to what [`Timings::json`] reports.
+    pub fn add_result(&self, result: serde_json::Value) {
+        self.results.lock().expect("no holder of this lock panics").push(result);
+    }
+
     /// A table for people: stage, clock, times run, milliseconds.
     pub fn table(&self) -> String {
         let mut table = format!("{:<28} {:>5} {:>6} {:>12}\n", "stage", "clock", "times", "ms");
@@ -123,11 +134,16 @@ impl Timings {
         table + &format!("{:<28} {:>5} {:>6} {ms:>12.3}\n", "total", "wall", 1)
     }
 
-    /// One JSON object: `{"device", "stages": [{"stage", "clock", "count", "ns"}], "total_ns"}`.
+    /// One JSON object: `{"device", "stages": [{"stage", "clock", "count", "ns"}], "results": [..],
+    /// "total_ns"}`.
     pub fn json(&self, device: Option<&str>) -> String {
         let total_ns = self.start.elapsed().as_nanos() as u64;
         let stages = self.stages();
-        serde_json::json!({ "device": device, "stages": stages, "total_ns": total_ns }).to_string()
+        let results = &*self.results.lock().expect("no holder of this lock panics");
+        serde_json::json!({
+            "device": device, "stages": stages, "results": results, "total_ns": total_ns
+        })
+        .to_string()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::{
         mesh::{MeshFormat, PlyWriter, write},
         volume::{Triple, VolumeArgs, VolumeFile},
     },
-    kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Surface},
+    kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Stats, Surface},
 };
 
 use preview::PreviewArgs;
@@ -181,6 +181,7 @@ struct Summary {
     triangles: u64,
     nan_cells: u64,
     bounds: Option<[[f32; 3]; 2]>,
+    stats: Option<Stats>,
 }
 
 impl Args {
@@ -298,6 +299,7 @@ impl Args {
             summary.add(&surface);
             if self.stats {
                 let stats = session.timings.time("stats", || surface.stats());
+                summary.stats = Some(stats);
                 log::info!(
                     "area {:.6}, enclosed volume {:.6}, {} connected parts, {}",
                     stats.area,
@@ -328,6 +330,7 @@ impl Args {
         }
         summary.nan_cells += nan_cells;
         summary.report(sink);
+        session.timings.add_result(summary.facts(iso, sink));
         Ok(())
     }
 
@@ -460,9 +463,23 @@ impl Summary {
         };
     }
 
+    /// For `--timings=json`.
+    fn facts(&self, iso: f64, sink: &Sink) -> serde_json::Value {
+        serde_json::json!({
+            "file": sink.to_string(),
+            "iso": iso,
+            "vertices": self.vertices,
+            "triangles": self.triangles,
+            "nan_cells": self.nan_cells,
+            "box": self.bounds,
+            "stats": self.stats,
+        })
+    }
+
+
     fn report(&self, sink: &Sink) {
         if self.nan_cells > 0 {
-            log::warn!("{} cells left out: a corner is not a number", self.nan_cells);
+            log::warn!("{} cells left out: a corner is not a number (NaN)", self.nan_cells);
         }
         let bounds = match self.bounds {
             Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),

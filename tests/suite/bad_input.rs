@@ -55,7 +55,7 @@ fn files_that_are_not_there() {
         "blur missing.png out.png",
         "histogram missing.png",
         "scan missing.txt",
-        "mesh missing.raw",
+        "mesh missing.raw --iso 80",
     ] {
         refuses(folder, command, 7, &["missing", "No such file"]);
     }
@@ -63,7 +63,7 @@ fn files_that_are_not_there() {
         "blur folder.png out.png",
         "histogram folder.png",
         "scan folder.png --axis x o.npy",
-        "mesh folder.png",
+        "mesh folder.png --iso 80",
     ] {
         refuses(folder, command, 7, &["folder.png", "directory"]);
     }

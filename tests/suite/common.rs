@@ -84,10 +84,14 @@ impl Noise {
     }
 }
 
-/// The program under test, quiet about displays, with no device chosen from outside.
+/// Where the program under test is: `GPUPROC_BIN`, else where cargo built it.
+pub fn program() -> std::ffi::OsString {
+    std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into())
+}
+
+/// The program under test, with no device chosen from outside.
 pub fn gpuproc() -> assert_cmd::Command {
-    let program = std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into());
-    let mut command = assert_cmd::Command::new(program);
+    let mut command = assert_cmd::Command::new(program());
     command.env_remove("GPUPROC_DEVICE").timeout(std::time::Duration::from_secs(120));
     command
 }

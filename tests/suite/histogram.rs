@@ -320,7 +320,6 @@ fn the_worked_example_of_three_colours() {
 mod program {
     use std::{fs, path::PathBuf};
 
-    use assert_cmd::Command;
     use image::{GrayImage, ImageBuffer, Luma, RgbImage, RgbaImage};
     use predicates::{prelude::*, str::contains};
 
@@ -339,7 +338,7 @@ mod program {
 
         /// The program, in this folder, on the CPU.
         fn run(&self, arguments: &[&str]) -> assert_cmd::assert::Assert {
-            let mut command = Command::cargo_bin("gpuproc").unwrap();
+            let mut command = crate::common::gpuproc();
             command.current_dir(&self.0).env_remove("NO_COLOR");
             command.args(["histogram", "--device", "cpu"]).args(arguments).assert()
         }
@@ -471,7 +470,7 @@ mod program {
     fn standard_input_is_read() {
         let folder = Folder::new();
         folder.three_colours("a.png");
-        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        let mut command = crate::common::gpuproc();
         let bytes = fs::read(folder.path("a.png")).unwrap();
         let arguments = ["histogram", "-", "--bins", "3", "--channels", "luma", "--device", "cpu"];
         let output = command.args(arguments).write_stdin(bytes).assert().success();
@@ -576,7 +575,7 @@ mod program {
         if cfg!(target_os = "linux") {
             folder.run(&["a.png", "-o", "/dev/full"]).code(2);
             let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-            let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("gpuproc"));
+            let mut command = std::process::Command::new(crate::common::program());
             command.current_dir(folder.0.path()).args(["histogram", "a.png"]).stdout(full);
             assert_eq!(command.status().unwrap().code(), Some(7));
         }

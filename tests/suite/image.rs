@@ -7,7 +7,7 @@ use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageEncoder, codecs::png::
 use predicates::prelude::*;
 
 fn gpuproc() -> Command {
-    let mut command = Command::cargo_bin("gpuproc").unwrap();
+    let mut command = crate::common::gpuproc();
     command.env("GPUPROC_DEVICE", "cpu");
     command
 }

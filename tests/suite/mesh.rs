@@ -6,7 +6,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use assert_cmd::Command;
 use gpuproc::{
     device::Kernel,
     for_samples,
@@ -591,7 +590,7 @@ impl Folder {
 
     /// Runs `gpuproc mesh` with these arguments; the exit code, stdout and stderr.
     fn mesh(&self, arguments: &str) -> (i32, Vec<u8>, String) {
-        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        let mut command = crate::common::gpuproc();
         command.current_dir(&self.0).env_remove("GPUPROC_DEVICE").arg("mesh");
         if !arguments.contains("--device") {
             command.args(["--device", "cpu"]);
@@ -701,7 +700,7 @@ fn slabs_of_any_height_give_the_same_file() {
             assert!(fs::read(folder.path("part.ply")).unwrap() == whole, "{flags} {memory}");
         }
         let stdin = "- - --dims 33x20x41 --iso 128 --max-memory 30K";
-        let mut command = Command::cargo_bin("gpuproc").unwrap();
+        let mut command = crate::common::gpuproc();
         command.arg("mesh").args(stdin.split_whitespace()).args(flags.split_whitespace());
         command.args(["--device", "cpu"]).write_stdin(volume.samples.as_bytes());
         let output = command.output().unwrap();
@@ -984,5 +983,50 @@ fn bench_cases_run_and_check() {
             (prepared.run)().unwrap();
             (prepared.check)().unwrap();
         }
+    }
+}
+
+#[test]
+fn timings_as_json_tell_stages_and_measures() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
+    let output = crate::common::gpuproc()
+        .current_dir(&folder)
+        .args(["mesh", "--iso", "80", "--stats", "--timings=json", "--device", "cpu", "-q"])
+        .arg(fixture)
+        .args(["skull.ply", "--preview", "skull.png", "--size", "64x48", "--background", "#336699"])
+        .assert()
+        .success();
+    let json: serde_json::Value = serde_json::from_slice(&output.get_output().stderr).unwrap();
+    assert_eq!(json["device"], "CPU");
+    let result = &json["results"][0];
+    assert_eq!((&result["vertices"], &result["triangles"]), (&17_920.into(), &35_884.into()));
+    assert_eq!(result["stats"]["closed"], true);
+    let stages: Vec<_> =
+        json["stages"].as_array().unwrap().iter().map(|s| s["stage"].as_str().unwrap()).collect();
+    for stage in ["read", "marching cubes", "render", "encode", "write"] {
+        assert!(stages.contains(&stage), "no {stage} in {stages:?}");
+    }
+    let picture = image::open(folder.path().join("skull.png")).unwrap().to_rgba8();
+    assert_eq!(picture.dimensions(), (64, 48));
+    assert_eq!(picture.get_pixel(0, 0).0, [0x33, 0x66, 0x99, 255]);
+    assert_ne!(picture.get_pixel(32, 20).0, [0x33, 0x66, 0x99, 255]);
+}
+
+#[test]
+fn pictures_that_cannot_be_are_refused_before_the_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/skull_64x64x64_uint8.raw");
+    let cases = [("80", "p.doc", 2), ("80,90", "p.png", 2), ("80", "no/p.png", 7)];
+    for (iso, picture, code) in cases {
+        let mut command = crate::common::gpuproc();
+        command.current_dir(&folder).arg("mesh").arg(&fixture).args([
+            "--iso",
+            iso,
+            "--preview",
+            picture,
+        ]);
+        command.args(["--device", "cpu"]).assert().code(code);
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{picture}");
     }
 }

@@ -448,7 +448,7 @@ fn tables_of_wide_and_high_images() {
 // The command line.
 
 fn gpuproc(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("gpuproc").unwrap();
+    let mut command = crate::common::gpuproc();
     command.args(arguments);
     command
 }

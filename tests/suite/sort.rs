@@ -94,7 +94,7 @@ fn more_keys_than_one_binding_and_one_dimension_of_workgroups() {
 }
 
 fn gpuproc(arguments: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("gpuproc").unwrap();
+    let mut command = crate::common::gpuproc();
     command.args(arguments);
     command
 }

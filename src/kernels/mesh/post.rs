@@ -8,7 +8,7 @@ use super::Surface;
 use crate::error::{Error, Result};
 
 /// What a surface is like.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
     /// Area of all triangles, in squared units of `--spacing`.
     pub area: f64,
