@@ -150,6 +150,15 @@ impl Device {
     }
 }
 
+impl Drop for Device {
+    /// Lets a driver that is still starting come to its end: some crash when the process ends meanwhile.
+    fn drop(&mut self) {
+        let opening = self.opening.get_mut().ok().and_then(Option::take);
+        // Its result is of no more use.
+        let _ = opening.map(JoinHandle::join);
+    }
+}
+
 /// The adapter that [`Choice::Auto`] takes out of `adapters`.
 pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
     adapters.iter().position(Adapter::is_hardware)

@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
 
-    /// Runs before those, which do not
+    /// Runs before those, which do not; there are more where they take less than 0.3 s
     #[arg(long, value_name = "N", default_value_t = 3)]
     warmup: u32,
 
@@ -146,6 +146,9 @@ fn copy_speed(args: &Args, session: &Session, context: Option<&Context>) -> Resu
     Ok(figure(&case, clock, &times, 1.0).gb_per_s)
 }
 
+/// GPUs lower their clocks while they wait, and need about this long to raise them again.
+const WARM: Duration = Duration::from_millis(300);
+
 /// The time of each run that counts, and what measured it.
 fn measure(
     case: &Case,
@@ -154,8 +157,11 @@ fn measure(
     context: Option<&Context>,
 ) -> Result<(Clock, Vec<Duration>)> {
     let mut prepared = (case.prepare)(context)?;
-    for _ in 0..args.warmup {
+    let start = Instant::now();
+    let mut runs = 0;
+    while runs < args.warmup || start.elapsed() < WARM {
         (prepared.run)()?;
+        runs += 1;
     }
     session.timings.drain();
     let mut clock = Clock::Gpu;

@@ -295,7 +295,7 @@ impl Args {
             })?;
             nan_cells = surface.nan_cells;
             surface.nan_cells = 0;
-            self.improve(&mut surface, session)?;
+            self.improve(&mut surface, session);
             summary.add(&surface);
             if self.stats {
                 let stats = session.timings.time("stats", || surface.stats());
@@ -335,16 +335,15 @@ impl Args {
     }
 
     /// The steps that need the whole surface.
-    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+    fn improve(&self, surface: &mut Surface, session: &Session) {
         if self.largest {
             session.timings.time("largest", || surface.keep_largest());
         }
         if self.smooth > 0 {
             session.timings.time("smooth", || surface.smooth(self.smooth));
         }
-        match self.simplify {
-            Some(ratio) => session.timings.time("simplify", || surface.simplify(ratio)),
-            None => Ok(()),
+        if let Some(ratio) = self.simplify {
+            session.timings.time("simplify", || surface.simplify(ratio));
         }
     }
 }

@@ -5,7 +5,6 @@ use std::{collections::HashMap, ops::Range};
 use rayon::prelude::*;
 
 use super::Surface;
-use crate::error::{Error, Result};
 
 /// What a surface is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -180,22 +179,17 @@ impl Surface {
     }
 
     /// Leaves about `ratio` of the triangles, those that matter least gone first, by meshoptimizer's
-    /// edge collapses.
-    ///
-    /// # Errors
-    /// When there are more triangles than the library can take.
-    pub fn simplify(&mut self, ratio: f64) -> Result<()> {
+    /// edge collapses (in its Rust port, which needs no C++ compiler).
+    pub fn simplify(&mut self, ratio: f64) {
         let target = (self.triangles.len() as f64 * ratio).round() as usize * 3;
         self.weld();
-        let bytes = bytemuck::cast_slice(&self.positions);
-        let vertices = meshopt::VertexDataAdapter::new(bytes, 12, 0)
-            .map_err(|error| Error::bad_input("cannot simplify").caused_by(error))?;
         let indices: &[u32] = bytemuck::cast_slice(&self.triangles);
-        let options = meshopt::SimplifyOptions::None;
-        let left = meshopt::simplify(indices, &vertices, target, f32::MAX, options, None);
-        self.triangles = left.as_chunks::<3>().0.to_vec();
+        let target = target.min(indices.len());
+        let mut left = vec![0; indices.len()];
+        let len =
+            meshopt_rs::simplify::simplify(&mut left, indices, &self.positions, target, f32::MAX);
+        self.triangles = left[..len].as_chunks::<3>().0.to_vec();
         self.drop_unused();
-        Ok(())
     }
 
     /// Makes vertices at one place one, and drops the triangles without area that this leaves:
