@@ -121,7 +121,7 @@ impl VolumeFile {
     /// Finds the shape of `source` from `args`, from its name, or from its size, in that order.
     ///
     /// # Errors
-    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when the shape is not told, or the
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput) when the shape is not told, or the
     /// file's length is not what the shape makes it.
     pub fn describe(source: &Source, args: &VolumeArgs) -> Result<Self> {
         let size = source.size()?;
@@ -175,7 +175,7 @@ impl VolumeFile {
     /// Reads all of it, at most `limit` bytes.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] when it is larger than `limit` or ends early, [`Kind::Io`] when reading fails.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is larger than `limit` or ends early, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
     pub fn read(&self, limit: u64, timings: &Timings) -> Result<Volume> {
         let bytes = self.bytes().unwrap_or(u64::MAX);
         if bytes > limit {
@@ -195,7 +195,7 @@ impl VolumeFile {
     /// Opens it at the first slice.
     ///
     /// # Errors
-    /// [`Kind::Io`] when that fails.
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
         let failed = |error| Error::io("read", self.source.to_string(), error);
         let input: Box<dyn Read + Send> = match &self.source {
@@ -240,7 +240,7 @@ impl VolumeReader {
     /// The samples of the next `slices` z-slices.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] when the data end early, [`Kind::Io`] when reading fails.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
         self.read_after(None, slices)
     }
@@ -274,7 +274,7 @@ impl VolumeReader {
     /// Checks that nothing follows the last slice.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] when something does.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when something does.
     pub fn expect_end(&mut self) -> Result<()> {
         match self.input.read(&mut [0]) {
             Ok(0) => Ok(()),

@@ -406,7 +406,7 @@ fn block_len(
     Some(len)
 }
 
-/// [`blocks`] for whatever samples there are.
+/// `blocks` for whatever samples there are.
 fn split(
     context: &Context,
     edge: Edge,

@@ -11,7 +11,7 @@ use super::{Axis, Blur, Method};
 pub enum Format {
     /// u8.
     Bytes,
-    /// u16, with [`Plan::fraction`] bits behind the point when they stand for bytes.
+    /// u16, with `fraction` bits behind the point when they stand for bytes.
     Halves,
     /// u32 below 2^24.
     Words,
