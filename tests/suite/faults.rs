@@ -7,7 +7,14 @@ use gpuproc::{
     device::{Choice, Device, Kernel},
     error::Kind,
     gpu::{Caps, Context, Fault, adapters},
-    kernels::render::{Render, Surface},
+    io::volume::Volume,
+    kernels::{
+        blur::{Axis, Blur, Edge, Grid, Method},
+        mesh::{MarchingCubes, Slab},
+        render::{Render, Surface},
+        scan::{Op, Scan},
+    },
+    samples::Samples,
     timings::Timings,
 };
 
@@ -36,6 +43,37 @@ where
             assert!(at < 100, "{fault:?}: the kernel never gets through");
         }
     }
+}
+
+#[test]
+fn blurring_survives_faults() {
+    let axis = Axis::gaussian(1.5, 5);
+    let blur = Blur {
+        method: Method::Gaussian,
+        axes: [axis, axis, Axis::NONE],
+        iterations: 1,
+        edge: Edge::Clamp,
+        linear: false,
+    };
+    let samples = Samples::U8((0..60 * 40 * 3).map(|i| (i * 37 % 256) as u8).collect());
+    assert_faults_are_errors(
+        &blur,
+        &Grid { dims: [60, 40, 1], channels: 3, alpha: false, samples },
+    );
+}
+
+#[test]
+fn scanning_survives_faults() {
+    let numbers: Vec<u32> = (0..10_000).map(|i: u32| i.wrapping_mul(2_654_435_761)).collect();
+    assert_faults_are_errors(&Scan::<u32>::new(Op::Sum, false), &numbers[..]);
+}
+
+#[test]
+fn meshing_survives_faults() {
+    let samples = (0..512).map(|i| (i * 37 % 256) as u8).collect();
+    let volume = Volume { dims: [8; 3], samples: Samples::U8(samples) };
+    let kernel = MarchingCubes::new(80.0);
+    assert_faults_are_errors(&kernel, &Slab::whole(volume, &kernel));
 }
 
 #[test]
