@@ -202,8 +202,7 @@ fn table(args: &Args, session: &Session) -> Result<()> {
         return Err(Error::usage("of an image, only sums are made, without --init and --checked"));
     }
     let format = Format::of_output(&args.output, Format::Npy, None)?;
-    // The picture, its numbers and their sums, up to 8 bytes each.
-    let picture = Image::read(&args.input, session.max_memory / 8, &session.timings)?;
+    let picture = Image::read(&args.input, session.limits(2), &session.timings)?;
     let added = match args.axis {
         Axis::X => picture.width,
         Axis::Y => picture.height,
@@ -232,6 +231,18 @@ fn write_table<T: Scannable>(
     format: Format,
 ) -> Result<()> {
     let Image { width, height, channels, .. } = *picture;
+    // The picture, its numbers and their sums.
+    let samples = &picture.samples;
+    let bytes = (samples.as_bytes().len() + samples.len() * 2 * size_of::<T>()) as u64;
+    if bytes > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "{}: a table of {width} x {height} x {channels} {} takes {bytes} bytes, more than the {} \
+             that --max-memory allows",
+            args.input,
+            T::TYPE,
+            session.max_memory
+        )));
+    }
     // Of f64 samples, which the expression is for as well, that is no conversion.
     #[allow(clippy::useless_conversion)]
     let values = for_samples!(&picture.samples, values => {

@@ -85,8 +85,8 @@ fn sort<T: Sortable>(
         let format = Format::of_output(sink, format, args.format)?;
         ArrayWriter::create(sink, no_clobber, format, number, Some(&[len]), limit)
     };
-    // Keys, their copy in order, and the same of what goes with them.
-    let share = limit / if args.payload.is_some() || args.argsort { 6 } else { 3 };
+    // Keys, their copies while they are sorted, and the same of what goes with them, by measurement.
+    let share = limit / if args.payload.is_some() || args.argsort { 8 } else { 5 };
     let keys: Vec<T> = session.timings.time("read", || reader.read_all(share))?;
     let len = keys.len();
     let payload = match &args.payload {
