@@ -355,3 +355,45 @@ fn a_long_batch_does_what_it_can_in_flat_memory() {
     println!("{count} pictures, at most {} MiB", most >> 10);
     assert!(most < 100 << 10, "{most} KiB for small pictures");
 }
+
+#[test]
+fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
+    let folder = folder();
+    let runs = [RUNS[0], RUNS[2], RUNS[4], RUNS[5]];
+    for (line, name) in runs {
+        // Without the signal, a file that grows too long is an error like a full disk.
+        let script = format!("trap '' XFSZ; ulimit -f 60; exec \"$0\" -q --device cpu {line}");
+        let mut run = Command::new("sh");
+        let run = run.current_dir(folder.path()).arg("-c").arg(script).arg(program());
+        let output = run.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(name), "{line}: {stderr}");
+        assert!(!folder.path().join(name).exists() && others(folder.path(), name).is_empty());
+    }
+    // A small disk of its own, where a mount can be made.
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    for (line, name) in runs {
+        let line = line.replace(name, &format!("disk/{name}"));
+        let script = format!(
+            "mount -t tmpfs -o size=64k none disk || exit 99
+             \"$0\" -q --device cpu {line}; code=$?
+             ls -A disk | grep . && exit 98
+             exit $code"
+        );
+        let mut run = Command::new("unshare");
+        let run = run.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        let Ok(output) = run.arg(program()).current_dir(folder.path()).output() else {
+            eprintln!("NOT RUN: there is no unshare(1) to mount a small disk with");
+            return;
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(99) || stderr.starts_with("unshare:") {
+            eprintln!("NOT RUN: this machine lets no small disk be mounted: {stderr}");
+            return;
+        }
+        assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
+        assert!(stderr.contains("No space left"), "{line}: {stderr}");
+    }
+}
