@@ -9,8 +9,10 @@ use crate::{
         array::{ArrayReader, ArrayWriter, Format, Separator},
         image::Image,
     },
-    kernels::scan::{Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, Table},
-    number::NumberType,
+    kernels::scan::{
+        Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, SegmentedScan, Segments, Table,
+    },
+    number::{Number, NumberType},
     samples::Dtype,
 };
 
@@ -18,8 +20,9 @@ use crate::{
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the
 /// numbers; integers wrap around on overflow. Of an image, each channel becomes a summed-area table of
-/// the stored values: u32, or u64 where the sums may not fit; f64 of float images. Inputs may be longer than memory: they are read, scanned
-/// and written in stretches. Sums of floats are the same to the bit on every device and in every run.
+/// the stored values: u32, or u64 where the sums may not fit; f64 of float images; so does a .npy array
+/// of two or three axes with --axis. Inputs may be longer than memory: they are read, scanned and written
+/// in stretches. Sums of floats are the same to the bit on every device and in every run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,6 +33,7 @@ Examples:
   gpuproc scan --inclusive amounts.txt --by-key customers.txt
   gpuproc scan counts.npy offsets.npy
   gpuproc scan --inclusive photo.png table.npy       rows x columns x channels
+  gpuproc scan --inclusive --axis y rows.npy sums.npy
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
     /// File of numbers, or - for standard input
@@ -66,7 +70,7 @@ pub struct Args {
     format: Option<Format>,
 
     /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
-    /// from the one before it; runs on the CPU
+    /// from the one before it
     #[arg(long, value_name = "KEYS", conflicts_with = "checked")]
     by_key: Option<Source>,
 
@@ -74,9 +78,10 @@ pub struct Args {
     #[arg(long)]
     checked: bool,
 
-    /// Which way an image is summed up
-    #[arg(long, value_enum, default_value_t)]
-    axis: Axis,
+    /// Which way an image is summed up [default: both], or a .npy array of rows x columns or rows x
+    /// columns x channels [default: as one long line]
+    #[arg(long, value_enum, conflicts_with = "by_key")]
+    axis: Option<Axis>,
 
     /// How a GPU scans
     #[arg(long, value_enum, default_value_t, hide_short_help = true)]
@@ -89,11 +94,14 @@ pub struct Args {
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     if is_image(&args.input) && args.format.is_none() {
-        return table(args, session);
+        return image_table(args, session);
     }
     let format = Format::of_input(&args.input, args.format)?;
     let output_format = Format::of_output(&args.output, format, args.format)?;
-    let reader = ArrayReader::open(&args.input, format, args.number)?;
+    let reader = ArrayReader::open(&args.input, format, args.number, session.max_memory / 2)?;
+    if let Some(axis) = args.axis {
+        return array_table(args, axis, session, reader, output_format);
+    }
     for_number!(reader.number(), T => stream::<T>(args, session, reader, output_format))
 }
 
@@ -122,9 +130,6 @@ fn stream<T: Scannable>(
     }
     let start = scan.before;
     let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
-    if keys.is_some() {
-        log::debug!("--by-key scans on the CPU");
-    }
     let mut done = 0;
     let mut numbers = Vec::new();
     loop {
@@ -134,7 +139,10 @@ fn stream<T: Scannable>(
             return session.timings.time("write", || writer.finish());
         }
         let scanned = if let Some(starts) = starts {
-            session.timings.time("scan", || scan.segments(&numbers, &starts, start))
+            let segments = Segments { numbers, starts };
+            let scanned = session.device.run(&SegmentedScan { scan, start }, &segments)?;
+            numbers = segments.numbers;
+            scanned
         } else if checked {
             let checked = session.timings.time("scan", || scan.checked(&numbers));
             checked.map_err(|place| overflow(args, T::TYPE, done + place as u64))?
@@ -163,7 +171,7 @@ impl Keys {
             Format::Raw => args.number,
             _ => None,
         });
-        let mut reader = ArrayReader::open(source, format, number)?;
+        let mut reader = ArrayReader::open(source, format, number, u64::MAX)?;
         let changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>> =
             for_number!(reader.number(), K => {
                 let mut last: Option<K> = None;
@@ -196,63 +204,116 @@ fn is_image(source: &Source) -> bool {
     image::ImageFormat::from_extension(extension).is_some_and(|format| format.can_read())
 }
 
-/// The summed-area table of an image.
-fn table(args: &Args, session: &Session) -> Result<()> {
-    if args.op != Op::Sum || args.init.is_some() || args.checked {
-        return Err(Error::usage("of an image, only sums are made, without --init and --checked"));
+/// How many numbers a table's last sum along `axis` has.
+fn added(axis: Axis, width: usize, height: usize) -> u64 {
+    match axis {
+        Axis::X => width as u64,
+        Axis::Y => height as u64,
+        Axis::Both => width as u64 * height as u64,
     }
+}
+
+fn only_sums(args: &Args) -> Result<()> {
+    if args.op != Op::Sum || args.init.is_some() || args.checked {
+        return Err(Error::usage("tables are of sums only, without --init and --checked"));
+    }
+    Ok(())
+}
+
+/// The summed-area table of an image.
+fn image_table(args: &Args, session: &Session) -> Result<()> {
+    only_sums(args)?;
+    let axis = args.axis.unwrap_or_default();
     let format = Format::of_output(&args.output, Format::Npy, None)?;
     // The picture, its numbers and their sums, up to 8 bytes each.
     let picture = Image::read(&args.input, session.max_memory / 8, &session.timings)?;
-    let added = match args.axis {
-        Axis::X => picture.width,
-        Axis::Y => picture.height,
-        Axis::Both => picture.width * picture.height,
-    } as u64;
-    let fits = |most: u64| added.saturating_mul(most) <= u32::MAX.into();
+    let Image { width, height, channels, .. } = picture;
+    let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let number = args.number.unwrap_or(match picture.samples.dtype() {
         Dtype::U8 if fits(255) => NumberType::U32,
         Dtype::U16 if fits(65_535) => NumberType::U32,
         Dtype::U8 | Dtype::U16 => NumberType::U64,
         _ => NumberType::F64,
     });
+    let mut shape = vec![height, width, channels];
+    if channels == 1 {
+        shape.pop();
+    }
+    for_number!(number, T => {
+        // Of f64 samples, which the expression is for as well, that is no conversion.
+        #[allow(clippy::useless_conversion)]
+        let values = for_samples!(&picture.samples, values => {
+            values.iter().map(|&value| T::from_f64(value.into())).collect()
+        });
+        write_table::<T>(args, axis, session, format, &shape, values)
+    })
+}
+
+/// The summed-area table of an array of rows x columns, perhaps x channels.
+fn array_table(
+    args: &Args,
+    axis: Axis,
+    session: &Session,
+    mut reader: ArrayReader,
+    format: Format,
+) -> Result<()> {
+    only_sums(args)?;
+    let shape = match reader.shape() {
+        Some(shape @ ([_, _] | [_, _, _])) => shape.to_vec(),
+        _ => {
+            return Err(Error::usage(format_args!(
+                "{}: --axis is for images and for .npy arrays of two or three axes",
+                args.input
+            )));
+        }
+    };
+    let limit = session.max_memory / 4;
+    let added = added(axis, shape[1], shape[0]);
+    let number = reader.number();
+    let fits = reader.largest().is_none_or(|largest| {
+        let most = if number.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
+        largest.saturating_mul(added) <= most
+    });
     match number {
-        NumberType::U32 => write_table::<u32>(args, session, &picture, format),
-        NumberType::U64 => write_table::<u64>(args, session, &picture, format),
-        NumberType::F32 => write_table::<f32>(args, session, &picture, format),
-        NumberType::F64 => write_table::<f64>(args, session, &picture, format),
-        signed => Err(Error::usage(format_args!("--type {signed}: tables are u32 u64 f32 or f64"))),
+        NumberType::U32 if !fits => {
+            let narrow: Vec<u32> = reader.read_all(limit)?;
+            let values = narrow.into_iter().map(u64::from).collect();
+            write_table(args, axis, session, format, &shape, values)
+        }
+        NumberType::I32 if !fits => {
+            let narrow: Vec<i32> = reader.read_all(limit)?;
+            let values = narrow.into_iter().map(i64::from).collect();
+            write_table(args, axis, session, format, &shape, values)
+        }
+        _ => for_number!(number, T => {
+            let values = reader.read_all::<T>(limit)?;
+            write_table(args, axis, session, format, &shape, values)
+        }),
     }
 }
 
 fn write_table<T: Scannable>(
     args: &Args,
+    axis: Axis,
     session: &Session,
-    picture: &Image,
     format: Format,
+    shape: &[usize],
+    values: Vec<T>,
 ) -> Result<()> {
-    let Image { width, height, channels, .. } = *picture;
-    // Of f64 samples, which the expression is for as well, that is no conversion.
-    #[allow(clippy::useless_conversion)]
-    let values = for_samples!(&picture.samples, values => {
-        values.iter().map(|&value| T::from_f64(value.into())).collect()
-    });
-    let mut shape = vec![height, width, channels];
-    if channels == 1 {
-        shape.pop();
-    }
+    let (height, width) = (shape[0], shape[1]);
+    let channels = shape.get(2).copied().unwrap_or(1);
     let limit = session.max_memory;
     let mut writer =
-        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(&shape), limit)?;
+        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(shape), limit)?;
     let grid = Grid { width, height, channels, values };
-    let sums = session.device.run(&Table::<T>::new(args.axis, args.inclusive), &grid)?;
+    let sums = session.device.run(&Table::<T>::new(axis, args.inclusive), &grid)?;
     session.timings.time("write", || {
-        // In a text, a row of the image is a line.
+        // In a text, a row is a line.
         let mut row = vec![Separator::Blank; width * channels];
         if let Some(last) = row.last_mut() {
             *last = Separator::Newline;
         }
-        for values in sums.values.chunks(width * channels) {
+        for values in sums.values.chunks(row.len().max(1)) {
             writer.write(values, Some(&row))?;
         }
         writer.finish()

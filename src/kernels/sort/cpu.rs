@@ -1,4 +1,5 @@
-//! The native sort: each thread sorts a run by radix, then runs are merged, all threads at it.
+//! The native sort: all threads deal the items out in heaps by the highest digit of their keys; then each
+//! heap is sorted by itself by the digits below, in a core's cache.
 
 use rayon::prelude::*;
 
@@ -20,21 +21,141 @@ impl Item for (u32, u32) {
     }
 }
 
-/// Bits of a digit: three passes, whose counters stay in the cache.
-const BITS: u32 = 11;
+/// Bits of a digit. 256 places to write to stay within the first cache.
+const BITS: u32 = 8;
 const DIGITS: usize = 1 << BITS;
-const PASSES: usize = 3;
 
-/// Shorter runs are not worth another thread.
+/// Shorter arrays are not worth another thread.
 const SHORT: usize = 1 << 15;
 
-/// The items in the order of their keys; those with equal keys in the order they had.
-pub fn sort<I: Item>(mut items: Vec<I>) -> Vec<I> {
-    let run = items.len().div_ceil(rayon::current_num_threads()).max(SHORT);
-    let mut other = vec![I::default(); items.len()];
-    let runs = items.par_chunks_mut(run).zip(other.par_chunks_mut(run));
-    runs.for_each(|(items, other)| sort_run(items, other));
-    merge_from(items, other, run)
+/// Heaps of no more bytes are sorted in a core's second cache.
+const CACHED: usize = 1 << 19;
+
+/// So few items are compared rather than counted.
+const FEW: usize = 128;
+
+/// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys in the order
+/// they had.
+pub fn sort<I: Item>(len: usize, item: impl Fn(usize) -> I + Sync) -> Vec<I> {
+    let bits = (0..len).into_par_iter().with_min_len(SHORT).map(|i| item(i).key());
+    let (ones, zeros) = bits
+        .fold(|| (0, 0), |(a, b), k| (a | k, b | !k))
+        .reduce(|| (0, 0), |(a, b), (c, d)| (a | c, b | d));
+    // Higher bits than the highest that differs move nothing.
+    let bits = u32::BITS - (ones & zeros).leading_zeros();
+    let low = bits.saturating_sub(BITS);
+    let mut items = vec![I::default(); len];
+    let heaps = deal(len, item, &mut items, low);
+    let mut other = vec![I::default(); len];
+    sort_heaps(&heaps, &mut items, &mut other, low, true);
+    other
+}
+
+/// Sorts by the lowest `bits` bits of the keys, those above being equal. The result goes to `to` where
+/// `moved` says so, else to `from`; both are as long, and what `to` holds is of no worth.
+fn sort_heap<I: Item>(from: &mut [I], to: &mut [I], bits: u32, moved: bool) {
+    if from.len() <= FEW {
+        from.sort_by_key(|item| item.key());
+        if moved {
+            to.copy_from_slice(from);
+        }
+    } else if size_of_val(from) <= CACHED || bits <= BITS {
+        sort_cached(from, to, bits, moved);
+    } else {
+        let low = bits - BITS;
+        let heaps = deal(from.len(), |i| from[i], to, low);
+        sort_heaps(&heaps, to, from, low, !moved);
+    }
+}
+
+/// [`sort_heap`] of each of neighbouring heaps, which are `lengths` long.
+fn sort_heaps<I: Item>(
+    lengths: &[usize],
+    mut from: &mut [I],
+    mut to: &mut [I],
+    bits: u32,
+    moved: bool,
+) {
+    let mut heaps = Vec::with_capacity(lengths.len());
+    for &len in lengths {
+        heaps.push((
+            from.split_off_mut(..len).expect("lengths add up"),
+            to.split_off_mut(..len).expect("lengths add up"),
+        ));
+    }
+    heaps.into_par_iter().for_each(|(from, to)| sort_heap(from, to, bits, moved));
+}
+
+/// Moves the items into `to`, sorted by the digit whose lowest bit has the number `shift` and which has
+/// all bits that differ above that; returns how many there are of each. Each thread takes a part of the
+/// items and has places of its own for each digit.
+fn deal<I: Item>(
+    len: usize,
+    item: impl Fn(usize) -> I + Sync,
+    mut to: &mut [I],
+    shift: u32,
+) -> [usize; DIGITS] {
+    let digit = |item: I| (item.key() >> shift) as usize % DIGITS;
+    let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
+    let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
+    let counts: Vec<[usize; DIGITS]> = parts
+        .par_iter()
+        .map(|part| {
+            let mut counts = [0; DIGITS];
+            part.clone().for_each(|i| counts[digit(item(i))] += 1);
+            counts
+        })
+        .collect();
+    let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
+    for digit in 0..DIGITS {
+        for (places, counts) in places.iter_mut().zip(&counts) {
+            let own = to.split_off_mut(..counts[digit]).expect("counts add up");
+            places.push(own.iter_mut());
+        }
+    }
+    parts.into_par_iter().zip(places).for_each(|(part, mut places)| {
+        for item in part.map(&item) {
+            *places[digit(item)].next().expect("as many as were counted") = item;
+        }
+    });
+    std::array::from_fn(|digit| counts.iter().map(|counts| counts[digit]).sum())
+}
+
+/// [`sort_heap`], least significant digit first.
+fn sort_cached<'a, I: Item>(
+    mut from: &'a mut [I],
+    mut to: &'a mut [I],
+    bits: u32,
+    mut moved: bool,
+) {
+    let passes = bits.div_ceil(BITS) as usize;
+    let digit = |item: I, pass: usize| (item.key() >> (pass as u32 * BITS)) as usize % DIGITS;
+    let mut counts = [[0usize; DIGITS]; 4];
+    for &item in &*from {
+        for (pass, counts) in counts[..passes].iter_mut().enumerate() {
+            counts[digit(item, pass)] += 1;
+        }
+    }
+    for (pass, places) in counts[..passes].iter_mut().enumerate() {
+        // A digit that all keys share moves nothing.
+        if places.contains(&from.len()) {
+            continue;
+        }
+        let mut next = 0;
+        for place in places.iter_mut() {
+            next += std::mem::replace(place, next);
+        }
+        for &item in &*from {
+            let place = &mut places[digit(item, pass)];
+            to[*place] = item;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+        moved = !moved;
+    }
+    if moved {
+        to.copy_from_slice(from);
+    }
 }
 
 /// Merges sorted runs of `run` items each; the last may be shorter.
@@ -54,39 +175,6 @@ fn merge_from<I: Item>(mut items: Vec<I>, mut other: Vec<I>, mut run: usize) -> 
         run *= 2;
     }
     items
-}
-
-/// Least significant digit first; `other` is as long and holds nothing of worth.
-fn sort_run<I: Item>(items: &mut [I], other: &mut [I]) {
-    let digit = |item: I, pass: usize| (item.key() >> (pass as u32 * BITS)) as usize % DIGITS;
-    let mut counts = vec![[0usize; DIGITS]; PASSES];
-    for &item in &*items {
-        for (pass, counts) in counts.iter_mut().enumerate() {
-            counts[digit(item, pass)] += 1;
-        }
-    }
-    let (mut from, mut to) = (items, other);
-    let mut swapped = false;
-    for (pass, places) in counts.iter_mut().enumerate() {
-        // A digit that all keys share moves nothing.
-        if places.contains(&from.len()) {
-            continue;
-        }
-        let mut next = 0;
-        for place in places.iter_mut() {
-            next += std::mem::replace(place, next);
-        }
-        for &item in &*from {
-            let place = &mut places[digit(item, pass)];
-            to[*place] = item;
-            *place += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-        swapped = !swapped;
-    }
-    if swapped {
-        to.copy_from_slice(from);
-    }
 }
 
 /// Merges two sorted runs; of equal keys those of the first come first. Long ones are cut in two, each
