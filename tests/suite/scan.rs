@@ -286,7 +286,7 @@ fn segments_begin_anew() {
     }
     let wide = segments::<i64>(9001);
     let kernel = SegmentedScan { scan: Scan::new(Op::Min, true), start: i64::MAX };
-    let found = assert_twins(&kernel, &wide, |cpu, gpu, name| assert_same(cpu, gpu, name));
+    let found = assert_twins(&kernel, &wide, assert_same);
     assert!(found.values == naive_segments(&wide, true, (i64::MAX, i64::MAX), Ord::min));
 }
 
@@ -295,7 +295,7 @@ fn float_segments_have_the_same_bits_everywhere() {
     let input = segments::<f32>(100_007);
     for inclusive in [false, true] {
         let kernel = SegmentedScan { scan: Scan::new(Op::Sum, inclusive), start: 0.25 };
-        let found = assert_twins(&kernel, &input, |cpu, gpu, name| assert_same(cpu, gpu, name));
+        let found = assert_twins(&kernel, &input, assert_same);
         let wide = Segments {
             numbers: input.numbers.iter().map(|&v| f64::from(v)).collect(),
             starts: input.starts.clone(),

@@ -1,6 +1,8 @@
 //! The native sort: all threads deal the items out in heaps by the highest digit of their keys; then each
 //! heap is sorted by itself by the digits below, in a core's cache.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 /// What is sorted: a key, perhaps with a value.
@@ -34,111 +36,125 @@ const CACHED: usize = 1 << 19;
 /// So few items are compared rather than counted.
 const FEW: usize = 128;
 
+/// Bytes of one digit that are collected before they are written: two lines of the cache.
+const COLLECTED: usize = 128;
+
 /// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys in the order
 /// they had.
 pub fn sort<I: Item>(len: usize, item: impl Fn(usize) -> I + Sync) -> Vec<I> {
-    let bits = (0..len).into_par_iter().with_min_len(SHORT).map(|i| item(i).key());
-    let (ones, zeros) = bits
-        .fold(|| (0, 0), |(a, b), k| (a | k, b | !k))
-        .reduce(|| (0, 0), |(a, b), (c, d)| (a | c, b | d));
-    // Higher bits than the highest that differs move nothing.
-    let bits = u32::BITS - (ones & zeros).leading_zeros();
-    let low = bits.saturating_sub(BITS);
     let mut items = vec![I::default(); len];
-    let heaps = deal(len, item, &mut items, low);
-    let mut other = vec![I::default(); len];
-    sort_heaps(&heaps, &mut items, &mut other, low, true);
-    other
+    deal_and_sort(len, item, &mut items, u32::BITS);
+    items
 }
 
-/// Sorts by the lowest `bits` bits of the keys, those above being equal. The result goes to `to` where
-/// `moved` says so, else to `from`; both are as long, and what `to` holds is of no worth.
-fn sort_heap<I: Item>(from: &mut [I], to: &mut [I], bits: u32, moved: bool) {
-    if from.len() <= FEW {
-        from.sort_by_key(|item| item.key());
-        if moved {
-            to.copy_from_slice(from);
-        }
-    } else if size_of_val(from) <= CACHED || bits <= BITS {
-        sort_cached(from, to, bits, moved);
-    } else {
-        let low = bits - BITS;
-        let heaps = deal(from.len(), |i| from[i], to, low);
-        sort_heaps(&heaps, to, from, low, !moved);
-    }
-}
-
-/// [`sort_heap`] of each of neighbouring heaps, which are `lengths` long.
-fn sort_heaps<I: Item>(
-    lengths: &[usize],
-    mut from: &mut [I],
+/// Sorts into `to` by the lowest `bits` bits of the keys, a multiple of [`BITS`]; those above are equal.
+fn deal_and_sort<I: Item>(
+    len: usize,
+    item: impl Fn(usize) -> I + Sync,
     mut to: &mut [I],
     bits: u32,
-    moved: bool,
 ) {
-    let mut heaps = Vec::with_capacity(lengths.len());
-    for &len in lengths {
-        heaps.push((
-            from.split_off_mut(..len).expect("lengths add up"),
-            to.split_off_mut(..len).expect("lengths add up"),
-        ));
+    let (lengths, below) = deal(len, item, to, bits - BITS);
+    let mut heaps = Vec::with_capacity(DIGITS);
+    for len in lengths {
+        heaps.push(to.split_off_mut(..len).expect("lengths add up"));
     }
-    heaps.into_par_iter().for_each(|(from, to)| sort_heap(from, to, bits, moved));
+    // Memory is dear while it is fresh: each thread has one scratch for all of its heaps.
+    let sort = |scratch: &mut Vec<I>, heap| sort_heap(heap, scratch, below);
+    heaps.into_par_iter().for_each_init(Vec::new, sort);
 }
 
-/// Moves the items into `to`, sorted by the digit whose lowest bit has the number `shift` and which has
-/// all bits that differ above that; returns how many there are of each. Each thread takes a part of the
-/// items and has places of its own for each digit.
+/// Sorts by the lowest `bits` bits of the keys, those above being equal.
+fn sort_heap<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) {
+    if items.len() <= FEW {
+        items.sort_by_key(|item| item.key());
+    } else if size_of_val(items) <= CACHED || bits <= BITS {
+        scratch.resize(scratch.len().max(items.len()), I::default());
+        sort_cached(items, &mut scratch[..items.len()], bits);
+    } else {
+        let dealt = items.to_vec();
+        deal_and_sort(dealt.len(), |i| dealt[i], items, bits);
+    }
+}
+
+/// Moves the items into `to`, sorted by the digit whose lowest bit has the number `shift`, all above being
+/// equal, or by the highest below it that differs. Returns how many there are of each digit, and how
+/// many bits are left below.
 fn deal<I: Item>(
     len: usize,
     item: impl Fn(usize) -> I + Sync,
     mut to: &mut [I],
-    shift: u32,
-) -> [usize; DIGITS] {
-    let digit = |item: I| (item.key() >> shift) as usize % DIGITS;
+    mut shift: u32,
+) -> ([usize; DIGITS], u32) {
+    // Each thread takes a part of the items and has places of its own for each digit.
     let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
     let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
-    let counts: Vec<[usize; DIGITS]> = parts
-        .par_iter()
-        .map(|part| {
+    let digit = |item: I, shift| (item.key() >> shift) as usize % DIGITS;
+    let (counts, lengths) = loop {
+        let count = |part: &Range<usize>| {
             let mut counts = [0; DIGITS];
-            part.clone().for_each(|i| counts[digit(item(i))] += 1);
+            part.clone().for_each(|i| counts[digit(item(i), shift)] += 1);
             counts
-        })
-        .collect();
+        };
+        let counts: Vec<[usize; DIGITS]> = parts.par_iter().map(count).collect();
+        let lengths: [usize; DIGITS] =
+            std::array::from_fn(|digit| counts.iter().map(|counts| counts[digit]).sum());
+        if shift == 0 || len == 0 || !lengths.contains(&len) {
+            break (counts, lengths);
+        }
+        let (first, keys) = (item(0).key(), (0..len).into_par_iter().with_min_len(SHORT));
+        let differing = keys.map(|i| item(i).key() ^ first).reduce(|| 0, |a, b| a | b);
+        shift = differing.checked_ilog2().unwrap_or(0) / BITS * BITS;
+    };
     let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
     for digit in 0..DIGITS {
         for (places, counts) in places.iter_mut().zip(&counts) {
-            let own = to.split_off_mut(..counts[digit]).expect("counts add up");
-            places.push(own.iter_mut());
+            places.push(to.split_off_mut(..counts[digit]).expect("counts add up"));
         }
     }
     parts.into_par_iter().zip(places).for_each(|(part, mut places)| {
+        let most = COLLECTED / size_of::<I>();
+        let mut collected = vec![I::default(); DIGITS * most];
+        let mut counts = [0; DIGITS];
         for item in part.map(&item) {
-            *places[digit(item)].next().expect("as many as were counted") = item;
+            let digit = digit(item, shift);
+            let (collected, count) = (&mut collected[digit * most..][..most], &mut counts[digit]);
+            collected[*count] = item;
+            *count += 1;
+            if *count == most {
+                write(&mut places[digit], collected);
+                *count = 0;
+            }
+        }
+        for ((place, collected), count) in
+            places.iter_mut().zip(collected.chunks_exact(most)).zip(counts)
+        {
+            write(place, &collected[..count]);
         }
     });
-    std::array::from_fn(|digit| counts.iter().map(|counts| counts[digit]).sum())
+    (lengths, shift)
 }
 
-/// [`sort_heap`], least significant digit first.
-fn sort_cached<'a, I: Item>(
-    mut from: &'a mut [I],
-    mut to: &'a mut [I],
-    bits: u32,
-    mut moved: bool,
-) {
+/// Copies `items` to the start of `place`, which goes on behind them.
+fn write<I: Copy>(place: &mut &mut [I], items: &[I]) {
+    place.split_off_mut(..items.len()).expect("as many as were counted").copy_from_slice(items);
+}
+
+/// [`sort_heap`], least significant digit first; `scratch` is as long.
+fn sort_cached<I: Item>(items: &mut [I], scratch: &mut [I], bits: u32) {
     let passes = bits.div_ceil(BITS) as usize;
     let digit = |item: I, pass: usize| (item.key() >> (pass as u32 * BITS)) as usize % DIGITS;
-    let mut counts = [[0usize; DIGITS]; 4];
-    for &item in &*from {
+    let mut counts = [[0u32; DIGITS]; 4];
+    for &item in &*items {
         for (pass, counts) in counts[..passes].iter_mut().enumerate() {
             counts[digit(item, pass)] += 1;
         }
     }
+    let (mut from, mut to) = (items, scratch);
+    let mut moved = false;
     for (pass, places) in counts[..passes].iter_mut().enumerate() {
         // A digit that all keys share moves nothing.
-        if places.contains(&from.len()) {
+        if places.contains(&(from.len() as u32)) {
             continue;
         }
         let mut next = 0;
@@ -147,7 +163,7 @@ fn sort_cached<'a, I: Item>(
         }
         for &item in &*from {
             let place = &mut places[digit(item, pass)];
-            to[*place] = item;
+            to[*place as usize] = item;
             *place += 1;
         }
         std::mem::swap(&mut from, &mut to);
