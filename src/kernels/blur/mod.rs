@@ -8,7 +8,7 @@ mod plan;
 mod taps;
 mod tone;
 
-pub use bench::cases;
+pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};
 pub use taps::{Axis, Method};
