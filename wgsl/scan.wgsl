@@ -30,14 +30,6 @@ const TILE_QUADS = 1024u;
 var<workgroup> quads: array<ITEM, TILE_QUADS>;
 var<workgroup> lanes: array<ITEM, LANES>;
 
-// Four neighbours.
-struct Quad {
-    x: ITEM,
-    y: ITEM,
-    z: ITEM,
-    w: ITEM,
-}
-
 fn load(quad: u32, len: u32) -> Quad {
     if 4u * quad < len {
         let v = enter_quad(source[quad], 4u * quad, len);

@@ -12,6 +12,14 @@ struct Item {
 
 alias ITEM = Item;
 
+// Four neighbours.
+struct Quad {
+    x: ITEM,
+    y: ITEM,
+    z: ITEM,
+    w: ITEM,
+}
+
 fn nothing() -> ITEM {
     return Item(VALUE(IDENTITY), 0u);
 }

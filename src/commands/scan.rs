@@ -1,8 +1,16 @@
 //! `gpuproc scan`: prefix sums, minima, maxima and products.
 
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
 use crate::{
     cli::Session,
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     for_number, for_samples,
     io::{
         Sink, Source,
@@ -14,6 +22,7 @@ use crate::{
     },
     number::{Number, NumberType},
     samples::Dtype,
+    timings::Timings,
 };
 
 /// Sum up an array: each number becomes the sum of all before it.
@@ -105,10 +114,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     for_number!(reader.number(), T => stream::<T>(args, session, reader, output_format))
 }
 
+/// Scans a stretch at a time, while the next is read and the last one written.
 fn stream<T: Scannable>(
     args: &Args,
     session: &Session,
-    mut reader: ArrayReader,
+    reader: ArrayReader,
     format: Format,
 ) -> Result<()> {
     let mut scan = Scan::<T>::new(args.op, args.inclusive);
@@ -120,8 +130,7 @@ fn stream<T: Scannable>(
     }
     let (no_clobber, limit) = (session.no_clobber, session.max_memory);
     let shape = reader.shape();
-    let mut writer =
-        ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
+    let writer = ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
     // Floats do not overflow: they become infinite.
     let checked = args.checked && !T::TYPE.is_float();
@@ -130,30 +139,81 @@ fn stream<T: Scannable>(
     }
     let start = scan.before;
     let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
+    let stretches = read_ahead::<T>(reader, session.timings.clone());
+    let (to_write, writing) = write_behind(writer, session.timings.clone());
     let mut done = 0;
-    let mut numbers = Vec::new();
-    loop {
-        session.timings.time("read", || reader.read(&mut numbers, BLOCK))?;
+    let mut scan_all = || loop {
+        let (numbers, layout) = stretches.recv().map_err(|_| crashed("reads"))??;
         let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
-        if numbers.is_empty() {
-            return session.timings.time("write", || writer.finish());
+        let len = numbers.len() as u64;
+        if len == 0 {
+            return Ok(());
         }
         let scanned = if let Some(starts) = starts {
-            let segments = Segments { numbers, starts };
-            let scanned = session.device.run(&SegmentedScan { scan, start }, &segments)?;
-            numbers = segments.numbers;
-            scanned
+            session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
         } else if checked {
             let checked = session.timings.time("scan", || scan.checked(&numbers));
             checked.map_err(|place| overflow(args, T::TYPE, done + place as u64))?
         } else {
             session.device.run(&scan, &numbers[..])?
         };
-        done += numbers.len() as u64;
+        done += len;
         scan.before = scanned.after;
-        session.timings.time("write", || writer.write(&scanned.values, reader.layout()))?;
-        bar.advance(numbers.len() as u64);
-    }
+        if to_write.send((scanned.values, layout)).is_err() {
+            // Writing failed: its error is waiting below.
+            return Ok(());
+        }
+        bar.advance(len);
+    };
+    let scanned: Result<()> = scan_all();
+    drop(to_write);
+    let writer = writing.join().map_err(|_| crashed("writes"))?;
+    scanned?;
+    let writer = writer?;
+    session.timings.time("write", || writer.finish())
+}
+
+/// Numbers, and what stands behind each in a text.
+type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
+
+/// The stretches of an array, read on a thread of their own; the last one is empty, or an error. Nobody
+/// waits for the thread: when something else fails, it may be waiting for more input.
+fn read_ahead<T: Number>(
+    mut reader: ArrayReader,
+    timings: Arc<Timings>,
+) -> Receiver<Result<Stretch<T>>> {
+    let (sender, stretches) = sync_channel(1);
+    thread::spawn(move || {
+        loop {
+            let mut numbers = Vec::new();
+            let read = timings.time("read", || reader.read(&mut numbers, BLOCK));
+            let last = read.is_err() || numbers.is_empty();
+            let stretch = read.map(|()| (numbers, reader.layout().map(<[_]>::to_vec)));
+            if sender.send(stretch).is_err() || last {
+                return;
+            }
+        }
+    });
+    stretches
+}
+
+/// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
+fn write_behind<T: Number>(
+    mut writer: ArrayWriter,
+    timings: Arc<Timings>,
+) -> (SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>) {
+    let (sender, stretches) = sync_channel::<Stretch<T>>(1);
+    let writing = thread::spawn(move || {
+        for (values, layout) in stretches {
+            timings.time("write", || writer.write(&values, layout.as_deref()))?;
+        }
+        Ok(writer)
+    });
+    (sender, writing)
+}
+
+fn crashed(what: &str) -> Error {
+    Error::new(Kind::Failure, format_args!("the thread that {what} crashed"))
 }
 
 /// The keys of `--by-key`, seen as where they change.

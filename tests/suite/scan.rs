@@ -241,6 +241,31 @@ fn stretches_give_what_the_whole_gives() {
     assert_same(&whole, &Scanned { values: parts, after: scan.before }, "in two stretches");
 }
 
+#[test]
+fn tiny_stretches_give_what_the_whole_gives() {
+    fn carries_on<T: Random>(op: Op) {
+        let input: Vec<T> = noise(5000, 22);
+        for inclusive in [false, true] {
+            let whole = Scan::new(op, inclusive).cpu(&input).unwrap();
+            for length in [1, 7, 4096] {
+                let mut scan = Scan::<T>::new(op, inclusive);
+                let mut parts = Vec::new();
+                for stretch in input.chunks(length) {
+                    let scanned = scan.cpu(stretch).unwrap();
+                    parts.extend(scanned.values);
+                    scan.before = scanned.after;
+                }
+                assert_same(&whole, &Scanned { values: parts, after: scan.before }, "stretches");
+            }
+        }
+    }
+    for op in [Op::Sum, Op::Min, Op::Max, Op::Product] {
+        carries_on::<u32>(op);
+        carries_on::<i64>(op);
+    }
+    carries_on::<f32>(Op::Max);
+}
+
 /// The textbook's loop, which begins anew.
 fn naive_segments<T: Copy>(
     Segments { numbers, starts }: &Segments<T>,
