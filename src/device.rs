@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
     sync::{Arc, Mutex, OnceLock},
@@ -10,7 +11,7 @@ use std::{
 
 use crate::{
     error::{Error, Kind, Result},
-    gpu::{Adapter, Caps, Context, adapters},
+    gpu::{Adapter, Caps, Context, adapters, any_hung, panic_text},
     timings::Timings,
 };
 
@@ -127,16 +128,23 @@ impl Device {
             .ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
     }
 
-    /// Runs `kernel` here. With [`Choice::Auto`], a GPU that fails is replaced by the CPU, once and
-    /// with a warning.
+    /// Runs `kernel` here. With [`Choice::Auto`], what a GPU fails at is done again by the CPU, with a
+    /// warning; a device that is lost is not asked again.
     ///
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let cpu = || self.timings.time(K::NAME, || kernel.cpu(input));
         let Some(context) = self.context()? else { return cpu() };
-        match kernel.gpu(context, input) {
-            Err(error) if error.kind() == Kind::Gpu && self.choice == Choice::Auto => {
+        let auto = self.choice == Choice::Auto;
+        // A device that was lost stays lost; that has been told.
+        if auto && context.is_lost() {
+            return cpu();
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input)))
+            .unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))));
+        match result {
+            Err(error) if error.kind() == Kind::Gpu && auto => {
                 log::warn!("{}; doing it again on the CPU", error.one_line());
                 cpu()
             }
@@ -156,6 +164,10 @@ impl Drop for Device {
         let opening = self.opening.get_mut().ok().and_then(Option::take);
         // Its result is of no more use.
         let _ = opening.map(JoinHandle::join);
+        // To close a device that hangs could last for ever.
+        if any_hung() {
+            std::mem::forget(self.opened.take());
+        }
     }
 }
 

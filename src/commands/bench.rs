@@ -90,23 +90,23 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     session.timings.want_passes();
     let context = session.device.context()?;
     let copy_speed = copy_speed(args, session, context)?;
-    println!(
+    print(&format!(
         "device {}, {} runs after {}, a copy moves {copy_speed:.1} GB/s",
         session.device.name().unwrap_or_default(),
         args.repeats,
         args.warmup
-    );
-    println!(
+    ))?;
+    print(&format!(
         "{:<10} {:<22} {:<34} {:>10} {:>10} {:>10} {:>8} {:>7}",
         "family", "algorithm", "problem", "median ms", "min", "max", "GB/s", "of copy"
-    );
+    ))?;
     let mut figures = Vec::new();
     let mut failed = 0;
     for case in cases.iter().filter(|case| case.on_cpu || context.is_some()) {
         match measure(case, args, session, context) {
             Ok((clock, times)) => {
                 let figure = figure(case, clock, &times, copy_speed);
-                println!("{}", figure.row());
+                print(&figure.row())?;
                 figures.push(figure);
             }
             Err(error) => {
@@ -120,6 +120,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         0 => Ok(()),
         _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {} cases failed", cases.len()))),
     }
+}
+
+fn print(line: &str) -> Result<()> {
+    let told = writeln!(std::io::stdout(), "{line}");
+    told.map_err(|error| Error::io("write", "standard output", error))
 }
 
 fn chosen(args: &Args) -> Result<Vec<Case>> {

@@ -73,6 +73,7 @@ pub struct Args {
 
     /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: u32,
 
     /// Leave about this share of the triangles, greater than 0 and at most 1
@@ -143,6 +144,7 @@ const SLAB: u64 = 64 << 20;
 /// When the volume cannot be read or the mesh cannot be written.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&args.volume, &args.raw)?;
+    file.check(session.limits(1))?;
     let format = args.format()?;
     args.preview.check(args.iso.len() > 1, session)?;
     // Wrong names fail before the work.
@@ -242,7 +244,8 @@ impl Args {
         let reread = self.iso.len() > 1 || self.iso.contains(&Iso::Auto);
         let limit = match reread && !file.can_reopen() {
             true => session.max_memory,
-            false => WHOLE.min(session.max_memory / 4),
+            // In noise, a sample makes a surface of so many bytes.
+            false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
             return Ok(Input::Stream(file));
@@ -361,7 +364,9 @@ fn surfaces(
         Input::Stream(file) => file,
     };
     let slice = file.dims[0] as u64 * file.dims[1] as u64 * file.dtype.size() as u64;
-    let height = (SLAB.min(session.max_memory / 16) / slice).max(1) as usize;
+    // Three parts of the surface are under way at a time, and the worst is some 64 bytes a sample.
+    let worst = session.max_memory / (2 * 3 * 64) * file.dtype.size() as u64;
+    let height = (SLAB.min(worst) / slice).max(1) as usize;
     let mut slabs = Slabs::new(kernel, file, height)?;
     let layers = kernel.layers(file.dims[2]);
     let mut bar = session.progress.bar("mesh", layers as u64);

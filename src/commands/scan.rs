@@ -285,8 +285,7 @@ fn image_table(args: &Args, session: &Session) -> Result<()> {
     only_sums(args)?;
     let axis = args.axis.unwrap_or_default();
     let format = Format::of_output(&args.output, Format::Npy, None)?;
-    // The picture, its numbers and their sums, up to 8 bytes each.
-    let picture = Image::read(&args.input, session.max_memory / 8, &session.timings)?;
+    let picture = Image::read(&args.input, session.limits(2), &session.timings)?;
     let Image { width, height, channels, .. } = picture;
     let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let number = args.number.unwrap_or(match picture.samples.dtype() {
@@ -298,6 +297,16 @@ fn image_table(args: &Args, session: &Session) -> Result<()> {
     let mut shape = vec![height, width, channels];
     if channels == 1 {
         shape.pop();
+    }
+    // The picture, its numbers and their sums.
+    let samples = &picture.samples;
+    let bytes = (samples.as_bytes().len() + samples.len() * 2 * number.size()) as u64;
+    if bytes > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "{}: a table of {width} x {height} x {channels} {number} takes {bytes} bytes, more than the {} \
+             that --max-memory allows",
+            args.input, session.max_memory
+        )));
     }
     for_number!(number, T => {
         // Of f64 samples, which the expression is for as well, that is no conversion.

@@ -82,10 +82,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// What numbers may take: they, and two copies of them while they are sorted; as much of a payload.
+/// What numbers may take: they, their copies while they are sorted, and the same of what goes with
+/// them; by measurement.
 fn share(args: &Args, session: &Session) -> u64 {
     let moved = args.payload.is_some() || args.argsort;
-    session.max_memory / if moved { 6 } else { 3 }
+    session.max_memory / if moved { 8 } else { 5 }
 }
 
 fn sort<T: Sortable>(

@@ -133,8 +133,10 @@ impl ArrayReader {
                     return Err(not_whole(source, size, number));
                 }
                 let shape = size.map(|size| vec![(size / width) as usize]);
+                // A file that shrinks meanwhile ends too early, as its outputs were told its length.
+                let left = size.map(|size| size / width);
                 let decoder =
-                    Decoder::Binary { element: npy::Element::little_endian(number), left: None };
+                    Decoder::Binary { element: npy::Element::little_endian(number), left };
                 (number, shape, decoder)
             }
             Format::Npy => {

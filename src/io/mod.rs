@@ -3,7 +3,7 @@
 pub mod array;
 pub mod image;
 pub mod mesh;
-mod npy;
+pub mod npy;
 pub mod plot;
 pub mod png;
 mod sink;
@@ -12,4 +12,4 @@ pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};
-pub use source::Source;
+pub use source::{Limits, Source};

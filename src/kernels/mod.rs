@@ -1,12 +1,18 @@
 //! The kernels: one file or folder a family, beside its WGSL in `wgsl/`. Each holds the parameters, the
 //! native twin and the GPU host code.
 
+#[forbid(unsafe_code)]
 pub mod blur;
+#[forbid(unsafe_code)]
 pub mod copy;
+#[forbid(unsafe_code)]
 pub mod histogram;
 pub mod mesh;
+#[forbid(unsafe_code)]
 pub mod render;
+#[forbid(unsafe_code)]
 pub mod scan;
+#[forbid(unsafe_code)]
 pub mod sort;
 
 use crate::{bench::Case, gpu::Shader};

@@ -65,7 +65,7 @@ fn reference_weights(axis: Axis, method: Method) -> Vec<f64> {
 }
 
 /// The blur in f64, unrounded, in units of the samples; colours times alpha if `alpha`.
-fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
+pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
     let (mut values, full): (Vec<f64>, f64) = match &grid.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),

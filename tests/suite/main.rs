@@ -6,10 +6,15 @@ mod blur;
 mod cli;
 mod common;
 mod faults;
+mod files;
+mod fuzz;
+#[path = "../fuzz/src/lib.rs"]
+mod fuzz_targets;
 mod gpu;
 mod histogram;
 mod image;
 mod mesh;
+mod random;
 mod render;
 mod scan;
 mod shaders;

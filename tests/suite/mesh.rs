@@ -148,7 +148,7 @@ fn step(mut p: Point, axis: usize) -> Point {
 
 /// Holds `surface` against the naive reference: the vertices one by one, and the triangles' sides
 /// face by face.
-fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
+pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
     let values: Vec<f64> = match &volume.samples {
         Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
         Samples::F64(v) => v.clone(),
@@ -286,7 +286,7 @@ fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
 
 // ---- twins ----
 
-fn same(expected: &Surface, found: &Surface, name: &str) {
+pub fn same(expected: &Surface, found: &Surface, name: &str) {
     assert_eq!(expected.triangles.len(), found.triangles.len(), "{name}");
     assert!(expected.triangles == found.triangles, "{name}: other triangles");
     assert_eq!(expected.positions.len(), found.positions.len(), "{name}");

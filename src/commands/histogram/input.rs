@@ -85,7 +85,9 @@ impl Input {
         keep: bool,
         session: &Session,
     ) -> Result<Self> {
-        let (limit, timings) = (session.max_memory, &session.timings);
+        // So many times an input is in memory while it is counted, selected or adjusted.
+        let times = 3 + if keep { 3 } else { 0 } + if selection.mask.is_some() { 2 } else { 0 };
+        let (limit, timings) = (session.limits(times), &session.timings);
         let raw = ["raw", "bin", "vol", "dat", "gz"].contains(&source.extension().as_str());
         if raw || volume.dims.is_some() || volume.dtype.is_some() {
             if selection.roi.is_some() || selection.mask.is_some() {
