@@ -37,6 +37,28 @@ pub fn cases(full: bool) -> Vec<Case> {
     cases
 }
 
+/// The time against the radius: each way at radii that grow by about half again, and the radius of
+/// each. Direct sums grow with its square, separable ones in proportion, running sums not at all.
+///
+/// Pictures are 4096 x 4096 RGBA bytes when `full`, else small.
+pub fn sweep(full: bool) -> Vec<(usize, Case)> {
+    let side = if full { 4096 } else { 256 };
+    let mut cases = Vec::new();
+    for radius in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 500] {
+        cases.push((radius, fast(Method::Gaussian, side, radius)));
+        cases.push((radius, fast(Method::Box, side, radius)));
+        // Beyond, they take seconds.
+        let most = if full { 32 } else { 8 };
+        if radius <= most {
+            cases.push((radius, plain(Method::Gaussian, side, radius)));
+        }
+        if radius <= 4 * most {
+            cases.push((radius, plain(Method::Box, side, radius)));
+        }
+    }
+    cases
+}
+
 fn blur(method: Method, radius: usize) -> Blur {
     let axis = match method {
         Method::Gaussian => Axis::gaussian(radius as f64 / 3.0, radius),

@@ -11,7 +11,7 @@ mod taps;
 mod tone;
 
 pub use bands::Bands;
-pub use bench::cases;
+pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};
 pub use taps::{Axis, Method};
