@@ -159,8 +159,12 @@ pub fn run(cli: Cli) -> Result<()> {
     }
     let timings = Arc::new(Timings::new(shared.timings.is_some()));
     let choice = if command.needs_device() { &shared.device } else { &Choice::Cpu };
+    let device = Device::new(choice, timings.clone());
+    if command.opens_device() {
+        device.start();
+    }
     let session = Session {
-        device: Device::open(choice, timings.clone()),
+        device,
         timings: timings.clone(),
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),

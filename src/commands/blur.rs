@@ -1,5 +1,7 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
+mod bands;
+
 use std::{
     collections::BTreeSet,
     fmt, fs,
@@ -232,7 +234,13 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         return jobs.iter().try_for_each(|job| args.describe(job));
     }
     match &jobs[..] {
-        [job] => write(args, session, job, compute(args, session, job, read(args, session, job)?)?),
+        [job] => match in_bands(args, session, job)? {
+            true => Ok(()),
+            false => {
+                let computed = compute(args, session, job, read(args, session, job)?)?;
+                write(args, session, job, computed)
+            }
+        },
         _ => run_all(args, session, &jobs),
     }
 }
@@ -249,6 +257,8 @@ struct Job {
 enum Picture {
     Image(Image, Option<Vec<u8>>),
     Volume(Volume),
+    /// It went in bands, and has been written.
+    Done,
 }
 
 /// Reads on one thread, computes on another and writes on a third, so that all have work. A file that
@@ -262,7 +272,11 @@ fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     let failed = thread::scope(|scope| {
         scope.spawn(move || {
             for job in jobs {
-                if to_compute.send((job, read(args, session, job))).is_err() {
+                let picture = match in_bands(args, session, job) {
+                    Ok(false) => read(args, session, job),
+                    done => done.map(|_| Picture::Done),
+                };
+                if to_compute.send((job, picture)).is_err() {
                     return;
                 }
             }
@@ -291,6 +305,15 @@ fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     }
 }
 
+/// Blurs an image in bands where it needs that; returns whether it did.
+fn in_bands(args: &Args, session: &Session, job: &Job) -> Result<bool> {
+    if job.is_volume {
+        return Ok(false);
+    }
+    make_folder(args, job)?;
+    bands::run(args, session, job, &args.blur(2)?)
+}
+
 fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
     if job.is_volume {
         let file = VolumeFile::describe(&job.source, &args.volume)?;
@@ -310,6 +333,7 @@ fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
 fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<Picture> {
     let told = |error: Error| error.context(format_args!("cannot blur {}", job.source));
     Ok(match picture {
+        Picture::Done => Picture::Done,
         Picture::Image(image, exif) => {
             let blur = args.blur(2)?;
             Picture::Image(blur_image(args, session, &blur, image).map_err(told)?, exif)
@@ -321,12 +345,17 @@ fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Resul
     })
 }
 
+/// Makes the folder of the result inside of `--out-dir`.
+fn make_folder(args: &Args, job: &Job) -> Result<()> {
+    let (Some(folder), Sink::File(path)) = (&args.out_dir, &job.sink) else { return Ok(()) };
+    let folder = path.parent().unwrap_or(folder);
+    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+}
+
 fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<()> {
-    if let (Some(folder), Sink::File(path)) = (&args.out_dir, &job.sink) {
-        let folder = path.parent().unwrap_or(folder);
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    }
+    make_folder(args, job)?;
     match picture {
+        Picture::Done => Ok(()),
         Picture::Image(image, exif) => {
             let encoding =
                 Encoding { quality: args.quality, compression: args.compression, exif };

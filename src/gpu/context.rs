@@ -177,6 +177,7 @@ impl Context {
         unwanted.set(wgpu::Features::TIMESTAMP_QUERY, caps.no_timestamps);
         let wanted = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SUBGROUP
+            | wgpu::Features::SHADER_F64
             | wgpu::Features::SHADER_INT64
             | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS;
         let features = match caps.no_features {

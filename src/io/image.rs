@@ -7,14 +7,18 @@ use std::{
 };
 
 use image::{
-    DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader,
+    DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageFormat,
+    ImageReader,
     codecs::{tiff::TiffEncoder, webp::WebPEncoder},
     metadata::Orientation,
 };
-use jpeg_encoder::{ColorType, SamplingFactor};
 use rayon::prelude::*;
 
-use super::{Limits, Sink, Source, png::Png};
+use super::{
+    Limits, Sink, Source,
+    jpeg::{self, Jpeg},
+    png::Png,
+};
 use crate::{
     error::{Error, Result},
     samples::{Dtype, Samples},
@@ -166,25 +170,18 @@ impl Image {
                 png.write(samples.as_bytes(), &mut bytes)?;
             }
             ImageFormat::Jpeg => {
-                let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, encoding.quality);
-                // As most programs do: colour at half the resolution but at the highest qualities.
-                encoder.set_sampling_factor(match encoding.quality < FULL_CHROMA {
-                    true => SamplingFactor::F_2_2,
-                    false => SamplingFactor::F_1_1,
-                });
-                if let Some(icc) = icc {
-                    encoder.add_icc_profile(&icc)?;
-                }
-                if let Some(exif) = exif {
-                    encoder.add_exif_metadata(&exif)?;
-                }
                 let too_large = |_| "JPEG pictures have at most 65,535 pixels a side";
-                let (width, height) = (
-                    u16::try_from(width).map_err(too_large)?,
-                    u16::try_from(height).map_err(too_large)?,
-                );
-                let colour = if self.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-                encoder.encode(self.samples.as_bytes(), width, height, colour)?;
+                let jpeg = Jpeg {
+                    width: u16::try_from(width).map_err(too_large)?,
+                    height: u16::try_from(height).map_err(too_large)?,
+                    channels: self.channels,
+                    quality: encoding.quality,
+                    // As most programs do: colour at half the resolution but at the highest qualities.
+                    half_colour: encoding.quality < FULL_CHROMA,
+                    icc: icc.as_deref(),
+                    exif: exif.as_deref(),
+                };
+                bytes = jpeg.encode(self.samples.as_bytes())?;
             }
             ImageFormat::WebP => {
                 let mut encoder = WebPEncoder::new_lossless(&mut bytes);
@@ -310,6 +307,14 @@ pub fn output_format(sink: &Sink) -> Result<ImageFormat> {
     })
 }
 
+fn as_dynamic(picture: jpeg::Picture) -> Option<DynamicImage> {
+    let (width, height) = (picture.width as u32, picture.height as u32);
+    match picture.channels {
+        1 => ImageBuffer::from_raw(width, height, picture.pixels).map(DynamicImage::ImageLuma8),
+        _ => ImageBuffer::from_raw(width, height, picture.pixels).map(DynamicImage::ImageRgb8),
+    }
+}
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// More than this is no colour profile, and no description of a camera.
@@ -337,9 +342,7 @@ fn decode(
         return Err("the file is empty".into());
     }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
-    if reader.format().is_none() {
-        return Err("this is no image format that is known here".into());
-    }
+    let format = reader.format().ok_or("this is no image format that is known here")?;
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(allowed.bytes);
     reader.limits(limits.clone());
@@ -364,11 +367,20 @@ fn decode(
         // Without the tag no viewer turns the picture a second time.
         let _done = Orientation::remove_from_exif_chunk(exif);
     }
-    // The decoder would end the process where there is no memory.
-    Vec::<u8>::new()
-        .try_reserve_exact(decoder.total_bytes().try_into()?)
-        .map_err(|_| format!("there is no memory for {width} x {height} pixels"))?;
-    let mut picture = DynamicImage::from_decoder(decoder)?;
+    let fast = match format {
+        ImageFormat::Jpeg => jpeg::decode(bytes, allowed.bytes).and_then(as_dynamic),
+        _ => None,
+    };
+    let mut picture = match fast {
+        Some(picture) => picture,
+        None => {
+            // The decoder would end the process where there is no memory.
+            Vec::<u8>::new()
+                .try_reserve_exact(decoder.total_bytes().try_into()?)
+                .map_err(|_| format!("there is no memory for {width} x {height} pixels"))?;
+            DynamicImage::from_decoder(decoder)?
+        }
+    };
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let (channels, samples) = match picture {

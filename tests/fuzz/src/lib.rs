@@ -194,7 +194,7 @@ fn argument_seeds() -> Vec<Vec<u8>> {
 /// finds between blanks and commas.
 pub fn text(bytes: &[u8]) {
     fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
-        let open = || ArrayReader::open(source, Format::Text, Some(T::TYPE)).unwrap();
+        let open = || ArrayReader::open(source, Format::Text, Some(T::TYPE), u64::MAX).unwrap();
         let read = |stretch: usize| {
             let (mut reader, mut all, mut some) = (open(), Vec::<T>::new(), Vec::new());
             loop {
