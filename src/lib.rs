@@ -16,8 +16,8 @@
 //! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
-// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), the
-// vector instructions of the mesh kernel's twin (`kernels::mesh::cpu`), and one line of `main.rs`.
+// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
+// one line of `main.rs`. A test holds the rest to that.
 #[forbid(unsafe_code)]
 pub mod bench;
 #[forbid(unsafe_code)]

@@ -7,6 +7,7 @@ pub mod blur;
 pub mod copy;
 #[forbid(unsafe_code)]
 pub mod histogram;
+#[forbid(unsafe_code)]
 pub mod mesh;
 #[forbid(unsafe_code)]
 pub mod render;

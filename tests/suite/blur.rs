@@ -501,7 +501,9 @@ fn nothing_to_do_is_the_identity() {
 
 #[test]
 fn what_bench_measures_is_right() {
-    for Subject { name, context } in subjects().iter().take(1) {
+    // What bench measures is resident at once; a tiny device has no room for it.
+    let roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 16 << 20);
+    for Subject { name, context } in roomy.take(1) {
         for case in cases(false) {
             let mut prepared = (case.prepare)(Some(context)).unwrap();
             (prepared.run)().unwrap();

@@ -354,7 +354,7 @@ fn png_seeds() -> Vec<Vec<u8>> {
 
 /// Small pictures of every format that is read, behind a byte that chooses how they are treated.
 fn picture_seeds() -> Vec<Vec<u8>> {
-    let noise: Vec<u8> = (0..9 * 7 * 8u32).map(|i| (i * i * 7 >> 3) as u8).collect();
+    let noise: Vec<u8> = (0..9 * 7 * 8u32).map(|i| ((i * i * 7) >> 3) as u8).collect();
     let mut seeds = Vec::new();
     for (colour, bytes) in [
         (image::ExtendedColorType::Rgb8, 3),
