@@ -116,7 +116,7 @@ impl PreviewArgs {
 
     /// About how many seconds the CPU twin takes, on so many cores.
     pub fn cpu_time(&self, cores: f64) -> f64 {
-        const PER_PIXEL: f64 = 500e-9;
+        const PER_PIXEL: f64 = 1e-6;
         let [width, height] = self.size.0.map(f64::from);
         if self.is_wanted() { PER_PIXEL * width * height / cores } else { 0.0 }
     }
