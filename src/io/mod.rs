@@ -9,7 +9,6 @@ pub mod plot;
 pub mod png;
 mod sink;
 mod source;
-pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};

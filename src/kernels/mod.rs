@@ -16,7 +16,10 @@ pub mod scan;
 #[forbid(unsafe_code)]
 pub mod sort;
 
-use crate::{bench::Case, gpu::Shader};
+use crate::{
+    bench::{Case, Sweep},
+    gpu::Shader,
+};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&[&Shader]] = &[
@@ -35,4 +38,10 @@ pub fn cases(full: bool) -> Vec<Case> {
     let families =
         [blur::cases, histogram::cases, scan::cases, sort::cases, mesh::cases, copy::cases];
     families.iter().flat_map(|cases| cases(full)).collect()
+}
+
+/// The lines that `gpuproc bench --sweep` draws, of small or of `full` sizes.
+pub fn sweeps(full: bool) -> Vec<Sweep> {
+    let points = blur::sweep(full).into_iter().map(|(radius, case)| (radius as f64, case));
+    vec![Sweep { along: "radius (pixels)", points: points.collect() }]
 }
