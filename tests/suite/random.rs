@@ -4,7 +4,7 @@
 //! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` goes on for an hour, with new limits all
 //! the time; otherwise the jobs are the same in every run.
 
-use std::{env, time::Instant};
+use std::{cell::Cell, env, time::Instant};
 
 use gpuproc::{
     device::Kernel,
@@ -294,27 +294,26 @@ fn limits(noise: &mut Noise) -> Caps {
 fn random_jobs_agree_with_the_references_on_random_devices() {
     let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
     let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
-    let mut runner = match seconds {
-        Some(_) => TestRunner::new(config),
-        None => {
-            let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-            TestRunner::new_with_rng(config, rng)
-        }
-    };
     let mut noise = Noise(seconds.map_or(3, |_| std::process::id().into()));
     let (start, mut rounds) = (Instant::now(), 0);
     loop {
         let odd = limits(&mut noise);
         let odd_device = open("odd", &odd);
         let devices: Vec<&Subject> = subjects().iter().chain(&odd_device).collect();
+        // A runner counts its cases once and for all, so each round has one of its own.
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &noise.bytes(32));
+        let mut runner = TestRunner::new_with_rng(config.clone(), rng);
+        let done = Cell::new(0);
         match runner.run(&jobs(), |job| {
             job.check(&devices);
+            done.set(done.get() + 1);
             Ok(())
         }) {
             Ok(()) => {}
             Err(TestError::Fail(reason, job)) => panic!("{reason}: {job:?} with {odd:?}"),
             Err(other) => panic!("{other}"),
         }
+        assert_eq!(done.get(), 24);
         rounds += 1;
         let enough = seconds.map_or(rounds == 2, |s| start.elapsed().as_secs() >= s);
         if enough {

@@ -179,6 +179,8 @@ mod x86 {
 
 /// Rows that are computed together.
 const ROWS: usize = 4;
+/// Vectors along x that are computed together.
+const VECTORS: usize = 4;
 /// Tiles are multiples of this many samples: whole pixels, and whole vectors.
 const STEP: usize = 192;
 /// What of a tile has to stay in the cache, in samples of two bytes.
@@ -299,7 +301,7 @@ impl Tile<'_> {
         let Job { x, y, edge, shape, .. } = *self.job;
         let (height, radius) = (shape.dims[1] as isize, y.shape.radius as isize);
         let width = rows[0].len();
-        let stride = width.next_multiple_of(L::COUNT);
+        let stride = width.next_multiple_of(VECTORS * L::COUNT);
         let reach = x.shape.radius * shape.channels;
         let mut pad = vec![0; stride + 2 * reach + L::COUNT];
         let mut kept = vec![0; stride * self.kept];
@@ -370,24 +372,35 @@ fn along_x<L: Lanes>(
     [radius, step]: [usize; 2],
     to: &mut [i16],
 ) {
-    for (number, to) in to.chunks_exact_mut(L::COUNT).enumerate() {
-        let centre = number * L::COUNT + radius * step;
-        let both = |distance: usize| {
-            let offset = distance.min(radius) * step;
-            lanes
-                .add_short(lanes.load(&pad[centre - offset..]), lanes.load(&pad[centre + offset..]))
-        };
-        let [mut low, mut high] = [lanes.every(1 << 7); 2];
+    let span = VECTORS * L::COUNT;
+    for (number, to) in to.chunks_exact_mut(span).enumerate() {
+        let pad = &pad[number * span..][..2 * radius * step + span];
+        let centre = radius * step;
+        let mut sums = [[lanes.every(1 << 7); 2]; VECTORS];
         if weights.wraps {
-            low = lanes.add(low, lanes.low(lanes.every(0), both(0)));
-            high = lanes.add(high, lanes.high(lanes.every(0), both(0)));
+            for (i, [low, high]) in sums.iter_mut().enumerate() {
+                let middle = lanes.load(&pad[centre + i * L::COUNT..]);
+                let twice = lanes.add_short(middle, middle);
+                *low = lanes.add(*low, lanes.low(lanes.every(0), twice));
+                *high = lanes.add(*high, lanes.high(lanes.every(0), twice));
+            }
         }
         for (i, &pair) in weights.pairs.iter().enumerate() {
-            let (near, far, pair) = (both(2 * i), both(2 * i + 1), lanes.every(pair));
-            low = lanes.add(low, lanes.weigh(lanes.low(near, far), pair));
-            high = lanes.add(high, lanes.weigh(lanes.high(near, far), pair));
+            let pair = lanes.every(pair);
+            let (near, far) = (2 * i * step, (2 * i + 1).min(radius) * step);
+            let [a, b] = [centre - near, centre + near].map(|at| &pad[at..at + span]);
+            let [c, d] = [centre - far, centre + far].map(|at| &pad[at..at + span]);
+            for (i, [low, high]) in sums.iter_mut().enumerate() {
+                let at = i * L::COUNT;
+                let near = lanes.add_short(lanes.load(&a[at..]), lanes.load(&b[at..]));
+                let far = lanes.add_short(lanes.load(&c[at..]), lanes.load(&d[at..]));
+                *low = lanes.add(*low, lanes.weigh(lanes.low(near, far), pair));
+                *high = lanes.add(*high, lanes.weigh(lanes.high(near, far), pair));
+            }
         }
-        lanes.store(low, high, to);
+        for ([low, high], to) in sums.into_iter().zip(to.chunks_exact_mut(L::COUNT)) {
+            lanes.store(low, high, to);
+        }
     }
 }
 
@@ -395,7 +408,7 @@ fn along_x<L: Lanes>(
 #[inline(always)]
 fn along_y<L: Lanes>(lanes: L, lines: &[&[i16]], weights: &Weights, rows: &mut [&mut [u8]]) {
     let centre = lines.len() / 2 - ROWS / 2;
-    for start in (0..lines[0].len()).step_by(L::COUNT) {
+    for start in (0..rows[0].len()).step_by(L::COUNT) {
         // 2^15 times all weights, which the lines lack, and a half for rounding.
         let mut sums = [[lanes.every((1 << 31) + (1 << 23)); 2]; ROWS];
         if weights.wraps {
