@@ -182,7 +182,7 @@ impl Context {
             | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS;
         let features = match caps.no_features {
             true => wgpu::Features::empty(),
-            false => adapter.inner.features() & wanted - unwanted,
+            false => adapter.inner.features() & (wanted - unwanted),
         };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("gpuproc"),

@@ -92,6 +92,9 @@ impl Element {
 
     /// Fills `values` with up to `most` numbers; returns the bytes read, which are no multiple of
     /// [`Element::size`] when the data end within a number.
+    ///
+    /// # Errors
+    /// Those of reading.
     pub fn read<T: Number>(
         self,
         input: &mut impl Read,

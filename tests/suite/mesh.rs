@@ -432,7 +432,7 @@ fn cells_with_nan_emit_nothing() {
     // Where most samples are NaN, many crossed edges have no whole cell beside them.
     let Samples::F32(values) = &mut volume.samples else { unreachable!() };
     let mut noise = Noise(8);
-    values.iter_mut().filter(|_| noise.next() % 4 == 0).for_each(|v| *v = f32::NAN);
+    values.iter_mut().filter(|_| noise.next().is_multiple_of(4)).for_each(|v| *v = f32::NAN);
     for kernel in [MarchingCubes::new(0.5), closing(0.5)] {
         let surface = mesh_all(&kernel, volume.clone());
         let mut used = vec![false; surface.positions.len()];
