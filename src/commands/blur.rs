@@ -1,9 +1,11 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
+mod bands;
+
 use std::{
     collections::BTreeSet,
     fmt, fs,
-    io::Write,
+    io::{self, Write},
     path::{Component, PathBuf},
     str::FromStr,
     sync::mpsc::sync_channel,
@@ -16,7 +18,7 @@ use crate::{
     cli::Session,
     error::{Error, Kind, Result},
     io::{
-        Sink, Source,
+        Limits, Sink, Source,
         image::{Encoding, Image, output_format},
         volume::{Endian, Volume, VolumeArgs, VolumeFile},
     },
@@ -232,7 +234,13 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         return jobs.iter().try_for_each(|job| args.describe(job));
     }
     match &jobs[..] {
-        [job] => write(args, session, job, compute(args, session, job, read(args, session, job)?)?),
+        [job] => match in_bands(args, session, job)? {
+            true => Ok(()),
+            false => {
+                let computed = compute(args, session, job, read(args, session, job)?)?;
+                write(args, session, job, computed)
+            }
+        },
         _ => run_all(args, session, &jobs),
     }
 }
@@ -249,19 +257,26 @@ struct Job {
 enum Picture {
     Image(Image, Option<Vec<u8>>),
     Volume(Volume),
+    /// It went in bands, and has been written.
+    Done,
 }
 
 /// Reads on one thread, computes on another and writes on a third, so that all have work. A file that
 /// fails is told and left out.
 fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     type Stage<'a> = (&'a Job, Result<Picture>);
-    let (to_compute, read_ones) = sync_channel::<Stage<'_>>(1);
-    let (to_write, computed_ones) = sync_channel::<Stage<'_>>(1);
+    // No stage runs ahead: three pictures are in memory at most.
+    let (to_compute, read_ones) = sync_channel::<Stage<'_>>(0);
+    let (to_write, computed_ones) = sync_channel::<Stage<'_>>(0);
     let mut bar = session.progress.bar("blur", jobs.len() as u64);
     let failed = thread::scope(|scope| {
         scope.spawn(move || {
             for job in jobs {
-                if to_compute.send((job, read(args, session, job))).is_err() {
+                let picture = match in_bands(args, session, job) {
+                    Ok(false) => read(args, session, job),
+                    done => done.map(|_| Picture::Done),
+                };
+                if to_compute.send((job, picture)).is_err() {
                     return;
                 }
             }
@@ -290,12 +305,21 @@ fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     }
 }
 
+/// Blurs an image in bands where it needs that; returns whether it did.
+fn in_bands(args: &Args, session: &Session, job: &Job) -> Result<bool> {
+    if job.is_volume {
+        return Ok(false);
+    }
+    make_folder(args, job)?;
+    bands::run(args, session, job, &args.blur(2)?)
+}
+
 fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
     if job.is_volume {
         let file = VolumeFile::describe(&job.source, &args.volume)?;
-        return file.read(session.max_memory, &session.timings).map(Picture::Volume);
+        return file.read(args.limits(session), &session.timings).map(Picture::Volume);
     }
-    let (image, exif) = Image::read_with_exif(&job.source, session.max_memory, &session.timings)?;
+    let (image, exif) = Image::read_with_exif(&job.source, args.limits(session), &session.timings)?;
     if let Some(losses) = image.losses(output_format(&job.sink)?) {
         let message = format!("{}: {losses} in this format", job.sink);
         if args.strict {
@@ -309,6 +333,7 @@ fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
 fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<Picture> {
     let told = |error: Error| error.context(format_args!("cannot blur {}", job.source));
     Ok(match picture {
+        Picture::Done => Picture::Done,
         Picture::Image(image, exif) => {
             let blur = args.blur(2)?;
             Picture::Image(blur_image(args, session, &blur, image).map_err(told)?, exif)
@@ -320,12 +345,17 @@ fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Resul
     })
 }
 
+/// Makes the folder of the result inside of `--out-dir`.
+fn make_folder(args: &Args, job: &Job) -> Result<()> {
+    let (Some(folder), Sink::File(path)) = (&args.out_dir, &job.sink) else { return Ok(()) };
+    let folder = path.parent().unwrap_or(folder);
+    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+}
+
 fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<()> {
-    if let (Some(folder), Sink::File(path)) = (&args.out_dir, &job.sink) {
-        let folder = path.parent().unwrap_or(folder);
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-    }
+    make_folder(args, job)?;
     match picture {
+        Picture::Done => Ok(()),
         Picture::Image(image, exif) => {
             let encoding =
                 Encoding { quality: args.quality, compression: args.compression, exif };
@@ -343,6 +373,12 @@ fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<
 }
 
 impl Args {
+    /// What one input may take: so many times as much is in memory while it is blurred, by measurement.
+    fn limits(&self, session: &Session) -> Limits {
+        let times = if self.linear { 10 } else { 6 };
+        session.limits(if self.files.len() > 2 { times + 5 } else { times })
+    }
+
     /// What is to be read and where it goes.
     fn jobs(&self) -> Result<Vec<Job>> {
         let Some(folder) = &self.out_dir else {
@@ -400,8 +436,9 @@ impl Args {
             }
             Method::Box => format!("box of radius {radius}"),
         };
-        println!("{} -> {}: {how}", job.source, job.sink);
-        Ok(())
+        let line = format!("{} -> {}: {how}\n", job.source, job.sink);
+        let told = io::stdout().write_all(line.as_bytes());
+        told.map_err(|error| Error::io("write", "standard output", error))
     }
 }
 

@@ -7,6 +7,8 @@ use std::{
 
 use wgpu::naga;
 
+use super::Context;
+
 /// One file of `wgsl/`, perhaps with other values for some of its constants.
 #[derive(Debug)]
 pub struct Shader {
@@ -157,6 +159,18 @@ impl Shader {
         }
     }
 
+    /// How many storage buffers entry point `entry` uses.
+    pub fn storage_buffers(&self, entry: &str) -> u32 {
+        let module = self.module();
+        let used = bindings(module, entry);
+        let globals = module.global_variables.iter();
+        let storage = globals.filter(|(_, global)| {
+            matches!(global.space, naga::AddressSpace::Storage { .. })
+                && used.iter().any(|(name, ..)| global.name.as_ref() == Some(name))
+        });
+        storage.count() as u32
+    }
+
     fn entry(&self, entry: &str) -> &naga::EntryPoint {
         let found = self.module().entry_points.iter().find(|point| point.name == entry);
         found.unwrap_or_else(|| panic!("{}.wgsl has no entry point {entry}", self.name))
@@ -202,12 +216,13 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(device: &wgpu::Device, shader: &Shader, entry: &str) -> Self {
+    pub(super) fn new(context: &Context, shader: &Shader, entry: &str) -> Self {
+        let device = &context.device;
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(shader.name),
             source: wgpu::ShaderSource::Wgsl(Cow::Owned(shader.unrolled())),
         };
-        let module = match shader.unchecked {
+        let module = match shader.unchecked.filter(|_| !context.checked) {
             None => device.create_shader_module(descriptor),
             #[expect(unsafe_code)]
             // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,

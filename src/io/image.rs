@@ -7,14 +7,18 @@ use std::{
 };
 
 use image::{
-    DynamicImage, ExtendedColorType, ImageDecoder, ImageEncoder, ImageFormat, ImageReader,
+    DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageFormat,
+    ImageReader,
     codecs::{tiff::TiffEncoder, webp::WebPEncoder},
     metadata::Orientation,
 };
-use jpeg_encoder::{ColorType, SamplingFactor};
 use rayon::prelude::*;
 
-use super::{Sink, Source, png::Png};
+use super::{
+    Limits, Sink, Source,
+    jpeg::{self, Jpeg},
+    png::Png,
+};
 use crate::{
     error::{Error, Result},
     samples::{Dtype, Samples},
@@ -43,13 +47,13 @@ impl Image {
     }
 
     /// Reads and decodes `source`, whatever its name says of its format. A picture stored turned
-    /// comes out upright. At most `limit` bytes are allocated.
+    /// comes out upright. The file and its pixels each take at most `limits`.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput)
     /// when it is no image, a broken one, or too large.
-    pub fn read(source: &Source, limit: u64, timings: &Timings) -> Result<Self> {
-        Self::read_with_exif(source, limit, timings).map(|(image, _)| image)
+    pub fn read(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
+        Self::read_with_exif(source, limits, timings).map(|(image, _)| image)
     }
 
     /// [`Image::read`], with the picture's EXIF, whose orientation is taken out because it is done.
@@ -58,13 +62,14 @@ impl Image {
     /// As [`Image::read`].
     pub fn read_with_exif(
         source: &Source,
-        limit: u64,
+        limits: impl Into<Limits>,
         timings: &Timings,
     ) -> Result<(Self, Option<Vec<u8>>)> {
-        let bytes = timings.time("read", || source.read_all(limit))?;
+        let limits = limits.into();
+        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
         timings.time("decode", || {
             // Decoders panic on some broken files.
-            catch_unwind(|| decode(&bytes, limit))
+            catch_unwind(|| decode(&bytes, source, limits))
                 .unwrap_or_else(|_| Err("the decoder crashed on it".into()))
                 .map_err(|error| {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(error)
@@ -165,25 +170,18 @@ impl Image {
                 png.write(samples.as_bytes(), &mut bytes)?;
             }
             ImageFormat::Jpeg => {
-                let mut encoder = jpeg_encoder::Encoder::new(&mut bytes, encoding.quality);
-                // As most programs do: colour at half the resolution but at the highest qualities.
-                encoder.set_sampling_factor(match encoding.quality < FULL_CHROMA {
-                    true => SamplingFactor::F_2_2,
-                    false => SamplingFactor::F_1_1,
-                });
-                if let Some(icc) = icc {
-                    encoder.add_icc_profile(&icc)?;
-                }
-                if let Some(exif) = exif {
-                    encoder.add_exif_metadata(&exif)?;
-                }
                 let too_large = |_| "JPEG pictures have at most 65,535 pixels a side";
-                let (width, height) = (
-                    u16::try_from(width).map_err(too_large)?,
-                    u16::try_from(height).map_err(too_large)?,
-                );
-                let colour = if self.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-                encoder.encode(self.samples.as_bytes(), width, height, colour)?;
+                let jpeg = Jpeg {
+                    width: u16::try_from(width).map_err(too_large)?,
+                    height: u16::try_from(height).map_err(too_large)?,
+                    channels: self.channels,
+                    quality: encoding.quality,
+                    // As most programs do: colour at half the resolution but at the highest qualities.
+                    half_colour: encoding.quality < FULL_CHROMA,
+                    icc: icc.as_deref(),
+                    exif: exif.as_deref(),
+                };
+                bytes = jpeg.encode(self.samples.as_bytes())?;
             }
             ImageFormat::WebP => {
                 let mut encoder = WebPEncoder::new_lossless(&mut bytes);
@@ -309,35 +307,80 @@ pub fn output_format(sink: &Sink) -> Result<ImageFormat> {
     })
 }
 
+fn as_dynamic(picture: jpeg::Picture) -> Option<DynamicImage> {
+    let (width, height) = (picture.width as u32, picture.height as u32);
+    match picture.channels {
+        1 => ImageBuffer::from_raw(width, height, picture.pixels).map(DynamicImage::ImageLuma8),
+        _ => ImageBuffer::from_raw(width, height, picture.pixels).map(DynamicImage::ImageRgb8),
+    }
+}
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-fn decode(bytes: &[u8], limit: u64) -> Result<(Image, Option<Vec<u8>>), BoxError> {
+/// More than this is no colour profile, and no description of a camera.
+const LONGEST_ICC: usize = 4 << 20;
+/// What one JPEG segment holds.
+const LONGEST_EXIF: usize = 65_533 - 6;
+
+/// `data` unless it is absurdly long; a picture is no worse without it.
+fn capped(data: Option<Vec<u8>>, longest: usize, what: &str, source: &Source) -> Option<Vec<u8>> {
+    data.filter(|data| {
+        let fits = data.len() <= longest;
+        if !fits {
+            log::warn!("{source}: {what} of {} bytes is left out", data.len());
+        }
+        fits
+    })
+}
+
+fn decode(
+    bytes: &[u8],
+    source: &Source,
+    allowed: Limits,
+) -> Result<(Image, Option<Vec<u8>>), BoxError> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
-    if reader.format().is_none() {
-        return Err("this is no image format that is known here".into());
-    }
+    let format = reader.format().ok_or("this is no image format that is known here")?;
     let mut limits = image::Limits::default();
-    limits.max_alloc = Some(limit);
+    limits.max_alloc = Some(allowed.bytes);
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
     let (width, height) = decoder.dimensions();
+    if width == 0 || height == 0 {
+        return Err(format!("{width} x {height} pixels are no picture").into());
+    }
+    allowed.check(source, &[width as usize, height as usize])?;
     limits.reserve(decoder.total_bytes()).map_err(|_| {
         format!(
-            "{width} x {height} pixels take {} bytes, more than --max-memory allows",
-            decoder.total_bytes()
+            "{width} x {height} pixels take {} bytes, more than the {} that --max-memory allows here",
+            decoder.total_bytes(),
+            allowed.bytes
         )
     })?;
-    let icc = decoder.icc_profile()?;
+    // Of all that a file may hold besides pixels, these two are kept, and the orientation is obeyed.
+    let icc = capped(decoder.icc_profile()?, LONGEST_ICC, "a colour profile", source);
     let orientation = decoder.orientation()?;
-    let mut exif = decoder.exif_metadata()?;
+    let mut exif = capped(decoder.exif_metadata()?, LONGEST_EXIF, "EXIF", source);
     if let Some(exif) = &mut exif {
         // Without the tag no viewer turns the picture a second time.
         let _done = Orientation::remove_from_exif_chunk(exif);
     }
-    let mut picture = DynamicImage::from_decoder(decoder)?;
+    let fast = match format {
+        ImageFormat::Jpeg => jpeg::decode(bytes, allowed.bytes).and_then(as_dynamic),
+        _ => None,
+    };
+    let mut picture = match fast {
+        Some(picture) => picture,
+        None => {
+            // The decoder would end the process where there is no memory.
+            Vec::<u8>::new()
+                .try_reserve_exact(decoder.total_bytes().try_into()?)
+                .map_err(|_| format!("there is no memory for {width} x {height} pixels"))?;
+            DynamicImage::from_decoder(decoder)?
+        }
+    };
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let (channels, samples) = match picture {

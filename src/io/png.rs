@@ -1,10 +1,121 @@
-//! A PNG encoder that compresses bands of rows in parallel: one zlib stream, whose parts end on whole
-//! bytes (RFC 1950, RFC 1951; PNG specification, third edition).
+//! PNG by rows: a reader, and an encoder that compresses bands of rows in parallel to one zlib stream,
+//! whose parts end on whole bytes (RFC 1950, RFC 1951; PNG specification, third edition).
 
-use std::io::{self, Write};
+use std::{
+    fs::File,
+    io::{self, BufReader, Write},
+};
 
-use flate2::{Compress, Compression, FlushCompress, Status};
+use flate2::{Compress, Compression, FlushCompress};
+use image::metadata::Orientation;
 use rayon::prelude::*;
+
+use super::Source;
+use crate::{
+    error::{Error, Result},
+    samples::Dtype,
+};
+
+/// A PNG file being read, some rows at a time, its samples expanded to whole bytes.
+#[expect(missing_debug_implementations, reason = "the decoder has none")]
+pub struct PngRows {
+    reader: png::Reader<BufReader<File>>,
+    name: String,
+    /// Pixels a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    pub channels: usize,
+    /// u8 or u16.
+    pub dtype: Dtype,
+    /// The colour profile.
+    pub icc: Option<Vec<u8>>,
+    /// EXIF, beginning with its TIFF header.
+    pub exif: Option<Vec<u8>>,
+    /// Whether the picture's EXIF says that it is to be turned or mirrored.
+    pub is_turned: bool,
+}
+
+impl PngRows {
+    /// Opens a file; nothing where it is no PNG file or has no rows in order.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(source: &Source) -> Result<Option<Self>> {
+        let Some(path) = source.path() else { return Ok(None) };
+        let name = source.to_string();
+        if source.size()?.is_none() {
+            return Ok(None);
+        }
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        let mut decoder = png::Decoder::new(BufReader::with_capacity(1 << 16, file));
+        decoder.set_transformations(png::Transformations::EXPAND);
+        // What is wrong with it, others tell.
+        let Ok(reader) = decoder.read_info() else { return Ok(None) };
+        let info = reader.info();
+        if info.interlaced {
+            return Ok(None);
+        }
+        let (colour, depth) = reader.output_color_type();
+        let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
+        let mut exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
+        let turned = exif.as_mut().and_then(|exif| Orientation::remove_from_exif_chunk(exif));
+        Ok(Some(Self {
+            name,
+            width: info.width as usize,
+            height: info.height as usize,
+            channels: colour.samples(),
+            dtype,
+            icc: info.icc_profile.as_deref().map(<[u8]>::to_vec),
+            exif,
+            is_turned: turned.is_some_and(|turned| turned != Orientation::NoTransforms),
+            reader,
+        }))
+    }
+
+    /// Bytes a row.
+    pub fn row_bytes(&self) -> usize {
+        self.width * self.channels * self.dtype.size()
+    }
+
+    /// Reads the next rows, as many as `rows` takes.
+    ///
+    /// # Errors
+    /// When the file is broken.
+    pub fn read(&mut self, rows: &mut [u8]) -> Result<()> {
+        let (bytes, wide) = (self.row_bytes(), self.dtype == Dtype::U16);
+        let broken = |name: &str| Error::bad_input(format_args!("cannot decode {name}"));
+        for row in rows.chunks_exact_mut(bytes) {
+            match self.reader.read_row(row) {
+                Ok(Some(_)) => {}
+                Ok(None) => return Err(broken(&self.name).caused_by("there are too few rows")),
+                Err(error) => return Err(broken(&self.name).caused_by(error)),
+            }
+            if wide && cfg!(target_endian = "little") {
+                row.as_chunks_mut::<2>().0.iter_mut().for_each(|sample| sample.reverse());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether any of the rows to come has a pixel that is not opaque.
+    ///
+    /// # Errors
+    /// When the file is broken.
+    pub fn any_transparent(&mut self) -> Result<bool> {
+        let pixel = self.channels * self.dtype.size();
+        let mut row = vec![0; self.row_bytes()];
+        for _ in 0..self.height {
+            self.read(&mut row)?;
+            let alpha = pixel - self.dtype.size();
+            if row.chunks_exact(pixel).any(|pixel| pixel[alpha..].iter().any(|&byte| byte != 255)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
 
 /// What is written before the pixels, and how.
 #[derive(Clone, Copy, Debug)]
@@ -28,12 +139,22 @@ pub struct Png<'a> {
 /// Bytes of a band before compression.
 const BAND: usize = 1 << 20;
 
-impl Png<'_> {
-    /// Encodes `pixels`: rows from the top.
+impl<'a> Png<'a> {
+    /// Encodes `pixels`: rows from the top, samples of 16 bits with the most significant byte first.
     ///
     /// # Errors
     /// Whatever writing fails with.
-    pub fn write(&self, pixels: &[u8], mut output: impl Write) -> io::Result<()> {
+    pub fn write(&self, pixels: &[u8], output: impl Write) -> io::Result<()> {
+        let mut writer = self.start(output)?;
+        writer.rows(pixels)?;
+        writer.finish().map(drop)
+    }
+
+    /// Writes what comes before the pixels.
+    ///
+    /// # Errors
+    /// Whatever writing fails with.
+    pub fn start<W: Write>(&self, mut output: W) -> io::Result<PngWriter<W>> {
         output.write_all(b"\x89PNG\r\n\x1a\n")?;
         let mut header = Vec::with_capacity(13);
         header.extend(self.width.to_be_bytes());
@@ -49,52 +170,111 @@ impl Png<'_> {
         if let Some(exif) = self.exif {
             chunk(&mut output, b"eXIf", &[exif])?;
         }
+        // A 32 KiB window, no dictionary; the check bits make the header a multiple of 31.
+        chunk(&mut output, b"IDAT", &[&[0x78, 0x01]])?;
         let row = self.width as usize * usize::from(self.channels * self.sample_bytes);
-        let rows = (BAND / row.max(1)).max(1);
-        let bands = (self.height as usize).div_ceil(rows).max(1);
-        let encoded: Vec<io::Result<Band>> = (0..bands)
-            .into_par_iter()
-            .map(|number| {
-                let first = number * rows;
-                let last = (first + rows).min(self.height as usize);
-                let filtered = self.filter(pixels, row, first, last);
-                let adler = adler32(&filtered);
-                let data = deflate(&filtered, self.compression, number + 1 == bands)?;
-                Ok(Band { data, adler, len: filtered.len() })
-            })
-            .collect();
-        let mut sum = 1;
-        for (number, band) in encoded.into_iter().enumerate() {
-            let Band { data, adler, len } = band?;
-            sum = combine(sum, adler, len);
-            // 32 KiB window, no dictionary; the check bits make the header a multiple of 31.
-            let head: &[u8] = if number == 0 { &[0x78, 0x01] } else { &[] };
-            let tail = sum.to_be_bytes();
-            let tail: &[u8] = if number + 1 == bands { &tail } else { &[] };
-            chunk(&mut output, b"IDAT", &[head, &data, tail])?;
-        }
-        chunk(&mut output, b"IEND", &[])
+        Ok(PngWriter {
+            output,
+            compression: self.compression,
+            row: row.max(1),
+            above: Vec::new(),
+            pending: Vec::new(),
+            sum: 1,
+        })
     }
+}
 
-    /// The rows `first..last`, each behind the number of its filter.
-    fn filter(&self, pixels: &[u8], row: usize, first: usize, last: usize) -> Vec<u8> {
-        let mut filtered = Vec::with_capacity((last - first) * (row + 1));
-        for y in first..last {
-            let here = &pixels[y * row..][..row];
-            match y.checked_sub(1) {
-                Some(above) if self.compression > 0 => {
-                    let above = &pixels[above * row..][..row];
-                    filtered.push(UP);
-                    filtered.extend(here.iter().zip(above).map(|(h, a)| h.wrapping_sub(*a)));
-                }
-                _ => {
-                    filtered.push(NONE);
-                    filtered.extend_from_slice(here);
-                }
+/// A PNG file being written, some rows at a time. Its bytes do not depend on how many.
+#[derive(Debug)]
+pub struct PngWriter<W> {
+    output: W,
+    compression: u8,
+    /// Bytes a row.
+    row: usize,
+    /// The row above the next; empty at the top.
+    above: Vec<u8>,
+    /// Rows that do not fill a band yet.
+    pending: Vec<u8>,
+    /// The Adler-32 of what has been written.
+    sum: u32,
+}
+
+impl<W: Write> PngWriter<W> {
+    /// Writes the next rows.
+    ///
+    /// # Errors
+    /// Whatever writing fails with.
+    pub fn rows(&mut self, mut pixels: &[u8]) -> io::Result<()> {
+        let band = (BAND / self.row).max(1) * self.row;
+        if !self.pending.is_empty() {
+            let (more, rest) = pixels.split_at(pixels.len().min(band - self.pending.len()));
+            self.pending.extend_from_slice(more);
+            pixels = rest;
+            if self.pending.len() == band {
+                let full = std::mem::take(&mut self.pending);
+                self.bands(&full, band)?;
             }
         }
-        filtered
+        let (full, rest) = pixels.split_at(pixels.len() / band * band);
+        self.pending.extend_from_slice(rest);
+        self.bands(full, band)
     }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    /// Whatever writing fails with.
+    pub fn finish(mut self) -> io::Result<W> {
+        let rest = std::mem::take(&mut self.pending);
+        self.bands(&rest, rest.len().max(1))?;
+        // An empty last block of fixed codes.
+        chunk(&mut self.output, b"IDAT", &[&[0x03, 0x00], &self.sum.to_be_bytes()])?;
+        chunk(&mut self.output, b"IEND", &[])?;
+        Ok(self.output)
+    }
+
+    /// Writes bands of `band` bytes each.
+    fn bands(&mut self, pixels: &[u8], band: usize) -> io::Result<()> {
+        let Some(last) = pixels.len().checked_sub(self.row) else { return Ok(()) };
+        let Self { row, compression, .. } = *self;
+        let first = &self.above[..];
+        let encoded: Vec<io::Result<Band>> = pixels
+            .par_chunks(band)
+            .enumerate()
+            .map(|(number, rows)| {
+                let above = match number {
+                    0 => first,
+                    _ => &pixels[number * band - row..][..row],
+                };
+                let filtered = filter(rows, row, above, compression == 0);
+                let adler = adler32(&filtered);
+                Ok(Band { data: deflate(&filtered, compression)?, adler, len: filtered.len() })
+            })
+            .collect();
+        for band in encoded {
+            let Band { data, adler, len } = band?;
+            self.sum = combine(self.sum, adler, len);
+            chunk(&mut self.output, b"IDAT", &[&data])?;
+        }
+        self.above = pixels[last..].to_vec();
+        Ok(())
+    }
+}
+
+/// `rows` of `row` bytes each, behind the numbers of their filters.
+fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> Vec<u8> {
+    let mut filtered = Vec::with_capacity(rows.len() / row * (row + 1));
+    for here in rows.chunks_exact(row) {
+        if plain || above.is_empty() {
+            filtered.push(NONE);
+            filtered.extend_from_slice(here);
+        } else {
+            filtered.push(UP);
+            filtered.extend(here.iter().zip(above).map(|(h, a)| h.wrapping_sub(*a)));
+        }
+        above = here;
+    }
+    filtered
 }
 
 const NONE: u8 = 0;
@@ -121,20 +301,16 @@ fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result
 }
 
 /// A part of a deflate stream, ending on a whole byte.
-fn deflate(data: &[u8], level: u8, last: bool) -> io::Result<Vec<u8>> {
+fn deflate(data: &[u8], level: u8) -> io::Result<Vec<u8>> {
     let mut state = Compress::new(Compression::new(level.into()), false);
-    let flush = if last { FlushCompress::Finish } else { FlushCompress::Sync };
     let mut out = Vec::with_capacity(data.len() / 2 + 1024);
     loop {
         let start = state.total_in() as usize;
-        let status =
-            state.compress_vec(&data[start..], &mut out, flush).map_err(io::Error::other)?;
-        let done = match status {
-            Status::StreamEnd => true,
-            // A flush is through when there was room left for more.
-            _ => !last && state.total_in() as usize == data.len() && out.len() < out.capacity(),
-        };
-        if done {
+        state
+            .compress_vec(&data[start..], &mut out, FlushCompress::Sync)
+            .map_err(io::Error::other)?;
+        // A flush is through when there was room left for more.
+        if state.total_in() as usize == data.len() && out.len() < out.capacity() {
             return Ok(out);
         }
         out.reserve(out.capacity() / 2 + 4096);
@@ -188,6 +364,14 @@ mod tests {
             let png = Png { width, height, channels: 3, sample_bytes: 1, icc, exif, compression };
             let mut file = Vec::new();
             png.write(&pixels, &mut file).unwrap();
+            // In pieces of any number of rows it is the same file.
+            for rows in [1, 7, 500] {
+                let mut writer = png.start(Vec::new()).unwrap();
+                for piece in pixels.chunks(rows * width as usize * 3) {
+                    writer.rows(piece).unwrap();
+                }
+                assert!(writer.finish().unwrap() == file, "{rows} rows at a time");
+            }
             let decoded = image::load_from_memory(&file).unwrap().into_rgb8().into_raw();
             assert!(decoded == pixels, "{width} {height} {compression}");
         }

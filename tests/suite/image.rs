@@ -3,8 +3,18 @@
 use std::{fs, path::Path};
 
 use assert_cmd::Command;
-use image::{DynamicImage, ImageBuffer, ImageDecoder, ImageEncoder, codecs::png::PngEncoder};
+use gpuproc::{
+    error::Kind,
+    io::{Source, image::Image},
+    timings::Timings,
+};
+use image::{
+    DynamicImage, ImageBuffer, ImageDecoder, ImageEncoder, codecs::png::PngEncoder,
+    imageops::FilterType,
+};
 use predicates::prelude::*;
+
+use crate::common::Noise;
 
 fn gpuproc() -> Command {
     let mut command = crate::common::gpuproc();
@@ -58,6 +68,117 @@ fn depth_and_channels_stay_as_they_are() {
         blur(folder.path(), &["in.png", name]).success().stderr("");
         blur(folder.path(), &["in.png", "out.png"]).success();
         assert_eq!(image::open(path(name)).unwrap(), image::open(path("out.png")).unwrap());
+    }
+}
+
+/// What libjpeg makes of each file lies beside it: the same pixels come out, to the bit.
+#[test]
+fn jpeg_files_decode_as_by_libjpeg() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
+    let timings = Timings::new(false);
+    let read = |path: &Path| Image::read(&Source::File(path.into()), 1 << 30, &timings);
+    let mut files = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "jpg") {
+            let (found, expected) =
+                (read(&path).unwrap(), read(&path.with_extension("png")).unwrap());
+            assert!(found.samples == expected.samples, "{}", path.display());
+            files += 1;
+        }
+    }
+    assert_eq!(files, 8);
+}
+
+/// Broken files give an error or a picture of the right size, whoever decodes them.
+#[test]
+fn damaged_jpeg_files_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.jpg");
+    let timings = Timings::new(false);
+    let mut noise = Noise(31);
+    for name in ["progressive_420", "sequential_420_restarts", "progressive_grey"] {
+        let file = format!("{}/fixtures/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
+        let whole = fs::read(file).unwrap();
+        for round in 0..60 {
+            let mut bytes = whole.clone();
+            match round % 3 {
+                0 => bytes.truncate(noise.next() as usize % whole.len()),
+                1 => bytes[noise.next() as usize % whole.len()] = noise.next() as u8,
+                _ => {
+                    let at = noise.next() as usize % whole.len();
+                    drop(bytes.drain(at..whole.len().min(at + 7)));
+                }
+            }
+            fs::write(&path, bytes).unwrap();
+            match Image::read(&Source::File(path.clone()), 1 << 26, &timings) {
+                Ok(Image { width, height, channels, samples, .. }) => {
+                    assert_eq!(samples.len(), width * height * channels);
+                }
+                Err(error) => assert_eq!(error.kind(), Kind::BadInput),
+            }
+        }
+    }
+}
+
+/// JPEG output in bands, joined by restart markers, is what others read, too.
+#[test]
+fn large_jpeg_files_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let at = |x: u32, y: u32| image::Rgb([(x / 5) as u8, (y / 7) as u8, ((x + y) / 9) as u8]);
+    let input = image::RgbImage::from_fn(1203, 997, at);
+    input.save(path("in.png")).unwrap();
+    for (quality, most) in [("90", 12), ("98", 5)] {
+        let arguments = ["in.png", "out.jpg", "--sigma", "0", "--quality", quality];
+        blur(folder.path(), &arguments).success().stderr("");
+        // By the decoder of the image crate, and by the program itself.
+        blur(folder.path(), &["out.jpg", "back.png", "--sigma", "0"]).success();
+        for name in ["out.jpg", "back.png"] {
+            let output = image::open(path(name)).unwrap().into_rgb8();
+            let pairs = output.as_raw().iter().zip(input.as_raw());
+            let worst = pairs.map(|(a, b)| a.abs_diff(*b)).max();
+            assert!(worst <= Some(most), "{name} {quality}: {worst:?}");
+        }
+    }
+}
+
+/// A PNG file that does not fit goes in bands, with the same result; what cannot says so.
+#[test]
+fn files_larger_than_memory_go_in_bands() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |name: &str| image::open(folder.path().join(name)).unwrap();
+    for (channels, bits) in [(1, 8), (3, 8), (4, 8), (2, 16), (3, 16)] {
+        let small = picture(channels, bits);
+        small
+            .resize_exact(300, 400, FilterType::Nearest)
+            .save(folder.path().join("in.png"))
+            .unwrap();
+        for edge in ["clamp", "mirror", "reflect", "zero", "50"] {
+            let arguments = |out| ["in.png", out, "--sigma", "1.5", "--edge", edge, "--channels"];
+            let channel = if channels < 3 { "grey" } else { "r,b" };
+            blur(folder.path(), &[&arguments("whole.png")[..], &[channel]].concat()).success();
+            for memory in ["300k", "500k"] {
+                let more = [channel, "--max-memory", memory, "-v"];
+                blur(folder.path(), &[&arguments("bands.png")[..], &more].concat())
+                    .success()
+                    .stderr(predicate::str::contains("in bands of"));
+                assert!(
+                    open("bands.png") == open("whole.png"),
+                    "{channels} {bits} {edge} {memory}"
+                );
+            }
+        }
+    }
+    for (arguments, told) in [
+        (&["in.png", "x.png", "--edge", "wrap"][..], "--edge wrap needs both ends at once"),
+        (&["in.png", "x.jpg"], "only PNG is written in bands"),
+        (&["in.png", "x.png", "--sigma", "40"], "one row with those it depends on takes"),
+    ] {
+        blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())
+            .code(4)
+            .stderr(predicate::str::contains("300 x 400 pixels take"))
+            .stderr(predicate::str::contains(told));
     }
 }
 

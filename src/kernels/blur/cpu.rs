@@ -155,6 +155,11 @@ store! {
 
 /// Runs every pass of `plan`.
 pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> Result<Data<'d>> {
+    if let Data::Bytes(source) = &data
+        && let Some(blurred) = super::bytes::blur(plan, edge, shape, source)
+    {
+        return Ok(bytes(blurred));
+    }
     for pass in plan {
         let walk = Walk { pass, edge, lines: shape.along(pass.axis), channels: shape.channels };
         let whole = &pass.whole;

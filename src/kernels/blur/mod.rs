@@ -1,13 +1,16 @@
 //! Blur: Gaussian and box, separable, in one to three dimensions, exact on every device for 8-bit
 //! samples.
 
+mod bands;
 mod bench;
+mod bytes;
 mod cpu;
 mod gpu;
 mod plan;
 mod taps;
 mod tone;
 
+pub use bands::Bands;
 pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};

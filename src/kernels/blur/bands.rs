@@ -1,0 +1,76 @@
+//! An image larger than memory, blurred in bands of rows: each with as many rows above and below as
+//! the blur reaches, so that the result does not depend on where the bands begin.
+
+use std::ops::Range;
+
+use super::{Blur, Edge, Grid};
+use crate::{
+    error::{Error, Result},
+    samples::{Dtype, Samples},
+};
+
+/// The image that is blurred in bands.
+#[derive(Clone, Debug)]
+pub struct Bands {
+    /// The blur.
+    pub blur: Blur,
+    /// Pixels a row, and rows.
+    pub dims: [usize; 2],
+    /// Samples a pixel.
+    pub channels: usize,
+    /// Whether the last channel is alpha.
+    pub alpha: bool,
+    /// Whether any pixel of the image is not opaque.
+    pub transparent: bool,
+}
+
+impl Bands {
+    /// Whether bands can go without rows far away; where opposite edges meet, they cannot.
+    pub fn is_possible(&self) -> bool {
+        !(self.blur.edge == Edge::Wrap && self.blur.reach(1) > 0)
+    }
+
+    /// The rows that those in `band` depend on.
+    pub fn window(&self, band: Range<usize>) -> Range<usize> {
+        let reach = self.blur.reach(1);
+        band.start.saturating_sub(reach)..(band.end + reach).min(self.dims[1])
+    }
+
+    /// The blurred rows `band`, by `run`, from `samples`: the rows of their window.
+    ///
+    /// # Errors
+    /// Those of `run`, and where bands are not possible.
+    pub fn blur(
+        &self,
+        band: Range<usize>,
+        samples: &[u8],
+        dtype: Dtype,
+        run: impl FnOnce(&Blur, &Grid) -> Result<Samples>,
+    ) -> Result<Samples> {
+        if !self.is_possible() {
+            return Err(Error::bad_input("opposite edges that meet need the whole image at once"));
+        }
+        let [width, height] = self.dims;
+        let row = width * self.channels;
+        let window = self.window(band.clone());
+        // What is transparent elsewhere decides how all is computed: then a row that is, beyond what
+        // the band depends on, makes the window alike.
+        let whole = window.len() == height;
+        let (above, below) = match self.alpha && self.transparent && !whole {
+            true => (usize::from(window.end == height), usize::from(window.end < height)),
+            false => (0, 0),
+        };
+        let mut grid = Grid {
+            dims: [width, above + window.len() + below, 1],
+            channels: self.channels,
+            alpha: self.alpha,
+            samples: Samples::zeros(dtype, row * (above + window.len() + below))?,
+        };
+        let bytes = row * dtype.size();
+        grid.samples.as_bytes_mut()[above * bytes..][..window.len() * bytes]
+            .copy_from_slice(samples);
+        let blurred = run(&self.blur, &grid)?;
+        let first = above + band.start - window.start;
+        Ok(blurred.part(first * row..(first + band.len()) * row))
+    }
+}
