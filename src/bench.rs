@@ -1,6 +1,12 @@
 //! What `gpuproc bench` measures: one algorithm on one problem, described by its kernel family.
 
-use crate::{error::Result, gpu::Context};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
+
+use crate::{
+    device::Kernel,
+    error::{Error, Kind, Result},
+    gpu::Context,
+};
 
 /// Work that can be run again and again on data that stay where they are. On a GPU every pass
 /// records itself in the context's timings; their sum is the run's time.
@@ -47,5 +53,52 @@ impl std::fmt::Debug for Prepared<'_> {
 impl std::fmt::Debug for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.family, self.algorithm, self.problem)
+    }
+}
+
+/// Cases of one family that differ in one number, to be drawn as lines.
+#[derive(Debug)]
+pub struct Sweep {
+    /// What the number is, with its unit: `radius (pixels)`.
+    pub along: &'static str,
+    /// The number and the case at it.
+    pub points: Vec<(f64, Case)>,
+}
+
+impl Case {
+    /// A case of `kernel` on given input, which it takes anew in every run: GPU timestamps leave the
+    /// upload out. `check` judges the result.
+    pub fn of_kernel<K>(
+        [family, algorithm]: [&'static str; 2],
+        problem: String,
+        bytes: u64,
+        kernel: K,
+        input: &Arc<K::In>,
+        check: fn(&K, &K::In, &K::Out) -> Result<()>,
+    ) -> Self
+    where
+        K: Kernel + 'static,
+        K::In: Send + Sync,
+    {
+        let (kernel, input) = (Arc::new(kernel), input.clone());
+        let prepare: Prepare = Box::new(move |context| {
+            let (kernel, input) = (kernel.clone(), input.clone());
+            let last = Rc::new(RefCell::new(None));
+            let (judge, judged, found) = (kernel.clone(), input.clone(), last.clone());
+            Ok(Prepared {
+                run: Box::new(move || {
+                    *last.borrow_mut() = Some(match context {
+                        Some(context) => kernel.gpu(context, &input)?,
+                        None => kernel.cpu(&input)?,
+                    });
+                    Ok(())
+                }),
+                check: Box::new(move || match &*found.borrow() {
+                    Some(found) => check(&judge, &judged, found),
+                    None => Err(Error::new(Kind::Failure, "there is no result to check")),
+                }),
+            })
+        });
+        Self { family, algorithm, problem, baseline: false, bytes, on_cpu: true, prepare }
     }
 }

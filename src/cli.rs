@@ -1,6 +1,11 @@
 //! The top-level parser, the flags that all commands share, and the session made from them.
 
-use std::sync::Arc;
+use std::{
+    ffi::OsString,
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
 
 use clap::{Args, Parser, ValueEnum};
 
@@ -8,8 +13,8 @@ use crate::{
     commands::Command,
     device::{Choice, Device},
     error::{Error, Result},
-    io::abandon_outputs,
-    progress::{Progress, start_messages},
+    io::{Limits, abandon_outputs},
+    progress::{Progress, start_messages, tell},
     timings::Timings,
 };
 
@@ -31,6 +36,7 @@ Exit codes:
   2 wrong usage              6 the GPU failed
   3 some files of several    7 a file cannot be read
     failed                     or written
+                           124 --timeout has passed
 
 A file named - is standard input or standard output. Data goes to standard output, all else to
 standard error. NO_COLOR and TERM=dumb are respected.";
@@ -58,6 +64,15 @@ pub struct Shared {
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     pub max_memory: Option<u64>,
 
+    /// Pixels that an image, or samples that a volume, may have, such as 100M [default: what memory
+    /// allows]
+    #[arg(long, global = true, value_name = "N", value_parser = parse_count)]
+    pub max_pixels: Option<u64>,
+
+    /// Give up after so many seconds: exit code 124, no output
+    #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub timeout: Option<Duration>,
+
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
@@ -75,8 +90,8 @@ pub struct Shared {
     pub no_progress: bool,
 }
 
-/// The exit code after SIGINT or SIGTERM, as shells report it.
-const INTERRUPTED: i32 = 130;
+/// The exit code when `--timeout` has passed: that of timeout(1).
+const TIMED_OUT: i32 = 124;
 
 /// How `--timings` are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -98,13 +113,31 @@ pub struct Session {
     pub progress: Progress,
     /// Bytes that inputs and results may take.
     pub max_memory: u64,
+    /// Pixels or samples that an input may have.
+    pub max_pixels: u64,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
+}
+
+impl Session {
+    /// What an input may take: one of `share` equal parts of the memory.
+    pub fn limits(&self, share: u64) -> Limits {
+        Limits { bytes: self.max_memory / share, pixels: self.max_pixels }
+    }
 }
 
 /// Reads the command line; prints help, version and usage errors itself and exits then.
 pub fn parse() -> Cli {
     Cli::parse()
+}
+
+/// Parses `arguments`, the program's name first, and runs the command in this process; for tests and
+/// fuzzing.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::error::Kind::Usage) for what cannot be parsed, else those of the command.
+pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
+    run(Cli::try_parse_from(arguments).map_err(Error::usage)?)
 }
 
 /// Runs the command and reports its timings.
@@ -114,12 +147,10 @@ pub fn parse() -> Cli {
 pub fn run(cli: Cli) -> Result<()> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
-    // SIGINT, SIGTERM and SIGHUP leave no part of an output behind. Without a handler they would still
-    // end the process.
-    let _ = ctrlc::set_handler(|| {
-        abandon_outputs();
-        std::process::exit(INTERRUPTED);
-    });
+    stop_on_signals();
+    if let Some(limit) = shared.timeout {
+        stop_after(limit);
+    }
     if let Some(threads) = shared.threads {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
@@ -128,26 +159,93 @@ pub fn run(cli: Cli) -> Result<()> {
     }
     let timings = Arc::new(Timings::new(shared.timings.is_some()));
     let choice = if command.needs_device() { &shared.device } else { &Choice::Cpu };
+    let device = Device::new(choice, timings.clone());
+    if command.opens_device() {
+        device.start();
+    }
     let session = Session {
-        device: Device::open(choice, timings.clone()),
+        device,
         timings: timings.clone(),
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),
+        max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
         no_clobber: shared.no_clobber,
     };
     let result = command.run(&session);
     match shared.timings {
-        Some(TimingsFormat::Table) => eprint!("{}", timings.table()),
-        Some(TimingsFormat::Json) => eprintln!("{}", timings.json(session.device.name())),
+        Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
+        Some(TimingsFormat::Json) => tell(timings.json(session.device.name())),
         None => {}
     }
     result
+}
+
+/// SIGINT, SIGTERM and SIGHUP leave no part of an output behind; then they end the process as they would
+/// have ended it. Without a handler they still do that.
+#[cfg(unix)]
+fn stop_on_signals() {
+    use signal_hook::{
+        consts::{SIGHUP, SIGINT, SIGTERM},
+        iterator::Signals,
+        low_level::emulate_default_handler,
+    };
+    // Once a process: a second call, in tests, changes nothing.
+    static HANDLED: OnceLock<()> = OnceLock::new();
+    HANDLED.get_or_init(|| {
+        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+            thread::spawn(move || {
+                if let Some(signal) = signals.forever().next() {
+                    abandon_outputs();
+                    let _ = emulate_default_handler(signal);
+                    end(128 + signal);
+                }
+            });
+        }
+    });
+}
+
+#[cfg(not(unix))]
+fn stop_on_signals() {
+    let _ = ctrlc::set_handler(|| {
+        abandon_outputs();
+        end(130);
+    });
+}
+
+fn stop_after(limit: Duration) {
+    thread::spawn(move || {
+        thread::sleep(limit);
+        abandon_outputs();
+        tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
+        end(TIMED_OUT);
+    });
+}
+
+/// Ends the process at once: a driver that is at work on other threads would not survive the clean-up
+/// that an orderly exit runs, and one that hangs would not come to its end.
+pub fn end(code: i32) -> ! {
+    #[cfg(unix)]
+    signal_hook::low_level::exit(code);
+    #[cfg(not(unix))]
+    std::process::exit(code);
 }
 
 /// Reads 4G, 512MiB, 1000000: K, M, G and T are powers of 1024.
 fn parse_size(text: &str) -> Result<u64, String> {
     let config = parse_size::Config::new().with_binary();
     config.parse_size(text).map_err(|error| format!("{error}; try 512M or 4G"))
+}
+
+/// Reads 100M, 5k, 1000000: k, M and G are powers of 1000.
+fn parse_count(text: &str) -> Result<u64, String> {
+    let config = parse_size::Config::new().with_decimal();
+    config.parse_size(text).map_err(|error| format!("{error}; try 100M"))
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds = seconds.filter(|seconds| !seconds.is_zero());
+    seconds.ok_or_else(|| format!("`{text}` is no number of seconds greater than 0"))
 }
 
 /// Half of the memory that is free now.

@@ -2,15 +2,17 @@
 
 use std::{
     convert::Infallible,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, Mutex, Once, OnceLock},
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use crate::{
     error::{Error, Kind, Result},
-    gpu::{Adapter, Caps, Context, adapters},
+    gpu::{Adapter, Caps, Context, adapters, any_hung, panic_text},
     timings::Timings,
 };
 
@@ -69,35 +71,63 @@ impl FromStr for Choice {
 pub struct Device {
     choice: Choice,
     timings: Arc<Timings>,
+    start: Once,
     opening: Mutex<Option<JoinHandle<Result<Option<Context>>>>>,
     opened: OnceLock<Option<Context>>,
 }
 
+/// What starting a GPU takes at least: instance, adapter and device took 0.145 s on an NVIDIA H200.
+const START_UP: Duration = Duration::from_millis(145);
+
 impl Device {
-    /// Starts to open what `choice` names.
-    pub fn open(choice: &Choice, timings: Arc<Timings>) -> Self {
-        let needs_gpu = match choice {
-            Choice::Cpu => false,
-            Choice::Auto => may_have_hardware(),
-            _ => true,
-        };
-        let opening = needs_gpu.then(|| {
-            let (choice, timings) = (choice.clone(), timings.clone());
-            thread::spawn(move || {
-                let opened = timings.clone();
-                timings.time("device start-up", || open(&choice, opened))
-            })
-        });
-        let opened = OnceLock::new();
-        if opening.is_none() {
-            opened.set(None).expect("just made");
-        }
-        Self { choice: choice.clone(), timings, opening: Mutex::new(opening), opened }
+    /// What `choice` names, not opened yet.
+    pub fn new(choice: &Choice, timings: Arc<Timings>) -> Self {
+        let (opening, opened) = Default::default();
+        Self { choice: choice.clone(), timings, start: Once::new(), opening, opened }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
     pub fn from_context(context: Context, choice: Choice, timings: Arc<Timings>) -> Self {
-        Self { choice, timings, opening: Mutex::default(), opened: OnceLock::from(Some(context)) }
+        let device = Self::new(&choice, timings);
+        device.start.call_once(|| device.opened.set(Some(context)).expect("set only once"));
+        device
+    }
+
+    /// Starts to open the device, unless [`Choice::Auto`] leaves it to this, and the CPU twins will have
+    /// done all of a job within `cpu_time`, before a GPU could begin.
+    pub fn expect(&self, cpu_time: Duration) {
+        if self.choice == Choice::Auto && cpu_time < START_UP {
+            self.start.call_once(|| {
+                log::debug!(
+                    "device: CPU, which takes about {} ms; a GPU takes {} ms to start",
+                    cpu_time.as_millis(),
+                    START_UP.as_millis()
+                );
+                self.opened.set(None).expect("set only once");
+            });
+        }
+        self.start();
+    }
+
+    /// Starts to open the device, once.
+    pub fn start(&self) {
+        self.start.call_once(|| {
+            let needs_gpu = match self.choice {
+                Choice::Cpu => false,
+                Choice::Auto => may_have_hardware(),
+                _ => true,
+            };
+            if !needs_gpu {
+                self.opened.set(None).expect("set only once");
+                return;
+            }
+            let (choice, timings) = (self.choice.clone(), self.timings.clone());
+            let thread = thread::spawn(move || {
+                let opened = timings.clone();
+                timings.time("device start-up", || open(&choice, opened))
+            });
+            *self.opening.lock().expect("no holder of this lock panics") = Some(thread);
+        });
     }
 
     /// The GPU of this job, or `None` for the CPU. Waits until it is open.
@@ -106,6 +136,7 @@ impl Device {
     /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
     /// opened. With [`Choice::Auto`] both are warnings, and the job goes to the CPU.
     pub fn context(&self) -> Result<Option<&Context>> {
+        self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
         if let Some(thread) = opening.take() {
             let context = thread
@@ -127,16 +158,23 @@ impl Device {
             .ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
     }
 
-    /// Runs `kernel` here. With [`Choice::Auto`], a GPU that fails is replaced by the CPU, once and
-    /// with a warning.
+    /// Runs `kernel` here. With [`Choice::Auto`], what a GPU fails at is done again by the CPU, with a
+    /// warning; a device that is lost is not asked again.
     ///
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let cpu = || self.timings.time(K::NAME, || kernel.cpu(input));
         let Some(context) = self.context()? else { return cpu() };
-        match kernel.gpu(context, input) {
-            Err(error) if error.kind() == Kind::Gpu && self.choice == Choice::Auto => {
+        let auto = self.choice == Choice::Auto;
+        // A device that was lost stays lost; that has been told.
+        if auto && context.is_lost() {
+            return cpu();
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input)))
+            .unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))));
+        match result {
+            Err(error) if error.kind() == Kind::Gpu && auto => {
                 log::warn!("{}; doing it again on the CPU", error.one_line());
                 cpu()
             }
@@ -156,6 +194,10 @@ impl Drop for Device {
         let opening = self.opening.get_mut().ok().and_then(Option::take);
         // Its result is of no more use.
         let _ = opening.map(JoinHandle::join);
+        // To close a device that hangs could last for ever.
+        if any_hung() {
+            std::mem::forget(self.opened.take());
+        }
     }
 }
 
@@ -234,8 +276,25 @@ mod tests {
     }
 
     #[test]
+    fn small_work_stays_on_the_cpu() {
+        let timings = || Arc::new(Timings::new(false));
+        let device = Device::new(&Choice::Auto, timings());
+        assert_eq!(device.name(), None);
+        device.expect(Duration::from_millis(10));
+        assert_eq!(device.name(), Some("CPU"));
+        assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
+        // What was asked for by name is opened all the same.
+        let device = Device::new(&Choice::Name("no such device".into()), timings());
+        device.expect(Duration::ZERO);
+        assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
+        assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
+    }
+
+    #[test]
     fn the_cpu_needs_no_driver() {
-        let device = Device::open(&Choice::Cpu, Arc::new(Timings::new(false)));
+        let device = Device::new(&Choice::Cpu, Arc::new(Timings::new(false)));
+        device.start();
+        assert_eq!(device.name(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
         assert_eq!(device.name(), Some("CPU"));
     }

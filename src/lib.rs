@@ -16,15 +16,27 @@
 //! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
+// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
+// one line of `main.rs`. A test holds the rest to that.
+#[forbid(unsafe_code)]
 pub mod bench;
+#[forbid(unsafe_code)]
 pub mod cli;
+#[forbid(unsafe_code)]
 pub mod commands;
+#[forbid(unsafe_code)]
 pub mod device;
+#[forbid(unsafe_code)]
 pub mod error;
 pub mod gpu;
+#[forbid(unsafe_code)]
 pub mod io;
 pub mod kernels;
+#[forbid(unsafe_code)]
 pub mod number;
+#[forbid(unsafe_code)]
 pub mod progress;
+#[forbid(unsafe_code)]
 pub mod samples;
+#[forbid(unsafe_code)]
 pub mod timings;

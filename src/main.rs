@@ -3,7 +3,7 @@
 use std::{io, panic, process::ExitCode};
 
 use anyhow::{Result, anyhow};
-use gpuproc::{cli, error::Error};
+use gpuproc::{cli, error::Error, gpu::any_hung, progress::tell};
 
 fn main() -> ExitCode {
     #[expect(unsafe_code)]
@@ -14,16 +14,20 @@ fn main() -> ExitCode {
     };
     // Decoders and drivers may panic; that is caught where they are called, and told with -v only.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
+    let code = match run() {
+        Ok(()) => 0,
         // The reader has what it wanted, as in `gpuproc scan - | head`.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            eprintln!("error: {}", format!("{error:#}").replace('\n', " "));
+            tell(format_args!("error: {error:#}"));
             let kind = error.downcast_ref::<Error>().map(Error::kind);
-            ExitCode::from(kind.map_or(1, gpuproc::error::Kind::exit_code))
+            kind.map_or(1, gpuproc::error::Kind::exit_code)
         }
+    };
+    if any_hung() {
+        cli::end(code.into());
     }
+    ExitCode::from(code)
 }
 
 fn run() -> Result<()> {

@@ -1,6 +1,10 @@
 //! Messages on stderr and progress bars: the only user of indicatif.
 
-use std::{io::IsTerminal, time::Duration};
+use std::{
+    fmt::Display,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -62,6 +66,12 @@ impl Drop for Bar {
     }
 }
 
+/// Writes one line to stderr. Where that is closed or full there is nobody to tell.
+pub fn tell(line: impl Display) {
+    let text = format!("{}\n", line.to_string().trim_end().replace(['\n', '\r'], " "));
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 struct Stderr;
 
 impl log::Log for Stderr {
@@ -73,8 +83,8 @@ impl log::Log for Stderr {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             match record.level() {
-                log::Level::Warn => eprintln!("warning: {}", record.args()),
-                _ => eprintln!("{}", record.args()),
+                log::Level::Warn => tell(format_args!("warning: {}", record.args())),
+                _ => tell(record.args()),
             }
         }
     }

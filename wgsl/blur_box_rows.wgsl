@@ -1,4 +1,8 @@
-// Running sums along x, eight pixels an invocation, from a span of pixels in workgroup memory.
+// Running sums along x, eight pixels an invocation and turn, from a span of pixels in workgroup memory.
+//
+// The span begins a radius before the tile, so that the sums of eight pixels begin with the same eight
+// elements, of which the sum of all before is known. Those of the elements from where they end are not, but
+// they end at the same place of eight for all.
 
 struct RowParams {
     width: u32,    // pixels a row
@@ -21,12 +25,11 @@ const FROM = 1u;       // stored samples: 0 bytes, 1 halves
 const TO = 0u;
 const DIVIDE = true;
 const WIDTH = 64u;
-const SPAN = 1536u;    // elements in workgroup memory
+const GROUPS = 128u;   // groups of eight elements in workgroup memory
 
 // An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
-const TILE = 8u * WIDTH;
-const SHARE = (SPAN / 8u + WIDTH - 1u) / WIDTH; // groups an invocation adds up
+const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
@@ -34,42 +37,14 @@ const SHARE = (SPAN / 8u + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 
 // Elements as four halves each. One is left free after every eight, so that invocations which read eight
 // apart meet different banks.
-var<workgroup> span: array<vec2<u32>, SPAN + SPAN / 8u>;
-// The sums of all groups of eight elements up to each.
-var<workgroup> sums: array<vec4<u32>, SPAN / 8u>;
+var<workgroup> span: array<vec2<u32>, 9u * GROUPS>;
+// The sums of all groups before each.
+var<workgroup> sums: array<vec4<u32>, GROUPS>;
 // The same of what each invocation has added up.
 var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 
 fn place_of(index: u32) -> u32 {
     return index + (index >> 3u);
-}
-
-// The position inside that stands for `at`, or -1 for the constant.
-fn inside(at: i32, len: i32) -> i32 {
-    if at >= 0 && at < len {
-        return at;
-    }
-    switch params.edge {
-        case 0u: {
-            return clamp(at, 0, len - 1);
-        }
-        case 1u: {
-            let period = 2 * len;
-            let to = ((at % period) + period) % period;
-            return min(to, period - 1 - to);
-        }
-        case 2u: {
-            let period = max(2 * len - 2, 1);
-            let to = ((at % period) + period) % period;
-            return min(min(to, period - to), len - 1);
-        }
-        case 3u: {
-            return ((at % len) + len) % len;
-        }
-        default: {
-            return -1;
-        }
-    }
 }
 
 fn sample(row: u32, x: u32, channel: u32) -> u32 {
@@ -89,7 +64,7 @@ fn whole(pixel: u32) -> vec2<u32> {
 }
 
 fn element(row: u32, at: i32) -> vec2<u32> {
-    let place = inside(at, i32(params.width));
+    let place = inside(at, i32(params.width), params.edge);
     if CHANNELS == 4u && place >= 0 {
         let pixel = row * params.pitch + u32(place);
         if FROM == 1u {
@@ -112,46 +87,11 @@ fn element(row: u32, at: i32) -> vec2<u32> {
     return lanes.xz | (lanes.yw << vec2(16u));
 }
 
-fn lanes(index: u32) -> vec4<u32> {
-    let pair = span[place_of(index)];
-    return vec4(pair.x & 0xffffu, pair.x >> 16u, pair.y & 0xffffu, pair.y >> 16u);
-}
-
-// The sum of all elements before `index`.
-fn before(index: u32) -> vec4<u32> {
-    var sum: vec4<u32>;
-    if index >= 8u {
-        sum = sums[index / 8u - 1u];
-    }
-    for (var i = index & ~7u; i < index; i++) {
-        sum += lanes(i);
-    }
-    return sum;
-}
-
-// floor((x * 2^up + half) / divisor) for quotients below 2^16: one float multiplication, put right. The
-// product with 2^up may leave 32 bits; the remainder, which decides, does not.
-fn divide(x: vec4<u32>) -> vec4<u32> {
-    let divisor = vec4(params.divisor);
-    let whole = (x << vec4(params.up)) + vec4(params.half);
-    let scale = f32(1u << params.up) / f32(params.divisor);
-    var quotient = vec4<u32>(vec4<f32>(x) * scale);
-    // Off by one at most: too large shows as a remainder that is huge, that is, below zero.
-    var rest = bitcast<vec4<i32>>(whole - quotient * divisor);
-    quotient -= select(vec4(0u), vec4(1u), rest < vec4(0));
-    rest = bitcast<vec4<i32>>(whole - quotient * divisor);
-    return quotient + select(vec4(0u), vec4(1u), rest >= bitcast<vec4<i32>>(divisor));
-}
-
 fn finish(sum: vec4<u32>) -> vec4<u32> {
     if DIVIDE {
-        return divide(sum);
+        return divide(sum, params.up, params.half, params.divisor);
     }
     return (sum + vec4(params.half)) >> vec4(params.shift);
-}
-
-fn bytes(v: vec4<u32>) -> u32 {
-    return v.x | (v.y << 8u) | (v.z << 16u) | (v.w << 24u);
 }
 
 @compute @workgroup_size(WIDTH)
@@ -164,44 +104,50 @@ fn rows(
     if group >= params.groups {
         return;
     }
+    let reach = 2u * params.radius;
+    let tile = 8u * (params.blocks - (reach + 7u) / 8u - 1u);
     let row = group / params.tiles * ROWS;
-    let start = group % params.tiles * TILE;
-    // The span begins a multiple of eight before the tile.
-    let lead = (params.radius + 7u) & ~7u;
-    let left = i32(start) - i32(lead);
+    let start = group % params.tiles * tile;
+    let left = i32(start) - i32(params.radius);
     let count_ = 8u * params.blocks;
-    if CHANNELS == 4u && FROM == 1u && left >= 0 && left + i32(count_) <= i32(params.width) {
-        // Four loads under way at a time.
-        let from_ = row * params.pitch + u32(left);
+    let last = i32(params.width) - 1;
+    if CHANNELS == 4u && FROM == 1u {
+        // Four loads under way at a time; then what lies outside is put right.
+        let from_ = row * params.pitch;
         var i = local;
         for (; i + 3u * WIDTH < count_; i += 4u * WIDTH) {
-            let a = whole(from_ + i);
-            let b = whole(from_ + i + WIDTH);
-            let c = whole(from_ + i + 2u * WIDTH);
-            let d = whole(from_ + i + 3u * WIDTH);
+            let a = whole(from_ + u32(clamp(left + i32(i), 0, last)));
+            let b = whole(from_ + u32(clamp(left + i32(i + WIDTH), 0, last)));
+            let c = whole(from_ + u32(clamp(left + i32(i + 2u * WIDTH), 0, last)));
+            let d = whole(from_ + u32(clamp(left + i32(i + 3u * WIDTH), 0, last)));
             span[place_of(i)] = a;
             span[place_of(i + WIDTH)] = b;
             span[place_of(i + 2u * WIDTH)] = c;
             span[place_of(i + 3u * WIDTH)] = d;
         }
         for (; i < count_; i += WIDTH) {
-            span[place_of(i)] = whole(from_ + i);
+            span[place_of(i)] = whole(from_ + u32(clamp(left + i32(i), 0, last)));
         }
-    } else {
+    }
+    let inner = left >= 0 && left + i32(count_) <= i32(params.width);
+    if CHANNELS != 4u || FROM != 1u || (!inner && params.edge != 0u) {
         for (var i = local; i < count_; i += WIDTH) {
-            span[place_of(i)] = element(row, left + i32(i));
+            let at = left + i32(i);
+            if CHANNELS != 4u || FROM != 1u || at < 0 || at > last {
+                span[place_of(i)] = element(row, at);
+            }
         }
     }
     workgroupBarrier();
 
     var share: vec4<u32>;
-    for (var k = 0u; k < SHARE; k++) {
+    for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
         if i < params.blocks {
-            for (var j = 0u; j < 8u; j++) {
-                share += lanes(8u * i + j);
-            }
             sums[i] = share;
+            for (var j = 0u; j < 8u; j++) { // unrolled
+                share += halves(span[9u * i + j]);
+            }
         }
     }
     let own = share;
@@ -217,7 +163,7 @@ fn rows(
         shares[half + local] = share;
         workgroupBarrier();
     }
-    for (var k = 0u; k < SHARE; k++) {
+    for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
         if i < params.blocks {
             sums[i] += share - own;
@@ -225,46 +171,42 @@ fn rows(
     }
     workgroupBarrier();
 
-    let x = start + 8u * local;
-    let first = 8u * local + lead - params.radius;
-    let ahead = first + 2u * params.radius;
-    var sum = before(ahead) - before(first);
-    sum += lanes(ahead);
-    let a = finish(sum);
-    sum += lanes(ahead + 1u) - lanes(first);
-    let b = finish(sum);
-    sum += lanes(ahead + 2u) - lanes(first + 1u);
-    let c = finish(sum);
-    sum += lanes(ahead + 3u) - lanes(first + 2u);
-    let d = finish(sum);
-    sum += lanes(ahead + 4u) - lanes(first + 3u);
-    let e = finish(sum);
-    sum += lanes(ahead + 5u) - lanes(first + 4u);
-    let f = finish(sum);
-    sum += lanes(ahead + 6u) - lanes(first + 5u);
-    let g = finish(sum);
-    sum += lanes(ahead + 7u) - lanes(first + 6u);
-    let h = finish(sum);
-
-    if CHANNELS == 4u && TO == 0u {
-        // By way of workgroup memory, so that neighbours write side by side.
-        workgroupBarrier();
-        span[9u * local] = vec2(bytes(a), bytes(b));
-        span[9u * local + 1u] = vec2(bytes(c), bytes(d));
-        span[9u * local + 2u] = vec2(bytes(e), bytes(f));
-        span[9u * local + 3u] = vec2(bytes(g), bytes(h));
-        workgroupBarrier();
-        let to = (row * params.pitch + start) / 2u;
-        let pairs = min(TILE, params.pitch - start) / 2u;
-        for (var i = local; i < pairs; i += WIDTH) {
-            target_[to + i] = span[9u * (i / 4u) + i % 4u];
+    for (var i = local; i < tile / 8u; i += WIDTH) {
+        // Where the sum of the first pixel ends: its last element is the next one.
+        let end = i + reach / 8u;
+        let rest = reach % 8u;
+        var sum = sums[end] - sums[i];
+        for (var j = 0u; j < rest; j++) {
+            sum += halves(span[9u * end + j]);
         }
-        return;
+        let x = start + 8u * i;
+        if x >= params.width {
+            break;
+        }
+        if CHANNELS == 4u && TO == 0u {
+            let to = (row * params.pitch + x) / 2u;
+            for (var j = 0u; j < 4u; j++) { // unrolled
+                sum += halves(span[9u * end + place_of(rest + 2u * j)]);
+                let one = pack4xU8(finish(sum));
+                sum += halves(span[9u * end + place_of(rest + 2u * j + 1u)]) - halves(span[9u * i + 2u * j]);
+                target_[to + j] = vec2(one, pack4xU8(finish(sum)));
+                sum -= halves(span[9u * i + 2u * j + 1u]);
+            }
+        } else {
+            var pixels: array<vec4<u32>, 8>;
+            for (var j = 0u; j < 8u; j++) { // unrolled
+                sum += halves(span[9u * end + place_of(rest + j)]);
+                pixels[j] = finish(sum);
+                sum -= halves(span[9u * i + j]);
+            }
+            put(row, x, pixels);
+        }
     }
-    if x >= params.width {
-        return;
-    }
-    var pixels = array(a, b, c, d, e, f, g, h);
+}
+
+// Stores eight pixels of each row.
+fn put(row: u32, x: u32, pixels_: array<vec4<u32>, 8>) {
+    var pixels = pixels_;
     for (var y = 0u; y < ROWS; y++) {
         if row + y >= params.height {
             break;

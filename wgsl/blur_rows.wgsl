@@ -56,36 +56,8 @@ fn number(bits: u32) -> Number {
     return Number(bits);
 }
 
-// The position inside that stands for `at`, or -1 for the constant.
-fn inside(at: i32, len: i32) -> i32 {
-    if at >= 0 && at < len {
-        return at;
-    }
-    switch params.edge {
-        case 0u: {
-            return clamp(at, 0, len - 1);
-        }
-        case 1u: {
-            let period = 2 * len;
-            let to = ((at % period) + period) % period;
-            return min(to, period - 1 - to);
-        }
-        case 2u: {
-            let period = max(2 * len - 2, 1);
-            let to = ((at % period) + period) % period;
-            return min(min(to, period - to), len - 1);
-        }
-        case 3u: {
-            return ((at % len) + len) % len;
-        }
-        default: {
-            return -1;
-        }
-    }
-}
-
 fn pixel(row: u32, at: i32) -> vec4<Number> {
-    let x = inside(at, i32(params.width));
+    let x = inside(at, i32(params.width), params.edge);
     var lanes = vec4<u32>();
     for (var lane = 0u; lane < 4u; lane++) {
         let channel = lane % CHANNELS;
@@ -130,20 +102,6 @@ fn eight(value: vec4<Number>, shift: u32) -> vec4<Number> {
     return vec4<Number>((vec4<u32>(value) >> vec4(shift)) & vec4(0xffu));
 }
 
-// floor((x * 2^up + half) / divisor) for quotients below 2^16: one float multiplication, put right. The
-// product with 2^up may leave 32 bits; the remainder, which decides, does not.
-fn divide(x: vec4<u32>) -> vec4<u32> {
-    let divisor = vec4(params.divisor);
-    let whole = (x << vec4(params.up)) + vec4(params.half);
-    let scale = f32(1u << params.up) / f32(params.divisor);
-    var quotient = vec4<u32>(vec4<f32>(x) * scale);
-    // Off by one at most: too large shows as a remainder that is huge, that is, below zero.
-    var rest = bitcast<vec4<i32>>(whole - quotient * divisor);
-    quotient -= select(vec4(0u), vec4(1u), rest < vec4(0));
-    rest = bitcast<vec4<i32>>(whole - quotient * divisor);
-    return quotient + select(vec4(0u), vec4(1u), rest >= bitcast<vec4<i32>>(divisor));
-}
-
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if MATH == 2u {
         return bitcast<vec4<u32>>(low);
@@ -154,7 +112,7 @@ fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u
         return (vec4<u32>(high) + (carry >> vec4(8u)) + vec4(128u)) >> vec4(8u);
     }
     if DIVIDE {
-        return divide(vec4<u32>(low));
+        return divide(vec4<u32>(low), params.up, params.half, params.divisor);
     }
     return (vec4<u32>(low) + vec4(params.half)) >> vec4(params.shift);
 }

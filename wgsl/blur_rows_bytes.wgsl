@@ -1,11 +1,14 @@
 // Sums of weighed neighbours along x of bytes, eight pixels an invocation: the fast path of blur_rows.
+//
+// Four samples are multiplied at once by a byte of each weight, and what comes of each of its bytes is put
+// together at the end.
 
 struct RowParams {
     width: u32,    // pixels a row
     height: u32,   // rows in all
     pitch: u32,    // pixels from row to row, a multiple of 8
     radius: u32,   // rounded up to a multiple of 4; the weights have zeros there
-    blocks: u32,   // of four elements that an invocation reads in all
+    blocks: u32,   // of four elements that reach four pixels
     tiles: u32,    // workgroups a row
     groups: u32,   // workgroups in all
     edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
@@ -17,51 +20,24 @@ struct RowParams {
 }
 
 const CHANNELS = 4u;
-alias Number = f32;    // f32 for weights of 16 bits, u32 for 24
+const PLANES = 2u;     // bytes a weight
 
 // An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const WIDTH = 64u;
 const TILE = 8u * WIDTH;
-const TAPS = 256u;     // taps between two fillings of the span
-const SPAN = TILE + TAPS;
+const TAPS = 512u;     // elements that are read between two fillings of the span
+const STEPS = TAPS / 4u;
+const SPAN = TILE / 4u + STEPS;
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read> weights: array<vec4<Number>>;
+// For each four elements and each byte of the weights: those with which they go to four pixels.
+@group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<vec4<u32>>;
 
-// One element is left free after every eight, so that invocations which read eight apart meet different
-// banks.
-var<workgroup> span: array<vec4<Number>, SPAN + SPAN / 8u>;
-
-// The position inside that stands for `at`, or -1 for the constant.
-fn inside(at: i32, len: i32) -> i32 {
-    if at >= 0 && at < len {
-        return at;
-    }
-    switch params.edge {
-        case 0u: {
-            return clamp(at, 0, len - 1);
-        }
-        case 1u: {
-            let period = 2 * len;
-            let to = ((at % period) + period) % period;
-            return min(to, period - 1 - to);
-        }
-        case 2u: {
-            let period = max(2 * len - 2, 1);
-            let to = ((at % period) + period) % period;
-            return min(min(to, period - to), len - 1);
-        }
-        case 3u: {
-            return ((at % len) + len) % len;
-        }
-        default: {
-            return -1;
-        }
-    }
-}
+// Four elements each, a word a lane.
+var<workgroup> span: array<vec4<u32>, SPAN>;
 
 fn word(index: u32) -> u32 {
     return source[index >> 2u][index & 3u];
@@ -74,7 +50,7 @@ fn byte(row: u32, x: u32, channel: u32) -> u32 {
 
 // The element at any position, as four bytes.
 fn element(row: u32, at: i32) -> u32 {
-    let place = inside(at, i32(params.width));
+    let place = inside(at, i32(params.width), params.edge);
     var bytes: vec4<u32>;
     for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
         if place < 0 {
@@ -126,25 +102,28 @@ fn elements(row: u32, at: i32) -> vec4<u32> {
     return vec4(element(row, at), element(row, at + 1), element(row, at + 2), element(row, at + 3));
 }
 
-fn keep(index: u32, values: vec4<u32>) {
-    let at = 4u * index + index / 2u;
-    span[at] = lanes(values.x);
-    span[at + 1u] = lanes(values.y);
-    span[at + 2u] = lanes(values.z);
-    span[at + 3u] = lanes(values.w);
-}
-
-fn lanes(word: u32) -> vec4<Number> {
-    return vec4<Number>(
-        Number(word & 0xffu),
-        Number((word >> 8u) & 0xffu),
-        Number((word >> 16u) & 0xffu),
-        Number(word >> 24u),
+// Four elements with four lanes each, the other way round.
+fn turn(v: vec4<u32>) -> vec4<u32> {
+    let low = (v.xz & vec2(0x00ff00ffu)) | ((v.yw & vec2(0x00ff00ffu)) << vec2(8u));
+    let high = ((v.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (v.yw & vec2(0xff00ff00u));
+    return vec4(
+        (low.x & 0xffffu) | (low.y << 16u),
+        (high.x & 0xffffu) | (high.y << 16u),
+        (low.x >> 16u) | (low.y & 0xffff0000u),
+        (high.x >> 16u) | (high.y & 0xffff0000u),
     );
 }
 
-fn round_(sum: vec4<Number>) -> vec4<u32> {
-    return (vec4<u32>(sum) + vec4(params.half)) >> vec4(params.shift);
+fn dots(v: vec4<u32>, w: u32) -> vec4<u32> {
+    return vec4(dot4U8Packed(v.x, w), dot4U8Packed(v.y, w), dot4U8Packed(v.z, w), dot4U8Packed(v.w, w));
+}
+
+fn round_(sums: array<vec4<u32>, PLANES>) -> vec4<u32> {
+    var sum = sums[0] + vec4(params.half);
+    for (var plane = 1u; plane < PLANES; plane++) { // unrolled
+        sum += sums[plane] << vec4(8u * plane);
+    }
+    return sum >> vec4(params.shift);
 }
 
 @compute @workgroup_size(WIDTH)
@@ -160,48 +139,46 @@ fn rows(
     let row = group / params.tiles * ROWS;
     let start = group % params.tiles * TILE;
     let first = i32(start) - i32(params.radius);
-    // Eight pixels: each element adds to all of them, with weights that move along.
-    var a: vec4<Number>;
-    var b: vec4<Number>;
-    var c: vec4<Number>;
-    var d: vec4<Number>;
-    var e: vec4<Number>;
-    var f: vec4<Number>;
-    var g: vec4<Number>;
-    var h: vec4<Number>;
-    var u = weights[0];
-    var v = weights[1];
-    for (var from_ = 0u; from_ < params.blocks; from_ += TAPS / 4u) {
-        let blocks = min(params.blocks - from_, TAPS / 4u);
+    // Eight pixels.
+    var low: array<array<vec4<u32>, PLANES>, 4>;
+    var high: array<array<vec4<u32>, PLANES>, 4>;
+    for (var from_ = 0u; from_ < params.blocks; from_ += STEPS) {
+        let blocks = min(params.blocks - from_, STEPS);
         workgroupBarrier();
-        // Two loads under way at a time, then what is left.
-        let left = first + 4 * i32(from_);
-        let quads = TILE / 4u + blocks;
-        let one = elements(row, left + 4 * i32(local));
-        let two = elements(row, left + 4 * i32(local + WIDTH));
-        keep(local, one);
-        keep(local + WIDTH, two);
-        for (var i = local + 2u * WIDTH; i < quads; i += WIDTH) {
-            keep(i, elements(row, left + 4 * i32(i)));
+        for (var i = local; i < TILE / 4u + blocks; i += WIDTH) {
+            span[i] = turn(elements(row, first + 4 * i32(from_ + i)));
         }
         workgroupBarrier();
-        for (var i = 0u; i < blocks; i++) {
-            let w = weights[from_ + i + 2u];
-            let at = 9u * local + 4u * i + i / 2u;
-            let p = span[at];
-            let q = span[at + 1u];
-            let r = span[at + 2u];
-            let s = span[at + 3u];
-            a += w.x * p; a += w.y * q; a += w.z * r; a += w.w * s;
-            b += v.w * p; b += w.x * q; b += w.y * r; b += w.z * s;
-            c += v.z * p; c += v.w * q; c += w.x * r; c += w.y * s;
-            d += v.y * p; d += v.z * q; d += v.w * r; d += w.x * s;
-            e += v.x * p; e += v.y * q; e += v.z * r; e += v.w * s;
-            f += u.w * p; f += v.x * q; f += v.y * r; f += v.z * s;
-            g += u.z * p; g += u.w * q; g += v.x * r; g += v.y * s;
-            h += u.y * p; h += u.z * q; h += u.w * r; h += v.x * s;
-            u = v;
-            v = w;
+        var q = span[2u * local];
+        // Four steps at a time keep more loads under way.
+        var i = 0u;
+        for (; i + 4u <= blocks; i += 4u) {
+            var p: array<vec4<u32>, 5>;
+            p[0] = q;
+            for (var k = 0u; k < 4u; k++) { // unrolled
+                p[k + 1u] = span[2u * local + i + 1u + k];
+            }
+            for (var k = 0u; k < 4u; k++) { // unrolled
+                for (var plane = 0u; plane < PLANES; plane++) { // unrolled
+                    let w = weights[(from_ + i + k) * PLANES + plane];
+                    for (var j = 0u; j < 4u; j++) { // unrolled
+                        low[j][plane] += dots(p[k], w[j]);
+                        high[j][plane] += dots(p[k + 1u], w[j]);
+                    }
+                }
+            }
+            q = p[4];
+        }
+        for (; i < blocks; i++) {
+            let p = q;
+            q = span[2u * local + i + 1u];
+            for (var plane = 0u; plane < PLANES; plane++) { // unrolled
+                let w = weights[(from_ + i) * PLANES + plane];
+                for (var j = 0u; j < 4u; j++) { // unrolled
+                    low[j][plane] += dots(p, w[j]);
+                    high[j][plane] += dots(q, w[j]);
+                }
+            }
         }
     }
 
@@ -209,14 +186,14 @@ fn rows(
     if x >= params.width {
         return;
     }
-    let pa = round_(a);
-    let pb = round_(b);
-    let pc = round_(c);
-    let pd = round_(d);
-    let pe = round_(e);
-    let pf = round_(f);
-    let pg = round_(g);
-    let ph = round_(h);
+    let pa = round_(low[0]);
+    let pb = round_(low[1]);
+    let pc = round_(low[2]);
+    let pd = round_(low[3]);
+    let pe = round_(high[0]);
+    let pf = round_(high[1]);
+    let pg = round_(high[2]);
+    let ph = round_(high[3]);
     let to = (row * params.pitch + x) / 8u * CHANNELS;
     if CHANNELS == 4u {
         target_[to] = vec4(pa.xz | (pa.yw << vec2(16u)), pb.xz | (pb.yw << vec2(16u)));

@@ -2,7 +2,7 @@
 
 // How samples are stored: 0 u8, 1 i8, 2 u16, 3 i16, 4 f32.
 const KIND = 0u;
-// Whether some samples are not a number; a second plane of bits then tells which are one.
+// Whether some samples are not a number; two more planes of bits then tell where.
 const HAS_NAN = false;
 
 struct Params {
@@ -23,6 +23,12 @@ struct Params {
     layers: u32,
     // What to add to a slice's number in the grid to get its number in `volume`.
     sample_z: i32,
+    // Rows of samples of each slice in `volume`: the first, and how many. Rows of points that this
+    // dispatch reads samples for.
+    volume_y: u32,
+    volume_rows: u32,
+    start_y: u32,
+    end_y: u32,
     // Words whose vertices are numbered, words whose vertices are emitted, blocks of words.
     numbered: u32,
     owned: u32,
@@ -49,7 +55,8 @@ struct Params {
 @group(0) @binding(0) var<uniform> params: Params;
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read> volume4: array<vec4<u32>>;
-// The plane of inside-bits, and behind it the plane of is-a-number bits where there is one.
+// The plane of inside-bits. Where there is NaN, two more behind it, which begin a slice lower: the
+// points that are numbers, and the cells all of whose corners are.
 @group(0) @binding(3) var<storage, read_write> bits: array<u32>;
 // For each word: where its vertices begin in the block (15 bits), how many lie on edges along x and
 // along y (6 bits each).
@@ -102,7 +109,8 @@ fn is_sample(point: vec3<i32>) -> bool {
 fn sample_index(point: vec3<i32>) -> u32 {
     let pad = i32(params.pad);
     let z = u32(point.z + params.sample_z);
-    return (z * params.height + u32(point.y - pad)) * params.width + u32(point.x - pad);
+    let y = u32(point.y - pad) - params.volume_y;
+    return (z * params.volume_rows + y) * params.width + u32(point.x - pad);
 }
 
 // ---- one bit a point ----
@@ -126,11 +134,14 @@ fn classify(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let word = group_index(group, groups) * SIZE + lane;
-    let total = params.slices * params.slice_words;
-    if word >= total {
+    let below = u32(HAS_NAN);
+    if word >= (params.slices + below) * params.slice_words {
         return;
     }
-    let place = vec3<i32>(place_of(word));
+    let place = vec3<i32>(place_of(word)) - vec3(0, 0, i32(below));
+    if !is_here(place.y) {
+        return;
+    }
     var inside = 0u;
     var number = 0xffffffffu;
     for (var bit = 0; bit < 32; bit++) {
@@ -144,10 +155,71 @@ fn classify(
             }
         }
     }
-    bits[word] = inside;
-    if HAS_NAN {
-        bits[total + word] = number;
+    if place.z >= 0 {
+        bits[word - below * params.slice_words] = inside;
     }
+    if HAS_NAN {
+        bits[numbers_plane() + word] = number;
+    }
+}
+
+// Whether this dispatch has the samples of a row of points.
+fn is_here(y: i32) -> bool {
+    return y >= i32(params.start_y) && y < i32(params.end_y);
+}
+
+fn numbers_plane() -> u32 {
+    return params.slices * params.slice_words;
+}
+
+fn valid_plane() -> u32 {
+    return (2u * params.slices + 1u) * params.slice_words;
+}
+
+// Finds the cells all of whose corners are numbers, from the layer below the first on.
+@compute @workgroup_size(256)
+fn validate(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let word = group_index(group, groups) * SIZE + lane;
+    if word >= (params.layers + 2u) * params.slice_words {
+        return;
+    }
+    let place = place_of(word);
+    let layer = params.first + place.z;
+    var valid = 0u;
+    if layer >= 1u && layer < params.points_z && place.y + 1u < params.points_y {
+        let n = corners_at(numbers_plane(), word, place, params.slice_words);
+        let four = n.rows & n.steps;
+        valid = four.x & four.y & four.z & four.w & edge_mask(place.x);
+    }
+    bits[valid_plane() + word] = valid;
+}
+
+// Whether cells around the edges along x, y and z from the points of a word are valid, but for those
+// at x - 1.
+fn valid_around(word: u32, y: u32) -> vec3<u32> {
+    let at = valid_plane() + word;
+    let below = bits[at];
+    let here = bits[at + params.slice_words];
+    var before = vec2(0u);
+    if y > 0u {
+        before = vec2(bits[at - params.words], bits[at + params.slice_words - params.words]);
+    }
+    return vec3(here | below | before.x | before.y, here | below, here | before.y);
+}
+
+// Which edges along x, y and z from the points of a word have a valid cell beside them: others carry
+// no vertex.
+fn beside_valid(word: u32, place: vec3<u32>) -> vec3<u32> {
+    var found = valid_around(word, place.y);
+    found |= (found << vec3(1u)) & vec3(0u, 0xffffffffu, 0xffffffffu);
+    if place.x > 0u {
+        found |= (valid_around(word - 1u, place.y) >> vec3(31u)) & vec3(0u, 1u, 1u);
+    }
+    return found;
 }
 
 // Which of four bytes are greater than the threshold, as four bits.
@@ -158,7 +230,7 @@ fn compare(bytes: u32, low: u32, is_high: bool) -> u32 {
     return (((above >> 7u) & 0x01010101u) * 0x10204080u) >> 28u;
 }
 
-// The same for unsigned bytes whose rows are multiples of 16 long.
+// The same for unsigned bytes whose rows are multiples of 16 long, and all there.
 @compute @workgroup_size(256)
 fn classify_bytes(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -196,10 +268,10 @@ struct Corners {
     steps: vec4<u32>,
 }
 
-fn corners_at(plane: u32, word: u32, place: vec3<u32>) -> Corners {
-    // The last row and slice stand in for what is beyond them: no edge is crossed there.
+// `above` is how many words further the next slice is.
+fn corners_at(plane: u32, word: u32, place: vec3<u32>, above: u32) -> Corners {
+    // The last row stands in for what is beyond it: no edge is crossed there.
     let up = select(0u, params.words, place.y + 1u < params.points_y);
-    let above = select(0u, params.slice_words, place.z + 1u < params.slices);
     let at = plane + vec4(word, word + up, word + above, word + up + above);
     let rows = vec4(bits[at.x], bits[at.y], bits[at.z], bits[at.w]);
     var next = vec4(0u);
@@ -225,19 +297,19 @@ struct Word {
 
 fn word_at(word: u32, place: vec3<u32>) -> Word {
     var found: Word;
-    let c = corners_at(0u, word, place);
+    // The same for the last slice.
+    let above = select(0u, params.slice_words, place.z + 1u < params.slices);
+    let c = corners_at(0u, word, place, above);
     let mask = edge_mask(place.x);
     found.corners = c;
     found.crossed = vec3((c.rows.x ^ c.steps.x) & mask, c.rows.x ^ c.rows.y, c.rows.x ^ c.rows.z);
     let has_cells = place.y + 1u < params.points_y && place.z < params.layers;
     found.cells = select(0u, mask, has_cells);
     if HAS_NAN {
-        let n = corners_at(params.slices * params.slice_words, word, place);
-        found.crossed &= vec3(n.rows.x & n.steps.x, n.rows.x & n.rows.y, n.rows.x & n.rows.z);
-        let four = n.rows & n.steps;
-        let all = four.x & four.y & four.z & four.w;
-        found.nan_cells = countOneBits(found.cells & ~all);
-        found.cells &= all;
+        found.crossed &= beside_valid(word, place);
+        let valid = bits[valid_plane() + params.slice_words + word];
+        found.nan_cells = countOneBits(found.cells & ~valid);
+        found.cells &= valid;
     }
     return found;
 }
@@ -573,6 +645,9 @@ fn vertices(
     let origin = vec3(params.origin_x, params.origin_y, params.origin_z);
     for (var i = lane; i < vertex_count; i += SIZE) {
         let vertex = vertex_at(block, i);
+        if !is_here(vertex.point.y) {
+            continue;
+        }
         let t = vertex_crossing(vertex);
         let point = vertex.point + vec3(0, 0, grid_z) - vec3(i32(params.pad));
         let place = (vec3<f32>(point) + vec3(0.5)) + vec3<f32>(step_along(vertex.axis)) * t;
@@ -627,6 +702,9 @@ fn vertex_normals(
     let first = blocks[SECTIONS + block] - params.vertex_start;
     for (var i = lane; i < vertex_count; i += SIZE) {
         let vertex = vertex_at(block, i);
+        if !is_here(vertex.point.y) {
+            continue;
+        }
         let t = vertex_crossing(vertex);
         let step = step_along(vertex.axis);
         let a = gradient(vertex.point);
@@ -668,15 +746,11 @@ fn vertex_id(word: u32, bit: u32, edge: u32) -> u32 {
     }
     let here = bits[at];
     var mask = here ^ (here >> 1u);
-    var there = at;
     if axis != 0u {
-        there = at + select(params.slice_words, params.words, axis == 1u);
-        mask = here ^ bits[there];
+        mask = here ^ bits[at + select(params.slice_words, params.words, axis == 1u)];
     }
     if HAS_NAN {
-        let plane = params.slices * params.slice_words;
-        let number = bits[plane + at];
-        mask &= number & select(bits[plane + there], number >> 1u, axis == 0u);
+        mask &= beside_valid(at, place_of(at))[axis];
     }
     let start = starts[at];
     var id = blocks[SECTIONS + at / SIZE] + (start & 0x7fffu);

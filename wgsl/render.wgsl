@@ -35,7 +35,8 @@ struct View {
 // x and y of the normals that face the eye, as two 16-bit numbers.
 @group(0) @binding(6) var<storage, read_write> facing: array<u32>;
 @group(0) @binding(7) var<storage, read_write> picture: array<u32>;
-// Where to look for occluders: whole subpixels right and down, then the distance.
+// Where to look for occluders: whole subpixels right and down, the distance, and how much nearer to the
+// eye they may be, in reaches.
 @group(0) @binding(8) var<storage, read> steps: array<vec4<f32>>;
 
 struct Triangle {
@@ -221,7 +222,7 @@ fn openness(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> f32 {
         let plane = depth + (normal.x * step.x - normal.y * step.y) / max(normal.z, 0.2);
         let rise = plane - depth_at(x + i32(step.x), y + i32(step.y));
         let slope = rise / sqrt(rise * rise + step.z * step.z + 1.0);
-        let near = clamp(2.0 - rise / view.reach, 0.0, 1.0);
+        let near = clamp(2.0 - rise / (step.w * view.reach), 0.0, 1.0);
         shade += clamp(slope - 0.08, 0.0, 1.0) * near;
     }
     return clamp(1.0 - 1.5 * shade / f32(arrayLength(&steps)), 0.0, 1.0);

@@ -5,6 +5,9 @@
 // waits lets the one it waits for go on. So waiting is bounded: after SPINS looks the sum of the
 // missing tile is made here, from the numbers. They must not change while this runs.
 //
+// Each invocation keeps 32 numbers in registers while its workgroup waits; more of them under way at a time
+// is what hides the waiting. A tile's sum is published before anything else is done with its numbers.
+//
 // Up to the last subgroup operation nothing branches on what differs within a subgroup, and lanes
 // that hold the same store it together. Where subgroups of a workgroup go different ways, a driver
 // need not bring the lanes of one together again, and its next operation would miss some of them.
@@ -25,11 +28,15 @@ struct Chain {
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> chain: Chain;
 
-const TILE_QUADS = 1024u;
+// A tile is LANES * ROWS quads of 4 numbers. Rows are written out one by one below: in a loop over an array
+// they leave the registers, which on an H200 takes twice the time.
+const LANES = 256u;
+const ROWS = 8u;
+const TILE = 8192u;
 
 // Words from one state to the next: states that many subgroups wait for lie in different sectors of
-// the cache, which on an H200 makes the whole scan a quarter faster than states side by side.
-const STRIDE = 8u;
+// the cache, which on an H200 makes the whole scan an eighth faster than states side by side.
+const STRIDE = 16u;
 // How often a state is looked at before its sum is made here.
 const SPINS = 256u;
 // For tests: tiles with any of these bits in their number never publish anything.
@@ -63,8 +70,8 @@ fn publish(tile: u32, tag: u32, value: VALUE) {
     atomicStore(&states[STRIDE * tile + 1u], tag << 30u | bits >> 16u);
 }
 
-// The state of the tile `distance` before `tile`; before the first one lies the carry.
-fn look(tile: u32, distance: u32) -> State {
+// The state of the tile `distance` before `tile`; before the first one lies `carried`.
+fn look(tile: u32, distance: u32, carried: VALUE) -> State {
     let inside = distance <= tile;
     let at = STRIDE * select(0u, tile - distance, inside);
     let low = atomicLoad(&states[at]);
@@ -73,50 +80,79 @@ fn look(tile: u32, distance: u32) -> State {
     let value = bitcast<VALUE>(low & 0xffffu | (high & 0xffffu) << 16u);
     return State(
         select(SUM_SO_FAR, select(NOTHING, low >> 30u, whole), inside),
-        select(enter(carry[chain.part]), value, inside),
+        select(carried, value, inside),
     );
 }
 
+// One quad of each row of a subgroup.
+struct Quads {
+    a: vec4<VALUE>,
+    b: vec4<VALUE>,
+    c: vec4<VALUE>,
+    d: vec4<VALUE>,
+    e: vec4<VALUE>,
+    f: vec4<VALUE>,
+    g: vec4<VALUE>,
+    h: vec4<VALUE>,
+}
+
 fn load(quad: u32) -> vec4<VALUE> {
-    let number = source[min(quad, (chain.len - 1u) / 4u)];
-    let at = vec4<u32>(4u * quad) + vec4<u32>(0u, 1u, 2u, 3u);
-    let none = VALUE(IDENTITY);
-    return vec4<VALUE>(
-        select(none, enter(number.x), at.x < chain.len),
-        select(none, enter(number.y), at.y < chain.len),
-        select(none, enter(number.z), at.z < chain.len),
-        select(none, enter(number.w), at.w < chain.len),
-    );
+    let number = source[quad];
+    return vec4<VALUE>(enter(number.x), enter(number.y), enter(number.z), enter(number.w));
+}
+
+// The same where the numbers may end.
+fn load_last(quad: u32) -> vec4<VALUE> {
+    return enter_quad(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
 }
 
 fn total(v: vec4<VALUE>) -> VALUE {
     return join(join(v.x, v.y), join(v.z, v.w));
 }
 
-fn join_quads(a: vec4<VALUE>, b: vec4<VALUE>) -> vec4<VALUE> {
-    return vec4<VALUE>(join(a.x, b.x), join(a.y, b.y), join(a.z, b.z), join(a.w, b.w));
-}
-
 // All lanes of a subgroup joined, in every lane.
-fn joined(own: VALUE, width: u32) -> VALUE {
-    var sum = own;
-    for (var distance = 1u; distance < width; distance <<= 1u) {
-        sum = join(sum, subgroupShuffleXor(sum, distance));
+fn joined(own: VALUE) -> VALUE {
+    switch OP {
+        case 0u: { return subgroupAdd(own); }
+        case 1u: { return subgroupMin(own); }
+        case 2u: { return subgroupMax(own); }
+        default: { return subgroupMul(own); }
     }
-    return sum;
 }
 
-fn put(quad: u32, v: vec4<VALUE>, base: VALUE) {
-    if 4u * quad >= chain.len {
-        return;
+struct Row {
+    v: vec4<VALUE>,
+    // Everything up to the end of the row.
+    after: VALUE,
+}
+
+// The scan of a row of quads, one a lane, after `before`.
+fn scan_row(v: vec4<VALUE>, before: VALUE, lane: u32, width: u32) -> Row {
+    let none = VALUE(IDENTITY);
+    var upto = total(v);
+    for (var distance = 1u; distance < width; distance <<= 1u) {
+        let lower = subgroupShuffleUp(upto, distance);
+        upto = join(select(none, lower, lane >= distance), upto);
     }
-    let x = join(base, v.x);
+    let left = join(before, select(none, subgroupShuffleUp(upto, 1u), lane > 0u));
+    let x = join(left, v.x);
     let y = join(x, v.y);
     let z = join(y, v.z);
+    let after = join(before, subgroupShuffle(upto, width - 1u));
     if chain.inclusive != 0u {
-        result[quad] = vec4<STORED>(leave(x), leave(y), leave(z), leave(join(z, v.w)));
-    } else {
-        result[quad] = vec4<STORED>(leave(base), leave(x), leave(y), leave(z));
+        return Row(vec4<VALUE>(x, y, z, join(z, v.w)), after);
+    }
+    return Row(vec4<VALUE>(left, x, y, z), after);
+}
+
+fn put(quad: u32, row: Row, base: VALUE, whole: bool) {
+    if whole || 4u * quad < chain.len {
+        result[quad] = vec4<STORED>(
+            leave(join(base, row.v.x)),
+            leave(join(base, row.v.y)),
+            leave(join(base, row.v.z)),
+            leave(join(base, row.v.w)),
+        );
     }
 }
 
@@ -135,23 +171,37 @@ fn lookback(
         return;
     }
 
-    // A subgroup has four rows of neighbouring quads, one a lane.
-    let inside = group * 4u * width + lane;
-    let first = tile * TILE_QUADS + inside;
-    let a = load(first);
-    let b = load(first + width);
-    let c = load(first + 2u * width);
-    let d = load(first + 3u * width);
-    // Each row up to and including each lane.
-    let none = vec4<VALUE>(VALUE(IDENTITY));
-    var upto = vec4<VALUE>(total(a), total(b), total(c), total(d));
-    for (var distance = 1u; distance < width; distance <<= 1u) {
-        let lower = subgroupShuffleUp(upto, distance);
-        upto = join_quads(select(none, lower, lane >= distance), upto);
+    // A subgroup has ROWS rows of neighbouring quads, one a lane.
+    let inside = group * ROWS * width + lane;
+    let first = tile * LANES * ROWS + inside;
+    let whole = TILE <= chain.len - tile * TILE;
+    var q: Quads;
+    if whole {
+        q = Quads(
+            load(first),
+            load(first + width),
+            load(first + 2u * width),
+            load(first + 3u * width),
+            load(first + 4u * width),
+            load(first + 5u * width),
+            load(first + 6u * width),
+            load(first + 7u * width),
+        );
+    } else {
+        q = Quads(
+            load_last(first),
+            load_last(first + width),
+            load_last(first + 2u * width),
+            load_last(first + 3u * width),
+            load_last(first + 4u * width),
+            load_last(first + 5u * width),
+            load_last(first + 6u * width),
+            load_last(first + 7u * width),
+        );
     }
-    let rows = subgroupShuffle(upto, width - 1u);
-    let left = select(none, subgroupShuffleUp(upto, 1u), lane > 0u);
-    group_sums[group] = total(rows);
+    let left = join(join(total(q.a), total(q.b)), join(total(q.c), total(q.d)));
+    let right = join(join(total(q.e), total(q.f)), join(total(q.g), total(q.h)));
+    group_sums[group] = joined(join(left, right));
     workgroupBarrier();
     var before_group = VALUE(IDENTITY);
     var sum = VALUE(IDENTITY);
@@ -159,40 +209,44 @@ fn lookback(
         before_group = select(before_group, sum, other == group);
         sum = join(sum, group_sums[other]);
     }
-
-    // The first subgroup looks back.
-    var before = VALUE(IDENTITY);
-    var seen = tile;
     if group == 0u {
         publish(tile, TILE_SUM, sum);
     }
+    let row_a = scan_row(q.a, before_group, lane, width);
+    let row_b = scan_row(q.b, row_a.after, lane, width);
+    let row_c = scan_row(q.c, row_b.after, lane, width);
+    let row_d = scan_row(q.d, row_c.after, lane, width);
+    let row_e = scan_row(q.e, row_d.after, lane, width);
+    let row_f = scan_row(q.f, row_e.after, lane, width);
+    let row_g = scan_row(q.g, row_f.after, lane, width);
+    let row_h = scan_row(q.h, row_g.after, lane, width);
+
+    // The first subgroup looks back.
+    let carried = enter(carry[chain.part]);
+    var before = VALUE(IDENTITY);
+    var seen = tile;
     loop {
         if group == 0u {
             var spins = 0u;
             var lost = NONE;
             loop {
-                let state = look(seen, lane + 1u);
+                let state = look(seen, lane + 1u, carried);
                 // The nearest tile whose state has everything, and the nearest without one.
                 let nearest = subgroupMin(select(width, lane, state.tag == SUM_SO_FAR));
                 let gap = subgroupMin(select(width, lane, state.tag == NOTHING));
-                if gap < nearest && spins < SPINS {
-                    spins++;
-                    continue;
-                }
-                // Up to the nearest sum of everything, or to the gap that does not close.
                 let counts = lane < gap && lane <= nearest;
-                let own = select(VALUE(IDENTITY), state.value, counts);
-                before = join(joined(own, width), before);
-                if gap < nearest {
-                    seen -= min(seen, gap + 1u);
+                before = join(joined(select(VALUE(IDENTITY), state.value, counts)), before);
+                if nearest < gap {
+                    break;
+                }
+                // On from the gap, or from the last state that was looked at.
+                seen -= gap;
+                spins = select(0u, spins + 1u, gap == 0u);
+                if spins > SPINS {
+                    seen -= 1u;
                     lost = seen;
                     break;
                 }
-                if nearest < width {
-                    break;
-                }
-                seen -= min(seen, width);
-                spins = 0u;
             }
             missing = lost;
             before_tile = before;
@@ -204,14 +258,12 @@ fn lookback(
         if lost == NONE {
             break;
         }
-        let at = lost * TILE_QUADS + inside;
-        let quads = vec4<VALUE>(
-            total(load(at)),
-            total(load(at + width)),
-            total(load(at + 2u * width)),
-            total(load(at + 3u * width)),
-        );
-        group_sums[group] = joined(total(quads), width);
+        let at = lost * LANES * ROWS + inside;
+        var own = VALUE(IDENTITY);
+        for (var row = 0u; row < ROWS; row++) {
+            own = join(own, total(load(at + row * width)));
+        }
+        group_sums[group] = joined(own);
         workgroupBarrier();
         if group == 0u {
             var found = VALUE(IDENTITY);
@@ -225,12 +277,13 @@ fn lookback(
     if index == 0u && tile + 1u == chain.tiles {
         carry[chain.part + 1u] = leave(join(before, sum));
     }
-    var base = join(before_tile, before_group);
-    put(first, a, join(base, left.x));
-    base = join(base, rows.x);
-    put(first + width, b, join(base, left.y));
-    base = join(base, rows.y);
-    put(first + 2u * width, c, join(base, left.z));
-    base = join(base, rows.z);
-    put(first + 3u * width, d, join(base, left.w));
+    let base = before_tile;
+    put(first, row_a, base, whole);
+    put(first + width, row_b, base, whole);
+    put(first + 2u * width, row_c, base, whole);
+    put(first + 3u * width, row_d, base, whole);
+    put(first + 4u * width, row_e, base, whole);
+    put(first + 5u * width, row_f, base, whole);
+    put(first + 6u * width, row_g, base, whole);
+    put(first + 7u * width, row_h, base, whole);
 }

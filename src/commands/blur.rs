@@ -5,7 +5,7 @@ mod bands;
 use std::{
     collections::BTreeSet,
     fmt, fs,
-    io::Write,
+    io::{self, Write},
     path::{Component, PathBuf},
     str::FromStr,
     sync::mpsc::sync_channel,
@@ -18,7 +18,7 @@ use crate::{
     cli::Session,
     error::{Error, Kind, Result},
     io::{
-        Sink, Source,
+        Limits, Sink, Source,
         image::{Encoding, Image, output_format},
         volume::{Endian, Volume, VolumeArgs, VolumeFile},
     },
@@ -265,8 +265,9 @@ enum Picture {
 /// fails is told and left out.
 fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     type Stage<'a> = (&'a Job, Result<Picture>);
-    let (to_compute, read_ones) = sync_channel::<Stage<'_>>(1);
-    let (to_write, computed_ones) = sync_channel::<Stage<'_>>(1);
+    // No stage runs ahead: three pictures are in memory at most.
+    let (to_compute, read_ones) = sync_channel::<Stage<'_>>(0);
+    let (to_write, computed_ones) = sync_channel::<Stage<'_>>(0);
     let mut bar = session.progress.bar("blur", jobs.len() as u64);
     let failed = thread::scope(|scope| {
         scope.spawn(move || {
@@ -316,9 +317,9 @@ fn in_bands(args: &Args, session: &Session, job: &Job) -> Result<bool> {
 fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
     if job.is_volume {
         let file = VolumeFile::describe(&job.source, &args.volume)?;
-        return file.read(session.max_memory, &session.timings).map(Picture::Volume);
+        return file.read(args.limits(session), &session.timings).map(Picture::Volume);
     }
-    let (image, exif) = Image::read_with_exif(&job.source, session.max_memory, &session.timings)?;
+    let (image, exif) = Image::read_with_exif(&job.source, args.limits(session), &session.timings)?;
     if let Some(losses) = image.losses(output_format(&job.sink)?) {
         let message = format!("{}: {losses} in this format", job.sink);
         if args.strict {
@@ -372,6 +373,12 @@ fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<
 }
 
 impl Args {
+    /// What one input may take: so many times as much is in memory while it is blurred, by measurement.
+    fn limits(&self, session: &Session) -> Limits {
+        let times = if self.linear { 10 } else { 6 };
+        session.limits(if self.files.len() > 2 { times + 5 } else { times })
+    }
+
     /// What is to be read and where it goes.
     fn jobs(&self) -> Result<Vec<Job>> {
         let Some(folder) = &self.out_dir else {
@@ -429,8 +436,9 @@ impl Args {
             }
             Method::Box => format!("box of radius {radius}"),
         };
-        println!("{} -> {}: {how}", job.source, job.sink);
-        Ok(())
+        let line = format!("{} -> {}: {how}\n", job.source, job.sink);
+        let told = io::stdout().write_all(line.as_bytes());
+        told.map_err(|error| Error::io("write", "standard output", error))
     }
 }
 

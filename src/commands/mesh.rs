@@ -7,6 +7,7 @@ use std::{
     str::FromStr,
     sync::mpsc::sync_channel,
     thread,
+    time::Duration,
 };
 
 use crate::{
@@ -73,6 +74,7 @@ pub struct Args {
 
     /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: u32,
 
     /// Leave about this share of the triangles, greater than 0 and at most 1
@@ -113,7 +115,9 @@ impl FromStr for Iso {
             "auto" => Ok(Self::Auto),
             text => {
                 let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-                value.map(Self::Value).ok_or_else(|| format!("`{text}` is neither auto nor a number"))
+                value
+                    .map(Self::Value)
+                    .ok_or_else(|| format!("`{text}` is neither auto nor a number"))
             }
         }
     }
@@ -143,8 +147,10 @@ const SLAB: u64 = 64 << 20;
 /// When the volume cannot be read or the mesh cannot be written.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&args.volume, &args.raw)?;
+    file.check(session.limits(1))?;
     let format = args.format()?;
     args.preview.check(args.iso.len() > 1, session)?;
+    session.device.expect(args.cpu_time(&file));
     // Wrong names fail before the work.
     let sinks = args.sinks(&file, session)?;
     let input = args.input(file, session)?;
@@ -184,7 +190,19 @@ struct Summary {
     stats: Option<Stats>,
 }
 
+/// What the CPU twin takes for a sample, on one core: that of a CT, of which 2.5 % of the cells are
+/// crossed.
+const PER_SAMPLE: Duration = Duration::from_nanos(3);
+
 impl Args {
+    /// About how long the CPU twins will take.
+    fn cpu_time(&self, file: &VolumeFile) -> Duration {
+        let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
+        let cores = rayon::current_num_threads() as f64;
+        let one = PER_SAMPLE.as_secs_f64() * samples / cores + self.preview.cpu_time(cores);
+        Duration::try_from_secs_f64(one * self.iso.len() as f64).unwrap_or(Duration::MAX)
+    }
+
     fn format(&self) -> Result<MeshFormat> {
         let format = match (self.format, &self.output) {
             (Some(format), _) => format,
@@ -202,7 +220,11 @@ impl Args {
     }
 
     /// The outputs, opened unless their name depends on a value that is still to be found.
-    fn sinks(&self, file: &VolumeFile, session: &Session) -> Result<Vec<(Sink, Option<Output>, Iso)>> {
+    fn sinks(
+        &self,
+        file: &VolumeFile,
+        session: &Session,
+    ) -> Result<Vec<(Sink, Option<Output>, Iso)>> {
         let several = self.iso.len() > 1;
         let pattern = match &self.output {
             Some(Sink::Stdout) if several => {
@@ -242,7 +264,8 @@ impl Args {
         let reread = self.iso.len() > 1 || self.iso.contains(&Iso::Auto);
         let limit = match reread && !file.can_reopen() {
             true => session.max_memory,
-            false => WHOLE.min(session.max_memory / 4),
+            // In noise, a sample makes a surface of so many bytes.
+            false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
             return Ok(Input::Stream(file));
@@ -361,7 +384,9 @@ fn surfaces(
         Input::Stream(file) => file,
     };
     let slice = file.dims[0] as u64 * file.dims[1] as u64 * file.dtype.size() as u64;
-    let height = (SLAB.min(session.max_memory / 16) / slice).max(1) as usize;
+    // Three parts of the surface are under way at a time, and the worst is some 64 bytes a sample.
+    let worst = session.max_memory / (2 * 3 * 64) * file.dtype.size() as u64;
+    let height = (SLAB.min(worst) / slice).max(1) as usize;
     let mut slabs = Slabs::new(kernel, file, height)?;
     let layers = kernel.layers(file.dims[2]);
     let mut bar = session.progress.bar("mesh", layers as u64);
@@ -399,9 +424,9 @@ fn surfaces(
             }
         }
         drop(part_in);
-        let consumed = consumer.join().unwrap_or_else(|_| {
-            Err(Error::new(Kind::Failure, "writing the surface broke off"))
-        });
+        let consumed = consumer
+            .join()
+            .unwrap_or_else(|_| Err(Error::new(Kind::Failure, "writing the surface broke off")));
         result.and(consumed)
     })
 }
@@ -474,7 +499,6 @@ impl Summary {
             "stats": self.stats,
         })
     }
-
 
     fn report(&self, sink: &Sink) {
         if self.nan_cells > 0 {

@@ -3,9 +3,10 @@
 use crate::{cli::Session, error::Result};
 
 /// Declares the commands: a line each makes the subcommand, its help and its dispatch. A command
-/// that computes nothing says `no device`, and none is opened for it.
+/// that computes nothing says `no device`, and none is opened for it; one that says `later device`
+/// tells [`Device::expect`](crate::device::Device::expect) how much there is to do.
 macro_rules! commands {
-    ($($module:ident::$name:ident $(, $no:ident device)?;)+) => {
+    ($($module:ident::$name:ident $(, $when:ident device)?;)+) => {
         $(pub mod $module;)+
 
         /// Every command with its arguments.
@@ -28,21 +29,27 @@ macro_rules! commands {
                 }
             }
 
-            /// Whether a device should be opened while the inputs are read.
+            /// Whether it computes anything.
             pub fn needs_device(&self) -> bool {
                 match self {
-                    $(Self::$name(_) => true $(&& commands!($no))?,)+
+                    $(Self::$name(_) => true $(&& stringify!($when) != "no")?,)+
+                }
+            }
+
+            /// Whether a device should be opened while the inputs are read.
+            pub fn opens_device(&self) -> bool {
+                match self {
+                    $(Self::$name(_) => true $(&& stringify!($when) != "later")?,)+
                 }
             }
         }
     };
-    (no) => { false };
 }
 
 commands! {
     bench::Bench;
     completions::Completions, no device;
-    mesh::Mesh;
+    mesh::Mesh, later device;
     blur::Blur;
     devices::Devices, no device;
     histogram::Histogram;

@@ -1,25 +1,37 @@
 //! `gpuproc scan`: prefix sums, minima, maxima and products.
 
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
 use crate::{
     cli::Session,
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     for_number, for_samples,
     io::{
         Sink, Source,
         array::{ArrayReader, ArrayWriter, Format, Separator},
         image::Image,
     },
-    kernels::scan::{Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, Table},
-    number::NumberType,
+    kernels::scan::{
+        Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, SegmentedScan, Segments, Table,
+    },
+    number::{Number, NumberType},
     samples::Dtype,
+    timings::Timings,
 };
 
 /// Sum up an array: each number becomes the sum of all before it.
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the
 /// numbers; integers wrap around on overflow. Of an image, each channel becomes a summed-area table of
-/// the stored values: u32, or u64 where the sums may not fit; f64 of float images. Inputs may be longer than memory: they are read, scanned
-/// and written in stretches. Sums of floats are the same to the bit on every device and in every run.
+/// the stored values: u32, or u64 where the sums may not fit; f64 of float images; so does a .npy array
+/// of two or three axes with --axis. Inputs may be longer than memory: they are read, scanned and written
+/// in stretches. Sums of floats are the same to the bit on every device and in every run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,6 +42,7 @@ Examples:
   gpuproc scan --inclusive amounts.txt --by-key customers.txt
   gpuproc scan counts.npy offsets.npy
   gpuproc scan --inclusive photo.png table.npy       rows x columns x channels
+  gpuproc scan --inclusive --axis y rows.npy sums.npy
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
     /// File of numbers, or - for standard input
@@ -66,7 +79,7 @@ pub struct Args {
     format: Option<Format>,
 
     /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
-    /// from the one before it; runs on the CPU
+    /// from the one before it
     #[arg(long, value_name = "KEYS", conflicts_with = "checked")]
     by_key: Option<Source>,
 
@@ -74,9 +87,10 @@ pub struct Args {
     #[arg(long)]
     checked: bool,
 
-    /// Which way an image is summed up
-    #[arg(long, value_enum, default_value_t)]
-    axis: Axis,
+    /// Which way an image is summed up [default: both], or a .npy array of rows x columns or rows x
+    /// columns x channels [default: as one long line]
+    #[arg(long, value_enum, conflicts_with = "by_key")]
+    axis: Option<Axis>,
 
     /// How a GPU scans
     #[arg(long, value_enum, default_value_t, hide_short_help = true)]
@@ -89,18 +103,22 @@ pub struct Args {
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     if is_image(&args.input) && args.format.is_none() {
-        return table(args, session);
+        return image_table(args, session);
     }
     let format = Format::of_input(&args.input, args.format)?;
     let output_format = Format::of_output(&args.output, format, args.format)?;
-    let reader = ArrayReader::open(&args.input, format, args.number)?;
+    let reader = ArrayReader::open(&args.input, format, args.number, session.max_memory / 2)?;
+    if let Some(axis) = args.axis {
+        return array_table(args, axis, session, reader, output_format);
+    }
     for_number!(reader.number(), T => stream::<T>(args, session, reader, output_format))
 }
 
+/// Scans a stretch at a time, while the next is read and the last one written.
 fn stream<T: Scannable>(
     args: &Args,
     session: &Session,
-    mut reader: ArrayReader,
+    reader: ArrayReader,
     format: Format,
 ) -> Result<()> {
     let mut scan = Scan::<T>::new(args.op, args.inclusive);
@@ -112,8 +130,7 @@ fn stream<T: Scannable>(
     }
     let (no_clobber, limit) = (session.no_clobber, session.max_memory);
     let shape = reader.shape();
-    let mut writer =
-        ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
+    let writer = ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
     // Floats do not overflow: they become infinite.
     let checked = args.checked && !T::TYPE.is_float();
@@ -122,30 +139,81 @@ fn stream<T: Scannable>(
     }
     let start = scan.before;
     let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
-    if keys.is_some() {
-        log::debug!("--by-key scans on the CPU");
-    }
+    let stretches = read_ahead::<T>(reader, session.timings.clone());
+    let (to_write, writing) = write_behind(writer, session.timings.clone());
     let mut done = 0;
-    let mut numbers = Vec::new();
-    loop {
-        session.timings.time("read", || reader.read(&mut numbers, BLOCK))?;
+    let mut scan_all = || loop {
+        let (numbers, layout) = stretches.recv().map_err(|_| crashed("reads"))??;
         let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
-        if numbers.is_empty() {
-            return session.timings.time("write", || writer.finish());
+        let len = numbers.len() as u64;
+        if len == 0 {
+            return Ok(());
         }
         let scanned = if let Some(starts) = starts {
-            session.timings.time("scan", || scan.segments(&numbers, &starts, start))
+            session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
         } else if checked {
             let checked = session.timings.time("scan", || scan.checked(&numbers));
             checked.map_err(|place| overflow(args, T::TYPE, done + place as u64))?
         } else {
             session.device.run(&scan, &numbers[..])?
         };
-        done += numbers.len() as u64;
+        done += len;
         scan.before = scanned.after;
-        session.timings.time("write", || writer.write(&scanned.values, reader.layout()))?;
-        bar.advance(numbers.len() as u64);
-    }
+        if to_write.send((scanned.values, layout)).is_err() {
+            // Writing failed: its error is waiting below.
+            return Ok(());
+        }
+        bar.advance(len);
+    };
+    let scanned: Result<()> = scan_all();
+    drop(to_write);
+    let writer = writing.join().map_err(|_| crashed("writes"))?;
+    scanned?;
+    let writer = writer?;
+    session.timings.time("write", || writer.finish())
+}
+
+/// Numbers, and what stands behind each in a text.
+type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
+
+/// The stretches of an array, read on a thread of their own; the last one is empty, or an error. Nobody
+/// waits for the thread: when something else fails, it may be waiting for more input.
+fn read_ahead<T: Number>(
+    mut reader: ArrayReader,
+    timings: Arc<Timings>,
+) -> Receiver<Result<Stretch<T>>> {
+    let (sender, stretches) = sync_channel(1);
+    thread::spawn(move || {
+        loop {
+            let mut numbers = Vec::new();
+            let read = timings.time("read", || reader.read(&mut numbers, BLOCK));
+            let last = read.is_err() || numbers.is_empty();
+            let stretch = read.map(|()| (numbers, reader.layout().map(<[_]>::to_vec)));
+            if sender.send(stretch).is_err() || last {
+                return;
+            }
+        }
+    });
+    stretches
+}
+
+/// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
+fn write_behind<T: Number>(
+    mut writer: ArrayWriter,
+    timings: Arc<Timings>,
+) -> (SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>) {
+    let (sender, stretches) = sync_channel::<Stretch<T>>(1);
+    let writing = thread::spawn(move || {
+        for (values, layout) in stretches {
+            timings.time("write", || writer.write(&values, layout.as_deref()))?;
+        }
+        Ok(writer)
+    });
+    (sender, writing)
+}
+
+fn crashed(what: &str) -> Error {
+    Error::new(Kind::Failure, format_args!("the thread that {what} crashed"))
 }
 
 /// The keys of `--by-key`, seen as where they change.
@@ -163,7 +231,7 @@ impl Keys {
             Format::Raw => args.number,
             _ => None,
         });
-        let mut reader = ArrayReader::open(source, format, number)?;
+        let mut reader = ArrayReader::open(source, format, number, u64::MAX)?;
         let changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>> =
             for_number!(reader.number(), K => {
                 let mut last: Option<K> = None;
@@ -196,63 +264,125 @@ fn is_image(source: &Source) -> bool {
     image::ImageFormat::from_extension(extension).is_some_and(|format| format.can_read())
 }
 
-/// The summed-area table of an image.
-fn table(args: &Args, session: &Session) -> Result<()> {
-    if args.op != Op::Sum || args.init.is_some() || args.checked {
-        return Err(Error::usage("of an image, only sums are made, without --init and --checked"));
+/// How many numbers a table's last sum along `axis` has.
+fn added(axis: Axis, width: usize, height: usize) -> u64 {
+    match axis {
+        Axis::X => width as u64,
+        Axis::Y => height as u64,
+        Axis::Both => width as u64 * height as u64,
     }
+}
+
+fn only_sums(args: &Args) -> Result<()> {
+    if args.op != Op::Sum || args.init.is_some() || args.checked {
+        return Err(Error::usage("tables are of sums only, without --init and --checked"));
+    }
+    Ok(())
+}
+
+/// The summed-area table of an image.
+fn image_table(args: &Args, session: &Session) -> Result<()> {
+    only_sums(args)?;
+    let axis = args.axis.unwrap_or_default();
     let format = Format::of_output(&args.output, Format::Npy, None)?;
-    // The picture, its numbers and their sums, up to 8 bytes each.
-    let picture = Image::read(&args.input, session.max_memory / 8, &session.timings)?;
-    let added = match args.axis {
-        Axis::X => picture.width,
-        Axis::Y => picture.height,
-        Axis::Both => picture.width * picture.height,
-    } as u64;
-    let fits = |most: u64| added.saturating_mul(most) <= u32::MAX.into();
+    let picture = Image::read(&args.input, session.limits(2), &session.timings)?;
+    let Image { width, height, channels, .. } = picture;
+    let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let number = args.number.unwrap_or(match picture.samples.dtype() {
         Dtype::U8 if fits(255) => NumberType::U32,
         Dtype::U16 if fits(65_535) => NumberType::U32,
         Dtype::U8 | Dtype::U16 => NumberType::U64,
         _ => NumberType::F64,
     });
+    let mut shape = vec![height, width, channels];
+    if channels == 1 {
+        shape.pop();
+    }
+    // The picture, its numbers and their sums.
+    let samples = &picture.samples;
+    let bytes = (samples.as_bytes().len() + samples.len() * 2 * number.size()) as u64;
+    if bytes > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "{}: a table of {width} x {height} x {channels} {number} takes {bytes} bytes, more than the {} \
+             that --max-memory allows",
+            args.input, session.max_memory
+        )));
+    }
+    for_number!(number, T => {
+        // Of f64 samples, which the expression is for as well, that is no conversion.
+        #[allow(clippy::useless_conversion)]
+        let values = for_samples!(&picture.samples, values => {
+            values.iter().map(|&value| T::from_f64(value.into())).collect()
+        });
+        write_table::<T>(args, axis, session, format, &shape, values)
+    })
+}
+
+/// The summed-area table of an array of rows x columns, perhaps x channels.
+fn array_table(
+    args: &Args,
+    axis: Axis,
+    session: &Session,
+    mut reader: ArrayReader,
+    format: Format,
+) -> Result<()> {
+    only_sums(args)?;
+    let shape = match reader.shape() {
+        Some(shape @ ([_, _] | [_, _, _])) => shape.to_vec(),
+        _ => {
+            return Err(Error::usage(format_args!(
+                "{}: --axis is for images and for .npy arrays of two or three axes",
+                args.input
+            )));
+        }
+    };
+    let limit = session.max_memory / 4;
+    let added = added(axis, shape[1], shape[0]);
+    let number = reader.number();
+    let fits = reader.largest().is_none_or(|largest| {
+        let most = if number.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
+        largest.saturating_mul(added) <= most
+    });
     match number {
-        NumberType::U32 => write_table::<u32>(args, session, &picture, format),
-        NumberType::U64 => write_table::<u64>(args, session, &picture, format),
-        NumberType::F32 => write_table::<f32>(args, session, &picture, format),
-        NumberType::F64 => write_table::<f64>(args, session, &picture, format),
-        signed => Err(Error::usage(format_args!("--type {signed}: tables are u32 u64 f32 or f64"))),
+        NumberType::U32 if !fits => {
+            let narrow: Vec<u32> = reader.read_all(limit)?;
+            let values = narrow.into_iter().map(u64::from).collect();
+            write_table(args, axis, session, format, &shape, values)
+        }
+        NumberType::I32 if !fits => {
+            let narrow: Vec<i32> = reader.read_all(limit)?;
+            let values = narrow.into_iter().map(i64::from).collect();
+            write_table(args, axis, session, format, &shape, values)
+        }
+        _ => for_number!(number, T => {
+            let values = reader.read_all::<T>(limit)?;
+            write_table(args, axis, session, format, &shape, values)
+        }),
     }
 }
 
 fn write_table<T: Scannable>(
     args: &Args,
+    axis: Axis,
     session: &Session,
-    picture: &Image,
     format: Format,
+    shape: &[usize],
+    values: Vec<T>,
 ) -> Result<()> {
-    let Image { width, height, channels, .. } = *picture;
-    // Of f64 samples, which the expression is for as well, that is no conversion.
-    #[allow(clippy::useless_conversion)]
-    let values = for_samples!(&picture.samples, values => {
-        values.iter().map(|&value| T::from_f64(value.into())).collect()
-    });
-    let mut shape = vec![height, width, channels];
-    if channels == 1 {
-        shape.pop();
-    }
+    let (height, width) = (shape[0], shape[1]);
+    let channels = shape.get(2).copied().unwrap_or(1);
     let limit = session.max_memory;
     let mut writer =
-        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(&shape), limit)?;
+        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(shape), limit)?;
     let grid = Grid { width, height, channels, values };
-    let sums = session.device.run(&Table::<T>::new(args.axis, args.inclusive), &grid)?;
+    let sums = session.device.run(&Table::<T>::new(axis, args.inclusive), &grid)?;
     session.timings.time("write", || {
-        // In a text, a row of the image is a line.
+        // In a text, a row is a line.
         let mut row = vec![Separator::Blank; width * channels];
         if let Some(last) = row.last_mut() {
             *last = Separator::Newline;
         }
-        for values in sums.values.chunks(width * channels) {
+        for values in sums.values.chunks(row.len().max(1)) {
             writer.write(values, Some(&row))?;
         }
         writer.finish()

@@ -1,14 +1,17 @@
 //! `gpuproc sort`: a stable radix sort.
 
+use rayon::prelude::*;
+
 use crate::{
     cli::Session,
     error::{Error, Result},
+    for_number,
     io::{
         Sink, Source,
         array::{ArrayReader, ArrayWriter, Format},
     },
-    kernels::sort::{Records, Sort, Sortable},
-    number::NumberType,
+    kernels::sort::{Records, Sort, Sortable, same_length},
+    number::{Number, NumberType},
 };
 
 /// Sort an array of numbers, perhaps with a value for each.
@@ -21,7 +24,8 @@ Examples:
   printf '3 1 2' | gpuproc sort -                    prints 1 2 3, one a line
   printf '3 1 2' | gpuproc sort --argsort -          prints 1 2 0: where they were
   gpuproc sort --type f32 --descending scores.raw best.raw
-  gpuproc sort keys.npy keys-sorted.npy --payload ids.npy --payload-output ids-sorted.npy")]
+  gpuproc sort keys.npy keys-sorted.npy --payload ids.npy --payload-output ids-sorted.npy
+Keys, their payload and two copies of both are held in memory.")]
 pub struct Args {
     /// File of numbers, or - for standard input
     input: Source,
@@ -38,9 +42,13 @@ pub struct Args {
     #[arg(long, conflicts_with = "payload")]
     argsort: bool,
 
-    /// File of u32 values, one a number, that are moved along
+    /// File of values, one a number, that are moved along
     #[arg(long, value_name = "FILE", requires = "payload_output")]
     payload: Option<Source>,
+
+    /// Type of the values: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
+    #[arg(long, value_name = "TYPE", requires = "payload")]
+    payload_type: Option<NumberType>,
 
     /// File for the values of --payload in the numbers' new order
     #[arg(long, value_name = "FILE", requires = "payload")]
@@ -62,7 +70,7 @@ pub struct Args {
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let format = Format::of_input(&args.input, args.format)?;
-    let reader = ArrayReader::open(&args.input, format, args.number)?;
+    let reader = ArrayReader::open(&args.input, format, args.number, share(args, session))?;
     match reader.number() {
         NumberType::U32 => sort::<u32>(args, session, reader, format),
         NumberType::I32 => sort::<i32>(args, session, reader, format),
@@ -74,48 +82,85 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
+/// What numbers may take: they, their copies while they are sorted, and the same of what goes with
+/// them; by measurement.
+fn share(args: &Args, session: &Session) -> u64 {
+    let moved = args.payload.is_some() || args.argsort;
+    session.max_memory / if moved { 8 } else { 5 }
+}
+
 fn sort<T: Sortable>(
     args: &Args,
     session: &Session,
     mut reader: ArrayReader,
     format: Format,
 ) -> Result<()> {
-    let (no_clobber, limit) = (session.no_clobber, session.max_memory);
     let create = |sink, number, len: usize| {
         let format = Format::of_output(sink, format, args.format)?;
+        let (no_clobber, limit) = (session.no_clobber, session.max_memory);
         ArrayWriter::create(sink, no_clobber, format, number, Some(&[len]), limit)
     };
-    // Keys, their copy in order, and the same of what goes with them.
-    let share = limit / if args.payload.is_some() || args.argsort { 6 } else { 3 };
-    let keys: Vec<T> = session.timings.time("read", || reader.read_all(share))?;
+    let share = share(args, session);
+    let keys: Vec<T> = session.timings.time("read", || read_all(&mut reader, args, session))?;
     let len = keys.len();
-    let payload = match &args.payload {
-        Some(source) => {
-            let format = Format::of_input(source, args.format)?;
-            let mut reader = ArrayReader::open(source, format, Some(NumberType::U32))?;
-            Some(session.timings.time("read", || reader.read_all(share))?)
-        }
-        None => args.argsort.then(|| (0..len as u32).collect()),
-    };
     // A wrong path fails before the work.
     let number = if args.argsort { NumberType::U32 } else { T::TYPE };
     let mut output = create(&args.output, number, len)?;
-    let payload_output = args.payload_output.as_ref();
-    let payload_output =
-        payload_output.map(|sink| create(sink, NumberType::U32, len)).transpose()?;
+    let sort = Sort::<T>::new(args.descending);
+    let places = || (0..len as u32).collect();
 
-    let records = Records { keys, payload };
-    let sorted = session.device.run(&Sort::<T>::new(args.descending), &records)?;
-    session.timings.time("write", || {
-        let payload = sorted.payload.unwrap_or_default();
-        match args.argsort {
-            true => output.write(&payload, None)?,
-            false => output.write(&sorted.keys, None)?,
-        }
-        if let Some(mut payload_output) = payload_output {
-            payload_output.write(&payload, None)?;
+    let (Some(source), Some(sink)) = (&args.payload, &args.payload_output) else {
+        let payload = args.argsort.then(places);
+        let sorted = session.device.run(&sort, &Records { keys, payload })?;
+        return session.timings.time("write", || {
+            match sorted.payload {
+                Some(places) => output.write(&places, None)?,
+                None => output.write(&sorted.keys, None)?,
+            }
+            output.finish()
+        });
+    };
+    let format = Format::of_input(source, args.format)?;
+    let mut reader = ArrayReader::open(source, format, args.payload_type, share)?;
+    for_number!(reader.number(), P => {
+        let mut payload_output = create(sink, P::TYPE, len)?;
+        let values: Vec<P> = session.timings.time("read", || reader.read_all(share))?;
+        same_length(len, values.len())?;
+        // The sort moves 32 bits with each key: those of the value, or its place.
+        let narrow = P::TYPE.size() == 4;
+        let (bits, values) = match narrow {
+            true => (bytemuck::allocation::cast_vec(values), Vec::new()),
+            false => (places(), values),
+        };
+        let sorted = session.device.run(&sort, &Records { keys, payload: Some(bits) })?;
+        let bits = sorted.payload.unwrap_or_default();
+        let moved: Vec<P> = match narrow {
+            true => bytemuck::allocation::cast_vec(bits),
+            false => bits.into_par_iter().map(|place| values[place as usize]).collect(),
+        };
+        session.timings.time("write", || {
+            output.write(&sorted.keys, None)?;
+            payload_output.write(&moved, None)?;
             payload_output.finish()?;
-        }
-        output.finish()
+            output.finish()
+        })
     })
+}
+
+/// All keys, or how much memory sorting them takes.
+fn read_all<T: Sortable>(
+    reader: &mut ArrayReader,
+    args: &Args,
+    session: &Session,
+) -> Result<Vec<T>> {
+    let (share, limit) = (share(args, session), session.max_memory);
+    if let Some(len) = reader.len().filter(|len| len * size_of::<T>() as u64 > share) {
+        let needed = len as u128 * size_of::<T>() as u128 * u128::from(limit / share.max(1));
+        return Err(Error::bad_input(format_args!(
+            "{}: sorting {len} {} takes {needed} bytes, and --max-memory allows {limit}",
+            args.input,
+            T::TYPE
+        )));
+    }
+    reader.read_all(share)
 }

@@ -102,7 +102,9 @@ impl<'a> Batch<'a> {
     pub fn submit(&self) -> Result<Submission<'a>> {
         let context = self.context;
         context.check()?;
-        context.step(Fault::Submit)?;
+        for fault in [Fault::Submit, Fault::Invalid, Fault::Uncaught, Fault::Panic] {
+            context.step(fault)?;
+        }
         let labels: Vec<String> = self
             .steps
             .iter()

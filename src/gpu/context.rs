@@ -6,7 +6,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -77,8 +77,18 @@ pub struct Caps {
     pub workgroups: Option<u32>,
     /// At most this many bytes of workgroup memory.
     pub workgroup_bytes: Option<u32>,
+    /// At most this many invocations a workgroup, and a dimension of it.
+    pub invocations: Option<u32>,
+    /// At most this many storage buffers a shader.
+    pub storage_buffers: Option<u32>,
     /// Do as if the device had no optional feature (subgroups, timestamps, 64-bit integers).
     pub no_features: bool,
+    /// Do as if the device had no subgroups.
+    pub no_subgroups: bool,
+    /// Do as if the device had no timestamps.
+    pub no_timestamps: bool,
+    /// Run every shader with bounds and loop checks, also those that have an argument against them.
+    pub checked: bool,
     /// Fill fresh storage buffers with noise, so that nothing can rely on zeros.
     pub poison: bool,
     /// Go wrong at this step, for the n-th time that it is taken, counted from 0.
@@ -96,6 +106,14 @@ pub enum Fault {
     Map,
     /// The device is lost just after a submission.
     Lose,
+    /// A submission breaks a rule of the API inside an error scope.
+    Invalid,
+    /// A submission breaks a rule where no scope sees it.
+    Uncaught,
+    /// The device never ends its work.
+    Hang,
+    /// The driver panics at a submission.
+    Panic,
 }
 
 /// An open device with its queue, its limits, and the pipelines made so far.
@@ -111,6 +129,7 @@ pub struct Context {
     pub info: wgpu::AdapterInfo,
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
+    pub(super) checked: bool,
     fault: Option<(Fault, u64)>,
     steps: AtomicU64,
     pub(super) faults: Arc<Mutex<Option<String>>>,
@@ -119,6 +138,14 @@ pub struct Context {
 
 /// How long one wait for the GPU may last before the device counts as hung.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+
+static HUNG: AtomicBool = AtomicBool::new(false);
+
+/// Whether some device has not answered in time. To close it, or to end the process in an orderly way,
+/// could last for ever, too.
+pub fn any_hung() -> bool {
+    HUNG.load(Ordering::Relaxed)
+}
 
 impl Context {
     /// Opens `adapter` with its full limits, less `caps`.
@@ -136,13 +163,26 @@ impl Context {
         if let Some(bytes) = caps.workgroup_bytes {
             limits.max_compute_workgroup_storage_size = bytes;
         }
+        if let Some(count) = caps.invocations {
+            limits.max_compute_invocations_per_workgroup = count;
+            limits.max_compute_workgroup_size_x = count;
+            limits.max_compute_workgroup_size_y = count;
+            limits.max_compute_workgroup_size_z = count.min(limits.max_compute_workgroup_size_z);
+        }
+        if let Some(count) = caps.storage_buffers {
+            limits.max_storage_buffers_per_shader_stage = count;
+        }
+        let mut unwanted = wgpu::Features::empty();
+        unwanted.set(wgpu::Features::SUBGROUP, caps.no_subgroups);
+        unwanted.set(wgpu::Features::TIMESTAMP_QUERY, caps.no_timestamps);
         let wanted = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SUBGROUP
+            | wgpu::Features::SHADER_F64
             | wgpu::Features::SHADER_INT64
             | wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS;
         let features = match caps.no_features {
             true => wgpu::Features::empty(),
-            false => adapter.inner.features() & wanted,
+            false => adapter.inner.features() & (wanted - unwanted),
         };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("gpuproc"),
@@ -176,6 +216,7 @@ impl Context {
             info: adapter.info.clone(),
             timings,
             poison: caps.poison,
+            checked: caps.checked,
             fault: caps.fault,
             steps: AtomicU64::new(0),
             faults,
@@ -206,15 +247,26 @@ impl Context {
     /// The pipeline for entry point `entry` of `shader`, made at the first call and kept.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader, or it needs more buffers
+    /// than the device grants.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
         if let Some(pipeline) = self.pipelines().get(&key) {
             return Ok(pipeline.clone());
         }
-        let pipeline = Arc::new(self.guarded(|| {
-            self.timings.time("pipelines", || Pipeline::new(&self.device, shader, entry))
-        })?);
+        let granted = self.limits.max_storage_buffers_per_shader_stage;
+        let needed = shader.storage_buffers(entry);
+        if needed > granted {
+            return Err(Error::gpu(format_args!(
+                "{} grants {granted} storage buffers a shader, but {}.{entry} takes {needed}",
+                self.info.name,
+                shader.name()
+            )));
+        }
+        let pipeline =
+            Arc::new(self.guarded(|| {
+                self.timings.time("pipelines", || Pipeline::new(self, shader, entry))
+            })?);
         self.pipelines().insert(key, pipeline.clone());
         Ok(pipeline)
     }
@@ -246,14 +298,32 @@ impl Context {
         let due = self.fault.is_some_and(|(fault, at)| {
             fault == step && self.steps.fetch_add(1, Ordering::Relaxed) == at
         });
-        match (due, step) {
-            (false, _) => Ok(()),
-            (true, Fault::Lose) => {
-                self.device.destroy();
-                Ok(())
-            }
-            (true, _) => Err(Error::gpu(format_args!("planted fault: {step:?}"))),
+        if !due {
+            return Ok(());
         }
+        match step {
+            Fault::Lose => self.device.destroy(),
+            Fault::Invalid => self.guarded(|| self.break_a_rule())?,
+            Fault::Uncaught => self.break_a_rule(),
+            Fault::Panic => self.guarded(|| panic!("planted fault: Panic"))?,
+            _ => return Err(Error::gpu(format_args!("planted fault: {step:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Asks for a buffer that no API allows.
+    fn break_a_rule(&self) {
+        let _ = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("planted"),
+            size: 4,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
+            mapped_at_creation: false,
+        });
+    }
+
+    /// Whether the device was lost, hangs, or is in a state that nothing is known of.
+    pub fn is_lost(&self) -> bool {
+        self.check().is_err()
     }
 
     /// An error when the device was lost or an error reached no scope.
@@ -276,17 +346,25 @@ impl Context {
     pub(super) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let poll = wgpu::PollType::Wait { submission_index, timeout: Some(PATIENCE) };
         // wgpu panics when the device is lost during the wait.
-        catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
+        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
             .map_err(|panic| Error::gpu(panic_text(panic)))?
-            .map_err(|error| {
-                Error::gpu(format_args!("{} does not answer", self.info.name)).caused_by(error)
-            })?;
+            .map_err(|error| error.to_string());
+        let planted = self.step(Fault::Hang).map_err(|error| error.to_string());
+        if polled.is_err() {
+            HUNG.store(true, Ordering::Relaxed);
+        }
+        if let Err(cause) = planted.and(polled.map(drop)) {
+            let what = format!("{} does not answer", self.info.name);
+            // Whatever comes from it now, nobody waits for it any more.
+            self.faults.lock().expect("no holder of this lock panics").get_or_insert(what.clone());
+            return Err(Error::gpu(format_args!("{what}: {cause}")));
+        }
         self.check()
     }
 }
 
 /// What a caught panic said.
-fn panic_text(panic: Box<dyn Any + Send>) -> String {
+pub(crate) fn panic_text(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("driver panic").to_owned()
 }

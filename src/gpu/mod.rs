@@ -4,14 +4,18 @@
 //! submits it. Bindings are named as in the WGSL; their numbers and the workgroup sizes are read from
 //! the shader, never written down twice.
 
+#[forbid(unsafe_code)]
 mod batch;
+#[forbid(unsafe_code)]
 mod buffer;
+#[forbid(unsafe_code)]
 mod context;
 mod shader;
 
 pub use batch::{Batch, Pass, Submission};
 pub use buffer::Buffer;
-pub use context::{Adapter, Caps, Context, Fault, adapters};
+pub(crate) use context::panic_text;
+pub use context::{Adapter, Caps, Context, Fault, adapters, any_hung};
 pub use shader::{Pipeline, Shader, ShaderStruct};
 
 pub use wgpu::naga;

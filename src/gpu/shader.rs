@@ -7,6 +7,8 @@ use std::{
 
 use wgpu::naga;
 
+use super::Context;
+
 /// One file of `wgsl/`, perhaps with other values for some of its constants.
 #[derive(Debug)]
 pub struct Shader {
@@ -75,6 +77,50 @@ impl Shader {
         &self.source
     }
 
+    /// The source with every loop that ends its first line in `// unrolled` written out, so that
+    /// arrays indexed by its variable can live in registers whatever the driver thinks of the loop:
+    /// `for (var i = 0u; i < N; i++) { // unrolled`, where `N` is a number or a constant and the
+    /// closing brace stands alone at the same indentation.
+    ///
+    /// # Panics
+    /// When such a loop is written otherwise: that is a mistake in the program.
+    fn unrolled(&self) -> String {
+        let lines: Vec<&str> = self.source.lines().collect();
+        let mut out = String::with_capacity(4 * self.source.len());
+        self.unroll(&lines, &mut out);
+        out
+    }
+
+    fn unroll(&self, mut lines: &[&str], out: &mut String) {
+        while let Some((&line, rest)) = lines.split_first() {
+            lines = rest;
+            let Some(head) = line.trim_end().strip_suffix("{ // unrolled") else {
+                *out += line;
+                out.push('\n');
+                continue;
+            };
+            let parts: Vec<&str> = head.split_whitespace().collect();
+            let ["for", "(var", name, "=", start, _, "<", end, _] = parts[..] else {
+                panic!("{}.wgsl: cannot unroll `{line}`", self.name)
+            };
+            let number = |text: &str| {
+                let text = text.trim_end_matches(';');
+                let digits = text.trim_end_matches(['i', 'u']);
+                digits.parse().unwrap_or_else(|_| self.constant(text))
+            };
+            let indentation = &line[..line.len() - line.trim_start().len()];
+            let closing = rest.iter().position(|l| l.strip_prefix(indentation) == Some("}"));
+            let closing = closing.unwrap_or_else(|| panic!("{}.wgsl: `{line}`", self.name));
+            let suffix = if start.ends_with("u;") { "u" } else { "i" };
+            for i in number(start)..number(end) {
+                *out += &format!("{indentation}{{ const {name} = {i}{suffix};\n");
+                self.unroll(&rest[..closing], out);
+                *out += &format!("{indentation}}}\n");
+            }
+            lines = &rest[closing + 1..];
+        }
+    }
+
     pub(super) fn key(&self) -> String {
         format!("{}{}", self.name, self.specialisation)
     }
@@ -111,6 +157,18 @@ impl Shader {
             naga::Expression::Literal(naga::Literal::AbstractInt(value)) => value as u32,
             ref other => panic!("{}.wgsl: {name} is {other:?}", self.name),
         }
+    }
+
+    /// How many storage buffers entry point `entry` uses.
+    pub fn storage_buffers(&self, entry: &str) -> u32 {
+        let module = self.module();
+        let used = bindings(module, entry);
+        let globals = module.global_variables.iter();
+        let storage = globals.filter(|(_, global)| {
+            matches!(global.space, naga::AddressSpace::Storage { .. })
+                && used.iter().any(|(name, ..)| global.name.as_ref() == Some(name))
+        });
+        storage.count() as u32
     }
 
     fn entry(&self, entry: &str) -> &naga::EntryPoint {
@@ -158,12 +216,13 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(device: &wgpu::Device, shader: &Shader, entry: &str) -> Self {
+    pub(super) fn new(context: &Context, shader: &Shader, entry: &str) -> Self {
+        let device = &context.device;
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(shader.name),
-            source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(shader.source())),
+            source: wgpu::ShaderSource::Wgsl(Cow::Owned(shader.unrolled())),
         };
-        let module = match shader.unchecked {
+        let module = match shader.unchecked.filter(|_| !context.checked) {
             None => device.create_shader_module(descriptor),
             #[expect(unsafe_code)]
             // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,

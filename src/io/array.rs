@@ -108,12 +108,19 @@ impl std::fmt::Debug for ArrayReader {
 
 impl ArrayReader {
     /// Opens `source`. Its numbers are of type `number`; `.npy` files say their type themselves, and
-    /// without either it is u32.
+    /// without either it is u32. Those in Fortran order are brought into C order, for which all of them
+    /// are read at once, `limit` bytes at most.
     ///
     /// # Errors
-    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, or its
-    /// length is no whole number of numbers; [`Kind::Usage`] when its type is not `number`.
-    pub fn open(source: &Source, format: Format, number: Option<NumberType>) -> Result<Self> {
+    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, its length is
+    /// no whole number of numbers, or it is too long to be reordered; [`Kind::Usage`] when its type is
+    /// not `number`.
+    pub fn open(
+        source: &Source,
+        format: Format,
+        number: Option<NumberType>,
+        limit: u64,
+    ) -> Result<Self> {
         let size = source.size()?;
         let mut input = source.open()?;
         let wanted = number;
@@ -126,8 +133,10 @@ impl ArrayReader {
                     return Err(not_whole(source, size, number));
                 }
                 let shape = size.map(|size| vec![(size / width) as usize]);
+                // A file that shrinks meanwhile ends too early, as its outputs were told its length.
+                let left = size.map(|size| size / width);
                 let decoder =
-                    Decoder::Binary { element: npy::Element::little_endian(number), left: None };
+                    Decoder::Binary { element: npy::Element::little_endian(number), left };
                 (number, shape, decoder)
             }
             Format::Npy => {
@@ -145,6 +154,19 @@ impl ArrayReader {
                     )));
                 }
                 let left = Some(header.len);
+                if header.fortran {
+                    let bytes = header.len * header.element.size() as u64;
+                    if bytes > limit / 2 {
+                        return Err(Error::bad_input(format_args!(
+                            "{source}: {bytes} bytes in Fortran order are read at once, and twice as \
+                             many are more than the {limit} that may be used"
+                        )));
+                    }
+                    let ordered = header.read_in_c_order(&mut input);
+                    let ordered =
+                        ordered.map_err(|error| Error::io("read", source.to_string(), error))?;
+                    input = Box::new(io::Cursor::new(ordered));
+                }
                 (held, Some(header.shape), Decoder::Binary { element: header.element, left })
             }
         };
@@ -164,6 +186,18 @@ impl ArrayReader {
     /// How many numbers there are, where that is known.
     pub fn len(&self) -> Option<u64> {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
+    }
+
+    /// The largest magnitude that an integer of this array may have, from the width that it is stored
+    /// with; nothing for floats.
+    pub fn largest(&self) -> Option<u64> {
+        let bits = match self.decoder {
+            _ if self.number.is_float() => return None,
+            Decoder::Text(_) => 8 * self.number.size(),
+            Decoder::Binary { element, .. } => 8 * element.size(),
+        };
+        let most = u64::MAX >> (u64::BITS as usize - bits);
+        Some(if self.number.is_signed() { most / 2 + 1 } else { most })
     }
 
     /// Whether it is known that there is no number.

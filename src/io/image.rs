@@ -15,7 +15,7 @@ use image::{
 use rayon::prelude::*;
 
 use super::{
-    Sink, Source,
+    Limits, Sink, Source,
     jpeg::{self, Jpeg},
     png::Png,
 };
@@ -47,13 +47,13 @@ impl Image {
     }
 
     /// Reads and decodes `source`, whatever its name says of its format. A picture stored turned
-    /// comes out upright. At most `limit` bytes are allocated.
+    /// comes out upright. The file and its pixels each take at most `limits`.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput)
     /// when it is no image, a broken one, or too large.
-    pub fn read(source: &Source, limit: u64, timings: &Timings) -> Result<Self> {
-        Self::read_with_exif(source, limit, timings).map(|(image, _)| image)
+    pub fn read(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
+        Self::read_with_exif(source, limits, timings).map(|(image, _)| image)
     }
 
     /// [`Image::read`], with the picture's EXIF, whose orientation is taken out because it is done.
@@ -62,13 +62,14 @@ impl Image {
     /// As [`Image::read`].
     pub fn read_with_exif(
         source: &Source,
-        limit: u64,
+        limits: impl Into<Limits>,
         timings: &Timings,
     ) -> Result<(Self, Option<Vec<u8>>)> {
-        let bytes = timings.time("read", || source.read_all(limit))?;
+        let limits = limits.into();
+        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
         timings.time("decode", || {
             // Decoders panic on some broken files.
-            catch_unwind(|| decode(&bytes, limit))
+            catch_unwind(|| decode(&bytes, source, limits))
                 .unwrap_or_else(|_| Err("the decoder crashed on it".into()))
                 .map_err(|error| {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(error)
@@ -316,37 +317,69 @@ fn as_dynamic(picture: jpeg::Picture) -> Option<DynamicImage> {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-fn decode(bytes: &[u8], limit: u64) -> Result<(Image, Option<Vec<u8>>), BoxError> {
+/// More than this is no colour profile, and no description of a camera.
+const LONGEST_ICC: usize = 4 << 20;
+/// What one JPEG segment holds.
+const LONGEST_EXIF: usize = 65_533 - 6;
+
+/// `data` unless it is absurdly long; a picture is no worse without it.
+fn capped(data: Option<Vec<u8>>, longest: usize, what: &str, source: &Source) -> Option<Vec<u8>> {
+    data.filter(|data| {
+        let fits = data.len() <= longest;
+        if !fits {
+            log::warn!("{source}: {what} of {} bytes is left out", data.len());
+        }
+        fits
+    })
+}
+
+fn decode(
+    bytes: &[u8],
+    source: &Source,
+    allowed: Limits,
+) -> Result<(Image, Option<Vec<u8>>), BoxError> {
     if bytes.is_empty() {
         return Err("the file is empty".into());
     }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     let format = reader.format().ok_or("this is no image format that is known here")?;
     let mut limits = image::Limits::default();
-    limits.max_alloc = Some(limit);
+    limits.max_alloc = Some(allowed.bytes);
     reader.limits(limits.clone());
     let mut decoder = reader.into_decoder()?;
     let (width, height) = decoder.dimensions();
+    if width == 0 || height == 0 {
+        return Err(format!("{width} x {height} pixels are no picture").into());
+    }
+    allowed.check(source, &[width as usize, height as usize])?;
     limits.reserve(decoder.total_bytes()).map_err(|_| {
         format!(
-            "{width} x {height} pixels take {} bytes, more than --max-memory allows",
-            decoder.total_bytes()
+            "{width} x {height} pixels take {} bytes, more than the {} that --max-memory allows here",
+            decoder.total_bytes(),
+            allowed.bytes
         )
     })?;
-    let icc = decoder.icc_profile()?;
+    // Of all that a file may hold besides pixels, these two are kept, and the orientation is obeyed.
+    let icc = capped(decoder.icc_profile()?, LONGEST_ICC, "a colour profile", source);
     let orientation = decoder.orientation()?;
-    let mut exif = decoder.exif_metadata()?;
+    let mut exif = capped(decoder.exif_metadata()?, LONGEST_EXIF, "EXIF", source);
     if let Some(exif) = &mut exif {
         // Without the tag no viewer turns the picture a second time.
         let _done = Orientation::remove_from_exif_chunk(exif);
     }
     let fast = match format {
-        ImageFormat::Jpeg => jpeg::decode(bytes, limit).and_then(as_dynamic),
+        ImageFormat::Jpeg => jpeg::decode(bytes, allowed.bytes).and_then(as_dynamic),
         _ => None,
     };
     let mut picture = match fast {
         Some(picture) => picture,
-        None => DynamicImage::from_decoder(decoder)?,
+        None => {
+            // The decoder would end the process where there is no memory.
+            Vec::<u8>::new()
+                .try_reserve_exact(decoder.total_bytes().try_into()?)
+                .map_err(|_| format!("there is no memory for {width} x {height} pixels"))?;
+            DynamicImage::from_decoder(decoder)?
+        }
     };
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width() as usize, picture.height() as usize);

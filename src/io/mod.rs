@@ -4,13 +4,12 @@ pub mod array;
 pub mod image;
 mod jpeg;
 pub mod mesh;
-mod npy;
+pub mod npy;
 pub mod plot;
 pub mod png;
 mod sink;
 mod source;
-pub mod table;
 pub mod volume;
 
 pub use sink::{Output, Sink, abandon_outputs};
-pub use source::Source;
+pub use source::{Limits, Source};

@@ -1,13 +1,37 @@
-//! Drawings of plots: boxes, outlines of steps, and text, as SVG or as pixels. Text in pixels comes
-//! from an embedded font, so that no font need be installed.
+//! Drawings of plots, as SVG and as pixels. Both look alike: pixels are drawn from the SVG, with a font
+//! out of the program, so that none need be installed.
 
-use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
+use std::{
+    fmt::Write as _,
+    io::Write as _,
+    sync::{Arc, LazyLock},
+};
 
-use super::image::Image;
-use crate::samples::Samples;
+use resvg::{
+    tiny_skia::{Pixmap, Transform},
+    usvg::{Options, Tree, fontdb::Database},
+};
+
+use super::{Sink, image::Image};
+use crate::{
+    error::{Error, Kind, Result},
+    samples::Samples,
+    timings::Timings,
+};
 
 /// Red, green and blue, 0 to 255.
 pub type Colour = [u8; 3];
+
+/// Behind everything.
+pub const GROUND: Colour = [0x16, 0x18, 0x1d];
+/// Behind the data.
+pub const PANEL: Colour = [0x1e, 0x21, 0x28];
+/// Grid lines.
+pub const LINES: Colour = [0x33, 0x38, 0x43];
+/// Numbers on axes, notes.
+pub const FAINT: Colour = [0x9a, 0xa3, 0xb2];
+/// Titles and names.
+pub const STRONG: Colour = [0xe8, 0xec, 0xf2];
 
 /// Where a text's position lies in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,112 +53,182 @@ pub enum Paint {
     Screen(Colour),
 }
 
-/// One thing to draw. Lengths are in pixels, from the top left corner.
-#[derive(Clone, Debug)]
-enum Shape {
-    Box { x: f32, y: f32, width: f32, height: f32, paint: Paint },
-    Steps { x: f32, step: f32, tops: Vec<f32>, base: f32, paint: Paint },
-    Outline { x: f32, step: f32, tops: Vec<f32>, width: f32, colour: Colour },
-    Text { x: f32, y: f32, anchor: Anchor, bold: bool, text: String, colour: Colour },
-    Rising { x: f32, y: f32, text: String, colour: Colour },
+/// What stands before a name in a legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A filled square.
+    Square,
+    /// A line.
+    Line,
 }
 
-/// A list of shapes on a plain ground.
+/// Shapes on a plain ground. Lengths are in pixels, from the top left corner.
 #[derive(Clone, Debug)]
 pub struct Drawing {
     width: usize,
     height: usize,
-    ground: Colour,
-    shapes: Vec<Shape>,
+    shapes: String,
 }
 
-/// Height of a line of text in pixels.
-pub const TEXT_HEIGHT: f32 = 16.0;
-
-/// Width of a character in pixels.
-pub fn character_width() -> f32 {
-    get_raster_width(FontWeight::Regular, RasterHeight::Size16) as f32
-}
+/// Size of the letters in pixels.
+const LETTERS: f32 = 14.0;
 
 impl Drawing {
     /// An empty drawing of `width` by `height` pixels.
-    pub fn new(width: usize, height: usize, ground: Colour) -> Self {
-        Self { width, height, ground, shapes: Vec::new() }
+    pub fn new(width: usize, height: usize) -> Self {
+        Self { width, height, shapes: String::new() }
+    }
+
+    fn add(&mut self, shape: std::fmt::Arguments<'_>) {
+        self.shapes.write_fmt(shape).expect("strings take everything");
+        self.shapes.push('\n');
     }
 
     /// A filled box.
     pub fn rectangle(&mut self, x: f32, y: f32, width: f32, height: f32, paint: Paint) {
-        self.shapes.push(Shape::Box { x, y, width, height, paint });
+        let paint = svg_paint(paint);
+        self.add(format_args!(
+            r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" {paint}/>"#
+        ));
     }
 
     /// Bars side by side from `x` on, each `step` wide, from `base` up to its own top.
-    pub fn steps(&mut self, x: f32, step: f32, tops: Vec<f32>, base: f32, paint: Paint) {
-        self.shapes.push(Shape::Steps { x, step, tops, base, paint });
+    pub fn steps(&mut self, x: f32, step: f32, tops: &[f32], base: f32, paint: Paint) {
+        let (path, paint) = (steps_path(x, step, tops), svg_paint(paint));
+        self.add(format_args!(r#"<path d="M{x:.2},{base:.2}{path}V{base:.2}Z" {paint}/>"#));
     }
 
     /// The line along the tops of such bars.
-    pub fn outline(&mut self, x: f32, step: f32, tops: Vec<f32>, width: f32, colour: Colour) {
-        self.shapes.push(Shape::Outline { x, step, tops, width, colour });
+    pub fn outline(&mut self, x: f32, step: f32, tops: &[f32], width: f32, colour: Colour) {
+        let start = tops.first().copied().unwrap_or(0.0);
+        let path = format!("M{x:.2},{start:.2}{}", steps_path(x, step, tops));
+        self.path(&path, width, colour, "");
+    }
+
+    /// A line through points, each with a dot; of dashes where it is not to stand out.
+    pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, dashed: bool) {
+        let path: Vec<String> = points.iter().map(|[x, y]| format!("{x:.2},{y:.2}")).collect();
+        let dashes = if dashed { r#" stroke-dasharray="6 5""# } else { "" };
+        self.path(&format!("M{}", path.join("L")), width, colour, dashes);
+        for [x, y] in points {
+            let (radius, fill) = (width * 1.6, hex(colour));
+            self.add(format_args!(
+                r#"<circle cx="{x:.2}" cy="{y:.2}" r="{radius:.2}" fill="{fill}"/>"#
+            ));
+        }
+    }
+
+    fn path(&mut self, path: &str, width: f32, colour: Colour, more: &str) {
+        let stroke = hex(colour);
+        self.add(format_args!(
+            r#"<path d="{path}" fill="none" stroke="{stroke}" stroke-width="{width}" stroke-linejoin="round"{more}/>"#
+        ));
     }
 
     /// A line of text whose middle is at height `y`.
     pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
-        let text = text.to_owned();
-        self.shapes.push(Shape::Text { x, y, anchor, bold: false, text, colour });
+        self.text_of(x, y, anchor, text, colour, LETTERS);
     }
 
-    /// The same in bold.
+    /// The same in larger letters, at its left end.
     pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
-        let (anchor, text) = (Anchor::Start, text.to_owned());
-        self.shapes.push(Shape::Text { x, y, anchor, bold: true, text, colour });
+        self.text_of(x, y, Anchor::Start, text, colour, LETTERS * 1.3);
+    }
+
+    fn text_of(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour, size: f32) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        let (text, fill, y) = (escape(text), hex(colour), y + size * 0.36);
+        self.add(format_args!(
+            r#"<text x="{x:.2}" y="{y:.2}" font-size="{size:.1}" text-anchor="{anchor}" fill="{fill}">{text}</text>"#
+        ));
     }
 
     /// Text that runs upwards, its middle at `x` and `y`.
     pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
-        self.shapes.push(Shape::Rising { x, y, text: text.to_owned(), colour });
+        let (text, fill, x) = (escape(text), hex(colour), x + LETTERS * 0.36);
+        self.add(format_args!(
+            r#"<text transform="translate({x:.2},{y:.2}) rotate(-90)" text-anchor="middle" fill="{fill}">{text}</text>"#
+        ));
     }
 
-    /// The drawing as an SVG 1.1 document.
+    /// Names with their marks, side by side, that end at `x`.
+    pub fn legend(&mut self, x: f32, y: f32, entries: &[(&str, Mark, Colour)]) {
+        let entry = |(i, (name, mark, colour)): (usize, &(&str, Mark, Colour))| {
+            let mark = if *mark == Mark::Square { "\u{25a0}" } else { "\u{2501}" };
+            let (name, fill, gap) = (escape(name), hex(*colour), if i == 0 { 0 } else { 18 });
+            format!(r#"<tspan dx="{gap}" fill="{fill}">{mark}</tspan><tspan dx="6">{name}</tspan>"#)
+        };
+        let entries: String = entries.iter().enumerate().map(entry).collect();
+        let (fill, y) = (hex(STRONG), y + LETTERS * 0.36);
+        self.add(format_args!(
+            r#"<text x="{x:.2}" y="{y:.2}" text-anchor="end" fill="{fill}">{entries}</text>"#
+        ));
+    }
+
+    /// The drawing as an SVG document.
     pub fn to_svg(&self) -> String {
-        let Self { width, height, ground, shapes } = self;
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" font-family=\"DejaVu Sans Mono, Menlo, Consolas, \
-             monospace\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
-            hex(*ground)
-        );
-        for shape in shapes {
-            svg += &svg_shape(shape);
-            svg.push('\n');
-        }
-        svg + "</svg>\n"
+        let Self { width, height, shapes } = self;
+        let ground = hex(GROUND);
+        format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="DejaVu Sans, Verdana, Helvetica, sans-serif" font-size="{LETTERS}">
+<rect width="100%" height="100%" fill="{ground}"/>
+{shapes}</svg>
+"#
+        )
     }
 
     /// The drawing as 8-bit RGB pixels.
-    pub fn to_image(&self) -> Image {
-        let pixels: Vec<f32> = self.ground.iter().map(|&c| f32::from(c)).collect();
-        let mut raster = Raster {
-            width: self.width,
-            height: self.height,
-            pixels: pixels.repeat(self.width * self.height),
+    ///
+    /// # Errors
+    /// When it is too large to be drawn.
+    pub fn to_image(&self) -> Result<Image> {
+        static FONTS: LazyLock<Arc<Database>> = LazyLock::new(|| {
+            let mut fonts = Database::new();
+            fonts.load_font_data(dejavu::sans::regular().to_vec());
+            Arc::new(fonts)
+        });
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::new(Kind::Failure, format_args!("the plot cannot be drawn: {error}"))
         };
-        for shape in &self.shapes {
-            raster.draw(shape);
+        let options = Options { fontdb: FONTS.clone(), ..Options::default() };
+        let tree = Tree::from_str(&self.to_svg(), &options).map_err(|error| failed(&error))?;
+        let mut pixels = Pixmap::new(self.width as u32, self.height as u32)
+            .ok_or_else(|| failed(&format_args!("{} x {} pixels", self.width, self.height)))?;
+        resvg::render(&tree, Transform::default(), &mut pixels.as_mut());
+        // The ground leaves nothing transparent.
+        let rgb = pixels.data().chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
+        let samples = Samples::U8(rgb);
+        Ok(Image { width: self.width, height: self.height, channels: 3, samples, icc: None })
+    }
+
+    /// Writes it as the extension says: SVG, or else an image.
+    ///
+    /// # Errors
+    /// As [`Drawing::to_image`], and when `sink` cannot be written.
+    pub fn write(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
+        if sink.extension() == "svg" {
+            let svg = self.to_svg();
+            let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
+            return timings.time("write", write);
         }
-        let bytes = raster.pixels.iter().map(|&v| v.round() as u8).collect();
-        Image {
-            width: self.width,
-            height: self.height,
-            channels: 3,
-            samples: Samples::U8(bytes),
-            icc: None,
-        }
+        let image = timings.time("plot", || self.to_image())?;
+        image.write(sink, no_clobber, timings)
     }
 }
 
 fn hex([r, g, b]: Colour) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+fn escape(text: &str) -> String {
+    // XML has no other control characters than these three.
+    let known = |c: &char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
+    let text: String = text.chars().filter(known).collect();
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn svg_paint(paint: Paint) -> String {
@@ -149,197 +243,9 @@ fn svg_paint(paint: Paint) -> String {
     }
 }
 
-fn svg_shape(shape: &Shape) -> String {
-    let escape = |text: &str| {
-        text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
-    };
-    match shape {
-        Shape::Box { x, y, width, height, paint } => format!(
-            "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" {}/>",
-            svg_paint(*paint)
-        ),
-        Shape::Steps { x, step, tops, base, paint } => {
-            format!(
-                "<path d=\"M{x:.2},{base:.2}{}V{base:.2}Z\" {}/>",
-                path(*x, *step, tops),
-                svg_paint(*paint)
-            )
-        }
-        Shape::Outline { x, step, tops, width, colour } => {
-            let start = tops.first().copied().unwrap_or(0.0);
-            format!(
-                "<path d=\"M{x:.2},{start:.2}{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" \
-                 stroke-linejoin=\"round\"/>",
-                path(*x, *step, tops),
-                hex(*colour)
-            )
-        }
-        Shape::Text { x, y, anchor, bold, text, colour } => {
-            let anchor = match anchor {
-                Anchor::Start => "start",
-                Anchor::Middle => "middle",
-                Anchor::End => "end",
-            };
-            let weight = if *bold { " font-weight=\"bold\"" } else { "" };
-            format!(
-                "<text x=\"{x:.2}\" y=\"{y:.2}\" dy=\"0.35em\" text-anchor=\"{anchor}\"{weight} \
-                 fill=\"{}\">{}</text>",
-                hex(*colour),
-                escape(text)
-            )
-        }
-        Shape::Rising { x, y, text, colour } => format!(
-            "<text transform=\"translate({x:.2},{y:.2}) rotate(-90)\" dy=\"0.35em\" \
-             text-anchor=\"middle\" fill=\"{}\">{}</text>",
-            hex(*colour),
-            escape(text)
-        ),
-    }
-}
-
-fn path(x: f32, step: f32, tops: &[f32]) -> String {
+fn steps_path(x: f32, step: f32, tops: &[f32]) -> String {
     let step_to = |(i, top): (usize, &f32)| format!("V{top:.2}H{:.2}", x + (i + 1) as f32 * step);
     tops.iter().enumerate().map(step_to).collect()
-}
-
-/// Pixels being drawn.
-struct Raster {
-    width: usize,
-    height: usize,
-    pixels: Vec<f32>,
-}
-
-impl Raster {
-    fn draw(&mut self, shape: &Shape) {
-        match shape {
-            Shape::Box { x, y, width, height, paint } => {
-                self.fill([*x, *y, x + width, y + height], *paint);
-            }
-            Shape::Steps { x, step, tops, base, paint } => {
-                self.fill_steps(*x, *step, tops, *base, *paint);
-            }
-            Shape::Outline { x, step, tops, width, colour } => {
-                let half = width / 2.0;
-                let paint = Paint::Over(*colour, 1.0);
-                for (i, &top) in tops.iter().enumerate() {
-                    let left = x + i as f32 * step;
-                    self.fill([left - half, top - half, left + step + half, top + half], paint);
-                    if let Some(&next) = tops.get(i + 1) {
-                        let (high, low) = (top.min(next), top.max(next));
-                        let right = left + step;
-                        self.fill([right - half, high + half, right + half, low - half], paint);
-                    }
-                }
-            }
-            Shape::Text { x, y, anchor, bold, text, colour } => {
-                let weight = if *bold { FontWeight::Bold } else { FontWeight::Regular };
-                let advance = get_raster_width(weight, RasterHeight::Size16) as f32;
-                let width = advance * text.chars().count() as f32;
-                let left = match anchor {
-                    Anchor::Start => *x,
-                    Anchor::Middle => x - width / 2.0,
-                    Anchor::End => x - width,
-                };
-                let top = y - TEXT_HEIGHT / 2.0;
-                for (i, character) in text.chars().enumerate() {
-                    let left = (left + i as f32 * advance).round();
-                    self.character(character, weight, *colour, |row, column| {
-                        (left as isize + column, top.round() as isize + row)
-                    });
-                }
-            }
-            Shape::Rising { x, y, text, colour } => {
-                let weight = FontWeight::Regular;
-                let width = character_width() * text.chars().count() as f32;
-                let (left, bottom) = (x - TEXT_HEIGHT / 2.0, y + width / 2.0);
-                for (i, character) in text.chars().enumerate() {
-                    let bottom = (bottom - i as f32 * character_width()).round();
-                    self.character(character, weight, *colour, |row, column| {
-                        (left.round() as isize + row, bottom as isize - column)
-                    });
-                }
-            }
-        }
-    }
-
-    /// Draws a character; `place` turns its row and column into x and y.
-    fn character(
-        &mut self,
-        character: char,
-        weight: FontWeight,
-        colour: Colour,
-        place: impl Fn(isize, isize) -> (isize, isize),
-    ) {
-        let glyph = get_raster(character, weight, RasterHeight::Size16)
-            .or_else(|| get_raster('?', weight, RasterHeight::Size16))
-            .expect("the question mark is in the font");
-        for (row, line) in glyph.rows().enumerate() {
-            for (column, &opacity) in line.iter().enumerate().filter(|&(_, &opacity)| opacity > 0) {
-                let (x, y) = place(row as isize, column as isize);
-                if x >= 0 && y >= 0 && (x as usize) < self.width && (y as usize) < self.height {
-                    self.blend(
-                        x as usize,
-                        y as usize,
-                        Paint::Over(colour, f32::from(opacity) / 255.0),
-                        1.0,
-                    );
-                }
-            }
-        }
-    }
-
-    /// Fills left, top, right, bottom; pixels that are covered in part are painted in part.
-    fn fill(&mut self, [left, top, right, bottom]: [f32; 4], paint: Paint) {
-        let columns = (left.max(0.0) as usize)..(right.ceil().max(0.0) as usize).min(self.width);
-        let rows = (top.max(0.0) as usize)..(bottom.ceil().max(0.0) as usize).min(self.height);
-        for y in rows {
-            let high = (bottom.min(y as f32 + 1.0) - top.max(y as f32)).max(0.0);
-            for x in columns.clone() {
-                let wide = (right.min(x as f32 + 1.0) - left.max(x as f32)).max(0.0);
-                self.blend(x, y, paint, wide * high);
-            }
-        }
-    }
-
-    /// Fills steps, a column of pixels at a time: where two steps share a column, their parts of it
-    /// are added before they are painted, so that no seam shows.
-    fn fill_steps(&mut self, x: f32, step: f32, tops: &[f32], base: f32, paint: Paint) {
-        let end = x + step * tops.len() as f32;
-        let mut covered = vec![0.0; self.height];
-        for column in (x as usize)..(end.ceil() as usize).min(self.width) {
-            covered.fill(0.0);
-            let (left, right) = (column as f32, column as f32 + 1.0);
-            let first = (((left - x) / step).max(0.0)) as usize;
-            for (i, &top) in tops.iter().enumerate().skip(first.saturating_sub(1)) {
-                let start = x + i as f32 * step;
-                if start >= right {
-                    break;
-                }
-                let wide = (right.min(start + step) - left.max(start)).max(0.0);
-                for (y, part) in covered.iter_mut().enumerate().skip(top.max(0.0) as usize) {
-                    let high = (base.min(y as f32 + 1.0) - top.max(y as f32)).max(0.0);
-                    *part += wide * high;
-                }
-            }
-            for (y, &part) in covered.iter().enumerate().filter(|&(_, &part)| part > 0.0) {
-                self.blend(column, y, paint, part.min(1.0));
-            }
-        }
-    }
-
-    fn blend(&mut self, x: usize, y: usize, paint: Paint, coverage: f32) {
-        let at = (y * self.width + x) * 3;
-        for (c, below) in self.pixels[at..at + 3].iter_mut().enumerate() {
-            let above = match paint {
-                Paint::Over(colour, _) => f32::from(colour[c]),
-                Paint::Screen(colour) => {
-                    255.0 - (255.0 - *below) * (255.0 - f32::from(colour[c])) / 255.0
-                }
-            };
-            let opacity = if let Paint::Over(_, opacity) = paint { opacity } else { 1.0 };
-            *below += (above - *below) * coverage * opacity;
-        }
-    }
 }
 
 /// Round numbers (1, 2 or 5 times a power of ten apart) from `low` to `high`, about `wanted` of them.
@@ -354,6 +260,12 @@ pub fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let first = (low / step).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
     (first..=last).map(|i| i as f64 * step).collect()
+}
+
+/// The powers of ten from `low` to `high`, both positive.
+pub fn decades(low: f64, high: f64) -> Vec<f64> {
+    let powers = (low.log10() - 1e-9).ceil() as i32..=(high.log10() + 1e-9).floor() as i32;
+    powers.map(|power| 10f64.powi(power)).collect()
 }
 
 /// A number in few characters: 1.5k, 20M, 0.25, 1e-9.
@@ -373,6 +285,19 @@ pub fn short_number(value: f64) -> String {
     }
 }
 
+/// 1234567 as 1,234,567.
+pub fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -381,16 +306,28 @@ mod tests {
     fn ticks_are_round() {
         assert_eq!(ticks(0.0, 255.0, 5), [0.0, 100.0, 200.0]);
         assert_eq!(ticks(0.0, 1.0, 4), [0.0, 0.5, 1.0]);
+        assert_eq!(decades(0.5, 1000.0), [1.0, 10.0, 100.0, 1000.0]);
         assert_eq!(short_number(2500.0), "2.5k");
         assert_eq!(short_number(0.25), "0.25");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 
     #[test]
     fn overlapping_colours_mix() {
-        let mut drawing = Drawing::new(2, 1, [0; 3]);
+        let mut drawing = Drawing::new(2, 1);
+        drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Over([0; 3], 1.0));
         drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Screen([255, 0, 0]));
         drawing.rectangle(1.0, 0.0, 1.0, 1.0, Paint::Screen([0, 255, 0]));
-        assert_eq!(drawing.to_image().samples, Samples::U8(vec![255, 0, 0, 255, 255, 0]));
-        assert!(drawing.to_svg().contains("mix-blend-mode:screen"));
+        let image = drawing.to_image().unwrap();
+        assert_eq!(image.samples, Samples::U8(vec![255, 0, 0, 255, 255, 0]));
+    }
+
+    #[test]
+    fn names_may_hold_anything() {
+        let mut drawing = Drawing::new(200, 20);
+        drawing.text(0.0, 10.0, Anchor::Start, "<a> & \"b\" \u{1} \u{1f600}", STRONG);
+        drawing.legend(190.0, 10.0, &[("x<y", Mark::Line, STRONG)]);
+        let Samples::U8(bytes) = drawing.to_image().unwrap().samples else { unreachable!() };
+        assert!(bytes.iter().any(|&byte| byte > 200), "the text is drawn");
     }
 }

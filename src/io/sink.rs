@@ -54,7 +54,7 @@ pub struct Output {
 enum State {
     /// A regular file: written under another name, renamed at the end.
     Renamed {
-        temporary: BufWriter<NamedTempFile>,
+        temporary: BufWriter<Part>,
         path: PathBuf,
         no_clobber: bool,
     },
@@ -66,16 +66,64 @@ enum State {
 /// The temporary files of unfinished outputs, for [`abandon_outputs`].
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes the temporary files of all unfinished outputs, for a process about to be stopped.
+/// Removes the temporary files of all unfinished outputs, for a process about to be stopped. From then
+/// on no thread can begin or complete an output.
 pub fn abandon_outputs() {
-    for path in unfinished().drain(..) {
+    let mut unfinished = unfinished();
+    for path in unfinished.drain(..) {
         // Nothing more can be done about a file that will not go.
         let _ = fs::remove_file(path);
     }
+    std::mem::forget(unfinished);
 }
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A temporary file, listed as unfinished while it is there.
+#[derive(Debug)]
+struct Part(Option<NamedTempFile>);
+
+impl Part {
+    fn create(builder: &tempfile::Builder<'_, '_>, folder: &Path) -> io::Result<Self> {
+        // Under the lock, so that no stop comes between the file and its entry.
+        let mut unfinished = unfinished();
+        let file = builder.tempfile_in(folder)?;
+        unfinished.push(file.path().to_owned());
+        Ok(Self(Some(file)))
+    }
+
+    /// Gives it its name; there is no file any more when that fails.
+    fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
+        let Some(file) = self.0.take() else { return Ok(()) };
+        // Under the lock: after a stop no output appears any more.
+        let mut unfinished = unfinished();
+        unfinished.retain(|path| path != file.path());
+        let renamed = match no_clobber {
+            true => file.persist_noclobber(path),
+            false => file.persist(path),
+        };
+        renamed.map(drop).map_err(|error| error.error)
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.as_mut().map_or(Ok(bytes.len()), |file| file.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_mut().map_or(Ok(()), Write::flush)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some(file) = self.0.take() {
+            unfinished().retain(|path| path != file.path());
+        }
+    }
 }
 
 /// Large writes: a mesh or an image leaves in few system calls.
@@ -143,15 +191,11 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         // The umask applies to this, as to any new file; a replaced file's mode is kept below.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    // Under the lock, so that no stop comes between the file and its entry.
-    let mut unfinished = unfinished();
-    let temporary = builder.tempfile_in(folder.unwrap_or(Path::new(".")))?;
-    unfinished.push(temporary.path().to_owned());
-    drop(unfinished);
-    if let Some(existing) = existing {
-        temporary.as_file().set_permissions(existing.permissions())?;
+    let part = Part::create(&builder, folder.unwrap_or(Path::new(".")))?;
+    if let (Some(existing), Some(file)) = (existing, &part.0) {
+        file.as_file().set_permissions(existing.permissions())?;
     }
-    let temporary = BufWriter::with_capacity(BUFFER, temporary);
+    let temporary = BufWriter::with_capacity(BUFFER, part);
     Ok(State::Renamed { temporary, path, no_clobber })
 }
 
@@ -163,17 +207,10 @@ impl Output {
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {
-            State::Renamed { temporary, path, no_clobber } => {
-                temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|file| {
-                    let part = file.path().to_owned();
-                    let renamed = match no_clobber {
-                        true => file.persist_noclobber(path),
-                        false => file.persist(path),
-                    };
-                    unfinished().retain(|path| *path != part);
-                    renamed.map(drop).map_err(|error| error.error)
-                })
-            }
+            State::Renamed { temporary, path, no_clobber } => temporary
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+                .and_then(|part| part.rename(&path, no_clobber)),
             State::Direct(mut file) => file.flush(),
             State::Stdout(mut stdout) => stdout.flush(),
         };

@@ -20,6 +20,40 @@ pub enum Source {
     File(PathBuf),
 }
 
+/// What an input may take. A number alone limits the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of memory.
+    pub bytes: u64,
+    /// Pixels of an image, samples of a volume.
+    pub pixels: u64,
+}
+
+impl From<u64> for Limits {
+    fn from(bytes: u64) -> Self {
+        Self { bytes, pixels: u64::MAX }
+    }
+}
+
+impl Limits {
+    /// Refuses a picture or volume of `sides` before memory is taken for it.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`] when it has more pixels than allowed.
+    pub fn check(&self, name: &dyn fmt::Display, sides: &[usize]) -> Result<()> {
+        let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
+        if pixels <= self.pixels {
+            return Ok(());
+        }
+        let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
+        Err(Error::bad_input(format_args!(
+            "{name}: {} are {pixels} pixels, more than the {} that --max-pixels allows",
+            sides.join(" x "),
+            self.pixels
+        )))
+    }
+}
+
 impl FromStr for Source {
     type Err = Infallible;
 

@@ -10,7 +10,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 
-use super::Source;
+use super::{Limits, Source};
 use crate::{
     error::{Error, Result},
     samples::{Dtype, Samples},
@@ -172,11 +172,22 @@ impl VolumeFile {
         count.checked_mul(self.dtype.size() as u64)
     }
 
-    /// Reads all of it, at most `limit` bytes.
+    /// Refuses a volume of more samples than allowed.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) then.
+    pub fn check(&self, limits: Limits) -> Result<()> {
+        limits.check(&self.source, &self.dims)
+    }
+
+    /// Reads all of it, at most `limits`.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is larger than `limit` or ends early, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
-    pub fn read(&self, limit: u64, timings: &Timings) -> Result<Volume> {
+    pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
+        let limits = limits.into();
+        self.check(limits)?;
+        let limit = limits.bytes;
         let bytes = self.bytes().unwrap_or(u64::MAX);
         if bytes > limit {
             return Err(Error::bad_input(format_args!(

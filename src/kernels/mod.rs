@@ -1,15 +1,25 @@
 //! The kernels: one file or folder a family, beside its WGSL in `wgsl/`. Each holds the parameters, the
 //! native twin and the GPU host code.
 
+#[forbid(unsafe_code)]
 pub mod blur;
+#[forbid(unsafe_code)]
 pub mod copy;
+#[forbid(unsafe_code)]
 pub mod histogram;
+#[forbid(unsafe_code)]
 pub mod mesh;
+#[forbid(unsafe_code)]
 pub mod render;
+#[forbid(unsafe_code)]
 pub mod scan;
+#[forbid(unsafe_code)]
 pub mod sort;
 
-use crate::{bench::Case, gpu::Shader};
+use crate::{
+    bench::{Case, Sweep},
+    gpu::Shader,
+};
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&[&Shader]] = &[
@@ -18,7 +28,8 @@ pub const SHADERS: &[&[&Shader]] = &[
     &histogram::SHADERS,
     &[&mesh::gpu::SHADER, &mesh::classic::SHADER],
     &[&render::SHADER],
-    &[&scan::OPS, &scan::REDUCE, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
+    &[&scan::OPS, &scan::VALUES, &scan::REDUCE, &scan::SEGMENTS],
+    &[&scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
     &[&sort::SORT],
 ];
 
@@ -27,4 +38,10 @@ pub fn cases(full: bool) -> Vec<Case> {
     let families =
         [blur::cases, histogram::cases, scan::cases, sort::cases, mesh::cases, copy::cases];
     families.iter().flat_map(|cases| cases(full)).collect()
+}
+
+/// The lines that `gpuproc bench --sweep` draws, of small or of `full` sizes.
+pub fn sweeps(full: bool) -> Vec<Sweep> {
+    let points = blur::sweep(full).into_iter().map(|(radius, case)| (radius as f64, case));
+    vec![Sweep { along: "radius (pixels)", points: points.collect() }]
 }

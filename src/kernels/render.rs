@@ -1,15 +1,16 @@
 //! Pictures of meshes: a rasteriser with smooth shading, ambient occlusion and anti-aliasing.
 //!
-//! The view is orthographic. Each pixel has 2 x 2 subpixels; three passes find the nearest depth of each
+//! The view is orthographic. Each pixel has 2 x 2 subpixels; on the GPU three passes find the nearest depth of each
 //! subpixel, the triangle it belongs to, and that triangle's interpolated normal; a last one lights them.
 //! Occlusion is found from the depths around a subpixel (Mittring, "Finding Next Gen: CryEngine 2", 2007),
 //! measured against its tangent plane.
 
 use std::{
     f32::consts::TAU,
-    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
+use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::{
@@ -67,7 +68,7 @@ pub struct Render {
 /// A drawn picture: RGBA, 8 bits a channel, alpha not premultiplied, rows from the top.
 pub type Picture = Vec<u8>;
 
-const NOTHING: u32 = u32::MAX;
+const NOTHING: u64 = u64::MAX;
 
 /// The normals of a mesh's vertices: those of the triangles around each, weighted by area. Their length
 /// means nothing.
@@ -118,7 +119,8 @@ impl Render {
             rows: self.size[1],
             triangles: surface.triangles.len() as u32,
             first: 0,
-            reach: 0.035 * width.min(height),
+            // So far that a cavity is dark inside; larger pictures would need too wide a halo.
+            reach: (0.14 * width.min(height)).min(600.0),
             span: ((z[1] - z[0]) * scale).max(1.0),
         }
     }
@@ -136,17 +138,19 @@ impl Render {
     }
 }
 
-/// Where to look for occluders around a subpixel: three rings of twelve, denser towards the middle. Whole
-/// subpixels right and down, then the distance.
+/// Where to look for occluders around a subpixel: rings of twelve, denser towards the middle. Whole
+/// subpixels right and down, the distance, and how much nearer to the eye they may be, in reaches.
 fn steps(reach: f32) -> Vec<[f32; 4]> {
-    const RINGS: u32 = 3;
     const SPOKES: u32 = 12;
-    let step = |ring: u32, spoke: u32| {
-        let distance = reach * (ring * ring) as f32 / (RINGS * RINGS) as f32;
+    /// Distance and greatest rise of each ring, as shares of the reach.
+    const RINGS: [[f32; 2]; 5] = [[0.03, 0.25], [0.11, 0.25], [0.25, 0.25], [0.5, 1.0], [1.0, 2.5]];
+    let step = |ring: usize, spoke: u32| {
+        let [distance, rise] = RINGS[ring];
+        let distance = reach * distance;
         let angle = TAU * (spoke as f32 + 0.5 * (ring % 2) as f32) / SPOKES as f32;
-        [(distance * angle.cos()).round(), (distance * angle.sin()).round(), distance, 0.0]
+        [(distance * angle.cos()).round(), (distance * angle.sin()).round(), distance, rise]
     };
-    (1..=RINGS).flat_map(|ring| (0..SPOKES).map(move |spoke| step(ring, spoke))).collect()
+    (0..RINGS.len()).flat_map(|ring| (0..SPOKES).map(move |spoke| step(ring, spoke))).collect()
 }
 
 /// The least and the greatest coordinate along `axis`.
@@ -298,13 +302,15 @@ fn draw_band(context: &Context, chunks: &[Chunk], view: View) -> Result<Picture>
     context.read(&picture, pixels as usize * 4)
 }
 
-/// The native twin's grids. Function for function the same as the shader.
+/// The native twin: the same arithmetic as the shader's, with depths and triangles found at once.
 struct Canvas<'a> {
     view: View,
     surface: &'a Surface<'a>,
     samples: u32,
-    depths: Vec<AtomicU32>,
-    owners: Vec<AtomicU32>,
+    /// The vertices in the picture.
+    points: Vec<[f32; 3]>,
+    /// The nearest depth of each subpixel, as bits, and below it the least triangle that has it.
+    nearest: Vec<AtomicU64>,
 }
 
 /// The depths with a border, in which the outermost ones repeat, as wide as occluders are looked for, so
@@ -321,7 +327,7 @@ impl Relief {
     /// The depth where there is no surface.
     const NOWHERE: f32 = 1e30;
 
-    fn new(depths: &[AtomicU32], view: View) -> Self {
+    fn new(nearest: &[AtomicU64], view: View) -> Self {
         let (width, height) = (view.width as usize, view.height as usize);
         let border = view.reach.ceil() as usize;
         let stride = width + 2 * border;
@@ -330,9 +336,9 @@ impl Relief {
             let y = y.saturating_sub(border).min(height - 1);
             for (x, depth) in row.iter_mut().enumerate() {
                 let x = x.saturating_sub(border).min(width - 1);
-                *depth = match depths[y * width + x].load(Relaxed) {
+                *depth = match nearest[y * width + x].load(Relaxed) {
                     NOTHING => Self::NOWHERE,
-                    bits => f32::from_bits(bits),
+                    found => f32::from_bits((found >> 32) as u32),
                 };
             }
         });
@@ -355,45 +361,31 @@ struct Triangle {
 
 impl<'a> Canvas<'a> {
     fn new(view: View, surface: &'a Surface<'a>) -> Self {
-        let grid = || (0..view.width * view.height).map(|_| AtomicU32::new(NOTHING)).collect();
-        let samples = SHADER.constant("SAMPLES");
-        Self { view, surface, samples, depths: grid(), owners: grid() }
+        let project = |&p: &[f32; 3]| {
+            let View { right, down, away, .. } = view;
+            [right, down, away].map(|axis| dot([axis[0], axis[1], axis[2]], p) + axis[3])
+        };
+        let points = surface.positions.par_iter().map(project).collect();
+        let subpixels = view.width as usize * view.height as usize;
+        let nearest = (0..subpixels).map(|_| AtomicU64::new(NOTHING)).collect();
+        Self { view, surface, samples: SHADER.constant("SAMPLES"), points, nearest }
     }
 
     fn draw(&self) -> Picture {
-        let numbers = 0..self.view.triangles;
-        numbers.clone().into_par_iter().with_min_len(1024).for_each(|number| {
-            self.raster(number, |at, bits| {
-                self.depths[at].fetch_min(bits, Relaxed);
-            });
-        });
-        numbers.into_par_iter().with_min_len(1024).for_each(|number| {
-            self.raster(number, |at, bits| {
-                if bits == self.depths[at].load(Relaxed) {
-                    self.owners[at].fetch_min(number, Relaxed);
-                }
-            });
-        });
-        let relief = Relief::new(&self.depths, self.view);
+        let numbers = (0..self.view.triangles).into_par_iter();
+        numbers.with_min_len(1024).for_each(|number| self.raster(number));
+        let relief = Relief::new(&self.nearest, self.view);
         let columns = self.view.width / self.samples;
         let mut picture = vec![0; (columns * self.view.rows) as usize * 4];
         picture.par_chunks_mut(columns as usize * 4).enumerate().for_each(|(y, row)| {
-            for (x, pixel) in row.chunks_exact_mut(4).enumerate() {
-                pixel.copy_from_slice(&self.pixel(&relief, x as u32, y as u32));
-            }
+            self.row(&relief, y as u32, row);
         });
         picture
     }
 
-    fn project(&self, vertex: u32) -> [f32; 3] {
-        let p = self.surface.positions[vertex as usize];
-        let View { right, down, away, .. } = self.view;
-        [right, down, away].map(|axis| dot([axis[0], axis[1], axis[2]], p) + axis[3])
-    }
-
     fn triangle(&self, number: u32) -> Triangle {
         let corners = self.surface.triangles[number as usize];
-        let points = corners.map(|corner| self.project(corner));
+        let points = corners.map(|corner| self.points[corner as usize]);
         let bound = |axis: usize, last: u32| {
             let [a, b, c] = points.map(|point| point[axis]);
             let (low, high) = (a.min(b).min(c) - 0.5, a.max(b).max(c) - 0.5);
@@ -404,21 +396,23 @@ impl<'a> Canvas<'a> {
         Triangle { corners, points, low: [x.0, y.0], high: [x.1, y.1] }
     }
 
-    fn raster(&self, number: u32, visit: impl Fn(usize, u32)) {
+    fn raster(&self, number: u32) {
         let t = self.triangle(number);
         for y in t.low[1]..=t.high[1] {
             for x in t.low[0]..=t.high[0] {
                 if let Some(w) = t.weights([x as f32 + 0.5, y as f32 + 0.5]) {
                     let [a, b, c] = t.points.map(|point| point[2]);
                     let depth = w[0] * a + w[1] * b + w[2] * c;
-                    visit(y as usize * self.view.width as usize + x as usize, depth.to_bits());
+                    let found = u64::from(depth.to_bits()) << 32 | u64::from(number);
+                    let at = y as usize * self.view.width as usize + x as usize;
+                    self.nearest[at].fetch_min(found, Relaxed);
                 }
             }
         }
     }
 
     fn normal(&self, at: usize) -> [f32; 3] {
-        let t = self.triangle(self.owners[at].load(Relaxed));
+        let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
         let width = self.view.width as usize;
         let point = [(at % width) as f32 + 0.5, (at / width) as f32 + 0.5];
         let w = t.weights(point).unwrap_or([0.0; 3]);
@@ -434,23 +428,27 @@ impl<'a> Canvas<'a> {
         [x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()]
     }
 
-    fn openness(&self, relief: &Relief, at: usize, normal: [f32; 3]) -> f32 {
-        let depth = relief.depths[at];
-        let [across, along] = [normal[0], -normal[1]].map(|n| n / normal[2].max(0.2));
-        let mut shade = 0.0;
-        for &(offset, [right, down, distance, _]) in &relief.steps {
-            let there = relief.depths[at.wrapping_add_signed(offset)];
-            let rise = depth + (across * right + along * down) - there;
-            let slope = rise / (rise * rise + distance * distance + 1.0).sqrt();
-            let near = (2.0 - rise / self.view.reach).clamp(0.0, 1.0);
-            shade += (slope - 0.08).clamp(0.0, 1.0) * near;
+    /// How open the surface is at each subpixel of row `y`, 0 to 1: neighbours that rise above its
+    /// tangent plane shade it.
+    fn openness(&self, relief: &Relief, y: usize, normals: &[[f32; 3]]) -> Vec<f32> {
+        let slope = |axis: usize| move |n: &[f32; 3]| n[axis] / n[2].max(0.2);
+        let across: Vec<f32> = normals.iter().map(slope(0)).collect();
+        // The normal's y points up, the picture's down.
+        let along: Vec<f32> = normals.iter().map(slope(1)).map(|slope| -slope).collect();
+        let start = relief.index(0, y);
+        let depths = &relief.depths[start..][..normals.len()];
+        let mut open = vec![0.0; normals.len()];
+        for &(offset, step) in &relief.steps {
+            let there = &relief.depths[start.wrapping_add_signed(offset)..][..normals.len()];
+            let most = step[3] * self.view.reach;
+            Arch::new().dispatch(|| shade(&mut open, depths, there, &across, &along, step, most));
         }
-        (1.0 - 1.5 * shade / relief.steps.len() as f32).clamp(0.0, 1.0)
+        let scale = 1.5 / relief.steps.len() as f32;
+        open.iter_mut().for_each(|shade| *shade = (1.0 - scale * *shade).clamp(0.0, 1.0));
+        open
     }
 
-    fn lit(&self, relief: &Relief, at: usize, normal: [f32; 3]) -> [f32; 3] {
-        let depth = relief.depths[at];
-        let open = self.openness(relief, at, normal);
+    fn lit(&self, depth: f32, open: f32, normal: [f32; 3]) -> [f32; 3] {
         let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
         let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
         let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
@@ -460,19 +458,34 @@ impl<'a> Canvas<'a> {
         [0.84, 0.76, 0.64].map(|bone| (bone * light + 0.10 * shine * open) * distance)
     }
 
-    fn pixel(&self, relief: &Relief, column: u32, row: u32) -> [u8; 4] {
-        let (mut colour, mut covered) = ([0.0; 3], 0.0);
-        for sample in 0..self.samples * self.samples {
-            let x = column * self.samples + sample % self.samples;
-            let y = row * self.samples + sample / self.samples + self.view.skip;
-            let at = relief.index(x as usize, y as usize);
-            if relief.depths[at] < Relief::NOWHERE {
-                let normal = self.normal((y * self.view.width + x) as usize);
-                let lit = self.lit(relief, at, normal);
-                colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
-                covered += 1.0;
+    /// Draws a row of pixels.
+    fn row(&self, relief: &Relief, row: u32, pixels: &mut [u8]) {
+        let width = self.view.width as usize;
+        let mut sums = vec![([0.0; 3], 0.0); pixels.len() / 4];
+        for sample in 0..self.samples {
+            let y = (row * self.samples + sample + self.view.skip) as usize;
+            let depths = &relief.depths[relief.index(0, y)..][..width];
+            let normals: Vec<[f32; 3]> = (0..width)
+                .map(|x| match depths[x] < Relief::NOWHERE {
+                    true => self.normal(y * width + x),
+                    false => [0.0, 0.0, 1.0],
+                })
+                .collect();
+            let open = self.openness(relief, y, &normals);
+            for x in (0..width).filter(|&x| depths[x] < Relief::NOWHERE) {
+                let lit = self.lit(depths[x], open[x], normals[x]);
+                let (colour, covered) = &mut sums[x / self.samples as usize];
+                *colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
+                *covered += 1.0;
             }
         }
+        for (pixel, (colour, covered)) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(sums) {
+            *pixel = self.blend(colour, covered);
+        }
+    }
+
+    /// The sum of the colours of `covered` subpixels, over the background.
+    fn blend(&self, colour: [f32; 3], covered: f32) -> [u8; 4] {
         let front = covered / (self.samples * self.samples) as f32;
         let behind = self.view.background[3] * (1.0 - front);
         let alpha = front + behind;
@@ -481,6 +494,28 @@ impl<'a> Canvas<'a> {
             (surface * front + self.view.background[i] * behind) / alpha.max(1e-6)
         };
         [mixed(0), mixed(1), mixed(2), alpha].map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
+    }
+}
+
+/// Adds how much the surface at `there`, a `step` away, shades that at `depths`, which rises by
+/// `across` and `along` a subpixel.
+#[inline(always)]
+fn shade(
+    shades: &mut [f32],
+    depths: &[f32],
+    there: &[f32],
+    across: &[f32],
+    along: &[f32],
+    [right, down, distance, _]: [f32; 4],
+    most: f32,
+) {
+    let squared = distance * distance + 1.0;
+    let surface = depths.iter().zip(there).zip(across.iter().zip(along));
+    for (shade, ((&depth, &there), (&across, &along))) in shades.iter_mut().zip(surface) {
+        let rise = depth + (across * right + along * down) - there;
+        let slope = rise / (rise * rise + squared).sqrt();
+        let near = (2.0 - rise / most).clamp(0.0, 1.0);
+        *shade += (slope - 0.08).clamp(0.0, 1.0) * near;
     }
 }
 

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use predicates::{prelude::*, str::contains};
 use tempfile::TempDir;
 
-use crate::common::gpuproc;
+use crate::common::{gpuproc, program};
 
 /// A folder with one usable file of each kind.
 fn folder() -> TempDir {
@@ -96,7 +96,225 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
     let checksum = crc32(&bomb[12..29]).to_be_bytes();
     bomb[29..33].copy_from_slice(&checksum);
     fs::write(folder.join("bomb.png"), bomb).unwrap();
-    refuses(folder, "--max-memory 1G blur bomb.png out.png", 4, &["100000", "memory"]);
+    for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
+        let limited = |limit: &str| format!("{limit} {command}");
+        refuses(folder, &limited("--max-memory 1G"), 4, &["100000", "memory", "30000000000"]);
+        refuses(
+            folder,
+            &limited("--max-pixels 100M"),
+            4,
+            &["10000000000", "100000000", "--max-pixels"],
+        );
+    }
+}
+
+/// Runs `command` with 1 GiB of address space, of which the program's own parts take about half. Where
+/// memory were taken before it is checked, the process would break off.
+fn cramped(folder: &Path, command: &str) -> std::process::Output {
+    let script = format!("ulimit -v 1048576; exec \"$0\" --threads 2 --device cpu {command}");
+    let mut run = std::process::Command::new("sh");
+    run.current_dir(folder).arg("-c").arg(script).arg(program());
+    run.output().unwrap()
+}
+
+/// `cramped`, refused as bad input with one line that has all of `says`.
+fn refuses_cramped(folder: &Path, command: &str, says: &[&str]) {
+    let output = cramped(folder, command);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{command}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{command}: {stderr}");
+    for text in says {
+        assert!(stderr.contains(text), "{command}: no `{text}` in: {stderr}");
+    }
+}
+
+fn zlib(bytes: impl Iterator<Item = u8>) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    let bytes: Vec<u8> = bytes.collect();
+    std::io::Write::write_all(&mut encoder, &bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A PNG chunk.
+fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let body = [name, data].concat();
+    [&(data.len() as u32).to_be_bytes()[..], &body, &crc32(&body).to_be_bytes()].concat()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn metadata_that_swells_is_left_alone() {
+    let folder = folder();
+    let folder = folder.path();
+    let good = fs::read(folder.join("good.png")).unwrap();
+    // 400 MB of zeros in 0.4 MB or less.
+    let bomb = zlib(std::iter::repeat_n(0, 400 << 20));
+    let profile = chunk(b"iCCP", &[b"x\0\0", &bomb[..]].concat());
+    let text = chunk(b"zTXt", &[b"x\0\0", &bomb[..]].concat());
+    for (name, bad) in [("icc.png", profile), ("text.png", text)] {
+        // Behind the signature and IHDR.
+        let file = [&good[..33], &bad, &good[33..]].concat();
+        fs::write(folder.join(name), file).unwrap();
+        let output = cramped(folder, &format!("--max-memory 64M blur {name} out.png"));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            matches!(output.status.code(), Some(0 | 4)),
+            "{name}: {:?} {stderr}",
+            output.status
+        );
+        let out = fs::read(folder.join("out.png"));
+        assert!(out.is_err() || out.unwrap().len() < 20_000, "the bomb is passed on");
+        fs::remove_file(folder.join("out.png")).ok();
+    }
+}
+
+#[test]
+fn other_formats_that_claim_to_be_huge_are_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    // A progressive JPEG: start, frame header (8 bits, height, width, 3 components), and a scan of nothing.
+    let mut jpeg = vec![0xff, 0xd8, 0xff, 0xc2, 0, 17, 8, 0xff, 0xdc, 0xff, 0xdc, 3];
+    jpeg.extend([1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]);
+    jpeg.extend([0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 63, 0, 0xff, 0xd9]);
+    fs::write(folder.join("huge.jpg"), jpeg).unwrap();
+    // A BMP of 24 bits.
+    let mut bmp = b"BM\0\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
+    bmp.extend(60_000u32.to_le_bytes());
+    bmp.extend(60_000u32.to_le_bytes());
+    bmp.extend([1, 0, 24, 0]);
+    bmp.extend([0; 24]);
+    fs::write(folder.join("huge.bmp"), bmp).unwrap();
+    // A TIFF with one strip that is not there: tag, type, count, value.
+    let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
+    for (tag, kind, value) in [
+        (256u16, 4u16, 60_000u32),
+        (257, 4, 60_000),
+        (258, 3, 8),
+        (259, 3, 1),
+        (262, 3, 1),
+        (273, 4, 8),
+        (277, 3, 1),
+        (278, 4, 60_000),
+        (279, 4, 3_600_000_000),
+    ] {
+        tiff.extend(tag.to_le_bytes());
+        tiff.extend(kind.to_le_bytes());
+        tiff.extend(1u32.to_le_bytes());
+        tiff.extend(value.to_le_bytes());
+    }
+    tiff.extend([0; 4]);
+    fs::write(folder.join("huge.tif"), tiff).unwrap();
+    // A lossless WebP of 16,383 squared, whose sizes take 14 bits each.
+    let size = 16_382u32 | 16_382 << 14;
+    let webp = [b"RIFF\x16\0\0\0WEBPVP8L\x0a\0\0\0\x2f", &size.to_le_bytes()[..], &[0; 5]].concat();
+    fs::write(folder.join("huge.webp"), webp).unwrap();
+    fs::write(folder.join("huge.ppm"), "P6 60000 60000 255\n123").unwrap();
+    for (name, side) in [
+        ("huge.jpg", "65500"),
+        ("huge.bmp", "60000"),
+        ("huge.tif", "60000"),
+        ("huge.webp", "16383"),
+        ("huge.ppm", "60000"),
+    ] {
+        refuses_cramped(
+            folder,
+            &format!("--max-memory 256M blur {name} out.png"),
+            &[name, side, "memory"],
+        );
+        refuses_cramped(
+            folder,
+            &format!("--max-pixels 1M histogram {name}"),
+            &[name, side, "--max-pixels"],
+        );
+    }
+    assert!(!folder.join("out.png").exists());
+}
+
+#[test]
+fn a_picture_of_no_pixels_is_refused_by_every_command() {
+    let folder = folder();
+    let folder = folder.path();
+    fs::write(folder.join("wide.ppm"), "P6\n3 0\n255\n").unwrap();
+    fs::write(folder.join("high.ppm"), "P6\n0 20\n255\nxxxxx").unwrap();
+    for name in ["wide.ppm", "high.ppm"] {
+        refuses(folder, &format!("blur {name} out.png"), 4, &[name]);
+        refuses(folder, &format!("histogram {name}"), 4, &[name]);
+        refuses(folder, &format!("scan {name} out.npy"), 4, &[name]);
+    }
+}
+
+#[test]
+fn arrays_and_volumes_that_lie_are_refused() {
+    let folder = folder();
+    let folder = folder.path();
+    for (name, shape) in
+        [("long.npy", "(1000000000000,)"), ("deep.npy", "(4294967296, 4294967296)")]
+    {
+        let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+        let mut file = b"\x93NUMPY\x01\0".to_vec();
+        file.extend((header.len() as u16).to_le_bytes());
+        file.extend(header.as_bytes());
+        file.extend([0; 16]);
+        fs::write(folder.join(name), file).unwrap();
+    }
+    refuses_cramped(folder, "scan long.npy out.npy", &["long.npy", "999999999996"]);
+    refuses_cramped(folder, "sort long.npy out.npy", &["long.npy", "--max-memory"]);
+    refuses_cramped(folder, "scan deep.npy out.npy", &["deep.npy", "too large"]);
+    // 512 MB of zeros in 0.5 MB.
+    let file = fs::File::create(folder.join("zeros_800x800x800_uint8.raw.gz")).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    (0..800).for_each(|_| std::io::Write::write_all(&mut encoder, &[0; 800 * 800]).unwrap());
+    encoder.finish().unwrap();
+    let zeros = "zeros_800x800x800_uint8.raw.gz";
+    refuses_cramped(
+        folder,
+        &format!("--max-memory 64M blur {zeros} out.raw"),
+        &["512000000", "memory"],
+    );
+    refuses_cramped(
+        folder,
+        &format!("--max-memory 64M histogram {zeros}"),
+        &["512000000", "memory"],
+    );
+    refuses_cramped(
+        folder,
+        &format!("--max-pixels 9M mesh {zeros} --iso 1"),
+        &["512000000", "--max-pixels"],
+    );
+    refuses_cramped(
+        folder,
+        &format!("--max-memory 64M mesh {zeros} --iso 1 --dims 9x9x9"),
+        &["more data"],
+    );
+    // A volume larger than memory goes through in slabs.
+    let output = cramped(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(!folder.join("out.npy").exists() && !folder.join("out.raw").exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn metadata_beyond_reason_is_left_out_with_a_warning() {
+    let folder = folder();
+    let folder = folder.path();
+    let good = fs::read(folder.join("good.png")).unwrap();
+    let mut noise = crate::common::Noise(1);
+    let long = noise.bytes(5 << 20);
+    let icc = chunk(b"iCCP", &[b"x\0\0", &zlib(long.iter().copied())[..]].concat());
+    let exif = chunk(b"eXIf", &[b"MM\0*", &long[..100_000]].concat());
+    let comment = chunk(b"tEXt", b"Comment\0secret");
+    let file = [&good[..33], &icc, &exif, &comment, &good[33..]].concat();
+    fs::write(folder.join("fat.png"), file).unwrap();
+    gpuproc()
+        .current_dir(folder)
+        .args(["blur", "fat.png", "out.png", "--device", "cpu"])
+        .assert()
+        .success()
+        .stderr(contains("colour profile of 5242880 bytes").and(contains("EXIF of 100004 bytes")));
+    let out = fs::read(folder.join("out.png")).unwrap();
+    for name in [&b"iCCP"[..], b"eXIf", b"tEXt", b"secret"] {
+        assert!(!out.windows(name.len()).any(|window| window == name), "{}", name.escape_ascii());
+    }
 }
 
 /// The CRC of PNG chunks (ISO 3309).

@@ -66,7 +66,7 @@ fn reference_weights(axis: Axis, method: Method) -> Vec<f64> {
 }
 
 /// The blur in f64, unrounded, in units of the samples; colours times alpha if `alpha`.
-fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
+pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
     let (mut values, full): (Vec<f64>, f64) = match &grid.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
@@ -501,7 +501,9 @@ fn nothing_to_do_is_the_identity() {
 
 #[test]
 fn what_bench_measures_is_right() {
-    for Subject { name, context } in subjects().iter().take(1) {
+    // What bench measures is resident at once; a tiny device has no room for it.
+    let roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 16 << 20);
+    for Subject { name, context } in roomy.take(1) {
         for case in cases(false) {
             let mut prepared = (case.prepare)(Some(context)).unwrap();
             (prepared.run)().unwrap();

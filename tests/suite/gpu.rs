@@ -2,7 +2,52 @@
 
 use gpuproc::gpu::Buffer;
 
-use crate::common::{Noise, Subject, subjects};
+use gpuproc::{
+    device::Kernel,
+    gpu::naga::{
+        AddressSpace,
+        valid::{Capabilities, ValidationFlags, Validator},
+    },
+    kernels::{
+        SHADERS,
+        scan::{Op, Scan},
+    },
+};
+
+use crate::common::{Noise, Subject, open, others, subjects};
+
+#[test]
+fn shaders_bind_no_more_than_webgpu_grants() {
+    for shader in SHADERS.iter().copied().flatten() {
+        let mut validator = Validator::new(ValidationFlags::empty(), Capabilities::all());
+        let info = validator.validate(shader.module()).unwrap();
+        for (index, entry) in shader.module().entry_points.iter().enumerate() {
+            let uses = info.get_entry_point(index);
+            let globals = shader.module().global_variables.iter();
+            let used = globals.filter(|(handle, _)| !uses[*handle].is_empty());
+            let storage =
+                used.filter(|(_, v)| matches!(v.space, AddressSpace::Storage { .. })).count();
+            if storage > 4 {
+                println!("{}.{}: {storage} storage buffers", shader.name(), entry.name);
+            }
+            assert!(storage <= 8, "{}.{}: {storage} storage buffers", shader.name(), entry.name);
+        }
+    }
+}
+
+/// A handful on the devices that only `GPUPROC_TEST_SUBJECTS=all` tests in full.
+#[test]
+fn devices_of_other_kinds_work() {
+    let data = Noise(1).bytes((1 << 20) + 8);
+    let numbers: Vec<u32> = bytemuck::pod_collect_to_vec(&data);
+    let scan = Scan::<u32>::new(Op::Sum, false);
+    let expected = scan.cpu(&numbers[..]).unwrap();
+    for (name, caps) in others() {
+        let Some(Subject { context, .. }) = open(name, &caps) else { return };
+        assert!(scan.gpu(&context, &numbers[..]).unwrap() == expected, "{name}");
+        assert!(!(caps.no_subgroups && context.has_subgroups()), "{name}");
+    }
+}
 
 #[test]
 fn uploads_read_back_byte_for_byte() {
@@ -49,4 +94,27 @@ fn dispatches_fold_into_two_dimensions() {
         }
         assert!(context.fold(u64::from(max) * u64::from(max) + 1).is_err());
     }
+}
+
+#[test]
+fn unsafe_code_is_only_where_it_is_named() {
+    let mut found = Vec::new();
+    let mut folders = vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let blocks = text.matches("unsafe {").count();
+            assert_eq!(blocks, text.matches("// SAFETY: ").count(), "{}", path.display());
+            if blocks > 0 {
+                found.push(path.file_name().unwrap().to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found, ["main.rs", "shader.rs"]);
 }

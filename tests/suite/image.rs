@@ -107,7 +107,7 @@ fn damaged_jpeg_files_do_no_harm() {
                 1 => bytes[noise.next() as usize % whole.len()] = noise.next() as u8,
                 _ => {
                     let at = noise.next() as usize % whole.len();
-                    bytes.drain(at..whole.len().min(at + 7));
+                    drop(bytes.drain(at..whole.len().min(at + 7)));
                 }
             }
             fs::write(&path, bytes).unwrap();

@@ -2,14 +2,20 @@
 //! hand and on a deliberately small one; the program is run as a user would.
 
 mod bad_input;
+mod bench;
 mod blur;
 mod cli;
 mod common;
 mod faults;
+mod files;
+mod fuzz;
+#[path = "../fuzz/src/lib.rs"]
+mod fuzz_targets;
 mod gpu;
 mod histogram;
 mod image;
 mod mesh;
+mod random;
 mod render;
 mod scan;
 mod shaders;

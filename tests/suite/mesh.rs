@@ -8,7 +8,6 @@ use std::{
 
 use gpuproc::{
     device::Kernel,
-    for_samples,
     io::volume::Volume,
     kernels::mesh::{self, MarchingCubes, Slab, Surface},
     samples::{Dtype, Samples},
@@ -81,8 +80,7 @@ impl Naive<'_> {
         let b = step(a, axis);
         let is_crossed = self.is_point(b)
             && self.is_inside(a) != self.is_inside(b)
-            && !self.is_nan(a)
-            && !self.is_nan(b);
+            && self.cells_around(a, axis).iter().any(|&cell| self.has_surface(cell));
         is_crossed.then(|| {
             let t = match (self.value(a), self.value(b)) {
                 (Some(a), Some(b)) if a.is_infinite() && b.is_infinite() => 0.5,
@@ -94,6 +92,22 @@ impl Naive<'_> {
             std::array::from_fn(|i| {
                 let along = a[i] as f64 + 0.5 + if i == axis { t } else { 0.0 };
                 along * self.kernel.spacing[i] + self.kernel.origin[i]
+            })
+        })
+    }
+
+    /// The four cells around the edge along `axis` from `a`.
+    fn cells_around(&self, a: Point, axis: usize) -> [Point; 4] {
+        let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
+        [[0, 0], [1, 0], [0, 1], [1, 1]].map(|[du, dv]| {
+            std::array::from_fn(|i| {
+                a[i] - if i == u {
+                    du
+                } else if i == v {
+                    dv
+                } else {
+                    0
+                }
             })
         })
     }
@@ -148,7 +162,7 @@ fn step(mut p: Point, axis: usize) -> Point {
 
 /// Holds `surface` against the naive reference: the vertices one by one, and the triangles' sides
 /// face by face.
-fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
+pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
     let values: Vec<f64> = match &volume.samples {
         Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
         Samples::F64(v) => v.clone(),
@@ -286,7 +300,7 @@ fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
 
 // ---- twins ----
 
-fn same(expected: &Surface, found: &Surface, name: &str) {
+pub fn same(expected: &Surface, found: &Surface, name: &str) {
     assert_eq!(expected.triangles.len(), found.triangles.len(), "{name}");
     assert!(expected.triangles == found.triangles, "{name}: other triangles");
     assert_eq!(expected.positions.len(), found.positions.len(), "{name}");
@@ -360,6 +374,23 @@ fn all_sizes_work() {
 }
 
 #[test]
+fn slices_larger_than_a_binding_work() {
+    // The small device binds 1 MiB: one slice is more, and goes through in bands of rows.
+    let dims = [1030, 1100, 3];
+    let Volume { mut samples, .. } = waves([dims[0], dims[1], 1]);
+    let Samples::U8(values) = &mut samples else { unreachable!() };
+    let slice = values.clone();
+    values.extend(slice.iter().map(|v| v.wrapping_mul(3)));
+    values.extend(slice.iter().rev());
+    for (close, normals) in [(false, true), (true, false)] {
+        let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(128.0) };
+        let slab = Slab::whole(volume(dims, samples.clone()), &kernel);
+        let surface = assert_twins(&kernel, &slab, same);
+        assert!(surface.triangles.len() > 100_000);
+    }
+}
+
+#[test]
 fn ties_leave_no_holes() {
     // Many samples equal the isovalue; all sides match, whatever area the triangles have.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
@@ -397,7 +428,18 @@ fn cells_with_nan_emit_nothing() {
     let surface = mesh_all(&MarchingCubes::new(0.5), volume.clone());
     assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
     assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
-    mesh_all(&closing(0.5), volume);
+    mesh_all(&closing(0.5), volume.clone());
+    // Where most samples are NaN, many crossed edges have no whole cell beside them.
+    let Samples::F32(values) = &mut volume.samples else { unreachable!() };
+    let mut noise = Noise(8);
+    values.iter_mut().filter(|_| noise.next().is_multiple_of(4)).for_each(|v| *v = f32::NAN);
+    for kernel in [MarchingCubes::new(0.5), closing(0.5)] {
+        let surface = mesh_all(&kernel, volume.clone());
+        let mut used = vec![false; surface.positions.len()];
+        surface.triangles.as_flattened().iter().for_each(|&i| used[i as usize] = true);
+        assert!(used.len() > 50 && used.iter().all(|&used| used));
+        every_height(&kernel, &volume);
+    }
 }
 
 #[test]
@@ -452,35 +494,31 @@ fn normals_point_down_the_gradient() {
 fn every_slab_height_gives_the_same_surface() {
     for (close, normals) in [(false, false), (true, false), (false, true), (true, true)] {
         let kernel = MarchingCubes { close, normals, ..MarchingCubes::new(127.0) };
-        let whole = Slab::whole(bytes([34, 7, 9], 4), &kernel);
-        let expected = kernel.cpu(&whole).unwrap();
-        let (dims, depth) = (whole.volume.dims, 9);
-        for height in 1..=kernel.layers(depth) {
-            let mut found = Surface::default();
-            for start in (0..kernel.layers(depth)).step_by(height) {
-                let layers = start..(start + height).min(kernel.layers(depth));
-                let slices = kernel.slices(&layers, depth);
-                let slice = dims[0] * dims[1];
-                let samples = for_samples!(&whole.volume.samples, v => {
-                    let held = &v[slices.start * slice..slices.end * slice];
-                    let mut samples = Samples::zeros(whole.volume.samples.dtype(), held.len()).unwrap();
-                    samples.as_bytes_mut().copy_from_slice(bytemuck::cast_slice(held));
-                    samples
-                });
-                let slab = Slab {
-                    volume: volume([dims[0], dims[1], slices.len()], samples),
-                    first_slice: slices.start,
-                    depth,
-                    layers,
-                    first_vertex: found.positions.len() as u64,
-                };
-                let part = assert_twins(&kernel, &slab, same);
-                found.positions.extend(part.positions);
-                found.normals.extend(part.normals);
-                found.triangles.extend(part.triangles);
-            }
-            same(&expected, &found, &format!("height {height}"));
+        every_height(&kernel, &bytes([34, 7, 9], 4));
+    }
+}
+
+/// Meshes the volume in slabs of every height, which must make no difference.
+fn every_height(kernel: &MarchingCubes, whole: &Volume) {
+    let expected = kernel.cpu(&Slab::whole(whole.clone(), kernel)).unwrap();
+    let [width, rows, depth] = whole.dims;
+    for height in 1..=kernel.layers(depth) {
+        let mut found = Surface::default();
+        for start in (0..kernel.layers(depth)).step_by(height) {
+            let layers = start..(start + height).min(kernel.layers(depth));
+            let slices = kernel.slices(&layers, depth);
+            let slice = width * rows;
+            let samples = whole.samples.part(slices.start * slice..slices.end * slice);
+            let slab = Slab {
+                volume: volume([width, rows, slices.len()], samples),
+                first_slice: slices.start,
+                depth,
+                layers,
+                first_vertex: found.positions.len() as u64,
+            };
+            found.append(assert_twins(kernel, &slab, same));
         }
+        same(&expected, &found, &format!("height {height}"));
     }
 }
 
@@ -972,7 +1010,11 @@ fn the_skull_fixture_is_what_this_test_makes() {
 
 #[test]
 fn bench_cases_run_and_check() {
-    for case in mesh::cases(false) {
+    let swept = waves([40, 12, 11]);
+    let bytes = swept.samples.as_bytes().len() as u64;
+    let sweep = mesh::sweep("waves", bytes, move || Ok(swept), &[90.0, 150.0]);
+    assert_eq!(sweep[1].problem, "waves iso 150");
+    for case in mesh::cases(false).into_iter().chain(sweep) {
         for Subject { name, context } in subjects().iter().filter(|s| s.name == "full") {
             let mut prepared = (case.prepare)(Some(context)).unwrap();
             (0..2).for_each(|_| (prepared.run)().unwrap());
@@ -984,6 +1026,11 @@ fn bench_cases_run_and_check() {
             (prepared.check)().unwrap();
         }
     }
+    // A volume that cannot be had, and a result that is not there.
+    let none = mesh::sweep("none", 1, || Err(gpuproc::error::Error::gpu("planted")), &[1.0]);
+    assert!((none[0].prepare)(None).unwrap_err().to_string().contains("planted"));
+    let idle = &mesh::sweep("idle", 1, || Ok(waves([9; 3])), &[128.0])[0];
+    assert!(((idle.prepare)(None).unwrap().check)().is_err());
 }
 
 #[test]

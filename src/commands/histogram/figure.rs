@@ -2,14 +2,9 @@
 
 use super::{Args, Counted, Outcome};
 use crate::io::plot::{
-    Anchor, Colour, Drawing, Paint, TEXT_HEIGHT, character_width, short_number, ticks,
+    Anchor, Colour, Drawing, FAINT, GROUND, LINES, Mark, PANEL, Paint, STRONG, decades, grouped,
+    short_number, ticks,
 };
-
-const GROUND: Colour = [0x16, 0x18, 0x1d];
-const PANEL: Colour = [0x1e, 0x21, 0x28];
-const LINES: Colour = [0x33, 0x38, 0x43];
-const FAINT: Colour = [0x9a, 0xa3, 0xb2];
-const STRONG: Colour = [0xe8, 0xec, 0xf2];
 
 /// Width and height of the panel: 1,024 is a multiple of the usual numbers of bins.
 const PANEL_SIZE: [f32; 2] = [1024.0, 440.0];
@@ -58,13 +53,18 @@ pub fn top(outcome: &Outcome, args: &Args, shown: &[Vec<f64>]) -> f64 {
     if scale.is_finite() { 1.0 / scale } else { 1.0 }
 }
 
+/// Where a logarithmic axis begins: shares six decades below the top, counts at one half, so that a
+/// single sample shows.
+fn least(top: f64, args: &Args) -> f64 {
+    if args.normalize { (top * 1e-6).min(0.5) } else { 0.5 }
+}
+
 /// Height from 0 to 1 of a value on an axis that ends at `top`.
 pub fn height(value: f64, top: f64, args: &Args) -> f64 {
     if !args.log {
         return (value / top).min(1.0);
     }
-    // Shares start six decades below the top, counts at one half: a single sample shows.
-    let least = if args.normalize { (top * 1e-6).min(0.5) } else { 0.5 };
+    let least = least(top, args);
     ((value / least).max(1.0).ln() / (top / least).ln()).clamp(0.0, 1.0)
 }
 
@@ -86,7 +86,6 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
     let mut drawing = Drawing::new(
         (left + width + right) as usize,
         (above + height_of_panel + below) as usize,
-        GROUND,
     );
     let base = above + height_of_panel;
     let shown: Vec<Vec<f64>> = outcome.rows.iter().map(|row| outcome.shown(row, args)).collect();
@@ -109,19 +108,19 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
         let step = width / tops.len() as f32;
         let colour = if alone && is_line(row.name) { colour("grey") } else { colour(row.name) };
         let paint = if alone { Paint::Over(colour, 1.0) } else { Paint::Screen(colour) };
-        drawing.steps(left, step, tops.clone(), base, paint);
+        drawing.steps(left, step, tops, base, paint);
     }
     for (row, tops) in rows.iter().filter(|(row, _)| !alone && is_line(row.name)) {
         let step = width / tops.len() as f32;
         // A dark rim keeps the line in sight over bright bars.
-        drawing.outline(left, step, tops.clone(), 4.0, GROUND);
-        drawing.outline(left, step, tops.clone(), 1.5, colour(row.name));
+        drawing.outline(left, step, tops, 4.0, GROUND);
+        drawing.outline(left, step, tops, 1.5, colour(row.name));
     }
     drawing.rectangle(left, base, width, 1.0, Paint::Over(FAINT, 1.0));
 
     let cut = rows.iter().zip(&shown).any(|(_, shown)| shown.iter().any(|&v| v > top * 1.000_001));
     let mut title = outcome.title();
-    let room = (width / character_width()) as usize;
+    let room = 90;
     if title.chars().count() > room {
         let tail: Vec<char> = title.chars().rev().take(room - 3).collect();
         title = format!("...{}", tail.iter().rev().collect::<String>());
@@ -129,9 +128,17 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
     drawing.title(left, 26.0, &title, STRONG);
     let pixels = outcome.rows.first().map_or(0.0, |row| outcome.pixels(row.counts.total()));
     let note = if cut { ", tallest bars cut off" } else { "" };
-    let note = format!("{} samples, {} bins{note}", grouped(pixels.round() as u64), grouped(outcome.bins.count as u64));
+    let [pixels, bins] = [pixels.round() as u64, outcome.bins.count as u64].map(grouped);
+    let note = format!("{pixels} samples, {bins} bins{note}");
     drawing.text(left, 52.0, Anchor::Start, &note, FAINT);
-    legend(&mut drawing, &rows, left + width, 52.0);
+    let entries: Vec<(&str, Mark, Colour)> = rows
+        .iter()
+        .map(|(row, _)| {
+            let mark = if is_line(row.name) && !alone { Mark::Line } else { Mark::Square };
+            (long_name(row.name), mark, colour(row.name))
+        })
+        .collect();
+    drawing.legend(left + width, 52.0, &entries);
     drawing
 }
 
@@ -142,9 +149,7 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
     let marks = match args.log {
         false => ticks(0.0, top, 5),
         true => {
-            let least = if args.normalize { (top * 1e-6).min(0.5) } else { 0.5 };
-            let decades = (least.log10().ceil() as i32)..=(top.log10().floor() as i32);
-            decades.map(|power| 10f64.powi(power)).collect()
+            decades(least(top, args), top)
         }
     };
     for mark in marks {
@@ -178,41 +183,10 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
     drawing.rising_text(20.0, above + height_of_panel / 2.0, &axis, STRONG);
 }
 
-fn legend(drawing: &mut Drawing, rows: &[(&Counted, Vec<f32>)], right: f32, y: f32) {
-    let mut x = right;
-    for (row, _) in rows.iter().rev() {
-        let name = long_name(row.name);
-        x -= character_width() * name.chars().count() as f32;
-        drawing.text(x, y, Anchor::Start, name, STRONG);
-        x -= 22.0;
-        let (size, colour) = (TEXT_HEIGHT - 4.0, colour(row.name));
-        match is_line(row.name) && rows.len() > 1 {
-            true => drawing.rectangle(x, y - 1.0, size + 2.0, 2.0, Paint::Over(colour, 1.0)),
-            false => {
-                drawing.rectangle(x, y - size / 2.0, size, size, Paint::Over(colour, 1.0));
-            }
-        }
-        x -= 20.0;
-    }
-}
-
 /// A sample value for an axis: whole numbers in full, where they are short.
 pub fn sample_value(value: f64) -> String {
     match value.fract() == 0.0 && value.abs() < 1e6 {
         true => value.to_string(),
         false => short_number(value),
     }
-}
-
-/// 1234567 as 1,234,567.
-pub fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

@@ -1,20 +1,17 @@
 //! Reads an image or a volume and selects the pixels that count.
 
-use std::str::FromStr;
+use std::{str::FromStr, sync::mpsc, thread};
 
 use clap::ValueEnum;
 
+use super::{Args, Range};
 use crate::{
     cli::Session,
     error::{Error, Result},
     for_samples,
-    io::{
-        Source,
-        image::Image,
-        volume::{VolumeArgs, VolumeFile},
-    },
+    io::{Source, image::Image, volume::VolumeFile},
     kernels::histogram::Pixels,
-    samples::Samples,
+    samples::{Dtype, Samples},
 };
 
 /// Which pixels count.
@@ -67,25 +64,26 @@ impl FromStr for Roi {
 }
 
 /// What is counted.
-pub struct Input {
-    pub pixels: Pixels,
-    /// Whether it came from an image, not a volume.
-    pub is_image: bool,
-    /// The image with all its pixels, where that was asked for.
-    pub whole: Option<Image>,
+pub enum Input {
+    /// The selected pixels of an image, and the image with all its pixels, where that was asked for.
+    Image(Pixels, Option<Image>),
+    /// A volume in memory.
+    Held(Pixels),
+    /// A volume that is read part by part, whenever it is needed.
+    File(VolumeFile),
 }
 
+/// Bytes of a volume's part; three of them are in memory at a time.
+const PART: u64 = 32 << 20;
+
 impl Input {
-    /// Reads `source`: a volume when its extension or the flags say so, else an image, whose pixels
+    /// Opens `source`: a volume when its extension or the flags say so, else an image, whose pixels
     /// are kept as a whole, too, when `keep` is set.
-    pub fn read(
-        source: &Source,
-        selection: &Selection,
-        volume: &VolumeArgs,
-        keep: bool,
-        session: &Session,
-    ) -> Result<Self> {
-        let (limit, timings) = (session.max_memory, &session.timings);
+    pub fn read(source: &Source, args: &Args, keep: bool, session: &Session) -> Result<Self> {
+        let Args { selection, volume, .. } = args;
+        // So many times an input is in memory while it is counted, selected or adjusted.
+        let times = 3 + if keep { 3 } else { 0 } + if selection.mask.is_some() { 2 } else { 0 };
+        let (limit, timings) = (session.limits(times), &session.timings);
         let raw = ["raw", "bin", "vol", "dat", "gz"].contains(&source.extension().as_str());
         if raw || volume.dims.is_some() || volume.dtype.is_some() {
             if selection.roi.is_some() || selection.mask.is_some() {
@@ -93,9 +91,15 @@ impl Input {
                     "{source}: --roi and --mask select pixels of images, not of volumes"
                 )));
             }
-            let read = VolumeFile::describe(source, volume)?.read(limit, timings)?;
-            let pixels = Pixels { samples: read.samples, channels: 1 };
-            return Ok(Self { pixels, is_image: false, whole: None });
+            let file = VolumeFile::describe(source, volume)?;
+            file.check(limit)?;
+            // Its range first, then its counts.
+            let twice = args.range(file.dtype, false) == Range::Data;
+            if twice && !file.can_reopen() {
+                let samples = file.read(limit, timings)?.samples;
+                return Ok(Self::Held(Pixels { samples, channels: 1 }));
+            }
+            return Ok(Self::File(file));
         }
         let image = Image::read(source, limit, timings)?;
         let mask = match &selection.mask {
@@ -104,7 +108,72 @@ impl Input {
         };
         let whole = keep.then(|| image.clone());
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
-        Ok(Self { pixels, is_image: true, whole })
+        Ok(Self::Image(pixels, whole))
+    }
+
+    pub fn is_image(&self) -> bool {
+        matches!(self, Self::Image(..))
+    }
+
+    pub fn dtype(&self) -> Dtype {
+        match self {
+            Self::Image(pixels, _) | Self::Held(pixels) => pixels.samples.dtype(),
+            Self::File(file) => file.dtype,
+        }
+    }
+
+    pub fn channels(&self) -> usize {
+        match self {
+            Self::Image(pixels, _) | Self::Held(pixels) => pixels.channels,
+            Self::File(_) => 1,
+        }
+    }
+
+    /// The selected pixels and the whole image, which is there no more afterwards.
+    pub fn whole(&mut self) -> Option<(&Pixels, Image)> {
+        match self {
+            Self::Image(pixels, whole) => whole.take().map(|image| (&*pixels, image)),
+            _ => None,
+        }
+    }
+
+    /// Hands all samples to `consume`, part by part; the next part is read meanwhile.
+    pub fn parts(
+        &self,
+        session: &Session,
+        mut consume: impl FnMut(&Pixels) -> Result<()>,
+    ) -> Result<()> {
+        let file = match self {
+            Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels),
+            Self::File(file) => file,
+        };
+        let depth = file.dims[2];
+        let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
+        if slice.saturating_mul(3) > session.max_memory {
+            return Err(Error::bad_input(format_args!(
+                "three slices of {slice} bytes are more than the {} that --max-memory allows",
+                session.max_memory
+            )));
+        }
+        let slices = (PART.min(session.max_memory / 3) / slice).clamp(1, depth as u64) as usize;
+        let mut reader = file.reader()?;
+        thread::scope(|scope| {
+            let (send, parts) = mpsc::sync_channel(0);
+            let reading = scope.spawn(move || -> Result<()> {
+                for start in (0..depth).step_by(slices) {
+                    let read = || reader.read(slices.min(depth - start));
+                    // Nobody listens when counting has failed.
+                    if send.send(session.timings.time("read", read)?).is_err() {
+                        return Ok(());
+                    }
+                }
+                reader.expect_end()
+            });
+            for samples in parts {
+                consume(&Pixels { samples, channels: 1 })?;
+            }
+            reading.join().expect("the reader does not panic")
+        })
     }
 }
 

@@ -2,6 +2,8 @@
 
 mod figure;
 mod input;
+mod outcome;
+mod output;
 mod terminal;
 
 use std::{
@@ -10,21 +12,19 @@ use std::{
 };
 
 use clap::ValueEnum;
-use serde::Serialize;
 
-use self::input::Input;
+use self::{
+    input::Input,
+    outcome::{Counted, Outcome},
+    output::write,
+};
 use crate::{
     cli::Session,
     error::{Error, Kind, Result},
-    io::{
-        Sink, Source,
-        image::output_format,
-        table::{Cell, Table},
-        volume::VolumeArgs,
-    },
+    io::{Sink, Source, image::output_format, volume::VolumeArgs},
     kernels::histogram::{
-        Adjust, Bins, Counts, Histogram, Luma, Moments, Pixels, Row, Statistics,
-        alpha_unit, luminance_levels, moments, type_range,
+        Adjust, Bins, Histogram, Luma, Moments, Pixels, Row, alpha_unit, luminance_levels, moments,
+        type_range,
     },
     samples::Dtype,
 };
@@ -181,25 +181,6 @@ enum Channel {
     Luma,
 }
 
-/// One row of a result: its name, what it counts, and what was found.
-#[derive(Clone, Debug)]
-struct Counted {
-    name: &'static str,
-    counts: Counts,
-    moments: Option<Moments>,
-}
-
-/// The histogram of one input, or the sum of several.
-#[derive(Clone, Debug)]
-struct Outcome {
-    inputs: Vec<String>,
-    dtype: Dtype,
-    bins: Bins,
-    /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
-    unit: f64,
-    rows: Vec<Counted>,
-}
-
 /// Counts every input and writes the results.
 ///
 /// # Errors
@@ -302,31 +283,38 @@ fn count_input(
     statistics: bool,
 ) -> Result<Outcome> {
     let adjusts = args.equalize.is_some() || args.auto_levels.is_some();
-    let mut input = Input::read(source, &args.selection, &args.volume, adjusts, session)?;
+    let mut input = Input::read(source, args, adjusts, session)?;
     if adjusts {
         adjust(source, &mut input, args, session)?;
     }
-    let pixels = &input.pixels;
-    let named = rows(source, args, pixels.channels)?;
-    let dtype = pixels.samples.dtype();
+    let (dtype, channels) = (input.dtype(), input.channels());
+    let named = rows(source, args, channels)?;
     let bins = bins(args, &input, &named, session)?;
-    let weighted = args.selection.is_weighted() && matches!(pixels.channels, 2 | 4);
+    let weighted = args.selection.is_weighted() && matches!(channels, 2 | 4);
     let unit = if weighted { f64::from(alpha_unit(dtype)) } else { 1.0 };
     let kernel = Histogram { rows: named.iter().map(|&(_, row)| row).collect(), bins, weighted };
-    let counts = session.device.run(&kernel, pixels)?;
-    let rows = named.iter().zip(counts).map(|(&(name, row), counts)| {
-        let needs_moments = statistics && counts.levels.is_none();
-        let moments = needs_moments.then(|| {
-            session.timings.time("statistics", || moments(pixels, row, bins.low, bins.high, weighted))
+    let mut rows: Vec<Counted> = Vec::new();
+    input.parts(session, |pixels| {
+        let counts = session.device.run(&kernel, pixels)?;
+        let part = named.iter().zip(counts).map(|(&(name, row), counts)| {
+            let needs_moments = statistics && counts.levels.is_none();
+            let take = || moments(pixels, row, bins.low, bins.high, weighted);
+            let moments = needs_moments.then(|| session.timings.time("statistics", take));
+            Counted { name, counts, moments }
         });
-        Counted { name, counts, moments }
-    });
-    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, unit, rows: rows.collect() })
+        let part: Vec<Counted> = part.collect();
+        rows.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more));
+        if rows.is_empty() {
+            rows = part;
+        }
+        Ok(())
+    })?;
+    Ok(Outcome { inputs: vec![source.to_string()], dtype, bins, unit, rows })
 }
 
 /// Writes the adjusted images.
 fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) -> Result<()> {
-    let Some(mut image) = input.whole.take() else {
+    let Some((pixels, mut image)) = input.whole() else {
         return Err(Error::bad_input(format_args!(
             "{source}: --equalize and --auto-levels adjust images, not volumes"
         )));
@@ -334,7 +322,7 @@ fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) ->
     let dtype = image.samples.dtype();
     let counted = session
         .device
-        .run(&luminance_levels(dtype, image.channels)?, &input.pixels)?;
+        .run(&luminance_levels(dtype, image.channels)?, pixels)?;
     let whole = Pixels { samples: image.samples, channels: image.channels };
     let outputs = [
         (&args.equalize, Adjust::equalize(&counted[0])),
@@ -393,268 +381,39 @@ fn bins(
     rows: &[(&'static str, Row)],
     session: &Session,
 ) -> Result<Bins> {
-    let dtype = input.pixels.samples.dtype();
-    let default = match type_range(dtype) {
-        Some((low, high)) => Range::Of(low, high),
-        None if input.is_image => Range::Of(0.0, 1.0),
-        None => Range::Data,
-    };
-    let (low, high) = match args.range.unwrap_or(default) {
+    let dtype = input.dtype();
+    let (low, high) = match args.range(dtype, input.is_image()) {
         Range::Of(low, high) => (low, high),
-        Range::Data => session.timings.time("data range", || data_range(&input.pixels, rows)),
+        Range::Data => data_range(input, rows, session)?,
     };
     Bins::new(args.bins as usize, low, high, dtype)
 }
 
-/// The least and the greatest finite sample of all rows; 0 and 1 where there is none.
-fn data_range(pixels: &Pixels, rows: &[(&'static str, Row)]) -> (f64, f64) {
-    let all = rows
-        .iter()
-        .map(|&(_, row)| moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY, false))
-        .reduce(Moments::and)
-        .filter(|all| all.count > 0);
-    all.map_or((0.0, 1.0), |all| (all.min, all.max))
-}
-
-impl Outcome {
-    /// Adds another input's counts.
-    fn add(&mut self, other: Self) -> Result<()> {
-        let names = |outcome: &Self| outcome.rows.iter().map(|row| row.name).collect::<Vec<_>>();
-        if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
-            return Err(Error::bad_input(format_args!(
-                "{} and {} cannot be summed: they have other channels or ranges; \
-                 --channels and --range make them equal",
-                self.inputs[0], other.inputs[0]
-            )));
-        }
-        for (sum, more) in self.rows.iter_mut().zip(&other.rows) {
-            sum.counts.add(&more.counts);
-            sum.moments = sum.moments.zip(more.moments).map(|(sum, more)| sum.and(more));
-        }
-        self.inputs.extend(other.inputs);
-        Ok(())
-    }
-
-    /// What the result is called in tables.
-    fn name(&self) -> String {
-        match &self.inputs[..] {
-            [only] => only.clone(),
-            several => format!("{} inputs", several.len()),
-        }
-    }
-
-    /// What it is called in pictures.
-    fn title(&self) -> String {
-        let name = self.name();
-        let file = std::path::Path::new(&name).file_name();
-        file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
-    }
-
-    /// Counted steps as pixels.
-    fn pixels(&self, count: u64) -> f64 {
-        count as f64 / self.unit
-    }
-
-    fn statistics(&self, row: &Counted, args: &Args) -> Option<Statistics> {
-        let moments = row.moments.as_ref();
-        let told =
-            Statistics::new(&row.counts, &self.bins, self.dtype, moments, &args.percentiles)?;
-        Some(Statistics { count: self.pixels(told.count as u64), ..told })
-    }
-
-    /// What is shown for every bin of `row`: counts, perhaps summed up, perhaps as shares.
-    fn shown(&self, row: &Counted, args: &Args) -> Vec<f64> {
-        let total = row.counts.in_range().max(1) as f64;
-        let mut below = 0;
-        let shown = row.counts.bins.iter().map(|&count| {
-            let value = if args.cumulative { below + count } else { count };
-            below += count;
-            if args.normalize { value as f64 / total } else { value as f64 / self.unit }
-        });
-        shown.collect()
-    }
-}
-
-fn write(outcomes: &[Outcome], args: &Args, output: &Sink, session: &Session) -> Result<()> {
-    let no_clobber = session.no_clobber;
-    match output.extension().as_str() {
-        "png" => {
-            let image = session
-                .timings
-                .time("plot", || figure::figure(&outcomes[0], args).to_image());
-            return image.write(output, no_clobber, &session.timings);
-        }
-        "svg" => {
-            let svg = figure::figure(&outcomes[0], args).to_svg();
-            return session.timings.time("write", || {
-                output.write_with(no_clobber, |file| file.write_all(svg.as_bytes()))
-            });
-        }
-        _ => {}
-    }
-    session.timings.time("write", || {
-        output.write_with(no_clobber, |file| match output.extension().as_str() {
-            "json" => {
-                let records: Vec<Record<'_>> = outcomes.iter().map(|o| record(o, args)).collect();
-                serde_json::to_writer_pretty(&mut *file, &records)?;
-                file.write_all(b"\n")
-            }
-            _ if args.stats => statistics_table(outcomes, args).write_csv(file),
-            _ => bins_table(outcomes, args).write_csv(file),
+impl Args {
+    /// Which bins the samples of an input get.
+    fn range(&self, dtype: Dtype, is_image: bool) -> Range {
+        self.range.unwrap_or(match type_range(dtype) {
+            Some((low, high)) => Range::Of(low, high),
+            None if is_image => Range::Of(0.0, 1.0),
+            None => Range::Data,
         })
-    })
-}
-
-/// A row a bin: number, edges, then a column a channel. With several inputs their names come first.
-/// Rows without a number tell what lies outside the bins, where anything does.
-fn bins_table(outcomes: &[Outcome], args: &Args) -> Table {
-    let mut names: Vec<&'static str> = Vec::new();
-    for row in outcomes.iter().flat_map(|outcome| &outcome.rows) {
-        if !names.contains(&row.name) {
-            names.push(row.name);
-        }
     }
-    let several = outcomes.len() > 1;
-    let mut table = Table::default();
-    table.heads.extend(several.then(|| "file".to_owned()));
-    table.heads.extend(["bin", "low", "high"].map(str::to_owned));
-    table.heads.extend(names.iter().map(|&name| name.to_owned()));
-    for outcome in outcomes {
-        let file = several.then(|| Cell::Text(outcome.name()));
-        let columns: Vec<Option<(&Counted, Vec<f64>)>> = names
-            .iter()
-            .map(|name| {
-                let row = outcome.rows.iter().find(|row| row.name == *name)?;
-                Some((row, outcome.shown(row, args)))
-            })
-            .collect();
-        let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
-            true => Cell::Real(value),
-            false => Cell::Integer(value as u64),
-        };
-        for k in 0..outcome.bins.count {
-            let edges = [outcome.bins.edge(k), outcome.bins.edge(k + 1)].map(Cell::Real);
-            let mut cells: Vec<Cell> = file.iter().cloned().collect();
-            cells.push(Cell::Integer(k as u64));
-            cells.extend(edges);
-            cells.extend(columns.iter().map(|column| {
-                column.as_ref().map_or(Cell::Empty, |(_, shown)| number(shown[k]))
-            }));
-            table.rows.push(cells);
-        }
-        type Outside = (&'static str, f64, f64, fn(&Counts) -> u64);
-        let outside: [Outside; 3] = [
-            ("below", f64::NEG_INFINITY, outcome.bins.low, |counts| counts.below),
-            ("above", outcome.bins.high, f64::INFINITY, |counts| counts.above),
-            ("nan", f64::NAN, f64::NAN, |counts| counts.nan),
-        ];
-        for (name, low, high, count) in outside {
-            if outcome.rows.iter().all(|row| count(&row.counts) == 0) {
-                continue;
-            }
-            let mut cells: Vec<Cell> = file.iter().cloned().collect();
-            cells.extend([Cell::Text(name.into()), Cell::Real(low), Cell::Real(high)]);
-            cells.extend(columns.iter().map(|column| {
-                column.as_ref().map_or(Cell::Empty, |(row, _)| {
-                    let value = count(&row.counts) as f64;
-                    let total = row.counts.in_range().max(1) as f64;
-                    number(if args.normalize { value / total } else { value / outcome.unit })
-                })
-            }));
-            table.rows.push(cells);
-        }
-    }
-    table
 }
 
-/// A row a channel.
-fn statistics_table(outcomes: &[Outcome], args: &Args) -> Table {
-    let mut table = Table::default();
-    let heads = [
-        "file", "channel", "count", "below", "above", "nan", "min", "max", "mean", "median",
-        "deviation", "mode", "entropy_bits", "clipped_low", "clipped_high",
-    ];
-    table.heads.extend(heads.map(str::to_owned));
-    table.heads.extend(args.percentiles.iter().map(|p| format!("p{p}")));
-    for outcome in outcomes {
-        for row in &outcome.rows {
-            let Counts { below, above, nan, .. } = row.counts;
-            let amount = |count: u64| match outcome.unit == 1.0 {
-                true => Cell::Integer(count),
-                false => Cell::Real(outcome.pixels(count)),
-            };
-            let mut cells = vec![
-                Cell::Text(outcome.name()),
-                Cell::Text(row.name.into()),
-                amount(row.counts.in_range()),
-                amount(below),
-                amount(above),
-                amount(nan),
-            ];
-            if let Some(s) = outcome.statistics(row, args) {
-                let numbers = [
-                    s.min, s.max, s.mean, s.median, s.deviation, s.mode, s.entropy, s.clipped_low,
-                    s.clipped_high,
-                ];
-                cells.extend(numbers.map(Cell::Real));
-                cells.extend(s.percentiles.iter().map(|&(_, value)| Cell::Real(value)));
-            }
-            cells.resize(table.heads.len(), Cell::Empty);
-            table.rows.push(cells);
+/// The least and the greatest finite sample of all rows; 0 and 1 where there is none.
+fn data_range(
+    input: &Input,
+    rows: &[(&'static str, Row)],
+    session: &Session,
+) -> Result<(f64, f64)> {
+    let mut all: Option<Moments> = None;
+    input.parts(session, |pixels| {
+        for &(_, row) in rows {
+            let take = || moments(pixels, row, f64::NEG_INFINITY, f64::INFINITY, false);
+            let more = session.timings.time("data range", take);
+            all = Some(all.map_or(more, |all| all.and(more)));
         }
-    }
-    table
-}
-
-/// One input in JSON.
-#[derive(Serialize)]
-struct Record<'a> {
-    inputs: &'a [String],
-    #[serde(rename = "type")]
-    dtype: String,
-    bins: usize,
-    range: [f64; 2],
-    cumulative: bool,
-    normalized: bool,
-    channels: Vec<ChannelRecord<'a>>,
-}
-
-#[derive(Serialize)]
-struct ChannelRecord<'a> {
-    name: &'a str,
-    below: serde_json::Number,
-    above: serde_json::Number,
-    nan: serde_json::Number,
-    statistics: Option<Statistics>,
-    values: Vec<serde_json::Number>,
-}
-
-fn record<'a>(outcome: &'a Outcome, args: &Args) -> Record<'a> {
-    let number = |value: f64| match args.normalize || outcome.unit != 1.0 {
-        true => serde_json::Number::from_f64(value).expect("shares and sums are finite"),
-        false => serde_json::Number::from(value as u64),
-    };
-    let amount = |count: u64| match outcome.unit == 1.0 {
-        true => serde_json::Number::from(count),
-        false => {
-            serde_json::Number::from_f64(outcome.pixels(count)).expect("sums are finite")
-        }
-    };
-    let channels = outcome.rows.iter().map(|row| ChannelRecord {
-        name: row.name,
-        below: amount(row.counts.below),
-        above: amount(row.counts.above),
-        nan: amount(row.counts.nan),
-        statistics: outcome.statistics(row, args),
-        values: outcome.shown(row, args).into_iter().map(number).collect(),
-    });
-    Record {
-        inputs: &outcome.inputs,
-        dtype: outcome.dtype.to_string(),
-        bins: outcome.bins.count,
-        range: [outcome.bins.low, outcome.bins.high],
-        cumulative: args.cumulative,
-        normalized: args.normalize,
-        channels: channels.collect(),
-    }
+        Ok(())
+    })?;
+    Ok(all.filter(|all| all.count > 0).map_or((0.0, 1.0), |all| (all.min, all.max)))
 }

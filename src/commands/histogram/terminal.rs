@@ -4,8 +4,9 @@ use std::io::IsTerminal;
 
 use super::{
     Args, Outcome,
-    figure::{grouped, height, merged, sample_value, top},
+    figure::{height, merged, sample_value, top},
 };
+use crate::io::plot::grouped;
 
 /// Lines that each row's bars take.
 const LINES: usize = 5;

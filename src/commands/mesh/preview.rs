@@ -29,7 +29,12 @@ pub struct PreviewArgs {
     preview: Option<Sink>,
 
     /// Degrees: how far the camera is turned around z, from looking along +y, and raised
-    #[arg(long, value_name = "AZIMUTH,ELEVATION", default_value = "30,15", allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "AZIMUTH,ELEVATION",
+        default_value = "30,15",
+        allow_hyphen_values = true
+    )]
     view: View,
 
     /// Pixels of the picture
@@ -74,7 +79,10 @@ impl FromStr for Size {
             .filter(|sides| sides.iter().all(|side| (1..=Render::MAX_SIDE).contains(side)))
             .map(Self)
             .ok_or_else(|| {
-                format!("`{text}` is not of the form 1024x768, with sides of at most {}", Render::MAX_SIDE)
+                format!(
+                    "`{text}` is not of the form 1024x768, with sides of at most {}",
+                    Render::MAX_SIDE
+                )
             })
     }
 }
@@ -106,6 +114,13 @@ impl PreviewArgs {
         self.preview.is_some()
     }
 
+    /// About how many seconds the CPU twin takes, on so many cores.
+    pub fn cpu_time(&self, cores: f64) -> f64 {
+        const PER_PIXEL: f64 = 1e-6;
+        let [width, height] = self.size.0.map(f64::from);
+        if self.is_wanted() { PER_PIXEL * width * height / cores } else { 0.0 }
+    }
+
     /// Fails now, before the work, where the picture cannot be written.
     ///
     /// # Errors
@@ -115,7 +130,9 @@ impl PreviewArgs {
         let Some(sink) = &self.preview else { return Ok(()) };
         output_format(sink)?;
         if several && !sink.to_string().contains("{iso}") {
-            return Err(Error::usage("--preview needs {iso} in its name where there are several --iso"));
+            return Err(Error::usage(
+                "--preview needs {iso} in its name where there are several --iso",
+            ));
         }
         sink.create(session.no_clobber).map(drop)
     }

@@ -16,28 +16,49 @@ use crate::{
 const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
     spans are cut off at its width, height and pitch, positions outside are mapped inside or replaced \
     before they are read, and weights are padded to the blocks that are gone through";
-static ROWS: Shader =
-    Shader::new("blur_rows", include_str!("../../../wgsl/blur_rows.wgsl")).unchecked(IN_RANGE);
-static COLUMNS: Shader =
-    Shader::new("blur_columns", include_str!("../../../wgsl/blur_columns.wgsl"))
-        .unchecked(IN_RANGE);
+macro_rules! shader {
+    ($name:literal) => {
+        Shader::new(
+            $name,
+            concat!(
+                include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
+                include_str!("../../../wgsl/blur_common.wgsl")
+            ),
+        )
+        .unchecked(IN_RANGE)
+    };
+}
 
-static ROWS_BYTES: Shader =
-    Shader::new("blur_rows_bytes", include_str!("../../../wgsl/blur_rows_bytes.wgsl"))
-        .unchecked(IN_RANGE);
-static COLUMNS_HALVES: Shader =
-    Shader::new("blur_columns_halves", include_str!("../../../wgsl/blur_columns_halves.wgsl"))
-        .unchecked(IN_RANGE);
-static BOX_ROWS: Shader =
-    Shader::new("blur_box_rows", include_str!("../../../wgsl/blur_box_rows.wgsl"))
-        .unchecked(IN_RANGE);
-static BOX_COLUMNS: Shader =
-    Shader::new("blur_box_columns", include_str!("../../../wgsl/blur_box_columns.wgsl"))
-        .unchecked(IN_RANGE);
+/// What the others share.
+static COMMON: Shader = Shader::new("blur_common", include_str!("../../../wgsl/blur_common.wgsl"));
+static ROWS: Shader = shader!("blur_rows");
+static COLUMNS: Shader = shader!("blur_columns");
+static FUSED: Shader = shader!("blur_fused");
+static ROWS_BYTES: Shader = shader!("blur_rows_bytes");
+static COLUMNS_HALVES: Shader = shader!("blur_columns_halves");
+static BOX_ROWS: Shader = shader!("blur_box_rows");
+static BOX_COLUMNS: Shader = shader!("blur_box_columns");
 
 /// Every shader of this family.
-pub const SHADERS: [&Shader; 7] =
-    [&ROWS, &COLUMNS, &ROWS_BYTES, &COLUMNS_HALVES, &BOX_ROWS, &BOX_COLUMNS, &bench::BASELINES];
+pub const SHADERS: [&Shader; 9] = [
+    &COMMON,
+    &FUSED,
+    &ROWS,
+    &COLUMNS,
+    &ROWS_BYTES,
+    &COLUMNS_HALVES,
+    &BOX_ROWS,
+    &BOX_COLUMNS,
+    &bench::BASELINES,
+];
+
+shader_struct! {
+    struct FusedParams {
+        samples: u32, pitch: u32, height: u32, across: u32, down: u32, groups: u32, edge: u32,
+        half: u32, shift: u32, fill: u32, unused: [u32; 2], x: [[u32; 4]; 3],
+        y: [[u32; 4]; 3],
+    }
+}
 
 shader_struct! {
     struct RowParams {
@@ -63,6 +84,19 @@ impl Format {
         }
     }
 
+    /// The constants of `blur_common.wgsl` with which four samples are stored as this.
+    fn stored(self) -> [(&'static str, &'static str); 4] {
+        match self {
+            Self::Bytes => [("HALVES", "false"), ("STORED", "u32"), ("LOW", "1u"), ("HIGH", "0u")],
+            _ => [
+                ("HALVES", "true"),
+                ("STORED", "vec2<u32>"),
+                ("LOW", "vec2(1u, 0u)"),
+                ("HIGH", "vec2(0u, 1u)"),
+            ],
+        }
+    }
+
     fn code(self) -> &'static str {
         match self {
             Self::Bytes => "0u",
@@ -75,6 +109,8 @@ impl Format {
 /// Which shader does a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
+    /// A pass along x and one along y at once.
+    Fused,
     /// Any formats, four pixels an invocation.
     Rows,
     /// Any formats, four rows an invocation.
@@ -96,7 +132,11 @@ impl Way {
         match (pass.axis, pass.from, pass.to) {
             (0, ..) if means && box_span(context, radius).is_some() => Self::BoxRows,
             (1.., ..) if means => Self::BoxColumns,
-            (0, Format::Bytes, Format::Halves) if !means => Self::RowsBytes,
+            (0, Format::Bytes, Format::Halves)
+                if !means && pass.whole[0] >> (8 * planes(pass)) == 0 =>
+            {
+                Self::RowsBytes
+            }
             (0, ..) => Self::Rows,
             (_, Format::Halves, _) => Self::ColumnsHalves,
             _ => Self::Columns,
@@ -104,15 +144,24 @@ impl Way {
     }
 }
 
-/// Invocations a workgroup and elements of workgroup memory for running sums along x; nothing when
-/// the device has not enough.
+/// Bytes a weight.
+fn planes(pass: &Pass) -> usize {
+    if pass.math == Math::Exact { 2 } else { 3 }
+}
+
+/// Invocations a workgroup and groups of eight elements in workgroup memory for running sums along
+/// x; nothing when the device has not enough.
 fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
     let bytes = context.limits.max_compute_workgroup_storage_size as usize;
-    [128, 64].into_iter().find_map(|width| {
-        let span = 8 * width + 2 * radius.next_multiple_of(8) + 8;
+    let extra = (2 * radius).div_ceil(8) + 1;
+    // Small tiles leave room for many; where they would be mostly surroundings, larger ones.
+    let tile = if extra <= 16 { 64 } else { 128 };
+    [tile, 64, 32].into_iter().find_map(|tile| {
+        let groups = tile + extra;
+        let width = groups.next_multiple_of(32).min(256);
         // Nine times eight bytes a group of eight elements, and sixteen for its sum; 32 an
         // invocation.
-        (span * 11 + width * 32 <= bytes).then_some([width, span])
+        (groups * 88 + width * 32 <= bytes).then_some([width, groups])
     })
 }
 
@@ -120,6 +169,12 @@ fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
 #[derive(Debug)]
 struct Ready {
     way: Way,
+    axis: usize,
+    to: Format,
+    /// What the shader says about the sizes that it works with; which they are depends on `way`.
+    tile: [usize; 2],
+    /// For two passes at once.
+    fused: FusedParams,
     pipeline: Arc<Pipeline>,
     weights: Option<Buffer>,
     /// Taps on either side, as the shader goes through them.
@@ -129,7 +184,66 @@ struct Ready {
     fill: [u32; 4],
 }
 
+/// The largest radius that is blurred along x and y at once.
+const FUSED_RADIUS: usize = 8;
+
 impl Ready {
+    /// All passes of `plan`.
+    fn all(context: &Context, plan: &[Pass], channels: usize) -> Result<Vec<Self>> {
+        let (mut ready, mut rest) = (Vec::new(), plan);
+        while let [pass, after @ ..] = rest {
+            rest = after;
+            ready.push(match after.split_first() {
+                Some((next, after)) if Self::can_fuse(pass, next) => {
+                    rest = after;
+                    Self::fused(context, pass, next, channels)?
+                }
+                _ => Self::new(context, pass, channels)?,
+            });
+        }
+        Ok(ready)
+    }
+
+    fn can_fuse(pass: &Pass, next: &Pass) -> bool {
+        (pass.axis, next.axis) == (0, 1)
+            && (pass.from, pass.math) == (Format::Bytes, Math::Exact)
+            && pass.shape.radius.max(next.shape.radius) <= FUSED_RADIUS
+    }
+
+    fn fused(context: &Context, pass: &Pass, next: &Pass, channels: usize) -> Result<Self> {
+        let radius = pass.shape.radius.max(next.shape.radius);
+        let values = [format!("{radius}u"), format!("{channels}u")];
+        let shader =
+            FUSED.with(&[("RADIUS", &values[0]), ("CHANNELS", &values[1])]).with(&next.to.stored());
+        let weights = |pass: &Pass| {
+            std::array::from_fn(|i| {
+                std::array::from_fn(|j| pass.whole.get(4 * i + j).copied().unwrap_or(0))
+            })
+        };
+        let Finish::Shift(shift) = next.finish else { unreachable!("whole weights are shifted") };
+        let fill = pass.fill.iter().rev().fold(0, |word, &value| word << 8 | value as u32);
+        let fused = FusedParams {
+            half: (1 << shift) >> 1,
+            shift,
+            fill,
+            x: weights(pass),
+            y: weights(next),
+            ..FusedParams::default()
+        };
+        Ok(Self {
+            way: Way::Fused,
+            axis: 0,
+            to: next.to,
+            tile: ["COLUMNS", "HEIGHT"].map(|name| shader.constant(name) as usize),
+            fused,
+            pipeline: context.pipeline(&shader, "fused")?,
+            weights: None,
+            radius: radius as u32,
+            finish: [0; 4],
+            fill: [0; 4],
+        })
+    }
+
     fn new(context: &Context, pass: &Pass, channels: usize) -> Result<Self> {
         let way = Way::of(pass, context);
         let (math, number) = match pass.math {
@@ -146,21 +260,27 @@ impl Ready {
         let (math, number) = (("MATH", math), ("Number", number));
         let radius = pass.shape.radius;
         let shader = match way {
+            Way::Fused => unreachable!("two passes make it"),
             Way::Rows => ROWS.with(&[from, to, math, divide, number, lanes]),
             Way::Columns => COLUMNS.with(&[from, to, math, divide, number]),
             Way::RowsBytes => {
                 // No more workgroup memory than it takes, so that more workgroups are under way.
-                let taps = (2 * radius.next_multiple_of(4) + 8).min(256);
-                let taps = format!("{taps}u");
-                ROWS_BYTES.with(&[number, lanes, ("TAPS", &taps)])
+                let taps = (2 * radius.next_multiple_of(4) + 4).min(512);
+                let values = [format!("{taps}u"), format!("{}u", planes(pass))];
+                ROWS_BYTES.with(&[lanes, ("TAPS", &values[0]), ("PLANES", &values[1])])
             }
-            Way::ColumnsHalves => COLUMNS_HALVES.with(&[to]),
+            Way::ColumnsHalves => COLUMNS_HALVES.with(&pass.to.stored()),
             Way::BoxRows => {
-                let [width, span] = box_span(context, radius).expect("that is what chose it");
-                let (width, span) = (format!("{width}u"), format!("{span}u"));
-                BOX_ROWS.with(&[from, to, divide, lanes, ("WIDTH", &width), ("SPAN", &span)])
+                let [width, groups] = box_span(context, radius).expect("that is what chose it");
+                let (width, groups) = (format!("{width}u"), format!("{groups}u"));
+                BOX_ROWS.with(&[from, to, divide, lanes, ("WIDTH", &width), ("GROUPS", &groups)])
             }
-            Way::BoxColumns => BOX_COLUMNS.with(&[from, to, divide]),
+            Way::BoxColumns => BOX_COLUMNS.with(&[from, divide]).with(&pass.to.stored()),
+        };
+        let tile = match way {
+            Way::ColumnsHalves => ["ROWS", "WORDS"].map(|name| shader.constant(name) as usize),
+            Way::BoxRows => ["WIDTH", "GROUPS"].map(|name| shader.constant(name) as usize),
+            _ => [1, 1],
         };
         let entry = if pass.axis == 0 { "rows" } else { "columns" };
         let pipeline = context.pipeline(&shader, entry)?;
@@ -171,6 +291,7 @@ impl Ready {
             Math::Exact => (pass.whole[i] as f32).to_bits(),
             Math::Whole | Math::Wide => pass.whole[i],
         };
+        let weight_of = |i: usize| pass.whole.get(i).copied().unwrap_or(0);
         // Both sides of the centre, between zeros on either side.
         let both = |zeros: usize, end: usize| -> Vec<u32> {
             let mut weights = vec![0; (zeros + 2 * radius + 1 + end).next_multiple_of(4)];
@@ -181,16 +302,30 @@ impl Ready {
             Way::Rows | Way::Columns => (Some(both(4, 3)), radius),
             Way::RowsBytes => {
                 let lead = radius.next_multiple_of(4);
-                (Some(both(8 + lead - radius, 8 + lead - radius)), lead)
+                // For each four elements: each plane's bytes of the weights with which they go to
+                // each of the four sums.
+                let mut weights = Vec::new();
+                for quad in 0..=lead / 2 {
+                    for plane in 0..planes(pass) {
+                        for to in 0..4 {
+                            let byte = |i: usize| {
+                                let tap = (4 * quad + i).abs_diff(lead + to);
+                                (weight_of(tap) >> (8 * plane) & 0xff) << (8 * i)
+                            };
+                            weights.push((0..4).map(byte).sum::<u32>());
+                        }
+                    }
+                }
+                (Some(weights), lead)
             }
             Way::ColumnsHalves => {
-                let lead = radius.next_multiple_of(8);
+                let lead = radius.next_multiple_of(tile[0]);
                 let mut weights = vec![0; 4 + lead];
                 weights[0] = weight(0);
                 (1..=radius).for_each(|i| weights[3 + i] = weight(i));
                 (Some(weights), lead)
             }
-            Way::BoxRows | Way::BoxColumns => (None, radius),
+            Way::BoxRows | Way::BoxColumns | Way::Fused => (None, radius),
         };
         let finish = match pass.finish {
             Finish::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
@@ -203,7 +338,18 @@ impl Ready {
         });
         let weights =
             weights.map(|weights| context.upload("blur weights", &weights)).transpose()?;
-        Ok(Self { way, pipeline, weights, radius: radius as u32, finish, fill })
+        Ok(Self {
+            way,
+            axis: pass.axis,
+            to: pass.to,
+            tile,
+            fused: FusedParams::default(),
+            pipeline,
+            weights,
+            radius: radius as u32,
+            finish,
+            fill,
+        })
     }
 
     /// Records the pass over a whole block of samples.
@@ -211,7 +357,6 @@ impl Ready {
         &self,
         batch: &mut Batch<'_>,
         context: &Context,
-        pass: &Pass,
         layout: &Layout,
         edge: Edge,
         [source, target]: [&Buffer; 2],
@@ -226,7 +371,27 @@ impl Ready {
         };
         let [width, y, z] = layout.shape.dims;
         let channels = layout.shape.channels;
-        let label = format!("blur {}", ["x", "y", "z"][pass.axis]);
+        if self.way == Way::Fused {
+            let words = (width * channels).div_ceil(4);
+            let [columns, rows] = self.tile;
+            let (across, down) = (words.div_ceil(columns), y.div_ceil(rows));
+            let groups = (across * down * z) as u64;
+            let params = FusedParams {
+                samples: (width * channels) as u32,
+                pitch: (layout.pitch * channels / 4) as u32,
+                height: y as u32,
+                across: across as u32,
+                down: down as u32,
+                groups: groups as u32,
+                edge,
+                ..self.fused
+            };
+            let pass = batch.pass("blur xy", &self.pipeline);
+            let pass = pass.buffer("source", source).buffer("target_", target);
+            pass.uniform("params", &params).dispatch(context.fold(groups)?);
+            return Ok(());
+        }
+        let label = format!("blur {}", ["x", "y", "z"][self.axis]);
         let [size_x, size_y, _] = self.pipeline.workgroup_size;
         let taps = 2 * radius + 1;
         let mut recorded = batch.pass(&label, &self.pipeline);
@@ -234,14 +399,20 @@ impl Ready {
         if let Some(weights) = &self.weights {
             recorded = recorded.buffer("weights", weights);
         }
-        if pass.axis == 0 {
-            let pixels = if self.way == Way::Rows { 4 } else { 8 };
-            let tiles = width.div_ceil(pixels * size_x as usize) as u32;
+        if self.axis == 0 {
+            let extra = (2 * radius as usize).div_ceil(8) + 1;
+            let most = match self.way {
+                Way::Rows => 4 * size_x as usize,
+                Way::BoxRows => 8 * (self.tile[1] - extra),
+                _ => 8 * size_x as usize,
+            };
+            let tiles = width.div_ceil(most);
             let lanes = if channels < 3 { 4 / channels } else { 1 };
-            let groups = (y * z).div_ceil(lanes) as u64 * u64::from(tiles);
+            let groups = ((y * z).div_ceil(lanes) * tiles) as u64;
             let blocks = match self.way {
-                Way::RowsBytes => (2 * radius + 8) / 4,
-                Way::BoxRows => size_x + 2 * radius.div_ceil(8) + 1,
+                Way::RowsBytes => 2 * radius / 4 + 1,
+                // Tiles of the same size.
+                Way::BoxRows => (width.div_ceil(8).div_ceil(tiles) + extra) as u32,
                 _ => (taps + 3).div_ceil(4),
             };
             let params = RowParams {
@@ -251,7 +422,7 @@ impl Ready {
                 groups: groups as u32,
                 radius,
                 blocks,
-                tiles,
+                tiles: tiles as u32,
                 edge,
                 up,
                 half,
@@ -263,19 +434,18 @@ impl Ready {
             return Ok(());
         }
         let row = layout.pitch * channels / 4;
-        let (lines, len, quads) = if pass.axis == 1 { (z, y, row) } else { (1, z, row * y) };
+        let (lines, len, quads) = if self.axis == 1 { (z, y, row) } else { (1, z, row * y) };
         let (tiles, blocks, total, groups) = match self.way {
             Way::ColumnsHalves => {
-                let blocks = quads.div_ceil(size_x as usize);
-                let tiles = len.div_ceil(8 * size_y as usize);
+                let [rows, words] = self.tile;
+                let blocks = (2 * quads).div_ceil(words * size_x as usize);
+                let tiles = len.div_ceil(rows * size_y as usize);
                 let groups = (blocks * tiles * lines) as u64;
                 (tiles, blocks, groups, groups)
             }
             way => {
-                // Runs long enough to make little of their first sums, many enough to keep a device
-                // busy.
                 let run = match way {
-                    Way::BoxColumns => run_len(len, quads * lines, radius as usize),
+                    Way::BoxColumns => run_len(len, radius as usize),
                     _ => 4,
                 };
                 let tiles = len.div_ceil(run);
@@ -305,16 +475,13 @@ impl Ready {
     }
 }
 
-/// How many rows one invocation slides over, where `lines` columns of `len` rows are to be done.
-fn run_len(len: usize, lines: usize, radius: usize) -> usize {
-    let enough = (len * lines).div_ceil(BUSY);
-    (4 * radius).max(32).min(enough.max(16)).min(len)
+/// How many rows one invocation slides over. Short runs keep those that are under way close together
+/// in memory, which is worth more than first sums that are shared by many rows.
+fn run_len(len: usize, radius: usize) -> usize {
+    (radius / 2).clamp(16, 256).min(len)
 }
 
-/// Invocations that keep a large device busy.
-const BUSY: usize = 1 << 17;
-
-/// How a block lies on the device: rows padded to a multiple of eight pixels.
+/// How a block lies on the device: rows padded to a multiple of sixteen pixels.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     shape: Shape,
@@ -324,7 +491,7 @@ struct Layout {
 
 impl Layout {
     fn new(shape: Shape) -> Self {
-        Self { shape, pitch: shape.dims[0].next_multiple_of(8) }
+        Self { shape, pitch: shape.dims[0].next_multiple_of(16) }
     }
 
     /// Bytes of a buffer that shaders read in units of 16.
@@ -416,8 +583,7 @@ fn split(
     len: [usize; 3],
     data: &Data<'_>,
 ) -> Result<Data<'static>> {
-    let ready: Vec<Ready> =
-        plan.iter().map(|pass| Ready::new(context, pass, shape.channels)).collect::<Result<_>>()?;
+    let ready = Ready::all(context, plan, shape.channels)?;
     let job = Job { context, edge, plan, ready: &ready, shape, reach, len };
     let to = plan.last().expect("a plan has passes").to;
     Ok(match (data, to) {
@@ -590,15 +756,15 @@ fn record(
     // Two buffers take turns where formats repeat.
     let mut spare: Vec<(Format, Buffer)> = Vec::new();
     let mut from = (plan[0].from, input);
-    for (number, (pass, ready)) in plan.iter().zip(ready).enumerate() {
-        let bytes = layout.bytes(pass.to);
-        let free = spare.iter().position(|(format, _)| *format == pass.to);
+    for (number, ready) in ready.iter().enumerate() {
+        let bytes = layout.bytes(ready.to);
+        let free = spare.iter().position(|(format, _)| *format == ready.to);
         let to = match free {
             Some(index) => spare.swap_remove(index).1,
             None => context.allocate("blur", bytes)?,
         };
-        ready.record(batch, context, pass, &layout, edge, [&from.1, &to])?;
-        let done = std::mem::replace(&mut from, (pass.to, to));
+        ready.record(batch, context, &layout, edge, [&from.1, &to])?;
+        let done = std::mem::replace(&mut from, (ready.to, to));
         if number > 0 || !keep {
             spare.push(done);
         }
@@ -622,14 +788,11 @@ impl<'a> Resident<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, plan: Vec<Pass>, shape: Shape, edge: Edge) -> Result<Self> {
-        let ready = plan
-            .iter()
-            .map(|pass| Ready::new(context, pass, shape.channels))
-            .collect::<Result<_>>()?;
+        let ready = Ready::all(context, &plan, shape.channels)?;
         Ok(Self { context, plan, ready, layout: Layout::new(shape), edge })
     }
 
-    /// Records all passes from `input`, whose rows are padded to a multiple of eight positions, and
+    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
     /// returns the buffer that will hold the result in the same form.
     ///
     /// # Errors

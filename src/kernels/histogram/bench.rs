@@ -1,12 +1,16 @@
 //! What `gpuproc bench histogram` measures: the fast kernels, and four published ways to count.
 
+use std::sync::Arc;
+
 use super::{
-    Bins, BytesRows, Luma, LumaDivision, Pixels, Plan, cpu,
+    Bins, BytesRows, Counts, Histogram, Luma, LumaDivision, Pixels, Plan, Row, cpu,
     gpu::{BASELINES, BytesPass, SlotsPass},
+    moments, type_range,
 };
 use crate::{
     bench::{Case, Prepared},
     error::{Error, Result},
+    for_samples,
     gpu::{Batch, Buffer, Context},
     samples::{Dtype, Samples},
     shader_struct,
@@ -24,17 +28,19 @@ shader_struct! {
 }
 
 /// A picture to count.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Picture {
     width: u32,
     height: u32,
     content: Content,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Content {
     Noise,
     OneColour,
+    /// All its words and its name.
+    Given(Arc<[u32]>, String),
 }
 
 impl Picture {
@@ -44,7 +50,8 @@ impl Picture {
 
     /// So many words of it, each a pixel of four bytes or two samples of 16 bits.
     fn words(&self, words: u32) -> Vec<u32> {
-        match self.content {
+        match &self.content {
+            Content::Given(all, _) => all[..words as usize].to_vec(),
             Content::OneColour => vec![0x8040_c0a0; words as usize],
             // SplitMix64 (Steele, Lea, Flood 2014), the upper half of each number.
             Content::Noise => (1..=u64::from(words))
@@ -59,9 +66,10 @@ impl Picture {
     }
 
     fn name(&self, what: &str) -> String {
-        let content = match self.content {
+        let content = match &self.content {
             Content::Noise => "noise",
             Content::OneColour => "one colour",
+            Content::Given(_, name) => name,
         };
         format!("{}x{} {what}, {content}", self.width, self.height)
     }
@@ -109,11 +117,105 @@ pub fn cases(full: bool) -> Vec<Case> {
     let flat = Picture { content: Content::OneColour, ..large };
     let mut cases = Vec::new();
     for rows in [1, 4] {
-        cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, small, rows)));
-        cases.extend([small, large, flat].map(|picture| bytes_case(picture, rows)));
+        cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &small, rows)));
+        cases.extend([&small, &large, &flat].map(|picture| bytes_case(picture, rows)));
     }
-    cases.extend([large, flat].map(halves_case));
+    cases.extend([&large, &flat].map(halves_case));
     cases
+}
+
+/// All ways to count given samples, `dims` pixels of `channels` each: pictures of bytes by the
+/// published ways, too, as RGBA.
+///
+/// # Errors
+/// When the samples have no rows to count.
+pub fn cases_of(
+    name: &str,
+    [width, height]: [usize; 2],
+    samples: Samples,
+    channels: usize,
+) -> Result<Vec<Case>> {
+    let dtype = samples.dtype();
+    let mut cases = Vec::new();
+    if let (Samples::U8(bytes), 3 | 4) = (&samples, channels) {
+        let words: Arc<[u32]> = bytes
+            .chunks_exact(channels)
+            .map(|pixel| {
+                u32::from_le_bytes([pixel[0], pixel[1], pixel[2], *pixel.get(3).unwrap_or(&255)])
+            })
+            .collect();
+        let [width, height] = [width, height].map(|n| n as u32);
+        let picture = Picture { width, height, content: Content::Given(words, name.to_owned()) };
+        for rows in [1, 4] {
+            cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &picture, rows)));
+        }
+    }
+    let range = type_range(dtype).unwrap_or_else(|| {
+        let all = moments(
+            &Pixels { samples: samples.clone(), channels },
+            Row::Channel(0),
+            f64::NEG_INFINITY,
+            f64::INFINITY,
+            false,
+        );
+        if all.count > 0 { (all.min, all.max) } else { (0.0, 1.0) }
+    });
+    let bytes = samples.as_bytes().len() as u64;
+    let pixels = Arc::new(Pixels { samples, channels });
+    let mut rows: Vec<Row> = (0..channels.min(3)).map(Row::Channel).collect();
+    let mut add = |rows: Vec<Row>, count: usize, called: &str| -> Result<()> {
+        let bins = Bins::new(count, range.0, range.1, dtype)?;
+        let kernel = Histogram { rows, bins, weighted: false };
+        let problem = format!("{count} bins of {called}, {name}");
+        cases.push(Case::of_kernel(
+            ["histogram", "gpuproc"],
+            problem,
+            bytes,
+            kernel,
+            &pixels,
+            check_counts,
+        ));
+        Ok(())
+    };
+    let counts: &[usize] = if dtype.size() == 1 { &[256] } else { &[256, 1 << 16] };
+    for &count in counts {
+        match channels {
+            3.. => {
+                add(vec![Row::Luma(Luma::Bt709)], count, "luminance")?;
+                rows.truncate(3);
+                rows.push(Row::Luma(Luma::Bt709));
+                add(rows.clone(), count, "r, g, b, luminance")?;
+            }
+            _ => add(vec![Row::Channel(0)], count, "grey")?,
+        }
+    }
+    Ok(cases)
+}
+
+/// Counts sample by sample, with nothing but edges.
+fn check_counts(kernel: &Histogram, pixels: &Pixels, found: &Vec<Counts>) -> Result<()> {
+    for (&row, found) in kernel.rows.iter().zip(found) {
+        let Row::Channel(channel) = row else { continue };
+        let bins = &kernel.bins;
+        let edges: Vec<f64> = (0..=bins.count).map(|k| bins.edge(k)).collect();
+        let mut expected = vec![0u64; bins.count];
+        for_samples!(&pixels.samples, values => {
+            for value in values.iter().skip(channel).step_by(pixels.channels) {
+                #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+                let value = *value as f64;
+                if value >= bins.low && value <= bins.high {
+                    let bin = edges.partition_point(|&edge| edge <= value) - 1;
+                    expected[bin.min(bins.count - 1)] += 1;
+                }
+            }
+        });
+        compare(&expected, found.bins.iter().copied())?;
+    }
+    let all = pixels.len() as u64;
+    match found.iter().all(|counts| counts.total() == all) {
+        true => Ok(()),
+        false => Err(Error::gpu("not every pixel is counted once")),
+    }
 }
 
 fn bytes_rows(rows: u32) -> BytesRows {
@@ -164,7 +266,8 @@ fn prepared<'c>(
     }
 }
 
-fn bytes_case(picture: Picture, rows: u32) -> Case {
+fn bytes_case(picture: &Picture, rows: u32) -> Case {
+    let picture = picture.clone();
     let bytes = u64::from(picture.pixels()) * 4;
     Case {
         family: "histogram",
@@ -198,13 +301,21 @@ fn bytes_case(picture: Picture, rows: u32) -> Case {
             let mut batch = context.batch();
             batch.clear(&counts);
             pass.record(&mut batch, &data, picture.pixels(), &counts);
-            Ok(prepared(context, batch, counts, move || expected_bytes(&words, rows)))
+            Ok(Prepared {
+                run: Box::new(move || batch.run()),
+                check: Box::new(move || {
+                    let found: Vec<u32> = context.read(&counts, pass.counters)?;
+                    let found = pass.rows(&found, &bytes_rows(rows)).concat();
+                    compare(&expected_bytes(&words, rows), found.into_iter().map(u64::from))
+                }),
+            })
         }),
     }
 }
 
 /// All 65,536 levels of a 16-bit grey picture.
-fn halves_case(picture: Picture) -> Case {
+fn halves_case(picture: &Picture) -> Case {
+    let picture = picture.clone();
     let bytes = u64::from(picture.pixels()) * 2;
     let expected = |words: &[u32]| {
         let mut counts = vec![0u64; 1 << 16];
@@ -252,7 +363,8 @@ fn halves_case(picture: Picture) -> Case {
     }
 }
 
-fn baseline_case(baseline: Baseline, picture: Picture, rows: u32) -> Case {
+fn baseline_case(baseline: Baseline, picture: &Picture, rows: u32) -> Case {
+    let picture = picture.clone();
     Case {
         family: "histogram",
         algorithm: baseline.name(),
@@ -266,7 +378,7 @@ fn baseline_case(baseline: Baseline, picture: Picture, rows: u32) -> Case {
             let data = context.upload("pixels", &words)?;
             let counts = context.allocate("counts", u64::from(rows) * 1024)?;
             let mut batch = context.batch();
-            record(baseline, context, &mut batch, picture, rows, [&data, &counts])?;
+            record(baseline, context, &mut batch, &picture, rows, [&data, &counts])?;
             Ok(prepared(context, batch, counts, move || expected_bytes(&words, rows)))
         }),
     }
@@ -276,12 +388,12 @@ fn record(
     baseline: Baseline,
     context: &Context,
     batch: &mut Batch<'_>,
-    picture: Picture,
+    picture: &Picture,
     rows: u32,
     [data, counts]: [&Buffer; 2],
 ) -> Result<()> {
     let shader = BASELINES.with(&[("ROWS", &format!("{rows}u"))]);
-    let Picture { width, height, .. } = picture;
+    let Picture { width, height, .. } = *picture;
     let pixels = picture.pixels();
     let job = BaselineJob { width, height, pixels, ..BaselineJob::default() };
     batch.clear(counts);

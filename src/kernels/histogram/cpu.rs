@@ -60,7 +60,7 @@ fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaDivision>) -> Tab
     let mut tables = [[[0u32; SIZE]; 5]; 4];
     let divide = luma.map(|luma| {
         let inverse = (1u64 << SHIFT).div_ceil(u64::from(luma.divisor));
-        (luma.weights, inverse)
+        (luma.weights.map(|weight| weight * luma.times), inverse)
     });
     let mut fours = chunk.chunks_exact(4 * C);
     for four in &mut fours {
@@ -94,6 +94,40 @@ fn add_pixel<const C: usize>(
         let sum = red * r + green * g + blue * b;
         let bin = (u64::from(sum) * inverse) >> SHIFT;
         table[4][bin as usize % SIZE] += 1;
+    }
+}
+
+/// Counts every channel of 16-bit pixels in one pass: the patterns of each.
+pub(super) fn count_halves(pixels: &Pixels) -> Vec<Vec<u64>> {
+    fn count<const C: usize>(halves: &[u16]) -> Vec<Vec<u64>> {
+        let count_chunk = |chunk: &[u16]| {
+            let mut tables = vec![[0u32; 1 << 16]; C];
+            let counters: &mut [_; C] = tables.as_mut_slice().try_into().expect("as many");
+            for pixel in chunk.chunks_exact(C) {
+                for (counters, &half) in counters.iter_mut().zip(pixel) {
+                    counters[usize::from(half)] += 1;
+                }
+            }
+            tables
+        };
+        let mut sums = vec![vec![0u64; 1 << 16]; C];
+        // As many pieces as threads: tables of this size are worth filling with many pixels only.
+        let piece =
+            (halves.len() / C).div_ceil(rayon::current_num_threads()).clamp(1 << 20, 1 << 31);
+        let parts: Vec<_> = halves.par_chunks(piece * C).map(count_chunk).collect();
+        for part in &parts {
+            for (sums, part) in sums.iter_mut().zip(part) {
+                sums.iter_mut().zip(part).for_each(|(sum, &more)| *sum += u64::from(more));
+            }
+        }
+        sums
+    }
+    let halves: &[u16] = bytemuck::cast_slice(pixels.samples.as_bytes());
+    match pixels.channels {
+        1 => count::<1>(halves),
+        2 => count::<2>(halves),
+        3 => count::<3>(halves),
+        _ => count::<4>(halves),
     }
 }
 
@@ -136,8 +170,19 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
     max: u32,
 ) -> Vec<u64> {
     let (value, unit) = luma_units(luma, max);
-    let find = bins.finder(unit);
-    count(samples, channels, bins.slots(), |pixel| find.slot(value(pixel).into()))
+    if (bins.low, bins.high) != (0.0, f64::from(max)) {
+        let find = bins.finder(unit);
+        return count(samples, channels, bins.slots(), |pixel| find.slot(value(pixel).into()));
+    }
+    // Over the whole range the bin is v * count / d in integers. The inverse is too large by less than
+    // one, so the quotient by less than v / 2^64, and v and d are below 2^30.
+    let d = unit as u128 * u128::from(max);
+    let inverse = ((bins.count as u128) << 64).div_ceil(d);
+    let last = bins.count - 1;
+    count(samples, channels, bins.slots(), |pixel| {
+        let bin = (u128::from(value(pixel)) * inverse) >> 64;
+        (bin as usize).min(last) + 1
+    })
 }
 
 /// The luminance of integer pixels in units of the samples.

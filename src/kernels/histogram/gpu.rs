@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Bins, BytesRows, Pixels, Plan, Row, cpu};
+use super::{Bins, BytesRows, LumaDivision, Pixels, Plan, Row, cpu};
 use crate::{
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
@@ -15,8 +15,8 @@ static BYTES: Shader = Shader::new(
     include_str!("../../../wgsl/histogram_bytes.wgsl"),
 )
 .unchecked(
-    "the host binds whole vectors that hold `pixels` pixels; levels are below 256 and luminance \
-         bins at most the count, so slots are below SLOTS; replicas are taken modulo their number",
+    "the host binds whole vectors that hold `pixels` pixels; levels are bytes, luminance bins less \
+         than 256, slots and copies taken modulo their numbers",
 );
 static SLOTS: Shader = Shader::new("histogram", include_str!("../../../wgsl/histogram.wgsl"))
     .unchecked(
@@ -50,6 +50,12 @@ shader_struct! {
 /// more often.
 const WORKGROUPS: u64 = 528;
 
+/// Invocations that count bytes, and how many of them form a workgroup where the device has so large
+/// ones: few and large, because every workgroup has to clear its counters and to add them up. Measured
+/// on an NVIDIA H200, which has 132 cores.
+const INVOCATIONS: u32 = 132 * GROUP;
+const GROUP: u32 = 1024;
+
 /// Bytes of input on the device at a time.
 pub(super) const BAND: u64 = 256 << 20;
 
@@ -69,14 +75,20 @@ pub(super) fn count_bytes(
     pixels: &Pixels,
     rows: &BytesRows,
 ) -> Result<Vec<Vec<u64>>> {
+    if rows.luma.is_some() && !rows.channels.contains(&false) {
+        // One row too many for a pass.
+        let alone = |rows| count_bytes(context, pixels, &rows);
+        let mut counts = alone(BytesRows { luma: None, ..*rows })?;
+        counts.extend(alone(BytesRows { channels: [false; 4], ..*rows })?);
+        return Ok(counts);
+    }
     let pass = BytesPass::new(context, rows, pixels.channels)?;
     let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
-    let whole =
+    let counters =
         count_bands(context, bytes, pixels.channels, pass.counters, |batch, band, counts| {
             pass.record(batch, band.data, band.pixels, counts);
         })?;
-    let counters = rows.slots().into_iter().zip(whole.chunks(256));
-    Ok(counters.map(|(slots, row)| row[..slots].to_vec()).collect())
+    Ok(pass.rows(&counters, rows))
 }
 
 /// Counts one row of any other kind.
@@ -90,7 +102,10 @@ pub(super) fn count_row(
     let plane: Vec<u8>;
     let (bytes, channels) = match plan {
         // No device here computes in double precision for certain.
-        Plan::Values(_) if dtype == Dtype::F64 => return Ok(cpu::count_row(pixels, bins, plan)),
+        Plan::Values(_) if dtype == Dtype::F64 => {
+            log::debug!("{dtype} samples are counted on the CPU");
+            return Ok(cpu::count_row(pixels, bins, plan));
+        }
         Plan::Values(Row::Luma(luma)) => {
             let values = cpu::luminance(&pixels.samples, pixels.channels, *luma);
             plane = bytemuck::pod_collect_to_vec(&values);
@@ -168,51 +183,61 @@ pub(super) struct BytesPass {
     pipeline: Arc<Pipeline>,
     channels: usize,
     most_groups: u64,
-    /// Counters, 256 a row.
+    /// Where the counters of each row begin: 256 of them.
+    starts: Vec<usize>,
+    /// Counters needed.
     pub counters: usize,
 }
 
 impl BytesPass {
+    /// For at most four rows of pixels of `channels` bytes.
     pub fn new(context: &Context, rows: &BytesRows, channels: usize) -> Result<Self> {
-        let count = rows.slots().len();
-        // 16 KiB at most, which every device has: measured on an NVIDIA H200, more slow it down.
-        let words = context.limits.max_compute_workgroup_storage_size.min(16 << 10) as usize / 4;
-        let replicas = replicas(count * 256, words);
-        let number = |value: u32| format!("{value}u");
-        let mut row = 0;
-        let mut next = |counted: bool| match counted {
-            true => {
-                row += 1;
-                number(row - 1)
+        let counted: Vec<usize> = (0..4).filter(|&channel| rows.channels[channel]).collect();
+        // Luminance takes the place of a channel that is not counted.
+        let free = (0..4).rev().find(|&channel| !rows.channels[channel]).unwrap_or(0);
+        let (slots, shift, starts) = match (&counted[..], rows.luma) {
+            ([], _) => (1, 0, vec![0]),
+            ([only], None) => (1, 8 * only, vec![0]),
+            (_, luma) => {
+                let places = counted.iter().copied().chain(luma.map(|_| free));
+                (channels.next_power_of_two(), 8 * free, places.map(|slot| slot * 256).collect())
             }
-            false => "NONE".to_owned(),
         };
-        let [first, second, third, fourth] = rows.channels.map(&mut next);
-        let luma = next(rows.luma.is_some());
-        let ([red, green, blue], divisor, bins) =
-            rows.luma.map_or(([0; 3], 1, 1), |luma| (luma.weights, luma.divisor, luma.bins));
+        let luma =
+            rows.luma.unwrap_or(LumaDivision { weights: [0; 3], times: 1, divisor: 1, bins: 1 });
+        let packed = |shift: u32| {
+            let bytes = luma.weights.map(|weight| (weight >> shift & 255) as u8);
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], 0]) as usize
+        };
+        let room = context.limits.max_compute_workgroup_storage_size >= 32 << 10;
+        let group = invocations(context, GROUP);
+        let number = |value: usize| format!("{value}u");
         let shader = BYTES.with(&[
-            ("CHANNELS", &number(channels as u32)),
-            ("FIRST", &first),
-            ("SECOND", &second),
-            ("THIRD", &third),
-            ("FOURTH", &fourth),
-            ("LUMA", &luma),
-            ("ROWS", &number(count as u32)),
-            ("BINS", &number(bins as u32)),
-            ("REPLICAS", &number(replicas as u32)),
-            ("GROUP", &number(invocations(context, 512))),
-            ("RED", &number(red)),
-            ("GREEN", &number(green)),
-            ("BLUE", &number(blue)),
-            ("DIVISOR", &number(divisor)),
+            ("CHANNELS", &number(channels)),
+            ("SLOTS", &number(slots)),
+            ("LUMINANCE", if rows.luma.is_some() { "true" } else { "false" }),
+            ("SHIFT", &number(shift)),
+            ("LANES", if room { "32u" } else { "16u" }),
+            ("GROUP", &number(group as usize)),
+            ("HIGH", &number(packed(8))),
+            ("LOW", &number(packed(0))),
+            ("TIMES", &number(luma.times as usize)),
+            ("DIVISOR", &number(luma.divisor as usize)),
+            ("BINS", &number(luma.bins)),
         ]);
         Ok(Self {
             pipeline: context.pipeline(&shader, "count")?,
             channels,
-            most_groups: most_groups(context),
-            counters: count * 256,
+            most_groups: most_groups(context).min(u64::from(INVOCATIONS / group)),
+            starts,
+            counters: slots * 256,
         })
+    }
+
+    /// The counts of each row out of all counters.
+    pub fn rows<T: Copy>(&self, counters: &[T], rows: &BytesRows) -> Vec<Vec<T>> {
+        let slots = self.starts.iter().zip(rows.slots());
+        slots.map(|(&start, slots)| counters[start..start + slots].to_vec()).collect()
     }
 
     /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.

@@ -12,7 +12,7 @@ mod gpu;
 mod statistics;
 
 pub use adjust::{Adjust, luminance_levels};
-pub use bench::cases;
+pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use gpu::SHADERS;
 pub use statistics::{Moments, Statistics, moments};
@@ -209,11 +209,12 @@ enum Plan {
     Values(Row),
 }
 
-/// Bin of a luminance = (weights . (r, g, b)) / divisor in integers, below 2^32 throughout. Full
-/// white alone makes `bins`, one too many: it belongs to the last bin.
+/// Bin of a luminance = (weights . (r, g, b)) * times / divisor in integers, below 2^32 throughout,
+/// weights below 2^16. Full white alone makes `bins`, one too many: it belongs to the last bin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LumaDivision {
     weights: [u32; 3],
+    times: u32,
     divisor: u32,
     bins: usize,
 }
@@ -230,7 +231,7 @@ impl LumaDivision {
                 (times, divisor) = (times / prime, divisor / prime);
             }
         }
-        Self { weights: weights.map(|weight| weight * times), divisor, bins }
+        Self { weights, times, divisor, bins }
     }
 }
 
@@ -349,10 +350,24 @@ impl Kernel for Histogram {
 
     fn cpu(&self, pixels: &Pixels) -> Result<Vec<Counts>> {
         let bytes = |rows: &BytesRows| Ok(cpu::count_bytes(pixels, rows));
-        self.count(pixels, bytes, |plan| Ok(cpu::count_row(pixels, &self.bins, plan)))
+        let channels = self.rows.iter().filter(|row| matches!(row, Row::Channel(_))).count();
+        let mut halves = Vec::new();
+        self.count(pixels, bytes, |plan| match plan {
+            // All at once at the first of them.
+            Plan::Halves(channel) if channels > 1 => {
+                if halves.is_empty() {
+                    halves = cpu::count_halves(pixels);
+                }
+                Ok(halves[*channel].clone())
+            }
+            _ => Ok(cpu::count_row(pixels, &self.bins, plan)),
+        })
     }
 
     fn gpu(&self, context: &Context, pixels: &Pixels) -> Result<Vec<Counts>> {
+        if self.weighted && matches!(pixels.channels, 2 | 4) {
+            log::debug!("weights of alpha are summed on the CPU");
+        }
         let bytes = |rows: &BytesRows| gpu::count_bytes(context, pixels, rows);
         self.count(pixels, bytes, |plan| gpu::count_row(context, pixels, &self.bins, plan))
     }

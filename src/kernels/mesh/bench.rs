@@ -3,16 +3,17 @@
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock},
 };
 
 use rayon::prelude::*;
 
-use super::{MarchingCubes, Slab, Surface, classic::Classic, gpu};
+use super::{MarchingCubes, Slab, Surface, classic::Classic, gpu, table};
 use crate::{
     bench::{Case, Prepared},
     device::Kernel,
     error::{Error, Kind, Result},
+    for_samples,
     io::volume::Volume,
     samples::Samples,
 };
@@ -20,34 +21,62 @@ use crate::{
 /// The problems: small ones, which software Vulkan does in a second or two, or `full` ones.
 pub fn cases(full: bool) -> Vec<Case> {
     let sides: &[usize] = if full { &[256, 1024] } else { &[96] };
-    let kernel = MarchingCubes::new(80.0);
-    let case = |&side: &usize| {
-        case(format!("{side}^3 u8"), &kernel, (side as u64).pow(3), move || waves(side))
-    };
-    let mut cases: Vec<Case> = sides.iter().map(case).collect();
-    cases.push(classic(sides[0]));
+    let mut cases = Vec::new();
+    for (i, &side) in sides.iter().enumerate() {
+        let volume = input(move || Ok(waves(side)));
+        let bytes = (side as u64).pow(3);
+        cases.push(case(format!("{side}^3 u8"), 80.0, bytes, &volume));
+        if i == 0 {
+            cases.push(classic(format!("{side}^3 u8"), 80.0, bytes, &volume));
+        }
+    }
     cases
 }
 
-/// The classic pipeline on `waves(side)`.
-fn classic(side: usize) -> Case {
-    let slab = Arc::new(OnceLock::new());
+/// The surfaces of one volume at several isovalues. `volume` takes `bytes` bytes and is read or made
+/// when the first of the cases is prepared.
+pub fn sweep(
+    name: &str,
+    bytes: u64,
+    volume: impl FnOnce() -> Result<Volume> + Send + 'static,
+    isos: &[f64],
+) -> Vec<Case> {
+    let volume = input(volume);
+    isos.iter().map(|&iso| case(format!("{name} iso {iso}"), iso, bytes, &volume)).collect()
+}
+
+/// A volume that several cases share, made for the first of them.
+type Input = Arc<LazyLock<Result<Slab, String>, Box<dyn FnOnce() -> Result<Slab, String> + Send>>>;
+
+fn input(volume: impl FnOnce() -> Result<Volume> + Send + 'static) -> Input {
+    Arc::new(LazyLock::new(Box::new(|| {
+        let volume = volume().map_err(|error| error.one_line())?;
+        // The slab does not depend on the isovalue.
+        Ok(Slab::whole(volume, &MarchingCubes::new(0.0)))
+    })))
+}
+
+fn slab(input: &Input) -> Result<&Slab> {
+    (**input).as_ref().map_err(|error| Error::new(Kind::Failure, error))
+}
+
+/// The classic pipeline on a volume of bytes.
+fn classic(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
+    let input = input.clone();
     Case {
         family: "mesh",
         algorithm: "mark, scan, compact",
-        problem: format!("{side}^3 u8"),
+        problem,
         baseline: true,
-        bytes: (side as u64).pow(3),
+        bytes,
         on_cpu: false,
         prepare: Box::new(move |context| {
-            let kernel = MarchingCubes::new(80.0);
-            let slab: Arc<Slab> =
-                slab.get_or_init(|| Arc::new(Slab::whole(waves(side), &kernel))).clone();
+            let slab = slab(&input)?;
             let context = context.ok_or_else(|| Error::gpu("this baseline needs a GPU"))?;
-            let expected = kernel.cpu(&slab)?;
+            let expected = MarchingCubes::new(iso).cpu(slab)?;
             let vertices = 3 * expected.triangles.len() as u64;
             let bytes = slab.volume.samples.as_bytes();
-            let classic = Classic::new(context, slab.volume.dims, bytes, 80.0, vertices)?;
+            let classic = Classic::new(context, slab.volume.dims, bytes, iso as f32, vertices)?;
             let (classic, found) = (Rc::new(classic), Rc::new(Cell::new(0)));
             let (runner, last) = (classic.clone(), found.clone());
             Ok(Prepared {
@@ -71,16 +100,9 @@ fn is_soup_of(soup: &[[f32; 3]], surface: &Surface) -> Result<()> {
     }
 }
 
-/// Meshing the volume of `bytes` that `volume` makes at the first preparation. What the output takes
-/// is not counted: it is known only once it is there.
-pub fn case(
-    problem: String,
-    kernel: &MarchingCubes,
-    bytes: u64,
-    volume: impl Fn() -> Volume + Send + Sync + 'static,
-) -> Case {
-    let kernel = kernel.clone();
-    let slab = Arc::new(OnceLock::new());
+/// Meshing a volume. What the output takes is not counted: it is known only once it is there.
+fn case(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
+    let (kernel, input) = (MarchingCubes::new(iso), input.clone());
     Case {
         family: "mesh",
         algorithm: "bit planes",
@@ -89,34 +111,68 @@ pub fn case(
         bytes,
         on_cpu: true,
         prepare: Box::new(move |context| {
-            let slab: Arc<Slab> =
-                slab.get_or_init(|| Arc::new(Slab::whole(volume(), &kernel))).clone();
+            let input = input.clone();
+            slab(&input)?;
+            let kernel = kernel.clone();
             match context {
                 Some(context) => {
-                    let prepared = Rc::new(gpu::Prepared::new(&kernel, context, &slab)?);
-                    let kernel = kernel.clone();
+                    let prepared = Rc::new(gpu::Prepared::new(&kernel, context, slab(&input)?)?);
                     let runner = prepared.clone();
                     Ok(Prepared {
                         run: Box::new(move || runner.run()),
-                        check: Box::new(move || same(&kernel.cpu(&slab)?, &prepared.surface()?)),
+                        check: Box::new(move || {
+                            same(&kernel.cpu(slab(&input)?)?, &prepared.surface()?)
+                        }),
                     })
                 }
                 None => {
                     let result = Rc::new(RefCell::new(Surface::default()));
-                    let (kernel, last) = (kernel.clone(), result.clone());
+                    let (last, shared) = (result.clone(), input.clone());
                     Ok(Prepared {
                         run: Box::new(move || {
-                            *last.borrow_mut() = kernel.cpu(&slab)?;
+                            *last.borrow_mut() = kernel.cpu(slab(&shared)?)?;
                             Ok(())
                         }),
-                        check: Box::new(move || match result.borrow().triangles.is_empty() {
-                            true => Err(Error::new(Kind::Failure, "no triangles")),
-                            false => Ok(()),
-                        }),
+                        check: Box::new(move || counts_match(&result.borrow(), slab(&input)?, iso)),
                     })
                 }
             }
         }),
+    }
+}
+
+/// Fails unless a walk over all samples finds as many crossed edges and triangles.
+fn counts_match(surface: &Surface, slab: &Slab, iso: f64) -> Result<()> {
+    let Volume { dims: [nx, ny, nz], samples } = &slab.volume;
+    let counts = for_samples!(samples, values => {
+        let is_inside = |x: usize, y: usize, z: usize| {
+            #[allow(clippy::unnecessary_cast)]
+            (values[(z * ny + y) * nx + x] as f64 > iso)
+        };
+        let count = |z: usize| {
+            let (mut vertices, mut triangles) = (0, 0);
+            for (y, x) in (0..*ny).flat_map(|y| (0..*nx).map(move |x| (y, x))) {
+                let ends = [(x + 1, y, z), (x, y + 1, z), (x, y, z + 1)];
+                let held = ends.iter().filter(|(x, y, z)| x < nx && y < ny && z < nz);
+                let here = is_inside(x, y, z);
+                vertices += held.filter(|&&(x, y, z)| is_inside(x, y, z) != here).count();
+                if x + 1 < *nx && y + 1 < *ny && z + 1 < *nz {
+                    let case = (0..8).fold(0, |case, corner| {
+                        let [i, j, k] = table::CORNERS[corner].map(usize::from);
+                        case | usize::from(is_inside(x + i, y + j, z + k)) << corner
+                    });
+                    triangles += table::CASES[case].triangles.len();
+                }
+            }
+            [vertices, triangles]
+        };
+        (0..*nz).into_par_iter().map(count).reduce(|| [0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
+    });
+    match counts == [surface.positions.len(), surface.triangles.len()] {
+        true => Ok(()),
+        false => {
+            Err(Error::new(Kind::Failure, "the surface has not as many parts as the samples say"))
+        }
     }
 }
 

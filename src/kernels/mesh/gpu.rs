@@ -36,6 +36,10 @@ shader_struct! {
         slices: u32,
         layers: u32,
         sample_z: i32,
+        volume_y: u32,
+        volume_rows: u32,
+        start_y: u32,
+        end_y: u32,
         numbered: u32,
         owned: u32,
         blocks: u32,
@@ -98,17 +102,13 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Points that one slab may have, so that three vertices and five triangles each can be counted in
-/// 32 bits.
-const MAX_POINTS: usize = 1 << 29;
-
 pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
     let Some(whole) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
     let level = kernel.level(&slab.volume.samples);
     let wide = wide(&slab.volume.samples, &level);
     let field = Field::new(&slab.volume.samples, &wide);
     let mut surface = Surface::default();
-    for layers in split(kernel, context, slab, &whole, &field)? {
+    for layers in split(context, slab, &whole, &field)? {
         let first_vertex = slab.first_vertex + surface.positions.len() as u64;
         let resident = Resident::upload(kernel, context, slab, layers, &field, level)?;
         surface.append(resident.mesh(first_vertex)?);
@@ -116,38 +116,37 @@ pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Re
     Ok(surface)
 }
 
-/// The slab's layers in pieces that fit the device's bindings.
+/// The slab's layers in pieces that fit the device's bindings; a single layer's samples may be
+/// [bands](Band).
 fn split(
-    kernel: &MarchingCubes,
     context: &Context,
     slab: &Slab,
     grid: &Grid,
     field: &Field<'_>,
 ) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
-    let fits = |layers: usize| {
-        let layers = slab.layers.start..slab.layers.start + layers;
-        let samples = grid.width * grid.height * kernel.slices(&layers, slab.depth).len();
-        let words = grid.slice_words() * (layers.len() + 2);
-        let planes = if field.has_nan { 2 } else { 1 };
-        let points = grid.points[0] * grid.points[1] * (layers.len() + 2);
-        let blocks = SECTIONS + 4 * (words as u64).div_ceil(BLOCK) + 4;
+    let bits_fit = |layers: usize| {
+        let words = (grid.slice_words() * (layers + 1)) as u64;
+        let bits = plane_words(grid.slice_words(), layers + 2, layers, field.has_nan);
+        let blocks = SECTIONS + 4 * words.div_ceil(BLOCK) + 4;
         let max_groups = u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2);
-        (samples * field.size) as u64 <= limit
-            && (words * planes * 4) as u64 <= limit
-            && blocks * 4 <= limit
-            && (words as u64).div_ceil(BLOCK) <= max_groups
-            && points <= MAX_POINTS
+        // Up to three vertices a point and five triangles a cell are counted in 32 bits.
+        let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
+        4 * bits <= limit
+            && 4 * blocks <= limit
+            && bits.div_ceil(BLOCK) <= max_groups
+            && 5 * points <= u64::from(u32::MAX)
     };
-    // The first slab has fewer slices below it; leave room for one more.
-    let most = slab.layers.len();
-    let fitting = (1..=most).rev().find(|&layers| match layers < most {
-        true => fits(layers + 1),
-        false => fits(layers),
-    });
-    let height = fitting.or_else(|| fits(1).then_some(1)).ok_or_else(|| {
+    let fits = |layers: usize| {
+        // The first slab has fewer slices below it; leave room for as many as others have.
+        let slices = (layers + 3).min(slab.depth);
+        (grid.width * grid.height * slices * field.size) as u64 <= limit && bits_fit(layers)
+    };
+    let fitting = (1..=slab.layers.len()).rev().find(|&layers| fits(layers));
+    let height = fitting.or_else(|| bits_fit(1).then_some(1)).ok_or_else(|| {
         Error::gpu(format_args!(
-            "{} cannot hold three slices of {}x{} samples in one binding of {limit} bytes",
+            "{} cannot hold a bit for each of three slices of {}x{} samples in one binding of \
+             {limit} bytes",
             context.info.name, grid.width, grid.height
         ))
     })?;
@@ -155,10 +154,74 @@ fn split(
     Ok((start..end).step_by(height).map(|start| start..(start + height).min(end)).collect())
 }
 
+/// Rows of all slices of a slab whose samples fit one binding: those that some rows of points need.
+#[derive(Debug)]
+struct Band {
+    samples: Buffer,
+    /// Rows of samples.
+    held: Range<usize>,
+    /// Rows of points.
+    rows: Range<usize>,
+}
+
+impl Band {
+    /// Brings `slices`, as they are held in `bytes`, to the device.
+    fn upload(
+        context: &Context,
+        grid: &Grid,
+        slices: Range<usize>,
+        field: &Field<'_>,
+    ) -> Result<Vec<Self>> {
+        let row = grid.width * field.size;
+        let slice = row * grid.height;
+        let bytes = &field.bytes[slices.start * slice..slices.end * slice];
+        let most = (context.max_binding() / (row * slices.len()) as u64) as usize;
+        if most >= grid.height {
+            let (held, rows) = (0..grid.height, 0..grid.points[1]);
+            return Ok(vec![Self { samples: context.upload("volume", bytes)?, held, rows }]);
+        }
+        // An edge ends a row further, and gradients at its ends look at another on either side.
+        let height = most.checked_sub(3).filter(|&height| height > 0).ok_or_else(|| {
+            Error::gpu(format_args!(
+                "{} cannot hold four rows of {} slices of {} samples in one binding",
+                context.info.name,
+                slices.len(),
+                grid.width
+            ))
+        })?;
+        let band = |start: usize| {
+            let rows = start..(start + height).min(grid.points[1]);
+            let sample = |y: usize| y.saturating_sub(grid.pad).min(grid.height);
+            let held = sample(rows.start.saturating_sub(1))..sample(rows.end + 2);
+            let part = |slice: &[u8]| slice[held.start * row..held.end * row].to_vec();
+            let bytes: Vec<u8> = bytes.chunks_exact(slice).flat_map(part).collect();
+            Ok(Self { samples: context.upload("volume", &bytes)?, held, rows })
+        };
+        (0..grid.points[1]).step_by(height).map(band).collect()
+    }
+
+    /// The parameters of a dispatch that reads it.
+    fn params(&self, params: Params) -> Params {
+        Params {
+            volume_y: self.held.start as u32,
+            volume_rows: self.held.len() as u32,
+            start_y: self.rows.start as u32,
+            end_y: self.rows.end as u32,
+            ..params
+        }
+    }
+}
+
 /// Words a workgroup.
 const BLOCK: u64 = 256;
 /// Words of `blocks` before the sections.
 const SECTIONS: u64 = 768;
+
+/// Words of all planes of bits.
+fn plane_words(slice_words: usize, slices: usize, layers: usize, has_nan: bool) -> u64 {
+    let slices = slices + if has_nan { slices + 1 + layers + 2 } else { 0 };
+    (slices * slice_words) as u64
+}
 
 /// What a slab on the device is.
 #[derive(Clone, Copy, Debug)]
@@ -177,7 +240,7 @@ struct Resident<'a> {
     problem: Problem,
     shader: Shader,
     params: Params,
-    volume: Buffer,
+    volume: Vec<Band>,
     bits: Buffer,
     starts: Buffer,
     blocks: Buffer,
@@ -220,11 +283,9 @@ impl<'a> Resident<'a> {
     ) -> Result<Self> {
         let slices = kernel.slices(&layers, slab.depth);
         let [width, height, _] = slab.volume.dims;
-        let slice = width * height * field.size;
-        let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
-        let volume =
-            context.upload("volume", &field.bytes[held.start * slice..held.end * slice])?;
         let grid = Grid::of(kernel, [width, height, slab.depth], &slices, &layers);
+        let held = slices.start - slab.first_slice..slices.end - slab.first_slice;
+        let volume = Band::upload(context, &grid, held, field)?;
         let problem = Problem { grid, level, kind: field.kind, has_nan: field.has_nan };
         Self::new(context, kernel, problem, volume)
     }
@@ -260,11 +321,11 @@ impl<'a> Resident<'a> {
         context: &'a Context,
         kernel: &MarchingCubes,
         problem: Problem,
-        volume: Buffer,
+        volume: Vec<Band>,
     ) -> Result<Self> {
         let Problem { grid, level, kind, has_nan } = problem;
         let slice_words = grid.slice_words();
-        let plane = (grid.slices * slice_words) as u64;
+        let bits = plane_words(slice_words, grid.slices, grid.layers, has_nan);
         let numbered = ((grid.layers + 1) * slice_words) as u64;
         let blocks = numbered.div_ceil(BLOCK);
         let [spacing_x, spacing_y, spacing_z] = kernel.spacing.map(|v| v as f32);
@@ -303,7 +364,7 @@ impl<'a> Resident<'a> {
                 .with(&[("KIND", &format!("{kind}u")), ("HAS_NAN", &has_nan.to_string())]),
             params,
             volume,
-            bits: context.allocate("inside bits", 4 * plane * if has_nan { 2 } else { 1 })?,
+            bits: context.allocate("planes of bits", 4 * bits)?,
             starts: context.allocate("vertex starts", 4 * numbered)?,
             blocks: context.allocate("blocks", 4 * (SECTIONS + 4 * blocks + 4))?,
         };
@@ -315,16 +376,31 @@ impl<'a> Resident<'a> {
     fn count(&self, batch: &mut Batch<'_>) -> Result<()> {
         let Self { context, params, shader, volume, bits, starts, blocks, .. } = self;
         let pipeline = |entry| context.pipeline(shader, entry);
-        let is_plain = self.problem.kind == 0 && params.pad == 0 && params.width.is_multiple_of(16);
+        let is_plain = self.problem.kind == 0
+            && params.pad == 0
+            && params.width.is_multiple_of(16)
+            && volume.len() == 1;
         let (entry, name) =
             if is_plain { ("classify_bytes", "volume4") } else { ("classify", "volume") };
-        let plane = u64::from(params.slices) * u64::from(params.slice_words);
-        batch
-            .pass("mesh classify", &pipeline(entry)?)
-            .uniform("params", params)
-            .buffer(name, volume)
-            .buffer("bits", bits)
-            .dispatch(context.fold(plane.div_ceil(BLOCK))?);
+        let has_nan = self.problem.has_nan;
+        let groups = |slices: u32| {
+            context.fold((u64::from(slices) * u64::from(params.slice_words)).div_ceil(BLOCK))
+        };
+        for band in volume {
+            batch
+                .pass("mesh classify", &pipeline(entry)?)
+                .uniform("params", &band.params(*params))
+                .buffer(name, &band.samples)
+                .buffer("bits", bits)
+                .dispatch(groups(params.slices + u32::from(has_nan))?);
+        }
+        if has_nan {
+            batch
+                .pass("mesh validate", &pipeline("validate")?)
+                .uniform("params", params)
+                .buffer("bits", bits)
+                .dispatch(groups(params.layers + 2)?);
+        }
         batch
             .pass("mesh count", &pipeline("count")?)
             .uniform("params", params)
@@ -440,15 +516,17 @@ impl<'a> Resident<'a> {
         ];
         for (entry, name, buffer) in passes {
             let Some(buffer) = buffer else { continue };
-            batch
-                .pass(&format!("mesh {name}"), &pipeline(entry)?)
-                .uniform("params", &params)
-                .buffer("bits", bits)
-                .buffer("starts", starts)
-                .buffer("blocks", blocks)
-                .buffer("volume", volume)
-                .buffer(name, buffer)
-                .dispatch(groups);
+            for band in volume {
+                batch
+                    .pass(&format!("mesh {name}"), &pipeline(entry)?)
+                    .uniform("params", &band.params(params))
+                    .buffer("bits", bits)
+                    .buffer("starts", starts)
+                    .buffer("blocks", blocks)
+                    .buffer("volume", &band.samples)
+                    .buffer(name, buffer)
+                    .dispatch(groups);
+            }
         }
         batch
             .pass("mesh faces", &pipeline("faces")?)
@@ -487,7 +565,7 @@ impl<'a> Prepared<'a> {
         let field = Field::new(&slab.volume.samples, &wide);
         let grid = Grid::new(kernel, slab).expect("a problem with cells");
         let mut parts = Vec::new();
-        for layers in split(kernel, context, slab, &grid, &field)? {
+        for layers in split(context, slab, &grid, &field)? {
             let resident = Resident::upload(kernel, context, slab, layers, &field, level)?;
             let mut batch = context.batch();
             resident.count(&mut batch)?;

@@ -15,11 +15,12 @@ pub(super) mod classic;
 mod cpu;
 pub(super) mod gpu;
 mod otsu;
+mod planes;
 mod post;
 mod slabs;
 pub mod table;
 
-pub use bench::{case, cases};
+pub use bench::{cases, sweep};
 pub use otsu::Otsu;
 pub use post::Stats;
 pub use slabs::Slabs;
@@ -131,10 +132,10 @@ impl MarchingCubes {
     }
 
     /// The slices of a volume of `depth` that must be at hand to mesh `layers`: their corners, one
-    /// more above to number the vertices of the topmost slice, and neighbours for the gradient.
+    /// more above to number the vertices of the topmost slice, and one more below for the gradient and
+    /// to see whether cells with NaN surround a vertex.
     pub fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
-        let below = self.pad() + usize::from(self.normals);
-        let start = layers.start.saturating_sub(below).min(depth);
+        let start = layers.start.saturating_sub(self.pad() + 1).min(depth);
         let end = (layers.end + 2).saturating_sub(self.pad()).min(depth);
         start..end.max(start)
     }
@@ -146,14 +147,22 @@ impl MarchingCubes {
     fn level(&self, samples: &Samples) -> Level {
         let wide = matches!(samples, Samples::U32(_) | Samples::I32(_) | Samples::F64(_));
         match wide {
-            true => Level { iso: self.iso, threshold: 0.0, level: 0.0, least_byte: 0 },
+            true => {
+                Level { iso: self.iso, threshold: 0.0, level: 0.0, least_byte: 0, may_bytes: false }
+            }
             false => {
                 let level = (self.iso as f32).clamp(f32::MIN, f32::MAX);
                 // The largest f32 that is no greater: samples exceed it exactly when they exceed iso.
                 let above = f64::from(level) > self.iso;
                 let threshold = if above { level.next_down() } else { level };
-                let least_byte = (threshold.floor().clamp(-1.0, 255.0) + 1.0) as u64;
-                Level { iso: self.iso, threshold, level, least_byte }
+                let least = threshold.floor() + 1.0;
+                Level {
+                    iso: self.iso,
+                    threshold,
+                    level,
+                    least_byte: least.clamp(0.0, 255.0) as u8,
+                    may_bytes: least <= 255.0,
+                }
             }
         }
     }
@@ -167,8 +176,9 @@ struct Level {
     threshold: f32,
     /// Where between two samples the surface passes.
     level: f32,
-    /// The least byte that is inside, 0 to 256.
-    least_byte: u64,
+    /// The least byte that is inside, if any is.
+    least_byte: u8,
+    may_bytes: bool,
 }
 
 /// A type of sample.
@@ -180,10 +190,36 @@ trait Sample: Copy + Send + Sync {
     /// Whether there are samples that are no number.
     const MAY_BE_NAN: bool = false;
 
-    /// Which of up to 32 samples are inside, the first in the lowest bit.
+    /// Whether samples may be infinite, or so large that their difference is.
+    const MAY_OVERFLOW: bool = false;
+
+    /// Whether it is greater than the isovalue.
     #[inline(always)]
-    fn inside(samples: &[Self], level: &Level) -> u32 {
-        cpu::pack(samples, |sample| sample.field(level) > level.threshold)
+    fn is_inside(self, level: &Level) -> bool {
+        self.field(level) > level.threshold
+    }
+
+    /// Whether it is a number.
+    #[inline(always)]
+    fn is_number(self, level: &Level) -> bool {
+        !self.field(level).is_nan()
+    }
+
+    /// Where between fields `a` and `b`, one inside and one not, the surface passes: 0 at `a`, 1 at
+    /// `b`.
+    #[inline(always)]
+    fn crossing(a: f32, b: f32, level: f32) -> f32 {
+        if !Self::MAY_OVERFLOW {
+            return (level - a) / (b - a);
+        }
+        // Halves, lest the difference of the largest values be infinite.
+        let (a, b, level) = (a * 0.5, b * 0.5, level * 0.5);
+        let t = (level - a) / (b - a);
+        if t.is_nan() {
+            // One or both ends are infinite: the surface passes the finite one.
+            return if b.is_finite() { 1.0 } else { 0.5 };
+        }
+        t.clamp(0.0, 1.0)
     }
 }
 
@@ -194,36 +230,17 @@ impl Sample for u8 {
     }
 
     #[inline(always)]
-    fn inside(samples: &[Self], level: &Level) -> u32 {
-        let Ok(samples) = <&[Self; 32]>::try_from(samples) else {
-            return cpu::pack(samples, |sample| sample.field(level) > level.threshold);
-        };
-        // Eight bytes at a time: the least value inside, taken from the low seven bits, carries into
-        // the eighth where a sample reaches it.
-        const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-        const ONES: u64 = 0x0101_0101_0101_0101;
-        let least = level.least_byte;
-        if least > 255 {
-            return 0;
-        }
-        let carry = (0x80 - (least & 0x7f)) * ONES;
-        let mut word = 0;
-        for (i, bytes) in samples.as_chunks::<8>().0.iter().enumerate() {
-            let bytes = u64::from_le_bytes(*bytes);
-            let reached = (bytes & LOW) + carry;
-            let above = if least > 127 { reached & bytes } else { reached | bytes };
-            // The eight top bits, gathered in the highest byte.
-            let bits = (above >> 7 & ONES).wrapping_mul(0x0102_0408_1020_4080) >> 56;
-            word |= (bits as u32) << (8 * i);
-        }
-        word
+    fn is_inside(self, level: &Level) -> bool {
+        // Bytes among themselves: many more at a time.
+        self >= level.least_byte && level.may_bytes
     }
 }
 
 macro_rules! narrow {
-    ($($type:ty, $nan:literal;)+) => {
+    ($($type:ty, $is_float:literal;)+) => {
         $(impl Sample for $type {
-            const MAY_BE_NAN: bool = $nan;
+            const MAY_BE_NAN: bool = $is_float;
+            const MAY_OVERFLOW: bool = $is_float;
 
             #[inline(always)]
             fn field(self, _: &Level) -> f32 {
@@ -235,9 +252,10 @@ macro_rules! narrow {
 narrow!(i8, false; u16, false; i16, false; f32, true;);
 
 macro_rules! wide {
-    ($($type:ty, $nan:literal;)+) => {
+    ($($type:ty, $is_float:literal;)+) => {
         $(impl Sample for $type {
-            const MAY_BE_NAN: bool = $nan;
+            const MAY_BE_NAN: bool = $is_float;
+            const MAY_OVERFLOW: bool = true;
 
             #[inline(always)]
             fn field(self, level: &Level) -> f32 {
@@ -262,7 +280,7 @@ struct Grid {
     pad: usize,
     /// Points along x, y and z of the whole volume.
     points: [usize; 3],
-    /// Words of 32 points a row.
+    /// Words of 32 points a row, as vertices are numbered by them.
     words: usize,
     /// The first layer of cells, which is the first slice of points, and how many layers.
     first: usize,
@@ -324,12 +342,6 @@ impl Grid {
     /// The slices whose vertices this slab emits.
     fn owned(&self) -> usize {
         self.layers + usize::from(self.is_last())
-    }
-
-    /// Which points of word `word` of a row have a neighbour at x + 1.
-    fn edge_mask(&self, word: usize) -> u32 {
-        let left = (self.points[0] - 1).saturating_sub(32 * word);
-        if left >= 32 { u32::MAX } else { (1 << left) - 1 }
     }
 }
 

@@ -3,7 +3,10 @@
 
 use rayon::prelude::*;
 
-use super::{BLOCK, TILE, op::Monoid};
+use super::{
+    BLOCK, TILE,
+    op::{Monoid, Segmented},
+};
 
 /// Lanes of a tile: as many as a workgroup has invocations.
 const LANES: usize = 256;
@@ -80,44 +83,28 @@ fn serial<M: Monoid>(
     sum
 }
 
-/// Scans `input` into `output` anew from `start` on wherever `starts` says so, before that after
-/// `carry`; returns the carry for what follows. All three are as long. Runs are fixed, so that sums
-/// of floats do not depend on the number of threads.
+/// Scans `input` anew from `start` on wherever `starts`, which is as long, says so, before that after
+/// `carry`; returns the results and the carry for what follows.
 pub fn scan_segments<M: Monoid>(
     input: &[M::Stored],
     starts: &[bool],
-    output: &mut [M::Stored],
     inclusive: bool,
     start: M::Stored,
     carry: M::Stored,
-) -> M::Stored {
-    let (start, mut carry) = (M::enter(start), M::enter(carry));
-    let parts = || input.par_chunks(RUN).zip(starts.par_chunks(RUN));
-    // Whether a segment begins in the run, and the sum from the last begin on.
-    let ends: Vec<(bool, M::Value)> = parts()
-        .map(|(input, starts)| {
-            let first = starts.iter().rposition(|&starts| starts);
-            let sum = if first.is_some() { start } else { M::IDENTITY };
-            let numbers = &input[first.unwrap_or(0)..];
-            let sum = numbers.iter().fold(sum, |sum, &number| M::join(sum, M::enter(number)));
-            (first.is_some(), sum)
-        })
-        .collect();
-    let mut befores = Vec::with_capacity(ends.len());
-    for (begins, sum) in ends {
-        befores.push(carry);
-        carry = if begins { sum } else { M::join(carry, sum) };
-    }
-    parts().zip(output.par_chunks_mut(RUN)).zip(befores).for_each(
-        |(((input, starts), output), mut sum)| {
-            for ((&number, &starts), out) in input.iter().zip(starts).zip(output) {
-                let before = if starts { start } else { sum };
-                sum = M::join(before, M::enter(number));
-                *out = M::leave(if inclusive { sum } else { before });
-            }
-        },
-    );
-    M::leave(carry)
+) -> (Vec<M::Stored>, M::Stored) {
+    let start = M::enter(start);
+    let mark = |(&number, &begins): (&M::Stored, &bool)| match begins {
+        true => (M::leave(M::join(start, M::enter(number))), true),
+        false => (number, false),
+    };
+    let marked: Vec<_> = input.par_iter().zip(starts).map(mark).collect();
+    let mut scanned = marked.clone();
+    let (after, _) = scan::<Segmented<M>>(&marked, &mut scanned, inclusive, (carry, false));
+    let shown = |((value, _), begins): ((M::Stored, bool), &bool)| match inclusive || !begins {
+        true => value,
+        false => M::leave(start),
+    };
+    (scanned.into_par_iter().zip(starts).map(shown).collect(), after)
 }
 
 fn scan_fixed_order<M: Monoid>(

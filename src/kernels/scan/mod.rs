@@ -11,7 +11,7 @@ mod gpu;
 mod op;
 mod table;
 
-pub use gpu::{BLELLOCH, LOOKBACK, OPS, REDUCE, Spec};
+pub use gpu::{BLELLOCH, LOOKBACK, OPS, REDUCE, SEGMENTS, Spec, VALUES};
 pub use op::{Monoid, Op, Scannable};
 pub use table::{Axis, Grid, TABLE, Table};
 
@@ -80,21 +80,9 @@ impl<T: Scannable> Scan<T> {
 }
 
 impl<T: Scannable> Scan<T> {
-    /// The same on the CPU, anew from `start` on at each number for which `starts` is true.
-    ///
-    /// # Panics
-    /// When there are not as many `starts` as numbers.
-    pub fn segments(&self, input: &[T], starts: &[bool], start: T) -> Scanned<T> {
-        assert_eq!(input.len(), starts.len());
-        let mut values = vec![T::default(); input.len()];
-        let scan = match self.op {
-            Op::Sum => cpu::scan_segments::<T::Sum>,
-            Op::Min => cpu::scan_segments::<T::Min>,
-            Op::Max => cpu::scan_segments::<T::Max>,
-            Op::Product => cpu::scan_segments::<T::Product>,
-        };
-        let after = scan(input, starts, &mut values, self.inclusive, start, self.before);
-        Scanned { values, after }
+    fn spec(&self) -> Spec {
+        let Self { op, inclusive, algorithm, .. } = *self;
+        Spec { number: T::TYPE, op, inclusive, algorithm }
     }
 
     /// The same on the CPU, one number after the other, unless an integer overflows: then the place
@@ -137,17 +125,57 @@ impl<T: Scannable> Kernel for Scan<T> {
     }
 
     fn gpu(&self, context: &Context, input: &[T]) -> Result<Scanned<T>> {
-        let spec = Spec {
-            number: T::TYPE,
-            op: self.op,
-            inclusive: self.inclusive,
-            algorithm: self.algorithm,
-        };
-        if !spec.runs_on(context) {
+        if !self.spec().runs_on(context) {
             log::debug!("{} cannot scan {}: the CPU does", context.info.name, T::TYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }
-        gpu::scan(self, context, input)
+        gpu::scan(self, context, input, None)
+    }
+}
+
+/// A scan that begins anew at certain numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SegmentedScan<T> {
+    /// The scan, and what comes before the first number where no segment begins with it.
+    pub scan: Scan<T>,
+    /// What comes before the first number of a segment.
+    pub start: T,
+}
+
+/// Numbers in segments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segments<T> {
+    /// All numbers.
+    pub numbers: Vec<T>,
+    /// As many: whether a segment begins with the number.
+    pub starts: Vec<bool>,
+}
+
+impl<T: Scannable> Kernel for SegmentedScan<T> {
+    type In = Segments<T>;
+    type Out = Scanned<T>;
+    const NAME: &'static str = "scan";
+
+    fn cpu(&self, Segments { numbers, starts }: &Segments<T>) -> Result<Scanned<T>> {
+        let Scan { op, inclusive, before, .. } = self.scan;
+        let scan = match op {
+            Op::Sum => cpu::scan_segments::<T::Sum>,
+            Op::Min => cpu::scan_segments::<T::Min>,
+            Op::Max => cpu::scan_segments::<T::Max>,
+            Op::Product => cpu::scan_segments::<T::Product>,
+        };
+        let (values, after) = scan(numbers, starts, inclusive, self.start, before);
+        Ok(Scanned { values, after })
+    }
+
+    fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
+        // 64-bit numbers with their marks need 20 KiB of workgroup memory.
+        let room = context.limits.max_compute_workgroup_storage_size;
+        if !self.scan.spec().runs_on(context) || T::TYPE.size() == 8 && room < 20 << 10 {
+            log::debug!("{} cannot scan segments of {}", context.info.name, T::TYPE);
+            return context.timings().time(Self::NAME, || self.cpu(input));
+        }
+        gpu::scan(&self.scan, context, &input.numbers, Some((&input.starts, self.start)))
     }
 }
 

@@ -38,7 +38,7 @@ impl std::fmt::Display for Op {
 /// An associative operation on numbers of type `Stored`, carried out on values made from them.
 pub trait Monoid: Send + Sync + 'static {
     /// What arrays hold.
-    type Stored: Number;
+    type Stored: Copy + Send + Sync;
     /// What is computed with.
     type Value: Copy + Send + Sync + PartialEq + std::fmt::Debug;
     /// Changes nothing when joined to another.
@@ -51,6 +51,30 @@ pub trait Monoid: Send + Sync + 'static {
     fn leave(value: Self::Value) -> Self::Stored;
     /// The operation.
     fn join(a: Self::Value, b: Self::Value) -> Self::Value;
+}
+
+/// The same anew from each number on that is marked as the begin of a segment (Schwartz 1980).
+#[derive(Debug)]
+pub struct Segmented<M>(PhantomData<M>);
+
+impl<M: Monoid> Monoid for Segmented<M> {
+    type Stored = (M::Stored, bool);
+    type Value = (M::Value, bool);
+    const IDENTITY: Self::Value = (M::IDENTITY, false);
+    /// Joins do not commute.
+    const EXACT: bool = false;
+    #[inline(always)]
+    fn enter((number, begins): Self::Stored) -> Self::Value {
+        (M::enter(number), begins)
+    }
+    #[inline(always)]
+    fn leave((value, begins): Self::Value) -> Self::Stored {
+        (M::leave(value), begins)
+    }
+    #[inline(always)]
+    fn join(a: Self::Value, b: Self::Value) -> Self::Value {
+        (if b.1 { b.0 } else { M::join(a.0, b.0) }, a.1 | b.1)
+    }
 }
 
 /// A number type with all four operations.

@@ -1,4 +1,7 @@
-//! The native sort: each thread sorts a run by radix, then runs are merged, all threads at it.
+//! The native sort: all threads deal the items out in heaps by the highest digit of their keys; then each
+//! heap is sorted by itself by the digits below, in a core's cache.
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
@@ -20,21 +23,155 @@ impl Item for (u32, u32) {
     }
 }
 
-/// Bits of a digit: three passes, whose counters stay in the cache.
-const BITS: u32 = 11;
+/// Bits of a digit. 256 places to write to stay within the first cache.
+const BITS: u32 = 8;
 const DIGITS: usize = 1 << BITS;
-const PASSES: usize = 3;
 
-/// Shorter runs are not worth another thread.
+/// Shorter arrays are not worth another thread.
 const SHORT: usize = 1 << 15;
 
-/// The items in the order of their keys; those with equal keys in the order they had.
-pub fn sort<I: Item>(mut items: Vec<I>) -> Vec<I> {
-    let run = items.len().div_ceil(rayon::current_num_threads()).max(SHORT);
-    let mut other = vec![I::default(); items.len()];
-    let runs = items.par_chunks_mut(run).zip(other.par_chunks_mut(run));
-    runs.for_each(|(items, other)| sort_run(items, other));
-    merge_from(items, other, run)
+/// Heaps of no more bytes are sorted in a core's second cache.
+const CACHED: usize = 1 << 19;
+
+/// So few items are compared rather than counted.
+const FEW: usize = 128;
+
+/// Bytes of one digit that are collected before they are written: two lines of the cache.
+const COLLECTED: usize = 128;
+
+/// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys in the order
+/// they had.
+pub fn sort<I: Item>(len: usize, item: impl Fn(usize) -> I + Sync) -> Vec<I> {
+    let mut items = vec![I::default(); len];
+    deal_and_sort(len, item, &mut items, u32::BITS);
+    items
+}
+
+/// Sorts into `to` by the lowest `bits` bits of the keys, a multiple of [`BITS`]; those above are equal.
+fn deal_and_sort<I: Item>(
+    len: usize,
+    item: impl Fn(usize) -> I + Sync,
+    mut to: &mut [I],
+    bits: u32,
+) {
+    let (lengths, below) = deal(len, item, to, bits - BITS);
+    let mut heaps = Vec::with_capacity(DIGITS);
+    for len in lengths {
+        heaps.push(to.split_off_mut(..len).expect("lengths add up"));
+    }
+    // Memory is dear while it is fresh: each thread has one scratch for all of its heaps.
+    let sort = |scratch: &mut Vec<I>, heap| sort_heap(heap, scratch, below);
+    heaps.into_par_iter().for_each_init(Vec::new, sort);
+}
+
+/// Sorts by the lowest `bits` bits of the keys, those above being equal.
+fn sort_heap<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) {
+    if items.len() <= FEW {
+        items.sort_by_key(|item| item.key());
+    } else if size_of_val(items) <= CACHED || bits <= BITS {
+        scratch.resize(scratch.len().max(items.len()), I::default());
+        sort_cached(items, &mut scratch[..items.len()], bits);
+    } else {
+        let dealt = items.to_vec();
+        deal_and_sort(dealt.len(), |i| dealt[i], items, bits);
+    }
+}
+
+/// Moves the items into `to`, sorted by the digit whose lowest bit has the number `shift`, all above being
+/// equal, or by the highest below it that differs. Returns how many there are of each digit, and how
+/// many bits are left below.
+fn deal<I: Item>(
+    len: usize,
+    item: impl Fn(usize) -> I + Sync,
+    mut to: &mut [I],
+    mut shift: u32,
+) -> ([usize; DIGITS], u32) {
+    // Each thread takes a part of the items and has places of its own for each digit.
+    let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
+    let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
+    let digit = |item: I, shift| (item.key() >> shift) as usize % DIGITS;
+    let (counts, lengths) = loop {
+        let count = |part: &Range<usize>| {
+            let mut counts = [0; DIGITS];
+            part.clone().for_each(|i| counts[digit(item(i), shift)] += 1);
+            counts
+        };
+        let counts: Vec<[usize; DIGITS]> = parts.par_iter().map(count).collect();
+        let lengths: [usize; DIGITS] =
+            std::array::from_fn(|digit| counts.iter().map(|counts| counts[digit]).sum());
+        if shift == 0 || len == 0 || !lengths.contains(&len) {
+            break (counts, lengths);
+        }
+        let (first, keys) = (item(0).key(), (0..len).into_par_iter().with_min_len(SHORT));
+        let differing = keys.map(|i| item(i).key() ^ first).reduce(|| 0, |a, b| a | b);
+        shift = differing.checked_ilog2().unwrap_or(0) / BITS * BITS;
+    };
+    let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(DIGITS)).collect();
+    for digit in 0..DIGITS {
+        for (places, counts) in places.iter_mut().zip(&counts) {
+            places.push(to.split_off_mut(..counts[digit]).expect("counts add up"));
+        }
+    }
+    parts.into_par_iter().zip(places).for_each(|(part, mut places)| {
+        let most = COLLECTED / size_of::<I>();
+        let mut collected = vec![I::default(); DIGITS * most];
+        let mut counts = [0; DIGITS];
+        for item in part.map(&item) {
+            let digit = digit(item, shift);
+            let (collected, count) = (&mut collected[digit * most..][..most], &mut counts[digit]);
+            collected[*count] = item;
+            *count += 1;
+            if *count == most {
+                write(&mut places[digit], collected);
+                *count = 0;
+            }
+        }
+        for ((place, collected), count) in
+            places.iter_mut().zip(collected.chunks_exact(most)).zip(counts)
+        {
+            write(place, &collected[..count]);
+        }
+    });
+    (lengths, shift)
+}
+
+/// Copies `items` to the start of `place`, which goes on behind them.
+fn write<I: Copy>(place: &mut &mut [I], items: &[I]) {
+    place.split_off_mut(..items.len()).expect("as many as were counted").copy_from_slice(items);
+}
+
+/// [`sort_heap`], least significant digit first; `scratch` is as long.
+fn sort_cached<I: Item>(items: &mut [I], scratch: &mut [I], bits: u32) {
+    let passes = bits.div_ceil(BITS) as usize;
+    let digit = |item: I, pass: usize| (item.key() >> (pass as u32 * BITS)) as usize % DIGITS;
+    let mut counts = [[0u32; DIGITS]; 4];
+    for &item in &*items {
+        for (pass, counts) in counts[..passes].iter_mut().enumerate() {
+            counts[digit(item, pass)] += 1;
+        }
+    }
+    let (mut from, mut to) = (items, scratch);
+    let mut moved = false;
+    for (pass, places) in counts[..passes].iter_mut().enumerate() {
+        // A digit that all keys share moves nothing.
+        if places.contains(&(from.len() as u32)) {
+            continue;
+        }
+        let mut next = 0;
+        for place in places.iter_mut() {
+            next += std::mem::replace(place, next);
+        }
+        for &item in &*from {
+            let place = &mut places[digit(item, pass)];
+            to[*place as usize] = item;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+        moved = !moved;
+    }
+    if moved {
+        to.copy_from_slice(from);
+    }
 }
 
 /// Merges sorted runs of `run` items each; the last may be shorter.
@@ -54,39 +191,6 @@ fn merge_from<I: Item>(mut items: Vec<I>, mut other: Vec<I>, mut run: usize) -> 
         run *= 2;
     }
     items
-}
-
-/// Least significant digit first; `other` is as long and holds nothing of worth.
-fn sort_run<I: Item>(items: &mut [I], other: &mut [I]) {
-    let digit = |item: I, pass: usize| (item.key() >> (pass as u32 * BITS)) as usize % DIGITS;
-    let mut counts = vec![[0usize; DIGITS]; PASSES];
-    for &item in &*items {
-        for (pass, counts) in counts.iter_mut().enumerate() {
-            counts[digit(item, pass)] += 1;
-        }
-    }
-    let (mut from, mut to) = (items, other);
-    let mut swapped = false;
-    for (pass, places) in counts.iter_mut().enumerate() {
-        // A digit that all keys share moves nothing.
-        if places.contains(&from.len()) {
-            continue;
-        }
-        let mut next = 0;
-        for place in places.iter_mut() {
-            next += std::mem::replace(place, next);
-        }
-        for &item in &*from {
-            let place = &mut places[digit(item, pass)];
-            to[*place] = item;
-            *place += 1;
-        }
-        std::mem::swap(&mut from, &mut to);
-        swapped = !swapped;
-    }
-    if swapped {
-        to.copy_from_slice(from);
-    }
 }
 
 /// Merges two sorted runs; of equal keys those of the first come first. Long ones are cut in two, each

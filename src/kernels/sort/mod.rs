@@ -95,6 +95,19 @@ pub struct Records<T> {
     pub payload: Option<Vec<u32>>,
 }
 
+/// Whether there is a value for each key.
+///
+/// # Errors
+/// [`Kind::BadInput`] when there is not.
+pub fn same_length(keys: usize, values: usize) -> Result<()> {
+    match keys == values {
+        true => Ok(()),
+        false => Err(Error::bad_input(format_args!(
+            "{keys} keys cannot be sorted with a payload of {values} values"
+        ))),
+    }
+}
+
 /// A sort. Equal keys keep their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sort<T> {
@@ -110,30 +123,44 @@ impl<T: Sortable> Sort<T> {
         Self { descending, keys: std::marker::PhantomData }
     }
 
-    fn keys(&self, records: &Records<T>) -> Result<Vec<u32>> {
+    fn check(&self, records: &Records<T>) -> Result<()> {
         let len = records.keys.len();
-        if let Some(payload) = records.payload.as_ref().filter(|payload| payload.len() != len) {
-            return Err(Error::bad_input(format_args!(
-                "{len} keys cannot be sorted with a payload of {} values",
-                payload.len()
-            )));
+        if let Some(payload) = &records.payload {
+            same_length(len, payload.len())?;
         }
         if len > u32::MAX as usize {
             return Err(Error::bad_input(format_args!("{len} keys are more than 2^32 - 1")));
         }
-        let key = |&number: &T| match self.descending {
-            false => number.to_key(),
-            true => T::reverse(number.to_key()),
-        };
-        Ok(records.keys.par_iter().with_min_len(1 << 14).map(key).collect())
+        Ok(())
     }
 
-    fn numbers(&self, keys: Vec<u32>) -> Vec<T> {
-        let number = |key: u32| match self.descending {
+    /// What is sorted by, smallest first, for a number.
+    fn key(&self, number: T) -> u32 {
+        match self.descending {
+            false => number.to_key(),
+            true => T::reverse(number.to_key()),
+        }
+    }
+
+    fn number(&self, key: u32) -> T {
+        match self.descending {
             false => T::from_key(key),
             true => T::from_key(T::reverse(key)),
-        };
-        keys.into_par_iter().with_min_len(1 << 14).map(number).collect()
+        }
+    }
+
+    /// The numbers of sorted keys, in their place.
+    fn numbers(&self, mut keys: Vec<u32>) -> Vec<T> {
+        let number = |key: &mut u32| *key = bytemuck::cast(self.number(*key));
+        keys.par_iter_mut().with_min_len(1 << 14).for_each(number);
+        bytemuck::allocation::cast_vec(keys)
+    }
+
+    /// The numbers and the payload of sorted pairs.
+    fn records(&self, pairs: Vec<(u32, u32)>) -> Records<T> {
+        let pairs = pairs.into_par_iter().with_min_len(1 << 14);
+        let (keys, payload) = pairs.map(|(key, value)| (self.number(key), value)).unzip();
+        Records { keys, payload: Some(payload) }
     }
 }
 
@@ -143,20 +170,21 @@ impl<T: Sortable> Kernel for Sort<T> {
     const NAME: &'static str = "sort";
 
     fn cpu(&self, input: &Records<T>) -> Result<Records<T>> {
-        let keys = self.keys(input)?;
-        let sorted = match &input.payload {
-            None => Records { keys: cpu::sort(keys), payload: None },
-            Some(payload) => {
-                let pairs = keys.into_par_iter().zip(payload).map(|(key, &value)| (key, value));
-                let (keys, payload) = cpu::sort(pairs.collect()).into_par_iter().unzip();
-                Records { keys, payload: Some(payload) }
+        self.check(input)?;
+        let (len, keys) = (input.keys.len(), &input.keys);
+        Ok(match &input.payload {
+            None => {
+                let keys = cpu::sort(len, |i| self.key(keys[i]));
+                Records { keys: self.numbers(keys), payload: None }
             }
-        };
-        Ok(Records { keys: self.numbers(sorted.keys), payload: sorted.payload })
+            Some(payload) => self.records(cpu::sort(len, |i| (self.key(keys[i]), payload[i]))),
+        })
     }
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
-        let keys = self.keys(input)?;
+        self.check(input)?;
+        let keys: Vec<u32> =
+            input.keys.par_iter().with_min_len(1 << 14).map(|&number| self.key(number)).collect();
         // What fits one binding is sorted there; sorted runs are merged here.
         let run = (context.max_binding() / 4).min(1 << 30) as usize;
         let mut sorted =
@@ -170,17 +198,16 @@ impl<T: Sortable> Kernel for Sort<T> {
                 all.extend(part);
             }
         }
-        if keys.len() > run {
-            sorted = match sorted.payload {
-                None => Records { keys: cpu::merge_runs(sorted.keys, run), payload: None },
-                Some(payload) => {
-                    let pairs = sorted.keys.into_par_iter().zip(payload).collect();
-                    let (keys, payload) = cpu::merge_runs(pairs, run).into_par_iter().unzip();
-                    Records { keys, payload: Some(payload) }
-                }
-            };
-        }
-        Ok(Records { keys: self.numbers(sorted.keys), payload: sorted.payload })
+        Ok(match sorted.payload {
+            Some(payload) if keys.len() > run => {
+                let pairs = sorted.keys.into_par_iter().zip(payload).collect();
+                self.records(cpu::merge_runs(pairs, run))
+            }
+            payload => {
+                let keys = self.numbers(cpu::merge_runs(sorted.keys, run));
+                Records { keys, payload }
+            }
+        })
     }
 }
 

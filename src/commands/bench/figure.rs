@@ -1,0 +1,215 @@
+//! What was measured: numbers, a line of a table, CSV and JSON.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    bench::Case,
+    error::{Error, Kind, Result},
+    timings::Clock,
+};
+
+/// One measured case. Times are in milliseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figure {
+    pub family: &'static str,
+    pub algorithm: &'static str,
+    pub problem: String,
+    /// Whether it is kept only to be compared with.
+    pub baseline: bool,
+    /// In a sweep, what its cases differ in, and how much of it this one has.
+    pub along: Option<&'static str>,
+    pub at: Option<f64>,
+    pub clock: Clock,
+    pub runs: usize,
+    pub median_ms: f64,
+    /// Half of the runs lie between these two.
+    pub lower_quartile_ms: f64,
+    pub upper_quartile_ms: f64,
+    pub min_ms: f64,
+    pub max_ms: f64,
+    /// The least bytes that any algorithm must move, by the median time.
+    pub gb_per_s: f64,
+    /// That over the bandwidth of a copy.
+    pub of_copy: f64,
+    /// What was published for this algorithm and problem, and on which device.
+    pub published_ms: Option<f64>,
+    pub published_on: Option<&'static str>,
+}
+
+impl Figure {
+    /// From the times of all runs, at least one.
+    pub fn new(case: &Case, clock: Clock, times: &[Duration], copy_speed: f64) -> Self {
+        let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
+        ms.sort_by(f64::total_cmp);
+        let median_ms = quantile(&ms, 0.5);
+        let gb_per_s = case.bytes as f64 / 1e6 / median_ms;
+        let published = published(case);
+        Self {
+            family: case.family,
+            algorithm: case.algorithm,
+            problem: case.problem.clone(),
+            baseline: case.baseline,
+            along: None,
+            at: None,
+            clock,
+            runs: ms.len(),
+            median_ms,
+            lower_quartile_ms: quantile(&ms, 0.25),
+            upper_quartile_ms: quantile(&ms, 0.75),
+            min_ms: ms[0],
+            max_ms: ms[ms.len() - 1],
+            gb_per_s,
+            of_copy: gb_per_s / copy_speed,
+            published_ms: published.map(|(ms, _)| ms),
+            published_on: published.map(|(_, on)| on),
+        }
+    }
+
+    /// The heads of a table whose problems are `wide` characters wide at most.
+    pub fn heads(wide: usize) -> String {
+        format!(
+            "{:<10} {:<25} {:<wide$} {:>10} {:>19} {:>8} {:>7}  published",
+            "family", "algorithm", "problem", "median ms", "half within", "GB/s", "of copy"
+        )
+    }
+
+    /// A line of that table.
+    pub fn row(&self, wide: usize) -> String {
+        let star = if self.baseline { " *" } else { "" };
+        let published = match (self.published_ms, self.published_on) {
+            (Some(ms), Some(on)) => format!("  {ms} ({on})"),
+            _ => String::new(),
+        };
+        let half = format!("{}..{}", short(self.lower_quartile_ms), short(self.upper_quartile_ms));
+        format!(
+            "{:<10} {:<25} {:<wide$} {:>10} {half:>19} {:>8} {:>5.1} %{published}",
+            self.family,
+            format!("{}{star}", self.algorithm),
+            self.problem,
+            short(self.median_ms),
+            short(self.gb_per_s),
+            self.of_copy * 100.0,
+        )
+    }
+}
+
+/// Four significant digits, at most four decimals.
+pub fn short(value: f64) -> String {
+    let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 4) as usize;
+    format!("{value:.decimals$}")
+}
+
+/// The value below which a share `q` of the sorted values lie, on a straight line between two.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    let place = q * (sorted.len() - 1) as f64;
+    let (low, part) = (place.floor() as usize, place.fract());
+    let high = (low + 1).min(sorted.len() - 1);
+    sorted[low] + (sorted[high] - sorted[low]) * part
+}
+
+/// What the texts that gpuproc repeats publish, in ms: the histograms of 2448 x 1505 pixels on the
+/// fastest of their devices, and one surface out of a volume of 256^3.
+fn published(case: &Case) -> Option<(f64, &'static str)> {
+    const TURING: &str = "RTX 2070 Super";
+    const AMPERE: &str = "RTX 3080";
+    let problem = case.problem.as_str();
+    let four = problem.contains("4 rows");
+    let of_surface = |name: &str| problem.starts_with(name) && problem.contains("256");
+    match (case.family, case.algorithm) {
+        ("histogram", algorithm) if problem.starts_with("2448x1505") => {
+            let [one, all] = match algorithm {
+                "one invocation" => [Some(365.0), Some(910.0)],
+                "a pixel each" => [Some(4.4), Some(20.6)],
+                "chunks + sum" => [Some(1.7), Some(2.8)],
+                "chunks + reduce" => [Some(0.8), None],
+                _ => [None; 2],
+            };
+            let ms = if four { all } else { one };
+            ms.map(|ms| (ms, TURING))
+        }
+        ("mesh", "mark, scan, compact" | "bit planes") => {
+            let surfaces = [("skull", 30.9), ("bonsai", 29.3), ("foot", 33.4), ("aneurysm", 27.5)];
+            let found = surfaces.into_iter().find(|(name, _)| of_surface(name));
+            found.map(|(_, ms)| (ms, AMPERE))
+        }
+        _ => None,
+    }
+}
+
+/// How a series grows: the exponent p of `time = c * x^p` that fits its upper part (x from an eighth of
+/// the greatest on) best in the logarithms, where that holds three points or more.
+pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
+    let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
+    let upper: Vec<(f64, f64)> = points
+        .iter()
+        .filter(|point| point.0 > 0.0 && point.0 * 8.0 >= most && point.1 > 0.0)
+        .map(|point| (point.0.ln(), point.1.ln()))
+        .collect();
+    let n = upper.len() as f64;
+    let mean = |of: fn(&(f64, f64)) -> f64| upper.iter().map(of).sum::<f64>() / n;
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let along: f64 = upper.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+    let wide: f64 = upper.iter().map(|point| (point.0 - x).powi(2)).sum();
+    (upper.len() >= 3 && wide > 0.5).then(|| along / wide)
+}
+
+/// The figures as CSV, a line each.
+pub fn csv(figures: &[Figure]) -> Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for figure in figures {
+        writer.serialize(figure).map_err(|error| encoding(&error))?;
+    }
+    writer.into_inner().map_err(|error| encoding(&error))
+}
+
+/// What was run, on what, and the figures.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    pub device: &'a str,
+    pub version: &'a str,
+    /// Bandwidth of a copy, read and written bytes both counted.
+    pub copy_gb_per_s: f64,
+    pub warmup: u32,
+    pub checked: bool,
+    pub figures: &'a [Figure],
+}
+
+impl Report<'_> {
+    pub fn json(&self) -> Result<Vec<u8>> {
+        let mut json = serde_json::to_vec_pretty(self).map_err(|error| encoding(&error))?;
+        json.push(b'\n');
+        Ok(json)
+    }
+}
+
+fn encoding(error: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::Failure, format_args!("the figures cannot be encoded: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_lie_between_neighbours() {
+        assert_eq!(quantile(&[3.0], 0.25), 3.0);
+        assert_eq!([0.25, 0.5, 0.75].map(|q| quantile(&[1.0, 2.0, 4.0, 8.0], q)), [1.75, 3.0, 5.0]);
+    }
+
+    #[test]
+    fn growth_is_found() {
+        let series = |power: i32| -> Vec<(f64, f64)> {
+            (0..6).map(|i| (f64::from(1 << i), 0.5 * f64::from(1 << i).powi(power))).collect()
+        };
+        assert!((exponent(&series(2)).unwrap() - 2.0).abs() < 1e-9);
+        assert!((exponent(&series(1)).unwrap() - 1.0).abs() < 1e-9);
+        assert_eq!(exponent(&series(1)[..2]), None);
+    }
+
+    #[test]
+    fn numbers_have_four_digits() {
+        assert_eq!([0.01234, 1.23456, 123.456, 3338.4].map(short), ["0.0123", "1.235", "123.5", "3338"]);
+    }
+}

@@ -1,0 +1,320 @@
+//! Cases on the user's own files.
+
+use std::sync::Arc;
+
+use crate::{
+    bench::{Case, Sweep},
+    cli::Session,
+    device::Kernel,
+    error::{Error, Kind, Result},
+    for_number,
+    io::{
+        Source,
+        array::{ArrayReader, Format},
+        image::Image,
+        volume::{VolumeArgs, VolumeFile},
+    },
+    kernels::{
+        blur::{Axis, Blur, Edge, Grid, Method},
+        histogram,
+        mesh::{MarchingCubes, Slab, Surface},
+        scan::{Algorithm, Op, Scan, Scannable, Scanned},
+        sort::{Records, Sort, Sortable},
+    },
+    number::NumberType,
+    samples::Samples,
+};
+
+/// What a file holds, which tells what can be measured with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Content {
+    Image,
+    Volume,
+    Array,
+}
+
+impl Content {
+    fn of(source: &Source, volume: &VolumeArgs, families: &[String]) -> Self {
+        let of_arrays = |name: &String| matches!(name.as_str(), "scan" | "sort");
+        match source.extension().as_str() {
+            _ if volume.dims.is_some() || volume.dtype.is_some() => Self::Volume,
+            "npy" | "txt" | "csv" | "tsv" | "text" | "" => Self::Array,
+            "raw" | "bin" | "dat" | "u32" | "i32" | "f32" if families.iter().all(of_arrays) => {
+                Self::Array
+            }
+            "raw" | "bin" | "vol" | "dat" | "gz" => Self::Volume,
+            _ => Self::Image,
+        }
+    }
+
+    fn families(self) -> &'static [&'static str] {
+        match self {
+            Self::Image => &["blur", "histogram"],
+            Self::Volume => &["mesh", "histogram"],
+            Self::Array => &["scan", "sort"],
+        }
+    }
+}
+
+/// The cases of `families` (or of all) that can be measured with `source`, and the sweep over its
+/// isovalues when it is a volume.
+pub fn cases(
+    source: &Source,
+    families: &[String],
+    volume: &VolumeArgs,
+    session: &Session,
+) -> Result<(Vec<Case>, Vec<Sweep>)> {
+    let content = Content::of(source, volume, families);
+    let wanted = |family: &str| families.iter().any(|name| name == "all" || name == family);
+    let able = content.families();
+    if !able.iter().any(|family| wanted(family)) {
+        return Err(Error::usage(format_args!(
+            "{source}: {content:?}s are measured by {}; give images (.png, .jpg ...) for blur and \
+             histogram, volumes (.raw) for mesh and histogram, arrays (.npy, .txt) for scan and sort",
+            able.join(" and ")
+        )));
+    }
+    let name = source.path().and_then(std::path::Path::file_name);
+    let name = name.map_or("standard input".into(), |name| name.to_string_lossy());
+    let (limits, timings) = (session.limits(4), &session.timings);
+    let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
+    match content {
+        Content::Image => {
+            let image = Image::read(source, limits, timings)?;
+            if wanted("blur") {
+                cases.extend(blurs(&name, &image));
+            }
+            if wanted("histogram") {
+                let dims = [image.width, image.height];
+                cases.extend(histogram::cases_of(&name, dims, image.samples, image.channels)?);
+            }
+        }
+        Content::Volume => {
+            let read = VolumeFile::describe(source, volume)?.read(limits, timings)?;
+            if wanted("histogram") {
+                let dims = [read.samples.len(), 1];
+                cases.extend(histogram::cases_of(&name, dims, read.samples.clone(), 1)?);
+            }
+            if wanted("mesh") {
+                sweeps.push(surfaces(&name, read));
+            }
+        }
+        Content::Array => {
+            let format = Format::of_input(source, None)?;
+            let mut reader = ArrayReader::open(source, format, None, limits.bytes)?;
+            let number = reader.number();
+            for_number!(number, T => {
+                let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();
+                if numbers.is_empty() {
+                    return Err(Error::bad_input(format_args!("{source} holds no number")));
+                }
+                if wanted("scan") {
+                    cases.extend(scans(&name, &numbers));
+                }
+                if wanted("sort") {
+                    cases.extend(sorts(&name, number, bytemuck::cast_slice(&numbers)));
+                }
+            });
+            if cases.is_empty() {
+                return Err(Error::usage(format_args!(
+                    "{source}: numbers of type {number} are not sorted, only u32, i32 and f32"
+                )));
+            }
+        }
+    }
+    Ok((cases, sweeps))
+}
+
+fn wrong(text: std::fmt::Arguments<'_>) -> Error {
+    Error::new(Kind::Failure, text)
+}
+
+fn blurs(name: &str, image: &Image) -> Vec<Case> {
+    let Image { width, height, channels, samples, .. } = image;
+    let bytes = 2 * samples.as_bytes().len() as u64;
+    let grid = Arc::new(Grid {
+        dims: [*width, *height, 1],
+        channels: *channels,
+        alpha: image.has_alpha(),
+        samples: samples.clone(),
+    });
+    let mut cases = Vec::new();
+    for (method, algorithm, called) in
+        [(Method::Gaussian, "separable", "Gaussian"), (Method::Box, "running sums", "box")]
+    {
+        for radius in [3, 8, 24, 96] {
+            let axis = match method {
+                Method::Gaussian => Axis::gaussian(radius as f64 / 3.0, radius),
+                Method::Box => Axis::mean(radius),
+            };
+            let axes = [axis, axis, Axis::NONE];
+            let blur = Blur { method, axes, iterations: 1, edge: Edge::Clamp, linear: false };
+            let problem = format!("{called} r={radius}, {name}");
+            cases.push(Case::of_kernel(
+                ["blur", algorithm],
+                problem,
+                bytes,
+                blur,
+                &grid,
+                check_blur,
+            ));
+        }
+    }
+    cases
+}
+
+/// Compares a hundred positions with direct sums in double precision.
+fn check_blur(blur: &Blur, grid: &Grid, found: &Samples) -> Result<()> {
+    let [width, height, _] = grid.dims;
+    let colours = grid.channels - usize::from(grid.alpha);
+    let (old, most): (Vec<f64>, f64) = match &grid.samples {
+        Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
+        Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
+        Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
+        other => unreachable!("images hold no {}", other.dtype()),
+    };
+    let new: Vec<f64> = crate::for_samples!(found, values => {
+        #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+        values.iter().map(|&v| v as f64).collect()
+    });
+    // Alpha weighs the colours: only itself is a plain sum.
+    let channels = if grid.alpha { colours..grid.channels } else { 0..colours };
+    let half = blur.axes[0].half_weights(blur.method);
+    let reach = half.len() as isize - 1;
+    let weight = |i: isize| half[i.unsigned_abs()];
+    let all: f64 = (-reach..=reach).map(weight).sum();
+    for place in 0..100 {
+        let at = place * (width * height).saturating_sub(1) / 99;
+        let (x, y) = (at % width, at / width);
+        for c in channels.clone() {
+            let inside = |at: usize, by: isize, len: usize| {
+                (at as isize + by).clamp(0, len as isize - 1) as usize
+            };
+            let row = |by: isize| -> f64 {
+                let start = inside(y, by, height) * width;
+                let sample = |by| old[(start + inside(x, by, width)) * grid.channels + c];
+                (-reach..=reach).map(|by| weight(by) * sample(by)).sum()
+            };
+            let expected = (-reach..=reach).map(|by| weight(by) * row(by)).sum::<f64>() / all / all;
+            let value = new[at * grid.channels + c];
+            if (value - expected).abs() > most.max(100.0) / 100.0 {
+                return Err(wrong(format_args!(
+                    "pixel {x},{y} is {value} and should be {expected}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The isovalues of the published sweep.
+const ISOVALUES: std::ops::RangeInclusive<u32> = 30..=110;
+
+fn surfaces(name: &str, volume: crate::io::volume::Volume) -> Sweep {
+    let bytes = volume.samples.as_bytes().len() as u64;
+    let slab = Arc::new(Slab::whole(volume, &MarchingCubes::new(0.0)));
+    let points = ISOVALUES.step_by(10).map(|iso| {
+        let kernel = MarchingCubes::new(iso.into());
+        let problem = format!("{name}, iso {iso}");
+        let case = Case::of_kernel(
+            ["mesh", "bit planes"],
+            problem,
+            bytes,
+            kernel,
+            &slab,
+            check_surface,
+        );
+        (f64::from(iso), case)
+    });
+    Sweep { along: "isovalue (units of the samples)", points: points.collect() }
+}
+
+/// A vertex for each grid edge whose ends lie on different sides, and triangles between them.
+fn check_surface(kernel: &MarchingCubes, slab: &Slab, found: &Surface) -> Result<()> {
+    let [width, height, _] = slab.volume.dims;
+    let inside: Vec<bool> = crate::for_samples!(&slab.volume.samples, values => {
+        #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+        values.iter().map(|&v| v as f64 > kernel.iso).collect()
+    });
+    let crossed = |step: usize, starts: &dyn Fn(usize) -> bool| {
+        let pairs = inside.iter().zip(inside.iter().skip(step)).enumerate();
+        pairs.filter(|&(at, (a, b))| a != b && starts(at)).count()
+    };
+    let vertices = crossed(1, &|at| at % width != width - 1)
+        + crossed(width, &|at| at / width % height != height - 1)
+        + crossed(width * height, &|_| true);
+    let range = found.triangles.iter().flatten().all(|&v| (v as usize) < found.positions.len());
+    match found.nan_cells > 0 || (found.positions.len() == vertices && range) {
+        true => Ok(()),
+        false => {
+            let found = found.positions.len();
+            Err(wrong(format_args!("{found} vertices, and {vertices} edges are crossed")))
+        }
+    }
+}
+
+fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {
+    let bytes = 2 * size_of_val(&numbers[..]) as u64;
+    let algorithms = [
+        ("reduce-then-scan", Algorithm::Reduce),
+        ("look-back", Algorithm::Lookback),
+        ("Blelloch", Algorithm::Blelloch),
+    ];
+    let case = |(called, algorithm)| {
+        let scan = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
+        let problem = format!("{} {}, {name}", numbers.len(), T::TYPE);
+        let case =
+            Case::of_kernel(["scan", called], problem, bytes, scan, numbers, check_scan::<T>);
+        Case {
+            baseline: algorithm == Algorithm::Blelloch,
+            on_cpu: algorithm == Algorithm::Reduce,
+            ..case
+        }
+    };
+    algorithms.map(case).into()
+}
+
+/// Integers must equal the serial sums, floats come near to the sums of the CPU.
+fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> Result<()> {
+    let is_float = matches!(T::TYPE, NumberType::F32 | NumberType::F64);
+    let expected = match scan.checked(numbers) {
+        Ok(serial) if !is_float => serial.values,
+        // Where sums wrap around, and for floats, which are joined in another order.
+        _ => Scan { algorithm: Algorithm::Auto, ..*scan }.cpu(numbers)?.values,
+    };
+    let same = |a: &T, b: &T| {
+        let (a, b) = (a.to_string(), b.to_string());
+        let [a, b] = [a, b].map(|text| text.parse::<f64>().unwrap_or(f64::NAN));
+        a == b || is_float && (a - b).abs() <= 1e-3 * a.abs().max(1.0)
+    };
+    match expected.iter().zip(&found.values).position(|(a, b)| a != b && !same(a, b)) {
+        None if expected.len() == found.values.len() => Ok(()),
+        None => Err(wrong(format_args!("{} of {} numbers", found.values.len(), expected.len()))),
+        Some(i) => {
+            Err(wrong(format_args!("number {i} is {}, not {}", found.values[i], expected[i])))
+        }
+    }
+}
+
+fn sorts(name: &str, number: NumberType, bytes: &[u8]) -> Option<Case> {
+    fn case<T: Sortable>(name: &str, number: NumberType, bytes: &[u8]) -> Case {
+        let keys: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
+        let problem = format!("{} {number}, {name}", keys.len());
+        let records = Arc::new(Records { keys, payload: None });
+        let (sort, bytes) = (Sort::<T>::new(false), 2 * bytes.len() as u64);
+        Case::of_kernel(["sort", "radix"], problem, bytes, sort, &records, |_, old, new| {
+            let mut keys: Vec<u32> = old.keys.iter().map(|&key| key.to_key()).collect();
+            keys.sort_unstable();
+            match keys.into_iter().eq(new.keys.iter().map(|&key| key.to_key())) {
+                true => Ok(()),
+                false => Err(wrong(format_args!("not sorted as the standard library does"))),
+            }
+        })
+    }
+    match number {
+        NumberType::U32 => Some(case::<u32>(name, number, bytes)),
+        NumberType::I32 => Some(case::<i32>(name, number, bytes)),
+        NumberType::F32 => Some(case::<f32>(name, number, bytes)),
+        _ => None,
+    }
+}

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Fuzzes every target one after the other, starting from the suite's seeds (cargo-fuzz must be installed):
+#
+#   tests/fuzz/run.sh [SECONDS_A_TARGET] [TARGET...]
+#
+# Stable Rust is enough. What is found lies in tests/fuzz/artifacts; the suite runs the same targets for a
+# moment on seeded mutations (tests/suite/fuzz.rs).
+set -euo pipefail
+cd "$(dirname "$0")"
+seconds=${1:-600}
+shift || true
+targets=("$@")
+if [ ${#targets[@]} = 0 ]; then targets=(arguments text npy png blur histogram scan mesh); fi
+
+# libFuzzer's coverage needs compiler flags that stable calls unstable.
+export RUSTC_BOOTSTRAP=1
+(cd ../.. && GPUPROC_FUZZ_SEEDS="$PWD/tests/fuzz/corpus" cargo test --test suite fuzz::seeds)
+found=0
+for target in "${targets[@]}"; do
+    # The address sanitizer would find nothing in safe code and takes half the speed.
+    cargo fuzz run --fuzz-dir . --sanitizer none "$target" -- \
+        -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 -print_final_stats=1 ||
+        found=1
+done
+exit $found

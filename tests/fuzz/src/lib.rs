@@ -1,0 +1,521 @@
+//! What is fuzzed, a function a target: each takes any bytes and panics where gpuproc breaks a promise.
+//! libFuzzer drives them (`fuzz_targets/`), and so does the test suite (`tests/suite/fuzz.rs`).
+//!
+//! A command is run in this process, on the CPU and with tiny limits, in a folder that holds nothing but
+//! its inputs. Whatever the bytes are, it must end with a result or with one line and a documented kind of
+//! error, and leave nothing behind that is not whole.
+
+use std::{
+    ffi::OsString,
+    fs,
+    io::Cursor,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use gpuproc::{
+    cli,
+    error::Kind,
+    io::{
+        Source,
+        array::{ArrayReader, Format},
+        npy,
+        png::Png,
+    },
+    number::{Number, NumberType},
+};
+use image::ImageFormat;
+use tempfile::TempDir;
+
+/// One target: its name, its body, and inputs to start from.
+pub struct Target {
+    pub name: &'static str,
+    pub body: fn(&[u8]),
+    pub seeds: fn() -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: [Target; 8] = [
+    Target { name: "arguments", body: arguments, seeds: argument_seeds },
+    Target { name: "text", body: text, seeds: text_seeds },
+    Target { name: "npy", body: npy, seeds: npy_seeds },
+    Target { name: "png", body: png, seeds: png_seeds },
+    Target { name: "blur", body: blur, seeds: picture_seeds },
+    Target { name: "histogram", body: histogram, seeds: picture_seeds },
+    Target { name: "scan", body: scan, seeds: scan_seeds },
+    Target { name: "mesh", body: mesh, seeds: mesh_seeds },
+];
+
+/// A folder in memory where there is one.
+fn folder() -> TempDir {
+    let shm = Path::new("/dev/shm");
+    match shm.is_dir() {
+        true => tempfile::tempdir_in(shm),
+        false => tempfile::tempdir(),
+    }
+    .expect("a temporary folder")
+}
+
+/// Runs a command with `arguments`, in which `@` stands for `folder`.
+/// `outputs` may be there when it has succeeded, and nothing new otherwise. Tells whether it has.
+fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
+    let names = || {
+        let entries = fs::read_dir(folder).expect("the folder is there");
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    let fixed = ["gpuproc", "--device=cpu", "--quiet", "--max-memory=16M", "--max-pixels=1M"];
+    let own = arguments.iter().map(|argument| {
+        let (flag, name) = argument.split_once('@').unwrap_or((argument, ""));
+        match flag {
+            "" => folder.join(name).into_os_string(),
+            "--mask=" | "--equalize=" | "--auto-levels=" | "--preview=" => {
+                let mut flag = OsString::from(flag);
+                flag.push(folder.join(name));
+                flag
+            }
+            _ => (*argument).into(),
+        }
+    });
+    let line: Vec<_> = fixed.map(OsString::from).into_iter().chain(own).collect();
+    let result = catch_unwind(AssertUnwindSafe(|| cli::run_from(line)));
+    let result = result.unwrap_or_else(|_| panic!("{arguments:?} panics"));
+    let mut left = names();
+    left.retain(|name| !before.contains(name));
+    match &result {
+        Ok(()) => left.retain(|name| !outputs.iter().any(|output| name == output)),
+        Err(error) => {
+            let line = error.one_line();
+            let kinds = [Kind::Failure, Kind::Usage, Kind::BadInput, Kind::Io];
+            assert!(kinds.contains(&error.kind()), "{arguments:?}: {line}");
+            // clap's usage messages have several lines.
+            assert!(error.kind() == Kind::Usage || !line.contains('\n'), "{arguments:?}: {line}");
+        }
+    }
+    assert!(left.is_empty(), "{arguments:?} leaves {left:?} and {:?}", result.is_ok());
+    for output in outputs {
+        let _ = fs::remove_file(folder.join(output));
+    }
+    result.is_ok()
+}
+
+/// Flags whose values gpuproc parses itself, on inputs that are good.
+pub fn arguments(bytes: &[u8]) {
+    const LINES: &[&str] = &[
+        "blur @a.png @o.png --sigma={}",
+        "blur @a.png @o.png --radius={}",
+        "blur @a.png @o.png --truncate={} --edge=wrap",
+        "blur @a.png @o.png --edge={}",
+        "blur @a.png @o.png --channels={}",
+        "blur @v_4x4x4_uint8.raw @o.raw --sigma={}",
+        "blur @v_4x4x4_uint8.raw @o.raw --dims={}",
+        "histogram @a.png -o @o.csv --bins={}",
+        "histogram @a.png -o @o.csv --range={}",
+        "histogram @a.png -o @o.json --percentiles={}",
+        "histogram @a.png -o @o.csv --roi={}",
+        "histogram @a.png --auto-levels=@o.png --clip={}",
+        "histogram @a.png -o @o.csv --channels={}",
+        "scan @n.txt @o.txt --init={} --type=i64",
+        "scan @n.txt @o.txt --init={} --type=f32",
+        "scan @n.txt @o.txt --type={}",
+        "sort @n.txt @o.txt --type={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --spacing={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --origin={}",
+        "mesh @v_4x4x4_uint8.raw @o.glb --iso=9 --simplify={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --dims={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --dtype={} --dims=2x2x2",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --header-bytes={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --preview=@o.png --size={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --preview=@o.png --view={}",
+        "mesh @v_4x4x4_uint8.raw @o.ply --iso=9 --preview=@o.png --background={}",
+    ];
+    let Some((&choice, value)) = bytes.split_first() else { return };
+    let value: String =
+        String::from_utf8_lossy(value).chars().filter(|&c| c != '\0').take(200).collect();
+    let line = LINES[usize::from(choice) % LINES.len()];
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    fs::write(path("a.png"), &picture_seeds()[0][1..]).unwrap();
+    fs::write(path("v_4x4x4_uint8.raw"), (0..64).map(|i| i * 3).collect::<Vec<u8>>()).unwrap();
+    fs::write(path("n.txt"), "3 1 2\n").unwrap();
+    let words: Vec<String> = line.split(' ').map(|word| word.replace("{}", &value)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    // Several isovalues make a file each, with names that nobody knows here.
+    if !(line.ends_with("--iso={}") && value.contains(',')) {
+        run(
+            folder.path(),
+            &words,
+            &["o.png", "o.raw", "o.csv", "o.json", "o.txt", "o.ply", "o.glb"],
+        );
+    }
+}
+
+fn argument_seeds() -> Vec<Vec<u8>> {
+    let values: [&[&str]; 27] = [
+        &["2", "1.5,0", "500", "1e-30"],
+        &["3", "0,10000"],
+        &["4.5"],
+        &["clamp", "-7.5", "reflect101"],
+        &["r,g", "b"],
+        &["1,1,2"],
+        &["4x4x4", "18446744073709551615x2x2", "64x1X1"],
+        &["65536"],
+        &["0,255", "data", "-1e308,1e308"],
+        &["1,50,99.9"],
+        &["1,2,3,4", "18446744073709551615,1,1,1"],
+        &["1%", "49.999"],
+        &["r,luma"],
+        &["-9223372036854775808"],
+        &["nan", "1e39"],
+        &["u64", "float32"],
+        &["f32"],
+        &["80", "auto", "-0"],
+        &["1,1,2.5", "1e-300,1,1"],
+        &["-90,0,1e300"],
+        &["0.25", "1e-9"],
+        &["4x4x4"],
+        &["f64", "uint8"],
+        &["0", "18446744073709551615"],
+        &["40x30", "99999x99999"],
+        &["215,12", "1e308,-1e308"],
+        &["#ff8000", "black"],
+    ];
+    let each = values.iter().enumerate();
+    each.flat_map(|(line, values)| {
+        values.iter().map(move |value| [&[line as u8][..], value.as_bytes()].concat())
+    })
+    .collect()
+}
+
+/// Reads numbers of any type from a text, in stretches of any length: the same numbers as those that Rust
+/// finds between blanks and commas.
+pub fn text(bytes: &[u8]) {
+    fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
+        let open = || ArrayReader::open(source, Format::Text, Some(T::TYPE), u64::MAX).unwrap();
+        let read = |stretch: usize| {
+            let (mut reader, mut all, mut some) = (open(), Vec::<T>::new(), Vec::new());
+            loop {
+                reader.read(&mut some, stretch).map_err(|error| assert_bad_input(&error))?;
+                assert_eq!(reader.layout().map(<[_]>::len), Some(some.len()));
+                if some.is_empty() {
+                    return Ok(all);
+                }
+                all.extend_from_slice(&some);
+            }
+        };
+        let parts: Result<Vec<T>, ()> = read(stretch);
+        let whole = read(usize::MAX);
+        let same = match (&parts, &whole) {
+            // By their bits: NaN is not equal to itself.
+            (Ok(a), Ok(b)) => bytemuck_eq(a, b),
+            (a, b) => a.is_err() && b.is_err(),
+        };
+        assert!(same, "stretches of {stretch} differ");
+        let separators = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+        let tokens = bytes.split(separators).filter(|token| !token.is_empty());
+        let naive: Option<Vec<T>> =
+            tokens.map(|token| std::str::from_utf8(token).ok()?.parse().ok()).collect();
+        match (whole, naive) {
+            (Ok(numbers), Some(naive)) => assert!(bytemuck_eq(&numbers, &naive)),
+            (Ok(_), None) => panic!("a text that holds something else is read"),
+            (Err(()), None) => {}
+            // A comma behind no number, or a number that is far too long.
+            (Err(()), Some(_)) => assert!(bytes.contains(&b',') || bytes.len() > 1 << 16),
+        }
+    }
+    let Some((&choice, text)) = bytes.split_first() else { return };
+    let folder = folder();
+    let path = folder.path().join("n.txt");
+    fs::write(&path, text).unwrap();
+    let source = Source::File(path);
+    let stretch = 1 + usize::from(choice / 6);
+    match NumberType::ALL[usize::from(choice % 6)] {
+        NumberType::U32 => check::<u32>(&source, text, stretch),
+        NumberType::I32 => check::<i32>(&source, text, stretch),
+        NumberType::F32 => check::<f32>(&source, text, stretch),
+        NumberType::U64 => check::<u64>(&source, text, stretch),
+        NumberType::I64 => check::<i64>(&source, text, stretch),
+        NumberType::F64 => check::<f64>(&source, text, stretch),
+    }
+}
+
+fn assert_bad_input(error: &gpuproc::error::Error) {
+    assert_eq!(error.kind(), Kind::BadInput, "{}", error.one_line());
+    assert!(error.one_line().len() < 500, "{}", error.one_line());
+}
+
+fn bytemuck_eq<T: Number>(a: &[T], b: &[T]) -> bool {
+    let bits = |value: &T| format!("{value:?}");
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a == b || bits(a) == bits(b))
+}
+
+fn text_seeds() -> Vec<Vec<u8>> {
+    let texts = [
+        "",
+        "1 2 3\n4,5\n",
+        "-1\t+7",
+        "1e30 nan -inf",
+        ",1",
+        "1,,2",
+        "4294967296",
+        "0x10",
+        "1\n\n2",
+    ];
+    texts
+        .iter()
+        .enumerate()
+        .map(|(i, text)| [&[i as u8 * 7][..], text.as_bytes()].concat())
+        .collect()
+}
+
+/// A `.npy` header says what NumPy's would; what was read is written and read again as the same.
+pub fn npy(bytes: &[u8]) {
+    if let Ok(header) = npy::Header::read(&mut &bytes[..]) {
+        let product = header.shape.iter().try_fold(1u64, |n, &axis| n.checked_mul(axis as u64));
+        assert_eq!(product, Some(header.len));
+        let number = header.element.number();
+        let again = npy::Header::read(&mut &npy::header(number, &header.shape)[..]);
+        if header.shape.len() < 1000 {
+            let again = again.expect("our own header");
+            assert_eq!((again.shape, again.element.number()), (header.shape, number));
+        }
+    }
+    let folder = folder();
+    fs::write(folder.path().join("a.npy"), bytes).unwrap();
+    run(folder.path(), &["scan", "@a.npy", "@o.npy"], &["o.npy"]);
+    run(folder.path(), &["sort", "@a.npy", "@o.raw"], &["o.raw"]);
+}
+
+fn npy_seeds() -> Vec<Vec<u8>> {
+    let mut seeds: Vec<Vec<u8>> = NumberType::ALL
+        .iter()
+        .map(|&number| {
+            let mut file = npy::header(number, &[2, 3]);
+            file.extend((0..6 * number.size() as u8).collect::<Vec<u8>>());
+            file
+        })
+        .collect();
+    for header in [
+        "{'descr': '>i2', 'fortran_order': True, 'shape': (3,), }",
+        "{'descr': '|b1', 'fortran_order': False, 'shape': (), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4294967295, 4294967295), }",
+        "{'descr': '<u8', 'fortran_order': False, 'shape': (2305843009213693951,), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (0, 99999999999), }",
+    ] {
+        let mut file = b"\x93NUMPY\x02\0".to_vec();
+        file.extend((header.len() as u32).to_le_bytes());
+        file.extend(header.as_bytes());
+        file.extend([1, 2, 3, 4, 5, 6]);
+        seeds.push(file);
+    }
+    seeds
+}
+
+/// Our PNG encoder's files decode to the pixels that went in.
+pub fn png(bytes: &[u8]) {
+    let [width, kind, compression, icc, pixels @ ..] = bytes else { return };
+    let (channels, sample_bytes) = (1 + kind % 4, 1 + kind / 4 % 2);
+    let width = 1 + u32::from(*width);
+    let row = width as usize * usize::from(channels * sample_bytes);
+    let height = (pixels.len() / row) as u32;
+    if height == 0 {
+        return;
+    }
+    let pixels = &pixels[..row * height as usize];
+    let icc = &pixels[..pixels.len().min((*icc).into())];
+    let icc = (!icc.is_empty()).then_some(icc);
+    let compression = compression % 10;
+    let png = Png { width, height, channels, sample_bytes, icc, exif: icc, compression };
+    let mut file = Vec::new();
+    png.write(pixels, &mut file).unwrap();
+    let decoded = image::load_from_memory_with_format(&file, ImageFormat::Png).unwrap();
+    assert_eq!((decoded.width(), decoded.height()), (width, height));
+    assert_eq!(decoded.color().channel_count(), channels);
+    let found = match sample_bytes {
+        1 => decoded.as_bytes().to_vec(),
+        // The file has the most significant byte first.
+        _ => decoded
+            .as_bytes()
+            .chunks_exact(2)
+            .flat_map(|b| if cfg!(target_endian = "little") { [b[1], b[0]] } else { [b[0], b[1]] })
+            .collect(),
+    };
+    assert!(found == pixels);
+}
+
+fn png_seeds() -> Vec<Vec<u8>> {
+    (0..8u8)
+        .map(|kind| [&[5, kind, kind, kind * 9][..], &[7; 200], &[kind; 100]].concat())
+        .collect()
+}
+
+/// Small pictures of every format that is read, behind a byte that chooses how they are treated.
+fn picture_seeds() -> Vec<Vec<u8>> {
+    let noise: Vec<u8> = (0..9 * 7 * 8u32).map(|i| ((i * i * 7) >> 3) as u8).collect();
+    let mut seeds = Vec::new();
+    for (colour, bytes) in [
+        (image::ExtendedColorType::Rgb8, 3),
+        (image::ExtendedColorType::L8, 1),
+        (image::ExtendedColorType::Rgba8, 4),
+        (image::ExtendedColorType::Rgb16, 6),
+        (image::ExtendedColorType::L16, 2),
+    ] {
+        for format in [
+            ImageFormat::Png,
+            ImageFormat::Jpeg,
+            ImageFormat::Tiff,
+            ImageFormat::WebP,
+            ImageFormat::Bmp,
+            ImageFormat::Pnm,
+        ] {
+            let mut file = Cursor::new(vec![seeds.len() as u8]);
+            file.set_position(1);
+            let pixels = &noise[..9 * 7 * bytes];
+            // Not every format holds every kind of sample.
+            if image::write_buffer_with_format(&mut Tail(&mut file), pixels, 9, 7, colour, format)
+                .is_ok()
+            {
+                seeds.push(file.into_inner());
+            }
+        }
+    }
+    seeds
+}
+
+/// Writes behind the first byte, for encoders that go back to the start.
+struct Tail<'a>(&'a mut Cursor<Vec<u8>>);
+
+impl std::io::Write for Tail<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl std::io::Seek for Tail<'_> {
+    fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
+        let to = match to {
+            std::io::SeekFrom::Start(at) => std::io::SeekFrom::Start(at + 1),
+            other => other,
+        };
+        self.0.seek(to).map(|at| at - 1)
+    }
+}
+
+/// Blurs a picture of any bytes.
+pub fn blur(bytes: &[u8]) {
+    let Some((&choice, picture)) = bytes.split_first() else { return };
+    let folder = folder();
+    fs::write(folder.path().join("a"), picture).unwrap();
+    let output =
+        ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.bmp", "@o.pnm"][usize::from(choice % 6)];
+    let how: &[&str] = match choice / 6 % 4 {
+        0 => &["--sigma=1.5"],
+        1 => &["--method=box", "--radius=2", "--edge=wrap"],
+        2 => &["--linear", "--sigma=0.7,0"],
+        _ => &["--strict", "--edge=mirror", "--radius=4"],
+    };
+    let line = [&["blur", "@a", output], how].concat();
+    run(folder.path(), &line, &[&output[1..]]);
+}
+
+/// Counts a picture of any bytes, with itself as the mask, and adjusts it.
+pub fn histogram(bytes: &[u8]) {
+    let Some((&choice, picture)) = bytes.split_first() else { return };
+    let folder = folder();
+    fs::write(folder.path().join("a"), picture).unwrap();
+    let how: &[&str] = match choice % 6 {
+        0 => &["-o", "@o.csv"],
+        1 => &["-o", "@o.json", "--mask=@a", "--range=data"],
+        2 => &["--equalize=@o.png"],
+        3 => &["--auto-levels=@o.png", "--alpha=skip-transparent"],
+        4 => &["-o", "@o.svg", "--bins=7", "--alpha=weight", "--log"],
+        _ => &["-o", "@o.csv", "--stats", "--roi=1,1,3,3", "--luma=linear", "--channels=luma"],
+    };
+    let line = [&["histogram", "@a"], how].concat();
+    run(folder.path(), &line, &["o.csv", "o.json", "o.png", "o.svg"]);
+}
+
+/// Scans and sorts arrays of any bytes, and makes summed-area tables.
+pub fn scan(bytes: &[u8]) {
+    let Some((&choice, data)) = bytes.split_first() else { return };
+    let folder = folder();
+    let input = ["@a.txt", "@a.raw", "@a.npy", "@a.png"][usize::from(choice % 4)];
+    fs::write(folder.path().join(&input[1..]), data).unwrap();
+    let how: &[&str] = match choice / 4 % 8 {
+        0 => &["scan", input, "@o.npy"],
+        1 => &["scan", input, "@o.txt", "--inclusive"],
+        2 => &["scan", input, "@o.raw", "--op=max", "--type=f32"],
+        3 => &["scan", input, "@o.txt", "--checked", "--type=i64"],
+        4 => &["scan", input, "@o.raw", "--op=product", "--type=f64", "--init=2"],
+        5 => &["scan", input, "@o.npy", "--by-key", input],
+        6 => &["sort", input, "@o.npy", "--descending", "--type=f32"],
+        _ => &["sort", input, "@o.txt", "--argsort", "--format=raw"],
+    };
+    run(folder.path(), how, &["o.npy", "o.txt", "o.raw"]);
+}
+
+fn scan_seeds() -> Vec<Vec<u8>> {
+    let numbers: Vec<u8> = (0..64u8).map(|i| i.wrapping_mul(37)).collect();
+    let mut npy = npy_seeds().swap_remove(2);
+    let picture = picture_seeds().swap_remove(0).split_off(1);
+    let mut seeds = Vec::new();
+    for way in 0..8 {
+        for (format, data) in
+            [&b"3 1 4,1\n5 -9 2.5"[..], &numbers, &npy, &picture].iter().enumerate()
+        {
+            seeds.push([&[way * 4 + format as u8][..], data].concat());
+        }
+    }
+    npy.truncate(70);
+    seeds.push([&[2][..], &npy].concat());
+    seeds
+}
+
+/// Meshes raw volumes of any name and any bytes: the name up to the first newline, then the data.
+pub fn mesh(bytes: &[u8]) {
+    let Some((&choice, rest)) = bytes.split_first() else { return };
+    let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return };
+    let name: String = String::from_utf8_lossy(&rest[..end])
+        .chars()
+        .map(|c| if matches!(c, '/' | '\0') { '_' } else { c })
+        .take(60)
+        .collect();
+    let folder = folder();
+    let name = format!("v{name}");
+    fs::write(folder.path().join(&name), &rest[end + 1..]).unwrap();
+    let input = format!("@{name}");
+    let how: &[&str] = match choice % 8 {
+        0 => &["@o.ply", "--iso=80"],
+        1 => &["@o.ply", "--iso=auto", "--normals", "--close"],
+        2 => &["@o.stl", "--iso=0.5", "--dtype=f32"],
+        3 => &["@o.obj", "--iso=-3", "--close", "--largest", "--smooth=2"],
+        4 => &["@o.glb", "--iso=100", "--simplify=0.5", "--stats"],
+        5 => &["@o.ply", "--iso=7", "--ascii", "--endian=big", "--spacing=1,2,3"],
+        6 => &["@o.ply", "--iso=7", "--header-bytes=3", "--preview=@o.png", "--size=20x20"],
+        _ => &["@o.ply", "--iso=7", "--dims=3x3x3"],
+    };
+    let line = [&["mesh", &input], how].concat();
+    run(folder.path(), &line, &["o.ply", "o.stl", "o.obj", "o.glb", "o.png"]);
+}
+
+fn mesh_seeds() -> Vec<Vec<u8>> {
+    let data: Vec<u8> = (0..64u8).map(|i| i.wrapping_mul(37)).collect();
+    let names =
+        ["_4x4x4_uint8.raw", "_2x2x4_float32.raw", "_4x4x2_int16.raw", ".raw", "_1x1x64_i8.bin"];
+    let mut seeds = Vec::new();
+    for choice in 0..8 {
+        for name in names {
+            seeds.push([&[choice][..], name.as_bytes(), b"\n", &data].concat());
+        }
+    }
+    seeds.push([&b"\0_9999999x9999999x999999_f64.raw\n"[..], &data].concat());
+    seeds.push([&b"\0_4x4x4_uint8.raw.gz\n"[..], b"\x1f\x8b\x08\0\0\0\0\0\0\0"].concat());
+    seeds
+}

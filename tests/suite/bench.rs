@@ -1,0 +1,172 @@
+//! `gpuproc bench`: its figures add up, its files are what they are said to be, its checks check.
+
+use std::{fs, path::Path};
+
+use assert_cmd::assert::Assert;
+use gpuproc::{
+    bench::Case,
+    error::{Error, Kind, Result},
+    gpu::Context,
+    kernels,
+};
+use predicates::{prelude::*, str::contains};
+use serde_json::Value;
+
+use super::common::Noise;
+
+/// Runs it in `folder` on the CPU with few runs.
+fn bench(folder: &Path, arguments: &[&str]) -> Assert {
+    let mut command = crate::common::gpuproc();
+    command.current_dir(folder).args([
+        "bench",
+        "--device",
+        "cpu",
+        "--repeats",
+        "5",
+        "--warmup",
+        "1",
+    ]);
+    command.args(arguments).assert()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn figures_add_up_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let outputs = ["-o", "f.csv", "-o", "f.json", "-o", "f.png", "-o", "f.svg"];
+    let arguments = [&["histogram", "--check", "--only", "613x377"][..], &outputs].concat();
+    let table = bench(folder.path(), &arguments).success().get_output().stdout.clone();
+    let table = String::from_utf8(table).unwrap();
+    // A line for the device, one of heads, then a line a case: luminance and four rows.
+    assert_eq!(table.lines().count(), 4, "{table}");
+
+    let report = json(&path("f.json"));
+    let copy = report["copy_gb_per_s"].as_f64().unwrap();
+    let figures = report["figures"].as_array().unwrap();
+    assert_eq!((figures.len(), &report["checked"]), (2, &Value::Bool(true)));
+    for figure in figures {
+        let number = |name: &str| figure[name].as_f64().unwrap();
+        let order = ["min_ms", "lower_quartile_ms", "median_ms", "upper_quartile_ms", "max_ms"];
+        assert!(order.map(number).is_sorted(), "{figure}");
+        let bytes = number("gb_per_s") * number("median_ms") * 1e6;
+        assert!((bytes - 613.0 * 377.0 * 4.0).abs() < 1.0, "{figure}");
+        assert!((number("of_copy") * copy - number("gb_per_s")).abs() < 1e-9);
+        assert_eq!((number("runs"), &figure["clock"]), (5.0, &Value::from("wall")));
+    }
+
+    let mut reader = csv::Reader::from_path(path("f.csv")).unwrap();
+    let heads = reader.headers().unwrap().clone();
+    let at = |name: &str| heads.iter().position(|head| head == name).unwrap();
+    let records: Vec<csv::StringRecord> = reader.records().map(|record| record.unwrap()).collect();
+    assert_eq!(records.len(), figures.len());
+    for (record, figure) in records.iter().zip(figures) {
+        assert_eq!(&record[at("problem")], figure["problem"]);
+        let median: f64 = record[at("median_ms")].parse().unwrap();
+        assert_eq!(median, figure["median_ms"].as_f64().unwrap());
+    }
+
+    let plot = image::open(path("f.png")).unwrap().to_rgb8();
+    let blue = image::Rgb([0x4c, 0xa8, 0xe8]);
+    assert!(plot.pixels().filter(|&&pixel| pixel == blue).count() > 1000, "no bars");
+    let svg = fs::read_to_string(path("f.svg")).unwrap();
+    assert!(svg.contains("613x377") && svg.contains(" GB/s") && !svg.contains("NaN"));
+}
+
+#[test]
+fn sweeps_become_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["blur", "--sweep", "--only", "box r=1", "-o", "s.json", "-o", "s.svg"];
+    bench(folder.path(), &arguments).success();
+    let report = json(&folder.path().join("s.json"));
+    let figures = report["figures"].as_array().unwrap();
+    let radii: Vec<f64> = figures.iter().map(|f| f["at"].as_f64().unwrap()).collect();
+    assert_eq!(radii, [1.0, 12.0, 16.0, 128.0, 192.0]);
+    let svg = fs::read_to_string(folder.path().join("s.svg")).unwrap();
+    assert_eq!(svg.matches("<circle").count(), radii.len());
+    assert!(svg.contains("radius (pixels)") && svg.contains("running sums"));
+    bench(folder.path(), &["scan", "--sweep"]).code(2).stderr(contains("--input VOLUME"));
+}
+
+#[test]
+fn files_are_measured_by_the_families_that_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    let mut noise = Noise(60);
+    let picture = image::RgbImage::from_raw(40, 30, noise.bytes(3600)).unwrap();
+    picture.save(folder.path().join("p.png")).unwrap();
+    write("v_20x16x12_uint8.raw", &noise.bytes(20 * 16 * 12));
+    write("numbers.txt", b"5 3 4294967295 9 1 1");
+    write("keys.raw", &noise.bytes(4000));
+
+    let families = |arguments: &[&str]| -> Vec<String> {
+        let arguments = [arguments, &["--check", "-o", "f.json"]].concat();
+        bench(folder.path(), &arguments).success();
+        let report = json(&folder.path().join("f.json"));
+        let figures = report["figures"].as_array().unwrap();
+        let mut names: Vec<String> =
+            figures.iter().map(|f| f["family"].as_str().unwrap().to_owned()).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(families(&["--input", "p.png", "--only", "r=3,"]), ["blur"]);
+    assert_eq!(families(&["histogram", "--input", "p.png"]), ["histogram"]);
+    let volume = ["--input", "v_20x16x12_uint8.raw", "--only"];
+    assert_eq!(families(&[&volume[..], &["iso 30"]].concat()), ["mesh"]);
+    assert_eq!(families(&[&volume[..], &["bins"]].concat()), ["histogram"]);
+    assert_eq!(families(&["--input", "numbers.txt"]), ["scan", "sort"]);
+    assert_eq!(families(&["sort", "--input", "keys.raw"]), ["sort"]);
+
+    let wrong = |arguments: &[&str], code: i32, remedy: &str| {
+        let one_line = contains("error: ").count(1).and(contains(remedy));
+        bench(folder.path(), arguments).code(code).stderr(one_line);
+    };
+    wrong(&["scan", "--input", "p.png"], 2, ".npy");
+    wrong(&["mesh", "--input", "none_2x2x2_uint8.raw"], 7, "none_2x2x2_uint8.raw");
+    wrong(&["blurs"], 2, "histogram");
+    wrong(&["copy", "--only", "nothing"], 2, "--only");
+    wrong(&["copy", "-o", "f.pdf"], 2, ".json");
+    bench(folder.path(), &["--input", "p.png", "--full"]).code(2);
+}
+
+/// A kernel whose result is wrong is found out.
+#[test]
+fn checks_fail_where_results_are_wrong() {
+    struct Wrong;
+    impl gpuproc::device::Kernel for Wrong {
+        type In = [u32];
+        type Out = Vec<u32>;
+        const NAME: &'static str = "wrong";
+        fn cpu(&self, input: &[u32]) -> Result<Vec<u32>> {
+            Ok(input.iter().map(|v| v + 1).collect())
+        }
+        fn gpu(&self, _: &Context, input: &[u32]) -> Result<Vec<u32>> {
+            self.cpu(input)
+        }
+    }
+    let same = |_: &Wrong, input: &[u32], found: &Vec<u32>| match input == &found[..] {
+        true => Ok(()),
+        false => Err(Error::new(Kind::Failure, "another result")),
+    };
+    let input = [1, 2, 3].into();
+    let case = Case::of_kernel(["test", "wrong"], "three".into(), 12, Wrong, &input, same);
+    let mut prepared = (case.prepare)(None).unwrap();
+    (prepared.run)().unwrap();
+    assert_eq!((prepared.check)().unwrap_err().to_string(), "another result");
+}
+
+#[test]
+fn every_family_has_cases_of_its_name() {
+    for full in [false, true] {
+        let cases = kernels::cases(full);
+        for family in ["blur", "histogram", "scan", "sort", "mesh", "copy"] {
+            assert!(cases.iter().any(|case| case.family == family && case.on_cpu), "{family}");
+        }
+        let unlike = |case: &Case| case.bytes == 0 || case.problem.is_empty();
+        assert!(!cases.iter().any(unlike));
+        assert!(kernels::sweeps(full).iter().all(|sweep| sweep.points.len() > 5));
+    }
+}

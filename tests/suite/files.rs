@@ -1,0 +1,399 @@
+//! Files and streams that misbehave, and runs that are stopped: an output is whole or absent.
+//!
+//! `GPUPROC_KILL_TRIES=500 cargo test --test suite files::` stops every command so many times.
+#![cfg(unix)]
+
+use std::{
+    env, fs,
+    fs::File,
+    io::{Read, Write},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use predicates::str::contains;
+use tempfile::TempDir;
+
+use crate::common::{Noise, gpuproc, program, subjects};
+
+/// A folder with inputs that keep each command busy for some tens of milliseconds.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut noise = Noise(5);
+    let picture = noise.bytes(700 * 500 * 3);
+    let path = folder.path().join("a.png");
+    image::save_buffer(path, &picture, 700, 500, image::ColorType::Rgb8).unwrap();
+    fs::write(folder.path().join("v_64x64x64_uint8.raw"), noise.bytes(64 * 64 * 64)).unwrap();
+    fs::write(folder.path().join("n.u32"), noise.bytes(4 << 20)).unwrap();
+    folder
+}
+
+/// A run of each command, and its output.
+const RUNS: [(&str, &str); 6] = [
+    ("blur a.png o.png --sigma 9", "o.png"),
+    ("histogram a.png --equalize o.png", "o.png"),
+    ("scan n.u32 o.npy", "o.npy"),
+    ("scan a.png o.raw", "o.raw"),
+    ("sort n.u32 o.u32", "o.u32"),
+    ("mesh v_64x64x64_uint8.raw o.ply --iso 80", "o.ply"),
+];
+
+fn command(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(program());
+    command.current_dir(folder).env_remove("GPUPROC_DEVICE").args(["-q", "--device", "cpu"]);
+    command.args(line.split(' ')).stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+/// Files that are neither inputs nor `output`.
+fn others(folder: &Path, output: &str) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+    let names = names.map(|name| name.to_string_lossy().into_owned());
+    let inputs = ["a.png", "v_64x64x64_uint8.raw", "n.u32", output];
+    names.filter(|name| !inputs.contains(&name.as_str())).collect()
+}
+
+#[test]
+fn a_run_that_is_stopped_leaves_a_whole_output_or_none() {
+    let tries: usize = env::var("GPUPROC_KILL_TRIES").map_or(4, |tries| tries.parse().unwrap());
+    let mut noise = Noise(tries as u64);
+    let mut stopped = 0;
+    for (line, name) in RUNS {
+        let folder = folder();
+        let output = folder.path().join(name);
+        let start = std::time::Instant::now();
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
+        let whole = fs::read(&output).unwrap();
+        let lasts = start.elapsed().as_micros() as u64;
+        for round in 0..tries {
+            fs::remove_file(&output).ok();
+            let signal = ["INT", "TERM", "HUP", "KILL"][round % 4];
+            let mut child = command(folder.path(), line).stderr(Stdio::null()).spawn().unwrap();
+            thread::sleep(Duration::from_micros(noise.next() % (lasts + lasts / 4)));
+            let kill = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+            assert!(kill.unwrap().success());
+            let status = child.wait().unwrap();
+            let by = status.signal();
+            assert!(matches!(by, Some(1 | 2 | 9 | 15)) || status.success(), "{line}: {status:?}");
+            stopped += usize::from(by.is_some());
+            if let Ok(found) = fs::read(&output) {
+                assert!(found == whole, "{line}: SIG{signal} leaves {} bytes", found.len());
+            }
+            let left = others(folder.path(), name);
+            // Nobody can clean up after SIGKILL, but what is left can be told.
+            let parts = left.iter().filter(|n| n.starts_with(".gpuproc-") && n.ends_with(".part"));
+            let allowed = usize::from(by == Some(9));
+            assert!(parts.count() == left.len() && left.len() <= allowed, "{line}: {left:?}");
+            left.iter().for_each(|name| fs::remove_file(folder.path().join(name)).unwrap());
+        }
+    }
+    assert!(stopped > 0, "every run was faster than its signal");
+    println!("{stopped} of {} runs were stopped", tries * RUNS.len());
+}
+
+#[test]
+fn a_time_limit_ends_the_run_without_an_output() {
+    let folder = folder();
+    let fifo = folder.path().join("never.raw");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let before = fs::read_dir(folder.path()).unwrap().count();
+    for line in [
+        "mesh never.raw --dims 9x9x9 --iso 1 o.ply",
+        "blur never.raw o.raw --dims 9x9x9",
+        "scan never.raw o.npy",
+    ] {
+        gpuproc()
+            .current_dir(folder.path())
+            .args(["--device", "cpu", "--timeout", "0.2"])
+            .args(line.split(' '))
+            .assert()
+            .code(124)
+            .stderr(contains("error: not done after 0.2 s (--timeout)\n"));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), before, "{line}");
+    }
+    gpuproc().args(["--timeout", "0", "devices"]).assert().code(2);
+    gpuproc()
+        .args(["--timeout", "60", "--device", "cpu", "scan", "-"])
+        .write_stdin("1 2")
+        .assert()
+        .success();
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let folder = folder();
+    for line in [
+        "scan n.u32 -",
+        "scan --format text n.txt -",
+        "blur --dry-run a.png o.png",
+        "histogram a.png",
+    ] {
+        fs::write(folder.path().join("n.txt"), "1 2 3 4 5 6 7 8 9\n".repeat(9000)).unwrap();
+        let mut child = command(folder.path(), line);
+        let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.is_empty(), "{line}: {} {stderr}", output.status);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn messages_that_nobody_can_read_change_nothing() {
+    let folder = folder();
+    let full = || File::create("/dev/full").unwrap();
+    let line = "mesh v_64x64x64_uint8.raw o.ply --iso 80 --timings";
+    assert_eq!(command(folder.path(), line).stderr(full()).status().unwrap().code(), Some(0));
+    let line = "blur missing.png o.png";
+    assert_eq!(command(folder.path(), line).stderr(full()).status().unwrap().code(), Some(7));
+    for line in ["histogram a.png", "scan n.u32 -", "devices", "blur --dry-run a.png o.png"] {
+        let status = command(folder.path(), line).stdout(full()).stderr(Stdio::null()).status();
+        assert_eq!(status.unwrap().code(), Some(7), "{line}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn folders_that_take_no_files_are_told_before_the_work() {
+    let folder = folder();
+    // Not even root makes a file there.
+    for (line, name) in RUNS {
+        let line = line.replace(name, &format!("/proc/{name}"));
+        let output = command(folder.path(), &line).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains("/proc/"), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn an_output_may_be_the_input() {
+    let folder = folder();
+    for (line, name, input) in [
+        ("blur a.png o.png --sigma 2", "o.png", "a.png"),
+        ("scan n.u32 o.u32", "o.u32", "n.u32"),
+        ("sort n.u32 o.u32", "o.u32", "n.u32"),
+        ("histogram a.png --auto-levels o.png", "o.png", "a.png"),
+    ] {
+        assert!(command(folder.path(), line).status().unwrap().success());
+        let expected = fs::read(folder.path().join(name)).unwrap();
+        fs::copy(folder.path().join(input), folder.path().join(name)).unwrap();
+        let line = line.replace(input, name);
+        assert!(command(folder.path(), &line).status().unwrap().success());
+        assert!(fs::read(folder.path().join(name)).unwrap() == expected, "{line}");
+    }
+}
+
+#[test]
+fn pipes_take_outputs_as_they_are() {
+    let folder = folder();
+    for (line, name) in RUNS {
+        let path = folder.path().join(name);
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
+        let expected = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let reader = thread::spawn({
+            let path = path.clone();
+            move || fs::read(path).unwrap()
+        });
+        assert!(command(folder.path(), line).status().unwrap().success(), "{line}");
+        assert!(reader.join().unwrap() == expected, "{line}");
+        fs::remove_file(&path).unwrap();
+    }
+}
+
+#[test]
+fn two_runs_that_write_one_output_leave_one_of_the_two() {
+    let folder = folder();
+    let lines = ["scan n.u32 o.npy", "scan --inclusive n.u32 o.npy"];
+    let results = lines.map(|line| {
+        assert!(command(folder.path(), line).status().unwrap().success());
+        fs::read(folder.path().join("o.npy")).unwrap()
+    });
+    for _ in 0..5 {
+        let mut runs = lines.map(|line| command(folder.path(), line).spawn().unwrap());
+        assert!(runs.iter_mut().all(|run| run.wait().unwrap().success()));
+        let found = fs::read(folder.path().join("o.npy")).unwrap();
+        assert!(results.contains(&found));
+        assert!(others(folder.path(), "o.npy").is_empty());
+    }
+    // Without leave to replace, one wins and the other fails.
+    fs::remove_file(folder.path().join("o.npy")).unwrap();
+    let mut runs = lines.map(|line| {
+        let line = format!("--no-clobber {line}");
+        command(folder.path(), &line).stderr(Stdio::null()).spawn().unwrap()
+    });
+    let codes: Vec<_> = runs.iter_mut().map(|run| run.wait().unwrap().code()).collect();
+    assert!(
+        codes.contains(&Some(0)) && codes.iter().all(|c| matches!(c, Some(0 | 7))),
+        "{codes:?}"
+    );
+    assert!(results.contains(&fs::read(folder.path().join("o.npy")).unwrap()));
+}
+
+#[test]
+fn a_file_that_shrinks_while_it_is_read_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("n.u32");
+    // Two stretches and a bit; a file of holes takes no room.
+    let file = File::create(&path).unwrap();
+    file.set_len((2 << 26) + 400).unwrap();
+    let mut child = command(folder.path(), "scan n.u32 -");
+    let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    // The first numbers are here, so the rest waits for room in the pipe.
+    stdout.read_exact(&mut [0; 1000]).unwrap();
+    file.set_len((1 << 26) + 4).unwrap();
+    stdout.read_to_end(&mut Vec::new()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(4), "{stderr}");
+    assert!(stderr.contains("end") && stderr.contains("early"), "{stderr}");
+    // A volume that comes through a pipe and ends too early.
+    let mut child = command(folder.path(), "mesh - o.ply --iso 1 --dims 64x64x64");
+    let mut child = child.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&[7; 100_000]).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert!(!folder.path().join("o.ply").exists());
+}
+
+#[test]
+fn eight_runs_share_a_gpu() {
+    if subjects().is_empty() {
+        return;
+    }
+    let folder = folder();
+    let count = env::var("GPUPROC_KILL_TRIES").map_or(4, |_| 8);
+    for (line, name) in [RUNS[0], RUNS[4]] {
+        assert!(command(folder.path(), line).status().unwrap().success());
+        let expected = fs::read(folder.path().join(name)).unwrap();
+        let runs = (0..count).map(|i| {
+            let own = format!("{i}{name}");
+            let child = Command::new(program())
+                .current_dir(folder.path())
+                .args(["-q", "--device", "gpu"])
+                .args(line.replace(name, &own).split(' '))
+                .spawn()
+                .unwrap();
+            (own, child)
+        });
+        for (own, mut child) in runs.collect::<Vec<_>>() {
+            assert!(child.wait().unwrap().success(), "{line}");
+            let path = folder.path().join(own);
+            assert!(fs::read(&path).unwrap() == expected, "{line}");
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+/// `GPUPROC_LOAD=5000` pictures in one run, else 60.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_batch_does_what_it_can_in_flat_memory() {
+    let count: usize = env::var("GPUPROC_LOAD").map_or(60, |count| count.parse().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut noise = Noise(9);
+    // Eleven kinds: pictures of four formats in two sizes, and three that cannot be read.
+    let kinds: Vec<(String, Vec<u8>, bool)> = (0..11)
+        .map(|kind| {
+            let (side, extension) =
+                (100 + 150 * (kind / 4), ["png", "jpg", "bmp", "tif"][kind % 4]);
+            let path = at.join(format!("kind.{extension}"));
+            let pixels = noise.bytes(side * side * 3);
+            let side = side as u32;
+            image::save_buffer(&path, &pixels, side, side, image::ColorType::Rgb8).unwrap();
+            let mut file = fs::read(&path).unwrap();
+            match kind {
+                8 => file.truncate(40),
+                9 => file.clear(),
+                10 => file[..8].fill(7),
+                _ => {}
+            }
+            fs::remove_file(path).unwrap();
+            (extension.to_owned(), file, kind < 8)
+        })
+        .collect();
+    let name = |i: usize| format!("{i:05}.{}", kinds[i % 11].0);
+    let mut expected = Vec::new();
+    for (i, (_, file, good)) in kinds.iter().enumerate() {
+        fs::write(at.join(name(i)), file).unwrap();
+        let line = format!("blur {} one.png --sigma 2", name(i));
+        assert_eq!(command(at, &line).stderr(Stdio::null()).status().unwrap().success(), *good);
+        let line = format!("blur {} --out-dir single --sigma 2 --compression 0", name(i));
+        command(at, &line).stderr(Stdio::null()).status().unwrap();
+        expected.push(fs::read(at.join("single").join(name(i))).ok());
+    }
+    (11..count).for_each(|i| fs::write(at.join(name(i)), &kinds[i % 11].1).unwrap());
+    let mut child = command(at, "blur --out-dir out --sigma 2 --compression 0");
+    child.args((0..count).map(name)).stderr(File::create(at.join("told")).unwrap());
+    let mut child = child.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    let code = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status.code();
+        }
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        most = most.max(kilobytes.unwrap_or(0));
+        thread::sleep(Duration::from_millis(5));
+    };
+    let told = fs::read_to_string(at.join("told")).unwrap();
+    assert_eq!(code, Some(3), "{told}");
+    for i in 0..count {
+        let found = fs::read(at.join("out").join(name(i))).ok();
+        assert!(found == expected[i % 11], "{}", name(i));
+        assert_eq!(told.contains(&name(i)), found.is_none(), "{}: {told}", name(i));
+    }
+    println!("{count} pictures, at most {} MiB", most >> 10);
+    assert!(most < 100 << 10, "{most} KiB for small pictures");
+}
+
+#[test]
+fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
+    let folder = folder();
+    let runs = [RUNS[0], RUNS[2], RUNS[4], RUNS[5]];
+    for (line, name) in runs {
+        // Without the signal, a file that grows too long is an error like a full disk.
+        let script = format!("trap '' XFSZ; ulimit -f 60; exec \"$0\" -q --device cpu {line}");
+        let mut run = Command::new("sh");
+        let run = run.current_dir(folder.path()).arg("-c").arg(script).arg(program());
+        let output = run.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
+        assert!(stderr.starts_with("error: ") && stderr.contains(name), "{line}: {stderr}");
+        assert!(!folder.path().join(name).exists() && others(folder.path(), name).is_empty());
+    }
+    // A small disk of its own, where a mount can be made.
+    let disk = folder.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    for (line, name) in runs {
+        let line = line.replace(name, &format!("disk/{name}"));
+        let script = format!(
+            "mount -t tmpfs -o size=64k none disk || exit 99
+             \"$0\" -q --device cpu {line}; code=$?
+             ls -A disk | grep . && exit 98
+             exit $code"
+        );
+        let mut run = Command::new("unshare");
+        let run = run.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        let Ok(output) = run.arg(program()).current_dir(folder.path()).output() else {
+            eprintln!("NOT RUN: there is no unshare(1) to mount a small disk with");
+            return;
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.code() == Some(99) || stderr.starts_with("unshare:") {
+            eprintln!("NOT RUN: this machine lets no small disk be mounted: {stderr}");
+            return;
+        }
+        assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
+        assert!(stderr.contains("No space left"), "{line}: {stderr}");
+    }
+}

@@ -1,0 +1,341 @@
+//! Random jobs on random devices: sizes, parameters, data and limits that nobody thought of. Both twins
+//! must agree, and with a naive reference. What fails is shrunk to the smallest job that still does.
+//!
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` goes on for an hour, with new limits all
+//! the time; otherwise the jobs are the same in every run.
+
+use std::{cell::Cell, env, time::Instant};
+
+use gpuproc::{
+    device::Kernel,
+    gpu::{Caps, Context},
+    io::volume::Volume,
+    kernels::{
+        blur::{Axis, Blur, Edge, Grid, Method},
+        histogram::{Bins, Counts, Histogram, Pixels, Row},
+        mesh::{MarchingCubes, Slab},
+        scan::{Op, Scan, Scannable, Scanned},
+        sort::{Records, Sort},
+    },
+    samples::{Dtype, Samples},
+};
+use proptest::{
+    prelude::*,
+    test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner},
+};
+
+use crate::{
+    blur,
+    common::{Noise, Subject, lacks_buffers, open, subjects},
+    mesh,
+};
+
+#[derive(Clone, Debug)]
+enum Job {
+    Blur { blur: Blur, dims: [usize; 3], channels: usize, wide: bool, seed: u64 },
+    Histogram { pixels: usize, channels: usize, bins: usize, wide: bool, spread: u32, seed: u64 },
+    Scan { len: usize, op: Op, inclusive: bool, kind: u8, seed: u64 },
+    Sort { len: usize, bits: u32, descending: bool, payload: bool, seed: u64 },
+    Mesh { dims: [usize; 3], kernel: MarchingCubes, levels: u32, seed: u64 },
+}
+
+fn blurs() -> impl Strategy<Value = Job> {
+    let edge = prop_oneof![
+        Just(Edge::Clamp),
+        Just(Edge::Reflect),
+        Just(Edge::Mirror),
+        Just(Edge::Wrap),
+        (0..256u32).prop_map(|value| Edge::Constant(value.into())),
+    ];
+    let axis = (0.0..7.0f64, 0..24usize);
+    let how = (any::<bool>(), prop::array::uniform3(axis), 1..3usize, edge);
+    let what = (1..90usize, 1..60usize, 1..4usize, 1..=4usize, any::<bool>(), any::<u64>());
+    (how, what).prop_map(|((mean, axes, iterations, edge), (x, y, z, channels, wide, seed))| {
+        // Volumes have one channel.
+        let (z, channels) = if channels == 1 { (z, 1) } else { (1, channels) };
+        let method = if mean { Method::Box } else { Method::Gaussian };
+        let axes = axes.map(|(sigma, radius)| match mean {
+            true => Axis::mean(radius),
+            false => Axis::gaussian(sigma, (3.0 * sigma).ceil() as usize),
+        });
+        let axes = if z == 1 { [axes[0], axes[1], Axis::NONE] } else { axes };
+        let blur = Blur { method, axes, iterations, edge, linear: false };
+        Job::Blur { blur, dims: [x, y, z], channels, wide, seed }
+    })
+}
+
+fn meshes() -> impl Strategy<Value = Job> {
+    let flags = (any::<bool>(), any::<bool>(), 1..6u32);
+    let steps = prop::array::uniform3(0.1..3.0f64);
+    (prop::array::uniform3(1..14usize), flags, steps, 0..256u32, any::<u64>()).prop_map(
+        |(dims, (close, normals, levels), spacing, iso, seed)| {
+            let origin = [-1.0, 0.0, 7.5];
+            let kernel = MarchingCubes { iso: iso.into(), spacing, origin, close, normals };
+            Job::Mesh { dims, kernel, levels, seed }
+        },
+    )
+}
+
+fn jobs() -> impl Strategy<Value = Job> {
+    let op = prop_oneof![Just(Op::Sum), Just(Op::Min), Just(Op::Max), Just(Op::Product)];
+    prop_oneof![
+        blurs(),
+        (1..9000usize, 1..=4usize, 1..700usize, any::<bool>(), 1..17u32, any::<u64>()).prop_map(
+            |(pixels, channels, bins, wide, spread, seed)| Job::Histogram {
+                pixels,
+                channels,
+                bins,
+                wide,
+                spread,
+                seed
+            }
+        ),
+        (0..70_000usize, op, any::<bool>(), 0..3u8, any::<u64>()).prop_map(
+            |(len, op, inclusive, kind, seed)| Job::Scan { len, op, inclusive, kind, seed }
+        ),
+        (0..40_000usize, 1..=32u32, any::<bool>(), any::<bool>(), any::<u64>()).prop_map(
+            |(len, bits, descending, payload, seed)| Job::Sort {
+                len,
+                bits,
+                descending,
+                payload,
+                seed
+            }
+        ),
+        meshes(),
+    ]
+}
+
+/// Runs both twins and hands each device's result to `same`.
+fn twins<K: Kernel>(
+    kernel: &K,
+    input: &K::In,
+    devices: &[&Subject],
+    same: impl Fn(&K::Out, &K::Out) -> bool,
+) -> K::Out {
+    let expected = kernel.cpu(input).expect("the CPU twin works");
+    for Subject { name, context } in devices {
+        match kernel.gpu(context, input) {
+            Ok(found) => assert!(same(&expected, &found), "{name}: the twins differ"),
+            Err(error) if lacks_buffers(&error, name) => {}
+            Err(error) => panic!("{name}: {}", error.one_line()),
+        }
+    }
+    expected
+}
+
+impl Job {
+    fn check(&self, devices: &[&Subject]) {
+        match self {
+            &Self::Blur { ref blur, dims, channels, wide, seed } => {
+                let len = dims.iter().product::<usize>() * channels;
+                let bytes = Noise(seed).bytes(len * if wide { 2 } else { 1 });
+                let samples = match wide {
+                    true => Samples::U16(bytemuck::pod_collect_to_vec(&bytes)),
+                    false => Samples::U8(bytes),
+                };
+                let grid = Grid { dims, channels, alpha: false, samples };
+                let values = |samples: &Samples| -> Vec<f64> {
+                    match samples {
+                        Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
+                        Samples::U16(v) => v.iter().map(|&v| v.into()).collect(),
+                        _ => panic!("the type changed"),
+                    }
+                };
+                // 8-bit results are the same bytes, 16-bit ones within 1.
+                let found = twins(blur, &grid, devices, |a, b| {
+                    let off = |(a, b): (f64, f64)| (a - b).abs() <= if wide { 1.0 } else { 0.0 };
+                    values(a).into_iter().zip(values(b)).all(off)
+                });
+                let expected = blur::reference(blur, &grid);
+                for (i, (found, exact)) in values(&found).into_iter().zip(expected).enumerate() {
+                    assert!((found - exact).abs() <= 1.6, "{found} for {exact} at {i}");
+                }
+            }
+            &Self::Histogram { pixels, channels, bins, wide, spread, seed } => {
+                let mut noise = Noise(seed);
+                let bits = spread.min(if wide { 16 } else { 8 });
+                let values: Vec<u16> =
+                    (0..pixels * channels).map(|_| (noise.next() >> (64 - bits)) as u16).collect();
+                let (samples, dtype, high) = match wide {
+                    true => (Samples::U16(values.clone()), Dtype::U16, 65_535.0),
+                    false => {
+                        let values = values.iter().map(|&v| v as u8).collect();
+                        (Samples::U8(values), Dtype::U8, 255.0)
+                    }
+                };
+                let bins = Bins::new(bins, 0.0, high, dtype).unwrap();
+                let rows: Vec<Row> = (0..channels).map(Row::Channel).collect();
+                let kernel = Histogram { rows, bins, weighted: false };
+                let pixels = Pixels { samples, channels };
+                let counts = twins(&kernel, &pixels, devices, |a, b| a == b);
+                for (channel, Counts { bins: found, .. }) in counts.iter().enumerate() {
+                    let mut naive = vec![0u64; bins.count];
+                    for &value in values.iter().skip(channel).step_by(channels) {
+                        // The last bin whose lower edge is not above the value.
+                        let bin = (0..bins.count).rfind(|&k| bins.edge(k) <= value.into());
+                        naive[bin.unwrap()] += 1;
+                    }
+                    assert_eq!(*found, naive);
+                }
+            }
+            &Self::Scan { len, op, inclusive, kind, seed } => match kind {
+                0 => scan::<u32>(
+                    op,
+                    inclusive,
+                    len,
+                    seed,
+                    devices,
+                    |bits| bits,
+                    |a, b| match op {
+                        Op::Sum => a.wrapping_add(b),
+                        Op::Product => a.wrapping_mul(b),
+                        Op::Min => a.min(b),
+                        Op::Max => a.max(b),
+                    },
+                ),
+                1 => scan::<i32>(
+                    op,
+                    inclusive,
+                    len,
+                    seed,
+                    devices,
+                    |bits| bits as i32,
+                    |a, b| match op {
+                        Op::Sum => a.wrapping_add(b),
+                        Op::Product => a.wrapping_mul(b),
+                        Op::Min => a.min(b),
+                        Op::Max => a.max(b),
+                    },
+                ),
+                _ => {
+                    // Any order of joining gives whole numbers of this size exactly.
+                    let op = if op == Op::Product { Op::Sum } else { op };
+                    let small = |bits: u32| (bits % 100) as f32;
+                    scan::<f32>(op, inclusive, len, seed, devices, small, |a, b| match op {
+                        Op::Min => a.min(b),
+                        Op::Max => a.max(b),
+                        _ => a + b,
+                    });
+                }
+            },
+            &Self::Sort { len, bits, descending, payload, seed } => {
+                let mut noise = Noise(seed);
+                let keys: Vec<u32> =
+                    (0..len).map(|_| (noise.next() >> (64 - bits)) as u32).collect();
+                let mut places: Vec<u32> = (0..len as u32).collect();
+                places.sort_by_key(|&i| {
+                    let key = keys[i as usize];
+                    if descending { !key } else { key }
+                });
+                let expected: Vec<u32> = places.iter().map(|&i| keys[i as usize]).collect();
+                let payload = payload.then(|| (0..len as u32).collect());
+                let records = Records { keys, payload };
+                let sorted = twins(&Sort::new(descending), &records, devices, |a, b| a == b);
+                assert_eq!(sorted.keys, expected);
+                assert!(sorted.payload.is_none_or(|payload| payload == places));
+            }
+            Self::Mesh { dims, kernel, levels, seed } => {
+                let mut noise = Noise(*seed);
+                let step = 255 / levels;
+                let len = dims.iter().product();
+                let samples = (0..len).map(|_| (noise.next() as u32 % (levels + 1) * step) as u8);
+                let volume = Volume { dims: *dims, samples: Samples::U8(samples.collect()) };
+                let slab = Slab::whole(volume, kernel);
+                let surface = twins(kernel, &slab, devices, |a, b| {
+                    mesh::same(a, b, "a random device");
+                    true
+                });
+                mesh::check(&surface, &slab.volume, kernel);
+            }
+        }
+    }
+}
+
+fn scan<T: Scannable>(
+    op: Op,
+    inclusive: bool,
+    len: usize,
+    seed: u64,
+    devices: &[&Subject],
+    number: impl Fn(u32) -> T,
+    join: impl Fn(T, T) -> T,
+) {
+    let mut noise = Noise(seed);
+    let input: Vec<T> = (0..len).map(|_| number((noise.next() >> 32) as u32)).collect();
+    let kernel = Scan::<T>::new(op, inclusive);
+    let found = twins(&kernel, &input[..], devices, |a: &Scanned<T>, b| a == b);
+    let mut sum = kernel.before;
+    for (&number, &found) in input.iter().zip(&found.values) {
+        let before = sum;
+        sum = join(sum, number);
+        assert!(found == if inclusive { sum } else { before });
+    }
+}
+
+/// Limits that some device might have.
+fn limits(noise: &mut Noise) -> Caps {
+    let mut one_of = |values: &[u64]| values[noise.next() as usize % values.len()];
+    Caps {
+        binding_bytes: Some(one_of(&[64 << 10, 102_400, 256 << 10, 1 << 20, 128 << 20])),
+        workgroups: Some(one_of(&[16, 33, 64, 255, 65_535]) as u32),
+        workgroup_bytes: Some(one_of(&[16 << 10, 16 << 10, 32 << 10]) as u32),
+        invocations: Some(one_of(&[256, 256, 1024]) as u32),
+        no_features: one_of(&[0, 1]) == 1,
+        no_subgroups: one_of(&[0, 1]) == 1,
+        no_timestamps: one_of(&[0, 1]) == 1,
+        checked: one_of(&[0, 1]) == 1,
+        poison: true,
+        ..Caps::default()
+    }
+}
+
+#[test]
+fn random_jobs_agree_with_the_references_on_random_devices() {
+    let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
+    let config = Config { cases: 24, failure_persistence: None, ..Config::default() };
+    let mut noise = Noise(seconds.map_or(3, |_| std::process::id().into()));
+    let (start, mut rounds) = (Instant::now(), 0);
+    loop {
+        let odd = limits(&mut noise);
+        let odd_device = open("odd", &odd);
+        let devices: Vec<&Subject> = subjects().iter().chain(&odd_device).collect();
+        // A runner counts its cases once and for all, so each round has one of its own.
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &noise.bytes(32));
+        let mut runner = TestRunner::new_with_rng(config.clone(), rng);
+        let done = Cell::new(0);
+        match runner.run(&jobs(), |job| {
+            job.check(&devices);
+            done.set(done.get() + 1);
+            Ok(())
+        }) {
+            Ok(()) => {}
+            Err(TestError::Fail(reason, job)) => panic!("{reason}: {job:?} with {odd:?}"),
+            Err(other) => panic!("{other}"),
+        }
+        assert_eq!(done.get(), 24);
+        rounds += 1;
+        let enough = seconds.map_or(rounds == 2, |s| start.elapsed().as_secs() >= s);
+        if enough {
+            println!("{} random jobs on {} devices each", rounds * 24, devices.len());
+            return;
+        }
+    }
+}
+
+/// Threads that share one device, as the stages of a batch do.
+#[test]
+fn threads_share_a_device() {
+    let check = |context: &Context, seed: u64| {
+        let numbers: Vec<u32> = (0..20_000).map(|i: u32| i.wrapping_mul(seed as u32 | 1)).collect();
+        let scan = Scan::<u32>::new(Op::Sum, false);
+        assert_eq!(scan.gpu(context, &numbers[..]).unwrap(), scan.cpu(&numbers[..]).unwrap());
+    };
+    for Subject { context, .. } in subjects() {
+        std::thread::scope(|scope| {
+            for seed in 0..4 {
+                scope.spawn(move || (0..4).for_each(|round| check(context, seed * 10 + round)));
+            }
+        });
+    }
+}
