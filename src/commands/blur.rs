@@ -301,7 +301,9 @@ fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
     });
     match failed {
         0 => Ok(()),
-        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {} files failed", jobs.len()))),
+        _ => {
+            Err(Error::new(Kind::Partial, format_args!("{failed} of {} files failed", jobs.len())))
+        }
     }
 }
 
@@ -357,8 +359,7 @@ fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<
     match picture {
         Picture::Done => Ok(()),
         Picture::Image(image, exif) => {
-            let encoding =
-                Encoding { quality: args.quality, compression: args.compression, exif };
+            let encoding = Encoding { quality: args.quality, compression: args.compression, exif };
             image.write_as(&job.sink, &encoding, session.no_clobber, &session.timings)
         }
         Picture::Volume(mut volume) => session.timings.time("write", || {

@@ -98,7 +98,18 @@ fn kind(device_type: wgpu::DeviceType) -> &'static str {
 
 fn table(rows: &[Row]) -> String {
     let dash = || "-".to_owned();
-    let heads = ["", "device", "name", "kind", "backend", "binding", "workgroup", "subgroup", "timestamps", "driver"];
+    let heads = [
+        "",
+        "device",
+        "name",
+        "kind",
+        "backend",
+        "binding",
+        "workgroup",
+        "subgroup",
+        "timestamps",
+        "driver",
+    ];
     let mut cells = vec![heads.map(str::to_owned)];
     cells.extend(rows.iter().map(|row| {
         [

@@ -232,16 +232,15 @@ impl Keys {
             _ => None,
         });
         let mut reader = ArrayReader::open(source, format, number, u64::MAX)?;
-        let changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>> =
-            for_number!(reader.number(), K => {
-                let mut last: Option<K> = None;
-                let mut keys = Vec::<K>::new();
-                Box::new(move |len| {
-                    reader.read(&mut keys, len)?;
-                    let change = |&key: &K| last.replace(key) != Some(key);
-                    Ok(keys.iter().map(change).collect())
-                })
-            });
+        let changes: Box<dyn FnMut(usize) -> Result<Vec<bool>>> = for_number!(reader.number(), K => {
+            let mut last: Option<K> = None;
+            let mut keys = Vec::<K>::new();
+            Box::new(move |len| {
+                reader.read(&mut keys, len)?;
+                let change = |&key: &K| last.replace(key) != Some(key);
+                Ok(keys.iter().map(change).collect())
+            })
+        });
         Ok(Self { changes, name: source.to_string() })
     }
 

@@ -318,12 +318,17 @@ fn as_dynamic(picture: jpeg::Picture) -> Option<DynamicImage> {
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// More than this is no colour profile, and no description of a camera.
-const LONGEST_ICC: usize = 4 << 20;
+pub(super) const LONGEST_ICC: usize = 4 << 20;
 /// What one JPEG segment holds.
-const LONGEST_EXIF: usize = 65_533 - 6;
+pub(super) const LONGEST_EXIF: usize = 65_533 - 6;
 
 /// `data` unless it is absurdly long; a picture is no worse without it.
-fn capped(data: Option<Vec<u8>>, longest: usize, what: &str, source: &Source) -> Option<Vec<u8>> {
+pub(super) fn capped(
+    data: Option<Vec<u8>>,
+    longest: usize,
+    what: &str,
+    source: &Source,
+) -> Option<Vec<u8>> {
     data.filter(|data| {
         let fits = data.len() <= longest;
         if !fits {

@@ -10,7 +10,10 @@ use flate2::{Compress, Compression, FlushCompress};
 use image::metadata::Orientation;
 use rayon::prelude::*;
 
-use super::Source;
+use super::{
+    Source,
+    image::{LONGEST_EXIF, LONGEST_ICC, capped},
+};
 use crate::{
     error::{Error, Result},
     samples::Dtype,
@@ -59,7 +62,9 @@ impl PngRows {
         }
         let (colour, depth) = reader.output_color_type();
         let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
-        let mut exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
+        let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
+        let mut exif = capped(exif, LONGEST_EXIF, "EXIF", source);
+        let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
         let turned = exif.as_mut().and_then(|exif| Orientation::remove_from_exif_chunk(exif));
         Ok(Some(Self {
             name,
@@ -67,7 +72,7 @@ impl PngRows {
             height: info.height as usize,
             channels: colour.samples(),
             dtype,
-            icc: info.icc_profile.as_deref().map(<[u8]>::to_vec),
+            icc: capped(icc, LONGEST_ICC, "a colour profile", source),
             exif,
             is_turned: turned.is_some_and(|turned| turned != Orientation::NoTransforms),
             reader,

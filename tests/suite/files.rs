@@ -240,15 +240,15 @@ fn two_runs_that_write_one_output_leave_one_of_the_two() {
 fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("n.u32");
-    // Two stretches and a bit; a file of holes takes no room.
+    // More stretches than are read ahead; a file of holes takes no room.
     let file = File::create(&path).unwrap();
-    file.set_len((2 << 26) + 400).unwrap();
+    file.set_len((8 << 26) + 400).unwrap();
     let mut child = command(folder.path(), "scan n.u32 -");
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     // The first numbers are here, so the rest waits for room in the pipe.
     stdout.read_exact(&mut [0; 1000]).unwrap();
-    file.set_len((1 << 26) + 4).unwrap();
+    file.set_len((7 << 26) + 4).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);

@@ -171,5 +171,5 @@ fn the_program_refuses_what_it_cannot_sort() {
     fails(&["sort", "-", "--type", "f64"], 2, "f64 cannot be sorted");
     fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
     fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
-    fails(&["sort", "--max-memory", "23", &two], 4, "sorting 2 u32 takes 24 bytes");
+    fails(&["sort", "--max-memory", "39", &two], 4, "sorting 2 u32 takes 40 bytes");
 }

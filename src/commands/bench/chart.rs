@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use super::figure::{Figure, Report, exponent, short};
 use crate::io::plot::{
-    Anchor, Colour, Drawing, FAINT, LINES, Mark, PANEL, Paint, STRONG, decades, short_number,
-    ticks,
+    Anchor, Colour, Drawing, FAINT, LINES, Mark, PANEL, Paint, STRONG, decades, short_number, ticks,
 };
 
 /// gpuproc's own, and what it is compared with.

@@ -216,14 +216,8 @@ fn surfaces(name: &str, volume: crate::io::volume::Volume) -> Sweep {
     let points = ISOVALUES.step_by(10).map(|iso| {
         let kernel = MarchingCubes::new(iso.into());
         let problem = format!("{name}, iso {iso}");
-        let case = Case::of_kernel(
-            ["mesh", "bit planes"],
-            problem,
-            bytes,
-            kernel,
-            &slab,
-            check_surface,
-        );
+        let case =
+            Case::of_kernel(["mesh", "bit planes"], problem, bytes, kernel, &slab, check_surface);
         (f64::from(iso), case)
     });
     Sweep { along: "isovalue (units of the samples)", points: points.collect() }

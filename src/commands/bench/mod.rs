@@ -164,7 +164,9 @@ fn chosen(args: &Args, session: &Session) -> Result<Vec<(Option<Point>, Case)>> 
     if args.sweep {
         sweeps.extend(kernels::sweeps(args.full));
         if !sweeps.iter().any(|sweep| sweep.points.iter().any(|(_, case)| wanted(case.family))) {
-            return Err(Error::usage("--sweep: only blur has one; mesh follows isovalues with --input VOLUME"));
+            return Err(Error::usage(
+                "--sweep: only blur has one; mesh follows isovalues with --input VOLUME",
+            ));
         }
     } else if args.input.is_empty() {
         cases.extend(kernels::cases(args.full));

@@ -29,6 +29,7 @@ const IN_FLIGHT: u64 = 4;
 pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
     let Some(mut rows) = PngRows::open(&job.source)? else { return Ok(false) };
+    session.limits(1).check(&job.source, &[rows.width, rows.height])?;
     let alpha = matches!(rows.channels, 2 | 4);
     let row = (rows.width * rows.channels) as u64;
     let size = rows.dtype.size() as u64;
@@ -69,14 +70,18 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
         return Err(told("only PNG is written in bands: write a .png, or raise --max-memory"));
     }
     if !bands.is_possible() {
-        return Err(told("--edge wrap needs both ends at once: use another, or raise --max-memory"));
+        return Err(told(
+            "--edge wrap needs both ends at once: use another, or raise --max-memory",
+        ));
     }
     if rows.is_turned {
         return Err(told("the picture is stored turned: turn it first, or raise --max-memory"));
     }
     if height == 0 {
         let least = (halo * a_sample + a_sample + IN_FLIGHT * size) * row / 3 * 4;
-        return Err(told(&format!("one row with those it depends on takes {least}: raise it to that")));
+        return Err(told(&format!(
+            "one row with those it depends on takes {least}: raise it to that"
+        )));
     }
     let height = height.min((ENOUGH / (row * size)).max(halo).max(1)) as usize;
     if alpha {
@@ -160,8 +165,9 @@ impl Pipeline<'_> {
                     ahead.extend_from_slice(&more);
                 }
                 let samples = &ahead[..window.len() * row];
-                let mut blurred = bands
-                    .blur(band.clone(), samples, dtype, |blur, grid| session.device.run(blur, grid))?;
+                let mut blurred = bands.blur(band.clone(), samples, dtype, |blur, grid| {
+                    session.device.run(blur, grid)
+                })?;
                 if !self.kept.is_empty() {
                     let mut before = Samples::zeros(dtype, blurred.len())?;
                     let from = (band.start - start) * row;

@@ -83,10 +83,8 @@ pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
 pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
     let [width, height_of_panel] = PANEL_SIZE;
     let [left, above, right, below] = MARGINS;
-    let mut drawing = Drawing::new(
-        (left + width + right) as usize,
-        (above + height_of_panel + below) as usize,
-    );
+    let mut drawing =
+        Drawing::new((left + width + right) as usize, (above + height_of_panel + below) as usize);
     let base = above + height_of_panel;
     let shown: Vec<Vec<f64>> = outcome.rows.iter().map(|row| outcome.shown(row, args)).collect();
     let top = top(outcome, args, &shown);
@@ -148,9 +146,7 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
     let base = above + height_of_panel;
     let marks = match args.log {
         false => ticks(0.0, top, 5),
-        true => {
-            decades(least(top, args), top)
-        }
+        true => decades(least(top, args), top),
     };
     for mark in marks {
         let y = base - height(mark, top, args) as f32 * height_of_panel;

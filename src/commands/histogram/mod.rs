@@ -191,9 +191,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let picture = args.picture || no_output && std::io::stdout().is_terminal();
     check_outputs(args)?;
     // Moments cost a pass of their own, so they are taken only where they are told.
-    let statistics = picture
-        || args.stats
-        || args.output.iter().any(|output| output.extension() == "json");
+    let statistics =
+        picture || args.stats || args.output.iter().any(|output| output.extension() == "json");
     let mut outcomes: Vec<Outcome> = Vec::new();
     let mut failures = 0;
     let mut bar = session.progress.bar("histogram", args.inputs.len() as u64);
@@ -320,9 +319,7 @@ fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) ->
         )));
     };
     let dtype = image.samples.dtype();
-    let counted = session
-        .device
-        .run(&luminance_levels(dtype, image.channels)?, pixels)?;
+    let counted = session.device.run(&luminance_levels(dtype, image.channels)?, pixels)?;
     let whole = Pixels { samples: image.samples, channels: image.channels };
     let outputs = [
         (&args.equalize, Adjust::equalize(&counted[0])),

@@ -62,15 +62,16 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
                 Some((row, outcome.shown(row, args)))
             })
             .collect();
-        let mut line = |name: String, [low, high]: [f64; 2], value: &dyn Fn(&Counted, &[f64]) -> f64| {
-            let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
-            cells.extend([name, low.to_string(), high.to_string()]);
-            cells.extend(columns.iter().map(|column| match column {
-                Some((row, shown)) => value(row, shown).to_string(),
-                None => String::new(),
-            }));
-            table.push(cells);
-        };
+        let mut line =
+            |name: String, [low, high]: [f64; 2], value: &dyn Fn(&Counted, &[f64]) -> f64| {
+                let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
+                cells.extend([name, low.to_string(), high.to_string()]);
+                cells.extend(columns.iter().map(|column| match column {
+                    Some((row, shown)) => value(row, shown).to_string(),
+                    None => String::new(),
+                }));
+                table.push(cells);
+            };
         let bins = &outcome.bins;
         for k in 0..bins.count {
             line(k.to_string(), [bins.edge(k), bins.edge(k + 1)], &|_, shown| shown[k]);
@@ -95,8 +96,21 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
 /// A row a channel.
 fn statistics_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
     const HEADS: [&str; 15] = [
-        "file", "channel", "count", "below", "above", "nan", "min", "max", "mean", "median",
-        "deviation", "mode", "entropy_bits", "clipped_low", "clipped_high",
+        "file",
+        "channel",
+        "count",
+        "below",
+        "above",
+        "nan",
+        "min",
+        "max",
+        "mean",
+        "median",
+        "deviation",
+        "mode",
+        "entropy_bits",
+        "clipped_low",
+        "clipped_high",
     ];
     let percentiles = args.percentiles.iter().map(|p| format!("p{p}"));
     let heads: Vec<String> = HEADS.map(str::to_owned).into_iter().chain(percentiles).collect();

@@ -100,7 +100,11 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
             [(counts.below, "below"), (counts.above, "above"), (counts.nan, "not a number")]
         {
             if n > 0 {
-                outside += &format!("{}: {} {what}\n", row.name, grouped(outcome.pixels(n).round() as u64));
+                outside += &format!(
+                    "{}: {} {what}\n",
+                    row.name,
+                    grouped(outcome.pixels(n).round() as u64)
+                );
             }
         }
         let Some(s) = outcome.statistics(row, args) else {
