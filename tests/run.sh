@@ -14,7 +14,8 @@ has_driver() {
 }
 
 has_loader() {
-    ldconfig -p 2>/dev/null | grep -q 'libvulkan\.so\.1'
+    # Not -q: it would break ldconfig's pipe, which counts as a failure here.
+    ldconfig -p 2>/dev/null | grep 'libvulkan\.so\.1' >/dev/null
 }
 
 if [ "$(uname -s)" = Linux ] && ! { has_driver && has_loader; }; then
