@@ -114,6 +114,10 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     for_number!(reader.number(), T => stream::<T>(args, session, reader, output_format))
 }
 
+/// So many stretches are in memory: two read ahead, one scanned and its results, two to be written; the
+/// rest is for buffers.
+const IN_FLIGHT: u64 = 8;
+
 /// Scans a stretch at a time, while the next is read and the last one written.
 fn stream<T: Scannable>(
     args: &Args,
@@ -139,7 +143,10 @@ fn stream<T: Scannable>(
     }
     let start = scan.before;
     let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
-    let stretches = read_ahead::<T>(reader, session.timings.clone());
+    let stretch =
+        (limit / (IN_FLIGHT * size_of::<T>() as u64)).clamp(1 << 10, BLOCK as u64) as usize;
+    let ordered = T::TYPE.is_float() && matches!(args.op, Op::Sum | Op::Product);
+    let stretches = read_ahead::<T>(reader, stretch, session.timings.clone());
     let (to_write, writing) = write_behind(writer, session.timings.clone());
     let mut done = 0;
     let mut scan_all = || loop {
@@ -148,6 +155,16 @@ fn stream<T: Scannable>(
         let len = numbers.len() as u64;
         if len == 0 {
             return Ok(());
+        }
+        if ordered && done > 0 && stretch < BLOCK {
+            let needed = IN_FLIGHT * (BLOCK * size_of::<T>()) as u64;
+            return Err(Error::bad_input(format_args!(
+                "{}: {} of {} join in blocks of {BLOCK}, which take {needed} bytes, and --max-memory \
+                 allows {limit}",
+                args.input,
+                if args.op == Op::Sum { "sums" } else { "products" },
+                T::TYPE
+            )));
         }
         let scanned = if let Some(starts) = starts {
             session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
@@ -180,13 +197,14 @@ type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
 /// waits for the thread: when something else fails, it may be waiting for more input.
 fn read_ahead<T: Number>(
     mut reader: ArrayReader,
+    stretch: usize,
     timings: Arc<Timings>,
 ) -> Receiver<Result<Stretch<T>>> {
     let (sender, stretches) = sync_channel(1);
     thread::spawn(move || {
         loop {
             let mut numbers = Vec::new();
-            let read = timings.time("read", || reader.read(&mut numbers, BLOCK));
+            let read = timings.time("read", || reader.read(&mut numbers, stretch));
             let last = read.is_err() || numbers.is_empty();
             let stretch = read.map(|()| (numbers, reader.layout().map(<[_]>::to_vec)));
             if sender.send(stretch).is_err() || last {

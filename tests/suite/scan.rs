@@ -736,3 +736,19 @@ fn images_become_summed_area_tables() {
     let text = fs::read_to_string(path("wide.txt")).unwrap();
     assert_eq!(text.split_whitespace().last().unwrap(), (65_535u64 * 65_538).to_string());
 }
+
+#[test]
+fn stretches_are_as_long_as_memory_allows() {
+    let numbers: Vec<u32> = noise(10_007, 5).into_iter().map(|v: u32| v >> 16).collect();
+    let text = |numbers: &[u32]| numbers.iter().map(|v| format!("{v}\n")).collect::<String>();
+    let run = |arguments: &[&str]| {
+        let arguments = [&["scan", "-", "--inclusive", "--max-memory", "64K"], arguments].concat();
+        gpuproc(&arguments).write_stdin(text(&numbers)).assert()
+    };
+    run(&[]).success().stdout(text(&naive(&numbers, true, 0, u32::wrapping_add)));
+    let highest = text(&naive(&numbers, true, 0, Ord::max));
+    run(&["--op", "max", "--type", "f32"]).success().stdout(highest);
+    // Where a sum of floats is cut changes how it is rounded.
+    let refused = run(&["--type", "f32"]).code(4);
+    refused.stderr(predicates::str::contains("sums of f32 join in blocks of 16777216"));
+}
