@@ -12,12 +12,11 @@ use crate::{
         Source,
         array::{ArrayReader, Format},
         image::Image,
-        volume::{VolumeArgs, VolumeFile},
+        volume::{Volume, VolumeArgs, VolumeFile},
     },
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
-        histogram,
-        mesh::{MarchingCubes, Slab, Surface},
+        histogram, mesh,
         scan::{Algorithm, Op, Scan, Scannable, Scanned},
         sort::{Records, Sort, Sortable},
     },
@@ -210,40 +209,13 @@ fn check_blur(blur: &Blur, grid: &Grid, found: &Samples) -> Result<()> {
 /// The isovalues of the published sweep.
 const ISOVALUES: std::ops::RangeInclusive<u32> = 30..=110;
 
-fn surfaces(name: &str, volume: crate::io::volume::Volume) -> Sweep {
+fn surfaces(name: &str, volume: Volume) -> Sweep {
     let bytes = volume.samples.as_bytes().len() as u64;
-    let slab = Arc::new(Slab::whole(volume, &MarchingCubes::new(0.0)));
-    let points = ISOVALUES.step_by(10).map(|iso| {
-        let kernel = MarchingCubes::new(iso.into());
-        let problem = format!("{name}, iso {iso}");
-        let case =
-            Case::of_kernel(["mesh", "bit planes"], problem, bytes, kernel, &slab, check_surface);
-        (f64::from(iso), case)
-    });
-    Sweep { along: "isovalue (units of the samples)", points: points.collect() }
-}
-
-/// A vertex for each grid edge whose ends lie on different sides, and triangles between them.
-fn check_surface(kernel: &MarchingCubes, slab: &Slab, found: &Surface) -> Result<()> {
-    let [width, height, _] = slab.volume.dims;
-    let inside: Vec<bool> = crate::for_samples!(&slab.volume.samples, values => {
-        #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
-        values.iter().map(|&v| v as f64 > kernel.iso).collect()
-    });
-    let crossed = |step: usize, starts: &dyn Fn(usize) -> bool| {
-        let pairs = inside.iter().zip(inside.iter().skip(step)).enumerate();
-        pairs.filter(|&(at, (a, b))| a != b && starts(at)).count()
-    };
-    let vertices = crossed(1, &|at| at % width != width - 1)
-        + crossed(width, &|at| at / width % height != height - 1)
-        + crossed(width * height, &|_| true);
-    let range = found.triangles.iter().flatten().all(|&v| (v as usize) < found.positions.len());
-    match found.nan_cells > 0 || (found.positions.len() == vertices && range) {
-        true => Ok(()),
-        false => {
-            let found = found.positions.len();
-            Err(wrong(format_args!("{found} vertices, and {vertices} edges are crossed")))
-        }
+    let isos: Vec<f64> = ISOVALUES.step_by(10).map(f64::from).collect();
+    let cases = mesh::sweep(&format!("{name},"), bytes, || Ok(volume), &isos);
+    Sweep {
+        along: "isovalue (units of the samples)",
+        points: isos.into_iter().zip(cases).collect(),
     }
 }
 
