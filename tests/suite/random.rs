@@ -277,7 +277,8 @@ fn scan<T: Scannable>(
 fn limits(noise: &mut Noise) -> Caps {
     let mut one_of = |values: &[u64]| values[noise.next() as usize % values.len()];
     Caps {
-        binding_bytes: Some(one_of(&[64 << 10, 102_400, 256 << 10, 1 << 20, 128 << 20])),
+        // A histogram of 16-bit samples needs a table of 256 KiB.
+        binding_bytes: Some(one_of(&[256 << 10, 409_600, 1 << 20, 128 << 20])),
         workgroups: Some(one_of(&[16, 33, 64, 255, 65_535]) as u32),
         workgroup_bytes: Some(one_of(&[16 << 10, 16 << 10, 32 << 10]) as u32),
         invocations: Some(one_of(&[256, 256, 1024]) as u32),
