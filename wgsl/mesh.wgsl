@@ -712,7 +712,9 @@ fn vertex_normals(
         let down = -(a + (b - a) * t);
         let squared = dot(down, down);
         var normal: vec3<f32>;
-        if squared > 0.0 && !is_infinite(squared) && !is_nan(squared) {
+        // Where both ends' gradients cancel out, only rounding is left, which devices do differently.
+        let least = 1e-10 * (dot(a, a) + dot(b, b));
+        if squared > least && !is_infinite(squared) && !is_nan(squared) {
             normal = down / sqrt(squared);
         } else {
             // A flat or endless gradient: along the edge, towards its outer end.

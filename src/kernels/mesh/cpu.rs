@@ -301,8 +301,11 @@ impl<T: Sample> Job<'_, T> {
         to[axis] += 1;
         let (a, b) = (self.gradient(from), self.gradient(to));
         let down: [f32; 3] = std::array::from_fn(|i| -(a[i] + (b[i] - a[i]) * t));
-        let length = (down[0] * down[0] + down[1] * down[1] + down[2] * down[2]).sqrt();
-        if length > 0.0 && length.is_finite() {
+        let squared = |v: [f32; 3]| v[0] * v[0] + v[1] * v[1] + v[2] * v[2];
+        let length = squared(down);
+        // Where both ends' gradients cancel out, only rounding is left, which devices do differently.
+        if length > 1e-10 * (squared(a) + squared(b)) && length.is_finite() {
+            let length = length.sqrt();
             return down.map(|v| v / length);
         }
         // A flat or endless gradient: along the edge, towards its outer end.
