@@ -8,21 +8,24 @@ struct Params {
     // Items of this pass.
     count: u32,
     level: f32,
+    // Where the tables begin in `volume`, in words.
+    tables: u32,
 }
 
 @group(0) @binding(0) var<uniform> params: Params;
+// The samples, four a word, and the tables behind them, since some devices grant a shader four buffers.
+// For each case: 15 edge numbers and the number of triangles, each in 4 bits of two words. For each
+// edge: corner coordinates of both ends, a bit each.
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
-// For each case: 15 edge numbers and the number of triangles, each in 4 bits of two words.
-@group(0) @binding(2) var<storage, read> cases: array<vec2<u32>>;
-// For each edge: corner coordinates of both ends, a bit each.
-@group(0) @binding(3) var<storage, read> edges: array<u32>;
-@group(0) @binding(4) var<storage, read_write> values: array<u32>;
-@group(0) @binding(5) var<storage, read_write> offsets: array<u32>;
-@group(0) @binding(6) var<storage, read_write> sums: array<u32>;
-@group(0) @binding(7) var<storage, read_write> active_cells: array<u32>;
-@group(0) @binding(8) var<storage, read_write> soup: array<f32>;
+@group(0) @binding(2) var<storage, read_write> values: array<u32>;
+@group(0) @binding(3) var<storage, read_write> offsets: array<u32>;
+@group(0) @binding(4) var<storage, read_write> sums: array<u32>;
+@group(0) @binding(5) var<storage, read_write> active_cells: array<u32>;
+@group(0) @binding(6) var<storage, read_write> soup: array<f32>;
 
 const SIZE = 256u;
+// Words of the cases.
+const CASES = 512u;
 
 fn item(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
     return (group.y * groups.x + group.x) * SIZE + lane;
@@ -37,6 +40,11 @@ fn place_of(cell: u32) -> vec3<u32> {
     let row = cell / (params.x - 1u);
     let slice = row / (params.y - 1u);
     return vec3(cell - row * (params.x - 1u), row - slice * (params.y - 1u), slice);
+}
+
+fn case_words(number: u32) -> vec2<u32> {
+    let at = params.tables + 2u * number;
+    return vec2(volume[at], volume[at + 1u]);
 }
 
 fn case_of(cell: u32) -> u32 {
@@ -129,7 +137,7 @@ fn count(
 ) {
     let i = item(group, groups, lane);
     if i < params.count {
-        values[i] = 3u * (cases[case_of(active_cells[i])].y >> 28u);
+        values[i] = 3u * (case_words(case_of(active_cells[i])).y >> 28u);
     }
 }
 
@@ -144,10 +152,11 @@ fn emit(
         return;
     }
     let place = place_of(active_cells[i]);
-    let found = cases[case_of(active_cells[i])];
+    let found = case_words(case_of(active_cells[i]));
     let count = 3u * (found.y >> 28u);
     for (var corner = 0u; corner < count; corner++) {
-        let edge = edges[(found[corner / 8u] >> (4u * (corner % 8u))) & 15u];
+        let number = (found[corner / 8u] >> (4u * (corner % 8u))) & 15u;
+        let edge = volume[params.tables + CASES + number];
         let from_bits = (vec3(edge) >> vec3(0u, 1u, 2u)) & vec3(1u);
         let to_bits = (vec3(edge) >> vec3(3u, 4u, 5u)) & vec3(1u);
         let a = sample(place + from_bits);

@@ -26,18 +26,18 @@ struct View {
 }
 
 @group(0) @binding(0) var<uniform> view: View;
-@group(0) @binding(1) var<storage, read> positions: array<f32>;
+// Positions, then as many normals: one buffer, since some devices grant a shader four.
+@group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
-@group(0) @binding(3) var<storage, read> normals: array<f32>;
 // The bits of the nearest depth: positive floats sort like their bits.
-@group(0) @binding(4) var<storage, read_write> depths: array<atomic<u32>>;
-@group(0) @binding(5) var<storage, read_write> owners: array<atomic<u32>>;
+@group(0) @binding(3) var<storage, read_write> depths: array<atomic<u32>>;
+@group(0) @binding(4) var<storage, read_write> owners: array<atomic<u32>>;
 // x and y of the normals that face the eye, as two 16-bit numbers.
-@group(0) @binding(6) var<storage, read_write> facing: array<u32>;
-@group(0) @binding(7) var<storage, read_write> picture: array<u32>;
+@group(0) @binding(5) var<storage, read_write> facing: array<u32>;
+@group(0) @binding(6) var<storage, read_write> picture: array<u32>;
 // Where to look for occluders: whole subpixels right and down, the distance, and how much nearer to the
 // eye they may be, in reaches.
-@group(0) @binding(8) var<storage, read> steps: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read> steps: array<vec4<f32>>;
 
 struct Triangle {
     a: vec3<f32>,
@@ -53,7 +53,7 @@ fn invocation(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
 }
 
 fn project(vertex: u32) -> vec3<f32> {
-    let p = vec3(positions[3u * vertex], positions[3u * vertex + 1u], positions[3u * vertex + 2u]);
+    let p = vec3(vertices[3u * vertex], vertices[3u * vertex + 1u], vertices[3u * vertex + 2u]);
     return vec3(
         dot(view.right.xyz, p) + view.right.w,
         dot(view.down.xyz, p) + view.down.w,
@@ -197,8 +197,8 @@ fn orient(
     let w = max(weights(t, point), vec3(0.0));
     var n = vec3(0.0);
     for (var i = 0u; i < 3u; i++) {
-        let v = 3u * t.corners[i];
-        n += w[i] * vec3(normals[v], normals[v + 1u], normals[v + 2u]);
+        let v = arrayLength(&vertices) / 2u + 3u * t.corners[i];
+        n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
     let seen = vec3(dot(view.right.xyz, n), -dot(view.down.xyz, n), -dot(view.away.xyz, n));
     let unit = seen / max(length(seen), 1e-30);

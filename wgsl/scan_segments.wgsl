@@ -28,9 +28,10 @@ fn alone(value: VALUE) -> ITEM {
     return Item(value, 0u);
 }
 
-// What comes before the first number of a segment.
+// What comes before the first number of a segment: as stored, in the last of the sums, since some devices
+// grant a shader four buffers.
 fn start() -> VALUE {
-    return enter(carry[2]);
+    return enter(bitcast<STORED>(sums[arrayLength(&sums) - 1u].value));
 }
 
 fn item(value: VALUE, at: u32) -> ITEM {

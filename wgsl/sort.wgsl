@@ -102,19 +102,14 @@ fn scan_line(lane: u32, own: u32) -> vec2<u32> {
     return vec2<u32>(sum - own, all);
 }
 
-// Moves the tile's keys; with PAYLOAD their payload, too.
-const PAYLOAD = false;
+// Of a tile: keys that lie next to each other, later what will; where they lie in the sorted tile; where
+// the sorted ones go.
+var<private> own: array<u32, EACH>;
+var<private> places: array<u32, EACH>;
+var<private> goals: array<u32, EACH>;
 
-@compute @workgroup_size(256)
-fn scatter(
-    @builtin(workgroup_id) id: vec3<u32>,
-    @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) lane: u32,
-) {
-    let tile = id.y * groups.x + id.x;
-    if tile >= digit.tiles {
-        return;
-    }
+// Finds a tile's `places` and `goals`, and leaves its sorted keys in `own`.
+fn rank(tile: u32, lane: u32) {
     let first = tile * TILE;
     let in_tile = min(TILE, digit.len - first);
 
@@ -124,7 +119,6 @@ fn scatter(
         words[at] = select(0xffffffffu, keys[first + min(at, in_tile - 1u)], at < in_tile);
     }
     workgroupBarrier();
-    var own: array<u32, EACH>;
     for (var i = 0u; i < EACH; i++) {
         own[i] = words[lane * EACH + i];
     }
@@ -134,7 +128,6 @@ fn scatter(
     for (var pair = 0u; pair < 8u; pair++) {
         words[pair * LANES + lane] = 0u;
     }
-    var places: array<u32, EACH>;
     for (var i = 0u; i < EACH; i++) {
         let d = select(DIGITS - 1u, digit_of(own[i]), lane * EACH + i < in_tile);
         let at = d % 8u * LANES + lane;
@@ -169,32 +162,84 @@ fn scatter(
     }
     workgroupBarrier();
 
-    // Into the new order here, then out, neighbours together.
+    // Into the new order here, to go out with neighbours together.
     for (var i = 0u; i < EACH; i++) {
         words[places[i]] = own[i];
     }
     workgroupBarrier();
-    var goals: array<u32, EACH>;
     for (var i = 0u; i < EACH; i++) {
         let at = i * LANES + lane;
-        if at < in_tile {
-            let key = words[at];
-            goals[i] = targets[digit_of(key)] + at;
-            sorted_keys[goals[i]] = key;
+        own[i] = words[at];
+        // Past the end, what is not used.
+        goals[i] = targets[digit_of(own[i])] + at;
+    }
+}
+
+fn move_keys(tile: u32, lane: u32) {
+    for (var i = 0u; i < EACH; i++) {
+        if tile * TILE + i * LANES + lane < digit.len {
+            sorted_keys[goals[i]] = own[i];
         }
     }
-    if PAYLOAD {
-        workgroupBarrier();
-        for (var i = 0u; i < EACH; i++) {
-            let at = lane * EACH + i;
-            words[places[i]] = payload[first + min(at, in_tile - 1u)];
+}
+
+fn move_payload(tile: u32, lane: u32) {
+    workgroupBarrier();
+    for (var i = 0u; i < EACH; i++) {
+        let at = tile * TILE + lane * EACH + i;
+        words[places[i]] = payload[min(at, digit.len - 1u)];
+    }
+    workgroupBarrier();
+    for (var i = 0u; i < EACH; i++) {
+        let at = i * LANES + lane;
+        if tile * TILE + at < digit.len {
+            sorted_payload[goals[i]] = words[at];
         }
-        workgroupBarrier();
-        for (var i = 0u; i < EACH; i++) {
-            let at = i * LANES + lane;
-            if at < in_tile {
-                sorted_payload[goals[i]] = words[at];
-            }
-        }
+    }
+}
+
+fn tile_of(id: vec3<u32>, groups: vec3<u32>) -> u32 {
+    return id.y * groups.x + id.x;
+}
+
+@compute @workgroup_size(256)
+fn scatter(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let tile = tile_of(id, groups);
+    if tile < digit.tiles {
+        rank(tile, lane);
+        move_keys(tile, lane);
+    }
+}
+
+// Keys and payload at once, which takes five storage buffers. Where a device grants four, `scatter` and
+// `scatter_payload` do it one after the other.
+@compute @workgroup_size(256)
+fn scatter_pairs(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let tile = tile_of(id, groups);
+    if tile < digit.tiles {
+        rank(tile, lane);
+        move_keys(tile, lane);
+        move_payload(tile, lane);
+    }
+}
+
+@compute @workgroup_size(256)
+fn scatter_payload(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let tile = tile_of(id, groups);
+    if tile < digit.tiles {
+        rank(tile, lane);
+        move_payload(tile, lane);
     }
 }

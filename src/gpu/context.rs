@@ -71,16 +71,14 @@ pub fn adapters() -> Vec<Adapter> {
 /// Caps below an adapter's own limits, so that tests can make any device a small one.
 #[derive(Clone, Debug, Default)]
 pub struct Caps {
+    /// Nothing better than these.
+    pub limits: Option<wgpu::Limits>,
     /// At most this many bytes a storage binding.
     pub binding_bytes: Option<u64>,
     /// At most this many workgroups a dimension.
     pub workgroups: Option<u32>,
     /// At most this many bytes of workgroup memory.
     pub workgroup_bytes: Option<u32>,
-    /// At most this many invocations a workgroup, and a dimension of it.
-    pub invocations: Option<u32>,
-    /// At most this many storage buffers a shader.
-    pub storage_buffers: Option<u32>,
     /// Do as if the device had no optional feature (subgroups, timestamps, 64-bit integers).
     pub no_features: bool,
     /// Do as if the device had no subgroups.
@@ -154,6 +152,9 @@ impl Context {
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses.
     pub fn open(adapter: &Adapter, caps: &Caps, timings: Arc<Timings>) -> Result<Self> {
         let mut limits = adapter.limits();
+        if let Some(caps) = &caps.limits {
+            limits = limits.or_worse_values_from(caps);
+        }
         if let Some(bytes) = caps.binding_bytes {
             limits.max_storage_buffer_binding_size = bytes;
         }
@@ -162,15 +163,6 @@ impl Context {
         }
         if let Some(bytes) = caps.workgroup_bytes {
             limits.max_compute_workgroup_storage_size = bytes;
-        }
-        if let Some(count) = caps.invocations {
-            limits.max_compute_invocations_per_workgroup = count;
-            limits.max_compute_workgroup_size_x = count;
-            limits.max_compute_workgroup_size_y = count;
-            limits.max_compute_workgroup_size_z = count.min(limits.max_compute_workgroup_size_z);
-        }
-        if let Some(count) = caps.storage_buffers {
-            limits.max_storage_buffers_per_shader_stage = count;
         }
         let mut unwanted = wgpu::Features::empty();
         unwanted.set(wgpu::Features::SUBGROUP, caps.no_subgroups);

@@ -18,4 +18,4 @@ pub(crate) use context::panic_text;
 pub use context::{Adapter, Caps, Context, Fault, adapters, any_hung};
 pub use shader::{Pipeline, Shader, ShaderStruct};
 
-pub use wgpu::naga;
+pub use wgpu::{Limits, naga};

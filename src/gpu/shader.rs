@@ -255,6 +255,11 @@ impl Pipeline {
         }
     }
 
+    /// Whether the entry point uses the variable `name` of group 0.
+    pub fn uses(&self, name: &str) -> bool {
+        self.bindings.iter().any(|(known, ..)| known == name)
+    }
+
     pub(super) fn binding(&self, name: &str) -> u32 {
         let found = self.bindings.iter().find(|(known, ..)| known == name);
         found.unwrap_or_else(|| panic!("{} does not use a binding `{name}`", self.label)).1

@@ -200,8 +200,8 @@ impl<'a> Kernel for (Render, Surface<'a>) {
 
 /// A run of triangles with the vertices that they use, on the device.
 struct Chunk {
-    positions: Buffer,
-    normals: Buffer,
+    /// Positions, then normals.
+    vertices: Buffer,
     indices: Buffer,
     first: u32,
     triangles: u32,
@@ -211,7 +211,8 @@ impl Chunk {
     /// Uploads the mesh in runs of triangles whose vertices lie close enough together to fit one binding,
     /// which those of a surface that was extracted slice by slice do.
     fn split(context: &Context, surface: &Surface<'_>) -> Result<Vec<Self>> {
-        let most = (context.max_binding() / 12) as usize;
+        // A position and a normal each; a triangle takes half of that.
+        let most = (context.max_binding() / 24) as usize;
         let mut chunks = Vec::new();
         let mut start = 0;
         while start < surface.triangles.len() {
@@ -227,14 +228,17 @@ impl Chunk {
             if end == start {
                 return Err(Error::gpu("a triangle's vertices lie too far apart for this device"));
             }
-            let vertices = low as usize..high as usize + 1;
+            let range = low as usize..high as usize + 1;
+            let bytes = 12 * range.len() as u64;
+            let vertices = context.allocate("vertices", 2 * bytes)?;
+            context.write(&vertices, 0, &surface.positions[range.clone()])?;
+            context.write(&vertices, bytes, &surface.normals[range.clone()])?;
             let indices: Vec<[u32; 3]> = surface.triangles[start..end]
                 .iter()
                 .map(|t| t.map(|corner| corner - low))
                 .collect();
             chunks.push(Self {
-                positions: context.upload("positions", &surface.positions[vertices.clone()])?,
-                normals: context.upload("normals", &surface.normals[vertices])?,
+                vertices,
                 indices: context.upload("indices", &indices)?,
                 first: start as u32,
                 triangles: (end - start) as u32,
@@ -270,7 +274,7 @@ fn draw_band(context: &Context, chunks: &[Chunk], view: View) -> Result<Picture>
                 batch
                     .pass(label, &context.pipeline(&shader, entry)?)
                     .uniform("view", &view)
-                    .buffer("positions", &chunk.positions)
+                    .buffer("vertices", &chunk.vertices)
                     .buffer("indices", &chunk.indices)
                     .buffer("depths", &depths)
                     .buffer("owners", &owners)
@@ -283,9 +287,8 @@ fn draw_band(context: &Context, chunks: &[Chunk], view: View) -> Result<Picture>
         batch
             .pass("render normals", &context.pipeline(&SHADER, "orient")?)
             .uniform("view", &view)
-            .buffer("positions", &chunk.positions)
+            .buffer("vertices", &chunk.vertices)
             .buffer("indices", &chunk.indices)
-            .buffer("normals", &chunk.normals)
             .buffer("owners", &owners)
             .buffer("facing", &facing)
             .dispatch(each(subpixels)?);

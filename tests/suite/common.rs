@@ -4,8 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use gpuproc::{
     device::Kernel,
-    error::Error,
-    gpu::{Adapter, Caps, Context, adapters},
+    gpu::{Adapter, Caps, Context, Limits, adapters},
     timings::Timings,
 };
 
@@ -16,22 +15,15 @@ pub struct Subject {
 }
 
 /// Every device that kernels are tested on: the first adapter as it is, with fresh memory full of
-/// noise, and the same adapter made tiny (1 MiB bindings, 64 workgroups a dimension, 16 KiB of
-/// workgroup memory, no optional features), so that work has to be split. `GPUPROC_TEST_SUBJECTS=all`
+/// noise, and the same adapter made tiny (limits below WebGPU's, 1 MiB bindings, 64 workgroups a
+/// dimension, no optional features), so that work has to be split and shaders get by with four buffers. `GPUPROC_TEST_SUBJECTS=all`
 /// adds [`others`]; the name of one of them takes that one alone.
 ///
 /// Without any adapter this is empty, see [`open`].
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
     SUBJECTS.get_or_init(|| {
-        let small = Caps {
-            binding_bytes: Some(1 << 20),
-            workgroups: Some(64),
-            workgroup_bytes: Some(16 << 10),
-            no_features: true,
-            poison: true,
-            ..Caps::default()
-        };
+        let small = Caps { binding_bytes: Some(1 << 20), workgroups: Some(64), ..downlevel() };
         let mut all = vec![("full", Caps { poison: true, ..Caps::default() }), ("small", small)];
         match std::env::var("GPUPROC_TEST_SUBJECTS") {
             Ok(name) if name == "all" => all.extend(others()),
@@ -46,22 +38,25 @@ pub fn subjects() -> &'static [Subject] {
     })
 }
 
-/// Devices of other kinds, made from the first adapter: what WebGPU grants everywhere, what is below
-/// that, large ones that lack single features, and one where every shader runs with its checks.
-pub fn others() -> Vec<(&'static str, Caps)> {
-    let webgpu = Caps {
-        binding_bytes: Some(128 << 20),
-        workgroup_bytes: Some(16 << 10),
-        invocations: Some(256),
-        storage_buffers: Some(8),
+/// What even devices below WebGPU's least grant: four storage buffers a shader, a little less than 16 KiB of
+/// workgroup memory, 256 invocations, 128 MiB bindings.
+fn downlevel() -> Caps {
+    Caps {
+        limits: Some(Limits::downlevel_defaults()),
         no_features: true,
         poison: true,
         ..Caps::default()
-    };
+    }
+}
+
+/// Devices of other kinds, made from the first adapter: what WebGPU grants everywhere, what is below
+/// that, large ones that lack single features, and one where every shader runs with its checks.
+pub fn others() -> Vec<(&'static str, Caps)> {
+    let webgpu = Caps { limits: Some(Limits::defaults()), ..downlevel() };
     let plain = Caps { poison: true, ..Caps::default() };
     vec![
-        ("webgpu", webgpu.clone()),
-        ("downlevel", Caps { storage_buffers: Some(4), ..webgpu }),
+        ("webgpu", webgpu),
+        ("downlevel", downlevel()),
         ("1 MiB bindings", Caps { binding_bytes: Some(1 << 20), ..plain.clone() }),
         ("no subgroups", Caps { no_subgroups: true, ..plain.clone() }),
         ("no timestamps", Caps { no_timestamps: true, ..plain.clone() }),
@@ -93,19 +88,11 @@ pub fn assert_twins<K: Kernel>(
 ) -> K::Out {
     let expected = kernel.cpu(input).expect("the CPU twin works");
     for Subject { name, context } in subjects() {
-        match kernel.gpu(context, input) {
-            Ok(found) => compare(&expected, &found, name),
-            // With `auto` that is the CPU's work.
-            Err(error) if lacks_buffers(&error, name) => {}
-            Err(error) => panic!("{name}: {}", error.one_line()),
-        }
+        let found = kernel.gpu(context, input);
+        let found = found.unwrap_or_else(|error| panic!("{name}: {}", error.one_line()));
+        compare(&expected, &found, name);
     }
     expected
-}
-
-/// Whether `error` says that the device called `downlevel` has too few storage buffers for a shader.
-pub fn lacks_buffers(error: &Error, name: &str) -> bool {
-    name == "downlevel" && error.one_line().contains("storage buffers a shader")
 }
 
 /// Seeded noise: SplitMix64 (Steele, Lea, Flood 2014).

@@ -20,6 +20,7 @@ shader_struct! {
         z: u32,
         count: u32,
         level: f32,
+        tables: u32,
     }
 }
 
@@ -31,8 +32,6 @@ pub(super) struct Classic<'a> {
     context: &'a Context,
     params: Params,
     volume: Buffer,
-    cases: Buffer,
-    edges: Buffer,
     values: Buffer,
     /// Sums of the values, of the sums of 256 values, and so on.
     offsets: Vec<Buffer>,
@@ -58,16 +57,13 @@ impl<'a> Classic<'a> {
             len = len.div_ceil(SIZE);
         }
         offsets.push(context.allocate("total", 4)?);
-        let cases: Vec<[u32; 2]> = CASES
-            .iter()
-            .map(|case| {
-                let mut words = [0, (case.triangles.len() as u32) << 28];
-                for (i, &edge) in case.triangles.iter().flatten().enumerate() {
-                    words[i / 8] |= u32::from(edge) << (4 * (i % 8));
-                }
-                words
-            })
-            .collect();
+        let cases = CASES.iter().flat_map(|case| {
+            let mut words = [0, (case.triangles.len() as u32) << 28];
+            for (i, &edge) in case.triangles.iter().flatten().enumerate() {
+                words[i / 8] |= u32::from(edge) << (4 * (i % 8));
+            }
+            words
+        });
         let edges = EDGES.map(|ends| {
             let bits = |corner: u8| {
                 let [x, y, z] = CORNERS[usize::from(corner)].map(u32::from);
@@ -75,13 +71,17 @@ impl<'a> Classic<'a> {
             };
             bits(ends[0]) | bits(ends[1]) << 3
         });
+        let tables: Vec<u32> = cases.chain(edges).collect();
+        let samples = (bytes.len() as u64).next_multiple_of(4);
+        let volume = context.allocate("volume", samples + 4 * tables.len() as u64)?;
+        context.write(&volume, 0, bytes)?;
+        context.write(&volume, samples, &tables)?;
         let [x, y, z] = dims.map(|n| n as u32);
+        let tables = (samples / 4) as u32;
         Ok(Self {
             context,
-            params: Params { x, y, z, count: cells as u32, level },
-            volume: context.upload("volume", bytes)?,
-            cases: context.upload("cases", &cases)?,
-            edges: context.upload("edges", &edges)?,
+            params: Params { x, y, z, count: cells as u32, level, tables },
+            volume,
             values: context.allocate("values", 4 * cells)?,
             offsets,
             scratch: context.allocate("scratch", 4 * cells.div_ceil(SIZE))?,
@@ -114,12 +114,8 @@ impl<'a> Classic<'a> {
         batch.run()?;
         let vertices = self.total(active)?;
         let mut batch = context.batch();
-        let emit = [
-            ("offsets", &self.offsets[0]),
-            ("active_cells", &self.active),
-            ("edges", &self.edges),
-            ("soup", &self.soup),
-        ];
+        let emit =
+            [("offsets", &self.offsets[0]), ("active_cells", &self.active), ("soup", &self.soup)];
         self.pass(&mut batch, "emit", active, &emit)?;
         batch.run()?;
         Ok(vertices.into())
@@ -143,9 +139,6 @@ impl<'a> Classic<'a> {
         pass = pass.uniform("params", &params);
         if matches!(entry, "mark" | "count" | "emit") {
             pass = pass.buffer("volume", &self.volume);
-        }
-        if matches!(entry, "count" | "emit") {
-            pass = pass.buffer("cases", &self.cases);
         }
         for (name, buffer) in buffers {
             pass = pass.buffer(name, buffer);

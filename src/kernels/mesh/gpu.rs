@@ -43,6 +43,7 @@ shader_struct! {
         numbered: u32,
         owned: u32,
         blocks: u32,
+        starts: u32,
         first_active: u32,
         active_blocks: u32,
         vertex_start: u32,
@@ -128,7 +129,7 @@ fn split(
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
         let bits = plane_words(grid.slice_words(), layers + 2, layers, field.has_nan);
-        let blocks = SECTIONS + 4 * words.div_ceil(BLOCK) + 4;
+        let blocks = starts_at(words.div_ceil(BLOCK)) + words;
         let max_groups = u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2);
         // Up to three vertices a point and five triangles a cell are counted in 32 bits.
         let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
@@ -217,6 +218,12 @@ const BLOCK: u64 = 256;
 /// Words of `blocks` before the sections.
 const SECTIONS: u64 = 768;
 
+/// Words of `blocks` before the words' starts: the cases, four sections, and the totals, up to the next
+/// line of a cache.
+fn starts_at(blocks: u64) -> u64 {
+    (SECTIONS + 4 * blocks + 4).next_multiple_of(64)
+}
+
 /// Words of all planes of bits.
 fn plane_words(slice_words: usize, slices: usize, layers: usize, has_nan: bool) -> u64 {
     let slices = slices + if has_nan { slices + 1 + layers + 2 } else { 0 };
@@ -242,7 +249,6 @@ struct Resident<'a> {
     params: Params,
     volume: Vec<Band>,
     bits: Buffer,
-    starts: Buffer,
     blocks: Buffer,
 }
 
@@ -346,6 +352,7 @@ impl<'a> Resident<'a> {
             numbered: numbered as u32,
             owned: (grid.owned() * slice_words) as u32,
             blocks: blocks as u32,
+            starts: starts_at(blocks) as u32,
             threshold: level.threshold,
             level: level.level,
             spacing_x,
@@ -365,8 +372,7 @@ impl<'a> Resident<'a> {
             params,
             volume,
             bits: context.allocate("planes of bits", 4 * bits)?,
-            starts: context.allocate("vertex starts", 4 * numbered)?,
-            blocks: context.allocate("blocks", 4 * (SECTIONS + 4 * blocks + 4))?,
+            blocks: context.allocate("blocks", 4 * (starts_at(blocks) + numbered))?,
         };
         context.write(&resident.blocks, 0, &case_words())?;
         Ok(resident)
@@ -374,7 +380,7 @@ impl<'a> Resident<'a> {
 
     /// Records the passes up to the totals.
     fn count(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, volume, bits, starts, blocks, .. } = self;
+        let Self { context, params, shader, volume, bits, blocks, .. } = self;
         let pipeline = |entry| context.pipeline(shader, entry);
         let is_plain = self.problem.kind == 0
             && params.pad == 0
@@ -405,13 +411,11 @@ impl<'a> Resident<'a> {
             .pass("mesh count", &pipeline("count")?)
             .uniform("params", params)
             .buffer("bits", bits)
-            .buffer("starts", starts)
             .buffer("blocks", blocks)
             .dispatch(context.fold(params.blocks.into())?);
         batch
             .pass("mesh scan", &pipeline("scan")?)
             .uniform("params", params)
-            .buffer("starts", starts)
             .buffer("blocks", blocks)
             .dispatch([1, 1, 1]);
         Ok(())
@@ -499,7 +503,7 @@ impl<'a> Resident<'a> {
         output: &Output,
         first_vertex: u64,
     ) -> Result<()> {
-        let Self { context, shader, volume, bits, starts, blocks, .. } = self;
+        let Self { context, shader, volume, bits, blocks, .. } = self;
         let params = Params {
             first_active: range.active.start,
             active_blocks: range.active.end - range.active.start,
@@ -521,7 +525,6 @@ impl<'a> Resident<'a> {
                     .pass(&format!("mesh {name}"), &pipeline(entry)?)
                     .uniform("params", &band.params(params))
                     .buffer("bits", bits)
-                    .buffer("starts", starts)
                     .buffer("blocks", blocks)
                     .buffer("volume", &band.samples)
                     .buffer(name, buffer)
@@ -532,7 +535,6 @@ impl<'a> Resident<'a> {
             .pass("mesh faces", &pipeline("faces")?)
             .uniform("params", &params)
             .buffer("bits", bits)
-            .buffer("starts", starts)
             .buffer("blocks", blocks)
             .buffer("triangles", &output.triangles)
             .dispatch(groups);

@@ -50,7 +50,7 @@ macro_rules! reduce {
         .unchecked(
             "quads are read and written below slice.len / 4, which the host keeps within the bound \
              parts, with a bit for each number in starts; sums are indexed below the count of all \
-             tiles, for which the host makes room; carry has three places where there are segments",
+             tiles, for which the host makes room, and for one more where there are segments",
         )
     };
 }
@@ -251,14 +251,21 @@ impl Spec {
             None => (self.shader(&REDUCE), self.number.size()),
             Some(_) => (self.shader(&SEGMENTS), 2 * self.number.size()),
         };
-        let sums = context.allocate("tile sums", u64::from(tiles) * item as u64)?;
+        // The last place is for what comes before each segment.
+        let places = u64::from(tiles) + u64::from(starts.is_some());
+        let sums = context.allocate("tile sums", places * item as u64)?;
+        if starts.is_some() {
+            let size = self.number.size() as u64;
+            let last = sums.bytes() - item as u64;
+            batch.copy(&carry.slice(2 * size..3 * size), &sums.slice(last..last + size));
+        }
         let reduce = context.pipeline(&shader, "reduce")?;
         for part in &parts {
             let pass = batch.pass("scan reduce", &reduce);
             let pass = pass.buffer("source", &part.of(source)).buffer("sums", &sums);
             let pass = match starts {
                 None => pass,
-                Some(starts) => pass.buffer("starts", &part.bits_of(starts)).buffer("carry", carry),
+                Some(starts) => pass.buffer("starts", &part.bits_of(starts)),
             };
             pass.uniform("slice", &part.slice).dispatch(context.fold(part.slice.tiles.into())?);
         }
@@ -272,7 +279,7 @@ impl Spec {
             let pass = pass.buffer("source", &part.of(source)).buffer("result", &part.of(result));
             let pass = match starts {
                 None => pass,
-                Some(starts) => pass.buffer("starts", &part.bits_of(starts)).buffer("carry", carry),
+                Some(starts) => pass.buffer("starts", &part.bits_of(starts)),
             };
             let pass = pass.buffer("sums", &sums).uniform("slice", &part.slice);
             pass.dispatch(context.fold(part.slice.tiles.into())?);

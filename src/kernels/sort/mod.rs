@@ -247,10 +247,15 @@ pub fn record(
         Spec { number: NumberType::U32, op: Op::Sum, inclusive: false, algorithm: Algorithm::Auto };
     let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
     let count = context.pipeline(&SORT, "count")?;
-    let with_payload = if payload.is_some() { "true" } else { "false" };
-    let scatter = context.pipeline(&SORT.with(&[("PAYLOAD", with_payload)]), "scatter")?;
-    // Without a payload nothing is written there, but something must be bound.
-    let nothing = context.allocate("no payload", 4)?;
+    // Keys and payload move together where a shader may have that many buffers.
+    let most = context.limits.max_storage_buffers_per_shader_stage;
+    let scatters: &[&str] = match payload {
+        None => &["scatter"],
+        Some(_) if SORT.storage_buffers("scatter_pairs") <= most => &["scatter_pairs"],
+        Some(_) => &["scatter", "scatter_payload"],
+    };
+    let scatters: Vec<_> =
+        scatters.iter().map(|entry| context.pipeline(&SORT, entry)).collect::<Result<_>>()?;
     let groups = context.fold(tiles.into())?;
     for pass in 0..u32::BITS / DIGIT_BITS {
         let digit = Digit { len: len as u32, tiles, shift: pass * DIGIT_BITS };
@@ -258,15 +263,18 @@ pub fn record(
         let counting = batch.pass("sort count", &count).buffer("keys", &keys[from]);
         counting.buffer("counts", &counts).uniform("digit", &digit).dispatch(groups);
         scan.record(context, batch, &counts, &starts, places, &carry)?;
-        let scattering = batch.pass("sort scatter", &scatter).buffer("keys", &keys[from]);
-        let scattering = scattering.buffer("sorted_keys", &keys[to]).buffer("counts", &starts);
-        let scattering = match payload {
-            Some(payload) => {
-                scattering.buffer("payload", &payload[from]).buffer("sorted_payload", &payload[to])
+        for scatter in &scatters {
+            let mut pass = batch.pass("sort scatter", scatter).uniform("digit", &digit);
+            pass = pass.buffer("keys", &keys[from]).buffer("counts", &starts);
+            if scatter.uses("sorted_keys") {
+                pass = pass.buffer("sorted_keys", &keys[to]);
             }
-            None => scattering.buffer("payload", &keys[from]).buffer("sorted_payload", &nothing),
-        };
-        scattering.uniform("digit", &digit).dispatch(groups);
+            if let Some(payload) = payload.filter(|_| scatter.uses("payload")) {
+                pass = pass.buffer("payload", &payload[from]);
+                pass = pass.buffer("sorted_payload", &payload[to]);
+            }
+            pass.dispatch(groups);
+        }
     }
     Ok(())
 }
