@@ -4,7 +4,7 @@ use std::{ops::Range, sync::mpsc};
 
 use rayon::prelude::*;
 
-use super::{Context, Fault, context::PATIENCE};
+use super::{Context, Fault};
 use crate::error::{Error, Kind, Result};
 
 /// A range of a storage buffer on the device. Cloning it shares the memory.
@@ -252,7 +252,7 @@ impl Context {
     pub(super) fn await_map(&self, mapping: Mapping) -> Result<()> {
         self.wait_for(mapping.after)?;
         // The wait of another thread may have taken the callback and still be about to call it.
-        mapping.result.recv_timeout(PATIENCE).map_err(unmappable)?.map_err(unmappable)
+        mapping.result.recv_timeout(self.patience).map_err(unmappable)?.map_err(unmappable)
     }
 }
 

@@ -89,6 +89,8 @@ pub struct Caps {
     pub checked: bool,
     /// Fill fresh storage buffers with noise, so that nothing can rely on zeros.
     pub poison: bool,
+    /// How long one wait may last, instead of a minute.
+    pub patience: Option<Duration>,
     /// Go wrong at this step, for the n-th time that it is taken, counted from 0.
     pub fault: Option<(Fault, u64)>,
 }
@@ -128,6 +130,7 @@ pub struct Context {
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
     pub(super) checked: bool,
+    pub(super) patience: Duration,
     fault: Option<(Fault, u64)>,
     steps: AtomicU64,
     pub(super) faults: Arc<Mutex<Option<String>>>,
@@ -135,7 +138,7 @@ pub struct Context {
 }
 
 /// How long one wait for the GPU may last before the device counts as hung.
-pub(super) const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 static HUNG: AtomicBool = AtomicBool::new(false);
 
@@ -209,6 +212,7 @@ impl Context {
             timings,
             poison: caps.poison,
             checked: caps.checked,
+            patience: caps.patience.unwrap_or(PATIENCE),
             fault: caps.fault,
             steps: AtomicU64::new(0),
             faults,
@@ -336,7 +340,7 @@ impl Context {
 
     /// Waits until `submission` is done, or everything when there is none.
     pub(super) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
-        let poll = wgpu::PollType::Wait { submission_index, timeout: Some(PATIENCE) };
+        let poll = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
         // wgpu panics when the device is lost during the wait.
         let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
             .map_err(|panic| Error::gpu(panic_text(panic)))?

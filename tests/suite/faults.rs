@@ -1,12 +1,19 @@
 //! A GPU that fails at any step: an error of the right kind, never a panic, a hang or a wrong result; with
 //! `auto`, the CPU takes over.
 
-use std::sync::Arc;
+use std::{
+    env,
+    process::{Command, Stdio},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use gpuproc::{
+    cli,
     device::{Choice, Device, Kernel},
-    error::Kind,
-    gpu::{Caps, Context, Fault, adapters},
+    error::{Kind, Result},
+    gpu::{Caps, Context, Fault, Shader, adapters, any_hung},
     io::volume::Volume,
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
@@ -139,4 +146,81 @@ fn rendering_survives_faults() {
     let render =
         Render { size: [40, 30], azimuth: 0.0, elevation: 0.0, background: [0.0, 0.0, 0.0, 1.0] };
     assert_faults_are_errors(&(render, surface), &());
+}
+
+/// A kernel whose GPU twin takes years: more workgroups than any device gets through.
+struct Endless;
+
+impl Kernel for Endless {
+    type In = ();
+    type Out = u32;
+    const NAME: &'static str = "endless";
+
+    fn cpu(&self, (): &()) -> Result<u32> {
+        Ok(7)
+    }
+
+    fn gpu(&self, context: &Context, (): &()) -> Result<u32> {
+        let shader = Shader::new(
+            "endless",
+            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+            @compute @workgroup_size(256) fn main(@builtin(local_invocation_index) lane: u32) {
+                var x = lane + out[0];
+                for (var i = 0u; i < 60000u; i++) { x = x * 1664525u + 1013904223u; }
+                out[0] = x;
+            }",
+        );
+        let out = context.upload("out", &[1u32])?;
+        let mut batch = context.batch();
+        let most = context.limits.max_compute_workgroups_per_dimension;
+        let pass = batch.pass("endless", &context.pipeline(&shader, "main")?);
+        pass.buffer("out", &out).dispatch([most; 3]);
+        batch.run()?;
+        Ok(context.read::<u32>(&out, 1)?[0])
+    }
+}
+
+/// The device is given up on, the CPU takes over where it may, and the process ends although the device
+/// is at work for ever. In a process of its own, which takes that work with it.
+#[test]
+fn a_kernel_that_never_ends_is_left_alone() {
+    const CHILD: &str = "GPUPROC_TEST_ENDLESS";
+    let Some(adapter) = adapters().into_iter().next() else { return };
+    if adapter.is_hardware() {
+        eprintln!("NOT RUN: an endless kernel would keep this machine's GPU from all others");
+        return;
+    }
+    if env::var_os(CHILD).is_some() {
+        let timings = Arc::new(Timings::new(true));
+        let caps = Caps { patience: Some(Duration::from_millis(500)), ..Caps::default() };
+        let run = |choice| {
+            let context = Context::open(&adapter, &caps, timings.clone()).expect("it opens");
+            Device::from_context(context, choice, timings.clone()).run(&Endless, &())
+        };
+        let error = run(Choice::Gpu).expect_err("nobody waits for ever");
+        assert!(error.one_line().contains("does not answer"), "{error:?}");
+        assert_eq!(run(Choice::Auto).expect("the CPU takes over"), 7);
+        // As the program ends.
+        assert!(any_hung());
+        cli::end(error.kind().exit_code().into());
+    }
+    let mut child = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "faults::a_kernel_that_never_ends_is_left_alone", "--nocapture"])
+        .env(CHILD, "1")
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break Some(status);
+        }
+        if start.elapsed() > Duration::from_secs(60) {
+            child.kill().unwrap();
+            break None;
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let code = status.expect("it hangs").code();
+    assert_eq!(code, Some(Kind::Gpu.exit_code().into()));
 }
