@@ -2,7 +2,7 @@
 
 pub mod array;
 pub mod image;
-mod jpeg;
+pub mod jpeg;
 pub mod mesh;
 pub mod npy;
 pub mod plot;

@@ -76,6 +76,11 @@ fn our_png_files_hold_what_went_in() {
 }
 
 #[test]
+fn jpeg_files_are_decoded_or_left_alone() {
+    drive("jpeg", 500);
+}
+
+#[test]
 fn any_bytes_are_blurred_or_refused() {
     drive("blur", 500);
 }

@@ -19,6 +19,7 @@ use gpuproc::{
     io::{
         Source,
         array::{ArrayReader, Format},
+        jpeg::{self, Jpeg},
         npy,
         png::Png,
     },
@@ -35,11 +36,12 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
     Target { name: "png", body: png, seeds: png_seeds },
+    Target { name: "jpeg", body: jpeg, seeds: jpeg_seeds },
     Target { name: "blur", body: blur, seeds: picture_seeds },
     Target { name: "histogram", body: histogram, seeds: picture_seeds },
     Target { name: "scan", body: scan, seeds: scan_seeds },
@@ -350,6 +352,84 @@ fn png_seeds() -> Vec<Vec<u8>> {
     (0..8u8)
         .map(|kind| [&[5, kind, kind, kind * 9][..], &[7; 200], &[kind; 100]].concat())
         .collect()
+}
+
+/// JPEG: any bytes are decoded, the same every time, within the limit, and to the size that the image
+/// crate finds; or pixels are encoded, and both decoders agree on them. Elsewhere the pixels are not
+/// compared: of coefficients that no picture has, decoders make different things, and they spread
+/// colour differently. That whole files decode as by libjpeg, to the bit, the suite tests (`image`).
+pub fn jpeg(bytes: &[u8]) {
+    const LIMIT: u64 = 4 << 20;
+    let Some((&kind, rest)) = bytes.split_first() else { return };
+    if kind % 4 == 3 {
+        return jpeg_pixels(kind, rest);
+    }
+    let Some(picture) = jpeg::decode(rest, LIMIT) else { return };
+    let len = picture.width * picture.height * picture.channels;
+    assert_eq!(picture.pixels.len(), len);
+    assert!(len as u64 <= LIMIT && len > 0 && matches!(picture.channels, 1 | 3));
+    let again = jpeg::decode(rest, LIMIT).expect("it was decoded before");
+    assert!(again.pixels == picture.pixels, "threads make a difference");
+    if let Ok(other) = image::load_from_memory_with_format(rest, ImageFormat::Jpeg) {
+        let size = (other.width() as usize, other.height() as usize);
+        assert_eq!((picture.width, picture.height), size);
+        assert_eq!(picture.channels, usize::from(other.color().channel_count()));
+    }
+}
+
+/// Encodes pixels without halving colour, and decodes them in both ways.
+fn jpeg_pixels(kind: u8, bytes: &[u8]) {
+    let [width, quality, pixels @ ..] = bytes else { return };
+    let channels = if kind & 4 == 0 { 1 } else { 3 };
+    let width = 1 + usize::from(*width);
+    let height = (pixels.len() / (width * channels)).min(500);
+    if height == 0 {
+        return;
+    }
+    let jpeg = Jpeg {
+        width: width as u16,
+        height: height as u16,
+        channels,
+        quality: 1 + quality % 100,
+        half_colour: false,
+        icc: None,
+        exif: None,
+    };
+    let file = jpeg.encode(&pixels[..width * height * channels]).unwrap();
+    let ours = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");
+    assert_eq!((ours.width, ours.height, ours.channels), (width, height, channels));
+    let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();
+    // Each component may be rounded the other way, and blue counts a difference 1.772 times.
+    let most = if channels == 1 { 1 } else { 4 };
+    let furthest = ours.pixels.iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
+    assert!(furthest.is_some_and(|furthest| furthest <= most), "{furthest:?}");
+}
+
+fn jpeg_seeds() -> Vec<Vec<u8>> {
+    macro_rules! fixtures {
+        ($($name:literal),+) => {
+            [$(&include_bytes!(concat!("../../../fixtures/jpeg/", $name, ".jpg"))[..]),+]
+        };
+    }
+    let files = fixtures![
+        "sequential_420",
+        "sequential_422",
+        "sequential_420_restarts",
+        "sequential_444_optimised",
+        "progressive_420",
+        "progressive_444",
+        "progressive_422_restarts",
+        "progressive_grey"
+    ];
+    let pixels: Vec<u8> = (0..40 * 17 * 3u32).map(|i| ((i * i * 7) >> 5) as u8).collect();
+    let file = |file: &&[u8]| [&[0][..], file].concat();
+    let mut seeds: Vec<Vec<u8>> = files.iter().map(file).collect();
+    for kind in [3, 7] {
+        for quality in [0, 49, 89, 99] {
+            seeds.push([&[kind, 39, quality][..], &pixels].concat());
+        }
+    }
+    seeds
 }
 
 /// Small pictures of every format that is read, behind a byte that chooses how they are treated.
