@@ -12,7 +12,7 @@ use clap::{Args, Parser, ValueEnum};
 use crate::{
     commands::Command,
     device::{Choice, Device},
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     io::{Limits, abandon_outputs},
     progress::{Progress, start_messages, tell},
     timings::Timings,
@@ -210,6 +210,18 @@ fn stop_on_signals() {
         abandon_outputs();
         end(130);
     });
+}
+
+/// Makes the process end with a documented exit code, too, where the system's libraries or a driver would
+/// break it off: they have told why then. What may be large asks for its memory in [`crate::memory`];
+/// this is for what is small, when there is none left.
+pub fn end_aborts() {
+    #[cfg(unix)]
+    {
+        use signal_hook::{consts::SIGABRT, flag::register_conditional_shutdown};
+        let always = Arc::new(true.into());
+        let _ = register_conditional_shutdown(SIGABRT, Kind::Failure.exit_code().into(), always);
+    }
 }
 
 fn stop_after(limit: Duration) {

@@ -13,6 +13,7 @@ use std::{
 use crate::{
     error::{Error, Kind, Result},
     gpu::{Adapter, Caps, Context, adapters, any_hung, panic_text},
+    memory,
     timings::Timings,
 };
 
@@ -164,15 +165,17 @@ impl Device {
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
-        let cpu = || self.timings.time(K::NAME, || kernel.cpu(input));
+        let cpu = || self.timings.time(K::NAME, || memory::catch(|| kernel.cpu(input)));
         let Some(context) = self.context()? else { return cpu() };
         let auto = self.choice == Choice::Auto;
         // A device that was lost stays lost; that has been told.
         if auto && context.is_lost() {
             return cpu();
         }
-        let result = catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input)))
-            .unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))));
+        let result =
+            catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input))).unwrap_or_else(|panic| {
+                Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
+            });
         match result {
             Err(error) if error.kind() == Kind::Gpu && auto => {
                 log::warn!("{}; doing it again on the CPU", error.one_line());

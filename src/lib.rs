@@ -12,6 +12,7 @@
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
 //! | [`mod@bench`] | what a kernel family offers to be measured |
+//! | [`memory`] | vectors as long as an input |
 //! | [`number`] | the number types of arrays |
 //! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
@@ -32,6 +33,8 @@ pub mod gpu;
 #[forbid(unsafe_code)]
 pub mod io;
 pub mod kernels;
+#[forbid(unsafe_code)]
+pub mod memory;
 #[forbid(unsafe_code)]
 pub mod number;
 #[forbid(unsafe_code)]

@@ -3,7 +3,7 @@
 use std::{io, panic, process::ExitCode};
 
 use anyhow::{Result, anyhow};
-use gpuproc::{cli, error::Error, gpu::any_hung, progress::tell};
+use gpuproc::{cli, error::Error, gpu::any_hung, memory, progress::tell};
 
 fn main() -> ExitCode {
     #[expect(unsafe_code)]
@@ -14,6 +14,7 @@ fn main() -> ExitCode {
     };
     // Decoders and drivers may panic; that is caught where they are called, and told with -v only.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
+    cli::end_aborts();
     let code = match run() {
         Ok(()) => 0,
         // The reader has what it wanted, as in `gpuproc scan - | head`.
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let cli = cli::parse();
-    match panic::catch_unwind(|| cli::run(cli)) {
+    match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
         Ok(result) => Ok(result?),
         Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 
 /// The type of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,18 +110,22 @@ macro_rules! for_samples {
 }
 
 impl Samples {
+    /// A copy.
+    ///
+    /// # Errors
+    /// When the memory is not there.
+    pub fn copy(&self) -> Result<Self> {
+        let mut copy = Self::zeros(self.dtype(), self.len())?;
+        copy.as_bytes_mut().copy_from_slice(self.as_bytes());
+        Ok(copy)
+    }
+
     /// `len` zeros of type `dtype`.
     ///
     /// # Errors
     /// When the memory is not there.
     pub fn zeros(dtype: Dtype, len: usize) -> Result<Self> {
-        // Memory straight from the system costs nothing until it is touched.
-        fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-            bytemuck::allocation::try_zeroed_vec(len).map_err(|()| {
-                let bytes = len as u128 * size_of::<T>() as u128;
-                Error::new(Kind::Failure, format_args!("no memory for {bytes} bytes of samples"))
-            })
-        }
+        use crate::memory::zeros;
         Ok(match dtype {
             Dtype::U8 => Self::U8(zeros(len)?),
             Dtype::I8 => Self::I8(zeros(len)?),

@@ -14,6 +14,8 @@ use std::{
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use rayon::prelude::*;
+
 use crate::{
     cli::Session,
     error::{Error, Kind, Result},
@@ -23,6 +25,7 @@ use crate::{
         volume::{Endian, Volume, VolumeArgs, VolumeFile},
     },
     kernels::blur::{Axis, Blur, Edge, Grid, Method},
+    memory,
     samples::{Dtype, Samples},
 };
 
@@ -544,33 +547,43 @@ fn blur_volume(session: &Session, blur: &Blur, volume: Volume) -> Result<Volume>
             _ => 0.0,
         };
     }
-    let samples = to_blurrable(volume.samples);
+    let samples = to_blurrable(volume.samples)?;
     let grid = Grid { dims: volume.dims, channels: 1, alpha: false, samples };
     let blurred = session.device.run(&blur, &grid)?;
-    Ok(Volume { dims: volume.dims, samples: from_blurrable(blurred, dtype) })
+    Ok(Volume { dims: volume.dims, samples: from_blurrable(blurred, dtype)? })
 }
 
 /// Signed integers move up into unsigned ones, which a blur commutes with; what is wider becomes f32.
-fn to_blurrable(samples: Samples) -> Samples {
-    match samples {
-        Samples::I8(v) => Samples::U8(v.iter().map(|&v| (v as u8) ^ 0x80).collect()),
-        Samples::I16(v) => Samples::U16(v.iter().map(|&v| (v as u16) ^ 0x8000).collect()),
-        Samples::U32(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
-        Samples::I32(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
-        Samples::F64(v) => Samples::F32(v.iter().map(|&v| v as f32).collect()),
+fn to_blurrable(samples: Samples) -> Result<Samples> {
+    Ok(match samples {
+        Samples::I8(v) => Samples::U8(memory::collect(v.par_iter().map(|&v| (v as u8) ^ 0x80))?),
+        Samples::I16(v) => {
+            Samples::U16(memory::collect(v.par_iter().map(|&v| (v as u16) ^ 0x8000))?)
+        }
+        Samples::U32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        Samples::I32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        Samples::F64(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
         other => other,
-    }
+    })
 }
 
-fn from_blurrable(samples: Samples, dtype: Dtype) -> Samples {
-    match (samples, dtype) {
-        (Samples::U8(v), Dtype::I8) => Samples::I8(v.iter().map(|&v| (v ^ 0x80) as i8).collect()),
-        (Samples::U16(v), Dtype::I16) => {
-            Samples::I16(v.iter().map(|&v| (v ^ 0x8000) as i16).collect())
+fn from_blurrable(samples: Samples, dtype: Dtype) -> Result<Samples> {
+    Ok(match (samples, dtype) {
+        (Samples::U8(v), Dtype::I8) => {
+            Samples::I8(memory::collect(v.par_iter().map(|&v| (v ^ 0x80) as i8))?)
         }
-        (Samples::F32(v), Dtype::U32) => Samples::U32(v.iter().map(|v| v.round() as u32).collect()),
-        (Samples::F32(v), Dtype::I32) => Samples::I32(v.iter().map(|v| v.round() as i32).collect()),
-        (Samples::F32(v), Dtype::F64) => Samples::F64(v.iter().map(|&v| v.into()).collect()),
+        (Samples::U16(v), Dtype::I16) => {
+            Samples::I16(memory::collect(v.par_iter().map(|&v| (v ^ 0x8000) as i16))?)
+        }
+        (Samples::F32(v), Dtype::U32) => {
+            Samples::U32(memory::collect(v.par_iter().map(|v| v.round() as u32))?)
+        }
+        (Samples::F32(v), Dtype::I32) => {
+            Samples::I32(memory::collect(v.par_iter().map(|v| v.round() as i32))?)
+        }
+        (Samples::F32(v), Dtype::F64) => {
+            Samples::F64(memory::collect(v.par_iter().map(|&v| v.into()))?)
+        }
         (other, _) => other,
-    }
+    })
 }

@@ -306,7 +306,7 @@ impl Args {
         if needs_all {
             let mut surface = Surface::default();
             surfaces(input, &kernel, session, |part| {
-                surface.append(part);
+                surface.append(part)?;
                 match surface.bytes() > session.max_memory {
                     true => Err(Error::bad_input(format_args!(
                         "the surface takes more than the {} bytes that --max-memory allows; binary \

@@ -11,6 +11,7 @@ use crate::{
         array::{ArrayReader, ArrayWriter, Format},
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
+    memory,
     number::{Number, NumberType},
 };
 
@@ -107,10 +108,10 @@ fn sort<T: Sortable>(
     let number = if args.argsort { NumberType::U32 } else { T::TYPE };
     let mut output = create(&args.output, number, len)?;
     let sort = Sort::<T>::new(args.descending);
-    let places = || (0..len as u32).collect();
+    let places = || memory::collect((0..len).into_par_iter().map(|i| i as u32));
 
     let (Some(source), Some(sink)) = (&args.payload, &args.payload_output) else {
-        let payload = args.argsort.then(places);
+        let payload = args.argsort.then(places).transpose()?;
         let sorted = session.device.run(&sort, &Records { keys, payload })?;
         return session.timings.time("write", || {
             match sorted.payload {
@@ -130,13 +131,13 @@ fn sort<T: Sortable>(
         let narrow = P::TYPE.size() == 4;
         let (bits, values) = match narrow {
             true => (bytemuck::allocation::cast_vec(values), Vec::new()),
-            false => (places(), values),
+            false => (places()?, values),
         };
         let sorted = session.device.run(&sort, &Records { keys, payload: Some(bits) })?;
         let bits = sorted.payload.unwrap_or_default();
         let moved: Vec<P> = match narrow {
             true => bytemuck::allocation::cast_vec(bits),
-            false => bits.into_par_iter().map(|place| values[place as usize]).collect(),
+            false => memory::collect(bits.into_par_iter().map(|place| values[place as usize]))?,
         };
         session.timings.time("write", || {
             output.write(&sorted.keys, None)?;

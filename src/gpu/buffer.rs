@@ -5,7 +5,8 @@ use std::{ops::Range, sync::mpsc};
 use rayon::prelude::*;
 
 use super::{Context, Fault};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
+use crate::memory;
 
 /// A range of a storage buffer on the device. Cloning it shares the memory.
 #[derive(Clone, Debug)]
@@ -150,8 +151,7 @@ impl Context {
     /// [`Kind::Gpu`] when the device fails.
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // Fresh zeros cost nothing until they are overwritten, by all cores at once.
-        let mut values = bytemuck::allocation::try_zeroed_vec::<T>(len)
-            .map_err(|()| Error::new(Kind::Failure, "no memory for a result"))?;
+        let mut values = memory::zeros::<T>(len)?;
         let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
         let bytes = rest.len() as u64;
         self.read_with(buffer, 0..bytes, |chunk| {

@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    memory::{self, raise},
     samples::{Dtype, Samples},
     timings::Timings,
 };
@@ -70,7 +71,10 @@ impl Image {
         timings.time("decode", || {
             // Decoders panic on some broken files.
             catch_unwind(|| decode(&bytes, source, limits))
-                .unwrap_or_else(|_| Err("the decoder crashed on it".into()))
+                .unwrap_or_else(|panic| match memory::raised(panic) {
+                    Ok(error) => Err(error.into()),
+                    Err(_) => Err("the decoder crashed on it".into()),
+                })
                 .map_err(|error| {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(error)
                 })
@@ -131,7 +135,8 @@ impl Image {
         let (dtype, alpha) = self.fitting(format);
         let mut picture = Cow::Borrowed(self);
         if dtype != self.samples.dtype() {
-            picture.to_mut().samples = narrowed(&self.samples, dtype);
+            let samples = narrowed(&self.samples, dtype);
+            picture = Cow::Owned(Self { samples, icc: self.icc.clone(), ..*self });
         }
         if self.has_alpha() && !alpha {
             picture = Cow::Owned(picture.without_alpha());
@@ -148,6 +153,9 @@ impl Image {
         format: ImageFormat,
         encoding: &Encoding,
     ) -> Result<Vec<u8>, BoxError> {
+        // Encoders would end the process where there is no memory; what they make may be as long as the
+        // samples, and lies in two places at times.
+        drop(memory::room::<u8>(2 * self.samples.as_bytes().len())?);
         let mut bytes = Vec::new();
         let (width, height) = (self.width as u32, self.height as u32);
         let (icc, exif) = (self.icc.clone(), encoding.exif.clone());
@@ -156,7 +164,9 @@ impl Image {
                 let sample_bytes = self.samples.dtype().size() as u8;
                 let mut samples = Cow::Borrowed(&self.samples);
                 if cfg!(target_endian = "little") && sample_bytes == 2 {
-                    samples.to_mut().swap_bytes();
+                    let mut swapped = self.samples.copy()?;
+                    swapped.swap_bytes();
+                    samples = Cow::Owned(swapped);
                 }
                 let png = Png {
                     width,
@@ -212,17 +222,26 @@ impl Image {
         Ok(bytes)
     }
 
+    /// A copy.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn copy(&self) -> Result<Self> {
+        Ok(Self { samples: self.samples.copy()?, icc: self.icc.clone(), ..*self })
+    }
+
     /// The colours alone.
     fn without_alpha(&self) -> Self {
+        fn cut<T: Copy>(v: &[T], from: usize, to: usize) -> Vec<T> {
+            let mut colours = memory::room(v.len() / from * to).unwrap_or_else(raise);
+            v.chunks_exact(from).for_each(|pixel| colours.extend_from_slice(&pixel[..to]));
+            colours
+        }
         let (from, to) = (self.channels, self.channels - 1);
         let samples = match &self.samples {
-            Samples::U8(v) => {
-                Samples::U8(v.chunks_exact(from).flat_map(|p| &p[..to]).copied().collect())
-            }
-            Samples::U16(v) => {
-                Samples::U16(v.chunks_exact(from).flat_map(|p| &p[..to]).copied().collect())
-            }
-            other => other.clone(),
+            Samples::U8(v) => Samples::U8(cut(v, from, to)),
+            Samples::U16(v) => Samples::U16(cut(v, from, to)),
+            other => other.copy().unwrap_or_else(raise),
         };
         Self { channels: to, samples, icc: self.icc.clone(), ..*self }
     }
@@ -230,12 +249,14 @@ impl Image {
     /// Grey and alpha as RGBA.
     fn as_rgba(&self) -> Self {
         fn spread<T: Copy>(v: &[T]) -> Vec<T> {
-            v.chunks_exact(2).flat_map(|p| [p[0], p[0], p[0], p[1]]).collect()
+            let mut wide = memory::room(2 * v.len()).unwrap_or_else(raise);
+            v.chunks_exact(2).for_each(|p| wide.extend_from_slice(&[p[0], p[0], p[0], p[1]]));
+            wide
         }
         let samples = match &self.samples {
             Samples::U8(v) => Samples::U8(spread(v)),
             Samples::U16(v) => Samples::U16(spread(v)),
-            other => other.clone(),
+            other => other.copy().unwrap_or_else(raise),
         };
         Self { channels: 4, samples, icc: self.icc.clone(), ..*self }
     }
@@ -277,19 +298,23 @@ impl Default for Encoding {
     }
 }
 
+fn collect<I: IndexedParallelIterator>(values: I) -> Vec<I::Item> {
+    memory::collect(values).unwrap_or_else(raise)
+}
+
 /// Samples of fewer bits, the full range to the full range.
 fn narrowed(samples: &Samples, dtype: Dtype) -> Samples {
     match (samples, dtype) {
         (Samples::U16(v), _) => {
-            Samples::U8(v.par_iter().map(|&v| ((u32::from(v) + 128) / 257) as u8).collect())
+            Samples::U8(collect(v.par_iter().map(|&v| ((u32::from(v) + 128) / 257) as u8)))
         }
-        (Samples::F32(v), Dtype::U16) => Samples::U16(
-            v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 65535.0).round() as u16).collect(),
-        ),
+        (Samples::F32(v), Dtype::U16) => Samples::U16(collect(
+            v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 65535.0).round() as u16),
+        )),
         (Samples::F32(v), _) => {
-            Samples::U8(v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8).collect())
+            Samples::U8(collect(v.par_iter().map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)))
         }
-        (other, _) => other.clone(),
+        (other, _) => other.copy().unwrap_or_else(raise),
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::io::{self, Read};
 
+use crate::memory;
 use crate::number::{Number, NumberType};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -256,7 +257,7 @@ impl Header {
             steps.push(step);
             step *= axis;
         }
-        let mut ordered = Vec::with_capacity(bytes.len());
+        let mut ordered = memory::room(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mut place = vec![0; self.shape.len()];
         let mut from = 0;
         for _ in 0..self.len {

@@ -17,6 +17,7 @@ use crate::{
     device::Kernel,
     error::{Error, Result},
     gpu::{Buffer, Context, Shader},
+    memory::{self, raise},
     shader_struct,
 };
 
@@ -73,7 +74,7 @@ const NOTHING: u64 = u64::MAX;
 /// The normals of a mesh's vertices: those of the triangles around each, weighted by area. Their length
 /// means nothing.
 pub fn vertex_normals(positions: &[[f32; 3]], triangles: &[[u32; 3]]) -> Vec<[f32; 3]> {
-    let mut normals = vec![[0.0; 3]; positions.len()];
+    let mut normals = memory::zeros::<[f32; 3]>(positions.len()).unwrap_or_else(raise);
     for triangle in triangles {
         let [a, b, c] = triangle.map(|corner| positions[corner as usize]);
         let normal = cross(minus(b, a), minus(c, a));
@@ -184,7 +185,7 @@ impl<'a> Kernel for (Render, Surface<'a>) {
             return Err(Error::gpu("the picture is too wide for this device"));
         }
         let mut picture =
-            Vec::with_capacity(render.size.iter().map(|&n| n as usize).product::<usize>() * 4);
+            memory::room(render.size.iter().map(|&n| n as usize).product::<usize>() * 4)?;
         for top in (0..render.size[1]).step_by(band as usize) {
             let rows = band.min(render.size[1] - top);
             let skip = halo.min(top * samples);
@@ -233,10 +234,8 @@ impl Chunk {
             let vertices = context.allocate("vertices", 2 * bytes)?;
             context.write(&vertices, 0, &surface.positions[range.clone()])?;
             context.write(&vertices, bytes, &surface.normals[range.clone()])?;
-            let indices: Vec<[u32; 3]> = surface.triangles[start..end]
-                .iter()
-                .map(|t| t.map(|corner| corner - low))
-                .collect();
+            let triangles = surface.triangles[start..end].par_iter();
+            let indices = memory::collect(triangles.map(|t| t.map(|corner| corner - low)))?;
             chunks.push(Self {
                 vertices,
                 indices: context.upload("indices", &indices)?,
@@ -334,7 +333,7 @@ impl Relief {
         let (width, height) = (view.width as usize, view.height as usize);
         let border = view.reach.ceil() as usize;
         let stride = width + 2 * border;
-        let mut padded = vec![0.0; stride * (height + 2 * border)];
+        let mut padded = memory::zeros::<f32>(stride * (height + 2 * border)).unwrap_or_else(raise);
         padded.par_chunks_mut(stride).enumerate().for_each(|(y, row)| {
             let y = y.saturating_sub(border).min(height - 1);
             for (x, depth) in row.iter_mut().enumerate() {
@@ -368,9 +367,11 @@ impl<'a> Canvas<'a> {
             let View { right, down, away, .. } = view;
             [right, down, away].map(|axis| dot([axis[0], axis[1], axis[2]], p) + axis[3])
         };
-        let points = surface.positions.par_iter().map(project).collect();
+        let points =
+            memory::collect(surface.positions.par_iter().map(project)).unwrap_or_else(raise);
         let subpixels = view.width as usize * view.height as usize;
-        let nearest = (0..subpixels).map(|_| AtomicU64::new(NOTHING)).collect();
+        let nearest = (0..subpixels).into_par_iter().map(|_| AtomicU64::new(NOTHING));
+        let nearest = memory::collect(nearest).unwrap_or_else(raise);
         Self { view, surface, samples: SHADER.constant("SAMPLES"), points, nearest }
     }
 
@@ -379,7 +380,8 @@ impl<'a> Canvas<'a> {
         numbers.with_min_len(1024).for_each(|number| self.raster(number));
         let relief = Relief::new(&self.nearest, self.view);
         let columns = self.view.width / self.samples;
-        let mut picture = vec![0; (columns * self.view.rows) as usize * 4];
+        let pixels = columns as usize * self.view.rows as usize;
+        let mut picture = memory::zeros(pixels * 4).unwrap_or_else(raise);
         picture.par_chunks_mut(columns as usize * 4).enumerate().for_each(|(y, row)| {
             self.row(&relief, y as u32, row);
         });

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 use predicates::{prelude::*, str::contains};
 use tempfile::TempDir;
 
-use crate::common::{gpuproc, program};
+use crate::common::{Noise, gpuproc, program};
 
 /// A folder with one usable file of each kind.
 fn folder() -> TempDir {
@@ -116,10 +116,66 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
 /// Runs `command` with 1 GiB of address space, of which the program's own parts take about half. Where
 /// memory were taken before it is checked, the process would break off.
 fn cramped(folder: &Path, command: &str) -> std::process::Output {
-    let script = format!("ulimit -v 1048576; exec \"$0\" --threads 2 --device cpu {command}");
+    within(1024, folder, command)
+}
+
+/// Runs `command` with so many MiB of address space.
+fn within(mib: u32, folder: &Path, command: &str) -> std::process::Output {
+    let limit = mib * 1024;
+    let script = format!("ulimit -v {limit}; exec \"$0\" --threads 2 --device cpu {command}");
     let mut run = std::process::Command::new("sh");
-    run.current_dir(folder).arg("-c").arg(script).arg(program());
+    run.current_dir(folder).arg("-c").arg(script).arg(program()).env_remove("RUST_BACKTRACE");
     run.output().unwrap()
+}
+
+/// In less and less memory, whatever allocation it is that fails.
+#[test]
+#[cfg(target_os = "linux")]
+fn no_memory_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let noise = Noise(9).bytes(24 << 20);
+    fs::write(folder.join("a.raw"), &noise).unwrap();
+    fs::write(folder.join("v_96x96x96_uint8.raw"), &noise[..96 * 96 * 96]).unwrap();
+    fs::write(folder.join("f_128x128x128_float64.raw"), &noise[..128 * 128 * 128 * 8]).unwrap();
+    let picture = [b"P6 4096 2048 255\n", &noise[..]].concat();
+    fs::write(folder.join("p.ppm"), picture).unwrap();
+    let picture = [b"P5 4096 3072 65535\n", &noise[..]].concat();
+    fs::write(folder.join("w.pgm"), picture).unwrap();
+    let before = names(folder);
+    for command in [
+        "scan a.raw o.raw",
+        "scan a.raw o.raw --by-key a.raw",
+        "sort a.raw o.raw",
+        "sort a.raw o.raw --argsort",
+        "blur p.ppm o.bmp --sigma 2 --linear",
+        "blur w.pgm o.jpg --sigma 9",
+        "blur f_128x128x128_float64.raw o.raw --sigma 1",
+        "histogram p.ppm --equalize o.png",
+        "mesh v_96x96x96_uint8.raw o.glb --iso 128 --normals --smooth 1 --largest --stats",
+        "mesh v_96x96x96_uint8.raw o.obj --iso 128 --simplify 0.5",
+        "mesh v_96x96x96_uint8.raw o.stl --iso 128 --preview o.png",
+    ] {
+        let mut refused = 0;
+        for mib in [180, 220, 270, 330] {
+            let output = within(mib, folder, &format!("--max-memory 9G --quiet {command}"));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let (code, told) = (output.status.code(), format!("{command} in {mib} MiB: {stderr}"));
+            assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {told}");
+            // What is small may find nothing left, too, and then the system's library has the last word.
+            let broke_off = stderr.starts_with("memory allocation of ");
+            if code != Some(0) && !broke_off {
+                assert!(stderr.starts_with("error: ") && stderr.contains("no memory"), "{told}");
+                assert_eq!(stderr.lines().count(), 1, "{told}");
+                assert_eq!(names(folder), before, "{told}");
+                refused += 1;
+            }
+            for name in names(folder).iter().filter(|name| !before.contains(name)) {
+                fs::remove_file(folder.join(name)).unwrap();
+            }
+        }
+        assert!(refused > 0, "{command} always has enough memory, or breaks off");
+    }
 }
 
 /// `cramped`, refused as bad input with one line that has all of `says`.

@@ -516,7 +516,7 @@ fn every_height(kernel: &MarchingCubes, whole: &Volume) {
                 layers,
                 first_vertex: found.positions.len() as u64,
             };
-            found.append(assert_twins(kernel, &slab, same));
+            found.append(assert_twins(kernel, &slab, same)).unwrap();
         }
         same(&expected, &found, &format!("height {height}"));
     }

@@ -14,6 +14,7 @@ use crate::{
         png::{Png, PngRows, PngWriter},
     },
     kernels::blur::{Bands, Blur},
+    memory,
     samples::{Dtype, Samples},
 };
 
@@ -134,8 +135,9 @@ impl Pipeline<'_> {
         thread::scope(|scope| {
             scope.spawn(move || {
                 for first in (0..last).step_by(height) {
-                    let mut bytes = vec![0; row * height.min(last - first)];
-                    let done = timings.time("decode", || rows.read(&mut bytes)).map(|()| bytes);
+                    let room = memory::zeros(row * height.min(last - first));
+                    let read = |mut bytes: Vec<u8>| rows.read(&mut bytes).map(|()| bytes);
+                    let done = timings.time("decode", || room.and_then(read));
                     let stop = done.is_err();
                     if to_blur.send(done).is_err() || stop {
                         return;

@@ -5,12 +5,15 @@ use std::{str::FromStr, sync::mpsc, thread};
 use clap::ValueEnum;
 
 use super::{Args, Range};
+use rayon::prelude::*;
+
 use crate::{
     cli::Session,
     error::{Error, Result},
     for_samples,
     io::{Source, image::Image, volume::VolumeFile},
     kernels::histogram::Pixels,
+    memory,
     samples::{Dtype, Samples},
 };
 
@@ -106,7 +109,7 @@ impl Input {
             Some(mask) => Some(Image::read(mask, limit, timings)?),
             None => None,
         };
-        let whole = keep.then(|| image.clone());
+        let whole = keep.then(|| image.copy()).transpose()?;
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
         Ok(Self::Image(pixels, whole))
     }
@@ -208,14 +211,14 @@ impl Selection {
                 mask.width, mask.height
             )));
         }
-        let masked: Option<Vec<bool>> = mask.map(in_mask);
+        let masked: Option<Vec<bool>> = mask.map(in_mask).transpose()?;
         let counts = |at: usize| masked.as_ref().is_none_or(|masked| masked[at]);
         let rows = roi.y..roi.y + roi.height;
         let places = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
         let places = places.filter(|&at| counts(at));
         macro_rules! select {
             ($variant:ident, $values:expr, $zero:expr) => {{
-                let mut chosen = Vec::with_capacity(roi.width * roi.height * channels);
+                let mut chosen = memory::room(roi.width * roi.height * channels)?;
                 for at in places {
                     let pixel = &$values[at * channels..(at + 1) * channels];
                     if !skips || pixel[channels - 1] > $zero {
@@ -236,16 +239,13 @@ impl Selection {
 }
 
 /// Whether each pixel of a mask is neither black nor transparent.
-fn in_mask(mask: &Image) -> Vec<bool> {
+fn in_mask(mask: &Image) -> Result<Vec<bool>> {
     let colours = mask.channels - usize::from(mask.has_alpha());
     for_samples!(&mask.samples, values => {
-        values
-            .chunks_exact(mask.channels)
-            .map(|pixel| {
-                #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
-                let shows = |v: &_| (*v as f64) > 0.0;
-                pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
-            })
-            .collect()
+        memory::collect(values.par_chunks_exact(mask.channels).map(|pixel| {
+            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+            let shows = |v: &_| (*v as f64) > 0.0;
+            pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
+        }))
     })
 }

@@ -19,6 +19,7 @@ use super::{
     entropy::{self, Bits, Block, Huffman, Part, State, ZIGZAG},
     render::{BlockRow, Colours, Transform, Upsample, Upsampling},
 };
+use crate::memory::{self, raise};
 
 /// A decoded picture.
 #[derive(Debug)]
@@ -265,7 +266,7 @@ impl<'a> File<'a> {
         };
         self.read_side_by_side(earlier, &mut planes, &mut firsts)?;
         let streamed = |c: usize| last.is_some_and(|s| s.members.iter().any(|m| m.component == c));
-        let mut pixels = vec![0; width * height * channels];
+        let mut pixels = memory::zeros(width * height * channels).unwrap_or_else(raise);
         let mut rest = Vec::new();
         let mut done: Vec<Vec<OnceLock<BlockRow>>> = Vec::new();
         for (c, rows) in planes.into_iter().enumerate() {
@@ -332,7 +333,10 @@ impl<'a> File<'a> {
         for member in &scan.members {
             let component = &self.components[member.component];
             let blocks = self.row_blocks(component) * self.rows(component);
-            firsts[member.component].resize(blocks, 0);
+            // A later scan refines what the first one told.
+            if firsts[member.component].is_empty() {
+                firsts[member.component] = memory::zeros(blocks).unwrap_or_else(raise);
+            }
         }
         self.walk(scan, &mut Firsts { file: self, scan, firsts })
     }
@@ -690,7 +694,7 @@ fn data_len(bytes: &[u8]) -> Option<usize> {
 
 /// A scan's data without the zeros behind bytes of ones, and its pieces between restarts.
 fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
-    let mut data = Vec::with_capacity(raw.len());
+    let mut data = memory::room(raw.len()).unwrap_or_else(raise);
     let mut pieces = Vec::new();
     let (mut start, mut at) = (0, 0);
     while let Some(len) = raw[at..].iter().position(|&byte| byte == 0xff) {

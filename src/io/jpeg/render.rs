@@ -2,6 +2,7 @@
 //! (after Loeffler, Ligtenberg and Moschytz 1989), triangle-filtered colour, and 16-bit fixed point
 //! from YCbCr to RGB (JFIF 1.02).
 
+use crate::memory::{self, raise};
 use pulp::{Simd, WithSimd};
 
 /// Blocks of eight by eight samples side by side.
@@ -15,7 +16,8 @@ pub struct BlockRow {
 
 impl BlockRow {
     pub fn new(blocks: usize) -> Self {
-        Self { values: vec![0; 64 * blocks], nonzero: vec![0; blocks] }
+        let values = memory::zeros(64 * blocks).unwrap_or_else(raise);
+        Self { values, nonzero: vec![0; blocks] }
     }
 }
 

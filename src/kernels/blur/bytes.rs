@@ -8,6 +8,7 @@ use super::{
     Edge, Shape,
     plan::{Finish, Format, Math, Pass},
 };
+use crate::memory::{self, raise};
 
 /// Blurs `source` along x and y by the first two passes of `plan`; nothing where they are of another
 /// kind or the processor has no such instructions.
@@ -249,7 +250,7 @@ impl Job<'_> {
             false => (height / (2 * rayon::current_num_threads())).clamp(4 * window, 16 * window),
         };
         let weights = (Weights::of_sums(&self.x.whole), Weights::of_rows(&self.y.whole));
-        let mut target = vec![0; source.len()];
+        let mut target = memory::zeros(source.len()).unwrap_or_else(raise);
         let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
         for (source, target) in slices {
             let mut parts = Vec::new();

@@ -11,6 +11,7 @@ use super::{
     plan::{Finish, Format, Math, Pass},
 };
 use crate::error::Result;
+use crate::memory::{self, raise};
 
 /// Outputs that are computed side by side, in registers.
 const LANES: usize = 64;
@@ -251,12 +252,12 @@ impl Walk<'_> {
     where
         S: Load<N> + Fill,
         N: Number,
-        D: Copy + Default + Send + Sync,
+        D: Copy + bytemuck::Zeroable + Send + Sync,
         R: Store<N, D>,
     {
         let [_, n, inner] = self.lines;
         let radius = self.pass.shape.radius;
-        let mut target = vec![D::default(); source.len()];
+        let mut target = memory::zeros::<D>(source.len()).unwrap_or_else(raise);
         if self.pass.axis == 0 {
             // A few lines at a time, so that small images cost little to share out.
             let lines = (4096 / (n * inner)).max(1);
@@ -298,12 +299,12 @@ impl Walk<'_> {
     fn mean<S, D, R>(&self, source: &[S], rule: R) -> Vec<D>
     where
         S: Load<u32> + Fill,
-        D: Copy + Default + Send + Sync,
+        D: Copy + bytemuck::Zeroable + Send + Sync,
         R: Store<u32, D>,
     {
         let [_, n, inner] = self.lines;
         let radius = self.pass.shape.radius;
-        let mut target = vec![D::default(); source.len()];
+        let mut target = memory::zeros::<D>(source.len()).unwrap_or_else(raise);
         if self.pass.axis == 0 {
             let block = n * inner;
             target.par_chunks_mut(block).zip(source.par_chunks(block)).for_each_init(

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
-    shader_struct,
+    memory, shader_struct,
 };
 
 /// Why these shaders need no bounds checks.
@@ -626,13 +626,13 @@ impl Job<'_> {
         if len == shape.dims {
             return self.one(shape, source);
         }
-        let mut target = vec![D::zeroed(); source.len()];
+        let mut target = memory::zeros::<D>(source.len())?;
         let [nx, ny, nz] = std::array::from_fn(|axis| shape.dims[axis].div_ceil(len[axis]));
         for number in 0..nx * ny * nz {
             let block = self.block([number % nx, number / nx % ny, number / nx / ny]);
             let around = Shape { dims: block.around_len, channels: shape.channels };
             // What the edge rule gets wrong at a cut stays within the part that is dropped.
-            let output: Vec<D> = self.one(around, &gather(shape, edge, &block, source))?;
+            let output: Vec<D> = self.one(around, &gather(shape, edge, &block, source)?)?;
             scatter(shape, &block, &output, &mut target);
         }
         Ok(target)
@@ -675,7 +675,7 @@ impl Job<'_> {
         match row == pitch {
             true => context.write(&input, 0, source)?,
             false => {
-                let mut padded = vec![S::zeroed(); layout.samples() as usize];
+                let mut padded = memory::zeros::<S>(layout.samples() as usize)?;
                 for (to, from) in padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)) {
                     to[..row].copy_from_slice(from);
                 }
@@ -689,13 +689,17 @@ impl Job<'_> {
         let padded: Vec<D> = context.read(&output, layout.samples() as usize)?;
         Ok(match row == pitch {
             true => padded,
-            false => padded.chunks_exact(pitch).flat_map(|line| &line[..row]).copied().collect(),
+            false => {
+                let mut lines = memory::room(padded.len() / pitch * row)?;
+                padded.chunks_exact(pitch).for_each(|line| lines.extend_from_slice(&line[..row]));
+                lines
+            }
         })
     }
 }
 
 /// The samples of a block with its surroundings.
-fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Vec<T> {
+fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Result<Vec<T>> {
     let [nx, ny, nz] = shape.dims;
     let channels = shape.channels;
     let places = |axis: usize, n: usize| {
@@ -705,7 +709,7 @@ fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Vec
     };
     let columns: Vec<usize> = places(0, nx).collect();
     let straight = columns.windows(2).all(|pair| pair[1] == pair[0] + 1);
-    let mut out = Vec::with_capacity(block.around_len.iter().product::<usize>() * channels);
+    let mut out = memory::room(block.around_len.iter().product::<usize>() * channels)?;
     for z in places(2, nz) {
         for y in places(1, ny) {
             let row = &source[(z * ny + y) * nx * channels..][..nx * channels];
@@ -719,7 +723,7 @@ fn gather<T: Copy>(shape: Shape, edge: Edge, block: &Block, source: &[T]) -> Vec
             }
         }
     }
-    out
+    Ok(out)
 }
 
 /// Puts the middle of a blurred block into its place.

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::{Blur, Data, Depth, Edge, Grid, Method};
 use crate::{
     error::{Error, Result},
+    memory::{self, raise},
     samples::Samples,
 };
 
@@ -95,7 +96,7 @@ impl Tone {
                         false => full / 255 * u64::from(v),
                     })
                     .collect();
-                let mut words = vec![0; values.len()];
+                let mut words = memory::zeros(values.len()).unwrap_or_else(raise);
                 pixels(values, &mut words, channels, |pixel, out| {
                     let alpha = if self.premultiply { u64::from(pixel[colours]) } else { 255 };
                     for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
@@ -109,7 +110,7 @@ impl Tone {
             }
             (Samples::U16(values), _) => {
                 let table = self.linear.then(linear_halves);
-                let mut floats = vec![0.0; values.len()];
+                let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
                 pixels(values, &mut floats, channels, |pixel, out| {
                     let alpha = if self.premultiply { f32::from(pixel[colours]) } else { 65535.0 };
                     for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
@@ -124,7 +125,7 @@ impl Tone {
             }
             (Samples::F32(values), _) if !self.premultiply => Data::Floats(Cow::Borrowed(values)),
             (Samples::F32(values), _) => {
-                let mut floats = vec![0.0; values.len()];
+                let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
                 pixels(values, &mut floats, channels, |pixel, out| {
                     for (v, out) in pixel[..colours].iter().zip(&mut *out) {
                         *out = v * pixel[colours];
@@ -141,11 +142,11 @@ impl Tone {
     pub fn develop(&self, grid: &Grid, data: Data<'_>) -> Samples {
         let (channels, colours) = (grid.channels, grid.channels - usize::from(grid.alpha));
         match (data, &grid.samples) {
-            (Data::Bytes(values), _) => Samples::U8(values.into_owned()),
-            (Data::Halves(values), _) => Samples::U16(values.into_owned()),
+            (Data::Bytes(values), _) => Samples::U8(owned(values)),
+            (Data::Halves(values), _) => Samples::U16(owned(values)),
             (Data::Words(words), _) => {
                 let table = self.linear.then(encoded_bytes);
-                let mut bytes = vec![0; words.len()];
+                let mut bytes = memory::zeros(words.len()).unwrap_or_else(raise);
                 pixels(&words, &mut bytes, channels, |pixel, out| {
                     let full = if self.premultiply { pixel[colours] } else { FULL << 8 };
                     if grid.alpha {
@@ -166,7 +167,7 @@ impl Tone {
                 Samples::U8(bytes)
             }
             (Data::Floats(floats), Samples::U16(_)) => {
-                let mut halves = vec![0; floats.len()];
+                let mut halves = memory::zeros(floats.len()).unwrap_or_else(raise);
                 pixels(&floats, &mut halves, channels, |pixel, out| {
                     let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
                     if grid.alpha {
@@ -188,9 +189,9 @@ impl Tone {
                 });
                 Samples::U16(halves)
             }
-            (Data::Floats(floats), _) if !self.premultiply => Samples::F32(floats.into_owned()),
+            (Data::Floats(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
             (Data::Floats(floats), _) => {
-                let mut floats = floats.into_owned();
+                let mut floats = owned(floats);
                 floats.par_chunks_exact_mut(channels).for_each(|pixel| {
                     let alpha = pixel[colours];
                     let colours = &mut pixel[..colours];
@@ -202,6 +203,13 @@ impl Tone {
                 Samples::F32(floats)
             }
         }
+    }
+}
+
+fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {
+    match values {
+        Cow::Borrowed(values) => memory::copied(values).unwrap_or_else(raise),
+        Cow::Owned(values) => values,
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
     device::Kernel,
     error::{Error, Result},
     gpu::{Context, Shader},
+    memory::{self, raise},
     samples::{Dtype, Samples},
     shader_struct,
 };
@@ -124,7 +125,7 @@ impl Adjust {
     ) -> Vec<T> {
         let colours = channels - usize::from(matches!(channels, 2 | 4));
         let clamped = |value: i32| T::try_from(value.clamp(0, most)).ok().expect("clamped");
-        let mut result = samples.to_vec();
+        let mut result = memory::copied(samples).unwrap_or_else(raise);
         result.par_chunks_mut(channels << 12).for_each(|chunk| {
             for pixel in chunk.chunks_exact_mut(channels) {
                 match self {
@@ -178,7 +179,7 @@ impl Kernel for Adjust {
         ]);
         let pipeline = context.pipeline(&shader, "adjust")?;
         let table = context.upload("table", self.table())?;
-        let mut result = pixels.samples.clone();
+        let mut result = pixels.samples.copy()?;
         // Bands of whole pixels and whole words.
         let step = 4 * channels * size;
         let band = (context.max_binding().min(super::gpu::BAND) as usize / step).max(1) * step;

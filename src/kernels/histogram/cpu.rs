@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use super::{Bins, BytesRows, Counts, Luma, LumaDivision, Pixels, Plan, Row, alpha_unit};
 use crate::{
     for_samples,
+    memory::{self, raise},
     samples::{Dtype, Samples},
 };
 
@@ -209,7 +210,8 @@ fn luma_units<T: Copy + Into<u32>>(luma: Luma, max: u32) -> (impl Fn(&[T]) -> u3
 /// The luminance of float pixels: summed in double precision, red first, and rounded once.
 pub(super) fn luminance(samples: &Samples, channels: usize, luma: Luma) -> Vec<f32> {
     let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
-    samples.par_chunks_exact(channels).map(|pixel| float_luminance(pixel, luma)).collect()
+    let pixels = samples.par_chunks_exact(channels);
+    memory::collect(pixels.map(|pixel| float_luminance(pixel, luma))).unwrap_or_else(raise)
 }
 
 fn float_luminance(pixel: &[f32], luma: Luma) -> f32 {

@@ -7,10 +7,7 @@ use super::{
     Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count,
     planes::{Counts, Emit, Faces, Lanes, Planes},
 };
-use crate::{
-    error::{Error, Kind, Result},
-    for_samples,
-};
+use crate::{error::Result, for_samples, memory};
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
@@ -50,9 +47,9 @@ impl<T: Sample> Job<'_, T> {
         let total = |count: fn(&Counts) -> u64| owned.iter().map(count).sum::<u64>() as usize;
         let vertices = total(|c| c.vertices);
         let mut surface = Surface {
-            positions: allocate(vertices)?,
-            normals: allocate(if self.kernel.normals { vertices } else { 0 })?,
-            triangles: allocate(total(|c| c.triangles))?,
+            positions: memory::zeros(vertices)?,
+            normals: memory::zeros(if self.kernel.normals { vertices } else { 0 })?,
+            triangles: memory::zeros(total(|c| c.triangles))?,
             nan_cells: total(|c| c.nan_cells) as u64,
         };
         let mut positions = surface.positions.as_mut_slice();
@@ -86,7 +83,7 @@ impl<T: Sample> Job<'_, T> {
             .collect();
         tasks.into_par_iter().try_for_each(|(vertices, slices)| {
             vertices.into_iter().for_each(|slice| simd.vectorize(slice));
-            let numbers = || allocate(2 * planes.words * grid.points[1]);
+            let numbers = || memory::zeros(2 * planes.words * grid.points[1]);
             let starts = [numbers()?, numbers()?];
             simd.vectorize(Emit { planes: &planes, simd, slices, starts });
             Ok(())
@@ -123,7 +120,7 @@ impl<T: Sample> Job<'_, T> {
     ) -> Result<Vec<u64>> {
         let Self { grid, .. } = *self;
         let slice_words = words * grid.points[1];
-        let mut plane = allocate::<u64>((grid.slices + below) * slice_words)?;
+        let mut plane = memory::zeros::<u64>((grid.slices + below) * slice_words)?;
         plane.par_chunks_mut(slice_words).enumerate().for_each(|(z, slice)| {
             for (y, row) in slice.chunks_exact_mut(words).enumerate() {
                 match self.row(y as isize, z as isize - below as isize) {
@@ -355,10 +352,4 @@ fn shift(row: &mut [u64], beyond: bool, width: usize) {
     if beyond {
         row[(width + 1) / 64] |= 1 << ((width + 1) % 64);
     }
-}
-
-/// Zeros that the machine makes as they are first touched, by whichever thread does.
-pub(super) fn allocate<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len)
-        .map_err(|()| Error::new(Kind::Failure, "no memory for the surface"))
 }

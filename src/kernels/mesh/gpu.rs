@@ -9,6 +9,7 @@ use crate::{
     error::{Error, Result},
     for_samples,
     gpu::{Batch, Buffer, Context, Shader},
+    memory,
     samples::Samples,
     shader_struct,
 };
@@ -72,12 +73,12 @@ struct Field<'a> {
 }
 
 /// Samples that f32 does not hold exactly, as distances from the isovalue; nothing for the others.
-fn wide(samples: &Samples, level: &Level) -> Vec<f32> {
+fn wide(samples: &Samples, level: &Level) -> Result<Vec<f32>> {
     match samples {
         Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
-            for_samples!(samples, v => v.par_iter().map(|v| v.field(level)).collect())
+            for_samples!(samples, v => memory::collect(v.par_iter().map(|v| v.field(level))))
         }
-        _ => Vec::new(),
+        _ => Ok(Vec::new()),
     }
 }
 
@@ -106,13 +107,13 @@ impl<'a> Field<'a> {
 pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
     let Some(whole) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
     let level = kernel.level(&slab.volume.samples);
-    let wide = wide(&slab.volume.samples, &level);
+    let wide = wide(&slab.volume.samples, &level)?;
     let field = Field::new(&slab.volume.samples, &wide);
     let mut surface = Surface::default();
     for layers in split(context, slab, &whole, &field)? {
         let first_vertex = slab.first_vertex + surface.positions.len() as u64;
         let resident = Resident::upload(kernel, context, slab, layers, &field, level)?;
-        surface.append(resident.mesh(first_vertex)?);
+        surface.append(resident.mesh(first_vertex)?)?;
     }
     Ok(surface)
 }
@@ -194,9 +195,11 @@ impl Band {
             let rows = start..(start + height).min(grid.points[1]);
             let sample = |y: usize| y.saturating_sub(grid.pad).min(grid.height);
             let held = sample(rows.start.saturating_sub(1))..sample(rows.end + 2);
-            let part = |slice: &[u8]| slice[held.start * row..held.end * row].to_vec();
-            let bytes: Vec<u8> = bytes.chunks_exact(slice).flat_map(part).collect();
-            Ok(Self { samples: context.upload("volume", &bytes)?, held, rows })
+            let mut part = memory::room(held.len() * row * slices.len())?;
+            for slice in bytes.chunks_exact(slice) {
+                part.extend_from_slice(&slice[held.start * row..held.end * row]);
+            }
+            Ok(Self { samples: context.upload("volume", &part)?, held, rows })
         };
         (0..grid.points[1]).step_by(height).map(band).collect()
     }
@@ -318,7 +321,7 @@ impl<'a> Resident<'a> {
                 },
                 triangles: context.read(&output.triangles, range.triangles.len())?,
                 nan_cells: 0,
-            });
+            })?;
         }
         Ok(surface)
     }
@@ -563,7 +566,7 @@ pub(super) struct Prepared<'a> {
 impl<'a> Prepared<'a> {
     pub(super) fn new(kernel: &MarchingCubes, context: &'a Context, slab: &Slab) -> Result<Self> {
         let level = kernel.level(&slab.volume.samples);
-        let wide = wide(&slab.volume.samples, &level);
+        let wide = wide(&slab.volume.samples, &level)?;
         let field = Field::new(&slab.volume.samples, &wide);
         let grid = Grid::new(kernel, slab).expect("a problem with cells");
         let mut parts = Vec::new();
@@ -610,7 +613,7 @@ impl<'a> Prepared<'a> {
                     positions: resident.context.read(&output.positions, range.vertices.len())?,
                     triangles: resident.context.read(&output.triangles, range.triangles.len())?,
                     ..Surface::default()
-                });
+                })?;
             }
         }
         Ok(surface)

@@ -32,6 +32,7 @@ use crate::{
     error::{Error, Result},
     gpu::Context,
     io::volume::Volume,
+    memory,
     samples::Samples,
 };
 
@@ -79,16 +80,20 @@ impl Surface {
     }
 
     /// Adds the next part of the same surface, whose triangles already count from its start.
-    pub fn append(&mut self, mut next: Self) {
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    pub fn append(&mut self, mut next: Self) -> Result<()> {
         if self.positions.is_empty() && self.triangles.is_empty() {
             next.nan_cells += self.nan_cells;
             *self = next;
-            return;
+            return Ok(());
         }
-        self.positions.append(&mut next.positions);
-        self.normals.append(&mut next.normals);
-        self.triangles.append(&mut next.triangles);
+        memory::append(&mut self.positions, &mut next.positions)?;
+        memory::append(&mut self.normals, &mut next.normals)?;
+        memory::append(&mut self.triangles, &mut next.triangles)?;
         self.nan_cells += next.nan_cells;
+        Ok(())
     }
 
     /// The least and the greatest coordinates, unless there is no vertex.

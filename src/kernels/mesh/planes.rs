@@ -7,10 +7,10 @@ use rayon::prelude::*;
 
 use super::{
     Grid,
-    cpu::allocate,
     table::{CASES, CORNERS},
 };
 use crate::error::Result;
+use crate::memory;
 
 /// [`CASES`] in the order of the twin's own words: how many triangles, which of the sixteen numbers at
 /// a cell name their corners, and loops beyond the first. A case's number here has bit x + 2 y + 4 z
@@ -199,7 +199,7 @@ impl Planes {
     pub(super) fn whole_cells(&self, numbers: &[u64]) -> Result<Vec<u64>> {
         let Grid { points, first, layers, .. } = self.grid;
         let slice = self.words * points[1];
-        let mut valid = allocate::<u64>((layers + 2) * slice)?;
+        let mut valid = memory::zeros::<u64>((layers + 2) * slice)?;
         let lowest = usize::from(first == 0);
         let highest = (layers + 2).min(points[2] - first);
         for z in lowest..highest {

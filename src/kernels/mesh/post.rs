@@ -5,6 +5,10 @@ use std::{collections::HashMap, ops::Range};
 use rayon::prelude::*;
 
 use super::Surface;
+use crate::{
+    error::{Error, Kind},
+    memory::{self, raise},
+};
 
 /// What a surface is like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
@@ -46,7 +50,7 @@ impl Surface {
         let components = self
             .triangles
             .iter()
-            .fold(vec![false; self.positions.len()], |mut seen, triangle| {
+            .fold(zeros::<bool>(self.positions.len()), |mut seen, triangle| {
                 seen[parts[triangle[0] as usize] as usize] = true;
                 seen
             })
@@ -58,7 +62,7 @@ impl Surface {
 
     /// For each vertex, the least vertex that it is connected with.
     fn components(&self) -> Vec<u32> {
-        let mut parents: Vec<u32> = (0..self.positions.len() as u32).collect();
+        let mut parents = collect((0..self.positions.len()).into_par_iter().map(|i| i as u32));
         fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
             while parents[vertex as usize] != vertex {
                 let above = parents[parents[vertex as usize] as usize];
@@ -82,7 +86,7 @@ impl Surface {
     /// Keeps only the connected part with the most triangles, the first of equals.
     pub fn keep_largest(&mut self) {
         let parts = self.components();
-        let mut sizes = vec![0u32; self.positions.len()];
+        let mut sizes: Vec<u32> = zeros(self.positions.len());
         for triangle in &self.triangles {
             sizes[parts[triangle[0] as usize] as usize] += 1;
         }
@@ -94,9 +98,9 @@ impl Surface {
 
     /// Drops vertices that no triangle uses; the others keep their order.
     fn drop_unused(&mut self) {
-        let mut used = vec![false; self.positions.len()];
+        let mut used: Vec<bool> = zeros(self.positions.len());
         self.triangles.iter().flatten().for_each(|&i| used[i as usize] = true);
-        let mut numbers = vec![0u32; used.len()];
+        let mut numbers: Vec<u32> = zeros(used.len());
         let mut next = 0;
         for (number, &used) in numbers.iter_mut().zip(&used) {
             *number = next;
@@ -130,7 +134,7 @@ impl Surface {
                 });
                 std::array::from_fn(|i| position[i] + factor * (sum[i] / around.len() as f32))
             });
-            self.positions = moved.collect();
+            self.positions = collect(moved);
         }
         if !self.normals.is_empty() {
             self.normals = self.triangle_normals();
@@ -142,27 +146,27 @@ impl Surface {
     fn neighbours(&self) -> (Vec<u32>, Vec<u32>) {
         let mut sides = self.sides();
         sides.par_sort_unstable();
-        let mut pairs: Vec<(u32, u32, bool)> = Vec::with_capacity(sides.len());
+        let mut pairs: Vec<(u32, u32, bool)> = memory::room(2 * sides.len()).unwrap_or_else(raise);
         for run in runs(&sides) {
             let Side { low, high, .. } = sides[run.start];
             let is_rim = run.len() == 1;
             pairs.extend([(low, high, is_rim), (high, low, is_rim)]);
         }
-        let mut on_rim = vec![false; self.positions.len()];
+        let mut on_rim: Vec<bool> = zeros(self.positions.len());
         pairs.iter().filter(|pair| pair.2).for_each(|pair| on_rim[pair.0 as usize] = true);
         pairs.retain(|&(vertex, _, is_rim)| is_rim || !on_rim[vertex as usize]);
         pairs.par_sort_unstable();
-        let mut starts = vec![0u32; self.positions.len() + 1];
+        let mut starts = zeros::<u32>(self.positions.len() + 1);
         pairs.iter().for_each(|pair| starts[pair.0 as usize + 1] += 1);
         for vertex in 1..starts.len() {
             starts[vertex] += starts[vertex - 1];
         }
-        (starts, pairs.into_iter().map(|pair| pair.1).collect())
+        (starts, collect(pairs.into_par_iter().map(|pair| pair.1)))
     }
 
     /// Unit vectors at the vertices: the sum of their triangles' normals, weighted by area.
     pub fn triangle_normals(&self) -> Vec<[f32; 3]> {
-        let mut sums = vec![[0.0f64; 3]; self.positions.len()];
+        let mut sums = zeros::<[f64; 3]>(self.positions.len());
         for triangle in &self.triangles {
             let [a, b, c] = triangle.map(|i| self.positions[i as usize].map(f64::from));
             let normal = cross(sub(b, a), sub(c, a));
@@ -175,7 +179,7 @@ impl Surface {
             let length = dot(*sum, *sum).sqrt();
             if length > 0.0 { sum.map(|v| (v / length) as f32) } else { [0.0, 0.0, 1.0] }
         };
-        sums.par_iter().map(unit).collect()
+        collect(sums.par_iter().map(unit))
     }
 
     /// Leaves about `ratio` of the triangles, those that matter least gone first, by meshoptimizer's
@@ -185,17 +189,23 @@ impl Surface {
         self.weld();
         let indices: &[u32] = bytemuck::cast_slice(&self.triangles);
         let target = target.min(indices.len());
-        let mut left = vec![0; indices.len()];
+        // meshoptimizer would end the process where there is no memory for its tables: about this much.
+        drop(memory::room::<[u32; 9]>(indices.len()).unwrap_or_else(raise));
+        drop(memory::room::<[u32; 32]>(self.positions.len()).unwrap_or_else(raise));
+        let mut left = zeros(indices.len());
         let len =
             meshopt_rs::simplify::simplify(&mut left, indices, &self.positions, target, f32::MAX);
-        self.triangles = left[..len].as_chunks::<3>().0.to_vec();
+        let left = left[..len].as_chunks::<3>().0;
+        self.triangles = memory::copied(left).unwrap_or_else(raise);
         self.drop_unused();
     }
 
     /// Makes vertices at one place one, and drops the triangles without area that this leaves:
     /// samples equal to the isovalue make such.
     fn weld(&mut self) {
-        let mut first = HashMap::with_capacity(self.positions.len());
+        let mut first = HashMap::new();
+        let room = first.try_reserve(self.positions.len());
+        room.unwrap_or_else(|_| raise(Error::new(Kind::Failure, "no memory to weld vertices")));
         let numbers: Vec<u32> = (0..)
             .zip(&self.positions)
             .map(|(i, position)| *first.entry(position.map(f32::to_bits)).or_insert(i))
@@ -205,15 +215,23 @@ impl Surface {
     }
 
     fn sides(&self) -> Vec<Side> {
-        let sides = |&[a, b, c]: &[u32; 3]| {
-            [(a, b), (b, c), (c, a)].map(|(a, b)| Side {
-                low: a.min(b),
-                high: a.max(b),
-                backwards: a > b,
-            })
+        let side = |number: usize| {
+            let triangle = self.triangles[number / 3];
+            let (a, b) = (triangle[number % 3], triangle[(number + 1) % 3]);
+            Side { low: a.min(b), high: a.max(b), backwards: a > b }
         };
-        self.triangles.par_iter().flat_map_iter(sides).collect()
+        collect((0..3 * self.triangles.len()).into_par_iter().map(side))
     }
+}
+
+/// [`memory::zeros`], raised.
+fn zeros<T: bytemuck::Zeroable>(len: usize) -> Vec<T> {
+    memory::zeros(len).unwrap_or_else(raise)
+}
+
+/// [`memory::collect`], raised.
+fn collect<I: IndexedParallelIterator>(values: I) -> Vec<I::Item> {
+    memory::collect(values).unwrap_or_else(raise)
 }
 
 /// A triangle's side.

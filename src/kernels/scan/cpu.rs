@@ -7,6 +7,7 @@ use super::{
     BLOCK, TILE,
     op::{Monoid, Segmented},
 };
+use crate::memory::{self, raise};
 
 /// Lanes of a tile: as many as a workgroup has invocations.
 const LANES: usize = 256;
@@ -97,14 +98,15 @@ pub fn scan_segments<M: Monoid>(
         true => (M::leave(M::join(start, M::enter(number))), true),
         false => (number, false),
     };
-    let marked: Vec<_> = input.par_iter().zip(starts).map(mark).collect();
-    let mut scanned = marked.clone();
+    let marked = memory::collect(input.par_iter().zip(starts).map(mark)).unwrap_or_else(raise);
+    let mut scanned = memory::copied(&marked).unwrap_or_else(raise);
     let (after, _) = scan::<Segmented<M>>(&marked, &mut scanned, inclusive, (carry, false));
     let shown = |((value, _), begins): ((M::Stored, bool), &bool)| match inclusive || !begins {
         true => value,
         false => M::leave(start),
     };
-    (scanned.into_par_iter().zip(starts).map(shown).collect(), after)
+    let shown = memory::collect(scanned.into_par_iter().zip(starts).map(shown));
+    (shown.unwrap_or_else(raise), after)
 }
 
 fn scan_fixed_order<M: Monoid>(

@@ -6,6 +6,7 @@ use super::{Algorithm, BLOCK, Scan, TILE, op::Op};
 use crate::{
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
+    memory,
     number::NumberType,
     shader_struct,
 };
@@ -446,10 +447,7 @@ pub fn scan<T: super::Scannable>(
         Some((_, start)) => vec![scan.before, scan.before, start],
     };
     let carry = context.upload("carry", &carry)?;
-    let mut values = Vec::new();
-    values
-        .try_reserve_exact(input.len())
-        .map_err(|error| Error::gpu("no memory for a result").caused_by(error))?;
+    let mut values = memory::room(input.len())?;
     let mut after = scan.before;
     for (number, numbers) in input.chunks(STRETCH_BLOCKS * BLOCK).enumerate() {
         context.write(&source, 0, numbers)?;
@@ -462,7 +460,7 @@ pub fn scan<T: super::Scannable>(
             }
             Some((starts, _)) => {
                 let starts = &starts[number * STRETCH_BLOCKS * BLOCK..][..len];
-                let starts = context.upload("segment starts", &bits(starts))?;
+                let starts = context.upload("segment starts", &bits(starts)?)?;
                 let (batch, starts) = (&mut batch, Some(&starts));
                 spec.record_reduce(context, batch, &source, &result, len, &carry, starts)?;
                 1
@@ -479,10 +477,10 @@ pub fn scan<T: super::Scannable>(
 }
 
 /// 32 to a word, the first one lowest.
-fn bits(flags: &[bool]) -> Vec<u32> {
+fn bits(flags: &[bool]) -> Result<Vec<u32>> {
     let word =
         |flags: &[bool]| flags.iter().rev().fold(0, |word, &flag| word << 1 | u32::from(flag));
-    flags.par_chunks(32).with_min_len(1 << 10).map(word).collect()
+    memory::collect(flags.par_chunks(32).with_min_len(1 << 10).map(word))
 }
 
 /// Blocks that are on the device at a time: 256 MiB of 32-bit numbers, and as much for the result.

@@ -25,6 +25,7 @@ use crate::{
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::Context,
+    memory::{self, raise},
 };
 
 /// Numbers of a tile: 256 lanes, 16 numbers each.
@@ -97,7 +98,7 @@ impl<T: Scannable> Scan<T> {
             Op::Min | Op::Max => return Ok(self.cpu(input).expect("the CPU scans everything")),
         };
         let mut sum = self.before;
-        let mut values = Vec::with_capacity(input.len());
+        let mut values = memory::room(input.len()).unwrap_or_else(raise);
         for (place, &number) in input.iter().enumerate() {
             let before = sum;
             sum = join(sum, number).ok_or(place)?;
@@ -113,7 +114,7 @@ impl<T: Scannable> Kernel for Scan<T> {
     const NAME: &'static str = "scan";
 
     fn cpu(&self, input: &[T]) -> Result<Scanned<T>> {
-        let mut values = vec![T::default(); input.len()];
+        let mut values = memory::zeros::<T>(input.len())?;
         let (inclusive, before) = (self.inclusive, self.before);
         let after = match self.op {
             Op::Sum => cpu::scan::<T::Sum>(input, &mut values, inclusive, before),

@@ -3,10 +3,11 @@
 
 use std::ops::Range;
 
+use crate::memory::{self, raise};
 use rayon::prelude::*;
 
 /// What is sorted: a key, perhaps with a value.
-pub trait Item: Copy + Default + Send + Sync {
+pub trait Item: Copy + bytemuck::Zeroable + Default + Send + Sync {
     /// What it is sorted by.
     fn key(self) -> u32;
 }
@@ -42,7 +43,7 @@ const COLLECTED: usize = 128;
 /// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys in the order
 /// they had.
 pub fn sort<I: Item>(len: usize, item: impl Fn(usize) -> I + Sync) -> Vec<I> {
-    let mut items = vec![I::default(); len];
+    let mut items = memory::zeros(len).unwrap_or_else(raise);
     deal_and_sort(len, item, &mut items, u32::BITS);
     items
 }
@@ -72,7 +73,7 @@ fn sort_heap<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) {
         scratch.resize(scratch.len().max(items.len()), I::default());
         sort_cached(items, &mut scratch[..items.len()], bits);
     } else {
-        let dealt = items.to_vec();
+        let dealt = memory::copied(items).unwrap_or_else(raise);
         deal_and_sort(dealt.len(), |i| dealt[i], items, bits);
     }
 }
@@ -176,7 +177,7 @@ fn sort_cached<I: Item>(items: &mut [I], scratch: &mut [I], bits: u32) {
 
 /// Merges sorted runs of `run` items each; the last may be shorter.
 pub fn merge_runs<I: Item>(items: Vec<I>, run: usize) -> Vec<I> {
-    let other = vec![I::default(); items.len()];
+    let other = memory::zeros(items.len()).unwrap_or_else(raise);
     merge_from(items, other, run)
 }
 

@@ -15,6 +15,7 @@ use crate::{
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
+    memory,
     number::{Number, NumberType},
     shader_struct,
 };
@@ -157,10 +158,12 @@ impl<T: Sortable> Sort<T> {
     }
 
     /// The numbers and the payload of sorted pairs.
-    fn records(&self, pairs: Vec<(u32, u32)>) -> Records<T> {
+    fn records(&self, pairs: Vec<(u32, u32)>) -> Result<Records<T>> {
+        let (mut keys, mut payload) = (memory::room(pairs.len())?, memory::room(pairs.len())?);
         let pairs = pairs.into_par_iter().with_min_len(1 << 14);
-        let (keys, payload) = pairs.map(|(key, value)| (self.number(key), value)).unzip();
-        Records { keys, payload: Some(payload) }
+        let pairs = pairs.map(|(key, value)| (self.number(key), value));
+        pairs.unzip_into_vecs(&mut keys, &mut payload);
+        Ok(Records { keys, payload: Some(payload) })
     }
 }
 
@@ -177,18 +180,20 @@ impl<T: Sortable> Kernel for Sort<T> {
                 let keys = cpu::sort(len, |i| self.key(keys[i]));
                 Records { keys: self.numbers(keys), payload: None }
             }
-            Some(payload) => self.records(cpu::sort(len, |i| (self.key(keys[i]), payload[i]))),
+            Some(payload) => self.records(cpu::sort(len, |i| (self.key(keys[i]), payload[i])))?,
         })
     }
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
         self.check(input)?;
-        let keys: Vec<u32> =
-            input.keys.par_iter().with_min_len(1 << 14).map(|&number| self.key(number)).collect();
+        let keys = input.keys.par_iter().with_min_len(1 << 14);
+        let keys: Vec<u32> = memory::collect(keys.map(|&number| self.key(number)))?;
         // What fits one binding is sorted there; sorted runs are merged here.
         let run = (context.max_binding() / 4).min(1 << 30) as usize;
-        let mut sorted =
-            Records { keys: Vec::new(), payload: input.payload.as_ref().map(|_| vec![]) };
+        let mut sorted = Records {
+            keys: memory::room(keys.len())?,
+            payload: input.payload.as_ref().map(|_| memory::room(keys.len())).transpose()?,
+        };
         for (number, keys) in keys.chunks(run).enumerate() {
             let payload = input.payload.as_ref();
             let payload = payload.map(|all| &all[number * run..number * run + keys.len()]);
@@ -200,8 +205,8 @@ impl<T: Sortable> Kernel for Sort<T> {
         }
         Ok(match sorted.payload {
             Some(payload) if keys.len() > run => {
-                let pairs = sorted.keys.into_par_iter().zip(payload).collect();
-                self.records(cpu::merge_runs(pairs, run))
+                let pairs = memory::collect(sorted.keys.into_par_iter().zip(payload))?;
+                self.records(cpu::merge_runs(pairs, run))?
             }
             payload => {
                 let keys = self.numbers(cpu::merge_runs(sorted.keys, run));
