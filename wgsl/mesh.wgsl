@@ -33,7 +33,7 @@ struct Params {
     numbered: u32,
     owned: u32,
     blocks: u32,
-    // Where the words' starts begin in `blocks`.
+    // Where `starts` begins in `blocks`.
     starts: u32,
     // Emission: the first active block of this dispatch, and what comes before it.
     first_active: u32,
@@ -60,15 +60,17 @@ struct Params {
 // The plane of inside-bits. Where there is NaN, two more behind it, which begin a slice lower: the
 // points that are numbers, and the cells all of whose corners are.
 @group(0) @binding(3) var<storage, read_write> bits: array<u32>;
-// All counts in one buffer, since some devices grant a shader four. First the cases: 512 words of edge
-// numbers, 256 words of triangle count and further loops. Then sections of one word a block: first
-// vertex, first triangle, numbers of active blocks, cells with NaN. Then the four totals. Last, for
-// each word, where its vertices begin in the block (15 bits), how many lie on edges along x and along
-// y (6 bits each).
-@group(0) @binding(4) var<storage, read_write> blocks: array<u32>;
-@group(0) @binding(5) var<storage, read_write> positions: array<f32>;
-@group(0) @binding(6) var<storage, read_write> normals: array<f32>;
-@group(0) @binding(7) var<storage, read_write> triangles: array<u32>;
+// For each word: where its vertices begin in the block (15 bits), how many lie on edges along x and
+// along y (6 bits each).
+@group(0) @binding(4) var<storage, read_write> starts: array<u32>;
+// First the cases: 512 words of edge numbers, 256 words of triangle count and further loops. Then
+// sections of one word a block: first vertex, first triangle, numbers of active blocks, cells with
+// NaN. Then the four totals. Last, the same memory as `starts`, for passes that would take five buffers
+// otherwise: some devices grant a shader four.
+@group(0) @binding(5) var<storage, read_write> blocks: array<u32>;
+@group(0) @binding(6) var<storage, read_write> positions: array<f32>;
+@group(0) @binding(7) var<storage, read_write> normals: array<f32>;
+@group(0) @binding(8) var<storage, read_write> triangles: array<u32>;
 
 const CASE_INFO = 512u;
 const SECTIONS = 768u;
@@ -412,7 +414,7 @@ fn count(
     let vertices = n.x + n.y + n.z;
     let before = sum_before(lane, vertices | found_triangles << 16u);
     if word < params.numbered {
-        blocks[params.starts + word] = (before & 0xffffu) | n.x << 15u | n.y << 21u;
+        starts[word] = (before & 0xffffu) | n.x << 15u | n.y << 21u;
     }
     if lane == 0u {
         let all = sum_of_all();
@@ -483,7 +485,7 @@ fn scan(@builtin(local_invocation_index) lane: u32) {
         let totals = SECTIONS + 4u * n;
         if params.owned < params.numbered {
             // The topmost slice is numbered here but emitted by the next slab.
-            vertices = blocks[SECTIONS + params.owned / SIZE] + (blocks[params.starts + params.owned] & 0x7fffu);
+            vertices = blocks[SECTIONS + params.owned / SIZE] + (starts[params.owned] & 0x7fffu);
         }
         blocks[totals] = vertices;
         blocks[totals + 1u] = found_triangles;
@@ -755,7 +757,7 @@ fn vertex_id(word: u32, bit: u32, edge: u32) -> u32 {
     if HAS_NAN {
         mask &= beside_valid(at, place_of(at))[axis];
     }
-    let start = blocks[params.starts + at];
+    let start = starts[at];
     var id = blocks[SECTIONS + at / SIZE] + (start & 0x7fffu);
     id += select(0u, (start >> 15u) & 0x3fu, axis >= 1u);
     id += select(0u, start >> 21u, axis == 2u);

@@ -221,8 +221,8 @@ const BLOCK: u64 = 256;
 /// Words of `blocks` before the sections.
 const SECTIONS: u64 = 768;
 
-/// Words of `blocks` before the words' starts: the cases, four sections, and the totals, up to the next
-/// line of a cache.
+/// Words of `blocks` before the words' starts: the cases, four sections, and the totals, up to where
+/// every device lets a binding begin.
 fn starts_at(blocks: u64) -> u64 {
     (SECTIONS + 4 * blocks + 4).next_multiple_of(64)
 }
@@ -383,7 +383,8 @@ impl<'a> Resident<'a> {
 
     /// Records the passes up to the totals.
     fn count(&self, batch: &mut Batch<'_>) -> Result<()> {
-        let Self { context, params, shader, volume, bits, blocks, .. } = self;
+        let Self { context, params, shader, volume, bits, .. } = self;
+        let [blocks, starts] = self.counts();
         let pipeline = |entry| context.pipeline(shader, entry);
         let is_plain = self.problem.kind == 0
             && params.pad == 0
@@ -414,14 +415,22 @@ impl<'a> Resident<'a> {
             .pass("mesh count", &pipeline("count")?)
             .uniform("params", params)
             .buffer("bits", bits)
-            .buffer("blocks", blocks)
+            .buffer("starts", &starts)
+            .buffer("blocks", &blocks)
             .dispatch(context.fold(params.blocks.into())?);
         batch
             .pass("mesh scan", &pipeline("scan")?)
             .uniform("params", params)
-            .buffer("blocks", blocks)
+            .buffer("starts", &starts)
+            .buffer("blocks", &blocks)
             .dispatch([1, 1, 1]);
         Ok(())
+    }
+
+    /// `blocks` without the words' starts, and these.
+    fn counts(&self) -> [Buffer; 2] {
+        let start = 4 * u64::from(self.params.starts);
+        [self.blocks.slice(0..start), self.blocks.slice(start..self.blocks.bytes())]
     }
 
     /// What the counting passes found: the one readback before the results.
@@ -534,11 +543,13 @@ impl<'a> Resident<'a> {
                     .dispatch(groups);
             }
         }
+        let [head, starts] = self.counts();
         batch
             .pass("mesh faces", &pipeline("faces")?)
             .uniform("params", &params)
             .buffer("bits", bits)
-            .buffer("blocks", blocks)
+            .buffer("starts", &starts)
+            .buffer("blocks", &head)
             .buffer("triangles", &output.triangles)
             .dispatch(groups);
         Ok(())
