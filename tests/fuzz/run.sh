@@ -12,10 +12,11 @@ shift || true
 targets=("$@")
 if [ ${#targets[@]} = 0 ]; then targets=(arguments text npy png jpeg blur histogram scan mesh); fi
 
-# libFuzzer's coverage needs compiler flags that stable calls unstable.
-export RUSTC_BOOTSTRAP=1
 (cd ../.. && GPUPROC_FUZZ_SEEDS="$PWD/tests/fuzz/corpus" cargo test --test suite fuzz::seeds)
 cargo fetch --locked
+# libFuzzer's coverage needs compiler flags that stable calls unstable; set only now, lest the suite be
+# built anew.
+export RUSTC_BOOTSTRAP=1
 found=0
 for target in "${targets[@]}"; do
     # The address sanitizer would find nothing in safe code and takes half the speed.
