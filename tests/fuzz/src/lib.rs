@@ -49,6 +49,7 @@ pub const TARGETS: [Target; 9] = [
 ];
 
 /// Lets the panics of this file be told, and no others: decoders panic on broken files, which is caught.
+#[allow(dead_code)] // Not in the suite, which has a hook of its own.
 pub fn tell_own_panics() {
     std::panic::set_hook(Box::new(|panic| {
         if panic.location().is_some_and(|place| place.file().ends_with(file!())) {
