@@ -72,7 +72,7 @@ pub struct Args {
     channels: Vec<Channel>,
 
     /// Blur light rather than stored values: 8- and 16-bit samples are decoded from the sRGB curve
-    /// and encoded again
+    /// and encoded again; floats are light as they are
     #[arg(long)]
     linear: bool,
 
@@ -90,7 +90,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
     compression: u8,
 
-    /// Fail rather than warn when the output's format cannot hold the depth or the alpha of the input
+    /// Fail rather than warn when the output's format cannot hold the input's depth, alpha, colour
+    /// profile or EXIF
     #[arg(long)]
     strict: bool,
 

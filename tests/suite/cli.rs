@@ -100,3 +100,47 @@ fn completions_name_the_commands() {
         gpuproc().args(["completions", shell]).assert().success().stdout(contains("devices"));
     }
 }
+
+/// On a terminal a bar shows how far many files are, and goes; messages stand on lines of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn bars_are_for_terminals_and_leave_lines_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = image::RgbImage::from_fn(900, 700, |x, y| {
+        image::Rgb([x * y, x * 7, y * 3].map(|v| (v / 11) as u8))
+    });
+    let mut names: Vec<String> = (0..12).map(|i| format!("{i}.png")).collect();
+    picture.save(folder.path().join(&names[0])).unwrap();
+    for name in &names[1..] {
+        std::fs::copy(folder.path().join(&names[0]), folder.path().join(name)).unwrap();
+    }
+    names.insert(9, "broken.png".into());
+    std::fs::write(folder.path().join("broken.png"), "no picture").unwrap();
+    let program = crate::common::program().into_string().unwrap();
+    let files = names.join(" ");
+    let run = |more: &str, wrapped: bool| {
+        let line = format!(
+            "{program} blur {files} --out-dir out --sigma 30,30 --compression 9 --device cpu {more}"
+        );
+        let mut command = std::process::Command::new(if wrapped { "script" } else { "sh" });
+        match wrapped {
+            true => command.args(["-qec", &line, "/dev/null"]),
+            false => command.args(["-c", &line]),
+        };
+        command.current_dir(folder.path()).env("TERM", "xterm").stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{more}");
+        // A terminal has one stream for both.
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let is_bar = |text: &str| text.contains('%') || text.contains('\u{1b}') || text.contains('█');
+    let shown = run("", true);
+    assert!(is_bar(&shown), "{shown}");
+    let place = shown.find("error: cannot decode").unwrap();
+    assert!(shown[..place].ends_with(['\n', '\r', 'K']), "{shown:?}");
+    assert!(shown[place..].split("\r\n").next().unwrap().ends_with("known here"), "{shown:?}");
+    for (more, wrapped) in [("", false), ("--quiet", true), ("--no-progress", true)] {
+        let plain = run(more, wrapped);
+        assert!(!is_bar(&plain) && plain.contains("error: "), "{more} {plain:?}");
+    }
+}
