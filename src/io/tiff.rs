@@ -94,7 +94,7 @@ impl<'a> TiffFile<'a> {
             DecodingResult::U8(values) => Samples::U8(interleaved(values, planes)),
             DecodingResult::U16(values) => Samples::U16(interleaved(values, planes)),
             DecodingResult::F16(values) => {
-                let values = values.into_iter().map(|value| value.to_f32()).collect();
+                let values = values.into_iter().map(f32::from).collect();
                 Samples::F32(interleaved(values, planes))
             }
             DecodingResult::F32(values) => Samples::F32(interleaved(values, planes)),

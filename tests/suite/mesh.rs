@@ -1085,9 +1085,9 @@ fn normals_where_gradients_cancel_out_are_those_of_flat_ground() {
     // From 100 - k to 100 + d - k: at 100, the ends' gradients -k and d - k weigh 1 - k / d and k / d.
     let pairs: Vec<[u8; 2]> = (2..30).flat_map(|d| (1..d).map(move |k| [k, d])).collect();
     // Three rows each, so that nothing changes across the one in the middle.
-    let slice = pairs.iter().flat_map(|&[k, d]| {
-        [100 + d + k, 100 - k, 100 + d - k, 100 + 2 * d - 3 * k].repeat(3)
-    });
+    let slice = pairs
+        .iter()
+        .flat_map(|&[k, d]| [100 + d + k, 100 - k, 100 + d - k, 100 + 2 * d - 3 * k].repeat(3));
     let slice: Vec<u8> = slice.collect();
     let cancelling = volume([4, 3 * pairs.len(), 2], Samples::U8(slice.repeat(2)));
     let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(100.0) };
