@@ -57,9 +57,9 @@ fn write_tiff(path: &Path, channels: usize, values: &[f32]) {
         }};
     }
     if channels < 3 {
-        write!(Gray32Float)
+        write!(Gray32Float);
     } else {
-        write!(RGB32Float)
+        write!(RGB32Float);
     }
     fs::write(path, bytes.into_inner()).unwrap();
 }
@@ -89,7 +89,7 @@ fn read_exr(path: &Path, channels: usize) -> Vec<f32> {
     let planes: Vec<Vec<f32>> = names
         .iter()
         .map(|name| {
-            let channel = list.iter().find(|channel| channel.name.eq(*name)).expect(name);
+            let channel = list.iter().find(|channel| channel.name.eq(name)).expect(name);
             channel.sample_data.values_as_f32().collect()
         })
         .collect();
@@ -304,6 +304,52 @@ fn tiff_files_come_out_upright_with_all_channels() {
             assert_eq!(found.width, upright_grey.width() as usize);
         }
     }
+}
+
+/// Half floats, and a plane a channel, as other programs write them.
+#[test]
+fn halves_and_planes_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Tag, type, values: RGB of 2 x 1 pixels behind the directory, whose 11 entries end at 146.
+    let file = |bits: u16, planar: bool, pixels: &[u8]| {
+        let mut file = b"II*\0\x08\0\0\0\x0b\0".to_vec();
+        let third = pixels.len() as u32 / 3;
+        for (tag, kind, count, value) in [
+            (256u16, 3u16, 1u32, 2u32),
+            (257, 3, 1, 1),
+            (258, 3, 1, bits.into()),
+            (259, 3, 1, 1),
+            (262, 3, 1, 2),
+            (273, 4, if planar { 3 } else { 1 }, if planar { 146 } else { 170 }),
+            (277, 3, 1, 3),
+            (278, 3, 1, 1),
+            (279, 4, if planar { 3 } else { 1 }, if planar { 158 } else { 3 * third }),
+            (284, 3, 1, if planar { 2 } else { 1 }),
+            (339, 3, 1, 3),
+        ] {
+            file.extend([tag.to_le_bytes(), kind.to_le_bytes()].concat());
+            file.extend([count.to_le_bytes(), value.to_le_bytes()].concat());
+        }
+        file.extend([0; 4]);
+        let words = [170, 170 + third, 170 + 2 * third, third, third, third];
+        file.extend(words.map(u32::to_le_bytes).as_flattened());
+        assert_eq!(file.len(), 170);
+        file.extend(pixels);
+        fs::write(folder.join("in.tif"), file).unwrap();
+        let image = read(folder, "in.tif").0;
+        assert_eq!((image.width, image.height, image.channels), (2, 1, 3));
+        floats(&image).to_vec()
+    };
+    // 1, 1/2, 2, -2, infinity, and the least of all.
+    let halves = [0x3c00u16, 0x3800, 0x4000, 0xc000, 0x7c00, 0x0001].map(u16::to_le_bytes);
+    let expected = [1.0, 0.5, 2.0, -2.0, f32::INFINITY, 2f32.powi(-24)];
+    assert_eq!(file(16, false, halves.as_flattened()), expected);
+    let [a, b, c, d, e, f] = expected;
+    assert_eq!(file(16, true, halves.as_flattened()), [a, c, e, b, d, f]);
+    let floats = expected.map(f32::to_le_bytes);
+    assert_eq!(file(32, false, floats.as_flattened()), expected);
+    assert_eq!(file(32, true, floats.as_flattened()), [a, c, e, b, d, f]);
 }
 
 /// A block of EXIF: camera, an exposure below it, a place, an orientation; byte order by choice.
