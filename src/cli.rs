@@ -14,7 +14,7 @@ use crate::{
     device::{Choice, Device},
     error::{Error, Kind, Result},
     io::{Limits, abandon_outputs},
-    progress::{Progress, start_messages, tell},
+    progress::{Progress, hide_bars, start_messages, tell},
     timings::Timings,
 };
 
@@ -196,6 +196,7 @@ fn stop_on_signals() {
             thread::spawn(move || {
                 if let Some(signal) = signals.forever().next() {
                     abandon_outputs();
+                    hide_bars();
                     let _ = emulate_default_handler(signal);
                     end(128 + signal);
                 }
@@ -228,6 +229,7 @@ fn stop_after(limit: Duration) {
     thread::spawn(move || {
         thread::sleep(limit);
         abandon_outputs();
+        hide_bars();
         tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
         end(TIMED_OUT);
     });

@@ -3,10 +3,14 @@
 use std::{
     fmt::Display,
     io::{self, IsTerminal, Write},
-    time::Duration,
+    sync::OnceLock,
+    time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// The bars on the terminal, below each other; there once the first one has appeared.
+static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
 /// What a job may show on stderr.
 #[derive(Clone, Copy, Debug)]
@@ -24,16 +28,12 @@ impl Progress {
     /// A bar over `len` steps of `what`. It appears only once the work has taken half a second, and
     /// goes when dropped.
     pub fn bar(&self, what: &str, len: u64) -> Bar {
-        let target = match self.shown {
-            true => ProgressDrawTarget::stderr_with_hz(10),
-            false => ProgressDrawTarget::hidden(),
-        };
         let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % {eta}")
             .expect("a fixed template");
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
             .with_style(style)
             .with_message(what.to_owned());
-        Bar { bar, target: Some(target), started: std::time::Instant::now() }
+        Bar { bar, waits: self.shown, started: Instant::now() }
     }
 }
 
@@ -41,8 +41,9 @@ impl Progress {
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
-    target: Option<ProgressDrawTarget>,
-    started: std::time::Instant,
+    /// Whether it is still to appear.
+    waits: bool,
+    started: Instant,
 }
 
 /// Work shorter than this shows no bar.
@@ -51,10 +52,11 @@ const DELAY: Duration = Duration::from_millis(500);
 impl Bar {
     /// Moves on by `steps`.
     pub fn advance(&mut self, steps: u64) {
-        if self.started.elapsed() > DELAY
-            && let Some(target) = self.target.take()
-        {
-            self.bar.set_draw_target(target);
+        if self.waits && self.started.elapsed() > DELAY {
+            self.waits = false;
+            let target = || ProgressDrawTarget::stderr_with_hz(10);
+            let bars = BARS.get_or_init(|| MultiProgress::with_draw_target(target()));
+            bars.add(self.bar.clone());
         }
         self.bar.inc(steps);
     }
@@ -66,10 +68,24 @@ impl Drop for Bar {
     }
 }
 
-/// Writes one line to stderr. Where that is closed or full there is nobody to tell.
+/// Takes all bars away for good, for a process about to be stopped.
+pub fn hide_bars() {
+    if let Some(bars) = BARS.get() {
+        let _ = bars.clear();
+        bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+/// Writes one line to stderr, above all bars. Where that is closed or full there is nobody to tell.
 pub fn tell(line: impl Display) {
     let text = format!("{}\n", line.to_string().trim_end().replace(['\n', '\r'], " "));
-    let _ = io::stderr().write_all(text.as_bytes());
+    let write = || {
+        let _ = io::stderr().write_all(text.as_bytes());
+    };
+    match BARS.get() {
+        Some(bars) => bars.suspend(write),
+        None => write(),
+    }
 }
 
 struct Stderr;

@@ -75,7 +75,7 @@ pub struct Args {
     channels: Vec<Channel>,
 
     /// Blur light rather than stored values: 8- and 16-bit samples are decoded from the sRGB curve
-    /// and encoded again
+    /// and encoded again; floats are light as they are
     #[arg(long)]
     linear: bool,
 
@@ -93,7 +93,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
     compression: u8,
 
-    /// Fail rather than warn when the output's format cannot hold the depth or the alpha of the input
+    /// Fail rather than warn when the output's format cannot hold the input's depth, alpha, colour
+    /// profile or EXIF
     #[arg(long)]
     strict: bool,
 
@@ -325,7 +326,7 @@ fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
         return file.read(args.limits(session), &session.timings).map(Picture::Volume);
     }
     let (image, exif) = Image::read_with_exif(&job.source, args.limits(session), &session.timings)?;
-    if let Some(losses) = image.losses(output_format(&job.sink)?) {
+    if let Some(losses) = image.losses(output_format(&job.sink)?, exif.as_deref()) {
         let message = format!("{}: {losses} in this format", job.sink);
         if args.strict {
             return Err(Error::bad_input(message));
@@ -495,15 +496,21 @@ impl Args {
 const DEFAULT_SIGMA: f64 = 2.0;
 
 fn blur_image(args: &Args, session: &Session, blur: &Blur, image: Image) -> Result<Image> {
-    let Image { width, height, channels, samples, icc } = image;
-    let alpha = matches!(channels, 2 | 4);
+    if image.is_light && image.has_alpha() && matches!(blur.edge, Edge::Constant(v) if v != 0.0) {
+        // Such surroundings are opaque, which only the kernel for colours beside alpha knows.
+        let apart = image.as_stored(Dtype::F32);
+        return Ok(blur_image(args, session, blur, apart)?.as_light());
+    }
+    let Image { width, height, channels, samples, icc, is_light } = image;
     let kept = kept_channels(&args.channels, channels)?;
+    // Light is multiplied with alpha as it comes.
+    let alpha = matches!(channels, 2 | 4) && !is_light;
     let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
     let mut samples = session.device.run(blur, &grid)?;
     for channel in kept {
         copy_channel(&grid.samples, &mut samples, channel, channels);
     }
-    Ok(Image { width, height, channels, samples, icc })
+    Ok(Image { width, height, channels, samples, icc, is_light })
 }
 
 /// The channels that are not to be blurred.

@@ -8,19 +8,19 @@ use std::{
 
 use image::{
     DynamicImage, ExtendedColorType, ImageBuffer, ImageDecoder, ImageEncoder, ImageFormat,
-    ImageReader,
-    codecs::{tiff::TiffEncoder, webp::WebPEncoder},
-    metadata::Orientation,
+    ImageReader, codecs::webp::WebPEncoder, metadata::Orientation,
 };
 use rayon::prelude::*;
 
 use super::{
-    Limits, Sink, Source,
+    Limits, Sink, Source, exr,
     jpeg::{self, Jpeg},
     png::Png,
+    tiff::{self, TiffFile},
 };
 use crate::{
     error::{Error, Result},
+    kernels::blur::{from_linear, to_linear},
     memory::{self, raise},
     samples::{Dtype, Samples},
     timings::Timings,
@@ -33,12 +33,15 @@ pub struct Image {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. Alpha is not premultiplied.
+    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. Alpha is not premultiplied, but for
+    /// [`Image::is_light`].
     pub channels: usize,
     /// `width * height * channels` samples: u8, u16, or f32 with 1 for full intensity.
     pub samples: Samples,
     /// The ICC profile that gives the samples their meaning.
     pub icc: Option<Vec<u8>>,
+    /// Whether samples are what OpenEXR holds: linear light as f32, colours multiplied with alpha.
+    pub is_light: bool,
 }
 
 impl Image {
@@ -108,15 +111,25 @@ impl Image {
         timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
     }
 
-    /// What of this image `format` cannot hold, in words; nothing when it holds all.
-    pub fn losses(&self, format: ImageFormat) -> Option<String> {
+    /// What of this image and of its EXIF `format` cannot hold, in words; nothing when it holds all.
+    pub fn losses(&self, format: ImageFormat, exif: Option<&[u8]>) -> Option<String> {
         let (dtype, alpha) = self.fitting(format);
         let mut losses = Vec::new();
-        if dtype != self.samples.dtype() {
+        if dtype.size() < self.samples.dtype().size() {
             losses.push(format!("{} samples become {dtype}", self.samples.dtype()));
         }
         if self.has_alpha() && !alpha {
             losses.push("alpha is dropped".to_owned());
+        }
+        let holds_metadata = matches!(
+            format,
+            ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP | ImageFormat::Tiff
+        );
+        if self.icc.is_some() && !holds_metadata {
+            losses.push("the colour profile is dropped".to_owned());
+        }
+        if exif.is_some() && !holds_metadata {
+            losses.push("EXIF is dropped".to_owned());
         }
         (!losses.is_empty()).then(|| losses.join(" and "))
     }
@@ -127,6 +140,7 @@ impl Image {
             (ImageFormat::Jpeg, _) => (Dtype::U8, false),
             (ImageFormat::WebP | ImageFormat::Bmp, _) => (Dtype::U8, true),
             (ImageFormat::Png | ImageFormat::Pnm, Dtype::F32) => (Dtype::U16, true),
+            (ImageFormat::OpenExr, _) => (Dtype::F32, true),
             (_, dtype) => (dtype, true),
         }
     }
@@ -134,14 +148,20 @@ impl Image {
     fn encode(&self, format: ImageFormat, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
         let (dtype, alpha) = self.fitting(format);
         let mut picture = Cow::Borrowed(self);
-        if dtype != self.samples.dtype() {
-            let samples = narrowed(&self.samples, dtype);
-            picture = Cow::Owned(Self { samples, icc: self.icc.clone(), ..*self });
+        match format {
+            ImageFormat::OpenExr if !self.is_light => picture = Cow::Owned(self.as_light()),
+            ImageFormat::OpenExr => {}
+            _ if self.is_light => picture = Cow::Owned(self.as_stored(dtype)),
+            _ if dtype != self.samples.dtype() => {
+                let samples = narrowed(&self.samples, dtype);
+                picture = Cow::Owned(Self { samples, icc: self.icc.clone(), ..*self });
+            }
+            _ => {}
         }
         if self.has_alpha() && !alpha {
             picture = Cow::Owned(picture.without_alpha());
         }
-        if picture.channels == 2 && matches!(format, ImageFormat::Tiff | ImageFormat::Bmp) {
+        if picture.channels == 2 && format == ImageFormat::Bmp {
             picture = Cow::Owned(picture.as_rgba());
         }
         picture.encode_fitting(format, encoding)
@@ -203,13 +223,8 @@ impl Image {
                 }
                 encoder.write_image(self.samples.as_bytes(), width, height, self.color_type())?;
             }
-            ImageFormat::Tiff => {
-                let mut encoder = TiffEncoder::new(Cursor::new(&mut bytes));
-                if let Some(icc) = icc {
-                    encoder.set_icc_profile(icc)?;
-                }
-                encoder.write_image(self.samples.as_bytes(), width, height, self.color_type())?;
-            }
+            ImageFormat::Tiff => bytes = tiff::encode(self, exif.as_deref())?,
+            ImageFormat::OpenExr => bytes = exr::encode(self)?,
             other => image::write_buffer_with_format(
                 &mut Cursor::new(&mut bytes),
                 self.samples.as_bytes(),
@@ -228,6 +243,61 @@ impl Image {
     /// When there is no memory for it.
     pub fn copy(&self) -> Result<Self> {
         Ok(Self { samples: self.samples.copy()?, icc: self.icc.clone(), ..*self })
+    }
+
+    /// The same as linear light, colours multiplied with alpha. Floats are light already, whole numbers
+    /// are on sRGB's curve.
+    pub(crate) fn as_light(&self) -> Self {
+        let (channels, colours) = (self.channels, self.channels - usize::from(self.has_alpha()));
+        let curve = |most: u16| -> Vec<f32> {
+            let light = |v| to_linear(f64::from(v) / f64::from(most)) as f32;
+            (0..=most).into_par_iter().map(light).collect()
+        };
+        let mut light: Vec<f32> = match &self.samples {
+            Samples::U8(values) => {
+                let curve = curve(255);
+                collect(values.par_iter().map(|&v| curve[usize::from(v)]))
+            }
+            Samples::U16(values) => {
+                let curve = curve(65535);
+                collect(values.par_iter().map(|&v| curve[usize::from(v)]))
+            }
+            Samples::F32(values) => memory::copied(values).unwrap_or_else(raise),
+            other => unreachable!("images hold no {}", other.dtype()),
+        };
+        if self.has_alpha() {
+            light.par_chunks_exact_mut(channels).enumerate().for_each(|(at, pixel)| {
+                let at = at * channels + colours;
+                pixel[colours] = match &self.samples {
+                    Samples::U8(values) => f32::from(values[at]) / 255.0,
+                    Samples::U16(values) => f32::from(values[at]) / 65535.0,
+                    _ => pixel[colours],
+                };
+                let alpha = pixel[colours];
+                pixel[..colours].iter_mut().for_each(|v| *v *= alpha);
+            });
+        }
+        Self { samples: Samples::F32(light), icc: self.icc.clone(), is_light: true, ..*self }
+    }
+
+    /// What is light as `dtype`: as f32 light still, else on sRGB's curve; not multiplied with alpha.
+    pub(crate) fn as_stored(&self, dtype: Dtype) -> Self {
+        let (channels, colours) = (self.channels, self.channels - usize::from(self.has_alpha()));
+        let Samples::F32(light) = &self.samples else { unreachable!("light is f32") };
+        let mut stored = memory::copied(light).unwrap_or_else(raise);
+        stored.par_chunks_exact_mut(channels).for_each(|pixel| {
+            // What shines through and covers nothing cannot be told otherwise.
+            let alpha = pixel.get(colours).copied().filter(|&alpha| alpha > 0.0).unwrap_or(1.0);
+            for v in &mut pixel[..colours] {
+                *v /= alpha;
+                if dtype != Dtype::F32 {
+                    *v = from_linear(f64::from(*v).clamp(0.0, 1.0)) as f32;
+                }
+            }
+        });
+        let stored = Samples::F32(stored);
+        let samples = if dtype == Dtype::F32 { stored } else { narrowed(&stored, dtype) };
+        Self { samples, icc: self.icc.clone(), is_light: false, ..*self }
     }
 
     /// The colours alone.
@@ -288,7 +358,7 @@ pub struct Encoding {
     pub quality: u8,
     /// PNG effort, 0 (none) to 9.
     pub compression: u8,
-    /// EXIF, beginning with its TIFF header; kept by PNG, JPEG and WebP.
+    /// EXIF, beginning with its TIFF header; kept by PNG, JPEG, WebP and TIFF.
     pub exif: Option<Vec<u8>>,
 }
 
@@ -324,10 +394,12 @@ fn narrowed(samples: &Samples, dtype: Dtype) -> Samples {
 /// [`Kind::Usage`](crate::error::Kind::Usage) when it names none that can be written.
 pub fn output_format(sink: &Sink) -> Result<ImageFormat> {
     let extension = sink.extension();
-    ImageFormat::from_extension(&extension).filter(ImageFormat::can_write).ok_or_else(|| {
+    let is_written =
+        |format: &ImageFormat| *format == ImageFormat::OpenExr || format.writing_enabled();
+    ImageFormat::from_extension(&extension).filter(is_written).ok_or_else(|| {
         Error::usage(format_args!(
             "{sink}: no image format is known by the extension `{extension}`; \
-             use .png, .jpg, .tif, .webp, .bmp or .pnm"
+             use .png, .jpg, .tif, .exr, .webp, .bmp or .pnm"
         ))
     })
 }
@@ -340,7 +412,8 @@ fn as_dynamic(picture: jpeg::Picture) -> Option<DynamicImage> {
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// Whatever a decoder or an encoder fails with.
+pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// More than this is no colour profile, and no description of a camera.
 pub(super) const LONGEST_ICC: usize = 4 << 20;
@@ -363,6 +436,31 @@ pub(super) fn capped(
     })
 }
 
+/// Refuses a picture of `sides` whose samples take `bytes`, before memory is taken for it: one that has
+/// more pixels than allowed, or more bytes than allowed or there.
+pub(super) fn check_room(
+    source: &Source,
+    allowed: Limits,
+    sides @ [width, height]: [usize; 2],
+    bytes: u64,
+) -> Result<(), BoxError> {
+    if width == 0 || height == 0 {
+        return Err(format!("{width} x {height} pixels are no picture").into());
+    }
+    allowed.check(source, &sides)?;
+    if bytes > allowed.bytes {
+        return Err(format!(
+            "{width} x {height} pixels take {bytes} bytes, more than the {} that --max-memory allows here",
+            allowed.bytes
+        )
+        .into());
+    }
+    // Decoders would end the process where there is no memory.
+    Vec::<u8>::new()
+        .try_reserve_exact(bytes.try_into()?)
+        .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
+}
+
 fn decode(
     bytes: &[u8],
     source: &Source,
@@ -373,43 +471,39 @@ fn decode(
     }
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?;
     let format = reader.format().ok_or("this is no image format that is known here")?;
+    match format {
+        ImageFormat::OpenExr => return Ok((exr::decode(bytes, source, allowed)?, None)),
+        ImageFormat::Tiff => {
+            if let Some(file) = TiffFile::open(bytes) {
+                return Ok((decode_tiff(file, source, allowed)?, tiff_exif(bytes, source)));
+            }
+        }
+        _ => {}
+    }
     let mut limits = image::Limits::default();
     limits.max_alloc = Some(allowed.bytes);
-    reader.limits(limits.clone());
+    reader.limits(limits);
     let mut decoder = reader.into_decoder()?;
     let (width, height) = decoder.dimensions();
-    if width == 0 || height == 0 {
-        return Err(format!("{width} x {height} pixels are no picture").into());
-    }
-    allowed.check(source, &[width as usize, height as usize])?;
-    limits.reserve(decoder.total_bytes()).map_err(|_| {
-        format!(
-            "{width} x {height} pixels take {} bytes, more than the {} that --max-memory allows here",
-            decoder.total_bytes(),
-            allowed.bytes
-        )
-    })?;
+    check_room(source, allowed, [width as usize, height as usize], decoder.total_bytes())?;
     // Of all that a file may hold besides pixels, these two are kept, and the orientation is obeyed.
     let icc = capped(decoder.icc_profile()?, LONGEST_ICC, "a colour profile", source);
     let orientation = decoder.orientation()?;
-    let mut exif = capped(decoder.exif_metadata()?, LONGEST_EXIF, "EXIF", source);
-    if let Some(exif) = &mut exif {
-        // Without the tag no viewer turns the picture a second time.
-        let _done = Orientation::remove_from_exif_chunk(exif);
-    }
+    let exif = match format {
+        ImageFormat::Tiff => tiff_exif(bytes, source),
+        _ => capped(decoder.exif_metadata()?, LONGEST_EXIF, "EXIF", source).map(|mut exif| {
+            // Without the tag no viewer turns the picture a second time.
+            let _done = Orientation::remove_from_exif_chunk(&mut exif);
+            exif
+        }),
+    };
     let fast = match format {
         ImageFormat::Jpeg => jpeg::decode(bytes, allowed.bytes).and_then(as_dynamic),
         _ => None,
     };
     let mut picture = match fast {
         Some(picture) => picture,
-        None => {
-            // The decoder would end the process where there is no memory.
-            Vec::<u8>::new()
-                .try_reserve_exact(decoder.total_bytes().try_into()?)
-                .map_err(|_| format!("there is no memory for {width} x {height} pixels"))?;
-            DynamicImage::from_decoder(decoder)?
-        }
+        None => DynamicImage::from_decoder(decoder)?,
     };
     picture.apply_orientation(orientation);
     let (width, height) = (picture.width() as usize, picture.height() as usize);
@@ -426,5 +520,72 @@ fn decode(
         DynamicImage::ImageRgba32F(p) => (4, Samples::F32(p.into_raw())),
         other => return Err(format!("{:?} samples are not supported", other.color()).into()),
     };
-    Ok((Image { width, height, channels, samples, icc }, exif))
+    Ok((Image { width, height, channels, samples, icc, is_light: false }, exif))
+}
+
+/// Decodes what the image crate does not.
+fn decode_tiff(
+    mut file: TiffFile<'_>,
+    source: &Source,
+    allowed: Limits,
+) -> Result<Image, BoxError> {
+    let TiffFile { width, height, channels, .. } = file;
+    check_room(source, allowed, [width, height], file.bytes())?;
+    let icc = capped(file.icc(), LONGEST_ICC, "a colour profile", source);
+    let orientation = file.orientation();
+    let samples = file.read(allowed.bytes)?;
+    let samples = match samples {
+        Samples::U8(v) => Samples::U8(upright(v, [width, height], channels, orientation)),
+        Samples::U16(v) => Samples::U16(upright(v, [width, height], channels, orientation)),
+        Samples::F32(v) => Samples::F32(upright(v, [width, height], channels, orientation)),
+        other => unreachable!("no {} is decoded", other.dtype()),
+    };
+    let (width, height) = if turns(orientation)[0] { (height, width) } else { (width, height) };
+    Ok(Image { width, height, channels, samples, icc, is_light: false })
+}
+
+/// Whether rows become columns; whether stored rows, and whether stored columns, are read backwards.
+fn turns(orientation: Orientation) -> [bool; 3] {
+    match orientation {
+        Orientation::NoTransforms => [false, false, false],
+        Orientation::FlipHorizontal => [false, true, false],
+        Orientation::FlipVertical => [false, false, true],
+        Orientation::Rotate180 => [false, true, true],
+        Orientation::Rotate90FlipH => [true, false, false],
+        Orientation::Rotate270 => [true, true, false],
+        Orientation::Rotate90 => [true, false, true],
+        Orientation::Rotate270FlipH => [true, true, true],
+    }
+}
+
+/// The samples of a picture of `sides`, stored turned, as it is to be seen.
+fn upright<T: Copy>(
+    values: Vec<T>,
+    [width, height]: [usize; 2],
+    channels: usize,
+    orientation: Orientation,
+) -> Vec<T> {
+    let [swapped, across, down] = turns(orientation);
+    if orientation == Orientation::NoTransforms {
+        return values;
+    }
+    let [columns, rows] = if swapped { [height, width] } else { [width, height] };
+    let mut upright = Vec::with_capacity(values.len());
+    for row in 0..rows {
+        for column in 0..columns {
+            let [x, y] = if swapped { [row, column] } else { [column, row] };
+            let x = if across { width - 1 - x } else { x };
+            let y = if down { height - 1 - y } else { y };
+            upright.extend_from_slice(&values[(y * width + x) * channels..][..channels]);
+        }
+    }
+    upright
+}
+
+fn tiff_exif(bytes: &[u8], source: &Source) -> Option<Vec<u8>> {
+    let (exif, is_part) = tiff::exif(bytes)?;
+    if is_part {
+        log::warn!("{source}: EXIF that cannot be read, or is too long, is left out");
+    }
+    capped(Some(exif), LONGEST_EXIF, "EXIF", source)
 }

@@ -202,7 +202,14 @@ impl Drawing {
         // The ground leaves nothing transparent.
         let rgb = pixels.data().chunks_exact(4).flat_map(|pixel| &pixel[..3]).copied().collect();
         let samples = Samples::U8(rgb);
-        Ok(Image { width: self.width, height: self.height, channels: 3, samples, icc: None })
+        Ok(Image {
+            width: self.width,
+            height: self.height,
+            channels: 3,
+            samples,
+            icc: None,
+            is_light: false,
+        })
     }
 
     /// Writes it as the extension says: SVG, or else an image.

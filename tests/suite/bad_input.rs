@@ -245,26 +245,48 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
     bmp.extend([1, 0, 24, 0]);
     bmp.extend([0; 24]);
     fs::write(folder.join("huge.bmp"), bmp).unwrap();
-    // A TIFF with one strip that is not there: tag, type, count, value.
-    let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
-    for (tag, kind, value) in [
-        (256u16, 4u16, 60_000u32),
-        (257, 4, 60_000),
-        (258, 3, 8),
-        (259, 3, 1),
-        (262, 3, 1),
-        (273, 4, 8),
-        (277, 3, 1),
-        (278, 4, 60_000),
-        (279, 4, 3_600_000_000),
-    ] {
-        tiff.extend(tag.to_le_bytes());
-        tiff.extend(kind.to_le_bytes());
-        tiff.extend(1u32.to_le_bytes());
-        tiff.extend(value.to_le_bytes());
+    // TIFFs of bytes and of floats with one strip that is not there: tag, type, count, value.
+    for (name, bits, format) in [("huge.tif", 8, 1), ("float.tif", 32, 3)] {
+        let mut tiff = b"II*\0\x08\0\0\0\x0a\0".to_vec();
+        for (tag, kind, value) in [
+            (256u16, 4u16, 60_000u32),
+            (257, 4, 60_000),
+            (258, 3, bits),
+            (259, 3, 1),
+            (262, 3, 1),
+            (273, 4, 8),
+            (277, 3, 1),
+            (278, 4, 60_000),
+            (279, 4, 3_600_000_000),
+            (339, 3, format),
+        ] {
+            tiff.extend(tag.to_le_bytes());
+            tiff.extend(kind.to_le_bytes());
+            tiff.extend(1u32.to_le_bytes());
+            tiff.extend(value.to_le_bytes());
+        }
+        tiff.extend([0; 4]);
+        fs::write(folder.join(name), tiff).unwrap();
     }
-    tiff.extend([0; 4]);
-    fs::write(folder.join("huge.tif"), tiff).unwrap();
+    // An EXR whose window is 60,000 squared: one of what it shows, and one of what it stores.
+    let pixel = |_| (0.5f32, 0.5f32, 0.5f32);
+    for (name, window) in [("shown.exr", "displayWindow"), ("stored.exr", "dataWindow")] {
+        let mut exr = Vec::new();
+        exr::prelude::WritableImage::write(&exr::prelude::Image::from_channels(
+            (8, 8),
+            exr::prelude::SpecificChannels::rgb(pixel),
+        ))
+        .non_parallel()
+        .to_buffered(std::io::Cursor::new(&mut exr))
+        .unwrap();
+        let name_and_type = format!("{window}\0box2i\0");
+        let found = exr.windows(name_and_type.len()).position(|at| at == name_and_type.as_bytes());
+        // Behind them the length, and left, top, right and bottom.
+        let right = found.unwrap() + name_and_type.len() + 4 + 8;
+        exr[right..right + 4].copy_from_slice(&59_999u32.to_le_bytes());
+        exr[right + 4..right + 8].copy_from_slice(&59_999u32.to_le_bytes());
+        fs::write(folder.join(name), exr).unwrap();
+    }
     // A lossless WebP of 16,383 squared, whose sizes take 14 bits each.
     let size = 16_382u32 | 16_382 << 14;
     let webp = [b"RIFF\x16\0\0\0WEBPVP8L\x0a\0\0\0\x2f", &size.to_le_bytes()[..], &[0; 5]].concat();
@@ -274,6 +296,9 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         ("huge.jpg", "65500"),
         ("huge.bmp", "60000"),
         ("huge.tif", "60000"),
+        ("float.tif", "60000"),
+        ("shown.exr", "60000"),
+        ("stored.exr", "60000"),
         ("huge.webp", "16383"),
         ("huge.ppm", "60000"),
     ] {

@@ -100,3 +100,41 @@ fn completions_name_the_commands() {
         gpuproc().args(["completions", shell]).assert().success().stdout(contains("devices"));
     }
 }
+
+/// On a terminal a bar shows how far many files are, and goes; messages stand on lines of their own.
+#[cfg(target_os = "linux")]
+#[test]
+fn bars_are_for_terminals_and_leave_lines_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    image::RgbImage::new(30, 20).save(folder.path().join("a.png")).unwrap();
+    std::fs::copy(folder.path().join("a.png"), folder.path().join("b.png")).unwrap();
+    std::fs::write(folder.path().join("broken.png"), "no picture").unwrap();
+    let program = crate::common::program().into_string().unwrap();
+    // One input comes when bars are due, and the message behind it.
+    let run = |more: &str, wrapped: bool| {
+        let line = format!(
+            "rm -f slow.png; mkfifo slow.png; (sleep 0.7; cat a.png > slow.png) & \
+             {program} blur a.png slow.png broken.png b.png --out-dir out --device cpu {more}"
+        );
+        let mut command = std::process::Command::new(if wrapped { "script" } else { "sh" });
+        match wrapped {
+            true => command.args(["-qec", &line, "/dev/null"]),
+            false => command.args(["-c", &line]),
+        };
+        command.current_dir(folder.path()).env("TERM", "xterm").stdin(std::process::Stdio::null());
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(3), "{more}");
+        // A terminal has one stream for both.
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    let is_bar = |text: &str| text.contains('%') || text.contains('\u{1b}') || text.contains('█');
+    let shown = run("", true);
+    assert!(is_bar(&shown), "{shown}");
+    let place = shown.find("error: cannot decode").unwrap();
+    assert!(shown[..place].ends_with(['\n', '\r', 'K']), "{shown:?}");
+    assert!(shown[place..].split("\r\n").next().unwrap().ends_with("known here"), "{shown:?}");
+    for (more, wrapped) in [("", false), ("--quiet", true)] {
+        let plain = run(more, wrapped);
+        assert!(!is_bar(&plain) && plain.contains("error: "), "{more} {plain:?}");
+    }
+}

@@ -8,6 +8,7 @@ mod cli;
 mod common;
 mod faults;
 mod files;
+mod formats;
 mod fuzz;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz_targets;

@@ -1077,3 +1077,68 @@ fn pictures_that_cannot_be_are_refused_before_the_work() {
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{picture}");
     }
 }
+
+/// Where the gradients at an edge's two ends cancel out, rounding must not turn the normal around: it
+/// points along the edge, outwards, on every device.
+#[test]
+fn normals_where_gradients_cancel_out_are_those_of_flat_ground() {
+    // From 100 - k to 100 + d - k: at 100, the ends' gradients -k and d - k weigh 1 - k / d and k / d.
+    let pairs: Vec<[u8; 2]> = (2..30).flat_map(|d| (1..d).map(move |k| [k, d])).collect();
+    // Three rows each, so that nothing changes across the one in the middle.
+    let slice = pairs
+        .iter()
+        .flat_map(|&[k, d]| [100 + d + k, 100 - k, 100 + d - k, 100 + 2 * d - 3 * k].repeat(3));
+    let slice: Vec<u8> = slice.collect();
+    let cancelling = volume([4, 3 * pairs.len(), 2], Samples::U8(slice.repeat(2)));
+    let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(100.0) };
+    let surface = mesh_all(&kernel, cancelling);
+    let mut seen = 0;
+    for ([x, y, _], normal) in surface.positions.iter().zip(&surface.normals) {
+        if (1.5..2.5).contains(x) && y % 3.0 == 1.5 {
+            assert_eq!(*normal, [-1.0, 0.0, 0.0], "{:?}", pairs[(y / 3.0) as usize]);
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 2 * pairs.len());
+}
+
+/// Whether each side belongs to two triangles that run along it in opposite directions.
+fn has_two_triangles_a_side(surface: &Surface) -> bool {
+    let mut sides: HashMap<[u32; 2], [u32; 2]> = HashMap::new();
+    for &[a, b, c] in &surface.triangles {
+        for (a, b) in [(a, b), (b, c), (c, a)] {
+            sides.entry([a.min(b), a.max(b)]).or_default()[usize::from(a < b)] += 1;
+        }
+    }
+    sides.values().all(|&counts| counts == [1, 1])
+}
+
+/// On noise, the collapses of edges leave triangles back to back, and sides of four.
+#[test]
+fn simplified_surfaces_are_closed_as_others_count_it() {
+    let mut noise = Noise(5);
+    for (n, iso, ratio) in [(8, 127.5, 0.5), (12, 180.5, 0.2), (12, 127.5, 0.5)] {
+        let kernel = closing(iso);
+        let samples = Samples::U8(noise.bytes(n * n * n));
+        let whole = kernel.cpu(&Slab::whole(volume([n; 3], samples), &kernel)).unwrap();
+        let mut simple = whole.clone();
+        simple.simplify(ratio);
+        assert!(has_two_triangles_a_side(&simple) && simple.stats().closed, "{n} {iso} {ratio}");
+        assert!(simple.triangles.len() > whole.triangles.len() / 20, "{n} {iso} {ratio}");
+        assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
+        let mut again = whole;
+        again.simplify(ratio);
+        assert!(again.triangles == simple.triangles, "the same triangles in the same order");
+    }
+    // Two tetrahedra that touch along a side are no closed surface in that sense.
+    let corners = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
+    let touching = Surface {
+        positions: (0..6u8).map(|i| [i, i * i, i * i * i].map(f32::from)).collect(),
+        triangles: [[0, 1, 2, 3], [0, 1, 4, 5]]
+            .iter()
+            .flat_map(|own: &[u32; 4]| corners.map(|corner| corner.map(|i: usize| own[i])))
+            .collect(),
+        ..Surface::default()
+    };
+    assert!(!touching.stats().closed && is_closed(&touching));
+}

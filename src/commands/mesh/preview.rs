@@ -161,7 +161,7 @@ impl PreviewArgs {
         let picture = session.device.run(&(render, surface), &())?;
         let [width, height] = self.size.0.map(|side| side as usize);
         let samples = Samples::U8(picture);
-        let image = Image { width, height, channels: 4, samples, icc: None };
+        let image = Image { width, height, channels: 4, samples, icc: None, is_light: false };
         image.write(&sink, session.no_clobber, &session.timings)?;
         log::info!("picture: {sink}");
         Ok(())

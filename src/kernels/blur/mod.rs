@@ -15,6 +15,7 @@ pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};
 pub use taps::{Axis, Method};
+pub use tone::{from_linear, to_linear};
 
 use std::borrow::Cow;
 

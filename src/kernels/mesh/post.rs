@@ -19,7 +19,7 @@ pub struct Stats {
     pub volume: f64,
     /// Parts that share no vertex.
     pub components: u64,
-    /// Whether every side belongs to triangles that run along it equally often in both directions.
+    /// Whether every side belongs to two triangles, which run along it in opposite directions.
     pub closed: bool,
 }
 
@@ -42,9 +42,9 @@ impl Surface {
             sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]]);
         let mut sides = self.sides();
         sides.par_sort_unstable();
-        let closed = runs(&sides).all(|run| {
-            let backwards = sides[run.clone()].iter().filter(|side| side.backwards).count();
-            2 * backwards == run.len()
+        let closed = runs(&sides).all(|run| match &sides[run] {
+            [one, other] => one.backwards != other.backwards,
+            _ => false,
         });
         let parts = self.components();
         let components = self
@@ -197,7 +197,59 @@ impl Surface {
             meshopt_rs::simplify::simplify(&mut left, indices, &self.positions, target, f32::MAX);
         let left = left[..len].as_chunks::<3>().0;
         self.triangles = memory::copied(left).unwrap_or_else(raise);
+        self.untangle();
         self.drop_unused();
+    }
+
+    /// Leaves no side to more than two triangles, which collapses of edges do where the surface is thin:
+    /// triangles that lie back to back go, and where parts still touch along a side, its ends become one.
+    fn untangle(&mut self) {
+        loop {
+            self.drop_flaps();
+            let mut sides = self.sides();
+            sides.par_sort_unstable();
+            let mut becomes = collect((0..self.positions.len()).into_par_iter().map(|i| i as u32));
+            let mut touched: Vec<bool> = zeros(becomes.len());
+            for run in runs(&sides).filter(|run| run.len() > 2) {
+                let Side { low, high, .. } = sides[run.start];
+                // Those that share an end with one of this round wait for the next.
+                if !touched[low as usize] && !touched[high as usize] {
+                    becomes[high as usize] = low;
+                    (touched[low as usize], touched[high as usize]) = (true, true);
+                }
+            }
+            if !touched.contains(&true) {
+                return;
+            }
+            self.triangles.iter_mut().flatten().for_each(|i| *i = becomes[*i as usize]);
+            self.triangles.retain(|[a, b, c]| a != b && b != c && c != a);
+        }
+    }
+
+    /// Drops pairs of triangles with the same vertices that face opposite ways; the others keep their
+    /// order.
+    fn drop_flaps(&mut self) {
+        let mut faces: Vec<([u32; 3], bool, u32)> = (0..)
+            .zip(&self.triangles)
+            .map(|(number, &[a, b, c])| {
+                let mut sorted = [a, b, c];
+                sorted.sort_unstable();
+                // Even permutations of the sorted vertices face one way, odd ones the other.
+                let [first, second, _] = sorted;
+                let even = [(a, b), (b, c), (c, a)].contains(&(first, second));
+                (sorted, even, number)
+            })
+            .collect();
+        faces.par_sort_unstable();
+        let mut keep = vec![true; faces.len()];
+        for same in faces.chunk_by(|one, other| one.0 == other.0) {
+            let (odd, even) = same.split_at(same.partition_point(|face| !face.1));
+            for (one, other) in odd.iter().zip(even) {
+                (keep[one.2 as usize], keep[other.2 as usize]) = (false, false);
+            }
+        }
+        let mut keep = keep.into_iter();
+        self.triangles.retain(|_| keep.next().expect("one a triangle"));
     }
 
     /// Makes vertices at one place one, and drops the triangles without area that this leaves:

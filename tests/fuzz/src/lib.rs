@@ -473,6 +473,24 @@ fn picture_seeds() -> Vec<Vec<u8>> {
             }
         }
     }
+    // Floats: TIFF of grey and of RGBA, EXR of RGB.
+    let floats: Vec<f32> = noise.iter().map(|&v| f32::from(v) / 128.0).collect();
+    use tiff::encoder::{TiffEncoder, colortype};
+    let mut file = Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    encoder.write_image::<colortype::Gray32Float>(9, 7, &floats[..9 * 7]).unwrap();
+    seeds.push([&[0], &file.into_inner()[..]].concat());
+    let mut file = Cursor::new(Vec::new());
+    let mut encoder = TiffEncoder::new(&mut file).unwrap();
+    encoder.write_image::<colortype::RGBA32Float>(9, 7, &floats[..9 * 7 * 4]).unwrap();
+    seeds.push([&[3], &file.into_inner()[..]].concat());
+    let mut file = Vec::new();
+    let pixel = |at: exr::math::Vec2<usize>| (floats[at.0], floats[at.1], 0.5f32);
+    let picture = exr::prelude::SpecificChannels::rgb(pixel);
+    let picture = exr::prelude::Image::from_channels((9, 7), picture);
+    let writer = exr::prelude::WritableImage::write(&picture).non_parallel();
+    writer.to_buffered(Cursor::new(&mut file)).unwrap();
+    seeds.push([&[1], &file[..]].concat());
     seeds
 }
 
@@ -505,7 +523,7 @@ pub fn blur(bytes: &[u8]) {
     let folder = folder();
     fs::write(folder.path().join("a"), picture).unwrap();
     let output =
-        ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.bmp", "@o.pnm"][usize::from(choice % 6)];
+        ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.exr", "@o.pnm"][usize::from(choice % 6)];
     let how: &[&str] = match choice / 6 % 4 {
         0 => &["--sigma=1.5"],
         1 => &["--method=box", "--radius=2", "--edge=wrap"],
