@@ -13,6 +13,9 @@ struct ColumnParams {
     shift: u32,    // and it is shifted back by this
     divisor: u32,  // or divided by this
     channels: u32,
+    split: u32,    // unused here
+    skip: u32,     // unused here
+    unused: vec2<u32>,
     fill: vec4<u32>, // what lies outside, a channel
 }
 

@@ -14,6 +14,9 @@ struct ColumnParams {
     shift: u32,    // which is then shifted by this
     divisor: u32,  // unused here
     channels: u32,
+    split: u32,    // tiles before this are numbered from the first on,
+    skip: u32,     // and from there on with so many left out
+    unused: vec2<u32>,
     fill: vec4<u32>, // what lies outside, a channel
 }
 
@@ -21,7 +24,7 @@ const ROWS = 8u;       // rows an invocation, a multiple of 4
 const PARTS = ROWS / 4u;
 const WORDS = 2u;      // words of two samples side by side
 const WIDTH = 64u;
-const DEPTH = 1u;      // invocations along the axis
+const INNER = true;    // whether all rows that the tiles reach lie inside
 
 @group(0) @binding(0) var<uniform> params: ColumnParams;
 @group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
@@ -45,71 +48,57 @@ fn far(from_: u32, at: i32) -> vec4<u32> {
     return near(from_, y);
 }
 
-fn row(from_: u32, at: i32, inner: bool) -> vec4<u32> {
-    if inner {
+fn row(from_: u32, at: i32) -> vec4<u32> {
+    if INNER {
         return near(from_, at);
     }
     return far(from_, at);
 }
 
-// Adds the rows around `middle` to the sums of those.
-fn weigh(from_: u32, y0: i32, radius: i32, inner: bool, middle: array<vec4<u32>, ROWS>,
-        sums: ptr<function, array<vec4<u32>, ROWS>>) {
-    // The rows before and behind. With each step outwards one leaves each and one comes; which element of
-    // these that is goes round, so that nothing is moved.
-    var before = middle;
-    var behind = middle;
-    for (var i = 0; i < radius; i += i32(ROWS)) {
-        for (var part = 0u; part < PARTS; part++) { // unrolled
-            let w = weights[1u + u32(i) / 4u + part];
-            for (var k = 0u; k < 4u; k++) { // unrolled
-                let step = 4u * part + k;
-                before[ROWS - 1u - step] = row(from_, y0 - i - 1 - i32(step), inner);
-                behind[step] = row(from_, y0 + i + i32(ROWS + step), inner);
-                for (var j = 0u; j < ROWS; j++) { // unrolled
-                    (*sums)[j] += w[k] * (before[(j + ROWS - 1u - step) % ROWS] + behind[(j + step + 1u) % ROWS]);
-                }
-            }
-        }
-    }
-}
-
-@compute @workgroup_size(WIDTH, DEPTH)
+@compute @workgroup_size(WIDTH)
 fn columns(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
-    @builtin(local_invocation_id) local: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
 ) {
     let group = id.y * count.x + id.x;
     if group >= params.total {
         return;
     }
-    let quad = group % params.blocks * WIDTH + local.x;
-    let tile = group / params.blocks % params.tiles;
+    let quad = group % params.blocks * WIDTH + local;
+    let nth = group / params.blocks % params.tiles;
     let line = group / params.blocks / params.tiles;
-    let start = (tile * DEPTH + local.y) * ROWS;
-    if quad >= params.quads || start >= params.len {
+    let start = (nth + select(0u, params.skip, nth >= params.split)) * ROWS;
+    if quad >= params.quads {
         return;
     }
     let from_ = line * params.len * params.quads + quad;
     let y0 = i32(start);
-    let radius = i32(params.radius);
-    let inner = y0 >= radius && y0 + i32(ROWS) + radius <= i32(params.len);
 
+    // The rows before and behind. With each step outwards one leaves each and one comes; which element of
+    // these that is goes round, so that nothing is moved.
     var before: array<vec4<u32>, ROWS>;
     var sums: array<vec4<u32>, ROWS>;
     for (var j = 0u; j < ROWS; j++) { // unrolled
-        before[j] = far(from_, y0 + i32(j));
+        before[j] = row(from_, y0 + i32(j));
         sums[j] = weights[0].x * before[j] + params.half;
     }
-    // Inside the driver compiles each of the two by itself.
-    if inner {
-        weigh(from_, y0, radius, true, before, &sums);
-    } else {
-        weigh(from_, y0, radius, false, before, &sums);
+    var behind = before;
+    for (var i = 0; i < i32(params.radius); i += i32(ROWS)) {
+        for (var part = 0u; part < PARTS; part++) { // unrolled
+            let w = weights[1u + u32(i) / 4u + part];
+            for (var k = 0u; k < 4u; k++) { // unrolled
+                let step = 4u * part + k;
+                before[ROWS - 1u - step] = row(from_, y0 - i - 1 - i32(step));
+                behind[step] = row(from_, y0 + i + i32(ROWS + step));
+                for (var j = 0u; j < ROWS; j++) { // unrolled
+                    sums[j] += w[k] * (before[(j + ROWS - 1u - step) % ROWS] + behind[(j + step + 1u) % ROWS]);
+                }
+            }
+        }
     }
     for (var j = 0u; j < ROWS; j++) { // unrolled
-        if start + j < params.len {
+        if INNER || start + j < params.len {
             target_[from_ + (start + j) * params.quads] = stored(sums[j] >> vec4(params.shift));
         }
     }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use super::{
     Blur, Data, Edge, Shape, bench,
+    means::{self, Means},
     plan::{Finish, Format, Math, Pass},
 };
 use crate::{
@@ -13,21 +14,23 @@ use crate::{
 };
 
 /// Why these shaders need no bounds checks.
-const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
+pub(super) const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
     spans are cut off at its width, height and pitch, positions outside are mapped inside or replaced \
     before they are read, and weights are padded to the blocks that are gone through";
+/// A shader with what they share behind it.
 macro_rules! shader {
     ($name:literal) => {
-        Shader::new(
+        $crate::gpu::Shader::new(
             $name,
             concat!(
                 include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
                 include_str!("../../../wgsl/blur_common.wgsl")
             ),
         )
-        .unchecked(IN_RANGE)
+        .unchecked($crate::kernels::blur::gpu::IN_RANGE)
     };
 }
+pub(super) use shader;
 
 /// What the others share.
 static COMMON: Shader = Shader::new("blur_common", include_str!("../../../wgsl/blur_common.wgsl"));
@@ -40,13 +43,14 @@ static BOX_ROWS: Shader = shader!("blur_box_rows");
 static BOX_COLUMNS: Shader = shader!("blur_box_columns");
 
 /// Every shader of this family.
-pub const SHADERS: [&Shader; 9] = [
+pub const SHADERS: [&Shader; 10] = [
     &COMMON,
     &FUSED,
     &ROWS,
     &COLUMNS,
     &ROWS_BYTES,
     &COLUMNS_HALVES,
+    &means::SHADER,
     &BOX_ROWS,
     &BOX_COLUMNS,
     &bench::BASELINES,
@@ -70,7 +74,8 @@ shader_struct! {
 shader_struct! {
     struct ColumnParams {
         quads: u32, len: u32, tiles: u32, total: u32, radius: u32, blocks: u32, edge: u32, up: u32,
-        half: u32, shift: u32, divisor: u32, channels: u32, fill: [u32; 4],
+        half: u32, shift: u32, divisor: u32, channels: u32, split: u32, skip: u32,
+        unused: [u32; 2], fill: [u32; 4],
     }
 }
 
@@ -176,6 +181,8 @@ struct Ready {
     /// For two passes at once.
     fused: FusedParams,
     pipeline: Arc<Pipeline>,
+    /// For rows near the edge, where they need another shader than those inside.
+    border: Option<Arc<Pipeline>>,
     weights: Option<Buffer>,
     /// Taps on either side, as the shader goes through them.
     radius: u32,
@@ -184,26 +191,62 @@ struct Ready {
     fill: [u32; 4],
 }
 
+/// What is recorded for one pass of a plan or for two.
+#[derive(Debug)]
+enum Step {
+    Passes(Ready),
+    Means(Means),
+}
+
+impl Step {
+    /// All passes of `plan`.
+    fn all(context: &Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Vec<Self>> {
+        let (mut steps, mut rest) = (Vec::new(), plan);
+        while let [pass, after @ ..] = rest {
+            rest = after;
+            if let [next, after @ ..] = after {
+                if Ready::can_fuse(pass, next) {
+                    rest = after;
+                    steps.push(Self::Passes(Ready::fused(context, pass, next, shape.channels)?));
+                    continue;
+                }
+                if let Some(means) = Means::new(context, [pass, next], shape, edge)? {
+                    rest = after;
+                    steps.push(Self::Means(means));
+                    continue;
+                }
+            }
+            steps.push(Self::Passes(Ready::new(context, pass, shape.channels)?));
+        }
+        Ok(steps)
+    }
+
+    fn to(&self) -> Format {
+        match self {
+            Self::Passes(ready) => ready.to,
+            Self::Means(_) => Format::Bytes,
+        }
+    }
+
+    fn record(
+        &self,
+        batch: &mut Batch<'_>,
+        context: &Context,
+        layout: &Layout,
+        edge: Edge,
+        buffers: [&Buffer; 2],
+    ) -> Result<()> {
+        match self {
+            Self::Passes(ready) => ready.record(batch, context, layout, edge, buffers),
+            Self::Means(means) => means.record(batch, context, layout, buffers),
+        }
+    }
+}
+
 /// The largest radius that is blurred along x and y at once.
 const FUSED_RADIUS: usize = 8;
 
 impl Ready {
-    /// All passes of `plan`.
-    fn all(context: &Context, plan: &[Pass], channels: usize) -> Result<Vec<Self>> {
-        let (mut ready, mut rest) = (Vec::new(), plan);
-        while let [pass, after @ ..] = rest {
-            rest = after;
-            ready.push(match after.split_first() {
-                Some((next, after)) if Self::can_fuse(pass, next) => {
-                    rest = after;
-                    Self::fused(context, pass, next, channels)?
-                }
-                _ => Self::new(context, pass, channels)?,
-            });
-        }
-        Ok(ready)
-    }
-
     fn can_fuse(pass: &Pass, next: &Pass) -> bool {
         (pass.axis, next.axis) == (0, 1)
             && (pass.from, pass.math) == (Format::Bytes, Math::Exact)
@@ -237,6 +280,7 @@ impl Ready {
             tile: ["COLUMNS", "HEIGHT"].map(|name| shader.constant(name) as usize),
             fused,
             pipeline: context.pipeline(&shader, "fused")?,
+            border: None,
             weights: None,
             radius: radius as u32,
             finish: [0; 4],
@@ -284,6 +328,9 @@ impl Ready {
         };
         let entry = if pass.axis == 0 { "rows" } else { "columns" };
         let pipeline = context.pipeline(&shader, entry)?;
+        let border = (way == Way::ColumnsHalves)
+            .then(|| context.pipeline(&shader.with(&[("INNER", "false")]), entry))
+            .transpose()?;
         let weight = |i: usize| match pass.math {
             _ if i > radius => 0,
             Math::Float => pass.real[i].to_bits(),
@@ -345,6 +392,7 @@ impl Ready {
             tile,
             fused: FusedParams::default(),
             pipeline,
+            border,
             weights,
             radius: radius as u32,
             finish,
@@ -362,13 +410,7 @@ impl Ready {
         [source, target]: [&Buffer; 2],
     ) -> Result<()> {
         let &Self { radius, fill, finish: [up, half, shift, divisor], .. } = self;
-        let edge = match edge {
-            Edge::Clamp => 0,
-            Edge::Reflect => 1,
-            Edge::Mirror => 2,
-            Edge::Wrap => 3,
-            Edge::Constant(_) => 4,
-        };
+        let edge = edge.code();
         let [width, y, z] = layout.shape.dims;
         let channels = layout.shape.channels;
         if self.way == Way::Fused {
@@ -392,7 +434,7 @@ impl Ready {
             return Ok(());
         }
         let label = format!("blur {}", ["x", "y", "z"][self.axis]);
-        let [size_x, size_y, _] = self.pipeline.workgroup_size;
+        let [size_x, ..] = self.pipeline.workgroup_size;
         let taps = 2 * radius + 1;
         let mut recorded = batch.pass(&label, &self.pipeline);
         recorded = recorded.buffer("source", source).buffer("target_", target);
@@ -435,31 +477,23 @@ impl Ready {
         }
         let row = layout.pitch * channels / 4;
         let (lines, len, quads) = if self.axis == 1 { (z, y, row) } else { (1, z, row * y) };
-        let (tiles, blocks, total, groups) = match self.way {
+        let (run, blocks) = match self.way {
             Way::ColumnsHalves => {
                 let [rows, words] = self.tile;
-                let blocks = (2 * quads).div_ceil(words * size_x as usize);
-                let tiles = len.div_ceil(rows * size_y as usize);
-                let groups = (blocks * tiles * lines) as u64;
-                (tiles, blocks, groups, groups)
+                (rows, (2 * quads).div_ceil(words * size_x as usize))
             }
-            way => {
-                let run = match way {
-                    Way::BoxColumns => run_len(len, radius as usize),
-                    _ => 4,
-                };
-                let tiles = len.div_ceil(run);
-                let total = (lines * tiles * quads) as u64;
-                let blocks =
-                    if way == Way::BoxColumns { run } else { (taps as usize + 3).div_ceil(4) };
-                (tiles, blocks, total, total.div_ceil(size_x.into()))
+            Way::BoxColumns => {
+                let run = run_len(len, radius as usize);
+                (run, run)
             }
+            _ => (4, (taps as usize + 3).div_ceil(4)),
         };
+        let tiles = len.div_ceil(run);
         let params = ColumnParams {
             quads: quads as u32,
             len: len as u32,
             tiles: tiles as u32,
-            total: total as u32,
+            total: (lines * tiles * quads) as u32,
             blocks: blocks as u32,
             channels: channels as u32,
             radius,
@@ -469,8 +503,34 @@ impl Ready {
             shift,
             divisor,
             fill,
+            ..ColumnParams::default()
         };
-        recorded.uniform("params", &params).dispatch(context.fold(groups)?);
+        let Some(border) = &self.border else {
+            let groups = u64::from(params.total).div_ceil(size_x.into());
+            recorded.uniform("params", &params).dispatch(context.fold(groups)?);
+            return Ok(());
+        };
+        // Tiles before the first that reaches nothing outside, and those that do not.
+        let first = (radius as usize).div_ceil(run).min(tiles);
+        let inner = (len.saturating_sub(radius as usize) / run).saturating_sub(first);
+        for (pipeline, tiles, split) in [(border, tiles - inner, first), (&self.pipeline, inner, 0)]
+        {
+            if tiles > 0 {
+                let skip = if split == 0 { first } else { inner };
+                let total = lines * tiles * blocks;
+                let params = ColumnParams {
+                    tiles: tiles as u32,
+                    total: total as u32,
+                    split: split as u32,
+                    skip: skip as u32,
+                    ..params
+                };
+                let pass = batch.pass(&label, pipeline);
+                let pass = pass.buffer("source", source).buffer("target_", target);
+                let pass = pass.buffer("weights", self.weights.as_ref().expect("it has weights"));
+                pass.uniform("params", &params).dispatch(context.fold(total as u64)?);
+            }
+        }
         Ok(())
     }
 }
@@ -481,12 +541,25 @@ fn run_len(len: usize, radius: usize) -> usize {
     (radius / 2).clamp(16, 256).min(len)
 }
 
+impl Edge {
+    /// What the shaders call it.
+    pub(super) fn code(self) -> u32 {
+        match self {
+            Self::Clamp => 0,
+            Self::Reflect => 1,
+            Self::Mirror => 2,
+            Self::Wrap => 3,
+            Self::Constant(_) => 4,
+        }
+    }
+}
+
 /// How a block lies on the device: rows padded to a multiple of sixteen pixels.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
-    shape: Shape,
+pub(super) struct Layout {
+    pub(super) shape: Shape,
     /// Pixels from row to row.
-    pitch: usize,
+    pub(super) pitch: usize,
 }
 
 impl Layout {
@@ -583,8 +656,8 @@ fn split(
     len: [usize; 3],
     data: &Data<'_>,
 ) -> Result<Data<'static>> {
-    let ready = Ready::all(context, plan, shape.channels)?;
-    let job = Job { context, edge, plan, ready: &ready, shape, reach, len };
+    let steps = Step::all(context, plan, shape, edge)?;
+    let job = Job { context, edge, plan, steps: &steps, shape, reach, len };
     let to = plan.last().expect("a plan has passes").to;
     Ok(match (data, to) {
         (Data::Bytes(v), Format::Bytes) => Data::Bytes(Cow::Owned(job.blocks(v)?)),
@@ -611,7 +684,7 @@ struct Job<'a> {
     context: &'a Context,
     edge: Edge,
     plan: &'a [Pass],
-    ready: &'a [Ready],
+    steps: &'a [Step],
     shape: Shape,
     /// How far a sample reaches along each axis.
     reach: [usize; 3],
@@ -684,7 +757,7 @@ impl Job<'_> {
         }
         let mut batch = context.batch();
         let output =
-            record(context, &mut batch, plan, self.ready, layout, self.edge, input, false)?;
+            record(context, &mut batch, plan, self.steps, layout, self.edge, input, false)?;
         batch.run()?;
         let padded: Vec<D> = context.read(&output, layout.samples() as usize)?;
         Ok(match row == pitch {
@@ -751,7 +824,7 @@ fn record(
     context: &Context,
     batch: &mut Batch<'_>,
     plan: &[Pass],
-    ready: &[Ready],
+    steps: &[Step],
     layout: Layout,
     edge: Edge,
     input: Buffer,
@@ -760,15 +833,15 @@ fn record(
     // Two buffers take turns where formats repeat.
     let mut spare: Vec<(Format, Buffer)> = Vec::new();
     let mut from = (plan[0].from, input);
-    for (number, ready) in ready.iter().enumerate() {
-        let bytes = layout.bytes(ready.to);
-        let free = spare.iter().position(|(format, _)| *format == ready.to);
+    for (number, step) in steps.iter().enumerate() {
+        let bytes = layout.bytes(step.to());
+        let free = spare.iter().position(|(format, _)| *format == step.to());
         let to = match free {
             Some(index) => spare.swap_remove(index).1,
             None => context.allocate("blur", bytes)?,
         };
-        ready.record(batch, context, &layout, edge, [&from.1, &to])?;
-        let done = std::mem::replace(&mut from, (ready.to, to));
+        step.record(batch, context, &layout, edge, [&from.1, &to])?;
+        let done = std::mem::replace(&mut from, (step.to(), to));
         if number > 0 || !keep {
             spare.push(done);
         }
@@ -781,7 +854,7 @@ fn record(
 pub struct Resident<'a> {
     context: &'a Context,
     plan: Vec<Pass>,
-    ready: Vec<Ready>,
+    steps: Vec<Step>,
     layout: Layout,
     edge: Edge,
 }
@@ -792,8 +865,8 @@ impl<'a> Resident<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn new(context: &'a Context, plan: Vec<Pass>, shape: Shape, edge: Edge) -> Result<Self> {
-        let ready = Ready::all(context, &plan, shape.channels)?;
-        Ok(Self { context, plan, ready, layout: Layout::new(shape), edge })
+        let steps = Step::all(context, &plan, shape, edge)?;
+        Ok(Self { context, plan, steps, layout: Layout::new(shape), edge })
     }
 
     /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
@@ -802,6 +875,6 @@ impl<'a> Resident<'a> {
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, input: Buffer) -> Result<Buffer> {
-        record(self.context, batch, &self.plan, &self.ready, self.layout, self.edge, input, true)
+        record(self.context, batch, &self.plan, &self.steps, self.layout, self.edge, input, true)
     }
 }

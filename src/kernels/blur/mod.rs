@@ -6,6 +6,7 @@ mod bench;
 mod bytes;
 mod cpu;
 mod gpu;
+mod means;
 mod plan;
 mod taps;
 mod tone;

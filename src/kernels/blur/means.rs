@@ -1,0 +1,235 @@
+//! The GPU twin of a box blur of bytes along y and x at once: running sums down the columns, and sums of these
+//! from the left, whatever the radius.
+
+use std::sync::Arc;
+
+use super::{
+    Edge, Shape,
+    gpu::{Layout, shader},
+    plan::{Finish, Format, Math, Pass},
+};
+use crate::{
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    shader_struct,
+};
+
+pub(super) static SHADER: Shader = shader!("blur_box");
+
+shader_struct! {
+    struct BoxParams {
+        width: u32, height: u32, pitch: u32, tile: u32, across: u32, down: u32, rows: u32, groups: u32,
+        radius: [u32; 2], edge: u32, margin: u32, half: u32, shift: u32, factor: u32, after: u32,
+        addend: [u32; 2], blocks: u32, first: u32, fill: [u32; 4],
+    }
+}
+
+/// From this radius along y on, sums of blocks of rows are made before all else, so that workgroups
+/// do not begin by adding up their window row by row.
+const BLOCKS: usize = 40;
+
+/// Both passes made ready for a device.
+#[derive(Debug)]
+pub(super) struct Means {
+    /// Words that the shader reads at a time.
+    chunk: usize,
+    params: BoxParams,
+    margin: Arc<Pipeline>,
+    /// What sums up blocks of rows, and rows a block and a layer of them.
+    layers: Option<Arc<Pipeline>>,
+    block: [usize; 2],
+    blur: Arc<Pipeline>,
+}
+
+impl Means {
+    /// The passes along y and then x over a grid of `shape`; nothing where they are no such passes or
+    /// the device cannot do them at once.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub(super) fn new(
+        context: &Context,
+        [along_y, along_x]: [&Pass; 2],
+        shape: Shape,
+        edge: Edge,
+    ) -> Result<Option<Self>> {
+        let [x, y] = [along_x.shape.radius, along_y.shape.radius];
+        let (Finish::Shift(shift), Finish::Divide { up, divisor }) =
+            (along_y.finish, along_x.finish)
+        else {
+            return Ok(None);
+        };
+        let limits = &context.limits;
+        if [along_y.axis, along_x.axis] != [1, 0]
+            || [along_y.from, along_x.to] != [Format::Bytes; 2]
+            || along_y.math != Math::Whole
+            || !along_y.whole.is_empty()
+            || !context.features.contains(wgpu::Features::SUBGROUP | wgpu::Features::SHADER_INT64)
+        {
+            return Ok(None);
+        }
+        let Some([factor, after, low, high]) = reciprocal(up, divisor) else { return Ok(None) };
+        // Pixels of a span but for the tile: its windows begin at a multiple of eight pixels.
+        let lead = x.next_multiple_of(8) - x;
+        let around = lead + 2 * x + 1;
+        // An invocation has eight pixels, which take 64 bytes of workgroup memory, and sums of 32.
+        // Small workgroups wait less for each other; large ones have less around their tile.
+        let bytes = limits.max_compute_workgroup_storage_size as usize;
+        let most = (bytes.saturating_sub(1024) / 96)
+            .min(limits.max_compute_invocations_per_workgroup as usize);
+        let invocations = (6 * around / 8).max(128).next_multiple_of(32).min(most);
+        let Some(tile) = (8 * invocations).checked_sub(around).filter(|&tile| tile >= 128) else {
+            return Ok(None);
+        };
+        // Tiles of the same size.
+        let width = shape.dims[0];
+        let tile = width.div_ceil(width.div_ceil(tile / 8 * 8)).next_multiple_of(8);
+        let channels = shape.channels;
+        let chunk = if channels % 2 == 0 { 4 } else { 2 };
+        let values =
+            [channels, chunk, invocations, lead, 2 * x + 1].map(|value| format!("{value}u"));
+        let flag = |set: bool| if set { "true" } else { "false" };
+        let blocks = y >= BLOCKS;
+        let shader = SHADER.with(&[
+            ("CHANNELS", &values[0]),
+            ("CHUNK", &values[1]),
+            ("Chunk", ["vec2<u32>", "vec4<u32>"][chunk / 4]),
+            ("WIDTH", &values[2]),
+            ("LEAD", &values[3]),
+            ("TAPS", &values[4]),
+            ("CONSTANT", flag(matches!(edge, Edge::Constant(_)))),
+            ("WIDE", flag(shift > 0)),
+            ("BLOCKS", flag(blocks)),
+        ]);
+        // With three channels the bytes of the constant repeat after three words.
+        let byte = |i: usize| (along_y.fill[i % channels] as u32) << (8 * (i % 4));
+        let params = BoxParams {
+            width: width as u32,
+            tile: tile as u32,
+            across: width.div_ceil(tile) as u32,
+            rows: if y < 8 { 32 } else { 64 },
+            radius: [x as u32, y as u32],
+            edge: edge.code(),
+            // As far as windows reach, and a group of eight pixels more on either side.
+            margin: (x + 16).next_multiple_of(8) as u32,
+            half: (1 << shift) >> 1,
+            shift,
+            factor,
+            after,
+            addend: [low, high],
+            fill: std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum()),
+            ..BoxParams::default()
+        };
+        Ok(Some(Self {
+            chunk,
+            params,
+            margin: context.pipeline(&shader, "margin")?,
+            layers: blocks.then(|| context.pipeline(&shader, "layers")).transpose()?,
+            block: ["BLOCK", "LAYER"].map(|name| shader.constant(name) as usize),
+            blur: context.pipeline(&shader, "blur")?,
+        }))
+    }
+
+    /// Records both over a whole block of samples.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    pub(super) fn record(
+        &self,
+        batch: &mut Batch<'_>,
+        context: &Context,
+        layout: &Layout,
+        [source, target]: [&Buffer; 2],
+    ) -> Result<()> {
+        let [width, height, slices] = layout.shape.dims;
+        let [rows, layer] = self.block;
+        let layers = height.div_ceil(layer);
+        let blocks = layers * (layer / rows);
+        let across = width.div_ceil(self.params.tile as usize);
+        let down = height.div_ceil(self.params.rows as usize);
+        // Chunks of a row, and of what lies left and right of it.
+        let chunks = |pixels: usize| pixels * layout.shape.channels / 4 / self.chunk;
+        let inner = chunks(layout.pitch);
+        let outer = chunks(2 * self.params.margin as usize);
+        let bytes = |chunks: usize| (4 * self.chunk * chunks) as u64;
+        let params = BoxParams {
+            width: width as u32,
+            height: height as u32,
+            pitch: layout.pitch as u32,
+            across: across as u32,
+            down: down as u32,
+            groups: (across * down * slices) as u32,
+            blocks: blocks as u32,
+            first: (2 * inner * blocks * slices) as u32,
+            ..self.params
+        };
+        let mut prepare = |label, pipeline, [from, made]: [&Buffer; 2], params, total: usize| {
+            let params = BoxParams { groups: total as u32, ..params };
+            let pass = batch.pass(label, pipeline).buffer("source", from).buffer("made", made);
+            pass.uniform("params", &params).dispatch(context.fold(total.div_ceil(64) as u64)?);
+            Result::Ok(())
+        };
+        let margins = context.allocate("blur margins", bytes(outer * height * slices))?;
+        prepare("blur margins", &self.margin, [source, &margins], params, outer * height * slices)?;
+        let mut sums = None;
+        if let Some(pipeline) = &self.layers {
+            let made =
+                context.allocate("blur blocks", bytes(2 * (inner + outer) * blocks * slices))?;
+            let outside = BoxParams { pitch: 2 * params.margin, ..params };
+            let inside = BoxParams { first: 0, ..params };
+            for (from, params, chunks) in [(&margins, outside, outer), (source, inside, inner)] {
+                prepare("blur blocks", pipeline, [from, &made], params, chunks * layers * slices)?;
+            }
+            sums = Some(made);
+        }
+        let pass = batch.pass("blur yx", &self.blur);
+        let pass = pass.buffer("source", source).buffer("margins", &margins);
+        let pass = pass.buffer("target_", target).buffer("blocks", sums.as_ref().unwrap_or(source));
+        pass.uniform("params", &params).dispatch(context.fold(params.groups.into())?);
+        Ok(())
+    }
+}
+
+/// floor((sum * 2^up + divisor / 2) / divisor) for results below 256, as
+/// floor((sum * factor + addend) / 2^(32 + after)): factor, after, and both words of the addend;
+/// nothing where the factor would not fit a word.
+///
+/// With R = ceil(2^k / divisor) = (2^k + e) / divisor, floor(n R / 2^k) is floor(n / divisor) while
+/// n e < 2^k, since n / divisor lies at least 1 / divisor below the next whole number. That n R does
+/// not leave 64 bits takes k < 56.
+fn reciprocal(up: u32, divisor: u32) -> Option<[u32; 4]> {
+    let divisor = u128::from(divisor);
+    let most = 256 * divisor;
+    (32..56).rev().find_map(|k| {
+        let power = 1u128 << k;
+        let times = power.div_ceil(divisor);
+        let factor = u32::try_from(times << up).ok()?;
+        let addend = times * (divisor / 2);
+        let exact = most * (times * divisor - power) < power;
+        exact.then_some([factor, k - 32, addend as u32, (addend >> 32) as u32])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reciprocal;
+
+    #[test]
+    fn multiplying_divides_exactly_at_every_step() {
+        for (up, divisor) in [(0, 9), (0, 25), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515)] {
+            let [factor, after, low, high] = reciprocal(up, divisor).expect("it fits");
+            let addend = u64::from(high) << 32 | u64::from(low);
+            let exact = |sum: u64| ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor);
+            // Where the quotient changes, and just before.
+            for result in 1..=255 {
+                let first =
+                    (result * u64::from(divisor) - u64::from(divisor) / 2).div_ceil(1 << up);
+                for sum in [first - 1, first, first + 1] {
+                    let found = (sum * u64::from(factor) + addend) >> (32 + after);
+                    assert_eq!(found, exact(sum), "{sum} * 2^{up} / {divisor}");
+                }
+                assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
+            }
+        }
+    }
+}
