@@ -161,6 +161,20 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
     {
         return Ok(bytes(blurred));
     }
+    if let (Data::Bytes(source), [y, x]) = (&data, plan)
+        && let (Finish::Shift(shift), Finish::Divide { up, divisor }) = (y.finish, x.finish)
+        && ([y.axis, x.axis], y.math, x.to) == ([1, 0], Math::Whole, Format::Bytes)
+        && y.whole.is_empty()
+    {
+        let [y, x] = [y, x].map(|pass| Walk {
+            pass,
+            edge,
+            lines: shape.along(pass.axis),
+            channels: shape.channels,
+        });
+        let (shift, divide) = (ShiftOut(shift), DivideOut::new(up, divisor));
+        return Ok(bytes(means(&y, &x, source, shift, divide)));
+    }
     for pass in plan {
         let walk = Walk { pass, edge, lines: shape.along(pass.axis), channels: shape.channels };
         let whole = &pass.whole;
@@ -324,6 +338,26 @@ impl Walk<'_> {
             );
             return target;
         }
+        self.slide(source, &mut target, rule, || |slide, target| slide.to(target));
+        target
+    }
+
+    /// Running sums along y or z: `begin` starts a block of lines, and what it returns is given each
+    /// line's move of the sums and its part of `target`.
+    fn slide<S, T, R, F>(
+        &self,
+        source: &[S],
+        target: &mut [T],
+        rule: R,
+        begin: impl Fn() -> F + Sync,
+    ) where
+        S: Load<u32> + Fill,
+        T: Send,
+        R: Copy + Sync,
+        F: FnMut(Slide<'_, S, R>, &mut [T]),
+    {
+        let [_, n, inner] = self.lines;
+        let radius = self.pass.shape.radius;
         let outside: Vec<S> = self.outside(inner);
         // Each block adds up its first window anew; long blocks make that cheap.
         let rows = n.div_ceil(2 * rayon::current_num_threads()).max(16);
@@ -334,6 +368,7 @@ impl Walk<'_> {
                 None => &outside[..],
             };
             target.par_chunks_mut(rows * inner).enumerate().for_each(|(block, target)| {
+                let mut each = begin();
                 let mut sums = vec![0u32; inner];
                 let first = (block * rows) as isize - radius as isize;
                 for at in first..first + 2 * radius as isize {
@@ -342,11 +377,10 @@ impl Walk<'_> {
                 for (i, target) in target.chunks_exact_mut(inner).enumerate() {
                     let leave = line(first + i as isize);
                     let enter = line(first + (i + 2 * radius) as isize);
-                    Arch::new().dispatch(Slide { leave, enter, sums: &mut sums, rule, target });
+                    each(Slide { leave, enter, sums: &mut sums, rule }, target);
                 }
             });
         });
-        target
     }
 
     /// A line of the constant edge's value.
@@ -373,6 +407,70 @@ impl Walk<'_> {
             outside(&mut left[i * inner..][..inner], i as isize - radius as isize);
             outside(&mut rest[i * inner..][..inner], (n + i) as isize);
         }
+    }
+}
+
+/// Running sums of bytes along y and then x, row by row, so that what lies between them stays in the
+/// cache.
+fn means(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], shift: ShiftOut, divide: DivideOut) -> Vec<u8> {
+    let [_, width, channels] = x.lines;
+    let reach = 2 * x.pass.shape.radius;
+    let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
+    y.slide(source, &mut target, shift, || {
+        let mut row = vec![0u16; width * channels];
+        let mut pad = vec![0u32; (width + reach) * channels];
+        let mut before = vec![0u32; (width + reach + 1) * channels];
+        move |slide, target| {
+            slide.to(&mut row);
+            x.pad(&row, &mut pad);
+            match channels {
+                1 => add_up::<1>(&pad, &mut before),
+                2 => add_up::<2>(&pad, &mut before),
+                3 => add_up::<3>(&pad, &mut before),
+                _ => add_up::<4>(&pad, &mut before),
+            }
+            let ends = &before[(reach + 1) * channels..];
+            Arch::new().dispatch(Windows { starts: &before, ends, rule: divide, target });
+        }
+    });
+    target
+}
+
+/// The sum of all `values` of the same channel before each position, modulo 2^32; the first are zero.
+fn add_up<const CHANNELS: usize>(values: &[u32], before: &mut [u32]) {
+    let mut sums = [0u32; CHANNELS];
+    let (values, _) = values.as_chunks::<CHANNELS>();
+    let (before, _) = before[CHANNELS..].as_chunks_mut::<CHANNELS>();
+    for (before, values) in before.iter_mut().zip(values) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = sum.wrapping_add(*value);
+        }
+        *before = sums;
+    }
+}
+
+/// Stores the sums between two places each.
+struct Windows<'a, R> {
+    starts: &'a [u32],
+    ends: &'a [u32],
+    rule: R,
+    target: &'a mut [u8],
+}
+
+impl<R: Store<u32, u8>> WithSimd for Windows<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                let pairs = self.starts.iter().zip(self.ends);
+                for (to, (start, end)) in self.target.iter_mut().zip(pairs) {
+                    *to = self.rule.store(end.wrapping_sub(*start));
+                }
+            },
+        );
     }
 }
 
@@ -565,16 +663,30 @@ impl<T: Load<u32>> WithSimd for AddLine<'_, T> {
     }
 }
 
-/// Moves the running sums on by a line, and stores them when both ends are in.
-struct Slide<'a, S, D, R> {
+/// The move of running sums by a line.
+struct Slide<'a, S, R> {
     leave: &'a [S],
     enter: &'a [S],
     sums: &'a mut [u32],
     rule: R,
-    target: &'a mut [D],
 }
 
-impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for Slide<'_, T, D, R> {
+impl<T: Load<u32>, R> Slide<'_, T, R> {
+    /// Does it, and stores the sums in `target` when both ends are in.
+    fn to<D>(self, target: &mut [D])
+    where
+        R: Store<u32, D>,
+    {
+        Arch::new().dispatch(SlideTo { slide: self, target });
+    }
+}
+
+struct SlideTo<'a, 'b, S, D, R> {
+    slide: Slide<'a, S, R>,
+    target: &'b mut [D],
+}
+
+impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for SlideTo<'_, '_, T, D, R> {
     type Output = ();
 
     #[inline(always)]
@@ -582,10 +694,11 @@ impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for Slide<'_, T, D, R> {
         simd.vectorize(
             #[inline(always)]
             || {
-                let ends = self.leave.iter().zip(self.enter);
-                for ((sum, to), (leave, enter)) in self.sums.iter_mut().zip(self.target).zip(ends) {
+                let Slide { leave, enter, sums, rule } = self.slide;
+                let ends = leave.iter().zip(enter);
+                for ((sum, to), (leave, enter)) in sums.iter_mut().zip(self.target).zip(ends) {
                     let full = sum.wrapping_add(enter.load());
-                    *to = self.rule.store(full);
+                    *to = rule.store(full);
                     *sum = full.wrapping_sub(leave.load());
                 }
             },
