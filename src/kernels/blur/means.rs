@@ -75,8 +75,9 @@ impl Means {
         // An invocation has eight pixels, which take 64 bytes of workgroup memory, and sums of 32.
         // Small workgroups wait less for each other; large ones have less around their tile.
         let bytes = limits.max_compute_workgroup_storage_size as usize;
-        let most = (bytes.saturating_sub(1024) / 96)
-            .min(limits.max_compute_invocations_per_workgroup as usize);
+        let most = (bytes.saturating_sub(2048) / 96)
+            .min(limits.max_compute_invocations_per_workgroup as usize)
+            .min(512);
         let invocations = (6 * around / 8).max(128).next_multiple_of(32).min(most);
         let Some(tile) = (8 * invocations).checked_sub(around).filter(|&tile| tile >= 128) else {
             return Ok(None);
