@@ -75,20 +75,28 @@ impl Means {
         // An invocation has eight pixels, which take 64 bytes of workgroup memory, and sums of 32.
         // Small workgroups wait less for each other; large ones have less around their tile.
         let bytes = limits.max_compute_workgroup_storage_size as usize;
-        let most = (bytes.saturating_sub(2048) / 96)
+        let lanes = context.info.subgroup_min_size.max(4) as usize;
+        let most = (bytes.saturating_sub(16 * 512 / lanes) / 96)
             .min(limits.max_compute_invocations_per_workgroup as usize)
             .min(512);
         let invocations = (6 * around / 8).max(128).next_multiple_of(32).min(most);
         let Some(tile) = (8 * invocations).checked_sub(around).filter(|&tile| tile >= 128) else {
             return Ok(None);
         };
-        // Tiles of the same size.
+        // Tiles of the same size, and no invocations that make none of it; but pictures of a single
+        // tile share a pipeline.
         let width = shape.dims[0];
-        let tile = width.div_ceil(width.div_ceil(tile / 8 * 8)).next_multiple_of(8);
+        let across = width.div_ceil(tile / 8 * 8);
+        let tile = width.div_ceil(across).next_multiple_of(8);
+        let invocations = match across {
+            1 => invocations,
+            _ => (tile + around).div_ceil(8),
+        };
         let channels = shape.channels;
-        let chunk = if channels % 2 == 0 { 4 } else { 2 };
-        let values =
-            [channels, chunk, invocations, lead, 2 * x + 1].map(|value| format!("{value}u"));
+        let chunk = if channels.is_multiple_of(2) { 4 } else { 2 };
+        let subgroups = invocations.div_ceil(lanes);
+        let values = [channels, chunk, invocations, lead, 2 * x + 1, subgroups]
+            .map(|value| format!("{value}u"));
         let flag = |set: bool| if set { "true" } else { "false" };
         let blocks = y >= BLOCKS;
         let shader = SHADER.with(&[
@@ -98,6 +106,7 @@ impl Means {
             ("WIDTH", &values[2]),
             ("LEAD", &values[3]),
             ("TAPS", &values[4]),
+            ("SUBGROUPS", &values[5]),
             ("CONSTANT", flag(matches!(edge, Edge::Constant(_)))),
             ("WIDE", flag(shift > 0)),
             ("BLOCKS", flag(blocks)),
@@ -107,7 +116,6 @@ impl Means {
         let params = BoxParams {
             width: width as u32,
             tile: tile as u32,
-            across: width.div_ceil(tile) as u32,
             rows: if y < 8 { 32 } else { 64 },
             radius: [x as u32, y as u32],
             edge: edge.code(),
