@@ -44,7 +44,7 @@ impl Context {
     /// A buffer of at least `bytes` bytes whose content is unspecified: write before you read.
     ///
     /// # Errors
-    /// [`Kind::Gpu`] when it is larger than the device allows or there is no memory for it.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it is larger than the device allows or there is no memory for it.
     pub fn allocate(&self, label: &str, bytes: u64) -> Result<Buffer> {
         // Bindings and copies come in words of 4 bytes, and an empty binding is not allowed.
         let bytes = bytes.max(4).next_multiple_of(4);
@@ -88,7 +88,7 @@ impl Context {
     /// Copies `data` into `buffer` from byte `offset` on, a multiple of 4.
     ///
     /// # Errors
-    /// [`Kind::Gpu`] when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn write<T: bytemuck::NoUninit>(
         &self,
         buffer: &Buffer,
@@ -148,7 +148,7 @@ impl Context {
     /// The first `len` values of `buffer`, once everything submitted so far is done.
     ///
     /// # Errors
-    /// [`Kind::Gpu`] when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // Fresh zeros cost nothing until they are overwritten, by all cores at once.
         let mut values = memory::zeros::<T>(len)?;
@@ -168,7 +168,7 @@ impl Context {
     /// The device copies the next chunk meanwhile.
     ///
     /// # Errors
-    /// [`Kind::Gpu`] when the device fails, and whatever `consume` returns.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, and whatever `consume` returns.
     pub fn read_with(
         &self,
         buffer: &Buffer,
