@@ -3,11 +3,12 @@
 use gpuproc::{
     device::Kernel,
     error::{Error, Kind, Result},
+    gpu::Caps,
     kernels::blur::{Axis, Bands, Blur, Edge, Grid, Method, cases},
     samples::Samples,
 };
 
-use crate::common::{Noise, Subject, assert_twins, subjects};
+use crate::common::{Noise, Subject, assert_twins, open, subjects};
 
 const EDGES: [Edge; 6] = [
     Edge::Clamp,
@@ -234,6 +235,17 @@ fn every_sigma_and_radius_matches_the_reference() {
 fn wide_and_tall_images_match_the_reference() {
     check_bytes(&gaussian(1.0), &bytes([5003, 61, 1], 3, 21));
     check_bytes(&Blur { edge: Edge::Mirror, ..gaussian(0.3) }, &bytes([131, 1511, 1], 2, 22));
+}
+
+/// What lies left and right of it does not fit a binding that it fits itself.
+#[test]
+fn wide_boxes_of_narrow_images_match_on_small_bindings() {
+    let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
+    let (blur, grid) = (mean(300), bytes([3, 700, 1], 4, 24));
+    let expected = blur.cpu(&grid).unwrap();
+    if let Some(Subject { name, context }) = &open("small bindings", &caps) {
+        assert!(blur.gpu(context, &grid).unwrap() == expected, "{name}");
+    }
 }
 
 #[test]

@@ -563,7 +563,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    fn new(shape: Shape) -> Self {
+    pub(super) fn new(shape: Shape) -> Self {
         Self { shape, pitch: shape.dims[0].next_multiple_of(16) }
     }
 
@@ -656,7 +656,13 @@ fn split(
     len: [usize; 3],
     data: &Data<'_>,
 ) -> Result<Data<'static>> {
-    let steps = Step::all(context, plan, shape, edge)?;
+    // A block with its surroundings.
+    let dims = std::array::from_fn(|axis| match len[axis] == shape.dims[axis] {
+        true => len[axis],
+        false => len[axis] + 2 * reach[axis],
+    });
+    let around = Shape { dims, channels: shape.channels };
+    let steps = Step::all(context, plan, around, edge)?;
     let job = Job { context, edge, plan, steps: &steps, shape, reach, len };
     let to = plan.last().expect("a plan has passes").to;
     Ok(match (data, to) {

@@ -42,8 +42,8 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// The passes along y and then x over a grid of `shape`; nothing where they are no such passes or
-    /// the device cannot do them at once.
+    /// The passes along y and then x over a grid of at most `shape`; nothing where they are no such
+    /// passes or the device cannot do them at once.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -129,12 +129,29 @@ impl Means {
             fill: std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum()),
             ..BoxParams::default()
         };
+        let [block, layer] = ["BLOCK", "LAYER"].map(|name| shader.constant(name) as usize);
+        // Beside a narrow picture the margins may be what is large.
+        let [_, height, slices] = shape.dims;
+        let [inside, outside] = [Layout::new(shape).pitch, 2 * params.margin as usize];
+        let margins = outside * height * channels * slices;
+        let sums = match blocks {
+            true => {
+                2 * (inside + outside)
+                    * (height.div_ceil(layer) * layer / block)
+                    * channels
+                    * slices
+            }
+            false => 0,
+        };
+        if margins.max(sums) as u64 > context.max_binding() {
+            return Ok(None);
+        }
         Ok(Some(Self {
             chunk,
             params,
             margin: context.pipeline(&shader, "margin")?,
             layers: blocks.then(|| context.pipeline(&shader, "layers")).transpose()?,
-            block: ["BLOCK", "LAYER"].map(|name| shader.constant(name) as usize),
+            block: [block, layer],
             blur: context.pipeline(&shader, "blur")?,
         }))
     }
