@@ -1,7 +1,8 @@
-// Both passes of a Gaussian blur of bytes at once, for small radii: sums along x go to workgroup memory as
-// halves, and sums along y come from there.
+// Both passes of a Gaussian blur of bytes at once, for small radii. Each invocation goes down two words of the rows
+// and keeps the sums along x of as many rows as there are taps, so that nothing but the result is written.
 //
-// A row counts as one sequence of samples, four a word, in which the taps lie CHANNELS apart.
+// Two samples share a word of sums. Their products overlap, but all is exact modulo 2^32, and the sum of the upper
+// ones, which is made once more for itself, tells what to take off.
 
 struct FusedParams {
     samples: u32,  // samples a row
@@ -11,58 +12,231 @@ struct FusedParams {
     down: u32,     // tiles one below the other
     groups: u32,   // workgroups in all
     edge: u32,     // see `inside`
-    half: u32,     // added to the sums along y,
-    shift: u32,    // which are then shifted by this
-    fill: u32,     // what lies outside, a byte a channel
-    unused: vec2<u32>,
-    x: array<vec4<u32>, 3>, // weights of taps 0 to RADIUS
-    y: array<vec4<u32>, 3>,
+    unused: u32,
+    fill: vec4<u32>, // what lies outside, three words of bytes
+    x: array<vec4<u32>, 3>, // 2^23 in all: weights of taps 0 to RADIUS
+    y: array<vec4<u32>, 3>, // 2^17 in all for bytes, 2^16 for halves
 }
 
 const RADIUS = 3u;
 const CHANNELS = 4u;
+const CONSTANT = false;  // whether a constant lies outside
 
-const COLUMNS = 32u;   // words that a tile is wide
-const RUN = 8u;        // words of a row that one invocation sums along x
-const PARTS = 8u;      // invocations that share a column
-const SHARE = 8u;      // rows of the result that each of them makes, a multiple of 4
-const WIDTH = COLUMNS * PARTS;
-const SIDE = (RADIUS * CHANNELS + 15u) / 16u * 4u; // words before and after a run
-const QUADS = (RUN + 2u * SIDE) / 4u;
-const HEIGHT = (64u - 2u * RADIUS) / SHARE * SHARE; // rows of the result
-const ROWS = HEIGHT + 2u * RADIUS;   // rows of sums along x
-const SEEN = SHARE + 2u * RADIUS;
+const WIDTH = 64u;
+const COLUMNS = 2u * WIDTH;          // words that a tile is wide
+const TAPS = 2u * RADIUS + 1u;
 const AFTER = RADIUS + 1u;
+const BOTH = 2u * RADIUS;
+const ROWS = (59u + TAPS) / TAPS * TAPS; // rows of sums along x
+const HEIGHT = ROWS - BOTH;          // rows of the result
+const LEAD = (RADIUS * CHANNELS + 7u) / 8u; // pairs of words that are read on either side
+const PAIRS = 2u * LEAD + 1u;
+const WORDS = 2u * PAIRS;
 
 @group(0) @binding(0) var<uniform> params: FusedParams;
-@group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> target_: array<STORED>;
+@group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// Sums along x, four halves each.
-var<workgroup> sums: array<vec2<u32>, ROWS * COLUMNS>;
+// Halves that round the sum of one sample, and those of two in a word, modulo 2^32.
+const ROUND_X = vec2(0x8000u, 0x80008000u);
+const ROUND_Y = select(vec2(0x800000u), ROUND_X, HALVES);
 
-// Invocations write 8 words apart, in 4 rows; with this added to the lowest bits of the column, without carry,
-// they meet different banks.
-fn key(y: u32, column: u32) -> u32 {
-    return (column >> 4u) | ((y & 3u) << 1u);
+// Of a tile that reaches outside: which rows it sees, and as many of them as there are taps.
+var<workgroup> lines: array<i32, ROWS>;
+const SPAN = WIDTH + 2u * LEAD;
+var<workgroup> staged: array<vec2<u32>, TAPS * SPAN>;
+
+fn word(at: u32) -> u32 {
+    return source[at >> 1u][at & 1u];
 }
 
-fn near_edge(row: u32, word: i32) -> u32 {
-    var bytes: u32;
-    for (var i = 0; i < 4; i++) {
-        let at = 4 * word + i;
-        let stride = i32(CHANNELS);
-        let pixel = (at + 1024 * stride) / stride - 1024;
-        let channel = u32(at - pixel * stride);
-        let place = inside(pixel, i32(params.samples / CHANNELS), params.edge);
-        var byte = params.fill >> (8u * channel);
-        if place >= 0 {
-            let from_ = u32(place) * CHANNELS + channel;
-            byte = source[(row * params.pitch + from_ / 4u) >> 2u][(from_ >> 2u) & 3u] >> (8u * (from_ & 3u));
+// Which samples of a row stand for the four of a word that may lie outside, or NOWHERE. With four channels the
+// first of them is enough.
+const NOWHERE = 0xffffffffu;
+fn places(at: i32) -> vec4<u32> {
+    var found: vec4<u32>;
+    let stride = i32(CHANNELS);
+    for (var i = 0; i < 4; i++) { // unrolled
+        if i == 0 || CHANNELS != 4u {
+            let sample = 4 * at + i;
+            let pixel = (sample + 64 * stride) / stride - 64;
+            let x = inside(pixel, i32(params.samples) / stride, params.edge);
+            found[i] = select(u32(x * stride + sample - pixel * stride), NOWHERE, x < 0);
         }
-        bytes |= (byte & 0xffu) << u32(8 * i);
+    }
+    return found;
+}
+
+// The word of these samples of a row; where there are none, bytes of `fill`.
+fn gathered(row: u32, places: vec4<u32>, fill: u32) -> u32 {
+    var bytes = fill;
+    for (var i = 0u; i < 4u; i++) { // unrolled
+        if (i == 0u || CHANNELS != 4u) && (!CONSTANT || places[i] != NOWHERE) {
+            let from_ = word(row + (places[i] >> 2u));
+            if CHANNELS == 4u {
+                bytes = from_;
+            } else {
+                bytes = insertBits(bytes, from_ >> (8u * (places[i] & 3u)), 8u * i, 8u);
+            }
+        }
     }
     return bytes;
+}
+
+// Two words that an invocation reads of each row.
+struct Pair {
+    here: vec4<u32>,
+    next: vec4<u32>,
+    fill: vec2<u32>,
+}
+
+fn pair(at: i32) -> Pair {
+    let fill = vec2(params.fill[u32(at + 48) % 3u], params.fill[u32(at + 49) % 3u]);
+    return Pair(places(at), places(at + 1), fill);
+}
+
+fn two(row: u32, pair: Pair) -> vec2<u32> {
+    return vec2(gathered(row, pair.here, pair.fill.x), gathered(row, pair.next, pair.fill.y));
+}
+
+// Makes as many rows as there are taps, from row `n` of the tile's surroundings on.
+fn stage(place: Place, pairs: array<Pair, 2>, n: u32) {
+    workgroupBarrier();
+    for (var k = 0u; k < TAPS; k++) { // unrolled
+        let line = lines[n + k];
+        let outside = CONSTANT && line < 0;
+        let row = (place.slice + u32(line)) * params.pitch;
+        for (var i = 0u; i < 2u; i++) { // unrolled
+            if i == 0u || place.local < 2u * LEAD {
+                var words = pairs[i].fill;
+                if !outside {
+                    words = two(row, pairs[i]);
+                }
+                staged[k * SPAN + i * WIDTH + place.local] = words;
+            }
+        }
+    }
+    workgroupBarrier();
+}
+
+fn loaded(at: u32) -> array<u32, WORDS> {
+    var words: array<u32, WORDS>;
+    for (var i = 0u; i < PAIRS; i++) { // unrolled
+        words[2u * i] = staged[at + i].x;
+        words[2u * i + 1u] = staged[at + i].y;
+    }
+    return words;
+}
+
+// The words from `at` pairs of them on.
+fn load(at: u32) -> array<u32, WORDS> {
+    var words: array<u32, WORDS>;
+    for (var i = 0u; i < PAIRS; i++) { // unrolled
+        words[2u * i] = source[at + i].x;
+        words[2u * i + 1u] = source[at + i].y;
+    }
+    return words;
+}
+
+// Samples 0 and 2 of the four from `at` on, and 1 and 3.
+fn spread(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
+    var four = (*words)[at / 4u];
+    if at % 4u != 0u {
+        four = (four >> (8u * (at % 4u))) | ((*words)[at / 4u + 1u] << (32u - 8u * (at % 4u)));
+    }
+    return vec2(four, four >> 8u) & vec2(0x00ff00ffu);
+}
+
+// The mean along x of the four samples from `at` on, with seven bits behind the point.
+fn means(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
+    let middle = spread(words, at);
+    var sum = params.x[0].x * middle + ROUND_X.y;
+    var upper = params.x[0].x * (middle >> vec2(16u)) + ROUND_X.x;
+    for (var k = 1u; k < AFTER; k++) { // unrolled
+        let sums = spread(words, at - k * CHANNELS) + spread(words, at + k * CHANNELS);
+        sum += params.x[k / 4u][k % 4u] * sums;
+        upper += params.x[k / 4u][k % 4u] * (sums >> vec2(16u));
+    }
+    return ((sum - (upper << vec2(16u))) >> vec2(16u)) | (upper & vec2(0xffff0000u));
+}
+
+// The mean along y around the row RADIUS above the last of word `i`, in the upper byte or half of four words.
+fn mean(rows: ptr<function, array<array<vec2<u32>, 2>, TAPS>>, last: u32, i: u32) -> vec4<u32> {
+    let centre = last + TAPS - RADIUS;
+    let middle = (*rows)[centre % TAPS][i];
+    var sum = params.y[0].x * middle + ROUND_Y.y;
+    var upper = params.y[0].x * (middle >> vec2(16u)) + ROUND_Y.x;
+    for (var k = 1u; k < AFTER; k++) { // unrolled
+        let sums = (*rows)[(centre - k) % TAPS][i] + (*rows)[(centre + k) % TAPS][i];
+        sum += params.y[k / 4u][k % 4u] * sums;
+        upper += params.y[k / 4u][k % 4u] * (sums >> vec2(16u));
+    }
+    sum -= upper << vec2(16u);
+    return vec4(sum.x, sum.y, upper.x, upper.y);
+}
+
+// Where a workgroup's tile is, and where in it an invocation.
+struct Place {
+    left: u32,     // word
+    top: u32,      // row
+    slice: u32,    // row with which it begins
+    first: u32,    // word of the invocation in the slice's first row
+    local: u32,
+}
+
+// Makes a tile, of which `inner` says that it reaches nothing outside. Known where this is called, that spares
+// the loop branches, which would keep loads and sums of different rows apart.
+fn make(place: Place, inner: bool) {
+    let above = (place.first + (place.top - RADIUS) * params.pitch) / 2u - LEAD;
+    // Of an inner tile the next row is under way.
+    var next: array<u32, WORDS>;
+    var pairs: array<Pair, 2>;
+    if inner {
+        next = load(above);
+    } else {
+        let at = i32(place.left + 2u * place.local) - 2 * i32(LEAD);
+        pairs = array(pair(at), pair(at + 2 * i32(WIDTH)));
+        for (var n = place.local; n < ROWS; n += WIDTH) {
+            lines[n] = inside(i32(place.top + n) - i32(RADIUS), i32(params.height), params.edge);
+        }
+    }
+    // Row n of the tile's surroundings is at n modulo TAPS.
+    var rows: array<array<vec2<u32>, 2>, TAPS>;
+    for (var n = 0u; n < ROWS; n += TAPS) {
+        if !inner {
+            stage(place, pairs, n);
+        }
+        for (var k = 0u; k < TAPS; k++) { // unrolled
+            var words = next;
+            if inner {
+                next = load(above + (n + k + 1u) * params.pitch / 2u);
+            } else {
+                words = loaded(k * SPAN + place.local);
+            }
+            rows[k][0] = means(&words, 8u * LEAD);
+            rows[k][1] = means(&words, 8u * LEAD + 4u);
+            let v = mean(&rows, k, 0u);
+            let w = mean(&rows, k, 1u);
+            let y = place.top + n + k - BOTH;
+            let to = (place.first + y * params.pitch) / 2u;
+            if n + k >= BOTH && y < params.height && (inner || place.left + 2u * place.local < params.pitch) {
+                if HALVES {
+                    target_[2u * to] = vec2(upper_halves(v.xy), upper_halves(v.zw));
+                    target_[2u * to + 1u] = vec2(upper_halves(w.xy), upper_halves(w.zw));
+                } else {
+                    target_[to] = vec2(upper_bytes(v), upper_bytes(w));
+                }
+            }
+        }
+    }
+}
+
+fn upper_bytes(v: vec4<u32>) -> u32 {
+    return (v.x >> 24u) | ((v.y >> 16u) & 0xff00u) | ((v.z >> 8u) & 0xff0000u) | (v.w & 0xff000000u);
+}
+
+fn upper_halves(v: vec2<u32>) -> u32 {
+    return (v.x >> 16u) | (v.y & 0xffff0000u);
 }
 
 @compute @workgroup_size(WIDTH)
@@ -75,96 +249,26 @@ fn fused(
     if group >= params.groups {
         return;
     }
-    let tile = group / params.across;
-    let left = group % params.across * COLUMNS;
-    let top = tile % params.down * HEIGHT;
-    let first = tile / params.down * params.height;
-    let inner = left >= SIDE && 4u * (left + COLUMNS + SIDE) <= params.samples;
-
-    var weights: array<f32, AFTER>;
-    for (var k = 0u; k < AFTER; k++) { // unrolled
-        weights[k] = f32(params.x[k / 4u][k % 4u]);
+    // Tiles at the edge take longest: those at the sides come first, and in each column the lowest and the uppermost.
+    let rows = params.groups / params.across;
+    let sides = min(params.across, 2u);
+    var column = group % sides * (params.across - 1u);
+    var row = group / sides;
+    if group >= sides * rows {
+        let inner = group - sides * rows;
+        column = 1u + inner % (params.across - sides);
+        row = inner / (params.across - sides);
     }
-    for (var item = local; item < ROWS * COLUMNS / RUN; item += WIDTH) {
-        let y = item / (COLUMNS / RUN);
-        let column = item % (COLUMNS / RUN) * RUN;
-        let row = inside(i32(top + y) - i32(RADIUS), i32(params.height), params.edge);
-        var words: array<vec4<u32>, QUADS>;
-        if row >= 0 && inner {
-            let from_ = ((first + u32(row)) * params.pitch + left + column - SIDE) / 4u;
-            for (var i = 0u; i < QUADS; i++) { // unrolled
-                words[i] = source[from_ + i];
-            }
-        } else {
-            for (var i = 0u; i < QUADS; i++) { // unrolled
-                let at = i32(left + column + 4u * i) - i32(SIDE);
-                for (var j = 0u; j < 4u; j++) { // unrolled
-                    words[i][j] = outer(first, row, at + i32(j));
-                }
-            }
-        }
-        var bytes: array<f32, 16u * QUADS>;
-        for (var i = 0u; i < QUADS; i++) { // unrolled
-            for (var j = 0u; j < 4u; j++) { // unrolled
-                let word = words[i][j];
-                let four = vec4(word & 0xffu, (word >> 8u) & 0xffu, (word >> 16u) & 0xffu, word >> 24u);
-                bytes[16u * i + 4u * j] = f32(four.x);
-                bytes[16u * i + 4u * j + 1u] = f32(four.y);
-                bytes[16u * i + 4u * j + 2u] = f32(four.z);
-                bytes[16u * i + 4u * j + 3u] = f32(four.w);
-            }
-        }
-        let to = y * COLUMNS + column;
-        let mixed = key(y, column);
-        for (var i = 0u; i < RUN; i++) { // unrolled
-            var v: vec4<u32>;
-            for (var j = 0u; j < 4u; j++) { // unrolled
-                let at = 4u * (SIDE + i) + j;
-                // Less 2^23 - 1/2, which leaves room for one bit behind the point and makes halves go up.
-                var sum = weights[0] * bytes[at] - 8388607.5;
-                for (var k = 1u; k < AFTER; k++) { // unrolled
-                    sum += weights[k] * bytes[at - k * CHANNELS];
-                    sum += weights[k] * bytes[at + k * CHANNELS];
-                }
-                // Divided by 256 and rounded by adding 2^23, and 2^15 for what was taken before.
-                v[j] = bitcast<u32>(sum * 0.00390625 + 8421376.0);
-            }
-            sums[to + (i ^ mixed)] = (v.xz & vec2(0xffffu)) | (v.yw << vec2(16u));
-        }
+    var place: Place;
+    place.left = column * COLUMNS;
+    place.top = (row + params.down - 1u) % params.down * HEIGHT;
+    place.slice = row / params.down * params.height;
+    place.first = place.slice * params.pitch + place.left + 2u * local;
+    place.local = local;
+    if place.left >= 2u * LEAD && 4u * (place.left + COLUMNS + 2u * LEAD) <= params.samples
+        && place.top >= RADIUS && place.top + ROWS - RADIUS < params.height {
+        make(place, true);
+    } else {
+        make(place, false);
     }
-    workgroupBarrier();
-
-    let column = local % COLUMNS;
-    let start = local / COLUMNS * SHARE;
-    if left + column >= params.pitch || start >= HEIGHT {
-        return;
-    }
-    var seen: array<vec4<u32>, SEEN>;
-    for (var i = 0u; i < SEEN; i++) { // unrolled
-        seen[i] = halves(sums[start * COLUMNS + (column ^ key(i, column)) + i * COLUMNS]);
-    }
-    let rows = min(HEIGHT, params.height - top);
-    let to = (first + top + start) * params.pitch + left + column;
-    for (var i = 0u; i < SHARE; i++) { // unrolled
-        var v = params.y[0].x * seen[i + RADIUS] + params.half;
-        for (var k = 1u; k < AFTER; k++) { // unrolled
-            v += params.y[k / 4u][k % 4u] * (seen[i + RADIUS - k] + seen[i + RADIUS + k]);
-        }
-        if start + i < rows {
-            target_[to + i * params.pitch] = stored(v >> vec4(params.shift));
-        }
-    }
-}
-
-// A word of any row at any place.
-fn outer(first: u32, row: i32, word: i32) -> u32 {
-    if row < 0 {
-        var bytes: u32;
-        for (var i = 0; i < 4; i++) {
-            let channel = u32(4 * word + i + 1024 * i32(CHANNELS)) % CHANNELS;
-            bytes |= ((params.fill >> (8u * channel)) & 0xffu) << u32(8 * i);
-        }
-        return bytes;
-    }
-    return near_edge(first + u32(row), word);
 }

@@ -3,104 +3,16 @@
 // Four samples are multiplied at once by a byte of each weight, and what comes of each of its bytes is put
 // together at the end.
 
-struct RowParams {
-    width: u32,    // pixels a row
-    height: u32,   // rows in all
-    pitch: u32,    // pixels from row to row, a multiple of 8
-    radius: u32,   // rounded up to a multiple of 4; the weights have zeros there
-    blocks: u32,   // of four elements that reach four pixels
-    tiles: u32,    // workgroups a row
-    groups: u32,   // workgroups in all
-    edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
-    up: u32,       // unused here
-    half: u32,     // added to the sum,
-    shift: u32,    // which is then shifted by this
-    divisor: u32,  // unused here
-    fill: vec4<u32>, // what lies outside, a channel
-}
-
-const CHANNELS = 4u;
-const PLANES = 2u;     // bytes a weight
-
-// An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
-const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
-const WIDTH = 64u;
-const TILE = 8u * WIDTH;
+const PLANES = 3u;     // bytes a weight
 const TAPS = 512u;     // elements that are read between two fillings of the span
 const STEPS = TAPS / 4u;
 const SPAN = TILE / 4u + STEPS;
 
-@group(0) @binding(0) var<uniform> params: RowParams;
-@group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;
 // For each four elements and each byte of the weights: those with which they go to four pixels.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, read_write> target_: array<vec4<u32>>;
 
 // Four elements each, a word a lane.
 var<workgroup> span: array<vec4<u32>, SPAN>;
-
-fn word(index: u32) -> u32 {
-    return source[index >> 2u][index & 3u];
-}
-
-fn byte(row: u32, x: u32, channel: u32) -> u32 {
-    let at = (min(row, params.height - 1u) * params.pitch + x) * CHANNELS + channel;
-    return (word(at >> 2u) >> ((at & 3u) * 8u)) & 0xffu;
-}
-
-// The element at any position, as four bytes.
-fn element(row: u32, at: i32) -> u32 {
-    let place = inside(at, i32(params.width), params.edge);
-    var bytes: vec4<u32>;
-    for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
-        if place < 0 {
-            bytes[lane] = params.fill[lane % CHANNELS];
-        } else {
-            bytes[lane] = byte(row + lane / CHANNELS, u32(place), lane % CHANNELS);
-        }
-    }
-    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
-}
-
-// The four elements from `x` on, a multiple of four that lies inside with all of them.
-fn quad(row: u32, x: u32) -> vec4<u32> {
-    let at = (row * params.pitch + x) / 4u;
-    if CHANNELS == 4u {
-        return source[at];
-    }
-    if CHANNELS == 3u {
-        let a = word(3u * at);
-        let b = word(3u * at + 1u);
-        let c = word(3u * at + 2u);
-        return vec4(a, (a >> 24u) | (b << 8u), (b >> 16u) | (c << 16u), c >> 8u) & vec4(0xffffffu);
-    }
-    // Rows past the last repeat it; what comes of them is not stored.
-    let down = params.pitch / 4u;
-    let last = params.height - 1u - row;
-    if CHANNELS == 2u {
-        let next = at + min(1u, last) * down;
-        let a = vec2(word(2u * at), word(2u * at + 1u));
-        let b = vec2(word(2u * next), word(2u * next + 1u));
-        let low = (a & vec2(0xffffu)) | (b << vec2(16u));
-        let high = (a >> vec2(16u)) | (b & vec2(0xffff0000u));
-        return vec4(low.x, high.x, low.y, high.y);
-    }
-    let rows = vec4(word(at), word(at + min(1u, last) * down), word(at + min(2u, last) * down),
-        word(at + min(3u, last) * down));
-    var elements: vec4<u32>;
-    for (var i = 0u; i < 4u; i++) {
-        let bytes = (rows >> vec4(8u * i)) & vec4(0xffu);
-        elements[i] = bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
-    }
-    return elements;
-}
-
-fn elements(row: u32, at: i32) -> vec4<u32> {
-    if at >= 0 && at + 4 <= i32(params.width) {
-        return quad(row, u32(at));
-    }
-    return vec4(element(row, at), element(row, at + 1), element(row, at + 2), element(row, at + 3));
-}
 
 // Four elements with four lanes each, the other way round.
 fn turn(v: vec4<u32>) -> vec4<u32> {
@@ -183,45 +95,8 @@ fn rows(
     }
 
     let x = start + 8u * local;
-    if x >= params.width {
-        return;
-    }
-    let pa = round_(low[0]);
-    let pb = round_(low[1]);
-    let pc = round_(low[2]);
-    let pd = round_(low[3]);
-    let pe = round_(high[0]);
-    let pf = round_(high[1]);
-    let pg = round_(high[2]);
-    let ph = round_(high[3]);
-    let to = (row * params.pitch + x) / 8u * CHANNELS;
-    if CHANNELS == 4u {
-        target_[to] = vec4(pa.xz | (pa.yw << vec2(16u)), pb.xz | (pb.yw << vec2(16u)));
-        target_[to + 1u] = vec4(pc.xz | (pc.yw << vec2(16u)), pd.xz | (pd.yw << vec2(16u)));
-        target_[to + 2u] = vec4(pe.xz | (pe.yw << vec2(16u)), pf.xz | (pf.yw << vec2(16u)));
-        target_[to + 3u] = vec4(pg.xz | (pg.yw << vec2(16u)), ph.xz | (ph.yw << vec2(16u)));
-    } else if CHANNELS == 3u {
-        let high = vec4(16u);
-        target_[to] = vec4(pa.x, pa.z, pb.y, pc.x) | (vec4(pa.y, pb.x, pb.z, pc.y) << high);
-        target_[to + 1u] = vec4(pc.z, pd.y, pe.x, pe.z) | (vec4(pd.x, pd.z, pe.y, pf.x) << high);
-        target_[to + 2u] = vec4(pf.y, pg.x, pg.z, ph.y) | (vec4(pf.z, pg.y, ph.x, ph.z) << high);
-    } else if CHANNELS == 2u {
-        target_[to] = vec4(pa.x, pb.x, pc.x, pd.x) | (vec4(pa.y, pb.y, pc.y, pd.y) << vec4(16u));
-        target_[to + 1u] = vec4(pe.x, pf.x, pg.x, ph.x) | (vec4(pe.y, pf.y, pg.y, ph.y) << vec4(16u));
-        if row + 1u < params.height {
-            let next = to + params.pitch / 4u;
-            target_[next] = vec4(pa.z, pb.z, pc.z, pd.z) | (vec4(pa.w, pb.w, pc.w, pd.w) << vec4(16u));
-            target_[next + 1u] = vec4(pe.z, pf.z, pg.z, ph.z) | (vec4(pe.w, pf.w, pg.w, ph.w) << vec4(16u));
-        }
-    } else {
-        let even = array(vec4(pa.x, pc.x, pe.x, pg.x), vec4(pa.y, pc.y, pe.y, pg.y),
-            vec4(pa.z, pc.z, pe.z, pg.z), vec4(pa.w, pc.w, pe.w, pg.w));
-        let odd = array(vec4(pb.x, pd.x, pf.x, ph.x), vec4(pb.y, pd.y, pf.y, ph.y),
-            vec4(pb.z, pd.z, pf.z, ph.z), vec4(pb.w, pd.w, pf.w, ph.w));
-        for (var y = 0u; y < 4u; y++) {
-            if row + y < params.height {
-                target_[to + y * (params.pitch / 8u)] = even[y] | (odd[y] << vec4(16u));
-            }
-        }
+    if x < params.width {
+        store(row, x, array(round_(low[0]), round_(low[1]), round_(low[2]), round_(low[3]),
+            round_(high[0]), round_(high[1]), round_(high[2]), round_(high[3])));
     }
 }

@@ -15,7 +15,7 @@ use crate::memory::{self, raise};
 pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Option<Vec<u8>> {
     let [x, y] = plan else { return None };
     let short = |pass: &Pass, axis, math| pass.axis == axis && pass.math == math;
-    let (Finish::Shift(8), Finish::Shift(24)) = (x.finish, y.finish) else { return None };
+    let (Finish::Shift(9), Finish::Shift(23)) = (x.finish, y.finish) else { return None };
     let bytes = x.from == Format::Bytes && y.to == Format::Bytes;
     if !bytes || !short(x, 0, Math::Exact) || !short(y, 1, Math::Whole) {
         return None;
@@ -51,9 +51,9 @@ trait Lanes: Copy + Send + Sync {
     fn high(self, a: Self::V, b: Self::V) -> Self::V;
     /// Multiplies 16-bit numbers and adds neighbouring products.
     fn weigh(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Sums below 2^24, shifted by 8 and moved down by 2^15.
+    /// Sums below 2^24, shifted by 9.
     fn store(self, low: Self::V, high: Self::V, to: &mut [i16]);
-    /// Sums shifted by 24.
+    /// Sums shifted by 23.
     fn store_bytes(self, low: Self::V, high: Self::V, to: &mut [u8]);
 }
 
@@ -67,9 +67,6 @@ mod x86 {
     };
 
     use super::Lanes;
-
-    /// -2^15, twice.
-    const DOWN: i32 = 0x8000_8000u32 as i32;
 
     impl Lanes for V4 {
         type V = __m512i;
@@ -109,14 +106,13 @@ mod x86 {
         }
         #[inline(always)]
         fn store(self, low: __m512i, high: __m512i, to: &mut [i16]) {
-            let shift = |sum| self.avx512f._mm512_srli_epi32::<8>(sum);
+            let shift = |sum| self.avx512f._mm512_srli_epi32::<9>(sum);
             let packed = self.avx512bw._mm512_packus_epi32(shift(low), shift(high));
-            let moved = self.avx512bw._mm512_add_epi16(packed, self.every(DOWN));
-            *to.first_chunk_mut::<32>().expect("a whole vector") = cast(moved);
+            *to.first_chunk_mut::<32>().expect("a whole vector") = cast(packed);
         }
         #[inline(always)]
         fn store_bytes(self, low: __m512i, high: __m512i, to: &mut [u8]) {
-            let shift = |sum| self.avx512f._mm512_srli_epi32::<24>(sum);
+            let shift = |sum| self.avx512f._mm512_srli_epi32::<23>(sum);
             let packed = self.avx512bw._mm512_packus_epi32(shift(low), shift(high));
             let bytes = self.avx512bw._mm512_cvtepi16_epi8(packed);
             *to.first_chunk_mut::<32>().expect("a whole vector") = cast(bytes);
@@ -161,14 +157,13 @@ mod x86 {
         }
         #[inline(always)]
         fn store(self, low: __m256i, high: __m256i, to: &mut [i16]) {
-            let shift = |sum| self.avx2._mm256_srli_epi32::<8>(sum);
+            let shift = |sum| self.avx2._mm256_srli_epi32::<9>(sum);
             let packed = self.avx2._mm256_packus_epi32(shift(low), shift(high));
-            let moved = self.avx2._mm256_add_epi16(packed, self.every(DOWN));
-            *to.first_chunk_mut::<16>().expect("a whole vector") = cast(moved);
+            *to.first_chunk_mut::<16>().expect("a whole vector") = cast(packed);
         }
         #[inline(always)]
         fn store_bytes(self, low: __m256i, high: __m256i, to: &mut [u8]) {
-            let shift = |sum| self.avx2._mm256_srli_epi32::<24>(sum);
+            let shift = |sum| self.avx2._mm256_srli_epi32::<23>(sum);
             let packed = self.avx2._mm256_packus_epi32(shift(low), shift(high));
             let lower = self.avx._mm256_castsi256_si128(packed);
             let upper = self.avx2._mm256_extracti128_si256::<1>(packed);
@@ -363,8 +358,8 @@ impl Tile<'_> {
     }
 }
 
-/// Weighs the samples of a line that lie up to `radius` times `step` apart, and puts 2^8 times the mean,
-/// less 2^15, to `to`.
+/// Weighs the samples of a line that lie up to `radius` times `step` apart, and puts 2^7 times the mean to
+/// `to`.
 #[inline(always)]
 fn along_x<L: Lanes>(
     lanes: L,
@@ -377,7 +372,7 @@ fn along_x<L: Lanes>(
     for (number, to) in to.chunks_exact_mut(span).enumerate() {
         let pad = &pad[number * span..][..2 * radius * step + span];
         let centre = radius * step;
-        let mut sums = [[lanes.every(1 << 7); 2]; VECTORS];
+        let mut sums = [[lanes.every(1 << 8); 2]; VECTORS];
         if weights.wraps {
             for (i, [low, high]) in sums.iter_mut().enumerate() {
                 let middle = lanes.load(&pad[centre + i * L::COUNT..]);
@@ -410,8 +405,7 @@ fn along_x<L: Lanes>(
 fn along_y<L: Lanes>(lanes: L, lines: &[&[i16]], weights: &Weights, rows: &mut [&mut [u8]]) {
     let centre = lines.len() / 2 - ROWS / 2;
     for start in (0..rows[0].len()).step_by(L::COUNT) {
-        // 2^15 times all weights, which the lines lack, and a half for rounding.
-        let mut sums = [[lanes.every((1 << 31) + (1 << 23)); 2]; ROWS];
+        let mut sums = [[lanes.every(1 << 22); 2]; ROWS];
         if weights.wraps {
             for (row, [low, high]) in sums.iter_mut().enumerate() {
                 let middle = lanes.load(&lines[centre + row][start..]);

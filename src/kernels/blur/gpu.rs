@@ -19,11 +19,12 @@ pub(super) const IN_RANGE: &str = "the host dispatches and sizes buffers by the 
     before they are read, and weights are padded to the blocks that are gone through";
 /// A shader with what they share behind it.
 macro_rules! shader {
-    ($name:literal) => {
+    ($name:literal $(, $shared:literal)*) => {
         $crate::gpu::Shader::new(
             $name,
             concat!(
                 include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
+                $(include_str!(concat!("../../../wgsl/", $shared, ".wgsl")),)*
                 include_str!("../../../wgsl/blur_common.wgsl")
             ),
         )
@@ -34,21 +35,25 @@ pub(super) use shader;
 
 /// What the others share.
 static COMMON: Shader = Shader::new("blur_common", include_str!("../../../wgsl/blur_common.wgsl"));
+static ELEMENTS: Shader = shader!("blur_elements");
 static ROWS: Shader = shader!("blur_rows");
 static COLUMNS: Shader = shader!("blur_columns");
 static FUSED: Shader = shader!("blur_fused");
-static ROWS_BYTES: Shader = shader!("blur_rows_bytes");
+static ROWS_BYTES: Shader = shader!("blur_rows_bytes", "blur_elements");
+static ROWS_FLOATS: Shader = shader!("blur_rows_floats", "blur_elements");
 static COLUMNS_HALVES: Shader = shader!("blur_columns_halves");
 static BOX_ROWS: Shader = shader!("blur_box_rows");
 static BOX_COLUMNS: Shader = shader!("blur_box_columns");
 
 /// Every shader of this family.
-pub const SHADERS: [&Shader; 10] = [
+pub const SHADERS: [&Shader; 12] = [
     &COMMON,
+    &ELEMENTS,
     &FUSED,
     &ROWS,
     &COLUMNS,
     &ROWS_BYTES,
+    &ROWS_FLOATS,
     &COLUMNS_HALVES,
     &means::SHADER,
     &BOX_ROWS,
@@ -59,8 +64,7 @@ pub const SHADERS: [&Shader; 10] = [
 shader_struct! {
     struct FusedParams {
         samples: u32, pitch: u32, height: u32, across: u32, down: u32, groups: u32, edge: u32,
-        half: u32, shift: u32, fill: u32, unused: [u32; 2], x: [[u32; 4]; 3],
-        y: [[u32; 4]; 3],
+        unused: u32, fill: [u32; 4], x: [[u32; 4]; 3], y: [[u32; 4]; 3],
     }
 }
 
@@ -76,6 +80,14 @@ shader_struct! {
         quads: u32, len: u32, tiles: u32, total: u32, radius: u32, blocks: u32, edge: u32, up: u32,
         half: u32, shift: u32, divisor: u32, channels: u32, split: u32, skip: u32,
         unused: [u32; 2], fill: [u32; 4],
+    }
+}
+
+impl Pass {
+    /// What lies outside as three words of bytes, after which channels repeat.
+    pub(super) fn fill_words(&self, channels: usize) -> [u32; 4] {
+        let byte = |i: usize| (self.fill[i % channels] as u32) << (8 * (i % 4));
+        std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum())
     }
 }
 
@@ -120,8 +132,10 @@ enum Way {
     Rows,
     /// Any formats, four rows an invocation.
     Columns,
-    /// Bytes to halves along x, eight pixels an invocation.
+    /// Bytes to halves along x, eight pixels an invocation, with weights of three bytes.
     RowsBytes,
+    /// The same with weights of 16 bits, as floats.
+    RowsFloats,
     /// Halves along y or z, eight rows an invocation.
     ColumnsHalves,
     /// Running sums along x.
@@ -137,9 +151,8 @@ impl Way {
         match (pass.axis, pass.from, pass.to) {
             (0, ..) if means && box_span(context, radius).is_some() => Self::BoxRows,
             (1.., ..) if means => Self::BoxColumns,
-            (0, Format::Bytes, Format::Halves)
-                if !means && pass.whole[0] >> (8 * planes(pass)) == 0 =>
-            {
+            (0, Format::Bytes, Format::Halves) if pass.math == Math::Exact => Self::RowsFloats,
+            (0, Format::Bytes, Format::Halves) if !means && pass.whole[0] >> (8 * PLANES) == 0 => {
                 Self::RowsBytes
             }
             (0, ..) => Self::Rows,
@@ -149,10 +162,8 @@ impl Way {
     }
 }
 
-/// Bytes a weight.
-fn planes(pass: &Pass) -> usize {
-    if pass.math == Math::Exact { 2 } else { 3 }
-}
+/// Bytes a weight of [`Way::RowsBytes`].
+const PLANES: usize = 3;
 
 /// Invocations a workgroup and groups of eight elements in workgroup memory for running sums along
 /// x; nothing when the device has not enough.
@@ -207,7 +218,13 @@ impl Step {
             if let [next, after @ ..] = after {
                 if Ready::can_fuse(pass, next) {
                     rest = after;
-                    steps.push(Self::Passes(Ready::fused(context, pass, next, shape.channels)?));
+                    steps.push(Self::Passes(Ready::fused(
+                        context,
+                        pass,
+                        next,
+                        shape.channels,
+                        edge,
+                    )?));
                     continue;
                 }
                 if let Some(means) = Means::new(context, [pass, next], shape, edge)? {
@@ -244,7 +261,7 @@ impl Step {
 }
 
 /// The largest radius that is blurred along x and y at once.
-const FUSED_RADIUS: usize = 8;
+const FUSED_RADIUS: usize = 5;
 
 impl Ready {
     fn can_fuse(pass: &Pass, next: &Pass) -> bool {
@@ -253,24 +270,32 @@ impl Ready {
             && pass.shape.radius.max(next.shape.radius) <= FUSED_RADIUS
     }
 
-    fn fused(context: &Context, pass: &Pass, next: &Pass, channels: usize) -> Result<Self> {
+    fn fused(
+        context: &Context,
+        pass: &Pass,
+        next: &Pass,
+        channels: usize,
+        edge: Edge,
+    ) -> Result<Self> {
         let radius = pass.shape.radius.max(next.shape.radius);
-        let values = [format!("{radius}u"), format!("{channels}u")];
-        let shader =
-            FUSED.with(&[("RADIUS", &values[0]), ("CHANNELS", &values[1])]).with(&next.to.stored());
-        let weights = |pass: &Pass| {
-            std::array::from_fn(|i| {
-                std::array::from_fn(|j| pass.whole.get(4 * i + j).copied().unwrap_or(0))
-            })
+        let values = [radius, channels].map(|value| format!("{value}u"));
+        let constant = if matches!(edge, Edge::Constant(_)) { "true" } else { "false" };
+        let shader = FUSED
+            .with(&[("RADIUS", &values[0]), ("CHANNELS", &values[1]), ("CONSTANT", constant)])
+            .with(&next.to.stored());
+        // Scaled so that results are the upper bytes or halves of the sums.
+        let weights = |pass: &Pass, bits: u32| {
+            let Finish::Shift(shift) = pass.finish else {
+                unreachable!("whole weights are shifted")
+            };
+            let weight = |i: usize| pass.whole.get(i).map_or(0, |weight| weight << (bits - shift));
+            std::array::from_fn(|i| std::array::from_fn(|j| weight(4 * i + j)))
         };
-        let Finish::Shift(shift) = next.finish else { unreachable!("whole weights are shifted") };
-        let fill = pass.fill.iter().rev().fold(0, |word, &value| word << 8 | value as u32);
+        let top = if next.to == Format::Bytes { 24 } else { 16 };
         let fused = FusedParams {
-            half: (1 << shift) >> 1,
-            shift,
-            fill,
-            x: weights(pass),
-            y: weights(next),
+            fill: pass.fill_words(channels),
+            x: weights(pass, 16),
+            y: weights(next, top),
             ..FusedParams::default()
         };
         Ok(Self {
@@ -310,10 +335,16 @@ impl Ready {
             Way::RowsBytes => {
                 // No more workgroup memory than it takes, so that more workgroups are under way.
                 let taps = (2 * radius.next_multiple_of(4) + 4).min(512);
-                let values = [format!("{taps}u"), format!("{}u", planes(pass))];
-                ROWS_BYTES.with(&[lanes, ("TAPS", &values[0]), ("PLANES", &values[1])])
+                ROWS_BYTES.with(&[lanes, ("TAPS", &format!("{taps}u"))])
             }
-            Way::ColumnsHalves => COLUMNS_HALVES.with(&pass.to.stored()),
+            Way::RowsFloats => {
+                let taps = radius.next_multiple_of(4) + radius + 1;
+                ROWS_FLOATS.with(&[lanes, ("TAPS", &format!("{taps}u"))])
+            }
+            Way::ColumnsHalves => {
+                let rest = radius as u32 % COLUMNS_HALVES.constant("ROWS");
+                COLUMNS_HALVES.with(&pass.to.stored()).with(&[("REST", &format!("{rest}u"))])
+            }
             Way::BoxRows => {
                 let [width, groups] = box_span(context, radius).expect("that is what chose it");
                 let (width, groups) = (format!("{width}u"), format!("{groups}u"));
@@ -347,13 +378,17 @@ impl Ready {
         };
         let (weights, radius) = match way {
             Way::Rows | Way::Columns => (Some(both(4, 3)), radius),
+            Way::RowsFloats => {
+                let lead = radius.next_multiple_of(4);
+                (Some(both(lead - radius, 0)), lead)
+            }
             Way::RowsBytes => {
                 let lead = radius.next_multiple_of(4);
                 // For each four elements: each plane's bytes of the weights with which they go to
                 // each of the four sums.
                 let mut weights = Vec::new();
                 for quad in 0..=lead / 2 {
-                    for plane in 0..planes(pass) {
+                    for plane in 0..PLANES {
                         for to in 0..4 {
                             let byte = |i: usize| {
                                 let tap = (4 * quad + i).abs_diff(lead + to);
@@ -366,11 +401,10 @@ impl Ready {
                 (Some(weights), lead)
             }
             Way::ColumnsHalves => {
-                let lead = radius.next_multiple_of(tile[0]);
-                let mut weights = vec![0; 4 + lead];
+                let mut weights = vec![0; 4 + radius.next_multiple_of(4)];
                 weights[0] = weight(0);
                 (1..=radius).for_each(|i| weights[3 + i] = weight(i));
-                (Some(weights), lead)
+                (Some(weights), radius)
             }
             Way::BoxRows | Way::BoxColumns | Way::Fused => (None, radius),
         };

@@ -111,8 +111,6 @@ impl Means {
             ("WIDE", flag(shift > 0)),
             ("BLOCKS", flag(blocks)),
         ]);
-        // With three channels the bytes of the constant repeat after three words.
-        let byte = |i: usize| (along_y.fill[i % channels] as u32) << (8 * (i % 4));
         let params = BoxParams {
             width: width as u32,
             tile: tile as u32,
@@ -126,7 +124,7 @@ impl Means {
             factor,
             after,
             addend: [low, high],
-            fill: std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum()),
+            fill: along_y.fill_words(channels),
             ..BoxParams::default()
         };
         let [block, layer] = ["BLOCK", "LAYER"].map(|name| shader.constant(name) as usize);

@@ -115,9 +115,11 @@ impl Blur {
         let count = axes.len() * self.iterations;
         let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG);
         // Bits behind the point, and bits of the weights, between the first pass and the last.
-        let (fraction, later_bits) = match long && self.method == Method::Gaussian {
-            false => (8, 16),
-            true => (6, 18),
+        let (fraction, later_bits) = match self.method {
+            Method::Box => (8, 16),
+            // Devices add two such values within 16 bits.
+            Method::Gaussian if long => (6, 18),
+            Method::Gaussian => (7, 16),
         };
         (0..count)
             .map(|number| {
