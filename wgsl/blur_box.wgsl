@@ -1,23 +1,23 @@
-// A box blur of bytes along y and x at once. Each invocation keeps the sums of eight columns while its
-// workgroup goes down the rows. For each row these go to workgroup memory, and with the sums of all before the
-// places where the window of an invocation's first pixel begins and ends; it slides on from there.
+// A box blur of bytes along y and x at once. Each invocation keeps the sums of some columns while its workgroup
+// goes down the rows. For each row these go to workgroup memory, and with the sums of all before the place where
+// the window of an invocation's first pixel ends; it slides on from there.
 
 struct BoxParams {
     width: u32,    // pixels a row
     height: u32,   // rows a slice
     pitch: u32,    // pixels from row to row, a multiple of 8
-    tile: u32,     // pixels of a row that a workgroup makes, a multiple of 8
+    tile: u32,     // pixels of a row that a workgroup makes, a multiple of PIXELS
     across: u32,   // tiles side by side
     down: u32,     // runs of rows one below the other
     rows: u32,     // rows a run
     groups: u32,   // workgroups in all, or invocations
     radius: vec2<u32>, // along x and y
-    edge: u32,     // see `inside`
     margin: u32,   // pixels left and right of the image in `margins`, a multiple of 8
     half: u32,     // added to the sums along y,
     shift: u32,    // which are then shifted by this
     factor: u32,   // what the sums along x are multiplied by,
     after: u32,    // before they are shifted by 32 bits and these
+    slices: u32,
     addend: vec2<u32>, // added to the product, low word first
     blocks: u32,   // blocks of rows a slice
     first: u32,    // chunks in `blocks` before those of the margins
@@ -25,16 +25,17 @@ struct BoxParams {
 }
 
 const CHANNELS = 4u;
-alias Chunk = vec4<u32>; // as many words as divide those of eight pixels
+const PIXELS = 8u;       // that an invocation has
+alias Chunk = vec4<u32>; // as many words as divide those of its pixels
 const CHUNK = 4u;
-const CONSTANT = false;  // whether a constant lies outside
+const EDGE = 0u;         // see `inside`
 const WIDE = false;      // whether sums along y take more than 16 bits
 const BLOCKS = false;    // whether there are sums of blocks of rows
 const WIDTH = 256u;
-const LEAD = 7u;         // pixels from the start of the span to the first window, below 8
+const LEAD = 7u;         // pixels from the start of the span to the first window, below PIXELS
 const TAPS = 3u;         // pixels of a window
 
-const WORDS = 2u * CHANNELS; // of eight pixels
+const WORDS = PIXELS * CHANNELS / 4u; // of an invocation's pixels
 const CHUNKS = WORDS / CHUNK;
 const BYTES = 4u * CHUNK;
 const BLOCK = 32i;       // rows a block
@@ -44,18 +45,29 @@ const AHEAD = 4i;        // rows whose loads are under way together
 @group(0) @binding(0) var<uniform> params: BoxParams;
 @group(0) @binding(1) var<storage, read> source: array<Chunk>;
 @group(0) @binding(2) var<storage, read> blocks: array<Chunk>;
-// For each row what is left of it, and what is right of its last pixels whose number is a multiple of 8.
+// For each row what is left of it, and what is right of its last pixels whose number is a multiple of PIXELS.
 @group(0) @binding(3) var<storage, read> margins: array<Chunk>;
 @group(0) @binding(4) var<storage, read_write> target_: array<Chunk>;
 
-// The sums of the columns, two channels a word: 0 and 2, 1 and 3. Those that lie eight apart are side by side.
-var<workgroup> span: array<vec2<u32>, 8u * WIDTH>;
-// For each invocation what comes before its first window, and before the end of another's.
-var<workgroup> starts: array<vec4<u32>, WIDTH>;
-var<workgroup> ends: array<vec4<u32>, WIDTH>;
-// What each subgroup has in all.
-var<workgroup> totals: array<vec4<u32>, SUBGROUPS>;
-const SUBGROUPS = 64u;   // as many as there may be
+// The sums of the columns, two channels a word: 0 and 2, 1 and 3. Those that lie PIXELS apart are side by side.
+var<workgroup> span: array<vec2<u32>, PIXELS * WIDTH>;
+// For each invocation what its segment has before the end of another's first window: four sums of 24 bits.
+var<workgroup> ends: array<u32, 3u * WIDTH>;
+// What each segment has in all.
+var<workgroup> totals: array<vec4<u32>, SEGMENTS>;
+const SEGMENTS = 160u;   // as many as there may be
+const STEPS = 5u;        // in which a segment of the largest size doubles
+
+// What comes before an invocation in its segment, a subgroup or 32 invocations of it, where sums stay below
+// 2^24. By hand this is faster than subgroupExclusiveAdd.
+fn sum_before(v: vec4<u32>, place: u32) -> vec4<u32> {
+    var sum = v;
+    for (var step = 0u; step < STEPS; step++) { // unrolled
+        let below = subgroupShuffleUp(sum, 1u << step);
+        sum += select(vec4(0u), below, place >= (1u << step));
+    }
+    return sum - v;
+}
 
 // Bytes 0 and 2 of a word, or 1 and 3, in 16 bits each.
 fn evens(word: u32) -> u32 {
@@ -114,6 +126,19 @@ fn channels(sum: vec4<u32>) -> vec4<u32> {
     return vec4(low.x, low.y, sum.z, sum.w);
 }
 
+// The opposite.
+fn united(v: vec4<u32>) -> vec4<u32> {
+    return vec4(v.xy + (v.zw << vec2(16u)), v.zw);
+}
+
+fn sums_at(end_: u32) -> vec4<u32> {
+    let a = ends[end_];
+    let b = ends[WIDTH + end_];
+    let c = ends[2u * WIDTH + end_];
+    let last = (a >> 24u) | ((b >> 24u) << 8u) | ((c >> 24u) << 16u);
+    return united(vec4(vec3(a, b, c) & vec3(0xffffffu), last));
+}
+
 // Where an invocation's pixels come from.
 struct Place {
     inner: bool,   // the image or the margins
@@ -126,7 +151,7 @@ fn load(place: Place, row: i32) -> array<u32, WORDS> {
     var words: array<u32, WORDS>;
     for (var i = 0u; i < CHUNKS; i++) { // unrolled
         var chunk: Chunk;
-        if CONSTANT && row < 0 {
+        if EDGE == 4u && row < 0 {
             for (var j = 0u; j < CHUNK; j++) { // unrolled
                 chunk[j] = params.fill[(i * CHUNK + j) % 3u];
             }
@@ -143,7 +168,7 @@ fn load(place: Place, row: i32) -> array<u32, WORDS> {
 }
 
 fn row_at(y: i32) -> i32 {
-    return inside(y, i32(params.height), params.edge);
+    return inside(y, i32(params.height), EDGE);
 }
 
 // Adds a row several times.
@@ -179,7 +204,7 @@ fn add_rows(columns: ptr<function, Columns>, place: Place, from_: i32, to: i32) 
 
 // Adds rows that lie outside.
 fn add_outer(columns: ptr<function, Columns>, place: Place, from_: i32, to: i32) {
-    if from_ < to && (params.edge == 0u || params.edge == 4u) {
+    if from_ < to && (EDGE == 0u || EDGE == 4u) {
         // They are all the same.
         add(columns, load(place, row_at(from_)), u32(to - from_));
     } else {
@@ -219,7 +244,6 @@ fn blur(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
-    @builtin(subgroup_id) subgroup: u32,
     @builtin(subgroup_invocation_id) lane: u32,
     @builtin(subgroup_size) lanes: u32,
 ) {
@@ -234,14 +258,14 @@ fn blur(
     let len = i32(params.height);
     let radius = vec2<i32>(params.radius);
 
-    let x = i32(start + 8u * local) - radius.x - i32(LEAD);
-    let whole = i32(params.width / 8u * 8u);
+    let x = i32(start + PIXELS * local) - radius.x - i32(LEAD);
+    let whole = i32(params.width / PIXELS * PIXELS);
     let slice = run / params.down;
     var place: Place;
     place.inner = x >= 0 && x < whole;
-    place.row = select(params.margin / 4u, params.pitch / 8u, place.inner) * CHUNKS;
-    let outer = select(x, min(x - whole, i32(params.margin) - 8), x >= whole) + i32(params.margin);
-    let chunk = u32(select(outer, x, place.inner)) / 8u * CHUNKS;
+    place.row = select(2u * params.margin, params.pitch, place.inner) / PIXELS * CHUNKS;
+    let outer = select(x, min(x - whole, i32(params.margin - PIXELS)), x >= whole) + i32(params.margin);
+    let chunk = u32(select(outer, x, place.inner)) / PIXELS * CHUNKS;
     place.first = slice * params.height * place.row + chunk;
     place.block = select(params.first, 0u, place.inner) + 2u * (slice * params.blocks * place.row + chunk);
 
@@ -259,7 +283,10 @@ fn blur(
     add_outer(&columns, place, max(above, len), below);
 
     let addend = (u64(params.addend.y) << 32u) | u64(params.addend.x);
-    let writes = 8u * local < params.tile && start + 8u * local < params.width;
+    let segment = min(lanes, 32u);
+    let nth = lane % segment;
+    let last = local + (LEAD + TAPS) / PIXELS;
+    let writes = PIXELS * local < params.tile && start + PIXELS * local < params.width;
     for (var y = top; y < end; y++) {
         // These are under way while the row is made.
         let come = load(place, row_at(i32(y) + radius.y + 1));
@@ -268,38 +295,39 @@ fn blur(
         var sum: vec4<u32>;
         var to_start: vec4<u32>;
         var to_end: vec4<u32>;
-        for (var i = 0u; i < 8u; i++) { // unrolled
+        for (var i = 0u; i < PIXELS; i++) { // unrolled
             if i == LEAD {
                 to_start = sum;
             }
-            if i == (LEAD + TAPS) % 8u {
+            if i == (LEAD + TAPS) % PIXELS {
                 to_end = sum;
             }
             let both = pairs(&columns, i);
             span[i * WIDTH + local] = both;
             sum += parts(both);
         }
-        var offset = subgroupExclusiveAdd(sum);
-        if lane + 1u == lanes {
-            totals[subgroup] = offset + sum;
+        let before = sum_before(sum, nth);
+        if nth + 1u == segment {
+            totals[local / segment] = before + sum;
         }
-        workgroupBarrier();
-        for (var i = 0u; i < subgroup; i++) {
-            offset += totals[i];
+        let end_ = channels(before + to_end);
+        for (var i = 0u; i < 3u; i++) { // unrolled
+            ends[i * WIDTH + local] = end_[i] | (((end_.w >> (8u * i)) & 0xffu) << 24u);
         }
-        starts[local] = offset + to_start;
-        ends[local] = offset + to_end;
         workgroupBarrier();
 
         if writes {
             var words: array<u32, WORDS>;
-            var window = ends[local + (LEAD + TAPS) / 8u] - starts[local];
-            for (var i = 0u; i < 8u; i++) { // unrolled
+            var window = sums_at(last) - before - to_start;
+            for (var i = local / segment; i < last / segment; i++) {
+                window += totals[i];
+            }
+            for (var i = 0u; i < PIXELS; i++) { // unrolled
                 if i > 0u {
                     let come = LEAD + TAPS + i - 1u;
                     let go = LEAD + i - 1u;
-                    window += parts(span[come % 8u * WIDTH + come / 8u + local])
-                        - parts(span[go % 8u * WIDTH + go / 8u + local]);
+                    window += parts(span[come % PIXELS * WIDTH + come / PIXELS + local])
+                        - parts(span[go % PIXELS * WIDTH + go / PIXELS + local]);
                 }
                 let sums = channels(window);
                 for (var channel = 0u; channel < CHANNELS; channel++) { // unrolled
@@ -308,7 +336,7 @@ fn blur(
                     words[to / 4u] |= (u32(product >> 32u) >> params.after) << (8u * (to % 4u));
                 }
             }
-            let to = (((slice * params.height + y) * params.pitch + start) / 8u + local) * CHUNKS;
+            let to = (((slice * params.height + y) * params.pitch + start) / PIXELS + local) * CHUNKS;
             for (var i = 0u; i < CHUNKS; i++) { // unrolled
                 var chunk: Chunk;
                 for (var j = 0u; j < CHUNK; j++) { // unrolled
@@ -329,6 +357,14 @@ fn blur(
 
 @group(0) @binding(5) var<storage, read_write> made: array<Chunk>;
 
+fn chunks_of_margins() -> u32 {
+    return 2u * params.margin / PIXELS * CHUNKS;
+}
+
+// Bytes that lie side by side wherever they come from.
+const SIDE = select(1u, 4u, CHANNELS == 4u);
+const PLACES = BYTES / SIDE;
+
 // A chunk of the margins.
 @compute @workgroup_size(64)
 fn margin(
@@ -340,49 +376,60 @@ fn margin(
     if number >= params.groups {
         return;
     }
-    let row = params.margin / 4u * CHUNKS;
-    let first = number % row * CHUNK * 4u;
-    var chunk: Chunk;
-    for (var i = 0u; i < BYTES; i++) { // unrolled
-        let pixel = (first + i) / CHANNELS;
-        var x = i32(pixel) - i32(params.margin);
+    let row = chunks_of_margins();
+    let chunk = number % row;
+    var words: Chunk;
+    for (var i = 0u; i < PLACES; i++) { // unrolled
+        let word = i * SIDE / 4u;
+        let shift = 8u * (i * SIDE % 4u);
+        let sample = chunk * BYTES + i * SIDE;
+        var x = i32(sample / CHANNELS) - i32(params.margin);
         if x >= 0 {
-            x += i32(params.width / 8u * 8u);
+            x += i32(params.width / PIXELS * PIXELS);
         }
-        x = inside(x, i32(params.width), params.edge);
-        var byte = params.fill[(first + i) / 4u % 3u] >> (8u * (i % 4u));
+        x = inside(x, i32(params.width), EDGE);
+        var bytes = params.fill[(chunk * CHUNK + word) % 3u] >> shift;
         if x >= 0 {
-            let sample = (number / row * params.pitch + u32(x)) * CHANNELS + (first + i) % CHANNELS;
-            byte = source[sample / (4u * CHUNK)][sample / 4u % CHUNK] >> (8u * (sample % 4u));
+            let from_ = (number / row * params.pitch + u32(x)) * CHANNELS + sample % CHANNELS;
+            bytes = source[from_ / BYTES][from_ / 4u % CHUNK] >> (8u * (from_ % 4u));
         }
-        chunk[i / 4u] |= (byte & 0xffu) << (8u * (i % 4u));
+        words[word] |= select(bytes & 0xffu, bytes, SIDE == 4u) << shift;
     }
-    made[number] = chunk;
+    made[number] = words;
 }
 
-// Sums of the blocks of each layer from its first row on, for a chunk of the rows.
+// Sums of the blocks of each layer from its first row on, for a chunk of the margins or of the rows.
 @compute @workgroup_size(64)
 fn layers(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let number = (id.y * count.x + id.x) * 64u + local;
+    var number = (id.y * count.x + id.x) * 64u + local;
     if number >= params.groups {
         return;
     }
-    let row = params.pitch / 8u * CHUNKS;
     let layers = params.blocks / u32(LAYER / BLOCK);
+    let outer = layers * params.slices * chunks_of_margins();
+    let inner = number >= outer;
+    number -= select(0u, outer, inner);
+    let row = select(chunks_of_margins(), params.pitch / PIXELS * CHUNKS, inner);
     let layer = i32(number / row % layers);
     let slice = number / row / layers;
     let from_ = slice * params.height * row + number % row;
-    let to = params.first + 2u * (slice * params.blocks * row + number % row);
+    let to = select(params.first, 0u, inner) + 2u * (slice * params.blocks * row + number % row);
     var even: Chunk;
     var odd: Chunk;
     for (var y = layer * LAYER; y < (layer + 1) * LAYER && y + BLOCK <= i32(params.height); y += BLOCK) {
         var rows: array<Chunk, BLOCK>;
-        for (var i = 0; i < BLOCK; i++) { // unrolled
-            rows[i] = source[from_ + u32(y + i) * row];
+        if inner {
+            for (var i = 0; i < BLOCK; i++) { // unrolled
+                rows[i] = source[from_ + u32(y + i) * row];
+            }
+        } else {
+            for (var i = 0; i < BLOCK; i++) { // unrolled
+                rows[i] = margins[from_ + u32(y + i) * row];
+            }
         }
         for (var i = 0; i < BLOCK; i++) { // unrolled
             even += rows[i] & Chunk(0x00ff00ffu);

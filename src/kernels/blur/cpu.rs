@@ -95,6 +95,13 @@ struct DivideOut {
     inverse: f64,
 }
 
+/// [`Finish::Divide`] by few taps, with results of 8 bits.
+#[derive(Clone, Copy)]
+struct NearOut {
+    half: f32,
+    inverse: f32,
+}
+
 /// [`Finish::Shift`] of a sum of 48 bits.
 #[derive(Clone, Copy)]
 struct WideOut(f64);
@@ -126,6 +133,21 @@ impl DivideOut {
     }
 }
 
+impl NearOut {
+    fn new(up: u32, divisor: u32) -> Option<Self> {
+        let half = (divisor / 2) as f32 + 0.5;
+        (up == 0 && divisor <= 4096).then_some(Self { half, inverse: 1.0 / divisor as f32 })
+    }
+
+    /// As [`DivideOut::divide`]. Quotients below 2^8 are off by less than 2^-14, and at least 2^-13 away
+    /// from half way between two integers.
+    #[inline(always)]
+    fn divide(self, sum: u32) -> u32 {
+        let x = sum as i32 as f32 + self.half;
+        (x * self.inverse - 0.5 + 8_388_608.0).to_bits()
+    }
+}
+
 /// A whole number below 2^31 out of an f32; by way of i32, which every SIMD level converts to.
 #[inline(always)]
 fn exact(sum: f32) -> u32 {
@@ -149,6 +171,7 @@ store! {
     u32 => u8: ShiftOut, |s, sum| s.shift(sum) as u8;
     u32 => u16: ShiftOut, |s, sum| s.shift(sum) as u16;
     u32 => u8: DivideOut, |s, sum| s.divide(sum) as u8;
+    u32 => u8: NearOut, |s, sum| s.divide(sum) as u8;
     u32 => u16: DivideOut, |s, sum| s.divide(sum) as u16;
     f64 => u32: WideOut, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
     f32 => f32: KeepOut, |_s, sum| sum;
@@ -172,8 +195,11 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
             lines: shape.along(pass.axis),
             channels: shape.channels,
         });
-        let (shift, divide) = (ShiftOut(shift), DivideOut::new(up, divisor));
-        return Ok(bytes(means(&y, &x, source, shift, divide)));
+        let shift = ShiftOut(shift);
+        return Ok(bytes(match NearOut::new(up, divisor) {
+            Some(divide) => means(&y, &x, source, shift, divide),
+            None => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
+        }));
     }
     for pass in plan {
         let walk = Walk { pass, edge, lines: shape.along(pass.axis), channels: shape.channels };
@@ -392,16 +418,20 @@ impl Walk<'_> {
     fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N]) {
         let [_, n, inner] = self.lines;
         let radius = self.pass.shape.radius;
+        Arch::new().dispatch(Widen { line, to: &mut pad[radius * inner..][..n * inner] });
+        self.surround(pad, |value| S::fill(value).load());
+    }
+
+    /// Fills both sides of a line that lies between them, `radius` positions each; `fill` makes samples
+    /// of the constant edge's value.
+    fn surround<N: Copy>(&self, pad: &mut [N], fill: impl Fn(f64) -> N) {
+        let [_, n, inner] = self.lines;
+        let radius = self.pass.shape.radius;
         let (left, rest) = pad.split_at_mut(radius * inner);
         let (middle, rest) = rest.split_at_mut(n * inner);
-        Arch::new().dispatch(Widen { line, to: middle });
         let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
             Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
-            None => {
-                for (to, value) in to.iter_mut().zip(self.pass.fill) {
-                    *to = S::fill(value).load();
-                }
-            }
+            None => to.iter_mut().zip(self.pass.fill).for_each(|(to, value)| *to = fill(value)),
         };
         for i in 0..radius {
             outside(&mut left[i * inner..][..inner], i as isize - radius as isize);
@@ -412,10 +442,35 @@ impl Walk<'_> {
 
 /// Running sums of bytes along y and then x, row by row, so that what lies between them stays in the
 /// cache.
-fn means(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], shift: ShiftOut, divide: DivideOut) -> Vec<u8> {
+fn means<R: Store<u32, u8>>(
+    y: &Walk<'_>,
+    x: &Walk<'_>,
+    source: &[u8],
+    shift: ShiftOut,
+    divide: R,
+) -> Vec<u8> {
     let [_, width, channels] = x.lines;
     let reach = 2 * x.pass.shape.radius;
     let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
+    if 255 * y.pass.shape.taps() * x.pass.shape.taps() <= usize::from(u16::MAX) {
+        // So few that adding them all is faster than what comes before each, and so small that more of
+        // them fit a register.
+        y.slide(source, &mut target, shift, || {
+            let mut pad = vec![0u16; (width + reach) * channels + LANES];
+            move |slide, target| {
+                slide.to(&mut pad[reach / 2 * channels..][..width * channels]);
+                x.surround(&mut pad, |value| value as u16);
+                Arch::new().dispatch(Taps {
+                    pad: &pad,
+                    count: reach + 1,
+                    channels,
+                    rule: divide,
+                    target,
+                });
+            }
+        });
+        return target;
+    }
     y.slide(source, &mut target, shift, || {
         let mut row = vec![0u16; width * channels];
         let mut pad = vec![0u32; (width + reach) * channels];
@@ -434,6 +489,38 @@ fn means(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], shift: ShiftOut, divide: Div
         }
     });
     target
+}
+
+/// Stores the sums of `count` samples each that lie `channels` apart.
+struct Taps<'a, R> {
+    pad: &'a [u16],
+    count: usize,
+    channels: usize,
+    rule: R,
+    target: &'a mut [u8],
+}
+
+impl<R: Store<u32, u8>> WithSimd for Taps<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        simd.vectorize(
+            #[inline(always)]
+            || {
+                for (chunk, target) in self.target.chunks_mut(LANES).enumerate() {
+                    let mut sums = [0u16; LANES];
+                    for tap in 0..self.count {
+                        let samples = &self.pad[chunk * LANES + tap * self.channels..][..LANES];
+                        for lane in 0..LANES {
+                            sums[lane] = sums[lane].wrapping_add(samples[lane]);
+                        }
+                    }
+                    store_all(&sums.map(u32::from), target, self.rule);
+                }
+            },
+        );
+    }
 }
 
 /// The sum of all `values` of the same channel before each position, modulo 2^32; the first are zero.
@@ -703,5 +790,27 @@ impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for SlideTo<'_, '_, T, D, R> {
                 }
             },
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NearOut;
+
+    #[test]
+    fn dividing_as_floats_is_exact_at_every_step() {
+        for divisor in 1..=4096 {
+            let near = NearOut::new(0, divisor).expect("it is small enough");
+            let exact = |sum: u32| (sum + divisor / 2) / divisor;
+            // Where the quotient changes, and just before.
+            for result in 1..=255 {
+                let first = result * divisor - divisor / 2;
+                for sum in [first - 1, first] {
+                    assert_eq!(near.divide(sum) as u8, exact(sum) as u8, "{sum} / {divisor}");
+                }
+                assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
+            }
+        }
+        assert!(NearOut::new(1, 9).is_none() && NearOut::new(0, 4097).is_none());
     }
 }

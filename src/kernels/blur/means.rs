@@ -19,7 +19,7 @@ pub(super) static SHADER: Shader = shader!("blur_box");
 shader_struct! {
     struct BoxParams {
         width: u32, height: u32, pitch: u32, tile: u32, across: u32, down: u32, rows: u32, groups: u32,
-        radius: [u32; 2], edge: u32, margin: u32, half: u32, shift: u32, factor: u32, after: u32,
+        radius: [u32; 2], margin: u32, half: u32, shift: u32, factor: u32, after: u32, slices: u32,
         addend: [u32; 2], blocks: u32, first: u32, fill: [u32; 4],
     }
 }
@@ -27,6 +27,14 @@ shader_struct! {
 /// From this radius along y on, sums of blocks of rows are made before all else, so that workgroups
 /// do not begin by adding up their window row by row.
 const BLOCKS: usize = 40;
+
+/// Multiprocessors of a large device; wgpu does not tell how many there are.
+const MULTIPROCESSORS: usize = 132;
+/// The most invocations of a workgroup with which another one fits a multiprocessor.
+const SHARING: usize = 288;
+
+/// Pixels that an invocation has.
+const PIXELS: usize = 8;
 
 /// Both passes made ready for a device.
 #[derive(Debug)]
@@ -69,33 +77,39 @@ impl Means {
             return Ok(None);
         }
         let Some([factor, after, low, high]) = reciprocal(up, divisor) else { return Ok(None) };
-        // Pixels of a span but for the tile: its windows begin at a multiple of eight pixels.
-        let lead = x.next_multiple_of(8) - x;
+        let channels = shape.channels;
+        // Pixels of a span but for the tile: its windows begin at a multiple of an invocation's.
+        let lead = x.next_multiple_of(PIXELS) - x;
         let around = lead + 2 * x + 1;
-        // An invocation has eight pixels, which take 64 bytes of workgroup memory, and sums of 32.
-        // Small workgroups wait less for each other; large ones have less around their tile.
+        // Eight bytes of workgroup memory a pixel, and sums of 12 an invocation. Small workgroups wait
+        // less for each other; large ones have less around their tile.
         let bytes = limits.max_compute_workgroup_storage_size as usize;
-        let lanes = context.info.subgroup_min_size.max(4) as usize;
-        let most = (bytes.saturating_sub(16 * 512 / lanes) / 96)
+        let lanes = context.info.subgroup_min_size.clamp(4, 32) as usize;
+        let most = (bytes.saturating_sub(16 * 640 / lanes) / (8 * PIXELS + 12))
             .min(limits.max_compute_invocations_per_workgroup as usize)
-            .min(512);
-        let invocations = (6 * around / 8).max(128).next_multiple_of(32).min(most);
-        let Some(tile) = (8 * invocations).checked_sub(around).filter(|&tile| tile >= 128) else {
+            .min(640);
+        let invocations = match (6 * around / PIXELS).max(128).next_multiple_of(32) {
+            few @ ..=SHARING => few.min(most),
+            _ => most,
+        };
+        let Some(tile) = (PIXELS * invocations).checked_sub(around).filter(|&tile| tile >= 128)
+        else {
             return Ok(None);
         };
         // Tiles of the same size, and no invocations that make none of it; but pictures of a single
         // tile share a pipeline.
         let width = shape.dims[0];
-        let across = width.div_ceil(tile / 8 * 8);
-        let tile = width.div_ceil(across).next_multiple_of(8);
+        let across = width.div_ceil(tile / PIXELS * PIXELS);
+        let tile = width.div_ceil(across).next_multiple_of(PIXELS);
         let invocations = match across {
             1 => invocations,
-            _ => (tile + around).div_ceil(8),
+            _ => (tile + around).div_ceil(PIXELS),
         };
-        let channels = shape.channels;
         let chunk = if channels.is_multiple_of(2) { 4 } else { 2 };
-        let subgroups = invocations.div_ceil(lanes);
-        let values = [channels, chunk, invocations, lead, 2 * x + 1, subgroups]
+        let segments = invocations.div_ceil(lanes);
+        let steps = context.info.subgroup_max_size.clamp(1, 32).ilog2() as usize;
+        let edge = edge.code() as usize;
+        let values = [channels, chunk, invocations, lead, 2 * x + 1, segments, steps, edge]
             .map(|value| format!("{value}u"));
         let flag = |set: bool| if set { "true" } else { "false" };
         let blocks = y >= BLOCKS;
@@ -106,17 +120,23 @@ impl Means {
             ("WIDTH", &values[2]),
             ("LEAD", &values[3]),
             ("TAPS", &values[4]),
-            ("SUBGROUPS", &values[5]),
-            ("CONSTANT", flag(matches!(edge, Edge::Constant(_)))),
+            ("SEGMENTS", &values[5]),
+            ("STEPS", &values[6]),
+            ("EDGE", &values[7]),
             ("WIDE", flag(shift > 0)),
             ("BLOCKS", flag(blocks)),
         ]);
         let params = BoxParams {
             width: width as u32,
             tile: tile as u32,
-            rows: if y < 8 { 32 } else { 64 },
+            rows: match invocations {
+                ..=SHARING => short_run(y),
+                // So long that all workgroups are under way at once.
+                _ => shape.dims[1]
+                    .div_ceil((MULTIPROCESSORS / (across * shape.dims[2])).max(1))
+                    .clamp(64, 256),
+            } as u32,
             radius: [x as u32, y as u32],
-            edge: edge.code(),
             // As far as windows reach, and a group of eight pixels more on either side.
             margin: (x + 16).next_multiple_of(8) as u32,
             half: (1 << shift) >> 1,
@@ -185,25 +205,28 @@ impl Means {
             groups: (across * down * slices) as u32,
             blocks: blocks as u32,
             first: (2 * inner * blocks * slices) as u32,
+            slices: slices as u32,
             ..self.params
         };
-        let mut prepare = |label, pipeline, [from, made]: [&Buffer; 2], params, total: usize| {
+        let mut dispatch = |label, pipeline, buffers: &[(&str, &Buffer)], total: usize| {
+            let mut pass = batch.pass(label, pipeline);
+            for (name, buffer) in buffers {
+                pass = pass.buffer(name, buffer);
+            }
             let params = BoxParams { groups: total as u32, ..params };
-            let pass = batch.pass(label, pipeline).buffer("source", from).buffer("made", made);
             pass.uniform("params", &params).dispatch(context.fold(total.div_ceil(64) as u64)?);
             Result::Ok(())
         };
-        let margins = context.allocate("blur margins", bytes(outer * height * slices))?;
-        prepare("blur margins", &self.margin, [source, &margins], params, outer * height * slices)?;
+        let total = outer * height * slices;
+        let margins = context.allocate("blur margins", bytes(total))?;
+        let buffers = [("source", source), ("made", &margins)];
+        dispatch("blur margins", &self.margin, &buffers, total)?;
         let mut sums = None;
         if let Some(pipeline) = &self.layers {
             let made =
                 context.allocate("blur blocks", bytes(2 * (inner + outer) * blocks * slices))?;
-            let outside = BoxParams { pitch: 2 * params.margin, ..params };
-            let inside = BoxParams { first: 0, ..params };
-            for (from, params, chunks) in [(&margins, outside, outer), (source, inside, inner)] {
-                prepare("blur blocks", pipeline, [from, &made], params, chunks * layers * slices)?;
-            }
+            let buffers = [("source", source), ("margins", &margins), ("made", &made)];
+            dispatch("blur blocks", pipeline, &buffers, (inner + outer) * layers * slices)?;
             sums = Some(made);
         }
         let pass = batch.pass("blur yx", &self.blur);
@@ -211,6 +234,16 @@ impl Means {
         let pass = pass.buffer("target_", target).buffer("blocks", sums.as_ref().unwrap_or(source));
         pass.uniform("params", &params).dispatch(context.fold(params.groups.into())?);
         Ok(())
+    }
+}
+
+/// How many rows a workgroup goes down where several share a multiprocessor.
+fn short_run(radius: usize) -> usize {
+    match radius {
+        0..8 => 32,
+        // As long as windows: rows that leave are still in the cache to which the run above brought them.
+        24..BLOCKS => 2 * radius,
+        _ => 64,
     }
 }
 
