@@ -61,6 +61,29 @@ impl Number for u32 {
     }
 }
 
+/// What running sums are kept in; they may overflow as long as what is told of them does not.
+trait Running: Copy + Default + Send + Sync + 'static {
+    fn plus(self, other: Self) -> Self;
+    fn minus(self, other: Self) -> Self;
+}
+
+macro_rules! running {
+    ($($type:ty),+) => {
+        $(impl Running for $type {
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+        })+
+    };
+}
+running!(u16, u32);
+
 /// A stored sample that is read as an `N`.
 trait Load<N>: Copy + Send + Sync {
     fn load(self) -> N;
@@ -76,7 +99,7 @@ macro_rules! load {
         })+
     };
 }
-load!(u8 => f32, u8 => u32, u16 => u32, u32 => f64, f32 => f32);
+load!(u8 => f32, u8 => u16, u8 => u32, u16 => u32, u32 => f64, f32 => f32);
 
 /// A rule that makes a stored sample `D` of a sum `N`.
 trait Store<N, D>: Copy + Send + Sync {
@@ -93,6 +116,14 @@ struct DivideOut {
     scale: f64,
     half: f64,
     inverse: f64,
+}
+
+/// [`Finish::Divide`] of sums of 16 bits, with results of 8 bits.
+#[derive(Clone, Copy, Debug)]
+struct ShortOut {
+    half: u16,
+    factor: u16,
+    after: u32,
 }
 
 /// [`Finish::Divide`] by few taps, with results of 8 bits.
@@ -130,6 +161,33 @@ impl DivideOut {
         let x = f64::from(sum) * self.scale + self.half;
         let magic = 4_503_599_627_370_496.0;
         (x * self.inverse - 0.5 + magic).to_bits() as u32
+    }
+}
+
+impl ShortOut {
+    /// Nothing where sums may leave 16 bits.
+    ///
+    /// With F = ceil(2^k / divisor), floor(n F / 2^k) is floor(n / divisor) while n times what F is too
+    /// large by, as a part of divisor, is less than 2^k.
+    fn new(up: u32, divisor: u32) -> Option<Self> {
+        let half = u16::try_from(divisor / 2).ok()?;
+        let divisor = u64::from(divisor);
+        let most = 255 * divisor + u64::from(half);
+        if up > 0 || most > u64::from(u16::MAX) {
+            return None;
+        }
+        (0..16).rev().find_map(|after| {
+            let power = 1u64 << (16 + after);
+            let factor = u16::try_from(power.div_ceil(divisor)).ok()?;
+            let exact = most * (u64::from(factor) * divisor - power) < power;
+            exact.then_some(Self { half, factor, after })
+        })
+    }
+
+    #[inline(always)]
+    fn divide(self, sum: u16) -> u16 {
+        let product = u32::from(sum.wrapping_add(self.half)) * u32::from(self.factor);
+        ((product >> 16) as u16) >> self.after
     }
 }
 
@@ -172,6 +230,8 @@ store! {
     u32 => u16: ShiftOut, |s, sum| s.shift(sum) as u16;
     u32 => u8: DivideOut, |s, sum| s.divide(sum) as u8;
     u32 => u8: NearOut, |s, sum| s.divide(sum) as u8;
+    u16 => u8: ShortOut, |s, sum| s.divide(sum) as u8;
+    u16 => u16: KeepOut, |_s, sum| sum;
     u32 => u16: DivideOut, |s, sum| s.divide(sum) as u16;
     f64 => u32: WideOut, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
     f32 => f32: KeepOut, |_s, sum| sum;
@@ -196,9 +256,10 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
             channels: shape.channels,
         });
         let shift = ShiftOut(shift);
-        return Ok(bytes(match NearOut::new(up, divisor) {
-            Some(divide) => means(&y, &x, source, shift, divide),
-            None => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
+        return Ok(bytes(match (ShortOut::new(up, divisor), NearOut::new(up, divisor)) {
+            (Some(divide), _) => few_taps(&y, &x, source, divide),
+            (None, Some(divide)) => means(&y, &x, source, shift, divide),
+            (None, None) => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
         }));
     }
     for pass in plan {
@@ -370,17 +431,18 @@ impl Walk<'_> {
 
     /// Running sums along y or z: `begin` starts a block of lines, and what it returns is given each
     /// line's move of the sums and its part of `target`.
-    fn slide<S, T, R, F>(
+    fn slide<S, N, T, R, F>(
         &self,
         source: &[S],
         target: &mut [T],
         rule: R,
         begin: impl Fn() -> F + Sync,
     ) where
-        S: Load<u32> + Fill,
+        S: Load<N> + Fill,
+        N: Running,
         T: Send,
         R: Copy + Sync,
-        F: FnMut(Slide<'_, S, R>, &mut [T]),
+        F: FnMut(Slide<'_, S, N, R>, &mut [T]),
     {
         let [_, n, inner] = self.lines;
         let radius = self.pass.shape.radius;
@@ -395,7 +457,7 @@ impl Walk<'_> {
             };
             target.par_chunks_mut(rows * inner).enumerate().for_each(|(block, target)| {
                 let mut each = begin();
-                let mut sums = vec![0u32; inner];
+                let mut sums = vec![N::default(); inner];
                 let first = (block * rows) as isize - radius as isize;
                 for at in first..first + 2 * radius as isize {
                     Arch::new().dispatch(AddLine { line: line(at), sums: &mut sums });
@@ -452,30 +514,11 @@ fn means<R: Store<u32, u8>>(
     let [_, width, channels] = x.lines;
     let reach = 2 * x.pass.shape.radius;
     let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
-    if 255 * y.pass.shape.taps() * x.pass.shape.taps() <= usize::from(u16::MAX) {
-        // So few that adding them all is faster than what comes before each, and so small that more of
-        // them fit a register.
-        y.slide(source, &mut target, shift, || {
-            let mut pad = vec![0u16; (width + reach) * channels + LANES];
-            move |slide, target| {
-                slide.to(&mut pad[reach / 2 * channels..][..width * channels]);
-                x.surround(&mut pad, |value| value as u16);
-                Arch::new().dispatch(Taps {
-                    pad: &pad,
-                    count: reach + 1,
-                    channels,
-                    rule: divide,
-                    target,
-                });
-            }
-        });
-        return target;
-    }
     y.slide(source, &mut target, shift, || {
         let mut row = vec![0u16; width * channels];
         let mut pad = vec![0u32; (width + reach) * channels];
         let mut before = vec![0u32; (width + reach + 1) * channels];
-        move |slide, target| {
+        move |slide: Slide<'_, u8, u32, _>, target| {
             slide.to(&mut row);
             x.pad(&row, &mut pad);
             match channels {
@@ -491,16 +534,39 @@ fn means<R: Store<u32, u8>>(
     target
 }
 
+/// The same for windows whose sums fit 16 bits: so few taps that adding them all along x is faster than
+/// what comes before each.
+fn few_taps(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], divide: ShortOut) -> Vec<u8> {
+    let [_, width, channels] = x.lines;
+    let reach = 2 * x.pass.shape.radius;
+    let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
+    y.slide(source, &mut target, KeepOut, || {
+        let mut pad = vec![0u16; (width + reach) * channels + LANES];
+        move |slide: Slide<'_, u8, u16, _>, target| {
+            slide.to(&mut pad[reach / 2 * channels..][..width * channels]);
+            x.surround(&mut pad, |value| value as u16);
+            Arch::new().dispatch(Taps {
+                pad: &pad,
+                count: reach + 1,
+                channels,
+                rule: divide,
+                target,
+            });
+        }
+    });
+    target
+}
+
 /// Stores the sums of `count` samples each that lie `channels` apart.
-struct Taps<'a, R> {
+struct Taps<'a> {
     pad: &'a [u16],
     count: usize,
     channels: usize,
-    rule: R,
+    rule: ShortOut,
     target: &'a mut [u8],
 }
 
-impl<R: Store<u32, u8>> WithSimd for Taps<'_, R> {
+impl WithSimd for Taps<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -516,7 +582,7 @@ impl<R: Store<u32, u8>> WithSimd for Taps<'_, R> {
                             sums[lane] = sums[lane].wrapping_add(samples[lane]);
                         }
                     }
-                    store_all(&sums.map(u32::from), target, self.rule);
+                    store_all(&sums, target, self.rule);
                 }
             },
         );
@@ -730,12 +796,12 @@ impl<T: Load<N>, N: Number, D: Copy, R: Store<N, D>> Rows<'_, T, N, D, R> {
 }
 
 /// Adds a line to the running sums.
-struct AddLine<'a, S> {
+struct AddLine<'a, S, N> {
     line: &'a [S],
-    sums: &'a mut [u32],
+    sums: &'a mut [N],
 }
 
-impl<T: Load<u32>> WithSimd for AddLine<'_, T> {
+impl<T: Load<N>, N: Running> WithSimd for AddLine<'_, T, N> {
     type Output = ();
 
     #[inline(always)]
@@ -744,36 +810,36 @@ impl<T: Load<u32>> WithSimd for AddLine<'_, T> {
             #[inline(always)]
             || {
                 let pairs = self.sums.iter_mut().zip(self.line);
-                pairs.for_each(|(sum, value)| *sum = sum.wrapping_add(value.load()));
+                pairs.for_each(|(sum, value)| *sum = sum.plus(value.load()));
             },
         );
     }
 }
 
 /// The move of running sums by a line.
-struct Slide<'a, S, R> {
+struct Slide<'a, S, N, R> {
     leave: &'a [S],
     enter: &'a [S],
-    sums: &'a mut [u32],
+    sums: &'a mut [N],
     rule: R,
 }
 
-impl<T: Load<u32>, R> Slide<'_, T, R> {
+impl<T: Load<N>, N: Running, R> Slide<'_, T, N, R> {
     /// Does it, and stores the sums in `target` when both ends are in.
     fn to<D>(self, target: &mut [D])
     where
-        R: Store<u32, D>,
+        R: Store<N, D>,
     {
         Arch::new().dispatch(SlideTo { slide: self, target });
     }
 }
 
-struct SlideTo<'a, 'b, S, D, R> {
-    slide: Slide<'a, S, R>,
+struct SlideTo<'a, 'b, S, N, D, R> {
+    slide: Slide<'a, S, N, R>,
     target: &'b mut [D],
 }
 
-impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for SlideTo<'_, '_, T, D, R> {
+impl<T: Load<N>, N: Running, D, R: Store<N, D>> WithSimd for SlideTo<'_, '_, T, N, D, R> {
     type Output = ();
 
     #[inline(always)]
@@ -784,9 +850,9 @@ impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for SlideTo<'_, '_, T, D, R> {
                 let Slide { leave, enter, sums, rule } = self.slide;
                 let ends = leave.iter().zip(enter);
                 for ((sum, to), (leave, enter)) in sums.iter_mut().zip(self.target).zip(ends) {
-                    let full = sum.wrapping_add(enter.load());
+                    let full = sum.plus(enter.load());
                     *to = rule.store(full);
-                    *sum = full.wrapping_sub(leave.load());
+                    *sum = full.minus(leave.load());
                 }
             },
         );
@@ -795,22 +861,32 @@ impl<T: Load<u32>, D, R: Store<u32, D>> WithSimd for SlideTo<'_, '_, T, D, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::NearOut;
+    use super::{NearOut, ShortOut};
+
+    /// Holds `divide` against the quotient where it changes, and just before.
+    fn check(divisor: u32, divide: impl Fn(u32) -> u32) {
+        let exact = |sum: u32| (sum + divisor / 2) / divisor;
+        for result in 1..=255 {
+            let first = result * divisor - divisor / 2;
+            for sum in [first - 1, first] {
+                assert_eq!(divide(sum), exact(sum), "{sum} / {divisor}");
+            }
+            assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
+        }
+        assert_eq!(divide(255 * divisor), 255);
+    }
 
     #[test]
-    fn dividing_as_floats_is_exact_at_every_step() {
+    fn dividing_otherwise_is_exact_at_every_step() {
         for divisor in 1..=4096 {
             let near = NearOut::new(0, divisor).expect("it is small enough");
-            let exact = |sum: u32| (sum + divisor / 2) / divisor;
-            // Where the quotient changes, and just before.
-            for result in 1..=255 {
-                let first = result * divisor - divisor / 2;
-                for sum in [first - 1, first] {
-                    assert_eq!(near.divide(sum) as u8, exact(sum) as u8, "{sum} / {divisor}");
-                }
-                assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
+            check(divisor, |sum| near.divide(sum) & 0xff);
+            if let Some(short) = ShortOut::new(0, divisor) {
+                check(divisor, |sum| short.divide(sum as u16).into());
             }
         }
         assert!(NearOut::new(1, 9).is_none() && NearOut::new(0, 4097).is_none());
+        assert!((1..8).all(|radius: u32| ShortOut::new(0, (2 * radius + 1).pow(2)).is_some()));
+        assert!(ShortOut::new(1, 9).is_none() && ShortOut::new(0, 257).is_none());
     }
 }
