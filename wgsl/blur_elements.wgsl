@@ -93,38 +93,30 @@ fn elements(row: u32, at: i32) -> vec4<u32> {
 
 // Stores eight pixels from `x` on.
 fn store(row: u32, x: u32, v: array<vec4<u32>, 8>) {
-    let pa = v[0];
-    let pb = v[1];
-    let pc = v[2];
-    let pd = v[3];
-    let pe = v[4];
-    let pf = v[5];
-    let pg = v[6];
-    let ph = v[7];
     let to = (row * params.pitch + x) / 8u * CHANNELS;
     if CHANNELS == 4u {
-        target_[to] = vec4(pa.xz | (pa.yw << vec2(16u)), pb.xz | (pb.yw << vec2(16u)));
-        target_[to + 1u] = vec4(pc.xz | (pc.yw << vec2(16u)), pd.xz | (pd.yw << vec2(16u)));
-        target_[to + 2u] = vec4(pe.xz | (pe.yw << vec2(16u)), pf.xz | (pf.yw << vec2(16u)));
-        target_[to + 3u] = vec4(pg.xz | (pg.yw << vec2(16u)), ph.xz | (ph.yw << vec2(16u)));
+        target_[to] = vec4(v[0].xz | (v[0].yw << vec2(16u)), v[1].xz | (v[1].yw << vec2(16u)));
+        target_[to + 1u] = vec4(v[2].xz | (v[2].yw << vec2(16u)), v[3].xz | (v[3].yw << vec2(16u)));
+        target_[to + 2u] = vec4(v[4].xz | (v[4].yw << vec2(16u)), v[5].xz | (v[5].yw << vec2(16u)));
+        target_[to + 3u] = vec4(v[6].xz | (v[6].yw << vec2(16u)), v[7].xz | (v[7].yw << vec2(16u)));
     } else if CHANNELS == 3u {
         let high = vec4(16u);
-        target_[to] = vec4(pa.x, pa.z, pb.y, pc.x) | (vec4(pa.y, pb.x, pb.z, pc.y) << high);
-        target_[to + 1u] = vec4(pc.z, pd.y, pe.x, pe.z) | (vec4(pd.x, pd.z, pe.y, pf.x) << high);
-        target_[to + 2u] = vec4(pf.y, pg.x, pg.z, ph.y) | (vec4(pf.z, pg.y, ph.x, ph.z) << high);
+        target_[to] = vec4(v[0].x, v[0].z, v[1].y, v[2].x) | (vec4(v[0].y, v[1].x, v[1].z, v[2].y) << high);
+        target_[to + 1u] = vec4(v[2].z, v[3].y, v[4].x, v[4].z) | (vec4(v[3].x, v[3].z, v[4].y, v[5].x) << high);
+        target_[to + 2u] = vec4(v[5].y, v[6].x, v[6].z, v[7].y) | (vec4(v[5].z, v[6].y, v[7].x, v[7].z) << high);
     } else if CHANNELS == 2u {
-        target_[to] = vec4(pa.x, pb.x, pc.x, pd.x) | (vec4(pa.y, pb.y, pc.y, pd.y) << vec4(16u));
-        target_[to + 1u] = vec4(pe.x, pf.x, pg.x, ph.x) | (vec4(pe.y, pf.y, pg.y, ph.y) << vec4(16u));
+        target_[to] = vec4(v[0].x, v[1].x, v[2].x, v[3].x) | (vec4(v[0].y, v[1].y, v[2].y, v[3].y) << vec4(16u));
+        target_[to + 1u] = vec4(v[4].x, v[5].x, v[6].x, v[7].x) | (vec4(v[4].y, v[5].y, v[6].y, v[7].y) << vec4(16u));
         if row + 1u < params.height {
             let next = to + params.pitch / 4u;
-            target_[next] = vec4(pa.z, pb.z, pc.z, pd.z) | (vec4(pa.w, pb.w, pc.w, pd.w) << vec4(16u));
-            target_[next + 1u] = vec4(pe.z, pf.z, pg.z, ph.z) | (vec4(pe.w, pf.w, pg.w, ph.w) << vec4(16u));
+            target_[next] = vec4(v[0].z, v[1].z, v[2].z, v[3].z) | (vec4(v[0].w, v[1].w, v[2].w, v[3].w) << vec4(16u));
+            target_[next + 1u] = vec4(v[4].z, v[5].z, v[6].z, v[7].z) | (vec4(v[4].w, v[5].w, v[6].w, v[7].w) << vec4(16u));
         }
     } else {
-        let even = array(vec4(pa.x, pc.x, pe.x, pg.x), vec4(pa.y, pc.y, pe.y, pg.y),
-            vec4(pa.z, pc.z, pe.z, pg.z), vec4(pa.w, pc.w, pe.w, pg.w));
-        let odd = array(vec4(pb.x, pd.x, pf.x, ph.x), vec4(pb.y, pd.y, pf.y, ph.y),
-            vec4(pb.z, pd.z, pf.z, ph.z), vec4(pb.w, pd.w, pf.w, ph.w));
+        let even = array(vec4(v[0].x, v[2].x, v[4].x, v[6].x), vec4(v[0].y, v[2].y, v[4].y, v[6].y),
+            vec4(v[0].z, v[2].z, v[4].z, v[6].z), vec4(v[0].w, v[2].w, v[4].w, v[6].w));
+        let odd = array(vec4(v[1].x, v[3].x, v[5].x, v[7].x), vec4(v[1].y, v[3].y, v[5].y, v[7].y),
+            vec4(v[1].z, v[3].z, v[5].z, v[7].z), vec4(v[1].w, v[3].w, v[5].w, v[7].w));
         for (var y = 0u; y < 4u; y++) {
             if row + y < params.height {
                 target_[to + y * (params.pitch / 8u)] = even[y] | (odd[y] << vec4(16u));

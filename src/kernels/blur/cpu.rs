@@ -15,6 +15,8 @@ use crate::memory::{self, raise};
 
 /// Outputs that are computed side by side, in registers.
 const LANES: usize = 64;
+/// Taps along x that are added up one by one.
+const FEW: usize = 15;
 /// Taps on either side that are summed up before they go to the total.
 const FLUSH: usize = 32;
 
@@ -257,9 +259,9 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
         });
         let shift = ShiftOut(shift);
         return Ok(bytes(match (ShortOut::new(up, divisor), NearOut::new(up, divisor)) {
-            (Some(divide), _) => few_taps(&y, &x, source, divide),
-            (None, Some(divide)) => means(&y, &x, source, shift, divide),
-            (None, None) => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
+            (Some(divide), _) if x.pass.shape.taps() <= FEW => few_taps(&y, &x, source, divide),
+            (_, Some(divide)) => means(&y, &x, source, shift, divide),
+            (_, None) => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
         }));
     }
     for pass in plan {

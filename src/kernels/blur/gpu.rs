@@ -136,7 +136,7 @@ enum Way {
     RowsBytes,
     /// The same with weights of 16 bits, as floats.
     RowsFloats,
-    /// Halves along y or z, eight rows an invocation.
+    /// Halves along y or z, twelve rows an invocation.
     ColumnsHalves,
     /// Running sums along x.
     BoxRows,
