@@ -230,11 +230,14 @@ fn every_sigma_and_radius_matches_the_reference() {
     check_bytes(&Blur { axes: [x, cut, Axis::NONE], ..gaussian(1.0) }, &bytes([97, 41, 1], 4, 12));
 }
 
-/// Rows and images that the CPU twin cuts into several tiles and strips.
+/// Rows and images that both twins cut into several tiles and strips.
 #[test]
 fn wide_and_tall_images_match_the_reference() {
     check_bytes(&gaussian(1.0), &bytes([5003, 61, 1], 3, 21));
     check_bytes(&Blur { edge: Edge::Mirror, ..gaussian(0.3) }, &bytes([131, 1511, 1], 2, 22));
+    // Long windows in several tiles and runs of rows.
+    check_bytes(&mean(300), &bytes([5003, 70, 1], 1, 25));
+    check_bytes(&Blur { edge: Edge::Reflect, ..mean(200) }, &bytes([3001, 131, 1], 4, 26));
 }
 
 /// What lies left and right of it does not fit a binding that it fits itself.

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::{
     Data, Edge, Shape,
-    plan::{Finish, Format, Math, Pass},
+    plan::{Finish, Format, Math, Pass, reciprocal},
 };
 use crate::error::Result;
 use crate::memory::{self, raise};
@@ -167,23 +167,13 @@ impl DivideOut {
 }
 
 impl ShortOut {
-    /// Nothing where sums may leave 16 bits.
-    ///
-    /// With F = ceil(2^k / divisor), floor(n F / 2^k) is floor(n / divisor) while n times what F is too
-    /// large by, as a part of divisor, is less than 2^k.
+    /// Nothing where sums or the factor may leave 16 bits.
     fn new(up: u32, divisor: u32) -> Option<Self> {
         let half = u16::try_from(divisor / 2).ok()?;
-        let divisor = u64::from(divisor);
-        let most = 255 * divisor + u64::from(half);
-        if up > 0 || most > u64::from(u16::MAX) {
-            return None;
-        }
-        (0..16).rev().find_map(|after| {
-            let power = 1u64 << (16 + after);
-            let factor = u16::try_from(power.div_ceil(divisor)).ok()?;
-            let exact = most * (u64::from(factor) * divisor - power) < power;
-            exact.then_some(Self { half, factor, after })
-        })
+        let most = u16::try_from(255 * divisor + u32::from(half)).ok()?;
+        let largest = u64::from(u16::MAX);
+        let (factor, power) = reciprocal(divisor.into(), most.into(), largest, 16..32)?;
+        (up == 0).then_some(Self { half, factor: factor as u16, after: power - 16 })
     }
 
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     Edge, Shape,
     gpu::{Layout, shader},
-    plan::{Finish, Format, Math, Pass},
+    plan::{Finish, Format, Math, Pass, reciprocal},
 };
 use crate::{
     error::Result,
@@ -76,7 +76,7 @@ impl Means {
         {
             return Ok(None);
         }
-        let Some([factor, after, low, high]) = reciprocal(up, divisor) else { return Ok(None) };
+        let Some([factor, after, low, high]) = quotient(up, divisor) else { return Ok(None) };
         let channels = shape.channels;
         // Pixels of a span but for the tile: its windows begin at a multiple of an invocation's.
         let lead = x.next_multiple_of(PIXELS) - x;
@@ -250,31 +250,22 @@ fn short_run(radius: usize) -> usize {
 /// floor((sum * 2^up + divisor / 2) / divisor) for results below 256, as
 /// floor((sum * factor + addend) / 2^(32 + after)): factor, after, and both words of the addend;
 /// nothing where the factor would not fit a word.
-///
-/// With R = ceil(2^k / divisor) = (2^k + e) / divisor, floor(n R / 2^k) is floor(n / divisor) while
-/// n e < 2^k, since n / divisor lies at least 1 / divisor below the next whole number. That n R does
-/// not leave 64 bits takes k < 56.
-fn reciprocal(up: u32, divisor: u32) -> Option<[u32; 4]> {
-    let divisor = u128::from(divisor);
-    let most = 256 * divisor;
-    (32..56).rev().find_map(|k| {
-        let power = 1u128 << k;
-        let times = power.div_ceil(divisor);
-        let factor = u32::try_from(times << up).ok()?;
-        let addend = times * (divisor / 2);
-        let exact = most * (times * divisor - power) < power;
-        exact.then_some([factor, k - 32, addend as u32, (addend >> 32) as u32])
-    })
+fn quotient(up: u32, divisor: u32) -> Option<[u32; 4]> {
+    let divisor = u64::from(divisor);
+    // The product does not leave 64 bits with powers below 56.
+    let (times, power) = reciprocal(divisor, 256 * divisor, u64::from(u32::MAX >> up), 32..56)?;
+    let addend = times * (divisor / 2);
+    Some([(times << up) as u32, power - 32, addend as u32, (addend >> 32) as u32])
 }
 
 #[cfg(test)]
 mod tests {
-    use super::reciprocal;
+    use super::quotient;
 
     #[test]
     fn multiplying_divides_exactly_at_every_step() {
         for (up, divisor) in [(0, 9), (0, 25), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515)] {
-            let [factor, after, low, high] = reciprocal(up, divisor).expect("it fits");
+            let [factor, after, low, high] = quotient(up, divisor).expect("it fits");
             let addend = u64::from(high) << 32 | u64::from(low);
             let exact = |sum: u64| ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor);
             // Where the quotient changes, and just before.
