@@ -8,13 +8,13 @@
 //! | [`cli`] | the parser and the flags that all commands share |
 //! | [`commands`] | one file a command: its flags and its three steps |
 //! | [`kernels`] | one file a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
+//! | [`data`] | plain values that kernels and formats share |
+//! | [`session`] | what every command works with |
 //! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
 //! | [`mod@bench`] | what a kernel family offers to be measured |
 //! | [`memory`] | vectors as long as an input |
-//! | [`number`] | the number types of arrays |
-//! | [`samples`] | sample types, and flat vectors of them |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
@@ -26,6 +26,8 @@ pub mod cli;
 #[forbid(unsafe_code)]
 pub mod commands;
 #[forbid(unsafe_code)]
+pub mod data;
+#[forbid(unsafe_code)]
 pub mod device;
 #[forbid(unsafe_code)]
 pub mod error;
@@ -36,10 +38,8 @@ pub mod kernels;
 #[forbid(unsafe_code)]
 pub mod memory;
 #[forbid(unsafe_code)]
-pub mod number;
-#[forbid(unsafe_code)]
 pub mod progress;
 #[forbid(unsafe_code)]
-pub mod samples;
+pub mod session;
 #[forbid(unsafe_code)]
 pub mod timings;

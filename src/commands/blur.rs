@@ -17,16 +17,17 @@ use clap::{Args as ClapArgs, ValueEnum};
 use rayon::prelude::*;
 
 use crate::{
-    cli::Session,
+    data::samples::{Dtype, Samples},
+    data::volume::Volume,
     error::{Error, Kind, Result},
     io::{
         Limits, Sink, Source,
         image::{Encoding, Image, output_format},
-        volume::{Endian, Volume, VolumeArgs, VolumeFile},
+        volume::{Endian, VolumeArgs, VolumeFile},
     },
     kernels::blur::{Axis, Blur, Edge, Grid, Method},
     memory,
-    samples::{Dtype, Samples},
+    session::Session,
 };
 
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.

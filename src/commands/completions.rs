@@ -6,8 +6,9 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::{
-    cli::{Cli, Session},
+    cli::Cli,
     error::{Error, Result},
+    session::Session,
 };
 
 /// Print a completion script for a shell.

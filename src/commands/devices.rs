@@ -5,10 +5,10 @@ use std::io::Write;
 use serde::Serialize;
 
 use crate::{
-    cli::Session,
     device::automatic,
     error::{Error, Result},
     gpu,
+    session::Session,
 };
 
 /// List the CPU and every GPU adapter, with what limits their work.

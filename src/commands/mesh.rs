@@ -11,14 +11,15 @@ use std::{
 };
 
 use crate::{
-    cli::Session,
+    data::surface::Surface,
     error::{Error, Kind, Result},
     io::{
         Output, Sink, Source,
         mesh::{MeshFormat, PlyWriter, write},
         volume::{Triple, VolumeArgs, VolumeFile},
     },
-    kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Stats, Surface},
+    kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Stats},
+    session::Session,
 };
 
 use preview::PreviewArgs;
@@ -448,13 +449,14 @@ fn automatic(input: &Input, args: &Args, session: &Session) -> Result<f64> {
                 otsu = Otsu::new(file.dtype);
                 let otsu_needs_range = otsu.needs_range();
                 // One slice a time, whatever the kernel needs.
-                let mut sweep = |step: fn(&mut Otsu, &crate::samples::Samples)| -> Result<()> {
-                    let mut reader = file.reader()?;
-                    for _ in 0..file.dims[2] {
-                        step(&mut otsu, &reader.read(1)?);
-                    }
-                    Ok(())
-                };
+                let mut sweep =
+                    |step: fn(&mut Otsu, &crate::data::samples::Samples)| -> Result<()> {
+                        let mut reader = file.reader()?;
+                        for _ in 0..file.dims[2] {
+                            step(&mut otsu, &reader.read(1)?);
+                        }
+                        Ok(())
+                    };
                 if otsu_needs_range {
                     sweep(Otsu::range)?;
                 }

@@ -1,6 +1,6 @@
 //! The commands, one file each, and the one list that makes them known.
 
-use crate::{cli::Session, error::Result};
+use crate::{error::Result, session::Session};
 
 /// Declares the commands: a line each makes the subcommand, its help and its dispatch. A command
 /// that computes nothing says `no device`, and none is opened for it; one that says `later device`

@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::{
-    cli::Session,
+    data::number::{Number, NumberType},
+    data::samples::Dtype,
     error::{Error, Kind, Result},
     for_number, for_samples,
     io::{
@@ -20,8 +21,7 @@ use crate::{
     kernels::scan::{
         Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, SegmentedScan, Segments, Table,
     },
-    number::{Number, NumberType},
-    samples::Dtype,
+    session::Session,
     timings::Timings,
 };
 

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::{
-    cli::Session,
+    data::number::{Number, NumberType},
     error::{Error, Result},
     for_number,
     io::{
@@ -12,7 +12,7 @@ use crate::{
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
     memory,
-    number::{Number, NumberType},
+    session::Session,
 };
 
 /// Sort an array of numbers, perhaps with a value for each.

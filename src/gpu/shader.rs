@@ -9,25 +9,55 @@ use wgpu::naga;
 
 use super::Context;
 
-/// One file of `wgsl/`, perhaps with other values for some of its constants.
+/// The text of `wgsl/<name>.wgsl`.
+#[macro_export]
+macro_rules! wgsl {
+    ($name:expr) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/wgsl/", $name, ".wgsl"))
+    };
+}
+
+/// Texts that shaders import: their paths below `wgsl/` without the ending.
+const IMPORTS: &[(&str, &str)] = &[
+    ("blur/common", wgsl!("blur/common")),
+    ("blur/elements", wgsl!("blur/elements")),
+    ("scan/ops", wgsl!("scan/ops")),
+    ("scan/reduce", wgsl!("scan/reduce")),
+];
+
+/// Declares the [`Shader`](crate::gpu::Shader) `wgsl/<name>.wgsl`.
+#[macro_export]
+macro_rules! shader {
+    ($name:literal) => {
+        $crate::gpu::Shader::new($name, $crate::wgsl!($name))
+    };
+}
+
+/// One file of `wgsl/` with what it imports, perhaps with other values for some of its constants.
+///
+/// A line `#import family/stem` stands for the text of `wgsl/family/stem.wgsl`, once a shader however
+/// often it is imported. WGSL declarations may stand in any order, so imported texts follow the file.
 #[derive(Debug)]
 pub struct Shader {
     name: &'static str,
-    source: Cow<'static, str>,
-    specialisation: String,
+    text: &'static str,
+    /// What follows `const NAME = ` or `alias NAME = ` in place of what the text has there.
+    values: Vec<(String, String)>,
     /// Why no index can leave its array, where the runtime checks are left out.
     unchecked: Option<&'static str>,
+    source: OnceLock<String>,
     module: OnceLock<Arc<naga::Module>>,
 }
 
 impl Shader {
-    /// The shader `wgsl/<name>.wgsl` with text `source`, run with bounds and loop checks.
-    pub const fn new(name: &'static str, source: &'static str) -> Self {
+    /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
         Self {
             name,
-            source: Cow::Borrowed(source),
-            specialisation: String::new(),
+            text,
+            values: Vec::new(),
             unchecked: None,
+            source: OnceLock::new(),
             module: OnceLock::new(),
         }
     }
@@ -40,13 +70,33 @@ impl Shader {
     }
 
     /// The same shader with other values on the right of some `const NAME = ` or `alias NAME = `.
-    ///
-    /// # Panics
-    /// When the source has no such line: that is a mistake in the program.
     pub fn with(&self, values: &[(&str, &str)]) -> Self {
-        let mut source = self.source.to_string();
-        let mut specialisation = self.specialisation.clone();
-        for (name, value) in values {
+        let mut all = self.values.clone();
+        all.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        let (source, module) = (OnceLock::new(), OnceLock::new());
+        Self { values: all, source, module, ..*self }
+    }
+
+    /// The text with all imports and other values in place.
+    fn resolved(&self) -> String {
+        let mut source = String::with_capacity(2 * self.text.len());
+        let mut seen = Vec::new();
+        let mut texts = vec![self.text];
+        while let Some(text) = texts.pop() {
+            for line in text.lines() {
+                let Some(import) = line.strip_prefix("#import ").map(str::trim) else {
+                    source += line;
+                    source.push('\n');
+                    continue;
+                };
+                if !seen.contains(&import) {
+                    seen.push(import);
+                    let found = IMPORTS.iter().find(|(name, _)| *name == import);
+                    texts.push(found.unwrap_or_else(|| panic!("{}: no {import}", self.name)).1);
+                }
+            }
+        }
+        for (name, value) in &self.values {
             let start = ["const", "alias"]
                 .iter()
                 .find_map(|keyword| {
@@ -56,25 +106,26 @@ impl Shader {
                 .unwrap_or_else(|| panic!("{}.wgsl declares no {name}", self.name));
             let end = start + source[start..].find(';').expect("a declaration ends");
             source.replace_range(start..end, value);
-            specialisation += &format!(" {name}={value}");
         }
-        Self {
-            name: self.name,
-            source: source.into(),
-            specialisation,
-            unchecked: self.unchecked,
-            module: OnceLock::new(),
-        }
+        source
     }
 
-    /// The file's stem.
+    /// The file's path below `wgsl/`, without its ending.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The WGSL text.
+    /// The WGSL text, with imports and constants in place.
+    ///
+    /// # Panics
+    /// When an import or a constant to be set is missing: that is a mistake in the program.
     pub fn source(&self) -> &str {
-        &self.source
+        self.source.get_or_init(|| self.resolved())
+    }
+
+    /// The paths of all texts that shaders import.
+    pub fn imports() -> impl Iterator<Item = &'static str> {
+        IMPORTS.iter().map(|(name, _)| *name)
     }
 
     /// The source with every loop that ends its first line in `// unrolled` written out, so that
@@ -85,8 +136,8 @@ impl Shader {
     /// # Panics
     /// When such a loop is written otherwise: that is a mistake in the program.
     fn unrolled(&self) -> String {
-        let lines: Vec<&str> = self.source.lines().collect();
-        let mut out = String::with_capacity(4 * self.source.len());
+        let lines: Vec<&str> = self.source().lines().collect();
+        let mut out = String::with_capacity(4 * self.source().len());
         self.unroll(&lines, &mut out);
         out
     }
@@ -122,7 +173,8 @@ impl Shader {
     }
 
     pub(super) fn key(&self) -> String {
-        format!("{}{}", self.name, self.specialisation)
+        let values = self.values.iter().map(|(name, value)| format!(" {name}={value}"));
+        values.fold(self.name.to_owned(), |key, value| key + &value)
     }
 
     /// The parsed source.
@@ -131,9 +183,9 @@ impl Shader {
     /// When it does not parse, which a test rules out for every file.
     pub fn module(&self) -> &Arc<naga::Module> {
         self.module.get_or_init(|| {
-            let parsed = naga::front::wgsl::parse_str(&self.source);
+            let parsed = naga::front::wgsl::parse_str(self.source());
             Arc::new(parsed.unwrap_or_else(|error| {
-                panic!("{}", error.emit_to_string_with_path(&self.source, self.name))
+                panic!("{}", error.emit_to_string_with_path(self.source(), self.name))
             }))
         })
     }

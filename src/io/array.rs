@@ -10,8 +10,8 @@ use clap::ValueEnum;
 
 use super::{Sink, Source, npy, sink::Output};
 use crate::{
+    data::number::{Number, NumberType},
     error::{Error, Kind, Result},
-    number::{Number, NumberType},
 };
 
 /// How an array is written down.

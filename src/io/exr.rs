@@ -13,7 +13,7 @@ use super::{
     Limits, Source,
     image::{BoxError, Image, check_room},
 };
-use crate::samples::Samples;
+use crate::data::samples::Samples;
 
 /// Decodes the first layer that has the channels R, G and B, or Y: what of it is inside of the display
 /// window.

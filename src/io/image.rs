@@ -19,10 +19,10 @@ use super::{
     tiff::{self, TiffFile},
 };
 use crate::{
+    data::samples::{Dtype, Samples},
+    data::srgb::{from_linear, to_linear},
     error::{Error, Result},
-    kernels::blur::{from_linear, to_linear},
     memory::{self, raise},
-    samples::{Dtype, Samples},
     timings::Timings,
 };
 

@@ -17,7 +17,7 @@ use ply_rs_bw::{
 };
 use rayon::prelude::*;
 
-use crate::kernels::mesh::Surface;
+use crate::data::surface::Surface;
 
 /// A file format for meshes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -6,8 +6,8 @@
 
 use std::io::{self, Read};
 
+use crate::data::number::{Number, NumberType};
 use crate::memory;
-use crate::number::{Number, NumberType};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 

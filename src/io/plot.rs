@@ -14,8 +14,8 @@ use resvg::{
 
 use super::{Sink, image::Image};
 use crate::{
+    data::samples::Samples,
     error::{Error, Kind, Result},
-    samples::Samples,
     timings::Timings,
 };
 

@@ -15,8 +15,8 @@ use super::{
     image::{LONGEST_EXIF, LONGEST_ICC, capped},
 };
 use crate::{
+    data::samples::Dtype,
     error::{Error, Result},
-    samples::Dtype,
 };
 
 /// A PNG file being read, some rows at a time, its samples expanded to whole bytes.

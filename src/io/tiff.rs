@@ -15,7 +15,7 @@ use ::tiff::{
 use image::metadata::Orientation;
 
 use super::image::{BoxError, Image, LONGEST_EXIF};
-use crate::samples::Samples;
+use crate::data::samples::Samples;
 
 /// A file of a kind that the image crate refuses.
 pub struct TiffFile<'a> {

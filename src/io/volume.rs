@@ -12,8 +12,11 @@ use clap::{Args, ValueEnum};
 
 use super::{Limits, Source};
 use crate::{
+    data::{
+        samples::{Dtype, Samples},
+        volume::Volume,
+    },
     error::{Error, Result},
-    samples::{Dtype, Samples},
     timings::Timings,
 };
 
@@ -94,15 +97,6 @@ pub struct VolumeArgs {
     /// Bytes to skip before the first sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub header_bytes: u64,
-}
-
-/// A volume in memory.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Volume {
-    /// Samples along x, y and z.
-    pub dims: [usize; 3],
-    /// `x * y * z` samples, x fastest.
-    pub samples: Samples,
 }
 
 /// A raw volume whose shape is known and whose samples are still to be read.

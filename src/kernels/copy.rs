@@ -8,10 +8,11 @@ use crate::{
     bench::{Case, Prepared},
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
+    shader,
 };
 
-/// `wgsl/copy.wgsl`.
-pub static SHADER: Shader = Shader::new("copy", include_str!("../../wgsl/copy.wgsl"))
+/// `wgsl/copy/copy.wgsl`.
+pub static SHADER: Shader = shader!("copy/copy")
     .unchecked("indices are below the source's length, and the target is as long");
 
 /// Bytes that one workgroup copies: 256 invocations, 4 quads of 16 bytes each.

@@ -28,8 +28,7 @@ pub const SHADERS: &[&[&Shader]] = &[
     &histogram::SHADERS,
     &[&mesh::gpu::SHADER, &mesh::classic::SHADER],
     &[&render::SHADER],
-    &[&scan::OPS, &scan::VALUES, &scan::REDUCE, &scan::SEGMENTS],
-    &[&scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
+    &[&scan::REDUCE, &scan::SEGMENTS, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
     &[&sort::SORT],
 ];
 

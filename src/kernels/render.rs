@@ -18,11 +18,11 @@ use crate::{
     error::{Error, Result},
     gpu::{Buffer, Context, Shader},
     memory::{self, raise},
-    shader_struct,
+    shader, shader_struct,
 };
 
-/// `wgsl/render.wgsl`.
-pub static SHADER: Shader = Shader::new("render", include_str!("../../wgsl/render.wgsl"));
+/// `wgsl/render/render.wgsl`.
+pub static SHADER: Shader = shader!("render/render");
 
 shader_struct! {
     /// The shader's parameters for one band of the picture and one chunk of the mesh.

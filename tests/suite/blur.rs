@@ -1,11 +1,11 @@
 //! Blur: both twins against naive references, and the command line.
 
 use gpuproc::{
+    data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::Caps,
     kernels::blur::{Axis, Bands, Blur, Edge, Grid, Method, cases},
-    samples::Samples,
 };
 
 use crate::common::{Noise, Subject, assert_twins, open, subjects};

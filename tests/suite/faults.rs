@@ -11,10 +11,11 @@ use std::{
 
 use gpuproc::{
     cli,
+    data::samples::{Dtype, Samples},
+    data::volume::Volume,
     device::{Choice, Device, Kernel},
     error::{Kind, Result},
     gpu::{Caps, Context, Fault, Shader, adapters, any_hung},
-    io::volume::Volume,
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
         histogram::{Bins, Histogram, Luma, Pixels, Row},
@@ -23,7 +24,6 @@ use gpuproc::{
         scan::{Op, Scan},
         sort::{Records, Sort},
     },
-    samples::{Dtype, Samples},
     timings::Timings,
 };
 

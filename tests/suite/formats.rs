@@ -8,8 +8,8 @@ use ::tiff::{
     tags::{ExtraSamples, Tag},
 };
 use gpuproc::{
+    data::samples::{Dtype, Samples},
     io::{Source, image::Image},
-    samples::{Dtype, Samples},
     timings::Timings,
 };
 use predicates::prelude::*;

@@ -1,10 +1,10 @@
 //! Histogram: both twins against naive references, and the command line.
 
 use gpuproc::{
+    data::samples::{Dtype, Samples},
     kernels::histogram::{
         Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, alpha_unit, luminance_levels,
     },
-    samples::{Dtype, Samples},
 };
 
 use super::common::{Noise, assert_twins};

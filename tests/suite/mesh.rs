@@ -7,10 +7,11 @@ use std::{
 };
 
 use gpuproc::{
+    data::samples::{Dtype, Samples},
+    data::surface::Surface,
+    data::volume::Volume,
     device::Kernel,
-    io::volume::Volume,
-    kernels::mesh::{self, MarchingCubes, Slab, Surface},
-    samples::{Dtype, Samples},
+    kernels::mesh::{self, MarchingCubes, Slab},
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 

@@ -7,9 +7,10 @@
 use std::{cell::Cell, env, time::Instant};
 
 use gpuproc::{
+    data::samples::{Dtype, Samples},
+    data::volume::Volume,
     device::Kernel,
     gpu::{Caps, Context, Limits},
-    io::volume::Volume,
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
         histogram::{Bins, Counts, Histogram, Pixels, Row},
@@ -17,7 +18,6 @@ use gpuproc::{
         scan::{Op, Scan, Scannable, Scanned},
         sort::{Records, Sort},
     },
-    samples::{Dtype, Samples},
 };
 use proptest::{
     prelude::*,

@@ -4,12 +4,12 @@ use std::{fs, path::Path};
 
 use assert_cmd::Command;
 use gpuproc::{
+    data::number::{Number, NumberType},
     device::Kernel,
     kernels::scan::{
         Algorithm, Axis, BLOCK, Grid, LOOKBACK, Op, Scan, Scannable, Scanned, SegmentedScan,
         Segments, Spec, Table,
     },
-    number::{Number, NumberType},
 };
 
 use crate::common::{Noise, Subject, assert_twins, subjects};

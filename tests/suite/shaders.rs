@@ -3,20 +3,26 @@
 use std::{collections::BTreeSet, fs, path::Path};
 
 use gpuproc::{
-    gpu::naga::valid::{Capabilities, ValidationFlags, Validator},
+    gpu::{
+        Shader,
+        naga::valid::{Capabilities, ValidationFlags, Validator},
+    },
     kernels::SHADERS,
 };
 
 #[test]
-fn every_shader_file_is_registered() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("wgsl");
-    let files: BTreeSet<String> = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
-        .collect();
-    let registered: BTreeSet<String> =
-        SHADERS.iter().copied().flatten().map(|s| s.name().to_owned()).collect();
-    assert_eq!(files, registered);
+fn every_shader_file_is_a_shader_or_imported() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("wgsl");
+    let mut files = BTreeSet::new();
+    for family in fs::read_dir(&root).unwrap() {
+        for file in fs::read_dir(family.unwrap().path()).unwrap() {
+            let path = file.unwrap().path().with_extension("");
+            files.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
+        }
+    }
+    let shaders = SHADERS.iter().copied().flatten().map(|shader| shader.name());
+    let known: BTreeSet<String> = shaders.chain(Shader::imports()).map(str::to_owned).collect();
+    assert_eq!(files, known);
 }
 
 #[test]

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::{
     bench::{Case, Sweep},
-    cli::Session,
+    data::number::NumberType,
+    data::samples::Samples,
+    data::volume::Volume,
     device::Kernel,
     error::{Error, Kind, Result},
     for_number,
@@ -12,7 +14,7 @@ use crate::{
         Source,
         array::{ArrayReader, Format},
         image::Image,
-        volume::{Volume, VolumeArgs, VolumeFile},
+        volume::{VolumeArgs, VolumeFile},
     },
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
@@ -20,8 +22,7 @@ use crate::{
         scan::{Algorithm, Op, Scan, Scannable, Scanned},
         sort::{Records, Sort, Sortable},
     },
-    number::NumberType,
-    samples::Samples,
+    session::Session,
 };
 
 /// What a file holds, which tells what can be measured with it.

@@ -12,11 +12,11 @@ use std::{
 use self::figure::{Figure, Report};
 use crate::{
     bench::{Case, Sweep},
-    cli::Session,
     error::{Error, Kind, Result},
     gpu::Context,
     io::{Sink, Source, volume::VolumeArgs},
     kernels::{self, copy},
+    session::Session,
     timings::Clock,
 };
 

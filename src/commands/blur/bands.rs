@@ -6,7 +6,7 @@ use image::ImageFormat;
 
 use super::{Args, Job, copy_channel, kept_channels};
 use crate::{
-    cli::Session,
+    data::samples::{Dtype, Samples},
     error::{Error, Result},
     io::{
         Output, Sink, Source,
@@ -15,7 +15,7 @@ use crate::{
     },
     kernels::blur::{Bands, Blur},
     memory,
-    samples::{Dtype, Samples},
+    session::Session,
 };
 
 /// Bands need not be larger than this many bytes.

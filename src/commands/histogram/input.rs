@@ -8,13 +8,13 @@ use super::{Args, Range};
 use rayon::prelude::*;
 
 use crate::{
-    cli::Session,
+    data::samples::{Dtype, Samples},
     error::{Error, Result},
     for_samples,
     io::{Source, image::Image, volume::VolumeFile},
     kernels::histogram::Pixels,
     memory,
-    samples::{Dtype, Samples},
+    session::Session,
 };
 
 /// Which pixels count.

@@ -19,14 +19,14 @@ use self::{
     output::write,
 };
 use crate::{
-    cli::Session,
+    data::samples::Dtype,
     error::{Error, Kind, Result},
     io::{Sink, Source, image::output_format, volume::VolumeArgs},
     kernels::histogram::{
         Adjust, Bins, Histogram, Luma, Moments, Pixels, Row, alpha_unit, luminance_levels, moments,
         type_range,
     },
-    samples::Dtype,
+    session::Session,
 };
 
 /// Count how often each value occurs in images and volumes.

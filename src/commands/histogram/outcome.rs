@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::Args;
 use crate::{
+    data::samples::Dtype,
     error::{Error, Result},
     kernels::histogram::{Bins, Counts, Moments, Statistics},
-    samples::Dtype,
 };
 
 /// One row of a result: its name, what it counts, and what was found.

@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::{Args, Counted, Outcome, figure};
 use crate::{
-    cli::Session,
     error::{Error, Kind, Result},
     io::Sink,
     kernels::histogram::{Counts, Statistics},
+    session::Session,
 };
 
 /// Writes what the extension of `output` says; a table where there is none.

@@ -6,17 +6,15 @@ use clap::Args;
 
 use super::named;
 use crate::{
-    cli::Session,
+    data::samples::Samples,
+    data::surface,
     error::{Error, Result},
     io::{
         Sink,
         image::{Image, output_format},
     },
-    kernels::{
-        mesh,
-        render::{Render, Surface, vertex_normals},
-    },
-    samples::Samples,
+    kernels::render::{Render, Surface, vertex_normals},
+    session::Session,
 };
 
 /// Whether and how to draw the surface.
@@ -141,10 +139,10 @@ impl PreviewArgs {
     ///
     /// # Errors
     /// Those of the device and of writing the image.
-    pub fn draw(&self, iso: f64, surface: &mesh::Surface, session: &Session) -> Result<()> {
+    pub fn draw(&self, iso: f64, surface: &surface::Surface, session: &Session) -> Result<()> {
         let Some(sink) = &self.preview else { return Ok(()) };
         let sink = named(sink, iso);
-        let mesh::Surface { positions, triangles, .. } = surface;
+        let surface::Surface { positions, triangles, .. } = surface;
         let normals = match surface.normals.is_empty() {
             true => {
                 Cow::Owned(session.timings.time("normals", || vertex_normals(positions, triangles)))

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::{Blur, Edge, Grid};
 use crate::{
+    data::samples::{Dtype, Samples},
     error::{Error, Result},
-    samples::{Dtype, Samples},
 };
 
 /// The image that is blurred in bands.

@@ -3,15 +3,14 @@
 use super::{Axis, Blur, Depth, Edge, Grid, Method, Resident, Shape};
 use crate::{
     bench::{Case, Prepare, Prepared},
+    data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Buffer, Context, Shader},
-    samples::Samples,
-    shader_struct,
+    shader, shader_struct,
 };
 
-pub(super) static BASELINES: Shader =
-    Shader::new("blur_baselines", include_str!("../../../wgsl/blur_baselines.wgsl"));
+pub(super) static BASELINES: Shader = shader!("blur/baselines");
 
 shader_struct! {
     struct PlainParams { width: u32, height: u32, radius: u32, total: u32 }

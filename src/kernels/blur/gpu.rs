@@ -10,45 +10,24 @@ use super::{
 use crate::{
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
-    memory, shader_struct,
+    memory, shader, shader_struct,
 };
 
 /// Why these shaders need no bounds checks.
 pub(super) const IN_RANGE: &str = "the host dispatches and sizes buffers by the layout: rows, columns, tiles and \
     spans are cut off at its width, height and pitch, positions outside are mapped inside or replaced \
     before they are read, and weights are padded to the blocks that are gone through";
-/// A shader with what they share behind it.
-macro_rules! shader {
-    ($name:literal $(, $shared:literal)*) => {
-        $crate::gpu::Shader::new(
-            $name,
-            concat!(
-                include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
-                $(include_str!(concat!("../../../wgsl/", $shared, ".wgsl")),)*
-                include_str!("../../../wgsl/blur_common.wgsl")
-            ),
-        )
-        .unchecked($crate::kernels::blur::gpu::IN_RANGE)
-    };
-}
-pub(super) use shader;
-
-/// What the others share.
-static COMMON: Shader = Shader::new("blur_common", include_str!("../../../wgsl/blur_common.wgsl"));
-static ELEMENTS: Shader = shader!("blur_elements");
-static ROWS: Shader = shader!("blur_rows");
-static COLUMNS: Shader = shader!("blur_columns");
-static FUSED: Shader = shader!("blur_fused");
-static ROWS_BYTES: Shader = shader!("blur_rows_bytes", "blur_elements");
-static ROWS_FLOATS: Shader = shader!("blur_rows_floats", "blur_elements");
-static COLUMNS_HALVES: Shader = shader!("blur_columns_halves");
-static BOX_ROWS: Shader = shader!("blur_box_rows");
-static BOX_COLUMNS: Shader = shader!("blur_box_columns");
+static ROWS: Shader = shader!("blur/rows").unchecked(IN_RANGE);
+static COLUMNS: Shader = shader!("blur/columns").unchecked(IN_RANGE);
+static FUSED: Shader = shader!("blur/fused").unchecked(IN_RANGE);
+static ROWS_BYTES: Shader = shader!("blur/rows_bytes").unchecked(IN_RANGE);
+static ROWS_FLOATS: Shader = shader!("blur/rows_floats").unchecked(IN_RANGE);
+static COLUMNS_HALVES: Shader = shader!("blur/columns_halves").unchecked(IN_RANGE);
+static BOX_ROWS: Shader = shader!("blur/box_rows").unchecked(IN_RANGE);
+static BOX_COLUMNS: Shader = shader!("blur/box_columns").unchecked(IN_RANGE);
 
 /// Every shader of this family.
-pub const SHADERS: [&Shader; 12] = [
-    &COMMON,
-    &ELEMENTS,
+pub const SHADERS: [&Shader; 10] = [
     &FUSED,
     &ROWS,
     &COLUMNS,
@@ -101,7 +80,7 @@ impl Format {
         }
     }
 
-    /// The constants of `blur_common.wgsl` with which four samples are stored as this.
+    /// The constants of `blur/common.wgsl` with which four samples are stored as this.
     fn stored(self) -> [(&'static str, &'static str); 4] {
         match self {
             Self::Bytes => [("HALVES", "false"), ("STORED", "u32"), ("LOW", "1u"), ("HIGH", "0u")],

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::{
     Edge, Shape,
-    gpu::{Layout, shader},
+    gpu::{IN_RANGE, Layout},
     plan::{Finish, Format, Math, Pass, reciprocal},
 };
 use crate::{
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
-    shader_struct,
+    shader, shader_struct,
 };
 
-pub(super) static SHADER: Shader = shader!("blur_box");
+pub(super) static SHADER: Shader = shader!("blur/box").unchecked(IN_RANGE);
 
 shader_struct! {
     struct BoxParams {

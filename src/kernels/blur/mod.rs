@@ -16,17 +16,16 @@ pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Depth, Finish, Format, Math, Pass};
 pub use taps::{Axis, Method};
-pub use tone::{from_linear, to_linear};
 
 use std::borrow::Cow;
 
 use tone::Tone;
 
 use crate::{
+    data::samples::Samples,
     device::Kernel,
     error::{Error, Result},
     gpu::Context,
-    samples::Samples,
 };
 
 /// What lies outside of an image or volume, as scipy names it.

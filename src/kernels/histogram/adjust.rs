@@ -5,16 +5,15 @@ use rayon::prelude::*;
 
 use super::{Bins, Counts, Histogram, Luma, Pixels, Row};
 use crate::{
+    data::samples::{Dtype, Samples},
     device::Kernel,
     error::{Error, Result},
     gpu::{Context, Shader},
     memory::{self, raise},
-    samples::{Dtype, Samples},
-    shader_struct,
+    shader, shader_struct,
 };
 
-pub(super) static ADJUST: Shader =
-    Shader::new("histogram_adjust", include_str!("../../../wgsl/histogram_adjust.wgsl"));
+pub(super) static ADJUST: Shader = shader!("histogram/adjust");
 
 shader_struct! {
     struct AdjustJob {

@@ -9,10 +9,10 @@ use super::{
 };
 use crate::{
     bench::{Case, Prepared},
+    data::samples::{Dtype, Samples},
     error::{Error, Result},
     for_samples,
     gpu::{Batch, Buffer, Context},
-    samples::{Dtype, Samples},
     shader_struct,
 };
 

@@ -1,8 +1,8 @@
 //! Bins: their edges, and the one rule that puts a value into a bin on every device.
 
 use crate::{
+    data::samples::Dtype,
     error::{Error, Result},
-    samples::Dtype,
 };
 
 /// Equal bins over a range of values.

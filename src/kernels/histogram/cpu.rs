@@ -5,9 +5,9 @@ use rayon::prelude::*;
 
 use super::{Bins, BytesRows, Counts, Luma, LumaDivision, Pixels, Plan, Row, alpha_unit};
 use crate::{
+    data::samples::{Dtype, Samples},
     for_samples,
     memory::{self, raise},
-    samples::{Dtype, Samples},
 };
 
 /// Pixels that a thread takes at a time: their counts fit 32 bits with ease.

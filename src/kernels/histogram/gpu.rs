@@ -4,28 +4,22 @@ use std::sync::Arc;
 
 use super::{Bins, BytesRows, LumaDivision, Pixels, Plan, Row, cpu};
 use crate::{
+    data::samples::Dtype,
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
-    samples::Dtype,
-    shader_struct,
+    shader, shader_struct,
 };
 
-static BYTES: Shader = Shader::new(
-    "histogram_bytes",
-    include_str!("../../../wgsl/histogram_bytes.wgsl"),
-)
-.unchecked(
+static BYTES: Shader = shader!("histogram/bytes").unchecked(
     "the host binds whole vectors that hold `pixels` pixels; levels are bytes, luminance bins less \
          than 256, slots and copies taken modulo their numbers",
 );
-static SLOTS: Shader = Shader::new("histogram", include_str!("../../../wgsl/histogram.wgsl"))
-    .unchecked(
-        "the host binds whole vectors that hold `pixels` pixels and bins + 1 keys; guesses are \
+static SLOTS: Shader = shader!("histogram/slots").unchecked(
+    "the host binds whole vectors that hold `pixels` pixels and bins + 1 keys; guesses are \
          clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
-    );
+);
 
-pub(super) static BASELINES: Shader =
-    Shader::new("histogram_baselines", include_str!("../../../wgsl/histogram_baselines.wgsl"));
+pub(super) static BASELINES: Shader = shader!("histogram/baselines");
 
 /// The shaders of this family.
 pub const SHADERS: [&Shader; 4] = [&BYTES, &SLOTS, &BASELINES, &super::adjust::ADJUST];

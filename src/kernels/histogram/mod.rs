@@ -18,10 +18,10 @@ pub use gpu::SHADERS;
 pub use statistics::{Moments, Statistics, moments};
 
 use crate::{
+    data::samples::{Dtype, Samples},
     device::Kernel,
     error::{Error, Result},
     gpu::Context,
-    samples::{Dtype, Samples},
 };
 
 /// How red, green and blue make luminance.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::{Bins, Counts, Pixels, Row, cpu, type_range};
 use crate::{
+    data::samples::{Dtype, Samples},
     for_samples,
-    samples::{Dtype, Samples},
 };
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.

@@ -6,11 +6,10 @@ use super::table::{CASES, CORNERS, EDGES};
 use crate::{
     error::Result,
     gpu::{Batch, Buffer, Context, Shader},
-    shader_struct,
+    shader, shader_struct,
 };
 
-pub(in crate::kernels) static SHADER: Shader =
-    Shader::new("mesh_classic", include_str!("../../../wgsl/mesh_classic.wgsl"));
+pub(in crate::kernels) static SHADER: Shader = shader!("mesh/classic");
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.

@@ -6,21 +6,19 @@ use rayon::prelude::*;
 
 use super::{Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count, table::CASES};
 use crate::{
+    data::samples::Samples,
     error::{Error, Result},
     for_samples,
     gpu::{Batch, Buffer, Context, Shader},
-    memory,
-    samples::Samples,
-    shader_struct,
+    memory, shader, shader_struct,
 };
 
-pub(in crate::kernels) static SHADER: Shader =
-    Shader::new("mesh", include_str!("../../../wgsl/mesh.wgsl")).unchecked(
-        "the host sizes every buffer by the parameters that bound the indices: words and blocks by \
+pub(in crate::kernels) static SHADER: Shader = shader!("mesh/cubes").unchecked(
+    "the host sizes every buffer by the parameters that bound the indices: words and blocks by \
          the grid, samples by the slices that the slab must hold, vertices and triangles by the \
          totals, which the emitting passes reach by the same masks and the same table as the \
          counting pass",
-    );
+);
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.

@@ -4,8 +4,8 @@
 use rayon::prelude::*;
 
 use crate::{
+    data::samples::{Dtype, Samples},
     for_samples,
-    samples::{Dtype, Samples},
 };
 
 /// Bins of the histogram: one a value for types of 8 and 16 bits.

@@ -2,9 +2,10 @@
 
 use super::{MarchingCubes, Slab};
 use crate::{
+    data::samples::Samples,
+    data::volume::Volume,
     error::Result,
-    io::volume::{Volume, VolumeFile, VolumeReader},
-    samples::Samples,
+    io::volume::{VolumeFile, VolumeReader},
 };
 
 /// The slabs of a file, in order. Slices that two slabs need are read once.

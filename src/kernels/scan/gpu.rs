@@ -4,11 +4,10 @@ use rayon::prelude::*;
 
 use super::{Algorithm, BLOCK, Scan, TILE, op::Op};
 use crate::{
+    data::number::NumberType,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
-    memory,
-    number::NumberType,
-    shader_struct,
+    memory, shader, shader_struct,
 };
 
 shader_struct! {
@@ -26,50 +25,18 @@ shader_struct! {
     struct Level { len: u32, blocks: u32, first_block: u32, inclusive: u32, root: u32 }
 }
 
-macro_rules! shader {
-    ($name:literal) => {
-        Shader::new(
-            $name,
-            concat!(
-                include_str!(concat!("../../../wgsl/", $name, ".wgsl")),
-                include_str!("../../../wgsl/scan_ops.wgsl")
-            ),
-        )
-    };
-}
-
-macro_rules! reduce {
-    ($name:literal, $items:literal) => {
-        Shader::new(
-            $name,
-            concat!(
-                include_str!("../../../wgsl/scan.wgsl"),
-                include_str!("../../../wgsl/scan_ops.wgsl"),
-                include_str!(concat!("../../../wgsl/", $items, ".wgsl"))
-            ),
-        )
-        .unchecked(
-            "quads are read and written below slice.len / 4, which the host keeps within the bound \
-             parts, with a bit for each number in starts; sums are indexed below the count of all \
-             tiles, for which the host makes room, and for one more where there are segments",
-        )
-    };
-}
-
-/// Types and operations, common to all scans.
-pub static OPS: Shader = Shader::new("scan_ops", include_str!("../../../wgsl/scan_ops.wgsl"));
-
-/// What [`REDUCE`] joins.
-pub static VALUES: Shader = shader!("scan_values");
+const REDUCE_IN_RANGE: &str = "quads are read and written below slice.len / 4, which the host keeps within the bound \
+     parts, with a bit for each number in starts; sums are indexed below the count of all \
+     tiles, for which the host makes room, and for one more where there are segments";
 
 /// Reduce-then-scan.
-pub static REDUCE: Shader = reduce!("scan", "scan_values");
+pub static REDUCE: Shader = shader!("scan/values").unchecked(REDUCE_IN_RANGE);
 
 /// The same in segments.
-pub static SEGMENTS: Shader = reduce!("scan_segments", "scan_segments");
+pub static SEGMENTS: Shader = shader!("scan/segments").unchecked(REDUCE_IN_RANGE);
 
 /// Look-back.
-pub static LOOKBACK: Shader = shader!("scan_lookback").unchecked(
+pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
     "quads are read and written up to that of number chain.len - 1, which the host keeps within the \
      bound parts; states are those of tiles below chain.tiles, for which the host makes room; a \
      workgroup has 64 subgroups at most, since the host asks for a width of 4 or more; carry has a \
@@ -77,7 +44,7 @@ pub static LOOKBACK: Shader = shader!("scan_lookback").unchecked(
 );
 
 /// Blelloch's scan.
-pub static BLELLOCH: Shader = shader!("scan_blelloch").unchecked(
+pub static BLELLOCH: Shader = shader!("scan/blelloch").unchecked(
     "numbers are read and written below level.len, which the host keeps within the bound parts; \
      apart(511) is 526; sums are indexed below the count of all blocks",
 );

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use clap::ValueEnum;
 
-use crate::number::Number;
+use crate::data::number::Number;
 
 /// What is done to the numbers before each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]

@@ -4,19 +4,18 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 
 use crate::{
+    data::number::{Number, NumberType},
     device::Kernel,
     error::Result,
     gpu::{Context, Shader},
-    number::{Number, NumberType},
-    shader_struct,
+    shader, shader_struct,
 };
 
 /// Sums of 32-bit integers on a GPU.
-pub static TABLE: Shader =
-    Shader::new("scan_table", include_str!("../../../wgsl/scan_table.wgsl")).unchecked(
-        "pixels are read and written below band.height * band.width * band.channels, which the host \
+pub static TABLE: Shader = shader!("scan/table").unchecked(
+    "pixels are read and written below band.height * band.width * band.channels, which the host \
          keeps within the bound rows; `above` has a place for each column",
-    );
+);
 
 shader_struct! {
     /// The rows that one pass works on.

@@ -12,16 +12,15 @@ use rayon::prelude::*;
 use super::scan::{Algorithm, Op, Spec};
 use crate::{
     bench::{Case, Prepared},
+    data::number::{Number, NumberType},
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
-    memory,
-    number::{Number, NumberType},
-    shader_struct,
+    memory, shader, shader_struct,
 };
 
 /// The radix sort.
-pub static SORT: Shader = Shader::new("sort", include_str!("../../../wgsl/sort.wgsl")).unchecked(
+pub static SORT: Shader = shader!("sort/radix").unchecked(
     "keys are read below digit.len; they go to scanned counts plus ranks, which are a permutation of \
      0..digit.len; counts are indexed below 16 digits times digit.tiles; workgroup arrays by lanes, \
      digits, and places within a tile",

@@ -15,6 +15,7 @@ use std::{
 
 use gpuproc::{
     cli,
+    data::number::{Number, NumberType},
     error::Kind,
     io::{
         Source,
@@ -23,7 +24,6 @@ use gpuproc::{
         npy,
         png::Png,
     },
-    number::{Number, NumberType},
 };
 use image::ImageFormat;
 use tempfile::TempDir;

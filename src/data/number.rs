@@ -131,27 +131,27 @@ numbers! {
 macro_rules! for_number {
     ($number:expr, $T:ident => $body:expr) => {
         match $number {
-            $crate::number::NumberType::U32 => {
+            $crate::data::number::NumberType::U32 => {
                 type $T = u32;
                 $body
             }
-            $crate::number::NumberType::I32 => {
+            $crate::data::number::NumberType::I32 => {
                 type $T = i32;
                 $body
             }
-            $crate::number::NumberType::F32 => {
+            $crate::data::number::NumberType::F32 => {
                 type $T = f32;
                 $body
             }
-            $crate::number::NumberType::U64 => {
+            $crate::data::number::NumberType::U64 => {
                 type $T = u64;
                 $body
             }
-            $crate::number::NumberType::I64 => {
+            $crate::data::number::NumberType::I64 => {
                 type $T = i64;
                 $body
             }
-            $crate::number::NumberType::F64 => {
+            $crate::data::number::NumberType::F64 => {
                 type $T = f64;
                 $body
             }

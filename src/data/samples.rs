@@ -97,14 +97,14 @@ pub enum Samples {
 macro_rules! for_samples {
     ($samples:expr, $values:ident => $body:expr) => {
         match $samples {
-            $crate::samples::Samples::U8($values) => $body,
-            $crate::samples::Samples::I8($values) => $body,
-            $crate::samples::Samples::U16($values) => $body,
-            $crate::samples::Samples::I16($values) => $body,
-            $crate::samples::Samples::U32($values) => $body,
-            $crate::samples::Samples::I32($values) => $body,
-            $crate::samples::Samples::F32($values) => $body,
-            $crate::samples::Samples::F64($values) => $body,
+            $crate::data::samples::Samples::U8($values) => $body,
+            $crate::data::samples::Samples::I8($values) => $body,
+            $crate::data::samples::Samples::U16($values) => $body,
+            $crate::data::samples::Samples::I16($values) => $body,
+            $crate::data::samples::Samples::U32($values) => $body,
+            $crate::data::samples::Samples::I32($values) => $body,
+            $crate::data::samples::Samples::F32($values) => $body,
+            $crate::data::samples::Samples::F64($values) => $body,
         }
     };
 }

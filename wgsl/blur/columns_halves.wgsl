@@ -4,6 +4,8 @@
 // Two samples share a word of sums. Their products overlap, but all is exact modulo 2^32, and the sum of the upper
 // ones, which is made once more for itself, tells what to take off.
 
+#import blur/common
+
 struct ColumnParams {
     quads: u32,    // samples / 4 that lie side by side in a row
     len: u32,      // rows along the axis

@@ -4,6 +4,8 @@
 // fixed, the same on every device and in the native twin, so sums of floats repeat to the bit. What an
 // item is, a value alone or one that may begin a segment, tells the file that the host puts behind.
 
+#import scan/ops
+
 struct Slice {
     // Numbers in the part of the arrays that is bound.
     len: u32,

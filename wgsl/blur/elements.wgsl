@@ -1,6 +1,8 @@
 // Rows of bytes as elements of four lanes, eight of which an invocation adds up along x and stores as halves. The
 // host puts it behind the shaders that do so.
 
+#import blur/common
+
 struct RowParams {
     width: u32,    // pixels a row
     height: u32,   // rows in all

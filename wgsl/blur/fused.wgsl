@@ -4,6 +4,8 @@
 // Two samples share a word of sums. Their products overlap, but all is exact modulo 2^32, and the sum of the upper
 // ones, which is made once more for itself, tells what to take off.
 
+#import blur/common
+
 struct FusedParams {
     samples: u32,  // samples a row
     pitch: u32,    // words from row to row, a multiple of 4

@@ -1,6 +1,8 @@
 // Sums of weighed neighbours along x of bytes, eight pixels an invocation, in floats: weights of 16 bits that add up
 // to 2^16 make whole numbers below 2^24 of them, which floats hold exactly.
 
+#import blur/elements
+
 const TAPS = 49u;      // with zeros before them, so that a tile reaches a multiple of four pixels to the left
 const REST = TAPS % 8u;
 const GROUPS = (TILE + TAPS + 7u) / 8u;

@@ -1,5 +1,7 @@
 // Running sums along y or z, four samples side by side and a run of rows an invocation.
 
+#import blur/common
+
 struct ColumnParams {
     quads: u32,    // samples / 4 that lie side by side in a row
     len: u32,      // rows along the axis

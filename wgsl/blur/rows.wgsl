@@ -1,5 +1,7 @@
 // Sums of weighed neighbours along x, from a span of pixels in workgroup memory.
 
+#import blur/common
+
 struct RowParams {
     width: u32,    // pixels a row
     height: u32,   // rows in all

@@ -2,6 +2,8 @@
 // goes down the rows. For each row these go to workgroup memory, and with the sums of all before the place where
 // the window of an invocation's first pixel ends; it slides on from there.
 
+#import blur/common
+
 struct BoxParams {
     width: u32,    // pixels a row
     height: u32,   // rows a slice

@@ -3,6 +3,8 @@
 // Four samples are multiplied at once by a byte of each weight, and what comes of each of its bytes is put
 // together at the end.
 
+#import blur/elements
+
 const PLANES = 3u;     // bytes a weight
 const TAPS = 512u;     // elements that are read between two fillings of the span
 const STEPS = TAPS / 4u;

@@ -1,5 +1,7 @@
 // Sums of weighed neighbours along y or z, four samples side by side and four rows an invocation.
 
+#import blur/common
+
 struct ColumnParams {
     quads: u32,    // samples / 4 that lie side by side in a row
     len: u32,      // rows along the axis

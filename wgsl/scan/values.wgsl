@@ -1,5 +1,7 @@
 // What `scan.wgsl` joins where all numbers are one segment: values, as they are.
 
+#import scan/reduce
+
 alias ITEM = VALUE;
 
 // Four neighbours.

@@ -12,6 +12,8 @@
 // that hold the same store it together. Where subgroups of a workgroup go different ways, a driver
 // need not bring the lanes of one together again, and its next operation would miss some of them.
 
+#import scan/ops
+
 struct Chain {
     // Numbers in the part of the arrays that is bound, and tiles.
     len: u32,

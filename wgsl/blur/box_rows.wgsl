@@ -4,6 +4,8 @@
 // elements, of which the sum of all before is known. Those of the elements from where they end are not, but
 // they end at the same place of eight for all.
 
+#import blur/common
+
 struct RowParams {
     width: u32,    // pixels a row
     height: u32,   // rows in all

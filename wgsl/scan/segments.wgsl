@@ -2,6 +2,8 @@
 //
 // After Schwartz (1980): what stands before a begin does not reach past it.
 
+#import scan/reduce
+
 // A bit a number: whether a segment begins with it.
 @group(0) @binding(5) var<storage, read> starts: array<u32>;
 

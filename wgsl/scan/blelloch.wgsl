@@ -2,6 +2,8 @@
 //
 // Kept to be compared with: it reads and writes everything twice.
 
+#import scan/ops
+
 struct Level {
     // Numbers in the part of the arrays that is bound, and blocks.
     len: u32,

@@ -1,0 +1,7 @@
+//! Plain values that kernels and formats share: they know neither files nor devices.
+
+pub mod number;
+pub mod samples;
+pub mod srgb;
+pub mod surface;
+pub mod volume;

@@ -1,0 +1,49 @@
+//! A triangle mesh in memory.
+
+use crate::{error::Result, memory};
+
+/// A surface, or the part of one that a slab contributes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Surface {
+    /// Where the vertices are.
+    pub positions: Vec<[f32; 3]>,
+    /// Unit vectors from inside to outside, one a vertex, or none at all.
+    pub normals: Vec<[f32; 3]>,
+    /// Three vertex numbers each, counter-clockwise as seen from outside.
+    pub triangles: Vec<[u32; 3]>,
+    /// Cells that were left out because a corner is not a number.
+    pub nan_cells: u64,
+}
+
+impl Surface {
+    /// Bytes of its vectors.
+    pub fn bytes(&self) -> u64 {
+        let Self { positions, normals, triangles, .. } = self;
+        12 * (positions.len() + normals.len() + triangles.len()) as u64
+    }
+
+    /// Adds the next part of the same surface, whose triangles already count from its start.
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    pub fn append(&mut self, mut next: Self) -> Result<()> {
+        if self.positions.is_empty() && self.triangles.is_empty() {
+            next.nan_cells += self.nan_cells;
+            *self = next;
+            return Ok(());
+        }
+        memory::append(&mut self.positions, &mut next.positions)?;
+        memory::append(&mut self.normals, &mut next.normals)?;
+        memory::append(&mut self.triangles, &mut next.triangles)?;
+        self.nan_cells += next.nan_cells;
+        Ok(())
+    }
+
+    /// The least and the greatest coordinates, unless there is no vertex.
+    pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
+        let first = *self.positions.first()?;
+        Some(self.positions.iter().fold([first; 2], |[low, high], p| {
+            [std::array::from_fn(|i| low[i].min(p[i])), std::array::from_fn(|i| high[i].max(p[i]))]
+        }))
+    }
+}
