@@ -17,13 +17,14 @@ use clap::{Args as ClapArgs, ValueEnum};
 use rayon::prelude::*;
 
 use crate::{
+    commands::flags::VolumeArgs,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     error::{Error, Kind, Result},
     io::{
         Limits, Sink, Source,
         image::{Encoding, Image, output_format},
-        volume::{Endian, VolumeArgs, VolumeFile},
+        volume::{Endian, VolumeFile},
     },
     kernels::blur::{Axis, Blur, Edge, Grid, Method},
     memory,
@@ -323,7 +324,7 @@ fn in_bands(args: &Args, session: &Session, job: &Job) -> Result<bool> {
 
 fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
     if job.is_volume {
-        let file = VolumeFile::describe(&job.source, &args.volume)?;
+        let file = VolumeFile::describe(&job.source, &args.volume.layout())?;
         return file.read(args.limits(session), &session.timings).map(Picture::Volume);
     }
     let (image, exif) = Image::read_with_exif(&job.source, args.limits(session), &session.timings)?;
@@ -368,7 +369,7 @@ fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<
             image.write_as(&job.sink, &encoding, session.no_clobber, &session.timings)
         }
         Picture::Volume(mut volume) => session.timings.time("write", || {
-            if args.volume.endian == Endian::Big {
+            if args.volume.layout().endian == Endian::Big {
                 volume.samples.swap_bytes();
             }
             job.sink.write_with(session.no_clobber, |output| {
@@ -423,7 +424,7 @@ impl Args {
     fn is_volume(&self, source: &Source) -> bool {
         let name = source.path().map(|path| path.to_string_lossy().to_lowercase());
         let name = name.unwrap_or_default();
-        name.ends_with(".raw") || name.ends_with(".raw.gz") || self.volume.dims.is_some()
+        name.ends_with(".raw") || name.ends_with(".raw.gz") || self.volume.layout().dims.is_some()
     }
 
     /// Tells what would become of a file.

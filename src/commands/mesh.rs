@@ -11,12 +11,13 @@ use std::{
 };
 
 use crate::{
+    commands::flags::{Triple, VolumeArgs},
     data::surface::Surface,
     error::{Error, Kind, Result},
     io::{
         Output, Sink, Source,
         mesh::{MeshFormat, PlyWriter, write},
-        volume::{Triple, VolumeArgs, VolumeFile},
+        volume::VolumeFile,
     },
     kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Stats},
     session::Session,
@@ -147,7 +148,7 @@ const SLAB: u64 = 64 << 20;
 /// # Errors
 /// When the volume cannot be read or the mesh cannot be written.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let file = VolumeFile::describe(&args.volume, &args.raw)?;
+    let file = VolumeFile::describe(&args.volume, &args.raw.layout())?;
     file.check(session.limits(1))?;
     let format = args.format()?;
     args.preview.check(args.iso.len() > 1, session)?;

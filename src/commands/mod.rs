@@ -46,6 +46,8 @@ macro_rules! commands {
     };
 }
 
+pub mod flags;
+
 commands! {
     bench::Bench;
     completions::Completions, no device;

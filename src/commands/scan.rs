@@ -15,7 +15,7 @@ use crate::{
     for_number, for_samples,
     io::{
         Sink, Source,
-        array::{ArrayReader, ArrayWriter, Format, Separator},
+        array::{ArrayFormat, ArrayReader, ArrayWriter, Separator},
         image::Image,
     },
     kernels::scan::{
@@ -76,7 +76,7 @@ pub struct Args {
     /// Format of the input, and of an output whose extension tells none [default: by extension: .txt
     /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ArrayFormat>,
 
     /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs
     /// from the one before it
@@ -105,8 +105,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     if is_image(&args.input) && args.format.is_none() {
         return image_table(args, session);
     }
-    let format = Format::of_input(&args.input, args.format)?;
-    let output_format = Format::of_output(&args.output, format, args.format)?;
+    let format = ArrayFormat::of_input(&args.input, args.format)?;
+    let output_format = ArrayFormat::of_output(&args.output, format, args.format)?;
     let reader = ArrayReader::open(&args.input, format, args.number, session.max_memory / 2)?;
     if let Some(axis) = args.axis {
         return array_table(args, axis, session, reader, output_format);
@@ -123,7 +123,7 @@ fn stream<T: Scannable>(
     args: &Args,
     session: &Session,
     reader: ArrayReader,
-    format: Format,
+    format: ArrayFormat,
 ) -> Result<()> {
     let mut scan = Scan::<T>::new(args.op, args.inclusive);
     scan.algorithm = args.algorithm;
@@ -243,10 +243,10 @@ struct Keys {
 
 impl Keys {
     fn open(source: &Source, args: &Args) -> Result<Self> {
-        let format = Format::of_input(source, None)?;
+        let format = ArrayFormat::of_input(source, None)?;
         // A text says nothing of its type; 64-bit floats hold all shorter numbers.
-        let number = (format == Format::Text).then_some(NumberType::F64).or(match format {
-            Format::Raw => args.number,
+        let number = (format == ArrayFormat::Text).then_some(NumberType::F64).or(match format {
+            ArrayFormat::Raw => args.number,
             _ => None,
         });
         let mut reader = ArrayReader::open(source, format, number, u64::MAX)?;
@@ -301,7 +301,7 @@ fn only_sums(args: &Args) -> Result<()> {
 fn image_table(args: &Args, session: &Session) -> Result<()> {
     only_sums(args)?;
     let axis = args.axis.unwrap_or_default();
-    let format = Format::of_output(&args.output, Format::Npy, None)?;
+    let format = ArrayFormat::of_output(&args.output, ArrayFormat::Npy, None)?;
     let picture = Image::read(&args.input, session.limits(2), &session.timings)?;
     let Image { width, height, channels, .. } = picture;
     let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
@@ -341,7 +341,7 @@ fn array_table(
     axis: Axis,
     session: &Session,
     mut reader: ArrayReader,
-    format: Format,
+    format: ArrayFormat,
 ) -> Result<()> {
     only_sums(args)?;
     let shape = match reader.shape() {
@@ -382,7 +382,7 @@ fn write_table<T: Scannable>(
     args: &Args,
     axis: Axis,
     session: &Session,
-    format: Format,
+    format: ArrayFormat,
     shape: &[usize],
     values: Vec<T>,
 ) -> Result<()> {

@@ -8,7 +8,7 @@ use crate::{
     for_number,
     io::{
         Sink, Source,
-        array::{ArrayReader, ArrayWriter, Format},
+        array::{ArrayFormat, ArrayReader, ArrayWriter},
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
     memory,
@@ -62,7 +62,7 @@ pub struct Args {
     /// Format of inputs, and of outputs whose extension tells none [default: by extension: .txt .csv
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<ArrayFormat>,
 }
 
 /// Sorts the input.
@@ -70,7 +70,7 @@ pub struct Args {
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let format = Format::of_input(&args.input, args.format)?;
+    let format = ArrayFormat::of_input(&args.input, args.format)?;
     let reader = ArrayReader::open(&args.input, format, args.number, share(args, session))?;
     match reader.number() {
         NumberType::U32 => sort::<u32>(args, session, reader, format),
@@ -94,10 +94,10 @@ fn sort<T: Sortable>(
     args: &Args,
     session: &Session,
     mut reader: ArrayReader,
-    format: Format,
+    format: ArrayFormat,
 ) -> Result<()> {
     let create = |sink, number, len: usize| {
-        let format = Format::of_output(sink, format, args.format)?;
+        let format = ArrayFormat::of_output(sink, format, args.format)?;
         let (no_clobber, limit) = (session.no_clobber, session.max_memory);
         ArrayWriter::create(sink, no_clobber, format, number, Some(&[len]), limit)
     };
@@ -121,7 +121,7 @@ fn sort<T: Sortable>(
             output.finish()
         });
     };
-    let format = Format::of_input(source, args.format)?;
+    let format = ArrayFormat::of_input(source, args.format)?;
     let mut reader = ArrayReader::open(source, format, args.payload_type, share)?;
     for_number!(reader.number(), P => {
         let mut payload_output = create(sink, P::TYPE, len)?;

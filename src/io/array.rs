@@ -6,8 +6,6 @@ use std::{
     io::{self, Read, Write},
 };
 
-use clap::ValueEnum;
-
 use super::{Sink, Source, npy, sink::Output};
 use crate::{
     data::number::{Number, NumberType},
@@ -15,17 +13,17 @@ use crate::{
 };
 
 /// How an array is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Numbers separated by white space, commas or newlines
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayFormat {
+    /// Numbers separated by white space, commas or newlines.
     Text,
-    /// Nothing but the numbers, little-endian
+    /// Nothing but the numbers, little-endian.
     Raw,
-    /// NumPy's array file
+    /// NumPy's array file.
     Npy,
 }
 
-impl Format {
+impl ArrayFormat {
     /// The format that a lower-case extension stands for.
     fn by_extension(extension: &str) -> Option<Self> {
         match extension {
@@ -117,7 +115,7 @@ impl ArrayReader {
     /// not `number`.
     pub fn open(
         source: &Source,
-        format: Format,
+        format: ArrayFormat,
         number: Option<NumberType>,
         limit: u64,
     ) -> Result<Self> {
@@ -126,8 +124,8 @@ impl ArrayReader {
         let wanted = number;
         let number = wanted.unwrap_or(NumberType::U32);
         let (number, shape, decoder) = match format {
-            Format::Text => (number, None, Decoder::Text(Box::default())),
-            Format::Raw => {
+            ArrayFormat::Text => (number, None, Decoder::Text(Box::default())),
+            ArrayFormat::Raw => {
                 let width = number.size() as u64;
                 if let Some(size) = size.filter(|size| !size.is_multiple_of(width)) {
                     return Err(not_whole(source, size, number));
@@ -139,7 +137,7 @@ impl ArrayReader {
                     Decoder::Binary { element: npy::Element::little_endian(number), left };
                 (number, shape, decoder)
             }
-            Format::Npy => {
+            ArrayFormat::Npy => {
                 let header = npy::Header::read(&mut input).map_err(|error| match error.kind() {
                     io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
                         Error::bad_input(format_args!("{source} is no .npy file that can be used"))
@@ -427,7 +425,7 @@ fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
 pub struct ArrayWriter {
     name: String,
     output: Output,
-    format: Format,
+    format: ArrayFormat,
     /// A `.npy` file whose length is not known beforehand is kept back until it is.
     kept: Option<(NumberType, Vec<u8>, u64)>,
     text: String,
@@ -444,7 +442,7 @@ impl ArrayWriter {
     pub fn create(
         sink: &Sink,
         no_clobber: bool,
-        format: Format,
+        format: ArrayFormat,
         number: NumberType,
         shape: Option<&[usize]>,
         limit: u64,
@@ -458,8 +456,8 @@ impl ArrayWriter {
             between: None,
         };
         match (format, shape) {
-            (Format::Npy, Some(shape)) => writer.raw(&npy::header(number, shape))?,
-            (Format::Npy, None) => writer.kept = Some((number, Vec::new(), limit)),
+            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(number, shape))?,
+            (ArrayFormat::Npy, None) => writer.kept = Some((number, Vec::new(), limit)),
             _ => {}
         }
         Ok(writer)
@@ -471,7 +469,7 @@ impl ArrayWriter {
     /// # Errors
     /// [`Kind::Io`] when writing fails, [`Kind::BadInput`] when more must be kept than memory allows.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
-        if self.format != Format::Text {
+        if self.format != ArrayFormat::Text {
             return match cfg!(target_endian = "little") {
                 true => self.raw(bytemuck::cast_slice(values)),
                 false => {

@@ -8,8 +8,6 @@ use std::{
     str::FromStr,
 };
 
-use clap::{Args, ValueEnum};
-
 use super::{Limits, Source};
 use crate::{
     data::{
@@ -48,28 +46,8 @@ impl fmt::Display for Dims {
     }
 }
 
-/// Three numbers, one an axis: `1,1,2.5`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Triple(pub [f64; 3]);
-
-impl FromStr for Triple {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let numbers: Vec<f64> = text
-            .split(',')
-            .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
-            .collect::<Option<_>>()
-            .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
-        match numbers[..] {
-            [x, y, z] => Ok(Self([x, y, z])),
-            _ => Err(format!("`{text}` has {} numbers, not three", numbers.len())),
-        }
-    }
-}
-
 /// The order of a sample's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endian {
     /// Least significant byte first.
     Little,
@@ -77,25 +55,16 @@ pub enum Endian {
     Big,
 }
 
-/// How to read a raw volume.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Raw volumes")]
-pub struct VolumeArgs {
-    /// Samples along x, y and z [default: from a name like skull_256x256x256_uint8.raw, else a cube
-    /// of bytes by the file's size]
-    #[arg(long, value_name = "XxYxZ")]
+/// What is known of a raw volume besides its file's name and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawLayout {
+    /// Samples along x, y and z.
     pub dims: Option<Dims>,
-
-    /// Type of the samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE")]
+    /// The samples' type.
     pub dtype: Option<Dtype>,
-
-    /// Order of a sample's bytes
-    #[arg(long, value_enum, default_value = "little")]
+    /// The order of a sample's bytes.
     pub endian: Endian,
-
-    /// Bytes to skip before the first sample
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Bytes before the first sample.
     pub header_bytes: u64,
 }
 
@@ -112,23 +81,23 @@ pub struct VolumeFile {
 }
 
 impl VolumeFile {
-    /// Finds the shape of `source` from `args`, from its name, or from its size, in that order.
+    /// Finds the shape of `source` from `layout`, from its name, or from its size, in that order.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput) when the shape is not told, or the
     /// file's length is not what the shape makes it.
-    pub fn describe(source: &Source, args: &VolumeArgs) -> Result<Self> {
+    pub fn describe(source: &Source, layout: &RawLayout) -> Result<Self> {
         let size = source.size()?;
         let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
-        let dtype = args.dtype.or(named_dtype).unwrap_or(Dtype::U8);
-        let body = size.map(|size| size.saturating_sub(args.header_bytes));
+        let dtype = layout.dtype.or(named_dtype).unwrap_or(Dtype::U8);
+        let body = size.map(|size| size.saturating_sub(layout.header_bytes));
         let cube = || {
             let side = (body? as f64).cbrt().round() as u64;
             let is_cube = dtype == Dtype::U8 && side > 0 && side.checked_pow(3) == body;
             is_cube.then_some(Dims([side as usize; 3]))
         };
         let compressed = source.extension() == "gz";
-        let dims = args.dims.or(named_dims).or_else(|| cube().filter(|_| !compressed));
+        let dims = layout.dims.or(named_dims).or_else(|| cube().filter(|_| !compressed));
         let Some(Dims(dims)) = dims else {
             return Err(Error::bad_input(format_args!(
                 "{source}: neither name nor size tells the shape of the volume; \
@@ -139,10 +108,10 @@ impl VolumeFile {
             source: source.clone(),
             dims,
             dtype,
-            endian: args.endian,
-            header_bytes: args.header_bytes,
+            endian: layout.endian,
+            header_bytes: layout.header_bytes,
         };
-        let expected = file.bytes().and_then(|bytes| bytes.checked_add(args.header_bytes));
+        let expected = file.bytes().and_then(|bytes| bytes.checked_add(layout.header_bytes));
         let Some(expected) = expected else {
             return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
         };

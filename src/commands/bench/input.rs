@@ -12,9 +12,9 @@ use crate::{
     for_number,
     io::{
         Source,
-        array::{ArrayReader, Format},
+        array::{ArrayFormat, ArrayReader},
         image::Image,
-        volume::{VolumeArgs, VolumeFile},
+        volume::{RawLayout, VolumeFile},
     },
     kernels::{
         blur::{Axis, Blur, Edge, Grid, Method},
@@ -34,7 +34,7 @@ enum Content {
 }
 
 impl Content {
-    fn of(source: &Source, volume: &VolumeArgs, families: &[String]) -> Self {
+    fn of(source: &Source, volume: &RawLayout, families: &[String]) -> Self {
         let of_arrays = |name: &String| matches!(name.as_str(), "scan" | "sort");
         match source.extension().as_str() {
             _ if volume.dims.is_some() || volume.dtype.is_some() => Self::Volume,
@@ -61,7 +61,7 @@ impl Content {
 pub fn cases(
     source: &Source,
     families: &[String],
-    volume: &VolumeArgs,
+    volume: &RawLayout,
     session: &Session,
 ) -> Result<(Vec<Case>, Vec<Sweep>)> {
     let content = Content::of(source, volume, families);
@@ -100,7 +100,7 @@ pub fn cases(
             }
         }
         Content::Array => {
-            let format = Format::of_input(source, None)?;
+            let format = ArrayFormat::of_input(source, None)?;
             let mut reader = ArrayReader::open(source, format, None, limits.bytes)?;
             let number = reader.number();
             for_number!(number, T => {

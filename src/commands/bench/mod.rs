@@ -12,9 +12,10 @@ use std::{
 use self::figure::{Figure, Report};
 use crate::{
     bench::{Case, Sweep},
+    commands::flags::VolumeArgs,
     error::{Error, Kind, Result},
     gpu::Context,
-    io::{Sink, Source, volume::VolumeArgs},
+    io::{Sink, Source},
     kernels::{self, copy},
     session::Session,
     timings::Clock,
@@ -157,7 +158,7 @@ fn chosen(args: &Args, session: &Session) -> Result<Vec<(Option<Point>, Case)>> 
     let wanted = |family: &str| args.families.iter().any(|name| name == "all" || name == family);
     let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
     for source in &args.input {
-        let (more, along) = input::cases(source, &args.families, &args.volume, session)?;
+        let (more, along) = input::cases(source, &args.families, &args.volume.layout(), session)?;
         cases.extend(more);
         sweeps.extend(along);
     }

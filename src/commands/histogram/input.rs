@@ -83,18 +83,18 @@ impl Input {
     /// Opens `source`: a volume when its extension or the flags say so, else an image, whose pixels
     /// are kept as a whole, too, when `keep` is set.
     pub fn read(source: &Source, args: &Args, keep: bool, session: &Session) -> Result<Self> {
-        let Args { selection, volume, .. } = args;
+        let (selection, layout) = (&args.selection, args.volume.layout());
         // So many times an input is in memory while it is counted, selected or adjusted.
         let times = 3 + if keep { 3 } else { 0 } + if selection.mask.is_some() { 2 } else { 0 };
         let (limit, timings) = (session.limits(times), &session.timings);
         let raw = ["raw", "bin", "vol", "dat", "gz"].contains(&source.extension().as_str());
-        if raw || volume.dims.is_some() || volume.dtype.is_some() {
+        if raw || layout.dims.is_some() || layout.dtype.is_some() {
             if selection.roi.is_some() || selection.mask.is_some() {
                 return Err(Error::usage(format_args!(
                     "{source}: --roi and --mask select pixels of images, not of volumes"
                 )));
             }
-            let file = VolumeFile::describe(source, volume)?;
+            let file = VolumeFile::describe(source, &layout)?;
             file.check(limit)?;
             // Its range first, then its counts.
             let twice = args.range(file.dtype, false) == Range::Data;

@@ -19,9 +19,10 @@ use self::{
     output::write,
 };
 use crate::{
+    commands::flags::VolumeArgs,
     data::samples::Dtype,
     error::{Error, Kind, Result},
-    io::{Sink, Source, image::output_format, volume::VolumeArgs},
+    io::{Sink, Source, image::output_format},
     kernels::histogram::{
         Adjust, Bins, Histogram, Luma, Moments, Pixels, Row, alpha_unit, luminance_levels, moments,
         type_range,

@@ -19,7 +19,7 @@ use gpuproc::{
     error::Kind,
     io::{
         Source,
-        array::{ArrayReader, Format},
+        array::{ArrayFormat, ArrayReader},
         jpeg::{self, Jpeg},
         npy,
         png::Png,
@@ -206,7 +206,8 @@ fn argument_seeds() -> Vec<Vec<u8>> {
 /// finds between blanks and commas.
 pub fn text(bytes: &[u8]) {
     fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
-        let open = || ArrayReader::open(source, Format::Text, Some(T::TYPE), u64::MAX).unwrap();
+        let open =
+            || ArrayReader::open(source, ArrayFormat::Text, Some(T::TYPE), u64::MAX).unwrap();
         let read = |stretch: usize| {
             let (mut reader, mut all, mut some) = (open(), Vec::<T>::new(), Vec::new());
             loop {

@@ -1,0 +1,74 @@
+//! The flags of every command that reads raw volumes.
+
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum, builder::PossibleValue};
+
+use crate::{
+    data::samples::Dtype,
+    io::volume::{Dims, Endian, RawLayout},
+};
+
+/// How to read a raw volume.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Raw volumes")]
+pub struct VolumeArgs {
+    /// Samples along x, y and z [default: from a name like skull_256x256x256_uint8.raw, else a cube
+    /// of bytes by the file's size]
+    #[arg(long, value_name = "XxYxZ")]
+    dims: Option<Dims>,
+
+    /// Type of the samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<Dtype>,
+
+    /// Order of a sample's bytes
+    #[arg(long, value_enum, default_value = "little")]
+    endian: Endian,
+
+    /// Bytes to skip before the first sample
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    header_bytes: u64,
+}
+
+impl VolumeArgs {
+    /// What the flags say of a raw volume's layout.
+    pub fn layout(&self) -> RawLayout {
+        let &Self { dims, dtype, endian, header_bytes } = self;
+        RawLayout { dims, dtype, endian, header_bytes }
+    }
+}
+
+impl ValueEnum for Endian {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Little, Self::Big]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let (name, help) = match self {
+            Self::Little => ("little", "Least significant byte first"),
+            Self::Big => ("big", "Most significant byte first"),
+        };
+        Some(PossibleValue::new(name).help(help))
+    }
+}
+
+/// Three numbers, one an axis: `1,1,2.5`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Triple(pub [f64; 3]);
+
+impl FromStr for Triple {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Vec<f64> = text
+            .split(',')
+            .map(|part| part.trim().parse().ok().filter(|v: &f64| v.is_finite()))
+            .collect::<Option<_>>()
+            .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
+        match numbers[..] {
+            [x, y, z] => Ok(Self([x, y, z])),
+            _ => Err(format!("`{text}` has {} numbers, not three", numbers.len())),
+        }
+    }
+}
