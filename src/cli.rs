@@ -1,21 +1,16 @@
 //! The top-level parser, the flags that all commands share, and the session made from them.
 
-use std::{
-    ffi::OsString,
-    sync::{Arc, OnceLock},
-    thread,
-    time::Duration,
-};
+use std::{ffi::OsString, sync::Arc, time::Duration};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, CommandFactory, Parser, ValueEnum};
 
 use crate::{
     commands::Command,
     device::{Choice, Device},
-    error::{Error, Kind, Result},
-    io::abandon_outputs,
-    progress::{Progress, hide_bars, start_messages, tell},
+    error::{Error, Result},
+    progress::{Progress, start_messages, tell},
     session::Session,
+    signals,
     timings::Timings,
 };
 
@@ -91,9 +86,6 @@ pub struct Shared {
     pub no_progress: bool,
 }
 
-/// The exit code when `--timeout` has passed: that of timeout(1).
-const TIMED_OUT: i32 = 124;
-
 /// How `--timings` are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TimingsFormat {
@@ -124,9 +116,9 @@ pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T
 pub fn run(cli: Cli) -> Result<()> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
-    stop_on_signals();
+    signals::exit_on_signals();
     if let Some(limit) = shared.timeout {
-        stop_after(limit);
+        signals::exit_after(limit);
     }
     if let Some(threads) = shared.threads {
         rayon::ThreadPoolBuilder::new()
@@ -148,77 +140,13 @@ pub fn run(cli: Cli) -> Result<()> {
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
         no_clobber: shared.no_clobber,
     };
-    let result = command.run(&session);
+    let result = command.run(&session, Cli::command);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
         Some(TimingsFormat::Json) => tell(timings.json(session.device.name())),
         None => {}
     }
     result
-}
-
-/// SIGINT, SIGTERM and SIGHUP leave no part of an output behind; then they end the process as they would
-/// have ended it. Without a handler they still do that.
-#[cfg(unix)]
-fn stop_on_signals() {
-    use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
-        iterator::Signals,
-        low_level::emulate_default_handler,
-    };
-    // Once a process: a second call, in tests, changes nothing.
-    static HANDLED: OnceLock<()> = OnceLock::new();
-    HANDLED.get_or_init(|| {
-        if let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) {
-            thread::spawn(move || {
-                if let Some(signal) = signals.forever().next() {
-                    abandon_outputs();
-                    hide_bars();
-                    let _ = emulate_default_handler(signal);
-                    end(128 + signal);
-                }
-            });
-        }
-    });
-}
-
-#[cfg(not(unix))]
-fn stop_on_signals() {
-    let _ = ctrlc::set_handler(|| {
-        abandon_outputs();
-        end(130);
-    });
-}
-
-/// Makes the process end with a documented exit code, too, where the system's libraries or a driver would
-/// break it off: they have told why then. What may be large asks for its memory in [`crate::memory`];
-/// this is for what is small, when there is none left.
-pub fn end_aborts() {
-    #[cfg(unix)]
-    {
-        use signal_hook::{consts::SIGABRT, flag::register_conditional_shutdown};
-        let always = Arc::new(true.into());
-        let _ = register_conditional_shutdown(SIGABRT, Kind::Failure.exit_code().into(), always);
-    }
-}
-
-fn stop_after(limit: Duration) {
-    thread::spawn(move || {
-        thread::sleep(limit);
-        abandon_outputs();
-        hide_bars();
-        tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
-        end(TIMED_OUT);
-    });
-}
-
-/// Ends the process at once: a driver that is at work on other threads would not survive the clean-up
-/// that an orderly exit runs, and one that hangs would not come to its end.
-pub fn end(code: i32) -> ! {
-    #[cfg(unix)]
-    signal_hook::low_level::exit(code);
-    #[cfg(not(unix))]
-    std::process::exit(code);
 }
 
 /// Reads 4G, 512MiB, 1000000: K, M, G and T are powers of 1024.

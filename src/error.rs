@@ -1,6 +1,6 @@
 //! The one error type of the library: a kind, which decides the exit code, and a chain of causes.
 
-use std::{error, fmt, io, path::Path};
+use std::{error, fmt, io, iter, path::Path};
 
 /// A `Result` whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -31,19 +31,45 @@ impl Kind {
     }
 }
 
-/// An error with its kind, one line of text, and the errors that caused it.
+/// What a user can change so that the same job succeeds. The library names the setting; a front end
+/// knows how it is set (`commands::hints`: which flag to type).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// Allow more bytes of memory.
+    Memory,
+    /// Allow more pixels or samples.
+    Pixels,
+    /// Give the dimensions and the sample type of a raw volume.
+    VolumeShape,
+    /// Give the format of an array: its extension is unknown.
+    ArrayFormat,
+    /// Read the numbers as this type.
+    NumberType(&'static str),
+    /// Let the device choose the scan algorithm.
+    ScanAlgorithm,
+    /// Choose another isovalue.
+    Isovalue,
+    /// Install a driver, or use the CPU.
+    NoGpu,
+    /// Choose one of the devices that exist.
+    Devices,
+}
+
+/// An error with its kind, one line of text, perhaps a hint, and the errors that caused it.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: Kind,
     message: String,
+    hint: Option<Hint>,
     source: Option<Box<dyn error::Error + Send + Sync>>,
 }
 
 impl Error {
     /// An error of `kind` that says `message`.
     pub fn new(kind: Kind, message: impl fmt::Display) -> Self {
-        Self { kind, message: message.to_string(), source: None }
+        Self { kind, message: message.to_string(), hint: None, source: None }
     }
 
     /// The command line makes no sense: `message` names the flag and the remedy.
@@ -67,6 +93,11 @@ impl Error {
             .caused_by(source)
     }
 
+    /// The same error with `hint` as its remedy.
+    pub fn with_hint(self, hint: Hint) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
     /// The same error with `source` as its cause.
     pub fn caused_by(
         mut self,
@@ -86,16 +117,21 @@ impl Error {
         self.kind
     }
 
+    /// The remedy of this error, or else of the first of its causes that has one.
+    pub fn hint(&self) -> Option<Hint> {
+        self.chain().find_map(|error| error.downcast_ref::<Self>()?.hint)
+    }
+
+    /// This error and its causes, from the outermost to the first one.
+    pub fn chain(&self) -> impl Iterator<Item = &(dyn error::Error + 'static)> {
+        let first: &(dyn error::Error + 'static) = self;
+        iter::successors(Some(first), |error| error.source())
+    }
+
     /// The message and its causes on one line: `message: cause: cause`.
     pub fn one_line(&self) -> String {
-        let mut line = self.to_string();
-        let mut cause = error::Error::source(self);
-        while let Some(error) = cause {
-            line.push_str(": ");
-            line.push_str(&error.to_string());
-            cause = error.source();
-        }
-        line.replace('\n', " ")
+        let messages: Vec<String> = self.chain().map(ToString::to_string).collect();
+        messages.join(": ").replace('\n', " ")
     }
 }
 
@@ -109,5 +145,13 @@ mod tests {
         let error = Error::io("read", "a.png", cause).context("input 3");
         assert_eq!(error.one_line(), "input 3: cannot read a.png: no such file");
         assert_eq!(error.kind().exit_code(), 7);
+        assert_eq!(error.hint(), None);
+    }
+
+    #[test]
+    fn a_hint_is_found_in_the_causes() {
+        let error = Error::bad_input("8 bytes are more than 4").with_hint(Hint::Memory);
+        let error = error.context("cannot decode a.png").context("input 3");
+        assert_eq!(error.hint(), Some(Hint::Memory));
     }
 }

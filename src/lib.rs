@@ -10,6 +10,7 @@
 //! | [`kernels`] | one file a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
 //! | [`data`] | plain values that kernels and formats share |
 //! | [`session`] | what every command works with |
+//! | [`signals`] | ends of the process before its work is done |
 //! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
@@ -41,5 +42,7 @@ pub mod memory;
 pub mod progress;
 #[forbid(unsafe_code)]
 pub mod session;
+#[forbid(unsafe_code)]
+pub mod signals;
 #[forbid(unsafe_code)]
 pub mod timings;

@@ -2,8 +2,15 @@
 
 use std::{io, panic, process::ExitCode};
 
-use anyhow::{Result, anyhow};
-use gpuproc::{cli, error::Error, gpu::any_hung, memory, progress::tell};
+use gpuproc::{
+    cli,
+    commands::hints,
+    error::{Error, Kind, Result},
+    gpu::any_hung,
+    memory,
+    progress::tell,
+    signals,
+};
 
 fn main() -> ExitCode {
     #[expect(unsafe_code)]
@@ -12,34 +19,33 @@ fn main() -> ExitCode {
     unsafe {
         std::env::set_var("NODEVICE_SELECT", "1");
     };
-    // Decoders and drivers may panic; that is caught where they are called, and told with -v only.
+    // Decoders and drivers may panic; their callers catch that, and -v shows it.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
-    cli::end_aborts();
+    signals::exit_on_abort();
     let code = match run() {
         Ok(()) => 0,
-        // The reader has what it wanted, as in `gpuproc scan - | head`.
+        // The reader has closed the pipe, as in `gpuproc scan - | head`.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            tell(format_args!("error: {error:#}"));
-            let kind = error.downcast_ref::<Error>().map(Error::kind);
-            kind.map_or(1, gpuproc::error::Kind::exit_code)
+            tell(format_args!("error: {}", hints::line(&error)));
+            error.kind().exit_code()
         }
     };
     if any_hung() {
-        cli::end(code.into());
+        signals::exit(code.into());
     }
     ExitCode::from(code)
 }
 
 fn run() -> Result<()> {
     let cli = cli::parse();
-    match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
-        Ok(result) => Ok(result?),
-        Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
-    }
+    panic::catch_unwind(|| memory::catch(|| cli::run(cli))).unwrap_or_else(|_| {
+        let message = "this is a mistake in gpuproc itself; -v tells where it happened";
+        Err(Error::new(Kind::Failure, message))
+    })
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+fn is_broken_pipe(error: &Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

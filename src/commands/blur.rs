@@ -16,6 +16,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 
 use rayon::prelude::*;
 
+use super::hints::line;
 use crate::{
     commands::flags::VolumeArgs,
     data::samples::{Dtype, Samples},
@@ -298,7 +299,7 @@ fn run_all(args: &Args, session: &Session, jobs: &[Job]) -> Result<()> {
         let mut failed = 0;
         for (job, picture) in computed_ones {
             if let Err(error) = picture.and_then(|picture| write(args, session, job, picture)) {
-                log::error!("error: {}", error.one_line());
+                log::error!("error: {}", line(&error));
                 failed += 1;
             }
             bar.advance(1);

@@ -2,14 +2,9 @@
 
 use std::io::{self, Write};
 
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::{
-    cli::Cli,
-    error::{Error, Result},
-    session::Session,
-};
+use crate::error::{Error, Result};
 
 /// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -23,12 +18,12 @@ pub struct Args {
     shell: Shell,
 }
 
-/// Prints the script.
+/// Prints the script for `parser`.
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn run(args: &Args, _: &Session) -> Result<()> {
+pub fn run(args: &Args, mut parser: clap::Command) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "gpuproc", &mut script);
+    clap_complete::generate(args.shell, &mut parser, "gpuproc", &mut script);
     io::stdout().write_all(&script).map_err(|error| Error::io("write", "-", error))
 }

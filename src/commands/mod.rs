@@ -1,12 +1,31 @@
-//! The commands, one file each, and the one list that makes them known.
+//! The commands, one file or folder each, and the one list that makes them known.
+//!
+//! A command is a clap struct `Args` and a function `run`, which is three steps: read, run a kernel on
+//! the session's device, write.
+//! 1. `run` first turns `Args` into a validated value (a `Job` or a `Plan`): defaults are filled in,
+//!    contradictions are usage errors, outputs have known formats. The steps take that value and never
+//!    `Args`, so that a step can be read, tested and reused without the command line.
+//! 2. A command of more than one screen is a folder: `flags.rs` holds the clap struct, the parsers of
+//!    its values and the validation; `mod.rs` holds `run`; each further step has its own file.
+//! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
+//!    [`flags::one_of`], so that the library needs no clap.
+//! 4. The library's errors state facts; [`hints`] adds the flag to type.
+//! 5. Many files go through [`batch`](crate::batch).
+
+pub mod flags;
+pub mod hints;
 
 use crate::{error::Result, session::Session};
 
-/// Declares the commands: a line each makes the subcommand, its help and its dispatch. A command
-/// that computes nothing says `no device`, and none is opened for it; one that says `later device`
-/// tells [`Device::expect`](crate::device::Device::expect) how much there is to do.
+/// Declares the commands. A line each makes the module, the subcommand, its help and its call; the first
+/// line names what a `run` may take. `no device`: none is opened. `later device`: `run` calls
+/// [`Device::expect`](crate::device::Device::expect) once it knows how much there is to do. Otherwise
+/// the device is opened while `run` reads its inputs.
 macro_rules! commands {
-    ($($module:ident::$name:ident $(, $when:ident device)?;)+) => {
+    (
+        |$session:ident, $parser:ident|
+        $($module:ident::$name:ident => run($($input:expr),+) $(, $when:ident device)?;)+
+    ) => {
         $(pub mod $module;)+
 
         /// Every command with its arguments.
@@ -19,13 +38,13 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Runs the command.
+            /// Runs the command. `parser` makes the tree of all commands and flags.
             ///
             /// # Errors
             /// Those of the command.
-            pub fn run(self, session: &Session) -> Result<()> {
+            pub fn run(self, $session: &Session, $parser: fn() -> clap::Command) -> Result<()> {
                 match self {
-                    $(Self::$name(args) => $module::run(&args, session),)+
+                    $(Self::$name(args) => $module::run(&args, $($input),+),)+
                 }
             }
 
@@ -49,12 +68,13 @@ macro_rules! commands {
 pub mod flags;
 
 commands! {
-    bench::Bench;
-    completions::Completions, no device;
-    mesh::Mesh, later device;
-    blur::Blur;
-    devices::Devices, no device;
-    histogram::Histogram;
-    scan::Scan;
-    sort::Sort;
+    |session, parser|
+    bench::Bench => run(session);
+    completions::Completions => run(parser()), no device;
+    mesh::Mesh => run(session), later device;
+    blur::Blur => run(session);
+    devices::Devices => run(session), no device;
+    histogram::Histogram => run(session);
+    scan::Scan => run(session);
+    sort::Sort => run(session);
 }

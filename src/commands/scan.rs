@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    commands::flags::{ARRAY_FORMATS, one_of},
     data::number::{Number, NumberType},
     data::samples::Dtype,
     error::{Error, Kind, Result},
@@ -75,7 +76,7 @@ pub struct Args {
 
     /// Format of the input, and of an output whose extension tells none [default: by extension: .txt
     /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 
     /// File of keys, as many as numbers and of any type: the scan begins anew wherever a key differs

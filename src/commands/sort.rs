@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use crate::{
+    commands::flags::{ARRAY_FORMATS, one_of},
     data::number::{Number, NumberType},
     error::{Error, Result},
     for_number,
@@ -61,7 +62,7 @@ pub struct Args {
 
     /// Format of inputs, and of outputs whose extension tells none [default: by extension: .txt .csv
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
 }
 

@@ -10,7 +10,6 @@ use std::{
 };
 
 use gpuproc::{
-    cli,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     device::{Choice, Device, Kernel},
@@ -24,6 +23,7 @@ use gpuproc::{
         scan::{Op, Scan},
         sort::{Records, Sort},
     },
+    signals,
     timings::Timings,
 };
 
@@ -202,7 +202,7 @@ fn a_kernel_that_never_ends_is_left_alone() {
         assert_eq!(run(Choice::Auto).expect("the CPU takes over"), 7);
         // As the program ends.
         assert!(any_hung());
-        cli::end(error.kind().exit_code().into());
+        signals::exit(error.kind().exit_code().into());
     }
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", "faults::a_kernel_that_never_ends_is_left_alone", "--nocapture"])

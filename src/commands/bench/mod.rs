@@ -10,6 +10,7 @@ use std::{
 };
 
 use self::figure::{Figure, Report};
+use super::hints::line;
 use crate::{
     bench::{Case, Sweep},
     commands::flags::VolumeArgs,
@@ -120,7 +121,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             }
             Err(error) => {
                 failed += 1;
-                log::error!("error: {case:?}: {}", error.one_line());
+                log::error!("error: {case:?}: {}", line(&error));
             }
         }
     }

@@ -1,20 +1,11 @@
-//! `--format` of arrays.
+//! Choices of arrays.
 
-use clap::{ValueEnum, builder::PossibleValue};
-
+use super::Choice;
 use crate::io::array::ArrayFormat;
 
-impl ValueEnum for ArrayFormat {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Text, Self::Raw, Self::Npy]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Self::Text => ("text", "Numbers separated by white space, commas or newlines"),
-            Self::Raw => ("raw", "Nothing but the numbers, little-endian"),
-            Self::Npy => ("npy", "NumPy's array file"),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
-}
+/// The choices of `--format`.
+pub const ARRAY_FORMATS: [Choice<ArrayFormat>; 3] = [
+    ("text", ArrayFormat::Text, "Numbers separated by white space, commas or newlines"),
+    ("raw", ArrayFormat::Raw, "Nothing but the numbers, little-endian"),
+    ("npy", ArrayFormat::Npy, "NumPy's array file"),
+];

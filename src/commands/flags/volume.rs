@@ -2,8 +2,9 @@
 
 use std::str::FromStr;
 
-use clap::{Args, ValueEnum, builder::PossibleValue};
+use clap::Args;
 
+use super::{Choice, one_of};
 use crate::{
     data::samples::Dtype,
     io::volume::{Dims, Endian, RawLayout},
@@ -23,7 +24,7 @@ pub struct VolumeArgs {
     dtype: Option<Dtype>,
 
     /// Order of a sample's bytes
-    #[arg(long, value_enum, default_value = "little")]
+    #[arg(long, value_name = "ENDIAN", value_parser = one_of(&ENDIANS), default_value = "little")]
     endian: Endian,
 
     /// Bytes to skip before the first sample
@@ -39,19 +40,10 @@ impl VolumeArgs {
     }
 }
 
-impl ValueEnum for Endian {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Little, Self::Big]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        let (name, help) = match self {
-            Self::Little => ("little", "Least significant byte first"),
-            Self::Big => ("big", "Most significant byte first"),
-        };
-        Some(PossibleValue::new(name).help(help))
-    }
-}
+const ENDIANS: [Choice<Endian>; 2] = [
+    ("little", Endian::Little, "Least significant byte first"),
+    ("big", Endian::Big, "Most significant byte first"),
+];
 
 /// Three numbers, one an axis: `1,1,2.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]

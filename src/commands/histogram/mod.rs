@@ -18,6 +18,7 @@ use self::{
     outcome::{Counted, Outcome},
     output::write,
 };
+use super::hints::line;
 use crate::{
     commands::flags::VolumeArgs,
     data::samples::Dtype,
@@ -208,7 +209,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             }
             Err(error) => {
                 failures += 1;
-                log::error!("{}", error.one_line());
+                log::error!("{}", line(&error));
             }
         }
         bar.advance(1);

@@ -1,0 +1,40 @@
+//! Errors as a user of the command line reads them: facts from the library, then what to type.
+
+use crate::error::{Error, Hint};
+
+/// The error, its causes and its remedy on one line: `message: cause; remedy`.
+pub fn line(error: &Error) -> String {
+    match error.hint() {
+        Some(hint) => format!("{}; {}", error.one_line(), remedy(hint)),
+        None => error.one_line(),
+    }
+}
+
+fn remedy(hint: Hint) -> String {
+    match hint {
+        Hint::Memory => "raise --max-memory".into(),
+        Hint::Pixels => "raise --max-pixels".into(),
+        Hint::VolumeShape => "add --dims XxYxZ and --dtype TYPE".into(),
+        Hint::ArrayFormat => "add --format text, raw or npy".into(),
+        Hint::NumberType(name) => format!("try --type {name}"),
+        Hint::ScanAlgorithm => "use --algorithm auto".into(),
+        Hint::Isovalue => "choose another --iso, or mesh parts of the volume".into(),
+        Hint::NoGpu => "install its Vulkan driver, or use --device cpu".into(),
+        Hint::Devices => "`gpuproc devices` lists what there is".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_remedy_stands_at_the_end_of_the_line() {
+        let error = Error::bad_input("8 bytes are more than 4").with_hint(Hint::Memory);
+        let error = error.context("cannot decode a.png");
+        assert_eq!(
+            line(&error),
+            "cannot decode a.png: 8 bytes are more than 4; raise --max-memory"
+        );
+    }
+}
