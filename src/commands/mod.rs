@@ -65,8 +65,6 @@ macro_rules! commands {
     };
 }
 
-pub mod flags;
-
 commands! {
     |session, parser|
     bench::Bench => run(session);
