@@ -9,9 +9,8 @@ use std::{
 };
 
 use crate::{
-    commands::flags::{ARRAY_FORMATS, one_of},
-    data::number::{Number, NumberType},
-    data::samples::Dtype,
+    commands::flags::{ARRAY_FORMATS, dtype_of, one_of},
+    data::{dtype::Dtype, number::Number},
     error::{Error, Kind, Result},
     for_number, for_samples,
     io::{
@@ -71,8 +70,8 @@ pub struct Args {
     init: Option<String>,
 
     /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
-    #[arg(long = "type", value_name = "TYPE")]
-    number: Option<NumberType>,
+    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
+    number: Option<Dtype>,
 
     /// Format of the input, and of an output whose extension tells none [default: by extension: .txt
     /// .csv .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
@@ -130,15 +129,15 @@ fn stream<T: Scannable>(
     scan.algorithm = args.algorithm;
     if let Some(init) = &args.init {
         scan.before = init.parse().map_err(|error: T::Err| {
-            Error::usage(format_args!("--init {init} is no {}: {error}", T::TYPE))
+            Error::usage(format_args!("--init {init} is no {}: {error}", T::DTYPE))
         })?;
     }
     let (no_clobber, limit) = (session.no_clobber, session.max_memory);
     let shape = reader.shape();
-    let writer = ArrayWriter::create(&args.output, no_clobber, format, T::TYPE, shape, limit)?;
+    let writer = ArrayWriter::create(&args.output, no_clobber, format, T::DTYPE, shape, limit)?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
     // Floats do not overflow: they become infinite.
-    let checked = args.checked && !T::TYPE.is_float();
+    let checked = args.checked && !T::DTYPE.is_float();
     if checked {
         log::debug!("--checked scans on the CPU");
     }
@@ -146,7 +145,7 @@ fn stream<T: Scannable>(
     let mut keys = args.by_key.as_ref().map(|source| Keys::open(source, args)).transpose()?;
     let stretch =
         (limit / (IN_FLIGHT * size_of::<T>() as u64)).clamp(1 << 10, BLOCK as u64) as usize;
-    let ordered = T::TYPE.is_float() && matches!(args.op, Op::Sum | Op::Product);
+    let ordered = T::DTYPE.is_float() && matches!(args.op, Op::Sum | Op::Product);
     let stretches = read_ahead::<T>(reader, stretch, session.timings.clone());
     let (to_write, writing) = write_behind(writer, session.timings.clone());
     let mut done = 0;
@@ -164,14 +163,14 @@ fn stream<T: Scannable>(
                  allows {limit}",
                 args.input,
                 if args.op == Op::Sum { "sums" } else { "products" },
-                T::TYPE
+                T::DTYPE
             )));
         }
         let scanned = if let Some(starts) = starts {
             session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
         } else if checked {
             let checked = session.timings.time("scan", || scan.checked(&numbers));
-            checked.map_err(|place| overflow(args, T::TYPE, done + place as u64))?
+            checked.map_err(|place| overflow(args, T::DTYPE, done + place as u64))?
         } else {
             session.device.run(&scan, &numbers[..])?
         };
@@ -246,7 +245,7 @@ impl Keys {
     fn open(source: &Source, args: &Args) -> Result<Self> {
         let format = ArrayFormat::of_input(source, None)?;
         // A text says nothing of its type; 64-bit floats hold all shorter numbers.
-        let number = (format == ArrayFormat::Text).then_some(NumberType::F64).or(match format {
+        let number = (format == ArrayFormat::Text).then_some(Dtype::F64).or(match format {
             ArrayFormat::Raw => args.number,
             _ => None,
         });
@@ -307,10 +306,10 @@ fn image_table(args: &Args, session: &Session) -> Result<()> {
     let Image { width, height, channels, .. } = picture;
     let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let number = args.number.unwrap_or(match picture.samples.dtype() {
-        Dtype::U8 if fits(255) => NumberType::U32,
-        Dtype::U16 if fits(65_535) => NumberType::U32,
-        Dtype::U8 | Dtype::U16 => NumberType::U64,
-        _ => NumberType::F64,
+        Dtype::U8 if fits(255) => Dtype::U32,
+        Dtype::U16 if fits(65_535) => Dtype::U32,
+        Dtype::U8 | Dtype::U16 => Dtype::U64,
+        _ => Dtype::F64,
     });
     let mut shape = vec![height, width, channels];
     if channels == 1 {
@@ -362,12 +361,12 @@ fn array_table(
         largest.saturating_mul(added) <= most
     });
     match number {
-        NumberType::U32 if !fits => {
+        Dtype::U32 if !fits => {
             let narrow: Vec<u32> = reader.read_all(limit)?;
             let values = narrow.into_iter().map(u64::from).collect();
             write_table(args, axis, session, format, &shape, values)
         }
-        NumberType::I32 if !fits => {
+        Dtype::I32 if !fits => {
             let narrow: Vec<i32> = reader.read_all(limit)?;
             let values = narrow.into_iter().map(i64::from).collect();
             write_table(args, axis, session, format, &shape, values)
@@ -390,8 +389,14 @@ fn write_table<T: Scannable>(
     let (height, width) = (shape[0], shape[1]);
     let channels = shape.get(2).copied().unwrap_or(1);
     let limit = session.max_memory;
-    let mut writer =
-        ArrayWriter::create(&args.output, session.no_clobber, format, T::TYPE, Some(shape), limit)?;
+    let mut writer = ArrayWriter::create(
+        &args.output,
+        session.no_clobber,
+        format,
+        T::DTYPE,
+        Some(shape),
+        limit,
+    )?;
     let grid = Grid { width, height, channels, values };
     let sums = session.device.run(&Table::<T>::new(axis, args.inclusive), &grid)?;
     session.timings.time("write", || {
@@ -407,10 +412,10 @@ fn write_table<T: Scannable>(
     })
 }
 
-fn overflow(args: &Args, number: NumberType, place: u64) -> Error {
+fn overflow(args: &Args, number: Dtype, place: u64) -> Error {
     let wider = match number {
-        NumberType::U32 => "; try --type u64",
-        NumberType::I32 => "; try --type i64",
+        Dtype::U32 => "; try --type u64",
+        Dtype::I32 => "; try --type i64",
         _ => "",
     };
     Error::bad_input(format_args!(

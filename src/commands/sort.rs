@@ -3,8 +3,8 @@
 use rayon::prelude::*;
 
 use crate::{
-    commands::flags::{ARRAY_FORMATS, one_of},
-    data::number::{Number, NumberType},
+    commands::flags::{ARRAY_FORMATS, dtype_of, one_of},
+    data::dtype::{Dtype, Scalar},
     error::{Error, Result},
     for_number,
     io::{
@@ -49,16 +49,16 @@ pub struct Args {
     payload: Option<Source>,
 
     /// Type of the values: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
-    #[arg(long, value_name = "TYPE", requires = "payload")]
-    payload_type: Option<NumberType>,
+    #[arg(long, value_name = "TYPE", requires = "payload", value_parser = dtype_of(&Dtype::NUMBERS))]
+    payload_type: Option<Dtype>,
 
     /// File for the values of --payload in the numbers' new order
     #[arg(long, value_name = "FILE", requires = "payload")]
     payload_output: Option<Sink>,
 
     /// Type of the numbers: u32 i32 f32 [default: what a .npy file says, else u32]
-    #[arg(long = "type", value_name = "TYPE")]
-    number: Option<NumberType>,
+    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
+    number: Option<Dtype>,
 
     /// Format of inputs, and of outputs whose extension tells none [default: by extension: .txt .csv
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
@@ -74,9 +74,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let format = ArrayFormat::of_input(&args.input, args.format)?;
     let reader = ArrayReader::open(&args.input, format, args.number, share(args, session))?;
     match reader.number() {
-        NumberType::U32 => sort::<u32>(args, session, reader, format),
-        NumberType::I32 => sort::<i32>(args, session, reader, format),
-        NumberType::F32 => sort::<f32>(args, session, reader, format),
+        Dtype::U32 => sort::<u32>(args, session, reader, format),
+        Dtype::I32 => sort::<i32>(args, session, reader, format),
+        Dtype::F32 => sort::<f32>(args, session, reader, format),
         wide => Err(Error::usage(format_args!(
             "{}: {wide} cannot be sorted; --type is u32, i32 or f32",
             args.input
@@ -106,7 +106,7 @@ fn sort<T: Sortable>(
     let keys: Vec<T> = session.timings.time("read", || read_all(&mut reader, args, session))?;
     let len = keys.len();
     // A wrong path fails before the work.
-    let number = if args.argsort { NumberType::U32 } else { T::TYPE };
+    let number = if args.argsort { Dtype::U32 } else { T::DTYPE };
     let mut output = create(&args.output, number, len)?;
     let sort = Sort::<T>::new(args.descending);
     let places = || memory::collect((0..len).into_par_iter().map(|i| i as u32));
@@ -125,11 +125,11 @@ fn sort<T: Sortable>(
     let format = ArrayFormat::of_input(source, args.format)?;
     let mut reader = ArrayReader::open(source, format, args.payload_type, share)?;
     for_number!(reader.number(), P => {
-        let mut payload_output = create(sink, P::TYPE, len)?;
+        let mut payload_output = create(sink, P::DTYPE, len)?;
         let values: Vec<P> = session.timings.time("read", || reader.read_all(share))?;
         same_length(len, values.len())?;
         // The sort moves 32 bits with each key: those of the value, or its place.
-        let narrow = P::TYPE.size() == 4;
+        let narrow = P::DTYPE.size() == 4;
         let (bits, values) = match narrow {
             true => (bytemuck::allocation::cast_vec(values), Vec::new()),
             false => (places()?, values),
@@ -161,7 +161,7 @@ fn read_all<T: Sortable>(
         return Err(Error::bad_input(format_args!(
             "{}: sorting {len} {} takes {needed} bytes, and --max-memory allows {limit}",
             args.input,
-            T::TYPE
+            T::DTYPE
         )));
     }
     reader.read_all(share)

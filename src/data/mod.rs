@@ -1,5 +1,6 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
+pub mod dtype;
 pub mod number;
 pub mod samples;
 pub mod srgb;

@@ -8,7 +8,7 @@ use std::{
 
 use super::{Sink, Source, npy, sink::Output};
 use crate::{
-    data::number::{Number, NumberType},
+    data::{dtype::Dtype, number::Number},
     error::{Error, Kind, Result},
 };
 
@@ -84,7 +84,7 @@ pub enum Separator {
 pub struct ArrayReader {
     source: Source,
     input: Box<dyn Read + Send>,
-    number: NumberType,
+    number: Dtype,
     shape: Option<Vec<usize>>,
     decoder: Decoder,
 }
@@ -116,13 +116,13 @@ impl ArrayReader {
     pub fn open(
         source: &Source,
         format: ArrayFormat,
-        number: Option<NumberType>,
+        number: Option<Dtype>,
         limit: u64,
     ) -> Result<Self> {
         let size = source.size()?;
         let mut input = source.open()?;
         let wanted = number;
-        let number = wanted.unwrap_or(NumberType::U32);
+        let number = wanted.unwrap_or(Dtype::U32);
         let (number, shape, decoder) = match format {
             ArrayFormat::Text => (number, None, Decoder::Text(Box::default())),
             ArrayFormat::Raw => {
@@ -172,7 +172,7 @@ impl ArrayReader {
     }
 
     /// The numbers' type.
-    pub fn number(&self) -> NumberType {
+    pub fn number(&self) -> Dtype {
         self.number
     }
 
@@ -212,7 +212,7 @@ impl ArrayReader {
     /// # Panics
     /// When `T` is not [`ArrayReader::number`].
     pub fn read<T: Number>(&mut self, values: &mut Vec<T>, most: usize) -> Result<()> {
-        assert_eq!(T::TYPE, self.number, "read what was opened");
+        assert_eq!(T::DTYPE, self.number, "read what was opened");
         values.clear();
         match &mut self.decoder {
             Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
@@ -226,7 +226,7 @@ impl ArrayReader {
                     _ => Error::io("read", self.source.to_string(), error),
                 })?;
                 if bytes % element.size() != 0 {
-                    return Err(not_whole(&self.source, bytes as u64, T::TYPE));
+                    return Err(not_whole(&self.source, bytes as u64, T::DTYPE));
                 }
                 if let Some(left) = left {
                     if values.len() < wanted {
@@ -274,7 +274,7 @@ impl ArrayReader {
     }
 }
 
-fn not_whole(source: &Source, bytes: u64, number: NumberType) -> Error {
+fn not_whole(source: &Source, bytes: u64, number: Dtype) -> Error {
     Error::bad_input(format_args!(
         "{source}: {bytes} bytes are no whole number of {number}, which take {} each",
         number.size()
@@ -417,7 +417,7 @@ fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
     if shown.len() < text.len() {
         shown.push_str("...");
     }
-    Error::bad_input(format_args!("{source}: line {line}: `{shown}` is no {}{hint}", T::TYPE))
+    Error::bad_input(format_args!("{source}: line {line}: `{shown}` is no {}{hint}", T::DTYPE))
 }
 
 /// An array being written. Unless finished, no trace of it remains.
@@ -427,7 +427,7 @@ pub struct ArrayWriter {
     output: Output,
     format: ArrayFormat,
     /// A `.npy` file whose length is not known beforehand is kept back until it is.
-    kept: Option<(NumberType, Vec<u8>, u64)>,
+    kept: Option<(Dtype, Vec<u8>, u64)>,
     text: String,
     /// What stands between the last number and the next.
     between: Option<char>,
@@ -443,7 +443,7 @@ impl ArrayWriter {
         sink: &Sink,
         no_clobber: bool,
         format: ArrayFormat,
-        number: NumberType,
+        number: Dtype,
         shape: Option<&[usize]>,
         limit: u64,
     ) -> Result<Self> {

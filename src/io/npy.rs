@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use crate::data::number::{Number, NumberType};
+use crate::data::{dtype::Dtype, number::Number};
 use crate::memory;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
@@ -30,39 +30,30 @@ pub struct Header {
 /// How a number is stored: narrow integers are widened to 32 bits when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
-    kind: Stored,
+    stored: Dtype,
     swapped: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stored {
-    U8,
-    I8,
-    U16,
-    I16,
-    Whole(NumberType),
 }
 
 impl Element {
     /// A number as it is, little-endian.
-    pub fn little_endian(number: NumberType) -> Self {
-        Self { kind: Stored::Whole(number), swapped: cfg!(target_endian = "big") }
+    pub fn little_endian(number: Dtype) -> Self {
+        Self { stored: number, swapped: cfg!(target_endian = "big") }
     }
 
     /// From NumPy's description, such as `<f4`.
     fn from_descr(descr: &str) -> Option<Self> {
         let (order, name) = descr.split_at_checked(1)?;
-        let kind = match name {
-            "u1" | "b1" => Stored::U8,
-            "i1" => Stored::I8,
-            "u2" => Stored::U16,
-            "i2" => Stored::I16,
-            "u4" => Stored::Whole(NumberType::U32),
-            "i4" => Stored::Whole(NumberType::I32),
-            "f4" => Stored::Whole(NumberType::F32),
-            "u8" => Stored::Whole(NumberType::U64),
-            "i8" => Stored::Whole(NumberType::I64),
-            "f8" => Stored::Whole(NumberType::F64),
+        let stored = match name {
+            "u1" | "b1" => Dtype::U8,
+            "i1" => Dtype::I8,
+            "u2" => Dtype::U16,
+            "i2" => Dtype::I16,
+            "u4" => Dtype::U32,
+            "i4" => Dtype::I32,
+            "f4" => Dtype::F32,
+            "u8" => Dtype::U64,
+            "i8" => Dtype::I64,
+            "f8" => Dtype::F64,
             _ => return None,
         };
         let big = match order {
@@ -70,25 +61,21 @@ impl Element {
             ">" => true,
             _ => return None,
         };
-        Some(Self { kind, swapped: big != cfg!(target_endian = "big") })
+        Some(Self { stored, swapped: big != cfg!(target_endian = "big") })
     }
 
     /// The type it has once read.
-    pub fn number(self) -> NumberType {
-        match self.kind {
-            Stored::U8 | Stored::U16 => NumberType::U32,
-            Stored::I8 | Stored::I16 => NumberType::I32,
-            Stored::Whole(number) => number,
+    pub fn number(self) -> Dtype {
+        match self.stored {
+            Dtype::U8 | Dtype::U16 => Dtype::U32,
+            Dtype::I8 | Dtype::I16 => Dtype::I32,
+            whole => whole,
         }
     }
 
     /// Bytes in the file.
     pub fn size(self) -> usize {
-        match self.kind {
-            Stored::U8 | Stored::I8 => 1,
-            Stored::U16 | Stored::I16 => 2,
-            Stored::Whole(number) => number.size(),
-        }
+        self.stored.size()
     }
 
     /// Fills `values` with up to `most` numbers; returns the bytes read, which are no multiple of
@@ -102,7 +89,7 @@ impl Element {
         values: &mut Vec<T>,
         most: usize,
     ) -> io::Result<usize> {
-        if self.kind == Stored::Whole(T::TYPE) {
+        if self.stored == T::DTYPE {
             let bytes = read_stretch(input, values, most)?;
             if self.swapped {
                 let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
@@ -118,12 +105,12 @@ impl Element {
             true => u16::from_ne_bytes([pair[1], pair[0]]),
         };
         let pairs = narrow.chunks_exact(2);
-        match self.kind {
-            Stored::U8 => values.extend(narrow.iter().map(|&b| wide(b.into()))),
-            Stored::I8 => values.extend(narrow.iter().map(|&b| wide(i32::from(b as i8) as u32))),
-            Stored::U16 => values.extend(pairs.map(|p| wide(pair(p).into()))),
-            Stored::I16 => values.extend(pairs.map(|p| wide(i32::from(pair(p) as i16) as u32))),
-            Stored::Whole(_) => unreachable!("read above"),
+        match self.stored {
+            Dtype::U8 => values.extend(narrow.iter().map(|&b| wide(b.into()))),
+            Dtype::I8 => values.extend(narrow.iter().map(|&b| wide(i32::from(b as i8) as u32))),
+            Dtype::U16 => values.extend(pairs.map(|p| wide(pair(p).into()))),
+            Dtype::I16 => values.extend(pairs.map(|p| wide(i32::from(pair(p) as i16) as u32))),
+            _ => unreachable!("read above"),
         }
         Ok(bytes)
     }
@@ -277,21 +264,20 @@ impl Header {
 }
 
 /// The header, version 1.0, of an array of `number` in C order.
-pub fn header(number: NumberType, shape: &[usize]) -> Vec<u8> {
-    let kind = match number {
-        NumberType::U32 => "u4",
-        NumberType::I32 => "i4",
-        NumberType::F32 => "f4",
-        NumberType::U64 => "u8",
-        NumberType::I64 => "i8",
-        NumberType::F64 => "f8",
+pub fn header(number: Dtype, shape: &[usize]) -> Vec<u8> {
+    let kind = match (number.is_float(), number.is_signed()) {
+        (true, _) => "f",
+        (false, true) => "i",
+        (false, false) => "u",
     };
+    let size = number.size();
     // A tuple of one has a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
-    let mut text = format!("{{'descr': '<{kind}', 'fortran_order': False, 'shape': ({axes}), }}");
+    let mut text =
+        format!("{{'descr': '<{kind}{size}', 'fortran_order': False, 'shape': ({axes}), }}");
     // The numbers begin at a multiple of 64 bytes, after a newline.
     let before = MAGIC.len() + 4;
     let length = (before + text.len() + 1).next_multiple_of(64) - before;
@@ -311,7 +297,7 @@ mod tests {
     #[test]
     fn headers_come_back() {
         for shape in [vec![], vec![0], vec![7], vec![3, 4, 5]] {
-            for number in NumberType::ALL {
+            for number in Dtype::NUMBERS {
                 let bytes = header(number, &shape);
                 assert!(bytes.len().is_multiple_of(64));
                 let read = Header::read(&mut &bytes[..]).unwrap();
@@ -325,7 +311,7 @@ mod tests {
     fn broken_headers_are_refused() {
         let read = |text: &str| Header::parse(text);
         let fine = "{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }";
-        assert_eq!(read(fine).unwrap().element.number(), NumberType::I32);
+        assert_eq!(read(fine).unwrap().element.number(), Dtype::I32);
         for (from, to) in [
             (">i2", ">c8"),
             ("'>i2'", "[('a', '<i2')]"),
@@ -340,7 +326,7 @@ mod tests {
         assert!(!read(&fortran).unwrap().fortran, "one axis has one order");
         assert!(read(&fortran.replace("(2,)", "(2, 2)")).unwrap().fortran);
         for len in 0..12 {
-            assert!(Header::read(&mut &header(NumberType::U32, &[1])[..len]).is_err());
+            assert!(Header::read(&mut &header(Dtype::U32, &[1])[..len]).is_err());
         }
     }
 

@@ -295,6 +295,7 @@ fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
         Dtype::I32 => vec![-2_147_483_628.0],
         Dtype::F32 => vec![0.1, -3.0],
         Dtype::F64 => vec![1e6 + 1e-6],
+        Dtype::U64 | Dtype::I64 => unreachable!("volumes hold no {dtype}"),
     };
     (volume(dims, samples), isos)
 }

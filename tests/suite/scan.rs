@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use assert_cmd::Command;
 use gpuproc::{
-    data::number::{Number, NumberType},
+    data::{dtype::Dtype, number::Number},
     device::Kernel,
     kernels::scan::{
         Algorithm, Axis, BLOCK, Grid, LOOKBACK, Op, Scan, Scannable, Scanned, SegmentedScan,
@@ -392,7 +392,7 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
 
 fn look_back_spec(inclusive: bool) -> Spec {
     let algorithm = Algorithm::Lookback;
-    Spec { number: NumberType::U32, op: Op::Sum, inclusive, algorithm }
+    Spec { number: Dtype::U32, op: Op::Sum, inclusive, algorithm }
 }
 
 #[test]
@@ -469,7 +469,7 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
             false => Algorithm::Reduce,
         };
         assert_eq!(spec.choose(context), expected, "{name}");
-        let floats = Spec { number: NumberType::F32, ..spec };
+        let floats = Spec { number: Dtype::F32, ..spec };
         assert_eq!(floats.choose(context), Algorithm::Reduce, "{name}");
     }
 }

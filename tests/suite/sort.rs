@@ -30,7 +30,7 @@ fn assert_sorts<T: Sortable>(
     for payload in [None, Some((0..len as u32).collect::<Vec<_>>())] {
         let records = Records { keys: keys.clone(), payload };
         let check = |found: &Records<T>, name: &str| {
-            assert!(bits(&found.keys) == bits(&expected), "{len} {} keys on {name}", T::TYPE);
+            assert!(bits(&found.keys) == bits(&expected), "{len} {} keys on {name}", T::DTYPE);
             let moved = found.payload.as_ref().is_none_or(|payload| *payload == places);
             assert!(moved && found.payload.is_some() == records.payload.is_some(), "{name}");
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     bench::{Case, Sweep},
-    data::number::NumberType,
+    data::dtype::Dtype,
     data::samples::Samples,
     data::volume::Volume,
     device::Kernel,
@@ -229,7 +229,7 @@ fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {
     ];
     let case = |(called, algorithm)| {
         let scan = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
-        let problem = format!("{} {}, {name}", numbers.len(), T::TYPE);
+        let problem = format!("{} {}, {name}", numbers.len(), T::DTYPE);
         let case =
             Case::of_kernel(["scan", called], problem, bytes, scan, numbers, check_scan::<T>);
         Case {
@@ -243,7 +243,7 @@ fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {
 
 /// Integers must equal the serial sums, floats come near to the sums of the CPU.
 fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> Result<()> {
-    let is_float = matches!(T::TYPE, NumberType::F32 | NumberType::F64);
+    let is_float = T::DTYPE.is_float();
     let expected = match scan.checked(numbers) {
         Ok(serial) if !is_float => serial.values,
         // Where sums wrap around, and for floats, which are joined in another order.
@@ -263,8 +263,8 @@ fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -
     }
 }
 
-fn sorts(name: &str, number: NumberType, bytes: &[u8]) -> Option<Case> {
-    fn case<T: Sortable>(name: &str, number: NumberType, bytes: &[u8]) -> Case {
+fn sorts(name: &str, number: Dtype, bytes: &[u8]) -> Option<Case> {
+    fn case<T: Sortable>(name: &str, number: Dtype, bytes: &[u8]) -> Case {
         let keys: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
         let problem = format!("{} {number}, {name}", keys.len());
         let records = Arc::new(Records { keys, payload: None });
@@ -279,9 +279,9 @@ fn sorts(name: &str, number: NumberType, bytes: &[u8]) -> Option<Case> {
         })
     }
     match number {
-        NumberType::U32 => Some(case::<u32>(name, number, bytes)),
-        NumberType::I32 => Some(case::<i32>(name, number, bytes)),
-        NumberType::F32 => Some(case::<f32>(name, number, bytes)),
+        Dtype::U32 => Some(case::<u32>(name, number, bytes)),
+        Dtype::I32 => Some(case::<i32>(name, number, bytes)),
+        Dtype::F32 => Some(case::<f32>(name, number, bytes)),
         _ => None,
     }
 }

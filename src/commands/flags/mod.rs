@@ -8,6 +8,8 @@ pub use volume::{Triple, VolumeArgs};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::data::dtype::Dtype;
+
 /// One choice of a flag: what the user types, the library's value, and the help.
 pub type Choice<T> = (&'static str, T, &'static str);
 
@@ -40,4 +42,11 @@ where
         let chosen = choices.iter().find(|(name, ..)| *name == typed);
         chosen.expect("one of the possible values").1.clone()
     })
+}
+
+/// The value parser of a flag for one of `known` types: `dtype_of(&Dtype::NUMBERS)`.
+pub fn dtype_of(
+    known: &'static [Dtype],
+) -> impl Fn(&str) -> Result<Dtype, String> + Clone + Send + Sync + 'static {
+    move |text| Dtype::one_of(known, text)
 }

@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::{Choice, one_of};
+use super::{Choice, dtype_of, one_of};
 use crate::{
-    data::samples::Dtype,
+    data::dtype::Dtype,
     io::volume::{Dims, Endian, RawLayout},
 };
 
@@ -20,7 +20,7 @@ pub struct VolumeArgs {
     dims: Option<Dims>,
 
     /// Type of the samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE")]
+    #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::SAMPLES))]
     dtype: Option<Dtype>,
 
     /// Order of a sample's bytes

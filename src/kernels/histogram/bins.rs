@@ -113,6 +113,8 @@ pub fn type_range(dtype: Dtype) -> Option<(f64, f64)> {
         Dtype::I16 => (-32768.0, 32767.0),
         Dtype::U32 => (0.0, f64::from(u32::MAX)),
         Dtype::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+        Dtype::U64 => (0.0, u64::MAX as f64),
+        Dtype::I64 => (i64::MIN as f64, i64::MAX as f64),
         Dtype::F32 | Dtype::F64 => return None,
     })
 }

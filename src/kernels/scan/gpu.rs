@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::{Algorithm, BLOCK, Scan, TILE, op::Op};
 use crate::{
-    data::number::NumberType,
+    data::dtype::Dtype,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
     memory, shader, shader_struct,
@@ -57,7 +57,7 @@ const BLELLOCH_BLOCK: usize = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spec {
     /// The numbers' type.
-    pub number: NumberType,
+    pub number: Dtype,
     /// What they are joined with.
     pub op: Op,
     /// Whether a result includes the number at its own place.
@@ -127,15 +127,10 @@ impl Spec {
     /// Whether `context` can compute with these numbers.
     pub fn runs_on(&self, context: &Context) -> bool {
         let has = |feature| context.features.contains(feature);
-        let plain = matches!(self.op, Op::Sum | Op::Product);
-        match self.number {
-            NumberType::U32 | NumberType::I32 | NumberType::F32 => true,
-            NumberType::U64 | NumberType::I64 => has(wgpu::Features::SHADER_INT64),
-            NumberType::F64 if plain => {
-                has(wgpu::Features::SHADER_F64 | wgpu::Features::SHADER_INT64)
-            }
-            NumberType::F64 => has(wgpu::Features::SHADER_INT64),
-        }
+        // Minima and maxima of floats are those of integer keys.
+        let computes_f64 = self.number == Dtype::F64 && matches!(self.op, Op::Sum | Op::Product);
+        (self.number.size() < 8 || has(wgpu::Features::SHADER_INT64))
+            && (!computes_f64 || has(wgpu::Features::SHADER_F64))
     }
 
     /// What [`Algorithm::Auto`] means on `context`. The look-back ends on any device, but pays only

@@ -83,7 +83,7 @@ impl<T: Scannable> Scan<T> {
 impl<T: Scannable> Scan<T> {
     fn spec(&self) -> Spec {
         let Self { op, inclusive, algorithm, .. } = *self;
-        Spec { number: T::TYPE, op, inclusive, algorithm }
+        Spec { number: T::DTYPE, op, inclusive, algorithm }
     }
 
     /// The same on the CPU, one number after the other, unless an integer overflows: then the place
@@ -127,7 +127,7 @@ impl<T: Scannable> Kernel for Scan<T> {
 
     fn gpu(&self, context: &Context, input: &[T]) -> Result<Scanned<T>> {
         if !self.spec().runs_on(context) {
-            log::debug!("{} cannot scan {}: the CPU does", context.info.name, T::TYPE);
+            log::debug!("{} cannot scan {}: the CPU does", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }
         gpu::scan(self, context, input, None)
@@ -172,8 +172,8 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
     fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
         // 64-bit numbers with their marks need 20 KiB of workgroup memory.
         let room = context.limits.max_compute_workgroup_storage_size;
-        if !self.scan.spec().runs_on(context) || T::TYPE.size() == 8 && room < 20 << 10 {
-            log::debug!("{} cannot scan segments of {}", context.info.name, T::TYPE);
+        if !self.scan.spec().runs_on(context) || T::DTYPE.size() == 8 && room < 20 << 10 {
+            log::debug!("{} cannot scan segments of {}", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));
         }
         gpu::scan(&self.scan, context, &input.numbers, Some((&input.starts, self.start)))
@@ -204,7 +204,7 @@ fn case<T: Scannable>(name: &'static str, algorithm: Algorithm, baseline: bool, 
     Case {
         family: "scan",
         algorithm: name,
-        problem: format!("{} 2^{bits}", T::TYPE),
+        problem: format!("{} 2^{bits}", T::DTYPE),
         baseline,
         bytes: 2 * (len * size_of::<T>()) as u64,
         on_cpu: algorithm == Algorithm::Reduce,
@@ -248,7 +248,7 @@ fn prepare<T: Scannable>(
         let check = move || check(&output.borrow(), &input);
         return Ok(Prepared { run: Box::new(run), check: Box::new(check) });
     };
-    let spec = Spec { number: T::TYPE, op: Op::Sum, inclusive: false, algorithm };
+    let spec = Spec { number: T::DTYPE, op: Op::Sum, inclusive: false, algorithm };
     let source = context.upload("scan source", &input)?;
     let result = context.allocate("scan result", source.bytes())?;
     let places = spec.carry_places(context, len);

@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use rayon::prelude::*;
 
 use crate::{
-    data::number::{Number, NumberType},
+    data::{dtype::Dtype, number::Number},
     device::Kernel,
     error::Result,
     gpu::{Context, Shader},
@@ -90,8 +90,8 @@ impl<T: super::Scannable> Kernel for Table<T> {
         let groups = u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2);
         let most = (groups as usize).checked_div(input.channels).unwrap_or(0);
         let rows = rows.min(most).min(1 << 15) / STEP * STEP;
-        if T::TYPE != NumberType::U32 || rows == 0 {
-            let what = format_args!("tables of {} with rows of {pitch}", T::TYPE);
+        if T::DTYPE != Dtype::U32 || rows == 0 {
+            let what = format_args!("tables of {} with rows of {pitch}", T::DTYPE);
             log::debug!("{what} are made on the CPU");
             return context.timings().time(Self::NAME, || self.cpu(input));
         }

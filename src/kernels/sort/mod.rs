@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::scan::{Algorithm, Op, Spec};
 use crate::{
     bench::{Case, Prepared},
-    data::number::{Number, NumberType},
+    data::{dtype::Dtype, number::Number},
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
@@ -248,7 +248,7 @@ pub fn record(
     let counts = context.allocate("digit counts", 4 * places as u64)?;
     let starts = context.allocate("digit starts", 4 * places as u64)?;
     let scan =
-        Spec { number: NumberType::U32, op: Op::Sum, inclusive: false, algorithm: Algorithm::Auto };
+        Spec { number: Dtype::U32, op: Op::Sum, inclusive: false, algorithm: Algorithm::Auto };
     let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
     let count = context.pipeline(&SORT, "count")?;
     // Keys and payload move together where a shader may have that many buffers.

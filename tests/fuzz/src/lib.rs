@@ -15,7 +15,7 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::number::{Number, NumberType},
+    data::{dtype::Dtype, number::Number},
     error::Kind,
     io::{
         Source,
@@ -207,7 +207,7 @@ fn argument_seeds() -> Vec<Vec<u8>> {
 pub fn text(bytes: &[u8]) {
     fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
         let open =
-            || ArrayReader::open(source, ArrayFormat::Text, Some(T::TYPE), u64::MAX).unwrap();
+            || ArrayReader::open(source, ArrayFormat::Text, Some(T::DTYPE), u64::MAX).unwrap();
         let read = |stretch: usize| {
             let (mut reader, mut all, mut some) = (open(), Vec::<T>::new(), Vec::new());
             loop {
@@ -245,14 +245,8 @@ pub fn text(bytes: &[u8]) {
     fs::write(&path, text).unwrap();
     let source = Source::File(path);
     let stretch = 1 + usize::from(choice / 6);
-    match NumberType::ALL[usize::from(choice % 6)] {
-        NumberType::U32 => check::<u32>(&source, text, stretch),
-        NumberType::I32 => check::<i32>(&source, text, stretch),
-        NumberType::F32 => check::<f32>(&source, text, stretch),
-        NumberType::U64 => check::<u64>(&source, text, stretch),
-        NumberType::I64 => check::<i64>(&source, text, stretch),
-        NumberType::F64 => check::<f64>(&source, text, stretch),
-    }
+    let dtype = Dtype::NUMBERS[usize::from(choice % 6)];
+    gpuproc::for_number!(dtype, T => check::<T>(&source, text, stretch));
 }
 
 fn assert_bad_input(error: &gpuproc::error::Error) {
@@ -303,7 +297,7 @@ pub fn npy(bytes: &[u8]) {
 }
 
 fn npy_seeds() -> Vec<Vec<u8>> {
-    let mut seeds: Vec<Vec<u8>> = NumberType::ALL
+    let mut seeds: Vec<Vec<u8>> = Dtype::NUMBERS
         .iter()
         .map(|&number| {
             let mut file = npy::header(number, &[2, 3]);
