@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use super::hints::line;
 use crate::{
     commands::flags::VolumeArgs,
+    data::raster::Raster,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     error::{Error, Kind, Result},
@@ -27,7 +28,7 @@ use crate::{
         image::{Encoding, Image, output_format},
         volume::{Endian, VolumeFile},
     },
-    kernels::blur::{Axis, Blur, Edge, Grid, Method},
+    kernels::blur::{Blur, Edge, Method, Taps},
     memory,
     session::Session,
 };
@@ -433,7 +434,7 @@ impl Args {
         job.source.size()?;
         let axes = if job.is_volume { 3 } else { 2 };
         let blur = self.blur(axes)?;
-        let each = |text: &dyn Fn(&Axis) -> String| {
+        let each = |text: &dyn Fn(&Taps) -> String| {
             let texts: Vec<String> = blur.axes[..axes].iter().map(text).collect();
             texts.join(",")
         };
@@ -471,7 +472,7 @@ impl Args {
                 MethodArg::Gaussian => Method::Gaussian,
                 MethodArg::Box => Method::Box,
             },
-            axes: [Axis::NONE; 3],
+            axes: [Taps::NONE; 3],
             iterations: self.iterations.into(),
             edge: self.edge,
             linear: self.linear,
@@ -483,9 +484,9 @@ impl Args {
             blur.axes[axis] = match blur.method {
                 Method::Gaussian => {
                     let reach = radius.unwrap_or_else(|| (self.truncate * sigma).ceil() as usize);
-                    Axis::gaussian(sigma, reach)
+                    Taps::gaussian(sigma, reach)
                 }
-                Method::Box => Axis::mean(radius.unwrap_or_else(|| {
+                Method::Box => Taps::box_filter(radius.unwrap_or_else(|| {
                     // n means of N samples have the variance n (N² - 1) / 12.
                     let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
                     ((taps - 1.0) / 2.0).round() as usize
@@ -508,10 +509,10 @@ fn blur_image(args: &Args, session: &Session, blur: &Blur, image: Image) -> Resu
     let kept = kept_channels(&args.channels, channels)?;
     // Light is multiplied with alpha as it comes.
     let alpha = matches!(channels, 2 | 4) && !is_light;
-    let grid = Grid { dims: [width, height, 1], channels, alpha, samples };
-    let mut samples = session.device.run(blur, &grid)?;
+    let raster = Raster { dims: [width, height, 1], channels, alpha, samples };
+    let mut samples = session.device.run(blur, &raster)?;
     for channel in kept {
-        copy_channel(&grid.samples, &mut samples, channel, channels);
+        copy_channel(&raster.samples, &mut samples, channel, channels);
     }
     Ok(Image { width, height, channels, samples, icc, is_light })
 }
@@ -558,8 +559,8 @@ fn blur_volume(session: &Session, blur: &Blur, volume: Volume) -> Result<Volume>
         };
     }
     let samples = to_blurrable(volume.samples)?;
-    let grid = Grid { dims: volume.dims, channels: 1, alpha: false, samples };
-    let blurred = session.device.run(&blur, &grid)?;
+    let raster = Raster { dims: volume.dims, channels: 1, alpha: false, samples };
+    let blurred = session.device.run(&blur, &raster)?;
     Ok(Volume { dims: volume.dims, samples: from_blurrable(blurred, dtype)? })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod dtype;
 pub mod number;
+pub mod raster;
 pub mod samples;
 pub mod srgb;
 pub mod surface;

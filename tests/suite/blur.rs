@@ -1,11 +1,12 @@
 //! Blur: both twins against naive references, and the command line.
 
 use gpuproc::{
+    data::raster::Raster,
     data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::Caps,
-    kernels::blur::{Axis, Bands, Blur, Edge, Grid, Method, cases},
+    kernels::blur::{Bands, Blur, Edge, Method, Taps, cases},
 };
 
 use crate::common::{Noise, Subject, assert_twins, open, subjects};
@@ -54,7 +55,7 @@ fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
     Some(at as usize)
 }
 
-fn reference_weights(axis: Axis, method: Method) -> Vec<f64> {
+fn reference_weights(axis: Taps, method: Method) -> Vec<f64> {
     let r = axis.radius as isize;
     let weights: Vec<f64> = (-r..=r)
         .map(|i| match method {
@@ -67,14 +68,14 @@ fn reference_weights(axis: Axis, method: Method) -> Vec<f64> {
 }
 
 /// The blur in f64, unrounded, in units of the samples; colours times alpha if `alpha`.
-pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
-    let (mut values, full): (Vec<f64>, f64) = match &grid.samples {
+pub fn reference(blur: &Blur, raster: &Raster) -> Vec<f64> {
+    let (mut values, full): (Vec<f64>, f64) = match &raster.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
         Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
         _ => unreachable!(),
     };
-    let c = grid.channels;
+    let c = raster.channels;
     let decode = |v: f64| match v <= 0.04045 {
         true => v / 12.92,
         false => ((v + 0.055) / 1.055).powf(2.4),
@@ -83,9 +84,9 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
         true => v * 12.92,
         false => 1.055 * v.powf(1.0 / 2.4) - 0.055,
     };
-    let colours = c - usize::from(grid.alpha);
+    let colours = c - usize::from(raster.alpha);
     for pixel in values.chunks_exact_mut(c) {
-        let alpha = if grid.alpha { pixel[c - 1] / full } else { 1.0 };
+        let alpha = if raster.alpha { pixel[c - 1] / full } else { 1.0 };
         for v in &mut pixel[..colours] {
             if blur.linear {
                 *v = full * decode(*v / full);
@@ -99,8 +100,8 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
                 continue;
             }
             let weights = reference_weights(axis, blur.method);
-            let stride: usize = grid.dims[..number].iter().product::<usize>() * c;
-            let n = grid.dims[number];
+            let stride: usize = raster.dims[..number].iter().product::<usize>() * c;
+            let n = raster.dims[number];
             let before = values.clone();
             for (i, value) in values.iter_mut().enumerate() {
                 let at = (i / stride % n) as isize;
@@ -112,7 +113,7 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
                         w * match (reference_index(to, n, blur.edge), blur.edge) {
                             (Some(to), _) => before[i - at as usize * stride + to * stride],
                             (None, Edge::Constant(0.0)) => 0.0,
-                            (None, Edge::Constant(_)) if grid.alpha && i % c == c - 1 => full,
+                            (None, Edge::Constant(_)) if raster.alpha && i % c == c - 1 => full,
                             (None, Edge::Constant(v)) if blur.linear => full * decode(v / full),
                             (None, Edge::Constant(v)) => v,
                             _ => unreachable!(),
@@ -123,7 +124,7 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
         }
     }
     for pixel in values.chunks_exact_mut(c) {
-        let alpha = if grid.alpha { pixel[c - 1] / full } else { 1.0 };
+        let alpha = if raster.alpha { pixel[c - 1] / full } else { 1.0 };
         for v in &mut pixel[..colours] {
             *v = if alpha > 0.0 { *v / alpha } else { 0.0 };
             if blur.linear {
@@ -135,10 +136,10 @@ pub fn reference(blur: &Blur, grid: &Grid) -> Vec<f64> {
 }
 
 fn gaussian(sigma: f64) -> Blur {
-    let axis = Axis::gaussian(sigma, (3.0 * sigma).ceil() as usize);
+    let axis = Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize);
     Blur {
         method: Method::Gaussian,
-        axes: [axis, axis, Axis::NONE],
+        axes: [axis, axis, Taps::NONE],
         iterations: 1,
         edge: Edge::Clamp,
         linear: false,
@@ -146,33 +147,33 @@ fn gaussian(sigma: f64) -> Blur {
 }
 
 fn mean(radius: usize) -> Blur {
-    let axis = Axis::mean(radius);
-    Blur { method: Method::Box, axes: [axis, axis, Axis::NONE], ..gaussian(1.0) }
+    let axis = Taps::box_filter(radius);
+    Blur { method: Method::Box, axes: [axis, axis, Taps::NONE], ..gaussian(1.0) }
 }
 
-fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Grid {
+fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Raster {
     let samples = Noise(seed).bytes(dims.iter().product::<usize>() * channels);
-    Grid { dims, channels, alpha: false, samples: Samples::U8(samples) }
+    Raster { dims, channels, alpha: false, samples: Samples::U8(samples) }
 }
 
 /// 8-bit results: alike on every device, within 1 of the reference, equal nearly everywhere.
-fn check_bytes(blur: &Blur, grid: &Grid) {
-    let found = assert_twins(blur, grid, |cpu, gpu, name| {
-        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", grid.dims);
+fn check_bytes(blur: &Blur, raster: &Raster) {
+    let found = assert_twins(blur, raster, |cpu, gpu, name| {
+        assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
     });
     let Samples::U8(found) = found else { panic!("the type changed") };
-    let expected = reference(blur, grid);
+    let expected = reference(blur, raster);
     let mut unequal = 0;
     for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
-        let last = i - i % grid.channels + grid.channels - 1;
+        let last = i - i % raster.channels + raster.channels - 1;
         // What cannot be seen has no colour.
-        let exact = if grid.alpha && expected[last].round() == 0.0 { 0.0 } else { *exact };
+        let exact = if raster.alpha && expected[last].round() == 0.0 { 0.0 } else { *exact };
         let off = (f64::from(found) - exact.round()).abs();
-        assert!(off <= 1.0, "{blur:?} of {:?}: {found} for {exact} at {i}", grid.dims);
+        assert!(off <= 1.0, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
         unequal += usize::from(off != 0.0);
     }
     let allowed = found.len() / 100 + 2;
-    assert!(unequal <= allowed, "{blur:?} {:?}: {unequal} of {}", grid.dims, found.len());
+    assert!(unequal <= allowed, "{blur:?} {:?}: {unequal} of {}", raster.dims, found.len());
 }
 
 #[test]
@@ -180,9 +181,9 @@ fn edges_and_channels_match_the_reference() {
     for (seed, edge) in EDGES.into_iter().enumerate() {
         for channels in 1..=4 {
             for dims in [[1, 1, 1], [2, 3, 1], [13, 7, 1], [67, 31, 1]] {
-                let grid = bytes(dims, channels, seed as u64);
+                let raster = bytes(dims, channels, seed as u64);
                 for blur in [gaussian(1.3), gaussian(4.0), mean(1), mean(9)] {
-                    check_bytes(&Blur { edge, ..blur }, &grid);
+                    check_bytes(&Blur { edge, ..blur }, &raster);
                 }
             }
         }
@@ -217,17 +218,17 @@ fn every_sigma_and_radius_matches_the_reference() {
     for radius in [1, 2, 15, 31, 100, 127, 128, 500, 1500] {
         check_bytes(&mean(radius), &bytes([97, 41, 1], 3, 9));
     }
-    let x = Axis::gaussian(3.0, 9);
+    let x = Taps::gaussian(3.0, 9);
     check_bytes(
-        &Blur { axes: [x, Axis::NONE, Axis::NONE], ..gaussian(1.0) },
+        &Blur { axes: [x, Taps::NONE, Taps::NONE], ..gaussian(1.0) },
         &bytes([97, 41, 1], 3, 10),
     );
     check_bytes(
-        &Blur { axes: [Axis::NONE, x, Axis::NONE], ..gaussian(1.0) },
+        &Blur { axes: [Taps::NONE, x, Taps::NONE], ..gaussian(1.0) },
         &bytes([97, 41, 1], 3, 11),
     );
-    let cut = Axis::gaussian(3.0, 2);
-    check_bytes(&Blur { axes: [x, cut, Axis::NONE], ..gaussian(1.0) }, &bytes([97, 41, 1], 4, 12));
+    let cut = Taps::gaussian(3.0, 2);
+    check_bytes(&Blur { axes: [x, cut, Taps::NONE], ..gaussian(1.0) }, &bytes([97, 41, 1], 4, 12));
 }
 
 /// Rows and images that both twins cut into several tiles and strips.
@@ -244,10 +245,10 @@ fn wide_and_tall_images_match_the_reference() {
 #[test]
 fn wide_boxes_of_narrow_images_match_on_small_bindings() {
     let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
-    let (blur, grid) = (mean(300), bytes([3, 700, 1], 4, 24));
-    let expected = blur.cpu(&grid).unwrap();
+    let (blur, raster) = (mean(300), bytes([3, 700, 1], 4, 24));
+    let expected = blur.cpu(&raster).unwrap();
     if let Some(Subject { name, context }) = &open("small bindings", &caps) {
-        assert!(blur.gpu(context, &grid).unwrap() == expected, "{name}");
+        assert!(blur.gpu(context, &raster).unwrap() == expected, "{name}");
     }
 }
 
@@ -258,30 +259,30 @@ fn bands_of_every_height_give_the_same() {
     let mut opaque = with_alpha([31, 53, 1], 4);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
     samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
-    let grids = [
+    let rasters = [
         bytes([41, 53, 1], 3, 24),
         with_alpha([41, 53, 1], 4),
         opaque,
-        Grid { dims: [41, 53, 1], channels: 3, alpha: false, samples: halves },
+        Raster { dims: [41, 53, 1], channels: 3, alpha: false, samples: halves },
     ];
-    for (number, grid) in grids.iter().enumerate() {
+    for (number, raster) in rasters.iter().enumerate() {
         for edge in EDGES {
             for blur in [gaussian(1.5), mean(6), Blur { iterations: 3, ..gaussian(0.7) }] {
                 let bands = Bands {
                     blur: Blur { edge, ..blur },
-                    dims: [grid.dims[0], grid.dims[1]],
-                    channels: grid.channels,
-                    alpha: grid.alpha,
+                    dims: [raster.dims[0], raster.dims[1]],
+                    channels: raster.channels,
+                    alpha: raster.alpha,
                     transparent: number == 1,
                 };
-                let whole = bands.blur.cpu(grid).unwrap();
-                let row = grid.dims[0] * grid.channels * whole.dtype().size();
-                let assemble = |height: usize, run: &dyn Fn(&Blur, &Grid) -> Result<Samples>| {
+                let whole = bands.blur.cpu(raster).unwrap();
+                let row = raster.dims[0] * raster.channels * whole.dtype().size();
+                let assemble = |height: usize, run: &dyn Fn(&Blur, &Raster) -> Result<Samples>| {
                     let mut all = Vec::new();
                     for first in (0..53).step_by(height) {
                         let band = first..(first + height).min(53);
                         let window = bands.window(band.clone());
-                        let rows = &grid.samples.as_bytes()[window.start * row..window.end * row];
+                        let rows = &raster.samples.as_bytes()[window.start * row..window.end * row];
                         all.extend_from_slice(
                             bands.blur(band, rows, whole.dtype(), run)?.as_bytes(),
                         );
@@ -289,17 +290,17 @@ fn bands_of_every_height_give_the_same() {
                     Ok::<_, Error>(all)
                 };
                 if edge == Edge::Wrap {
-                    let error = assemble(5, &|blur, grid| blur.cpu(grid)).unwrap_err();
+                    let error = assemble(5, &|blur, raster| blur.cpu(raster)).unwrap_err();
                     assert_eq!(error.kind(), Kind::BadInput);
                     continue;
                 }
                 for height in [1, 2, 3, 5, 9, 26, 27, 52, 53, 90] {
-                    let all = assemble(height, &|blur, grid| blur.cpu(grid)).unwrap();
+                    let all = assemble(height, &|blur, raster| blur.cpu(raster)).unwrap();
                     assert!(all == whole.as_bytes(), "{number} {:?} {height}", bands.blur);
                 }
                 if number < 3 {
                     for Subject { name, context } in subjects() {
-                        let all = assemble(20, &|blur, grid| blur.gpu(context, grid)).unwrap();
+                        let all = assemble(20, &|blur, raster| blur.gpu(context, raster)).unwrap();
                         assert!(all == whole.as_bytes(), "{name} {number} {:?}", bands.blur);
                     }
                 }
@@ -320,22 +321,22 @@ fn iterations_match_the_reference() {
 #[test]
 fn volumes_match_the_reference() {
     for (seed, edge) in EDGES.into_iter().enumerate() {
-        let axes = [Axis::gaussian(1.0, 3), Axis::gaussian(1.5, 5), Axis::gaussian(0.8, 3)];
-        let grid = bytes([21, 17, 13], 1, seed as u64);
-        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &grid);
-        let axes = [Axis::mean(1), Axis::mean(2), Axis::mean(5)];
-        check_bytes(&Blur { axes, edge, ..mean(1) }, &grid);
+        let axes = [Taps::gaussian(1.0, 3), Taps::gaussian(1.5, 5), Taps::gaussian(0.8, 3)];
+        let raster = bytes([21, 17, 13], 1, seed as u64);
+        check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &raster);
+        let axes = [Taps::box_filter(1), Taps::box_filter(2), Taps::box_filter(5)];
+        check_bytes(&Blur { axes, edge, ..mean(1) }, &raster);
     }
-    let axes = [Axis::gaussian(1.0, 3); 3];
+    let axes = [Taps::gaussian(1.0, 3); 3];
     for edge in [Edge::Clamp, Edge::Mirror, Edge::Wrap] {
         check_bytes(&Blur { axes, edge, ..gaussian(1.0) }, &bytes([113, 97, 101], 1, 77));
     }
 }
 
 /// A picture with soft and hard transparent parts.
-fn with_alpha(dims: [usize; 3], channels: usize) -> Grid {
-    let mut grid = bytes(dims, channels, 16);
-    let Samples::U8(samples) = &mut grid.samples else { unreachable!() };
+fn with_alpha(dims: [usize; 3], channels: usize) -> Raster {
+    let mut raster = bytes(dims, channels, 16);
+    let Samples::U8(samples) = &mut raster.samples else { unreachable!() };
     for (i, pixel) in samples.chunks_exact_mut(channels).enumerate() {
         let (x, y) = (i % dims[0], i / dims[0]);
         let alpha = &mut pixel[channels - 1];
@@ -346,8 +347,8 @@ fn with_alpha(dims: [usize; 3], channels: usize) -> Grid {
             _ => {}
         }
     }
-    grid.alpha = true;
-    grid
+    raster.alpha = true;
+    raster
 }
 
 #[test]
@@ -389,12 +390,12 @@ fn sixteen_bits_match_the_reference() {
             // Float sums resolve colours as long as they are not all but invisible.
             samples.iter_mut().skip(3).step_by(4).for_each(|v| *v |= 0x4000);
         }
-        let grid = Grid { dims: [71, 53, 1], channels, alpha, samples: Samples::U16(samples) };
+        let raster = Raster { dims: [71, 53, 1], channels, alpha, samples: Samples::U16(samples) };
         for edge in EDGES {
             let long = gaussian(200.0);
             for blur in [gaussian(0.4), gaussian(5.0), long, mean(7), mean(300)] {
                 let blur = Blur { edge, ..blur };
-                let expected = reference(&blur, &grid);
+                let expected = reference(&blur, &raster);
                 let check = |found: &Samples, name: &str| {
                     let Samples::U16(found) = found else { panic!("the type changed") };
                     for (found, exact) in found.iter().zip(&expected) {
@@ -402,7 +403,7 @@ fn sixteen_bits_match_the_reference() {
                         assert!(off <= 1.0, "{name}: {blur:?}: {found} for {exact}");
                     }
                 };
-                let cpu = assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name));
+                let cpu = assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name));
                 check(&cpu, "cpu");
             }
         }
@@ -413,14 +414,14 @@ fn sixteen_bits_match_the_reference() {
 fn floats_match_the_reference() {
     let mut noise = Noise(20);
     let samples: Vec<f32> = (0..71 * 53 * 3).map(|_| noise.unit() as f32).collect();
-    let grid =
-        Grid { dims: [71, 53, 1], channels: 3, alpha: false, samples: Samples::F32(samples) };
+    let raster =
+        Raster { dims: [71, 53, 1], channels: 3, alpha: false, samples: Samples::F32(samples) };
     for edge in EDGES
         .map(|edge| if let Edge::Constant(v) = edge { Edge::Constant(v / 100.0) } else { edge })
     {
         for blur in [gaussian(0.4), gaussian(5.0), gaussian(500.0), mean(7), mean(300)] {
             let blur = Blur { edge, ..blur };
-            let expected = reference(&blur, &grid);
+            let expected = reference(&blur, &raster);
             let check = |found: &Samples, name: &str| {
                 let Samples::F32(found) = found else { panic!("the type changed") };
                 for (found, exact) in found.iter().zip(&expected) {
@@ -428,7 +429,7 @@ fn floats_match_the_reference() {
                     assert!(off <= 2e-6, "{name}: {blur:?}: {found} for {exact}");
                 }
             };
-            let cpu = assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name));
+            let cpu = assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name));
             check(&cpu, "cpu");
         }
     }
@@ -439,10 +440,11 @@ fn floats_match_the_reference() {
 fn the_golden_points_come_out() {
     let mut samples = vec![0f32; 25];
     samples[12] = 1.0;
-    let grid = Grid { dims: [5, 5, 1], channels: 1, alpha: false, samples: Samples::F32(samples) };
-    let axis = Axis::gaussian(1.0 / 3.0, 1);
+    let raster =
+        Raster { dims: [5, 5, 1], channels: 1, alpha: false, samples: Samples::F32(samples) };
+    let axis = Taps::gaussian(1.0 / 3.0, 1);
     let edge = Edge::Constant(0.0);
-    let blur = Blur { axes: [axis, axis, Axis::NONE], edge, ..gaussian(1.0) };
+    let blur = Blur { axes: [axis, axis, Taps::NONE], edge, ..gaussian(1.0) };
     let check = |found: &Samples, name: &str| {
         let Samples::F32(found) = found else { panic!("the type changed") };
         for (at, golden) in [(12, 0.957002), (11, 0.010631), (7, 0.010631), (6, 0.000118), (0, 0.0)]
@@ -450,21 +452,21 @@ fn the_golden_points_come_out() {
             assert!((found[at] - golden).abs() < 1e-6, "{name}: {} for {golden}", found[at]);
         }
     };
-    check(&assert_twins(&blur, &grid, |_, gpu, name| check(gpu, name)), "cpu");
+    check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
 
     let mut samples = vec![0u8; 25];
     samples[12] = 255;
-    let grid = Grid { samples: Samples::U8(samples), ..grid };
-    let axis = Axis::gaussian(2.0 / 3.0, 2);
-    let blur = Blur { axes: [axis, axis, Axis::NONE], ..blur };
-    let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
+    let raster = Raster { samples: Samples::U8(samples), ..raster };
+    let axis = Taps::gaussian(2.0 / 3.0, 2);
+    let blur = Blur { axes: [axis, axis, Taps::NONE], ..blur };
+    let Samples::U8(found) = assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b)) else {
         panic!()
     };
     for (at, golden) in [(12, 91), (11, 29), (6, 9), (10, 1)] {
         assert!(found[at].abs_diff(golden) <= 1, "{} for {golden}", found[at]);
     }
 
-    let ramp = Grid { samples: Samples::U8((0..25).map(|i| i * 10).collect()), ..grid };
+    let ramp = Raster { samples: Samples::U8((0..25).map(|i| i * 10).collect()), ..raster };
     check_bytes(&blur, &ramp);
     check_bytes(&Blur { edge: Edge::Clamp, ..blur }, &ramp);
 }
@@ -473,20 +475,21 @@ fn the_golden_points_come_out() {
 fn constants_stay_and_dots_stay_in_place() {
     for value in [0, 1, 100, 254, 255] {
         let samples = Samples::U8(vec![value; 50 * 40 * 3]);
-        let grid = Grid { dims: [50, 40, 1], channels: 3, alpha: false, samples };
+        let raster = Raster { dims: [50, 40, 1], channels: 3, alpha: false, samples };
         for blur in [gaussian(0.3), gaussian(7.0), gaussian(300.0), mean(1), mean(600)] {
             for iterations in [1, 4] {
                 let blur = Blur { iterations, ..blur.clone() };
-                assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
-                assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b));
+                assert_eq!(blur.cpu(&raster).unwrap(), raster.samples);
+                assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b));
             }
         }
     }
     let mut samples = vec![0u8; 61 * 61];
     samples[30 * 61 + 30] = 255;
-    let grid = Grid { dims: [61, 61, 1], channels: 1, alpha: false, samples: Samples::U8(samples) };
+    let raster =
+        Raster { dims: [61, 61, 1], channels: 1, alpha: false, samples: Samples::U8(samples) };
     for blur in [gaussian(1.0), mean(2), Blur { iterations: 5, ..gaussian(0.8) }] {
-        let Samples::U8(found) = assert_twins(&blur, &grid, |a, b, _| assert_eq!(a, b)) else {
+        let Samples::U8(found) = assert_twins(&blur, &raster, |a, b, _| assert_eq!(a, b)) else {
             panic!()
         };
         let (mut x, mut y, mut sum) = (0, 0, 0);
@@ -501,13 +504,13 @@ fn constants_stay_and_dots_stay_in_place() {
 fn nothing_to_do_is_the_identity() {
     for samples in [Samples::U8(Noise(1).bytes(64)), Samples::U16(vec![1, 500, 65535, 9])] {
         let dims = [samples.len() / 4, 1, 1];
-        let grid = Grid { dims, channels: 4, alpha: true, samples };
+        let raster = Raster { dims, channels: 4, alpha: true, samples };
         for blur in [gaussian(0.0), mean(0)] {
-            assert_twins(&blur, &grid, |_, gpu, _| assert_eq!(*gpu, grid.samples));
-            assert_eq!(blur.cpu(&grid).unwrap(), grid.samples);
+            assert_twins(&blur, &raster, |_, gpu, _| assert_eq!(*gpu, raster.samples));
+            assert_eq!(blur.cpu(&raster).unwrap(), raster.samples);
         }
     }
-    let empty = Grid { dims: [0, 5, 1], channels: 3, alpha: false, samples: Samples::U8(vec![]) };
+    let empty = Raster { dims: [0, 5, 1], channels: 3, alpha: false, samples: Samples::U8(vec![]) };
     assert_eq!(gaussian(2.0).cpu(&empty).unwrap(), empty.samples);
     for Subject { context, .. } in subjects() {
         assert_eq!(gaussian(2.0).gpu(context, &empty).unwrap(), empty.samples);

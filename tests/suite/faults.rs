@@ -10,13 +10,14 @@ use std::{
 };
 
 use gpuproc::{
+    data::raster::Raster,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     device::{Choice, Device, Kernel},
     error::{Kind, Result},
     gpu::{Caps, Context, Fault, Shader, adapters, any_hung},
     kernels::{
-        blur::{Axis, Blur, Edge, Grid, Method},
+        blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Histogram, Luma, Pixels, Row},
         mesh::{MarchingCubes, Slab},
         render::{Render, Surface},
@@ -75,10 +76,10 @@ where
 
 #[test]
 fn blurring_survives_faults() {
-    let axis = Axis::gaussian(1.5, 5);
+    let axis = Taps::gaussian(1.5, 5);
     let blur = Blur {
         method: Method::Gaussian,
-        axes: [axis, axis, Axis::NONE],
+        axes: [axis, axis, Taps::NONE],
         iterations: 1,
         edge: Edge::Clamp,
         linear: false,
@@ -86,7 +87,7 @@ fn blurring_survives_faults() {
     let samples = Samples::U8((0..60 * 40 * 3).map(|i| (i * 37 % 256) as u8).collect());
     assert_faults_are_errors(
         &blur,
-        &Grid { dims: [60, 40, 1], channels: 3, alpha: false, samples },
+        &Raster { dims: [60, 40, 1], channels: 3, alpha: false, samples },
     );
 }
 

@@ -7,12 +7,13 @@
 use std::{cell::Cell, env, time::Instant};
 
 use gpuproc::{
+    data::raster::Raster,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     device::Kernel,
     gpu::{Caps, Context, Limits},
     kernels::{
-        blur::{Axis, Blur, Edge, Grid, Method},
+        blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Counts, Histogram, Pixels, Row},
         mesh::{MarchingCubes, Slab},
         scan::{Op, Scan, Scannable, Scanned},
@@ -55,10 +56,10 @@ fn blurs() -> impl Strategy<Value = Job> {
         let (z, channels) = if channels == 1 { (z, 1) } else { (1, channels) };
         let method = if mean { Method::Box } else { Method::Gaussian };
         let axes = axes.map(|(sigma, radius)| match mean {
-            true => Axis::mean(radius),
-            false => Axis::gaussian(sigma, (3.0 * sigma).ceil() as usize),
+            true => Taps::box_filter(radius),
+            false => Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize),
         });
-        let axes = if z == 1 { [axes[0], axes[1], Axis::NONE] } else { axes };
+        let axes = if z == 1 { [axes[0], axes[1], Taps::NONE] } else { axes };
         let blur = Blur { method, axes, iterations, edge, linear: false };
         Job::Blur { blur, dims: [x, y, z], channels, wide, seed }
     })
@@ -132,7 +133,7 @@ impl Job {
                     true => Samples::U16(bytemuck::pod_collect_to_vec(&bytes)),
                     false => Samples::U8(bytes),
                 };
-                let grid = Grid { dims, channels, alpha: false, samples };
+                let raster = Raster { dims, channels, alpha: false, samples };
                 let values = |samples: &Samples| -> Vec<f64> {
                     match samples {
                         Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
@@ -141,11 +142,11 @@ impl Job {
                     }
                 };
                 // 8-bit results are the same bytes, 16-bit ones within 1.
-                let found = twins(blur, &grid, devices, |a, b| {
+                let found = twins(blur, &raster, devices, |a, b| {
                     let off = |(a, b): (f64, f64)| (a - b).abs() <= if wide { 1.0 } else { 0.0 };
                     values(a).into_iter().zip(values(b)).all(off)
                 });
-                let expected = blur::reference(blur, &grid);
+                let expected = blur::reference(blur, &raster);
                 for (i, (found, exact)) in values(&found).into_iter().zip(expected).enumerate() {
                     assert!((found - exact).abs() <= 1.6, "{found} for {exact} at {i}");
                 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     bench::{Case, Sweep},
     data::dtype::Dtype,
+    data::raster::Raster,
     data::samples::Samples,
     data::volume::Volume,
     device::Kernel,
@@ -17,7 +18,7 @@ use crate::{
         volume::{RawLayout, VolumeFile},
     },
     kernels::{
-        blur::{Axis, Blur, Edge, Grid, Method},
+        blur::{Blur, Edge, Method, Taps},
         histogram, mesh,
         scan::{Algorithm, Op, Scan, Scannable, Scanned},
         sort::{Records, Sort, Sortable},
@@ -132,7 +133,7 @@ fn wrong(text: std::fmt::Arguments<'_>) -> Error {
 fn blurs(name: &str, image: &Image) -> Vec<Case> {
     let Image { width, height, channels, samples, .. } = image;
     let bytes = 2 * samples.as_bytes().len() as u64;
-    let grid = Arc::new(Grid {
+    let raster = Arc::new(Raster {
         dims: [*width, *height, 1],
         channels: *channels,
         alpha: image.has_alpha(),
@@ -144,10 +145,10 @@ fn blurs(name: &str, image: &Image) -> Vec<Case> {
     {
         for radius in [3, 8, 24, 96] {
             let axis = match method {
-                Method::Gaussian => Axis::gaussian(radius as f64 / 3.0, radius),
-                Method::Box => Axis::mean(radius),
+                Method::Gaussian => Taps::gaussian(radius as f64 / 3.0, radius),
+                Method::Box => Taps::box_filter(radius),
             };
-            let axes = [axis, axis, Axis::NONE];
+            let axes = [axis, axis, Taps::NONE];
             let blur = Blur { method, axes, iterations: 1, edge: Edge::Clamp, linear: false };
             let problem = format!("{called} r={radius}, {name}");
             cases.push(Case::of_kernel(
@@ -155,7 +156,7 @@ fn blurs(name: &str, image: &Image) -> Vec<Case> {
                 problem,
                 bytes,
                 blur,
-                &grid,
+                &raster,
                 check_blur,
             ));
         }
@@ -164,10 +165,10 @@ fn blurs(name: &str, image: &Image) -> Vec<Case> {
 }
 
 /// Compares a hundred positions with direct sums in double precision.
-fn check_blur(blur: &Blur, grid: &Grid, found: &Samples) -> Result<()> {
-    let [width, height, _] = grid.dims;
-    let colours = grid.channels - usize::from(grid.alpha);
-    let (old, most): (Vec<f64>, f64) = match &grid.samples {
+fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
+    let [width, height, _] = raster.dims;
+    let colours = raster.channels - usize::from(raster.alpha);
+    let (old, most): (Vec<f64>, f64) = match &raster.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
         Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
@@ -178,7 +179,7 @@ fn check_blur(blur: &Blur, grid: &Grid, found: &Samples) -> Result<()> {
         values.iter().map(|&v| v as f64).collect()
     });
     // Alpha weighs the colours: only itself is a plain sum.
-    let channels = if grid.alpha { colours..grid.channels } else { 0..colours };
+    let channels = if raster.alpha { colours..raster.channels } else { 0..colours };
     let half = blur.axes[0].half_weights(blur.method);
     let reach = half.len() as isize - 1;
     let weight = |i: isize| half[i.unsigned_abs()];
@@ -192,11 +193,11 @@ fn check_blur(blur: &Blur, grid: &Grid, found: &Samples) -> Result<()> {
             };
             let row = |by: isize| -> f64 {
                 let start = inside(y, by, height) * width;
-                let sample = |by| old[(start + inside(x, by, width)) * grid.channels + c];
+                let sample = |by| old[(start + inside(x, by, width)) * raster.channels + c];
                 (-reach..=reach).map(|by| weight(by) * sample(by)).sum()
             };
             let expected = (-reach..=reach).map(|by| weight(by) * row(by)).sum::<f64>() / all / all;
-            let value = new[at * grid.channels + c];
+            let value = new[at * raster.channels + c];
             if (value - expected).abs() > most.max(100.0) / 100.0 {
                 return Err(wrong(format_args!(
                     "pixel {x},{y} is {value} and should be {expected}"

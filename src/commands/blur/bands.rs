@@ -57,7 +57,7 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
     if fits && (!is_png || !bands.is_possible() || rows.is_turned) {
         return Ok(false);
     }
-    let halo = (2 * blur.reach(1)).min(rows.height) as u64;
+    let halo = (2 * blur.halo(1)).min(rows.height) as u64;
     // A quarter is left to the allocator and to buffers of fixed size.
     let budget = session.max_memory / 4 * 3;
     let height = (budget / row).saturating_sub(halo * a_sample) / (a_sample + IN_FLIGHT * size);
@@ -167,8 +167,8 @@ impl Pipeline<'_> {
                     ahead.extend_from_slice(&more);
                 }
                 let samples = &ahead[..window.len() * row];
-                let mut blurred = bands.blur(band.clone(), samples, dtype, |blur, grid| {
-                    session.device.run(blur, grid)
+                let mut blurred = bands.blur(band.clone(), samples, dtype, |blur, raster| {
+                    session.device.run(blur, raster)
                 })?;
                 if !self.kept.is_empty() {
                     let mut before = Samples::zeros(dtype, blurred.len())?;

@@ -3,8 +3,9 @@
 
 use std::ops::Range;
 
-use super::{Blur, Edge, Grid};
+use super::{Blur, Edge};
 use crate::{
+    data::raster::Raster,
     data::samples::{Dtype, Samples},
     error::{Error, Result},
 };
@@ -27,12 +28,12 @@ pub struct Bands {
 impl Bands {
     /// Whether bands can go without rows far away; where opposite edges meet, they cannot.
     pub fn is_possible(&self) -> bool {
-        !(self.blur.edge == Edge::Wrap && self.blur.reach(1) > 0)
+        !(self.blur.edge == Edge::Wrap && self.blur.halo(1) > 0)
     }
 
     /// The rows that those in `band` depend on.
     pub fn window(&self, band: Range<usize>) -> Range<usize> {
-        let reach = self.blur.reach(1);
+        let reach = self.blur.halo(1);
         band.start.saturating_sub(reach)..(band.end + reach).min(self.dims[1])
     }
 
@@ -45,7 +46,7 @@ impl Bands {
         band: Range<usize>,
         samples: &[u8],
         dtype: Dtype,
-        run: impl FnOnce(&Blur, &Grid) -> Result<Samples>,
+        run: impl FnOnce(&Blur, &Raster) -> Result<Samples>,
     ) -> Result<Samples> {
         if !self.is_possible() {
             return Err(Error::bad_input("opposite edges that meet need the whole image at once"));
@@ -60,16 +61,16 @@ impl Bands {
             true => (usize::from(window.end == height), usize::from(window.end < height)),
             false => (0, 0),
         };
-        let mut grid = Grid {
+        let mut raster = Raster {
             dims: [width, above + window.len() + below, 1],
             channels: self.channels,
             alpha: self.alpha,
             samples: Samples::zeros(dtype, row * (above + window.len() + below))?,
         };
         let bytes = row * dtype.size();
-        grid.samples.as_bytes_mut()[above * bytes..][..window.len() * bytes]
+        raster.samples.as_bytes_mut()[above * bytes..][..window.len() * bytes]
             .copy_from_slice(samples);
-        let blurred = run(&self.blur, &grid)?;
+        let blurred = run(&self.blur, &raster)?;
         let first = above + band.start - window.start;
         Ok(blurred.part(first * row..(first + band.len()) * row))
     }

@@ -1,8 +1,9 @@
 //! What `gpuproc bench` measures: the blurs at several radii, and the plain ways to do the same.
 
-use super::{Axis, Blur, Depth, Edge, Grid, Method, Resident, Shape};
+use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
 use crate::{
     bench::{Case, Prepare, Prepared},
+    data::raster::Raster,
     data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
@@ -60,10 +61,10 @@ pub fn sweep(full: bool) -> Vec<(usize, Case)> {
 
 fn blur(method: Method, radius: usize) -> Blur {
     let axis = match method {
-        Method::Gaussian => Axis::gaussian(radius as f64 / 3.0, radius),
-        Method::Box => Axis::mean(radius),
+        Method::Gaussian => Taps::gaussian(radius as f64 / 3.0, radius),
+        Method::Box => Taps::box_filter(radius),
     };
-    let axes = [axis, axis, Axis::NONE];
+    let axes = [axis, axis, Taps::NONE];
     Blur { method, axes, iterations: 1, edge: Edge::Clamp, linear: false }
 }
 
@@ -90,7 +91,7 @@ fn case(
 }
 
 /// Noise, which no blur can skip.
-fn noise(side: usize) -> Grid {
+fn noise(side: usize) -> Raster {
     let word = |i: u32| {
         let x = (i ^ (i >> 16)).wrapping_mul(0x7feb_352d);
         let x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
@@ -99,12 +100,18 @@ fn noise(side: usize) -> Grid {
     let bytes: Vec<u8> = (0..(side * side) as u32).flat_map(|i| word(i).to_le_bytes()).collect();
     let samples = Samples::U8(bytes);
     // Channels for themselves: alpha is one more of them.
-    Grid { dims: [side, side, 1], channels: 4, alpha: false, samples }
+    Raster { dims: [side, side, 1], channels: 4, alpha: false, samples }
 }
 
 /// Compares the whole result with the CPU twin's, which may differ by `tolerance`.
-fn check(context: &Context, blur: &Blur, grid: &Grid, found: &Buffer, tolerance: u8) -> Result<()> {
-    let Samples::U8(expected) = blur.cpu(grid)? else { unreachable!("bytes stay bytes") };
+fn check(
+    context: &Context,
+    blur: &Blur,
+    raster: &Raster,
+    found: &Buffer,
+    tolerance: u8,
+) -> Result<()> {
+    let Samples::U8(expected) = blur.cpu(raster)? else { unreachable!("bytes stay bytes") };
     let found: Vec<u8> = context.read(found, expected.len())?;
     match expected.iter().zip(&found).position(|(e, f)| e.abs_diff(*f) > tolerance) {
         None => Ok(()),
@@ -117,22 +124,22 @@ fn check(context: &Context, blur: &Blur, grid: &Grid, found: &Buffer, tolerance:
 
 fn fast(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
-        let (grid, blur) = (noise(side), blur(method, radius));
+        let (raster, blur) = (noise(side), blur(method, radius));
         let Some(context) = context else {
             return Ok(Prepared {
-                run: Box::new(move || blur.cpu(&grid).map(drop)),
+                run: Box::new(move || blur.cpu(&raster).map(drop)),
                 check: Box::new(|| Ok(())),
             });
         };
-        let shape = Shape { dims: grid.dims, channels: 4 };
-        let plan = blur.plan(Depth::Bytes, [0.0; 4]);
+        let shape = Shape { dims: raster.dims, channels: 4 };
+        let plan = blur.plan(Format::U8, [0.0; 4]);
         let resident = Resident::new(context, plan, shape, blur.edge)?;
-        let input = context.upload("picture", grid.samples.as_bytes())?;
+        let input = context.upload("picture", raster.samples.as_bytes())?;
         let mut batch = context.batch();
         let output = resident.record(&mut batch, input)?;
         Ok(Prepared {
             run: Box::new(move || batch.run()),
-            check: Box::new(move || check(context, &blur, &grid, &output, 0)),
+            check: Box::new(move || check(context, &blur, &raster, &output, 0)),
         })
     });
     let algorithm = match method {
@@ -145,8 +152,8 @@ fn fast(method: Method, side: usize, radius: usize) -> Case {
 fn plain(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let context = context.ok_or_else(|| Error::gpu("this baseline runs on a GPU only"))?;
-        let (grid, blur) = (noise(side), blur(method, radius));
-        let input = context.upload("picture", grid.samples.as_bytes())?;
+        let (raster, blur) = (noise(side), blur(method, radius));
+        let input = context.upload("picture", raster.samples.as_bytes())?;
         let output = context.allocate("blurred", input.bytes())?;
         let half: Vec<f32> = blur.axes[0].half_weights(method).iter().map(|&w| w as f32).collect();
         let weights = context.upload("weights", &half)?;
@@ -176,7 +183,7 @@ fn plain(method: Method, side: usize, radius: usize) -> Case {
         Ok(Prepared {
             run: Box::new(move || batch.run()),
             // Floats round otherwise than whole numbers, and the naive box rounds in between, too.
-            check: Box::new(move || check(context, &blur, &grid, &output, 1)),
+            check: Box::new(move || check(context, &blur, &raster, &output, 1)),
         })
     });
     let algorithm = match method {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::{
     Edge, Shape,
-    plan::{Finish, Format, Math, Pass},
+    plan::{Arithmetic, Format, Pass, Rounding},
 };
 use crate::memory::{self, raise};
 
@@ -14,10 +14,10 @@ use crate::memory::{self, raise};
 /// kind or the processor has no such instructions.
 pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Option<Vec<u8>> {
     let [x, y] = plan else { return None };
-    let short = |pass: &Pass, axis, math| pass.axis == axis && pass.math == math;
-    let (Finish::Shift(9), Finish::Shift(23)) = (x.finish, y.finish) else { return None };
-    let bytes = x.from == Format::Bytes && y.to == Format::Bytes;
-    if !bytes || !short(x, 0, Math::Exact) || !short(y, 1, Math::Whole) {
+    let short = |pass: &Pass, axis, math| pass.axis == axis && pass.arithmetic == math;
+    let (Rounding::Shift(9), Rounding::Shift(23)) = (x.rounding, y.rounding) else { return None };
+    let bytes = x.from == Format::U8 && y.to == Format::U8;
+    if !bytes || !short(x, 0, Arithmetic::ExactF32) || !short(y, 1, Arithmetic::U32) {
         return None;
     }
     let job = Job { x, y, edge, shape };
@@ -234,7 +234,7 @@ impl Job<'_> {
     fn run<L: Lanes>(&self, lanes: L, source: &[u8]) -> Vec<u8> {
         let [width, height, _] = self.shape.dims;
         let row = width * self.shape.channels;
-        let radius = self.y.shape.radius;
+        let radius = self.y.taps.radius;
         // All rows of a tile are kept where that is little more than what is needed at a time.
         let window = 2 * radius + 2 * ROWS;
         let all = height <= 2 * window;
@@ -244,7 +244,8 @@ impl Job<'_> {
             true => height,
             false => (height / (2 * rayon::current_num_threads())).clamp(4 * window, 16 * window),
         };
-        let weights = (Weights::of_sums(&self.x.whole), Weights::of_rows(&self.y.whole));
+        let weights =
+            (Weights::of_sums(&self.x.integer_weights), Weights::of_rows(&self.y.integer_weights));
         let mut target = memory::zeros(source.len()).unwrap_or_else(raise);
         let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
         for (source, target) in slices {
@@ -295,10 +296,10 @@ impl Tile<'_> {
     #[inline(always)]
     fn run<L: Lanes>(&self, lanes: L, mut rows: Vec<&mut [u8]>) {
         let Job { x, y, edge, shape, .. } = *self.job;
-        let (height, radius) = (shape.dims[1] as isize, y.shape.radius as isize);
+        let (height, radius) = (shape.dims[1] as isize, y.taps.radius as isize);
         let width = rows[0].len();
         let stride = width.next_multiple_of(VECTORS * L::COUNT);
-        let reach = x.shape.radius * shape.channels;
+        let reach = x.taps.radius * shape.channels;
         let mut pad = vec![0; stride + 2 * reach + L::COUNT];
         let mut kept = vec![0; stride * self.kept];
         // What row of `kept` stands for a row of the image or outside of it.
@@ -318,7 +319,7 @@ impl Tile<'_> {
                 let to = if self.all { next as usize } else { place(next) };
                 self.pad(inside, width, &mut pad);
                 let to = &mut kept[to * stride..][..stride];
-                along_x(lanes, &pad, &self.weights.0, [x.shape.radius, shape.channels], to);
+                along_x(lanes, &pad, &self.weights.0, [x.taps.radius, shape.channels], to);
                 next += 1;
             }
             let lines: Vec<&[i16]> =
@@ -333,7 +334,7 @@ impl Tile<'_> {
         let Job { x, edge, shape, .. } = self.job;
         let (channels, positions) = (shape.channels, shape.dims[0]);
         let row = positions * channels;
-        let reach = x.shape.radius * channels;
+        let reach = x.taps.radius * channels;
         let Some(y) = inside else {
             let len = width + 2 * reach;
             pad[..len].iter_mut().enumerate().for_each(|(i, to)| *to = x.fill[i % channels] as i16);

@@ -7,8 +7,8 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
-    Data, Edge, Shape,
-    plan::{Finish, Format, Math, Pass, reciprocal},
+    Edge, Shape, Values,
+    plan::{Arithmetic, Format, Pass, Rounding, reciprocal},
 };
 use crate::error::Result;
 use crate::memory::{self, raise};
@@ -108,11 +108,11 @@ trait Store<N, D>: Copy + Send + Sync {
     fn store(self, sum: N) -> D;
 }
 
-/// [`Finish::Shift`] of a sum below 2^32.
+/// [`Rounding::Shift`] of a sum below 2^32.
 #[derive(Clone, Copy)]
 struct ShiftOut(u32);
 
-/// [`Finish::Divide`].
+/// [`Rounding::Divide`].
 #[derive(Clone, Copy)]
 struct DivideOut {
     scale: f64,
@@ -120,7 +120,7 @@ struct DivideOut {
     inverse: f64,
 }
 
-/// [`Finish::Divide`] of sums of 16 bits, with results of 8 bits.
+/// [`Rounding::Divide`] of sums of 16 bits, with results of 8 bits.
 #[derive(Clone, Copy, Debug)]
 struct ShortOut {
     half: u16,
@@ -128,18 +128,18 @@ struct ShortOut {
     after: u32,
 }
 
-/// [`Finish::Divide`] by few taps, with results of 8 bits.
+/// [`Rounding::Divide`] by few taps, with results of 8 bits.
 #[derive(Clone, Copy)]
 struct NearOut {
     half: f32,
     inverse: f32,
 }
 
-/// [`Finish::Shift`] of a sum of 48 bits.
+/// [`Rounding::Shift`] of a sum of 48 bits.
 #[derive(Clone, Copy)]
 struct WideOut(f64);
 
-/// [`Finish::Keep`].
+/// [`Rounding::None`].
 #[derive(Clone, Copy)]
 struct KeepOut;
 
@@ -230,16 +230,21 @@ store! {
 }
 
 /// Runs every pass of `plan`.
-pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> Result<Data<'d>> {
-    if let Data::Bytes(source) = &data
+pub fn run<'d>(
+    plan: &[Pass],
+    edge: Edge,
+    shape: Shape,
+    mut data: Values<'d>,
+) -> Result<Values<'d>> {
+    if let Values::U8(source) = &data
         && let Some(blurred) = super::bytes::blur(plan, edge, shape, source)
     {
         return Ok(bytes(blurred));
     }
-    if let (Data::Bytes(source), [y, x]) = (&data, plan)
-        && let (Finish::Shift(shift), Finish::Divide { up, divisor }) = (y.finish, x.finish)
-        && ([y.axis, x.axis], y.math, x.to) == ([1, 0], Math::Whole, Format::Bytes)
-        && y.whole.is_empty()
+    if let (Values::U8(source), [y, x]) = (&data, plan)
+        && let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)
+        && ([y.axis, x.axis], y.arithmetic, x.to) == ([1, 0], Arithmetic::U32, Format::U8)
+        && y.integer_weights.is_empty()
     {
         let [y, x] = [y, x].map(|pass| Walk {
             pass,
@@ -249,55 +254,57 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
         });
         let shift = ShiftOut(shift);
         return Ok(bytes(match (ShortOut::new(up, divisor), NearOut::new(up, divisor)) {
-            (Some(divide), _) if x.pass.shape.taps() <= FEW => few_taps(&y, &x, source, divide),
+            (Some(divide), _) if x.pass.taps.count() <= FEW => few_taps(&y, &x, source, divide),
             (_, Some(divide)) => means(&y, &x, source, shift, divide),
             (_, None) => means(&y, &x, source, shift, DivideOut::new(up, divisor)),
         }));
     }
     for pass in plan {
         let walk = Walk { pass, edge, lines: shape.along(pass.axis), channels: shape.channels };
-        let whole = &pass.whole;
-        data = match (&data, pass.math, pass.finish, pass.to) {
-            (Data::Bytes(v), Math::Exact, Finish::Shift(n), to) => {
+        let whole = &pass.integer_weights;
+        data = match (&data, pass.arithmetic, pass.rounding, pass.to) {
+            (Values::U8(v), Arithmetic::ExactF32, Rounding::Shift(n), to) => {
                 let weights: Vec<f32> = whole.iter().map(|&w| w as f32).collect();
                 match to {
-                    Format::Bytes => bytes(walk.weigh(v, &weights, ShiftOut(n))),
+                    Format::U8 => bytes(walk.weigh(v, &weights, ShiftOut(n))),
                     _ => halves(walk.weigh(v, &weights, ShiftOut(n))),
                 }
             }
-            (Data::Bytes(v), _, Finish::Shift(n), _) if whole.is_empty() => {
+            (Values::U8(v), _, Rounding::Shift(n), _) if whole.is_empty() => {
                 halves(walk.mean(v, ShiftOut(n)))
             }
-            (Data::Halves(v), _, Finish::Shift(n), _) if whole.is_empty() => {
+            (Values::U16(v), _, Rounding::Shift(n), _) if whole.is_empty() => {
                 halves(walk.mean(v, ShiftOut(n)))
             }
-            (Data::Bytes(v), _, Finish::Shift(n), Format::Bytes) => {
+            (Values::U8(v), _, Rounding::Shift(n), Format::U8) => {
                 bytes(walk.weigh(v, whole, ShiftOut(n)))
             }
-            (Data::Bytes(v), _, Finish::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
-            (Data::Halves(v), _, Finish::Shift(n), Format::Bytes) => {
+            (Values::U8(v), _, Rounding::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
+            (Values::U16(v), _, Rounding::Shift(n), Format::U8) => {
                 bytes(walk.weigh(v, whole, ShiftOut(n)))
             }
-            (Data::Halves(v), _, Finish::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
-            (Data::Bytes(v), _, Finish::Divide { up, divisor }, Format::Bytes) => {
+            (Values::U16(v), _, Rounding::Shift(n), _) => halves(walk.weigh(v, whole, ShiftOut(n))),
+            (Values::U8(v), _, Rounding::Divide { up, divisor }, Format::U8) => {
                 bytes(walk.mean(v, DivideOut::new(up, divisor)))
             }
-            (Data::Bytes(v), _, Finish::Divide { up, divisor }, _) => {
+            (Values::U8(v), _, Rounding::Divide { up, divisor }, _) => {
                 halves(walk.mean(v, DivideOut::new(up, divisor)))
             }
-            (Data::Halves(v), _, Finish::Divide { up, divisor }, Format::Bytes) => {
+            (Values::U16(v), _, Rounding::Divide { up, divisor }, Format::U8) => {
                 bytes(walk.mean(v, DivideOut::new(up, divisor)))
             }
-            (Data::Halves(v), _, Finish::Divide { up, divisor }, _) => {
+            (Values::U16(v), _, Rounding::Divide { up, divisor }, _) => {
                 halves(walk.mean(v, DivideOut::new(up, divisor)))
             }
-            (Data::Words(v), _, Finish::Shift(n), _) => {
+            (Values::U24(v), _, Rounding::Shift(n), _) => {
                 let weights: Vec<f64> = whole.iter().map(|&w| f64::from(w)).collect();
                 let out = WideOut(0.5f64.powi(n as i32));
-                Data::Words(Cow::Owned(walk.weigh(v, &weights, out)))
+                Values::U24(Cow::Owned(walk.weigh(v, &weights, out)))
             }
-            (Data::Floats(v), ..) => Data::Floats(Cow::Owned(walk.weigh(v, &pass.real, KeepOut))),
-            (Data::Words(_), ..) | (Data::Bytes(_) | Data::Halves(_), _, Finish::Keep, _) => {
+            (Values::F32(v), ..) => {
+                Values::F32(Cow::Owned(walk.weigh(v, &pass.float_weights, KeepOut)))
+            }
+            (Values::U24(_), ..) | (Values::U8(_) | Values::U16(_), _, Rounding::None, _) => {
                 unreachable!("no plan has such a pass")
             }
         };
@@ -305,12 +312,12 @@ pub fn run<'d>(plan: &[Pass], edge: Edge, shape: Shape, mut data: Data<'d>) -> R
     Ok(data)
 }
 
-fn bytes(values: Vec<u8>) -> Data<'static> {
-    Data::Bytes(Cow::Owned(values))
+fn bytes(values: Vec<u8>) -> Values<'static> {
+    Values::U8(Cow::Owned(values))
 }
 
-fn halves(values: Vec<u16>) -> Data<'static> {
-    Data::Halves(Cow::Owned(values))
+fn halves(values: Vec<u16>) -> Values<'static> {
+    Values::U16(Cow::Owned(values))
 }
 
 /// A pass and the lines that it goes along.
@@ -349,7 +356,7 @@ impl Walk<'_> {
         R: Store<N, D>,
     {
         let [_, n, inner] = self.lines;
-        let radius = self.pass.shape.radius;
+        let radius = self.pass.taps.radius;
         let mut target = memory::zeros::<D>(source.len()).unwrap_or_else(raise);
         if self.pass.axis == 0 {
             // A few lines at a time, so that small images cost little to share out.
@@ -396,7 +403,7 @@ impl Walk<'_> {
         R: Store<u32, D>,
     {
         let [_, n, inner] = self.lines;
-        let radius = self.pass.shape.radius;
+        let radius = self.pass.taps.radius;
         let mut target = memory::zeros::<D>(source.len()).unwrap_or_else(raise);
         if self.pass.axis == 0 {
             let block = n * inner;
@@ -437,7 +444,7 @@ impl Walk<'_> {
         F: FnMut(Slide<'_, S, N, R>, &mut [T]),
     {
         let [_, n, inner] = self.lines;
-        let radius = self.pass.shape.radius;
+        let radius = self.pass.taps.radius;
         let outside: Vec<S> = self.outside(inner);
         // Each block adds up its first window anew; long blocks make that cheap.
         let rows = n.div_ceil(2 * rayon::current_num_threads()).max(16);
@@ -471,7 +478,7 @@ impl Walk<'_> {
     /// `line` with what lies outside on both sides, `radius` positions each.
     fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N]) {
         let [_, n, inner] = self.lines;
-        let radius = self.pass.shape.radius;
+        let radius = self.pass.taps.radius;
         Arch::new().dispatch(Widen { line, to: &mut pad[radius * inner..][..n * inner] });
         self.surround(pad, |value| S::fill(value).load());
     }
@@ -480,7 +487,7 @@ impl Walk<'_> {
     /// of the constant edge's value.
     fn surround<N: Copy>(&self, pad: &mut [N], fill: impl Fn(f64) -> N) {
         let [_, n, inner] = self.lines;
-        let radius = self.pass.shape.radius;
+        let radius = self.pass.taps.radius;
         let (left, rest) = pad.split_at_mut(radius * inner);
         let (middle, rest) = rest.split_at_mut(n * inner);
         let outside = |to: &mut [N], at: isize| match self.edge.map(at, n) {
@@ -504,7 +511,7 @@ fn means<R: Store<u32, u8>>(
     divide: R,
 ) -> Vec<u8> {
     let [_, width, channels] = x.lines;
-    let reach = 2 * x.pass.shape.radius;
+    let reach = 2 * x.pass.taps.radius;
     let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
     y.slide(source, &mut target, shift, || {
         let mut row = vec![0u16; width * channels];
@@ -530,7 +537,7 @@ fn means<R: Store<u32, u8>>(
 /// what comes before each.
 fn few_taps(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], divide: ShortOut) -> Vec<u8> {
     let [_, width, channels] = x.lines;
-    let reach = 2 * x.pass.shape.radius;
+    let reach = 2 * x.pass.taps.radius;
     let mut target = memory::zeros::<u8>(source.len()).unwrap_or_else(raise);
     y.slide(source, &mut target, KeepOut, || {
         let mut pad = vec![0u16; (width + reach) * channels + LANES];

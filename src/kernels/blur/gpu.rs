@@ -3,9 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Blur, Data, Edge, Shape, bench,
+    Blur, Edge, Shape, Values, bench,
     means::{self, Means},
-    plan::{Finish, Format, Math, Pass},
+    plan::{Arithmetic, Format, Pass, Rounding},
 };
 use crate::{
     error::{Error, Result},
@@ -74,16 +74,16 @@ impl Format {
     /// Bytes a sample.
     pub fn size(self) -> usize {
         match self {
-            Self::Bytes => 1,
-            Self::Halves => 2,
-            Self::Words | Self::Floats => 4,
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::U24 | Self::F32 => 4,
         }
     }
 
     /// The constants of `blur/common.wgsl` with which four samples are stored as this.
     fn stored(self) -> [(&'static str, &'static str); 4] {
         match self {
-            Self::Bytes => [("HALVES", "false"), ("STORED", "u32"), ("LOW", "1u"), ("HIGH", "0u")],
+            Self::U8 => [("HALVES", "false"), ("STORED", "u32"), ("LOW", "1u"), ("HIGH", "0u")],
             _ => [
                 ("HALVES", "true"),
                 ("STORED", "vec2<u32>"),
@@ -95,9 +95,9 @@ impl Format {
 
     fn code(self) -> &'static str {
         match self {
-            Self::Bytes => "0u",
-            Self::Halves => "1u",
-            Self::Words | Self::Floats => "2u",
+            Self::U8 => "0u",
+            Self::U16 => "1u",
+            Self::U24 | Self::F32 => "2u",
         }
     }
 }
@@ -125,17 +125,21 @@ enum Way {
 
 impl Way {
     fn of(pass: &Pass, context: &Context) -> Self {
-        let radius = pass.shape.radius;
-        let means = pass.math == Math::Whole && pass.whole.is_empty();
+        let radius = pass.taps.radius;
+        let means = pass.arithmetic == Arithmetic::U32 && pass.integer_weights.is_empty();
         match (pass.axis, pass.from, pass.to) {
             (0, ..) if means && box_span(context, radius).is_some() => Self::BoxRows,
             (1.., ..) if means => Self::BoxColumns,
-            (0, Format::Bytes, Format::Halves) if pass.math == Math::Exact => Self::RowsFloats,
-            (0, Format::Bytes, Format::Halves) if !means && pass.whole[0] >> (8 * PLANES) == 0 => {
+            (0, Format::U8, Format::U16) if pass.arithmetic == Arithmetic::ExactF32 => {
+                Self::RowsFloats
+            }
+            (0, Format::U8, Format::U16)
+                if !means && pass.integer_weights[0] >> (8 * PLANES) == 0 =>
+            {
                 Self::RowsBytes
             }
             (0, ..) => Self::Rows,
-            (_, Format::Halves, _) => Self::ColumnsHalves,
+            (_, Format::U16, _) => Self::ColumnsHalves,
             _ => Self::Columns,
         }
     }
@@ -220,7 +224,7 @@ impl Step {
     fn to(&self) -> Format {
         match self {
             Self::Passes(ready) => ready.to,
-            Self::Means(_) => Format::Bytes,
+            Self::Means(_) => Format::U8,
         }
     }
 
@@ -245,8 +249,8 @@ const FUSED_RADIUS: usize = 5;
 impl Ready {
     fn can_fuse(pass: &Pass, next: &Pass) -> bool {
         (pass.axis, next.axis) == (0, 1)
-            && (pass.from, pass.math) == (Format::Bytes, Math::Exact)
-            && pass.shape.radius.max(next.shape.radius) <= FUSED_RADIUS
+            && (pass.from, pass.arithmetic) == (Format::U8, Arithmetic::ExactF32)
+            && pass.taps.radius.max(next.taps.radius) <= FUSED_RADIUS
     }
 
     fn fused(
@@ -256,7 +260,7 @@ impl Ready {
         channels: usize,
         edge: Edge,
     ) -> Result<Self> {
-        let radius = pass.shape.radius.max(next.shape.radius);
+        let radius = pass.taps.radius.max(next.taps.radius);
         let values = [radius, channels].map(|value| format!("{value}u"));
         let constant = if matches!(edge, Edge::Constant(_)) { "true" } else { "false" };
         let shader = FUSED
@@ -264,13 +268,14 @@ impl Ready {
             .with(&next.to.stored());
         // Scaled so that results are the upper bytes or halves of the sums.
         let weights = |pass: &Pass, bits: u32| {
-            let Finish::Shift(shift) = pass.finish else {
+            let Rounding::Shift(shift) = pass.rounding else {
                 unreachable!("whole weights are shifted")
             };
-            let weight = |i: usize| pass.whole.get(i).map_or(0, |weight| weight << (bits - shift));
+            let weight =
+                |i: usize| pass.integer_weights.get(i).map_or(0, |weight| weight << (bits - shift));
             std::array::from_fn(|i| std::array::from_fn(|j| weight(4 * i + j)))
         };
-        let top = if next.to == Format::Bytes { 24 } else { 16 };
+        let top = if next.to == Format::U8 { 24 } else { 16 };
         let fused = FusedParams {
             fill: pass.fill_words(channels),
             x: weights(pass, 16),
@@ -294,19 +299,19 @@ impl Ready {
 
     fn new(context: &Context, pass: &Pass, channels: usize) -> Result<Self> {
         let way = Way::of(pass, context);
-        let (math, number) = match pass.math {
-            Math::Exact => ("0u", "f32"),
-            Math::Whole => ("1u", "u32"),
-            Math::Float => ("2u", "f32"),
-            Math::Wide => ("3u", "u32"),
+        let (math, number) = match pass.arithmetic {
+            Arithmetic::ExactF32 => ("0u", "f32"),
+            Arithmetic::U32 => ("1u", "u32"),
+            Arithmetic::F32 => ("2u", "f32"),
+            Arithmetic::U48 => ("3u", "u32"),
         };
-        let divide = matches!(pass.finish, Finish::Divide { .. });
+        let divide = matches!(pass.rounding, Rounding::Divide { .. });
         let divide = ("DIVIDE", if divide { "true" } else { "false" });
         let lanes = format!("{channels}u");
         let lanes = ("CHANNELS", lanes.as_str());
         let (from, to) = (("FROM", pass.from.code()), ("TO", pass.to.code()));
         let (math, number) = (("MATH", math), ("Number", number));
-        let radius = pass.shape.radius;
+        let radius = pass.taps.radius;
         let shader = match way {
             Way::Fused => unreachable!("two passes make it"),
             Way::Rows => ROWS.with(&[from, to, math, divide, number, lanes]),
@@ -341,14 +346,14 @@ impl Ready {
         let border = (way == Way::ColumnsHalves)
             .then(|| context.pipeline(&shader.with(&[("INNER", "false")]), entry))
             .transpose()?;
-        let weight = |i: usize| match pass.math {
+        let weight = |i: usize| match pass.arithmetic {
             _ if i > radius => 0,
-            Math::Float => pass.real[i].to_bits(),
-            _ if pass.whole.is_empty() => 1,
-            Math::Exact => (pass.whole[i] as f32).to_bits(),
-            Math::Whole | Math::Wide => pass.whole[i],
+            Arithmetic::F32 => pass.float_weights[i].to_bits(),
+            _ if pass.integer_weights.is_empty() => 1,
+            Arithmetic::ExactF32 => (pass.integer_weights[i] as f32).to_bits(),
+            Arithmetic::U32 | Arithmetic::U48 => pass.integer_weights[i],
         };
-        let weight_of = |i: usize| pass.whole.get(i).copied().unwrap_or(0);
+        let weight_of = |i: usize| pass.integer_weights.get(i).copied().unwrap_or(0);
         // Both sides of the centre, between zeros on either side.
         let both = |zeros: usize, end: usize| -> Vec<u32> {
             let mut weights = vec![0; (zeros + 2 * radius + 1 + end).next_multiple_of(4)];
@@ -387,13 +392,13 @@ impl Ready {
             }
             Way::BoxRows | Way::BoxColumns | Way::Fused => (None, radius),
         };
-        let finish = match pass.finish {
-            Finish::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
-            Finish::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
-            Finish::Keep => [0, 0, 0, 1],
+        let finish = match pass.rounding {
+            Rounding::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
+            Rounding::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
+            Rounding::None => [0, 0, 0, 1],
         };
-        let fill = pass.fill.map(|value| match pass.math {
-            Math::Float => (value as f32).to_bits(),
+        let fill = pass.fill.map(|value| match pass.arithmetic {
+            Arithmetic::F32 => (value as f32).to_bits(),
             _ => value as u32,
         });
         let weights =
@@ -600,9 +605,9 @@ pub fn run<'d>(
     blur: &Blur,
     plan: &[Pass],
     shape: Shape,
-    mut data: Data<'d>,
-) -> Result<Data<'d>> {
-    let reach = std::array::from_fn(|axis| blur.reach(axis));
+    mut data: Values<'d>,
+) -> Result<Values<'d>> {
+    let reach = std::array::from_fn(|axis| blur.halo(axis));
     // All passes at once, unless blocks would be mostly surroundings; then each pass by itself, which
     // needs them along its own axis only.
     if let Some(len) = block_len(context, plan, shape, reach)
@@ -613,11 +618,11 @@ pub fn run<'d>(
     for pass in plan {
         let pass = std::slice::from_ref(pass);
         let mut reach = [0; 3];
-        reach[pass[0].axis] = pass[0].shape.radius;
+        reach[pass[0].axis] = pass[0].taps.radius;
         let len = block_len(context, pass, shape, reach).ok_or_else(|| {
             Error::gpu(format_args!(
                 "radius {} takes larger buffers than {} has",
-                pass[0].shape.radius, context.info.name
+                pass[0].taps.radius, context.info.name
             ))
         })?;
         data = split(context, blur.edge, pass, shape, reach, len, &data)?;
@@ -667,8 +672,8 @@ fn split(
     shape: Shape,
     reach: [usize; 3],
     len: [usize; 3],
-    data: &Data<'_>,
-) -> Result<Data<'static>> {
+    data: &Values<'_>,
+) -> Result<Values<'static>> {
     // A block with its surroundings.
     let dims = std::array::from_fn(|axis| match len[axis] == shape.dims[axis] {
         true => len[axis],
@@ -679,17 +684,17 @@ fn split(
     let job = Job { context, edge, plan, steps: &steps, shape, reach, len };
     let to = plan.last().expect("a plan has passes").to;
     Ok(match (data, to) {
-        (Data::Bytes(v), Format::Bytes) => Data::Bytes(Cow::Owned(job.blocks(v)?)),
-        (Data::Bytes(v), _) => Data::Halves(Cow::Owned(job.blocks(v)?)),
-        (Data::Halves(v), Format::Bytes) => Data::Bytes(Cow::Owned(job.blocks(v)?)),
-        (Data::Halves(v), _) => Data::Halves(Cow::Owned(job.blocks(v)?)),
-        (Data::Words(v), _) => Data::Words(Cow::Owned(job.blocks(v)?)),
-        (Data::Floats(v), _) => Data::Floats(Cow::Owned(job.blocks(v)?)),
+        (Values::U8(v), Format::U8) => Values::U8(Cow::Owned(job.blocks(v)?)),
+        (Values::U8(v), _) => Values::U16(Cow::Owned(job.blocks(v)?)),
+        (Values::U16(v), Format::U8) => Values::U8(Cow::Owned(job.blocks(v)?)),
+        (Values::U16(v), _) => Values::U16(Cow::Owned(job.blocks(v)?)),
+        (Values::U24(v), _) => Values::U24(Cow::Owned(job.blocks(v)?)),
+        (Values::F32(v), _) => Values::F32(Cow::Owned(job.blocks(v)?)),
     })
 }
 
 /// A block of positions to be blurred, and the block around it that this takes. Positions of the
-/// latter may lie outside of the grid; they stand for others inside.
+/// latter may lie outside of the raster; they stand for others inside.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     start: [usize; 3],
@@ -698,7 +703,7 @@ struct Block {
     around_len: [usize; 3],
 }
 
-/// Passes over a grid, block by block.
+/// Passes over a raster, block by block.
 struct Job<'a> {
     context: &'a Context,
     edge: Edge,
@@ -879,7 +884,7 @@ pub struct Resident<'a> {
 }
 
 impl<'a> Resident<'a> {
-    /// Makes the pipelines and weights of `plan` over a grid of `shape`, which has to fit the device.
+    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.

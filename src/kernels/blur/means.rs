@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{
     Edge, Shape,
     gpu::{IN_RANGE, Layout},
-    plan::{Finish, Format, Math, Pass, reciprocal},
+    plan::{Arithmetic, Format, Pass, Rounding, reciprocal},
 };
 use crate::{
     error::Result,
@@ -50,7 +50,7 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// The passes along y and then x over a grid of at most `shape`; nothing where they are no such
+    /// The passes along y and then x over a raster of at most `shape`; nothing where they are no such
     /// passes or the device cannot do them at once.
     ///
     /// # Errors
@@ -61,17 +61,17 @@ impl Means {
         shape: Shape,
         edge: Edge,
     ) -> Result<Option<Self>> {
-        let [x, y] = [along_x.shape.radius, along_y.shape.radius];
-        let (Finish::Shift(shift), Finish::Divide { up, divisor }) =
-            (along_y.finish, along_x.finish)
+        let [x, y] = [along_x.taps.radius, along_y.taps.radius];
+        let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) =
+            (along_y.rounding, along_x.rounding)
         else {
             return Ok(None);
         };
         let limits = &context.limits;
         if [along_y.axis, along_x.axis] != [1, 0]
-            || [along_y.from, along_x.to] != [Format::Bytes; 2]
-            || along_y.math != Math::Whole
-            || !along_y.whole.is_empty()
+            || [along_y.from, along_x.to] != [Format::U8; 2]
+            || along_y.arithmetic != Arithmetic::U32
+            || !along_y.integer_weights.is_empty()
             || !context.features.contains(wgpu::Features::SUBGROUP | wgpu::Features::SHADER_INT64)
         {
             return Ok(None);

@@ -14,15 +14,18 @@ mod tone;
 pub use bands::Bands;
 pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
-pub use plan::{Depth, Finish, Format, Math, Pass};
-pub use taps::{Axis, Method};
+pub use plan::{Arithmetic, Format, Pass, Rounding};
+pub use taps::{Method, Taps};
 
 use std::borrow::Cow;
 
 use tone::Tone;
 
 use crate::{
-    data::samples::Samples,
+    data::{
+        raster::{Raster, Shape},
+        samples::Samples,
+    },
     device::Kernel,
     error::{Error, Result},
     gpu::Context,
@@ -76,7 +79,7 @@ pub struct Blur {
     /// How samples are weighed.
     pub method: Method,
     /// The blur along x, y and z.
-    pub axes: [Axis; 3],
+    pub axes: [Taps; 3],
     /// How often all axes are gone through.
     pub iterations: usize,
     /// What lies outside.
@@ -85,91 +88,51 @@ pub struct Blur {
     pub linear: bool,
 }
 
-/// Samples on a grid: x fastest but for the channels, then y, then z.
+/// Samples before or after a pass, in one [`Format`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Grid {
-    /// Positions along x, y and z; an image has depth 1.
-    pub dims: [usize; 3],
-    /// Samples a position.
-    pub channels: usize,
-    /// Whether the last channel is alpha, which the others are multiplied with while blurring.
-    pub alpha: bool,
-    /// `dims[0] * dims[1] * dims[2] * channels` samples: u8, u16 or f32.
-    pub samples: Samples,
-}
-
-/// Samples before or after a pass.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Data<'a> {
-    /// [`Format::Bytes`].
-    Bytes(Cow<'a, [u8]>),
-    /// [`Format::Halves`].
-    Halves(Cow<'a, [u16]>),
-    /// [`Format::Words`].
-    Words(Cow<'a, [u32]>),
-    /// [`Format::Floats`].
-    Floats(Cow<'a, [f32]>),
-}
-
-/// Where a plan's samples lie: the grid's positions and the samples at each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Positions along x, y and z.
-    pub dims: [usize; 3],
-    /// Samples a position.
-    pub channels: usize,
-}
-
-impl Shape {
-    /// Samples in all.
-    pub fn samples(&self) -> usize {
-        self.dims.iter().product::<usize>() * self.channels
-    }
-
-    /// For a walk along `axis`: how many lines of samples lie outside, positions along the axis, and
-    /// samples that lie side by side at each position.
-    pub fn along(&self, axis: usize) -> [usize; 3] {
-        let [x, y, z] = self.dims;
-        match axis {
-            0 => [y * z, x, self.channels],
-            1 => [z, y, x * self.channels],
-            _ => [1, z, x * y * self.channels],
-        }
-    }
+pub enum Values<'a> {
+    /// [`Format::U8`].
+    U8(Cow<'a, [u8]>),
+    /// [`Format::U16`].
+    U16(Cow<'a, [u16]>),
+    /// [`Format::U24`].
+    U24(Cow<'a, [u32]>),
+    /// [`Format::F32`].
+    F32(Cow<'a, [f32]>),
 }
 
 impl Blur {
     /// Prepares the samples, has `passes` blur them, and brings them back into their form.
     fn run(
         &self,
-        grid: &Grid,
-        passes: impl for<'d> FnOnce(&[Pass], Shape, Data<'d>) -> Result<Data<'d>>,
+        raster: &Raster,
+        passes: impl for<'d> FnOnce(&[Pass], Shape, Values<'d>) -> Result<Values<'d>>,
     ) -> Result<Samples> {
-        let shape = Shape { dims: grid.dims, channels: grid.channels };
-        if shape.samples() != grid.samples.len() || !(1..=4).contains(&grid.channels) {
-            return Err(Error::bad_input("the samples do not fill the grid"));
+        let shape = raster.shape();
+        if shape.samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
+            return Err(Error::bad_input("the samples do not fill the raster"));
         }
         let idle = self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0);
-        if idle || grid.samples.is_empty() {
-            return Ok(grid.samples.clone());
+        if idle || raster.samples.is_empty() {
+            return Ok(raster.samples.clone());
         }
-        let tone = Tone::of(self, grid)?;
-        let plan = self.plan(tone.depth(), tone.fill(self.edge, grid));
-        let blurred = passes(&plan, shape, tone.expose(grid))?;
-        Ok(tone.develop(grid, blurred))
+        let tone = Tone::of(self, raster)?;
+        let plan = self.plan(tone.format(), tone.fill(self.edge, raster));
+        let blurred = passes(&plan, shape, tone.expose(raster))?;
+        Ok(tone.develop(raster, blurred))
     }
 }
 
 impl Kernel for Blur {
-    type In = Grid;
+    type In = Raster;
     type Out = Samples;
     const NAME: &'static str = "blur";
 
-    fn cpu(&self, grid: &Grid) -> Result<Samples> {
-        self.run(grid, |plan, shape, data| cpu::run(plan, self.edge, shape, data))
+    fn cpu(&self, raster: &Raster) -> Result<Samples> {
+        self.run(raster, |plan, shape, data| cpu::run(plan, self.edge, shape, data))
     }
 
-    fn gpu(&self, context: &Context, grid: &Grid) -> Result<Samples> {
-        self.run(grid, |plan, shape, data| gpu::run(context, self, plan, shape, data))
+    fn gpu(&self, context: &Context, raster: &Raster) -> Result<Samples> {
+        self.run(raster, |plan, shape, data| gpu::run(context, self, plan, shape, data))
     }
 }

@@ -6,51 +6,57 @@
 
 use std::ops::Range;
 
-use super::{Axis, Blur, Method};
+use super::{Blur, Method, Taps};
 
-/// How the samples between two passes are stored.
+/// How samples are stored before, between and after passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// u8.
-    Bytes,
-    /// u16, with `fraction` bits behind the point when they stand for bytes.
-    Halves,
-    /// u32 below 2^24.
-    Words,
+    U8,
+    /// u16: 16-bit samples, or 8-bit ones with fraction bits between two passes.
+    U16,
+    /// u32 below 2^24: 8-bit colours times alpha or in linear light.
+    U24,
     /// f32.
-    Floats,
+    F32,
 }
 
-/// What the numbers are multiplied and added as.
+/// The numbers that a pass multiplies and adds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Math {
-    /// f32 that holds whole numbers below 2^24.
-    Exact,
-    /// u32.
-    Whole,
-    /// Sums of 48 bits.
-    Wide,
+pub enum Arithmetic {
+    /// f32 holding integers below 2^24: exact.
+    ExactF32,
+    /// u32: exact.
+    U32,
+    /// Integers below 2^48: exact.
+    U48,
     /// f32 with its rounding.
-    Float,
+    F32,
 }
 
-/// How a sum becomes a sample.
+/// How a pass rounds a sum to a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Finish {
+pub enum Rounding {
     /// floor((sum + 2^(shift-1)) / 2^shift); the sum itself with shift 0.
     Shift(u32),
     /// floor((sum * 2^up + divisor / 2) / divisor).
     Divide {
-        /// What earlier passes have shifted away, and what the result has more behind the point.
+        /// Bits shifted out by earlier passes, plus fraction bits that the result has more.
         up: u32,
-        /// The taps of this pass and of those that only shifted.
+        /// The taps of this pass times those of the passes before that only shifted.
         divisor: u32,
     },
     /// The sum itself.
-    Keep,
+    None,
 }
 
-impl Finish {
+impl Rounding {
+    /// Division by `taps` of a sum with `down` fraction bits, for a result with `up`.
+    fn divide(taps: u64, up: u32, down: u32) -> Self {
+        let common = up.min(down);
+        Self::Divide { up: up - common, divisor: (taps << (down - common)) as u32 }
+    }
+
     /// The sample that a sum of whole numbers becomes.
     pub fn apply(self, sum: u64) -> u64 {
         match self {
@@ -58,7 +64,7 @@ impl Finish {
             Self::Divide { up, divisor } => {
                 ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor)
             }
-            Self::Keep => sum,
+            Self::None => sum,
         }
     }
 }
@@ -89,161 +95,164 @@ pub struct Pass {
     /// 0 for x, 1 for y, 2 for z.
     pub axis: usize,
     /// Radius and standard deviation.
-    pub shape: Axis,
+    pub taps: Taps,
     /// What it reads.
     pub from: Format,
     /// What it writes.
     pub to: Format,
     /// How it computes.
-    pub math: Math,
+    pub arithmetic: Arithmetic,
     /// How it rounds.
-    pub finish: Finish,
-    /// Whole weights of taps 0 to radius; empty for [`Math::Float`] and where all weigh 1.
-    pub whole: Vec<u32>,
-    /// Real weights of taps 0 to radius, for [`Math::Float`].
-    pub real: Vec<f32>,
-    /// What lies outside with [`Edge::Constant`](super::Edge::Constant), one
-    /// a channel, in units of what the pass reads.
+    pub rounding: Rounding,
+    /// Weights of taps 0 to radius; empty for [`Arithmetic::F32`] and where all are 1.
+    pub integer_weights: Vec<u32>,
+    /// Weights of taps 0 to radius for [`Arithmetic::F32`]; empty for the others.
+    pub float_weights: Vec<f32>,
+    /// The value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units of what
+    /// the pass reads.
     pub fill: [f64; 4],
 }
 
-/// What kind of numbers a blur works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// 8-bit samples, each channel for itself.
-    Bytes,
-    /// 16-bit samples, each channel for itself, all taps alike.
-    Halves,
-    /// 24-bit samples: 8-bit colours times alpha, or in linear light.
-    Words,
-    /// Everything else.
-    Floats,
-}
-
-/// From this radius on, weights of 16 bits are too coarse.
-const LONG: usize = 192;
-/// Devices divide by numbers below this.
-const MOST_TAPS: u64 = 1 << 28;
+/// From this radius on, Gaussian weights of 16 bits are too coarse.
+const LONG_RADIUS: usize = 192;
+/// Shaders divide by numbers below this.
+const DIVISOR_LIMIT: u64 = 1 << 28;
+/// Fraction bits between two iterations of a box filter.
+const BOX_FRACTION: u32 = 8;
 
 impl Blur {
-    /// The passes over samples of `depth`; none where nothing is to be done. `outside` is what lies
-    /// there with [`Edge::Constant`](super::Edge::Constant), one a channel, in units of the samples.
-    pub fn plan(&self, depth: Depth, outside: [f64; 4]) -> Vec<Pass> {
+    /// The passes over samples of `format`, in order; none where all radii or the iterations are 0.
+    /// `fill` is the value outside with [`Edge::Constant`](super::Edge::Constant), a channel, in units
+    /// of the samples.
+    pub fn plan(&self, format: Format, fill: [f64; 4]) -> Vec<Pass> {
         let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
         if self.method == Method::Box {
-            // Running sums read most along y and z: those passes read bytes, and x the wider values.
+            // Sliding sums along y and z read each sample twice: they go first, over the smaller u8.
             axes.reverse();
         }
-        let count = axes.len() * self.iterations;
-        let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG);
-        // Bits behind the point, and bits of the weights, between the first pass and the last.
-        let (fraction, later_bits) = match self.method {
-            Method::Box => (8, 16),
-            // Devices add two such values within 16 bits.
-            Method::Gaussian if long => (6, 18),
-            Method::Gaussian => (7, 16),
-        };
-        (0..count)
-            .map(|number| {
-                let axis = axes[number % axes.len()];
-                let shape = self.axes[axis];
-                let (first, last) = (number == 0, number + 1 == count);
-                let whole = |bits| shape.whole_half_weights(self.method, bits);
-                let pass = |from, to, math, finish, whole, real, fill| Pass {
-                    axis,
-                    shape,
-                    from,
-                    to,
-                    math,
-                    finish,
-                    whole,
-                    real,
-                    fill,
-                };
-                let from = if first { Format::Bytes } else { Format::Halves };
-                let to = if last { Format::Bytes } else { Format::Halves };
-                let taps = shape.taps() as u32;
-                match (depth, self.method) {
-                    (Depth::Floats, method) => {
-                        let real = shape.half_weights(method).iter().map(|&w| w as f32).collect();
-                        let format = Format::Floats;
-                        pass(format, format, Math::Float, Finish::Keep, vec![], real, outside)
-                    }
-                    (Depth::Words, _) => {
-                        let format = Format::Words;
-                        let finish = Finish::Shift(24);
-                        pass(format, format, Math::Wide, finish, whole(24), vec![], outside)
-                    }
-                    (Depth::Halves, _) => {
-                        let format = Format::Halves;
-                        let finish = Finish::Divide { up: 0, divisor: taps };
-                        pass(format, format, Math::Whole, finish, vec![], vec![], outside)
-                    }
-                    (Depth::Bytes, method) => {
-                        let (before, after) =
-                            (if first { 0 } else { fraction }, if last { 0 } else { fraction });
-                        let fill = outside.map(|value| value * f64::from(1 << before));
-                        if method == Method::Box {
-                            let index = number % axes.len();
-                            let before = if number < axes.len() { 0 } else { fraction };
-                            let after = if number + axes.len() >= count { 0 } else { fraction };
-                            let finishes = self.box_finishes(&axes, before, after);
-                            let mut fill = outside.map(|value| value * f64::from(1 << before));
-                            for (earlier, &axis) in finishes[..index].iter().zip(&axes) {
-                                let taps = self.axes[axis].taps() as u64;
-                                fill = fill.map(|value| earlier.apply(value as u64 * taps) as f64);
-                            }
-                            let finish = finishes[index];
-                            return pass(from, to, Math::Whole, finish, vec![], vec![], fill);
-                        }
-                        let (bits, math) = match (first, long) {
-                            (true, false) => (16, Math::Exact),
-                            (true, true) => (24, Math::Whole),
-                            (false, _) => (later_bits, Math::Whole),
-                        };
-                        let finish = Finish::Shift(bits + before - after);
-                        pass(from, to, math, finish, whole(bits), vec![], fill)
-                    }
-                }
-            })
-            .collect()
+        match (format, self.method) {
+            (Format::U8, Method::Gaussian) => self.gaussian_u8(&axes, fill),
+            (Format::U8, Method::Box) => self.box_u8(&axes, fill),
+            _ => (0..self.iterations)
+                .flat_map(|_| &axes)
+                .map(|&axis| self.wide(format, axis, fill))
+                .collect(),
+        }
     }
 
-    /// How the passes of one iteration of a box blur of bytes round; `before` and `after` bits are
-    /// behind the point at its start and end.
-    ///
-    /// Sums are only shifted until they fit 16 bits again; the last pass divides by all taps at once.
-    fn box_finishes(&self, axes: &[usize], before: u32, after: u32) -> Vec<Finish> {
-        let taps = |&axis: &usize| self.axes[axis].taps() as u64;
-        let product: u64 = axes.iter().map(taps).product();
-        let (mut finishes, mut shifts, mut most) = (Vec::new(), 0, 255u64 << before);
-        for (i, axis) in axes.iter().enumerate() {
-            let last = i + 1 == axes.len();
-            if product >= MOST_TAPS {
-                // Too many for one division: each pass divides by its own.
-                let (up, down) = if last { (after, before) } else { (0, 0) };
-                let common = up.min(down);
-                let divisor = (taps(axis) << (down - common)) as u32;
-                finishes.push(Finish::Divide { up: up - common, divisor });
-            } else if last {
-                let (up, down) = (shifts + after, before);
-                let common = up.min(down);
-                let divisor = (product << (down - common)) as u32;
-                finishes.push(Finish::Divide { up: up - common, divisor });
-            } else {
-                most *= taps(axis);
-                let fits = |shift: &u32| (most + (1 << shift >> 1)) >> shift <= u64::from(u16::MAX);
-                let shift = (0..64).find(fits).expect("everything fits when shifted far enough");
-                most = (most + (1 << shift >> 1)) >> shift;
-                shifts += shift;
-                finishes.push(Finish::Shift(shift));
+    /// A pass over samples wider than u8, which stay in their format.
+    fn wide(&self, format: Format, axis: usize, fill: [f64; 4]) -> Pass {
+        let taps = self.axes[axis];
+        let (mut integer_weights, mut float_weights) = (Vec::new(), Vec::new());
+        let (arithmetic, rounding) = match format {
+            Format::F32 => {
+                let weights = taps.half_weights(self.method);
+                float_weights = weights.iter().map(|&weight| weight as f32).collect();
+                (Arithmetic::F32, Rounding::None)
+            }
+            Format::U24 => {
+                integer_weights = taps.integer_half_weights(self.method, 24);
+                (Arithmetic::U48, Rounding::Shift(24))
+            }
+            _ => (Arithmetic::U32, Rounding::Divide { up: 0, divisor: taps.count() as u32 }),
+        };
+        let [from, to] = [format; 2];
+        Pass { axis, taps, from, to, arithmetic, rounding, integer_weights, float_weights, fill }
+    }
+
+    /// Passes of a Gaussian from u8 to u8, with u16 and fraction bits in between.
+    fn gaussian_u8(&self, axes: &[usize], fill: [f64; 4]) -> Vec<Pass> {
+        let long = axes.iter().any(|&axis| self.axes[axis].radius >= LONG_RADIUS);
+        // 7 fraction bits: shaders add two such values within 16 bits.
+        let (fraction, first_bits, later_bits) = if long { (6, 24, 18) } else { (7, 16, 16) };
+        let count = axes.len() * self.iterations;
+        let pass = |number: usize| {
+            let (first, last) = (number == 0, number + 1 == count);
+            let axis = axes[number % axes.len()];
+            let bits = if first { first_bits } else { later_bits };
+            let [before, after] = [first, last].map(|end| if end { 0 } else { fraction });
+            let [from, to] = [first, last].map(|end| if end { Format::U8 } else { Format::U16 });
+            Pass {
+                axis,
+                taps: self.axes[axis],
+                from,
+                to,
+                arithmetic: match first && !long {
+                    true => Arithmetic::ExactF32,
+                    false => Arithmetic::U32,
+                },
+                rounding: Rounding::Shift(bits + before - after),
+                integer_weights: self.axes[axis].integer_half_weights(Method::Gaussian, bits),
+                float_weights: Vec::new(),
+                fill: fill.map(|value| value * f64::from(1 << before)),
+            }
+        };
+        (0..count).map(pass).collect()
+    }
+
+    /// Passes of a box filter from u8 to u8, with u16 in between.
+    fn box_u8(&self, axes: &[usize], fill: [f64; 4]) -> Vec<Pass> {
+        let mut passes = Vec::new();
+        for iteration in 1..=self.iterations {
+            let before = if iteration == 1 { 0 } else { BOX_FRACTION };
+            let after = if iteration == self.iterations { 0 } else { BOX_FRACTION };
+            let mut fill = fill.map(|value| value * f64::from(1 << before));
+            for (&axis, rounding) in axes.iter().zip(self.box_roundings(axes, before, after)) {
+                let taps = self.axes[axis];
+                passes.push(Pass {
+                    axis,
+                    taps,
+                    from: Format::U16,
+                    to: Format::U16,
+                    arithmetic: Arithmetic::U32,
+                    rounding,
+                    integer_weights: Vec::new(),
+                    float_weights: Vec::new(),
+                    fill,
+                });
+                // What lies outside is blurred with the rest.
+                fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }
         }
-        finishes
+        if let [first, ..] = &mut passes[..] {
+            first.from = Format::U8;
+        }
+        if let [.., last] = &mut passes[..] {
+            last.to = Format::U8;
+        }
+        passes
     }
 
-    /// How far, in samples along `axis`, one sample reaches in all iterations together.
-    pub fn reach(&self, axis: usize) -> usize {
+    /// How the passes of one iteration of a box filter of u8 round: from values with `before` fraction
+    /// bits to values with `after`.
+    ///
+    /// All but the last pass only shift sums until they fit 16 bits; the last divides by the product
+    /// of all taps.
+    fn box_roundings(&self, axes: &[usize], before: u32, after: u32) -> Vec<Rounding> {
+        let taps = |&axis: &usize| self.axes[axis].count() as u64;
+        let product: u64 = axes.iter().map(taps).product();
+        let (mut shifted, mut largest) = (0, 255u64 << before);
+        let rounding = |(i, axis): (usize, &usize)| {
+            let last = i + 1 == axes.len();
+            if product >= DIVISOR_LIMIT {
+                let (up, down) = if last { (after, before) } else { (0, 0) };
+                return Rounding::divide(taps(axis), up, down);
+            }
+            if last {
+                return Rounding::divide(product, shifted + after, before);
+            }
+            largest *= taps(axis);
+            let fits = |&shift: &u32| Rounding::Shift(shift).apply(largest) <= u64::from(u16::MAX);
+            let shift = (0..64).find(fits).expect("0 fits");
+            largest = Rounding::Shift(shift).apply(largest);
+            shifted += shift;
+            Rounding::Shift(shift)
+        };
+        axes.iter().enumerate().map(rounding).collect()
+    }
+
+    /// Samples along `axis` on either side of one that it depends on, all iterations together.
+    pub fn halo(&self, axis: usize) -> usize {
         self.axes[axis].radius * self.iterations
     }
 }

@@ -9,17 +9,17 @@ pub enum Method {
     Box,
 }
 
-/// The blur along one axis.
+/// The taps along one axis: how many there are and, for a Gaussian, how they are weighed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Axis {
-    /// Standard deviation in samples; a box has none.
+pub struct Taps {
+    /// Standard deviation of a Gaussian in samples; 0 for a box.
     pub sigma: f64,
     /// Samples on either side of the centre: 2 radius + 1 taps. 0 leaves the axis alone.
     pub radius: usize,
 }
 
-impl Axis {
-    /// An axis that stays as it is.
+impl Taps {
+    /// For an axis that stays as it is.
     pub const NONE: Self = Self { sigma: 0.0, radius: 0 };
 
     /// A Gaussian of standard deviation `sigma`, cut at `radius`. With either 0 the axis stays as it
@@ -28,20 +28,20 @@ impl Axis {
         if sigma > 0.0 && radius > 0 { Self { sigma, radius } } else { Self::NONE }
     }
 
-    /// The mean of 2 `radius` + 1 samples.
-    pub fn mean(radius: usize) -> Self {
+    /// A box of 2 `radius` + 1 equal taps.
+    pub fn box_filter(radius: usize) -> Self {
         Self { sigma: 0.0, radius }
     }
 
-    /// How many samples count.
-    pub fn taps(&self) -> usize {
+    /// How many there are.
+    pub fn count(&self) -> usize {
         2 * self.radius + 1
     }
 
     /// The exact weights of taps 0 (the centre) to `radius`; both sides together sum to 1.
     pub fn half_weights(&self, method: Method) -> Vec<f64> {
         match method {
-            Method::Box => vec![1.0 / self.taps() as f64; self.radius + 1],
+            Method::Box => vec![1.0 / self.count() as f64; self.radius + 1],
             Method::Gaussian => {
                 let value = |i: usize| (-0.5 * (i as f64 / self.sigma).powi(2)).exp();
                 let mut half: Vec<f64> = (0..=self.radius).map(value).collect();
@@ -52,24 +52,24 @@ impl Axis {
         }
     }
 
-    /// The weights of taps 0 to `radius` as whole numbers; both sides together sum to exactly
+    /// The weights of taps 0 to `radius` as integers; both sides together sum to exactly
     /// 2^`bits`.
     ///
     /// Each is a difference of rounded cumulative sums, so that no run of them is off by more than
     /// 1/2^`bits` however many there are: an edge keeps its place and height.
-    pub fn whole_half_weights(&self, method: Method, bits: u32) -> Vec<u32> {
+    pub fn integer_half_weights(&self, method: Method, bits: u32) -> Vec<u32> {
         let scale = 2f64.powi(bits as i32);
         let exact = self.half_weights(method);
-        let mut whole = vec![0; exact.len()];
+        let mut integer = vec![0; exact.len()];
         let (mut tail, mut before) = (0.0, 0u32);
         for i in (1..exact.len()).rev() {
             tail += exact[i];
             let rounded = (tail * scale).round() as u32;
-            whole[i] = rounded - before;
+            integer[i] = rounded - before;
             before = rounded;
         }
-        whole[0] = (1 << bits) - 2 * before;
-        whole
+        integer[0] = (1 << bits) - 2 * before;
+        integer
     }
 }
 
@@ -78,16 +78,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_weights_sum_exactly_and_stay_close() {
+    fn integer_weights_sum_exactly_and_stay_close() {
         for sigma in [0.1, 0.3, 1.0, 2.5, 8.0, 32.0, 100.0, 500.0] {
-            let axis = Axis::gaussian(sigma, (3.0 * sigma).ceil() as usize);
+            let axis = Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize);
             let exact = axis.half_weights(Method::Gaussian);
             for bits in [16, 18, 24] {
-                let whole = axis.whole_half_weights(Method::Gaussian, bits);
-                let sum =
-                    u64::from(whole[0]) + 2 * whole[1..].iter().map(|&w| u64::from(w)).sum::<u64>();
+                let integer = axis.integer_half_weights(Method::Gaussian, bits);
+                let sum = u64::from(integer[0])
+                    + 2 * integer[1..].iter().map(|&w| u64::from(w)).sum::<u64>();
                 assert_eq!(sum, 1 << bits);
-                for (&w, e) in whole[1..].iter().zip(&exact[1..]) {
+                for (&w, e) in integer[1..].iter().zip(&exact[1..]) {
                     assert!((f64::from(w) - e * 2f64.powi(bits as i32)).abs() <= 1.0);
                 }
             }

@@ -4,9 +4,10 @@ use std::{borrow::Cow, sync::OnceLock};
 
 use rayon::prelude::*;
 
-use super::{Blur, Data, Depth, Edge, Grid, Method};
+use super::{Blur, Edge, Format, Method, Values};
 use crate::{
     data::{
+        raster::Raster,
         samples::Samples,
         srgb::{from_linear, to_linear},
     },
@@ -17,7 +18,7 @@ use crate::{
 /// What has to be done to samples before and after the passes.
 #[derive(Clone, Copy, Debug)]
 pub struct Tone {
-    depth: Depth,
+    format: Format,
     /// Colours are multiplied with alpha.
     premultiply: bool,
     /// Colours are decoded from sRGB.
@@ -32,64 +33,66 @@ const FULL: u32 = 255 * 255;
 const CHUNK: usize = 1 << 16;
 
 impl Tone {
-    pub fn of(blur: &Blur, grid: &Grid) -> Result<Self> {
+    pub fn of(blur: &Blur, raster: &Raster) -> Result<Self> {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
-        let last = grid.channels - 1;
+        let last = raster.channels - 1;
         // An alpha that is full everywhere stays full: then nothing has to be multiplied.
-        let premultiply = grid.alpha
+        let premultiply = raster.alpha
             && (clear
-                || match &grid.samples {
-                    Samples::U8(v) => v.par_chunks_exact(grid.channels).any(|p| p[last] != u8::MAX),
+                || match &raster.samples {
+                    Samples::U8(v) => {
+                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u8::MAX)
+                    }
                     Samples::U16(v) => {
-                        v.par_chunks_exact(grid.channels).any(|p| p[last] != u16::MAX)
+                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u16::MAX)
                     }
                     _ => true,
                 });
-        let (depth, full) = match &grid.samples {
-            Samples::U8(_) if premultiply || blur.linear => (Depth::Words, 255.0),
-            Samples::U8(_) => (Depth::Bytes, 255.0),
-            Samples::U16(_) if premultiply || blur.linear => (Depth::Floats, 65535.0),
-            Samples::U16(_) if blur.method == Method::Box => (Depth::Halves, 65535.0),
-            Samples::U16(_) => (Depth::Floats, 65535.0),
-            Samples::F32(_) => (Depth::Floats, 1.0),
+        let (format, full) = match &raster.samples {
+            Samples::U8(_) if premultiply || blur.linear => (Format::U24, 255.0),
+            Samples::U8(_) => (Format::U8, 255.0),
+            Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
+            Samples::U16(_) if blur.method == Method::Box => (Format::U16, 65535.0),
+            Samples::U16(_) => (Format::F32, 65535.0),
+            Samples::F32(_) => (Format::F32, 1.0),
             other => {
                 let dtype = other.dtype();
                 return Err(Error::bad_input(format_args!("{dtype} samples cannot be blurred")));
             }
         };
         // Floats are linear light already.
-        let linear = blur.linear && !matches!(grid.samples, Samples::F32(_));
-        Ok(Self { depth, premultiply, linear, full })
+        let linear = blur.linear && !matches!(raster.samples, Samples::F32(_));
+        Ok(Self { format, premultiply, linear, full })
     }
 
-    pub fn depth(&self) -> Depth {
-        self.depth
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// What lies outside with a constant edge, a channel, in units of what is blurred.
-    pub fn fill(&self, edge: Edge, grid: &Grid) -> [f64; 4] {
+    pub fn fill(&self, edge: Edge, raster: &Raster) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };
-        let unit = match self.depth {
-            Depth::Words => f64::from(FULL << 8) / 255.0,
+        let unit = match self.format {
+            Format::U24 => f64::from(FULL << 8) / 255.0,
             _ => 1.0,
         };
         let colour = if self.linear { self.full * to_linear(value / self.full) } else { value };
         let mut fill = [colour * unit; 4];
-        if grid.alpha {
-            fill[grid.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
+        if raster.alpha {
+            fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
-        if self.depth != Depth::Floats {
+        if self.format != Format::F32 {
             fill = fill.map(f64::round);
         }
         fill
     }
 
     /// The samples as the passes want them.
-    pub fn expose<'a>(&self, grid: &'a Grid) -> Data<'a> {
-        let (channels, colours) = (grid.channels, grid.channels - usize::from(grid.alpha));
-        match (&grid.samples, self.depth) {
-            (Samples::U8(values), Depth::Bytes) => Data::Bytes(Cow::Borrowed(values)),
-            (Samples::U16(values), Depth::Halves) => Data::Halves(Cow::Borrowed(values)),
+    pub fn expose<'a>(&self, raster: &'a Raster) -> Values<'a> {
+        let (channels, colours) = (raster.channels, raster.channels - usize::from(raster.alpha));
+        match (&raster.samples, self.format) {
+            (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
+            (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
             (Samples::U8(values), _) => {
                 // Eight bits behind the point.
                 let full = u64::from(FULL << 8);
@@ -105,11 +108,11 @@ impl Tone {
                     for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
                         *out = ((table[usize::from(v)] * alpha + 127) / 255) as u32;
                     }
-                    if grid.alpha {
+                    if raster.alpha {
                         out[colours] = u32::from(pixel[colours]) * (255 << 8);
                     }
                 });
-                Data::Words(Cow::Owned(words))
+                Values::U24(Cow::Owned(words))
             }
             (Samples::U16(values), _) => {
                 let table = self.linear.then(linear_halves);
@@ -120,13 +123,13 @@ impl Tone {
                         let value = table.map_or_else(|| f32::from(v), |t| t[usize::from(v)]);
                         *out = value * (alpha / 65535.0);
                     }
-                    if grid.alpha {
+                    if raster.alpha {
                         out[colours] = f32::from(pixel[colours]);
                     }
                 });
-                Data::Floats(Cow::Owned(floats))
+                Values::F32(Cow::Owned(floats))
             }
-            (Samples::F32(values), _) if !self.premultiply => Data::Floats(Cow::Borrowed(values)),
+            (Samples::F32(values), _) if !self.premultiply => Values::F32(Cow::Borrowed(values)),
             (Samples::F32(values), _) => {
                 let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
                 pixels(values, &mut floats, channels, |pixel, out| {
@@ -135,24 +138,24 @@ impl Tone {
                     }
                     out[colours] = pixel[colours];
                 });
-                Data::Floats(Cow::Owned(floats))
+                Values::F32(Cow::Owned(floats))
             }
             (other, _) => unreachable!("`of` refuses {}", other.dtype()),
         }
     }
 
-    /// Samples of the grid's type from what the passes made.
-    pub fn develop(&self, grid: &Grid, data: Data<'_>) -> Samples {
-        let (channels, colours) = (grid.channels, grid.channels - usize::from(grid.alpha));
-        match (data, &grid.samples) {
-            (Data::Bytes(values), _) => Samples::U8(owned(values)),
-            (Data::Halves(values), _) => Samples::U16(owned(values)),
-            (Data::Words(words), _) => {
+    /// Samples of the raster's type from what the passes made.
+    pub fn develop(&self, raster: &Raster, data: Values<'_>) -> Samples {
+        let (channels, colours) = (raster.channels, raster.channels - usize::from(raster.alpha));
+        match (data, &raster.samples) {
+            (Values::U8(values), _) => Samples::U8(owned(values)),
+            (Values::U16(values), _) => Samples::U16(owned(values)),
+            (Values::U24(words), _) => {
                 let table = self.linear.then(encoded_bytes);
                 let mut bytes = memory::zeros(words.len()).unwrap_or_else(raise);
                 pixels(&words, &mut bytes, channels, |pixel, out| {
                     let full = if self.premultiply { pixel[colours] } else { FULL << 8 };
-                    if grid.alpha {
+                    if raster.alpha {
                         out[colours] = ((pixel[colours] + (255 << 7)) / (255 << 8)) as u8;
                         if out[colours] == 0 {
                             return out.fill(0);
@@ -169,11 +172,11 @@ impl Tone {
                 });
                 Samples::U8(bytes)
             }
-            (Data::Floats(floats), Samples::U16(_)) => {
+            (Values::F32(floats), Samples::U16(_)) => {
                 let mut halves = memory::zeros(floats.len()).unwrap_or_else(raise);
                 pixels(&floats, &mut halves, channels, |pixel, out| {
                     let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
-                    if grid.alpha {
+                    if raster.alpha {
                         out[colours] = pixel[colours].round() as u16;
                         if out[colours] == 0 {
                             return out.fill(0);
@@ -192,8 +195,8 @@ impl Tone {
                 });
                 Samples::U16(halves)
             }
-            (Data::Floats(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
-            (Data::Floats(floats), _) => {
+            (Values::F32(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
+            (Values::F32(floats), _) => {
                 let mut floats = owned(floats);
                 floats.par_chunks_exact_mut(channels).for_each(|pixel| {
                     let alpha = pixel[colours];
