@@ -1,6 +1,8 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
 pub mod dtype;
+#[doc(hidden)]
+pub mod noise;
 pub mod number;
 pub mod raster;
 pub mod samples;

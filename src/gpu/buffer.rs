@@ -5,6 +5,7 @@ use std::{ops::Range, sync::mpsc};
 use rayon::prelude::*;
 
 use super::{Context, Fault};
+use crate::data::noise::Noise;
 use crate::error::{Error, Result};
 use crate::memory;
 
@@ -68,9 +69,8 @@ impl Context {
         })?;
         let buffer = Buffer { inner, offset: 0, bytes };
         if self.poison {
-            let noise: Vec<u32> =
-                (0..bytes as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
-            self.write(&buffer, 0, &noise)?;
+            // Another seed than that of any input, lest a pass that writes nothing seem to copy.
+            self.write(&buffer, 0, &Noise(0x0bad_5eed).u32s(bytes as usize / 4)?)?;
         }
         Ok(buffer)
     }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 
 use crate::{
     bench::{Case, Prepared},
+    data::noise::Noise,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
     shader,
@@ -56,20 +57,13 @@ pub fn case(bytes: u64) -> Case {
         on_cpu: true,
         prepare: Box::new(move |context| match context {
             Some(context) => prepare_gpu(context, bytes),
-            None => Ok(prepare_cpu(bytes)),
+            None => prepare_cpu(bytes),
         }),
     }
 }
 
-fn noise(bytes: u64) -> Vec<u32> {
-    (0..(bytes / 4) as u32)
-        .into_par_iter()
-        .map(|i| i.wrapping_mul(0x9e37_79b9).rotate_left(i & 31))
-        .collect()
-}
-
 fn prepare_gpu(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
-    let data = noise(bytes);
+    let data = Noise(0).u32s(bytes as usize / 4)?;
     let source = context.upload("copy source", &data)?;
     let target = context.allocate("copy target", bytes)?;
     let mut batch = context.batch();
@@ -80,12 +74,12 @@ fn prepare_gpu(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
     })
 }
 
-fn prepare_cpu(bytes: u64) -> Prepared<'static> {
-    let data: Arc<[u32]> = noise(bytes).into();
+fn prepare_cpu(bytes: u64) -> Result<Prepared<'static>> {
+    let data: Arc<[u32]> = Noise(0).u32s(bytes as usize / 4)?.into();
     let target = Arc::new(Mutex::new(vec![0; data.len()]));
     let (source, copied) = (data.clone(), target.clone());
     let lock = "no holder of this lock panics";
-    Prepared {
+    Ok(Prepared {
         run: Box::new(move || {
             let mut target = target.lock().expect(lock);
             target
@@ -95,7 +89,7 @@ fn prepare_cpu(bytes: u64) -> Prepared<'static> {
             Ok(())
         }),
         check: Box::new(move || check(&data, &copied.lock().expect(lock))),
-    }
+    })
 }
 
 fn check(expected: &[u32], found: &[u32]) -> Result<()> {

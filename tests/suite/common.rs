@@ -1,7 +1,8 @@
-//! What the suites share: devices to test on, seeded noise, and the twins' comparison.
+//! What the suites share: devices to test on, noise, and the twins' comparison.
 
 use std::sync::{Arc, OnceLock};
 
+pub use gpuproc::data::noise::Noise;
 use gpuproc::{
     device::Kernel,
     gpu::{Adapter, Caps, Context, Limits, adapters},
@@ -93,28 +94,6 @@ pub fn assert_twins<K: Kernel>(
         compare(&expected, &found, name);
     }
     expected
-}
-
-/// Seeded noise: SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Noise(pub u64);
-
-impl Noise {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| (self.next() >> 56) as u8).collect()
-    }
-
-    /// Uniform in 0..1.
-    pub fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
 }
 
 /// Where the program under test is: `GPUPROC_BIN`, else where cargo built it.

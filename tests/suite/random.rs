@@ -331,7 +331,7 @@ fn random_jobs_agree_with_the_references_on_random_devices() {
 #[test]
 fn threads_share_a_device() {
     let check = |context: &Context, seed: u64| {
-        let numbers: Vec<u32> = (0..20_000).map(|i: u32| i.wrapping_mul(seed as u32 | 1)).collect();
+        let numbers = Noise(seed).u32s(20_000).unwrap();
         let scan = Scan::<u32>::new(Op::Sum, false);
         assert_eq!(scan.gpu(context, &numbers[..]).unwrap(), scan.cpu(&numbers[..]).unwrap());
     };

@@ -4,6 +4,7 @@ use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
 use crate::{
     bench::{Case, Prepare, Prepared},
     data::raster::Raster,
+    data::noise::Noise,
     data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
@@ -91,16 +92,10 @@ fn case(
 }
 
 /// Noise, which no blur can skip.
-fn noise(side: usize) -> Raster {
-    let word = |i: u32| {
-        let x = (i ^ (i >> 16)).wrapping_mul(0x7feb_352d);
-        let x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
-        x ^ (x >> 16)
-    };
-    let bytes: Vec<u8> = (0..(side * side) as u32).flat_map(|i| word(i).to_le_bytes()).collect();
-    let samples = Samples::U8(bytes);
+fn noise(side: usize) -> Result<Raster> {
+    let samples = Samples::U8(bytemuck::pod_collect_to_vec(&Noise(0).u32s(side * side)?));
     // Channels for themselves: alpha is one more of them.
-    Raster { dims: [side, side, 1], channels: 4, alpha: false, samples }
+    Ok(Raster { dims: [side, side, 1], channels: 4, alpha: false, samples })
 }
 
 /// Compares the whole result with the CPU twin's, which may differ by `tolerance`.
@@ -124,7 +119,7 @@ fn check(
 
 fn fast(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
-        let (raster, blur) = (noise(side), blur(method, radius));
+        let (raster, blur) = (noise(side)?, blur(method, radius));
         let Some(context) = context else {
             return Ok(Prepared {
                 run: Box::new(move || blur.cpu(&raster).map(drop)),
@@ -152,7 +147,7 @@ fn fast(method: Method, side: usize, radius: usize) -> Case {
 fn plain(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let context = context.ok_or_else(|| Error::gpu("this baseline runs on a GPU only"))?;
-        let (raster, blur) = (noise(side), blur(method, radius));
+        let (raster, blur) = (noise(side)?, blur(method, radius));
         let input = context.upload("picture", raster.samples.as_bytes())?;
         let output = context.allocate("blurred", input.bytes())?;
         let half: Vec<f32> = blur.axes[0].half_weights(method).iter().map(|&w| w as f32).collect();

@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     bench::{Case, Prepared},
+    data::noise::Noise,
     data::samples::{Dtype, Samples},
     error::{Error, Result},
     for_samples,
@@ -49,20 +50,12 @@ impl Picture {
     }
 
     /// So many words of it, each a pixel of four bytes or two samples of 16 bits.
-    fn words(&self, words: u32) -> Vec<u32> {
-        match &self.content {
+    fn words(&self, words: u32) -> Result<Vec<u32>> {
+        Ok(match &self.content {
             Content::Given(all, _) => all[..words as usize].to_vec(),
             Content::OneColour => vec![0x8040_c0a0; words as usize],
-            // SplitMix64 (Steele, Lea, Flood 2014), the upper half of each number.
-            Content::Noise => (1..=u64::from(words))
-                .map(|i| {
-                    let z = i.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-                    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                    ((z ^ (z >> 31)) >> 32) as u32
-                })
-                .collect(),
-        }
+            Content::Noise => Noise(0).u32s(words as usize)?,
+        })
     }
 
     fn name(&self, what: &str) -> String {
@@ -277,7 +270,7 @@ fn bytes_case(picture: &Picture, rows: u32) -> Case {
         bytes,
         on_cpu: true,
         prepare: Box::new(move |context| {
-            let words = picture.words(picture.pixels());
+            let words = picture.words(picture.pixels())?;
             let Some(context) = context else {
                 let samples = Samples::U8(bytemuck::pod_collect_to_vec(&words));
                 let pixels = Pixels { samples, channels: 4 };
@@ -333,7 +326,7 @@ fn halves_case(picture: &Picture) -> Case {
         bytes,
         on_cpu: true,
         prepare: Box::new(move |context| {
-            let words = picture.words(picture.pixels() / 2);
+            let words = picture.words(picture.pixels() / 2)?;
             let bins = Bins::new(1 << 16, 0.0, 65535.0, Dtype::U16)?;
             let plan = Plan::Halves(0);
             let Some(context) = context else {
@@ -374,7 +367,7 @@ fn baseline_case(baseline: Baseline, picture: &Picture, rows: u32) -> Case {
         on_cpu: false,
         prepare: Box::new(move |context| {
             let context = context.ok_or_else(|| Error::usage("baselines need a GPU"))?;
-            let words = picture.words(picture.pixels());
+            let words = picture.words(picture.pixels())?;
             let data = context.upload("pixels", &words)?;
             let counts = context.allocate("counts", u64::from(rows) * 1024)?;
             let mut batch = context.batch();

@@ -17,16 +17,15 @@ pub use table::{Axis, Grid, TABLE, Table};
 
 use std::{cell::RefCell, rc::Rc};
 
-use clap::ValueEnum;
-use rayon::prelude::*;
-
 use crate::{
     bench::{Case, Prepared},
+    data::noise::Noise,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::Context,
     memory::{self, raise},
 };
+use clap::ValueEnum;
 
 /// Numbers of a tile: 256 lanes, 16 numbers each.
 const TILE: usize = 4096;
@@ -218,12 +217,7 @@ fn prepare<T: Scannable>(
     context: Option<&Context>,
 ) -> Result<Prepared<'_>> {
     // Small numbers of both signs: in u32 they wrap around, in f32 they cancel out.
-    let number = |i: usize| {
-        let noise = (i as u32).wrapping_mul(0x9e37_79b9);
-        let noise = (noise ^ noise >> 15).wrapping_mul(0x85eb_ca6b) >> 16;
-        T::from_small(noise as i32 - (1 << 15))
-    };
-    let input: Vec<T> = (0..len).into_par_iter().map(number).collect();
+    let input = Noise(0).collect(len, |number| T::from_small((number >> 48) as i32 - (1 << 15)))?;
     let scan = Scan::<T> { algorithm, ..Scan::new(Op::Sum, false) };
     let check = move |found: &[T], input: &[T]| {
         // The carry is what makes the end right: it depends on every number.

@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use super::scan::{Algorithm, Op, Spec};
 use crate::{
     bench::{Case, Prepared},
-    data::{dtype::Dtype, number::Number},
+    data::{dtype::Dtype, noise::Noise, number::Number},
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
@@ -300,12 +300,7 @@ pub fn cases(full: bool) -> Vec<Case> {
 }
 
 fn prepare(len: usize, with_payload: bool, context: Option<&Context>) -> Result<Prepared<'_>> {
-    let noise = |i: usize| {
-        let noise = (i as u32).wrapping_mul(0x9e37_79b9);
-        let noise = (noise ^ noise >> 15).wrapping_mul(0x85eb_ca6b);
-        (noise ^ noise >> 13).wrapping_mul(0xc2b2_ae35)
-    };
-    let keys: Vec<u32> = (0..len).into_par_iter().map(noise).collect();
+    let keys = Noise(0).u32s(len)?;
     let payload = with_payload.then(|| (0..len as u32).collect::<Vec<_>>());
     let records = Rc::new(Records { keys, payload });
     let sort = Sort::<u32>::new(false);
