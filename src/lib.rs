@@ -14,14 +14,11 @@
 //! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
-//! | [`mod@bench`] | what a kernel family offers to be measured |
 //! | [`memory`] | vectors as long as an input |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
 // one line of `main.rs`. A test holds the rest to that.
-#[forbid(unsafe_code)]
-pub mod bench;
 #[forbid(unsafe_code)]
 pub mod cli;
 #[forbid(unsafe_code)]

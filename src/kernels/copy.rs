@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use rayon::prelude::*;
 
 use crate::{
-    bench::{Case, Prepared},
     data::noise::Noise,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
+    kernels::case::{Case, Prepared},
     shader,
 };
 

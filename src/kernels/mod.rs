@@ -4,6 +4,8 @@
 #[forbid(unsafe_code)]
 pub mod blur;
 #[forbid(unsafe_code)]
+pub mod case;
+#[forbid(unsafe_code)]
 pub mod copy;
 #[forbid(unsafe_code)]
 pub mod histogram;
@@ -16,10 +18,8 @@ pub mod scan;
 #[forbid(unsafe_code)]
 pub mod sort;
 
-use crate::{
-    bench::{Case, Sweep},
-    gpu::Shader,
-};
+use self::case::{Case, Sweep};
+use crate::gpu::Shader;
 
 /// Every shader, so that tests can check each file in `wgsl/`.
 pub const SHADERS: &[&[&Shader]] = &[

@@ -4,10 +4,9 @@ use std::{fs, path::Path};
 
 use assert_cmd::assert::Assert;
 use gpuproc::{
-    bench::Case,
     error::{Error, Kind, Result},
     gpu::Context,
-    kernels,
+    kernels::{self, case::Case},
 };
 use predicates::{prelude::*, str::contains};
 use serde_json::Value;

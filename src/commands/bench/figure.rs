@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::{
-    bench::Case,
     error::{Error, Kind, Result},
+    kernels::case::Case,
     timings::Clock,
 };
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::{
-    bench::{Case, Sweep},
     data::dtype::Dtype,
     data::raster::Raster,
     data::samples::Samples,
@@ -19,6 +18,7 @@ use crate::{
     },
     kernels::{
         blur::{Blur, Edge, Method, Taps},
+        case::{Case, Sweep},
         histogram, mesh,
         scan::{Algorithm, Op, Scan, Scannable, Scanned},
         sort::{Records, Sort, Sortable},

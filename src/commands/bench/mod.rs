@@ -12,12 +12,15 @@ use std::{
 use self::figure::{Figure, Report};
 use super::hints::line;
 use crate::{
-    bench::{Case, Sweep},
     commands::flags::VolumeArgs,
     error::{Error, Kind, Result},
     gpu::Context,
     io::{Sink, Source},
-    kernels::{self, copy},
+    kernels::{
+        self,
+        case::{Case, Sweep},
+        copy,
+    },
     session::Session,
     timings::Clock,
 };

@@ -2,13 +2,13 @@
 
 use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
 use crate::{
-    bench::{Case, Prepare, Prepared},
-    data::raster::Raster,
     data::noise::Noise,
+    data::raster::Raster,
     data::samples::Samples,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Buffer, Context, Shader},
+    kernels::case::{Case, Prepare, Prepared},
     shader, shader_struct,
 };
 

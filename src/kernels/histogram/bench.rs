@@ -8,12 +8,12 @@ use super::{
     moments, type_range,
 };
 use crate::{
-    bench::{Case, Prepared},
     data::noise::Noise,
     data::samples::{Dtype, Samples},
     error::{Error, Result},
     for_samples,
     gpu::{Batch, Buffer, Context},
+    kernels::case::{Case, Prepared},
     shader_struct,
 };
 

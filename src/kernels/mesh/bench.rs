@@ -10,12 +10,12 @@ use rayon::prelude::*;
 
 use super::{MarchingCubes, Slab, Surface, classic::Classic, gpu, table};
 use crate::{
-    bench::{Case, Prepared},
     data::samples::Samples,
     data::volume::Volume,
     device::Kernel,
     error::{Error, Kind, Result},
     for_samples,
+    kernels::case::{Case, Prepared},
 };
 
 /// The problems: small ones, which software Vulkan does in a second or two, or `full` ones.

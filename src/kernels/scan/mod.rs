@@ -18,11 +18,11 @@ pub use table::{Axis, Grid, TABLE, Table};
 use std::{cell::RefCell, rc::Rc};
 
 use crate::{
-    bench::{Case, Prepared},
     data::noise::Noise,
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::Context,
+    kernels::case::{Case, Prepared},
     memory::{self, raise},
 };
 use clap::ValueEnum;

@@ -11,11 +11,11 @@ use rayon::prelude::*;
 
 use super::scan::{Algorithm, Op, Spec};
 use crate::{
-    bench::{Case, Prepared},
     data::{dtype::Dtype, noise::Noise, number::Number},
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
+    kernels::case::{Case, Prepared},
     memory, shader, shader_struct,
 };
 
