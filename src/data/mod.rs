@@ -1,5 +1,6 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
+pub mod blocks;
 pub mod dtype;
 #[doc(hidden)]
 pub mod noise;

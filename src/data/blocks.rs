@@ -1,0 +1,268 @@
+//! Cuts an axis or a grid into blocks that are computed one at a time, each with the halo that its
+//! results depend on: bands of rows, slabs of slices, blocks of a volume.
+//!
+//! ```text
+//! axis      0 ........................ len
+//! blocks    |    0    |    1    |  2  |
+//! block 1        [hhhh|ccccccccc|hhhh]      c core, h halo, [ ] padded
+//! ```
+//! Only arithmetic: what is outside of the axis is the kernel's own business, but for an axis that
+//! wraps, where the halo at one end holds positions from the other.
+
+use std::ops::Range;
+
+use crate::{error::Result, memory};
+
+/// How an axis is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Split {
+    /// Positions along the axis.
+    pub len: usize,
+    /// Positions a block; the last block may have fewer. At least 1.
+    pub block: usize,
+    /// Positions before and after a block that its results depend on.
+    pub halo: [usize; 2],
+    /// Whether the halo goes on at the other end; else it ends where the axis does.
+    pub wraps: bool,
+}
+
+/// A block along one axis.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Positions that are computed.
+    pub core: Range<usize>,
+    /// The core and its halo: `before + core.len() + after` positions, modulo the length of an axis
+    /// that wraps.
+    pub padded: Range<usize>,
+    /// Positions of the halo before the core.
+    pub before: usize,
+}
+
+impl Split {
+    /// An axis that is one block.
+    pub fn whole(len: usize) -> Self {
+        Self { len, block: len.max(1), halo: [0; 2], wraps: false }
+    }
+
+    /// How many blocks there are.
+    pub fn count(&self) -> usize {
+        self.len.div_ceil(self.block)
+    }
+
+    /// Block `index`. A block that covers the axis has no halo.
+    pub fn span(&self, index: usize) -> Span {
+        let start = index * self.block;
+        let core = start..(start + self.block).min(self.len);
+        let [before, after] = match self.wraps && self.block < self.len {
+            true => self.halo,
+            false => [self.halo[0].min(core.start), self.halo[1].min(self.len - core.end)],
+        };
+        // A whole number of lengths more where the halo begins at the other end.
+        let turns = before.saturating_sub(core.start).div_ceil(self.len.max(1));
+        let first = core.start + turns * self.len - before;
+        Span { padded: first..first + before + core.len() + after, core, before }
+    }
+
+    /// All blocks, in order.
+    pub fn spans(self) -> impl ExactSizeIterator<Item = Span> {
+        (0..self.count()).map(move |index| self.span(index))
+    }
+
+    /// Positions of the longest padded block, or a few more.
+    pub fn longest(&self) -> usize {
+        let padded = self.halo[0] + self.block + self.halo[1];
+        match self.wraps && self.block < self.len {
+            true => padded,
+            false => padded.min(self.len),
+        }
+    }
+}
+
+/// How a grid is cut along x, y and z.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blocks(pub [Split; 3]);
+
+/// A block along x, y and z.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block(pub [Span; 3]);
+
+impl Blocks {
+    /// The whole grid, or halves of halves of it until `fits` takes the dimensions of a padded block;
+    /// nothing where it takes not even a single position with its halo.
+    pub fn fitting(
+        dims: [usize; 3],
+        halo: [usize; 3],
+        wraps: bool,
+        fits: impl Fn([usize; 3]) -> bool,
+    ) -> Option<Self> {
+        let mut blocks = Self(std::array::from_fn(|axis| Split {
+            halo: [halo[axis]; 2],
+            wraps,
+            ..Split::whole(dims[axis])
+        }));
+        while !fits(blocks.longest()) {
+            // Blocks that stay longer than their halo first, then y and z: rows are copied whole.
+            let axis = (0..3).filter(|&axis| blocks.0[axis].block > 1).max_by_key(|&axis| {
+                let block = blocks.0[axis].block;
+                (block.div_ceil(2) > halo[axis], axis > 0, block)
+            })?;
+            blocks.0[axis].block = blocks.0[axis].block.div_ceil(2);
+        }
+        Some(blocks)
+    }
+
+    /// Positions along x, y and z.
+    pub fn dims(&self) -> [usize; 3] {
+        self.0.map(|axis| axis.len)
+    }
+
+    /// Whether one block is the whole grid.
+    pub fn is_whole(&self) -> bool {
+        self.0.iter().all(|axis| axis.block >= axis.len)
+    }
+
+    /// Positions along x, y and z of the largest padded block, or a few more.
+    pub fn longest(&self) -> [usize; 3] {
+        self.0.map(|axis| axis.longest())
+    }
+
+    /// All blocks, along x first.
+    pub fn iter(self) -> impl Iterator<Item = Block> {
+        let [nx, ny, nz] = self.0.map(|axis| axis.count());
+        (0..nx * ny * nz).map(move |number| {
+            let index = [number % nx, number / nx % ny, number / nx / ny];
+            Block(std::array::from_fn(|axis| self.0[axis].span(index[axis])))
+        })
+    }
+
+    /// The samples of a padded block, of a grid with `channels` samples a position.
+    ///
+    /// # Errors
+    /// When the memory is not there.
+    pub fn gather<T: Copy>(&self, block: &Block, channels: usize, grid: &[T]) -> Result<Vec<T>> {
+        let [nx, ny, nz] = self.dims();
+        let [x, y, z] = block.0.each_ref().map(|span| span.padded.clone());
+        let mut samples = memory::room(x.len() * y.len() * z.len() * channels)?;
+        for row in z.flat_map(|z| y.clone().map(move |y| z % nz * ny + y % ny)) {
+            let row = &grid[row * nx * channels..][..nx * channels];
+            // As far as the row's end, and on from its start.
+            let mut at = x.start;
+            while at < x.end {
+                let first = at % nx;
+                let len = (nx - first).min(x.end - at);
+                samples.extend_from_slice(&row[first * channels..][..len * channels]);
+                at += len;
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Puts the core of a padded block's `samples` into its place in `grid`.
+    pub fn scatter<T: Copy>(&self, block: &Block, channels: usize, samples: &[T], grid: &mut [T]) {
+        let [nx, ny, _] = self.dims();
+        let [x, y, z] = &block.0;
+        let len = x.core.len() * channels;
+        for dz in 0..z.core.len() {
+            for dy in 0..y.core.len() {
+                let from = (z.before + dz) * y.padded.len() + y.before + dy;
+                let from = (from * x.padded.len() + x.before) * channels;
+                let to = ((z.core.start + dz) * ny + y.core.start + dy) * nx + x.core.start;
+                grid[to * channels..][..len].copy_from_slice(&samples[from..][..len]);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(len: usize, block: usize, halo: [usize; 2], wraps: bool) -> Split {
+        Split { len, block, halo, wraps }
+    }
+
+    #[test]
+    fn cores_cover_the_axis_and_halos_end_with_it() {
+        for len in [0, 1, 2, 7, 64, 101] {
+            for block in [1, 2, 3, 50, 64, 200] {
+                for halo in [[0, 0], [1, 2], [5, 0], [300, 300]] {
+                    let split = split(len, block, halo, false);
+                    let mut next = 0;
+                    for Span { core, padded, before } in split.spans() {
+                        assert_eq!(core.start, next);
+                        assert!(!core.is_empty() && core.len() <= block);
+                        assert_eq!(padded.start, core.start.saturating_sub(halo[0]));
+                        assert_eq!(padded.end, (core.end + halo[1]).min(len));
+                        assert_eq!(padded.start + before, core.start);
+                        assert!(padded.len() <= split.longest());
+                        next = core.end;
+                    }
+                    assert_eq!(next, len);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halos_wrap_as_often_as_they_are_long() {
+        let spans: Vec<Span> = split(10, 4, [3, 1], true).spans().collect();
+        assert_eq!(spans[0], Span { core: 0..4, padded: 7..15, before: 3 });
+        assert_eq!(spans[1], Span { core: 4..8, padded: 1..9, before: 3 });
+        assert_eq!(spans[2], Span { core: 8..10, padded: 5..11, before: 3 });
+        // Two and a half lengths before the core.
+        let far = split(4, 2, [10, 0], true).span(0);
+        assert_eq!(far, Span { core: 0..2, padded: 2..14, before: 10 });
+        // A kernel that has the whole axis wraps by itself.
+        let whole = split(10, 10, [3, 1], true);
+        assert_eq!(whole.span(0), Span { core: 0..10, padded: 0..10, before: 0 });
+        assert_eq!(whole.longest(), 10);
+    }
+
+    #[test]
+    fn what_is_gathered_and_scattered_again_is_the_grid() {
+        let dims = [7, 5, 3];
+        for wraps in [false, true] {
+            for channels in [1, 3] {
+                let grid: Vec<u32> = (0..105 * channels as u32).collect();
+                for block in [[7, 5, 3], [3, 2, 1], [1, 5, 2], [4, 1, 3]] {
+                    for halo in [0, 2, 9] {
+                        let blocks = Blocks(std::array::from_fn(|axis| {
+                            split(dims[axis], block[axis], [halo; 2], wraps)
+                        }));
+                        let mut copy = vec![u32::MAX; grid.len()];
+                        for block in blocks.iter() {
+                            let samples = blocks.gather(&block, channels, &grid).unwrap();
+                            // Position by position.
+                            let [x, y, z] = block.0.each_ref().map(|span| span.padded.clone());
+                            let mut at = samples.chunks_exact(channels);
+                            for (z, y) in z.flat_map(|z| y.clone().map(move |y| (z % 3, y % 5))) {
+                                for x in x.clone().map(|x| x % 7) {
+                                    let first = ((z * 5 + y) * 7 + x) * channels;
+                                    assert_eq!(at.next().unwrap(), &grid[first..][..channels]);
+                                }
+                            }
+                            assert!(at.next().is_none());
+                            blocks.scatter(&block, channels, &samples, &mut copy);
+                        }
+                        assert_eq!(copy, grid);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_halved_until_they_fit() {
+        let most = |most: usize| move |dims: [usize; 3]| dims.iter().product::<usize>() <= most;
+        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, most(1 << 18)).unwrap();
+        assert!(blocks.is_whole());
+        let blocks = Blocks::fitting([64, 64, 64], [2; 3], false, most(1 << 16)).unwrap();
+        // Rows stay whole as long as possible.
+        assert_eq!(blocks.0[0].block, 64);
+        assert!(blocks.longest().iter().product::<usize>() <= 1 << 16);
+        // Down to single positions, each with 40 on every side.
+        let fitting = |most_samples| Blocks::fitting([200; 3], [40; 3], true, most(most_samples));
+        assert_eq!(fitting(81 * 81 * 81).map(|blocks| blocks.longest()), Some([81; 3]));
+        assert_eq!(fitting(81 * 81 * 81 - 1), None);
+    }
+}
