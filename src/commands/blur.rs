@@ -19,13 +19,14 @@ use rayon::prelude::*;
 use super::hints::line;
 use crate::{
     commands::flags::VolumeArgs,
+    data::image::Image,
     data::raster::Raster,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     error::{Error, Kind, Result},
     io::{
         Limits, Sink, Source,
-        image::{Encoding, Image, output_format},
+        image::{Encoding, ImageFormat, losses, read_image, write_image},
         volume::{Endian, VolumeFile},
     },
     kernels::blur::{Blur, Edge, Method, Taps},
@@ -235,7 +236,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     args.blur(2).or_else(|_| args.blur(3))?;
     for job in &jobs {
         if !job.is_volume {
-            output_format(&job.sink)?;
+            ImageFormat::of_output(&job.sink)?;
         }
     }
     if args.dry_run {
@@ -263,7 +264,7 @@ struct Job {
 
 /// What has been read, or is about to be written.
 enum Picture {
-    Image(Image, Option<Vec<u8>>),
+    Image(Image),
     Volume(Volume),
     /// It went in bands, and has been written.
     Done,
@@ -329,24 +330,24 @@ fn read(args: &Args, session: &Session, job: &Job) -> Result<Picture> {
         let file = VolumeFile::describe(&job.source, &args.volume.layout())?;
         return file.read(args.limits(session), &session.timings).map(Picture::Volume);
     }
-    let (image, exif) = Image::read_with_exif(&job.source, args.limits(session), &session.timings)?;
-    if let Some(losses) = image.losses(output_format(&job.sink)?, exif.as_deref()) {
+    let image = read_image(&job.source, args.limits(session), &session.timings)?;
+    if let Some(losses) = losses(&image, ImageFormat::of_output(&job.sink)?) {
         let message = format!("{}: {losses} in this format", job.sink);
         if args.strict {
             return Err(Error::bad_input(message));
         }
         log::warn!("{message}");
     }
-    Ok(Picture::Image(image, exif))
+    Ok(Picture::Image(image))
 }
 
 fn compute(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<Picture> {
     let told = |error: Error| error.context(format_args!("cannot blur {}", job.source));
     Ok(match picture {
         Picture::Done => Picture::Done,
-        Picture::Image(image, exif) => {
+        Picture::Image(image) => {
             let blur = args.blur(2)?;
-            Picture::Image(blur_image(args, session, &blur, image).map_err(told)?, exif)
+            Picture::Image(blur_image(args, session, &blur, image).map_err(told)?)
         }
         Picture::Volume(volume) => {
             let blur = args.blur(3)?;
@@ -366,9 +367,9 @@ fn write(args: &Args, session: &Session, job: &Job, picture: Picture) -> Result<
     make_folder(args, job)?;
     match picture {
         Picture::Done => Ok(()),
-        Picture::Image(image, exif) => {
-            let encoding = Encoding { quality: args.quality, compression: args.compression, exif };
-            image.write_as(&job.sink, &encoding, session.no_clobber, &session.timings)
+        Picture::Image(image) => {
+            let encoding = Encoding { quality: args.quality, compression: args.compression };
+            write_image(&image, &job.sink, &encoding, session.no_clobber, &session.timings)
         }
         Picture::Volume(mut volume) => session.timings.time("write", || {
             if args.volume.layout().endian == Endian::Big {
@@ -500,21 +501,21 @@ impl Args {
 const DEFAULT_SIGMA: f64 = 2.0;
 
 fn blur_image(args: &Args, session: &Session, blur: &Blur, image: Image) -> Result<Image> {
-    if image.is_light && image.has_alpha() && matches!(blur.edge, Edge::Constant(v) if v != 0.0) {
+    if image.is_linear && image.has_alpha() && matches!(blur.edge, Edge::Constant(v) if v != 0.0) {
         // Such surroundings are opaque, which only the kernel for colours beside alpha knows.
-        let apart = image.as_stored(Dtype::F32);
-        return Ok(blur_image(args, session, blur, apart)?.as_light());
+        let apart = image.to_straight(Dtype::F32)?;
+        return blur_image(args, session, blur, apart)?.to_linear();
     }
-    let Image { width, height, channels, samples, icc, is_light } = image;
+    let Image { width, height, channels, samples, is_linear, metadata } = image;
     let kept = kept_channels(&args.channels, channels)?;
     // Light is multiplied with alpha as it comes.
-    let alpha = matches!(channels, 2 | 4) && !is_light;
+    let alpha = matches!(channels, 2 | 4) && !is_linear;
     let raster = Raster { dims: [width, height, 1], channels, alpha, samples };
     let mut samples = session.device.run(blur, &raster)?;
     for channel in kept {
         copy_channel(&raster.samples, &mut samples, channel, channels);
     }
-    Ok(Image { width, height, channels, samples, icc, is_light })
+    Ok(Image { width, height, channels, samples, is_linear, metadata })
 }
 
 /// The channels that are not to be blurred.

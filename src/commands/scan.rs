@@ -10,13 +10,13 @@ use std::{
 
 use crate::{
     commands::flags::{ARRAY_FORMATS, dtype_of, one_of},
-    data::{dtype::Dtype, number::Number},
+    data::{dtype::Dtype, image::Image, number::Number},
     error::{Error, Kind, Result},
     for_number, for_samples,
     io::{
         Sink, Source,
         array::{ArrayFormat, ArrayReader, ArrayWriter, Separator},
-        image::Image,
+        image::read_image,
     },
     kernels::scan::{
         Algorithm, Axis, BLOCK, Grid, Op, Scan, Scannable, SegmentedScan, Segments, Table,
@@ -302,7 +302,7 @@ fn image_table(args: &Args, session: &Session) -> Result<()> {
     only_sums(args)?;
     let axis = args.axis.unwrap_or_default();
     let format = ArrayFormat::of_output(&args.output, ArrayFormat::Npy, None)?;
-    let picture = Image::read(&args.input, session.limits(2), &session.timings)?;
+    let picture = read_image(&args.input, session.limits(2), &session.timings)?;
     let Image { width, height, channels, .. } = picture;
     let fits = |most: u64| added(axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let number = args.number.unwrap_or(match picture.samples.dtype() {

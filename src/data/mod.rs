@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod dtype;
 #[doc(hidden)]
+pub mod image;
 pub mod noise;
 pub mod number;
 pub mod raster;

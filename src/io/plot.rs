@@ -12,9 +12,15 @@ use resvg::{
     usvg::{Options, Tree, fontdb::Database},
 };
 
-use super::{Sink, image::Image};
+use super::{
+    Sink,
+    image::{Encoding, write_image},
+};
 use crate::{
-    data::samples::Samples,
+    data::{
+        image::{Image, Metadata},
+        samples::Samples,
+    },
     error::{Error, Kind, Result},
     timings::Timings,
 };
@@ -207,8 +213,8 @@ impl Drawing {
             height: self.height,
             channels: 3,
             samples,
-            icc: None,
-            is_light: false,
+            metadata: Metadata::default(),
+            is_linear: false,
         })
     }
 
@@ -223,7 +229,7 @@ impl Drawing {
             return timings.time("write", write);
         }
         let image = timings.time("plot", || self.to_image())?;
-        image.write(sink, no_clobber, timings)
+        write_image(&image, sink, &Encoding::default(), no_clobber, timings)
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
     str::FromStr,
 };
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Hint, Kind, Result};
 
 /// Where data comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,21 +36,19 @@ impl From<u64> for Limits {
 }
 
 impl Limits {
-    /// Refuses a picture or volume of `sides` before memory is taken for it.
+    /// Refuses an image or volume of `sides` before memory is allocated for it.
     ///
     /// # Errors
     /// [`Kind::BadInput`] when it has more pixels than allowed.
-    pub fn check(&self, name: &dyn fmt::Display, sides: &[usize]) -> Result<()> {
+    pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
             return Ok(());
         }
         let sides: Vec<String> = sides.iter().map(ToString::to_string).collect();
-        Err(Error::bad_input(format_args!(
-            "{name}: {} are {pixels} pixels, more than the {} that --max-pixels allows",
-            sides.join(" x "),
-            self.pixels
-        )))
+        let sides = sides.join(" x ");
+        let message = format!("{sides} are {pixels} pixels, more than the {} allowed", self.pixels);
+        Err(Error::bad_input(message).with_hint(Hint::Pixels))
     }
 }
 
@@ -124,9 +122,8 @@ impl Source {
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let expected = self.size()?.unwrap_or(0);
         let too_large = |size: &dyn fmt::Display| {
-            Error::bad_input(format_args!(
-                "{self}: {size} bytes are more than the {limit} that --max-memory allows"
-            ))
+            Error::bad_input(format_args!("{self}: {size} bytes are more than the {limit} allowed"))
+                .with_hint(Hint::Memory)
         };
         if expected > limit {
             return Err(too_large(&expected));

@@ -140,7 +140,7 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) then.
     pub fn check(&self, limits: Limits) -> Result<()> {
-        limits.check(&self.source, &self.dims)
+        limits.check(&self.dims).map_err(|error| error.context(&self.source))
     }
 
     /// Reads all of it, at most `limits`.

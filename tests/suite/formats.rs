@@ -8,8 +8,12 @@ use ::tiff::{
     tags::{ExtraSamples, Tag},
 };
 use gpuproc::{
+    data::image::Image,
     data::samples::{Dtype, Samples},
-    io::{Source, image::Image},
+    io::{
+        Source,
+        image::{Encoding, read_image, write_image},
+    },
     timings::Timings,
 };
 use predicates::prelude::*;
@@ -21,9 +25,9 @@ fn blur(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
     command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).arg("blur").args(arguments).assert()
 }
 
-fn read(folder: &Path, name: &str) -> (Image, Option<Vec<u8>>) {
+fn read(folder: &Path, name: &str) -> Image {
     let source = Source::File(folder.join(name));
-    Image::read_with_exif(&source, 1 << 30, &Timings::new(false)).unwrap()
+    read_image(&source, 1 << 30, &Timings::new(false)).unwrap()
 }
 
 fn floats(image: &Image) -> &[f32] {
@@ -137,7 +141,7 @@ fn floats_are_read_blurred_and_written() {
         write_tiff(&folder.join("in.tif"), channels, &values);
         write_exr(&folder.join("in.exr"), channels, &values);
         for input in ["in.tif", "in.exr"] {
-            assert_eq!(floats(&read(folder, input).0), values, "{input} {channels}");
+            assert_eq!(floats(&read(folder, input)), values, "{input} {channels}");
         }
         let has_alpha = channels % 2 == 0;
         // What EXR holds is multiplied with alpha as it is.
@@ -146,7 +150,7 @@ fn floats_are_read_blurred_and_written() {
             let out = |kind: &str| format!("{kind}{extension}");
             blur(folder, &[name, &out("same"), "--sigma", "0"]).success().stderr("");
             blur(folder, &[name, &out("soft"), "--sigma", "1.5"]).success().stderr("");
-            let (same, soft) = (read(folder, &out("same")).0, read(folder, &out("soft")).0);
+            let (same, soft) = (read(folder, &out("same")), read(folder, &out("soft")));
             assert_eq!(floats(&same), values, "{name} {channels}");
             assert_eq!((soft.width, soft.height, soft.channels), (WIDTH, HEIGHT, channels));
             let expected = reference(&values, channels, 1.5, alpha);
@@ -169,7 +173,7 @@ fn floats_are_read_blurred_and_written() {
             }
         }
         blur(folder, &["light.exr", "back.tif", "--sigma", "0"]).success().stderr("");
-        let back = read(folder, "back.tif").0;
+        let back = read(folder, "back.tif");
         for (a, b) in floats(&back).iter().zip(&values) {
             assert!((a - b).abs() <= 1e-6 * b, "{a} {b}");
         }
@@ -230,7 +234,7 @@ fn what_is_no_number_does_no_harm() {
                     blur(folder, &[input, out, "--sigma", "1", "-m", method]).success();
                 }
                 // Beyond its reach nothing is touched.
-                let out = read(folder, "out.tif").0;
+                let out = read(folder, "out.tif");
                 assert!(floats(&out)[..channels].iter().all(|v| v.is_finite()), "{input} {method}");
             }
             for command in [&["histogram", input, "-o", "out.csv"][..], &["scan", input, "out.npy"]]
@@ -298,7 +302,7 @@ fn tiff_files_come_out_upright_with_all_channels() {
         assert!(::image::open(folder.join("colour2.tif")).unwrap() == upright, "{value}");
         for out in ["grey2.tif", "grey2.png"] {
             blur(folder, &["grey.tif", out, "--sigma", "0"]).success().stderr("");
-            let found = read(folder, out).0;
+            let found = read(folder, out);
             let expected = Samples::U8(upright_grey.as_bytes().to_vec());
             assert!(found.samples == expected && found.channels == 2, "{out} {value}");
             assert_eq!(found.width, upright_grey.width() as usize);
@@ -337,7 +341,7 @@ fn halves_and_planes_are_read() {
         assert_eq!(file.len(), 170);
         file.extend(pixels);
         fs::write(folder.join("in.tif"), file).unwrap();
-        let image = read(folder, "in.tif").0;
+        let image = read(folder, "in.tif");
         assert_eq!((image.width, image.height, image.channels), (2, 1, 3));
         floats(&image).to_vec()
     };
@@ -459,7 +463,7 @@ fn metadata_is_kept_from_format_to_format() {
     }
     // A file that says nothing of itself has no EXIF.
     write_tiff(&folder.join("plain.tif"), 3, &noise(3, 1));
-    assert_eq!(read(folder, "plain.tif").1, None);
+    assert_eq!(read(folder, "plain.tif").metadata.exif, None);
 }
 
 /// Directories in circles, entries out of bounds and of absurd lengths cost the EXIF, not the picture.
@@ -486,13 +490,10 @@ fn broken_exif_costs_no_picture() {
         encoder.set_exif_metadata(block).unwrap();
         encoder.write_image(&pixels, 20, 10, ExtendedColorType::Rgb8).unwrap();
         fs::write(folder.join("in.png"), png).unwrap();
-        let timings = Timings::new(false);
-        let source = Source::File(folder.join("in.png"));
-        let (image, exif) = Image::read_with_exif(&source, 1 << 30, &timings).unwrap();
+        let image = read(folder, "in.png");
         let sink = gpuproc::io::Sink::File(folder.join("out.tif"));
-        let encoding = gpuproc::io::image::Encoding { exif, ..Default::default() };
-        image.write_as(&sink, &encoding, false, &timings).unwrap();
-        let (again, _) = read(folder, "out.tif");
+        write_image(&image, &sink, &Encoding::default(), false, &Timings::new(false)).unwrap();
+        let again = read(folder, "out.tif");
         assert!(again.samples == image.samples && again.samples.dtype() == Dtype::U8);
     }
 }

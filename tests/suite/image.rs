@@ -4,8 +4,9 @@ use std::{fs, path::Path};
 
 use assert_cmd::Command;
 use gpuproc::{
+    data::image::Image,
     error::Kind,
-    io::{Source, image::Image},
+    io::{Source, image::read_image},
     timings::Timings,
 };
 use image::{
@@ -76,7 +77,7 @@ fn depth_and_channels_stay_as_they_are() {
 fn jpeg_files_decode_as_by_libjpeg() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
     let timings = Timings::new(false);
-    let read = |path: &Path| Image::read(&Source::File(path.into()), 1 << 30, &timings);
+    let read = |path: &Path| read_image(&Source::File(path.into()), 1 << 30, &timings);
     let mut files = 0;
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -111,7 +112,7 @@ fn damaged_jpeg_files_do_no_harm() {
                 }
             }
             fs::write(&path, bytes).unwrap();
-            match Image::read(&Source::File(path.clone()), 1 << 26, &timings) {
+            match read_image(&Source::File(path.clone()), 1 << 26, &timings) {
                 Ok(Image { width, height, channels, samples, .. }) => {
                     assert_eq!(samples.len(), width * height * channels);
                 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::{
     data::dtype::Dtype,
+    data::image::Image,
     data::raster::Raster,
     data::samples::Samples,
     data::volume::Volume,
@@ -13,7 +14,7 @@ use crate::{
     io::{
         Source,
         array::{ArrayFormat, ArrayReader},
-        image::Image,
+        image::read_image,
         volume::{RawLayout, VolumeFile},
     },
     kernels::{
@@ -81,7 +82,7 @@ pub fn cases(
     let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
     match content {
         Content::Image => {
-            let image = Image::read(source, limits, timings)?;
+            let image = read_image(source, limits, timings)?;
             if wanted("blur") {
                 cases.extend(blurs(&name, &image));
             }

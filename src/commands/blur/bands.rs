@@ -2,16 +2,16 @@
 
 use std::{io, sync::mpsc::sync_channel, thread};
 
-use image::ImageFormat;
-
 use super::{Args, Job, copy_channel, kept_channels};
 use crate::{
     data::samples::{Dtype, Samples},
     error::{Error, Result},
     io::{
         Output, Sink, Source,
-        image::output_format,
-        png::{Png, PngRows, PngWriter},
+        image::{
+            ImageFormat,
+            png::{Png, PngRows, PngWriter},
+        },
     },
     kernels::blur::{Bands, Blur},
     memory,
@@ -30,7 +30,8 @@ const IN_FLIGHT: u64 = 4;
 pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
     let Some(mut rows) = PngRows::open(&job.source)? else { return Ok(false) };
-    session.limits(1).check(&job.source, &[rows.width, rows.height])?;
+    let size = [rows.width, rows.height];
+    session.limits(1).check(&size).map_err(|error| error.context(&job.source))?;
     let alpha = matches!(rows.channels, 2 | 4);
     let row = (rows.width * rows.channels) as u64;
     let size = rows.dtype.size() as u64;
@@ -45,7 +46,7 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
         return Ok(false);
     }
     // What cannot go in bands is tried as a whole as long as the pixels alone fit.
-    let is_png = output_format(&job.sink)? == ImageFormat::Png;
+    let is_png = ImageFormat::of_output(&job.sink)? == ImageFormat::Png;
     let fits = file.max(row * rows.height as u64 * size) <= session.max_memory;
     let mut bands = Bands {
         blur: blur.clone(),
@@ -54,7 +55,7 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
         alpha,
         transparent: false,
     };
-    if fits && (!is_png || !bands.is_possible() || rows.is_turned) {
+    if fits && (!is_png || !bands.is_possible() || !rows.is_upright) {
         return Ok(false);
     }
     let halo = (2 * blur.halo(1)).min(rows.height) as u64;
@@ -75,7 +76,7 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
             "--edge wrap needs both ends at once: use another, or raise --max-memory",
         ));
     }
-    if rows.is_turned {
+    if !rows.is_upright {
         return Err(told("the picture is stored turned: turn it first, or raise --max-memory"));
     }
     if height == 0 {
@@ -98,8 +99,7 @@ pub fn run(args: &Args, session: &Session, job: &Job, blur: &Blur) -> Result<boo
         height: rows.height as u32,
         channels: rows.channels as u8,
         sample_bytes: size as u8,
-        icc: rows.icc.clone().as_deref(),
-        exif: rows.exif.clone().as_deref(),
+        metadata: &rows.metadata.clone(),
         compression: args.compression,
     }
     .start(output);

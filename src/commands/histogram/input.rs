@@ -8,10 +8,11 @@ use super::{Args, Range};
 use rayon::prelude::*;
 
 use crate::{
+    data::image::Image,
     data::samples::{Dtype, Samples},
     error::{Error, Result},
     for_samples,
-    io::{Source, image::Image, volume::VolumeFile},
+    io::{Source, image::read_image, volume::VolumeFile},
     kernels::histogram::Pixels,
     memory,
     session::Session,
@@ -104,9 +105,9 @@ impl Input {
             }
             return Ok(Self::File(file));
         }
-        let image = Image::read(source, limit, timings)?;
+        let image = read_image(source, limit, timings)?;
         let mask = match &selection.mask {
-            Some(mask) => Some(Image::read(mask, limit, timings)?),
+            Some(mask) => Some(read_image(mask, limit, timings)?),
             None => None,
         };
         let whole = keep.then(|| image.copy()).transpose()?;

@@ -23,7 +23,10 @@ use crate::{
     commands::flags::VolumeArgs,
     data::samples::Dtype,
     error::{Error, Kind, Result},
-    io::{Sink, Source, image::output_format},
+    io::{
+        Sink, Source,
+        image::{Encoding, ImageFormat, write_image},
+    },
     kernels::histogram::{
         Adjust, Bins, Histogram, Luma, Moments, Pixels, Row, alpha_unit, luminance_levels, moments,
         type_range,
@@ -248,7 +251,7 @@ fn print(text: &str) -> Result<()> {
 /// Refuses, before the work starts, what could not be written after it.
 fn check_outputs(args: &Args) -> Result<()> {
     for image in args.equalize.iter().chain(&args.auto_levels) {
-        output_format(image)?;
+        ImageFormat::of_output(image)?;
         if args.inputs.len() > 1 {
             return Err(Error::usage(format_args!(
                 "{image}: --equalize and --auto-levels take one input"
@@ -320,6 +323,7 @@ fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) ->
             "{source}: --equalize and --auto-levels adjust images, not volumes"
         )));
     };
+    image.metadata.exif = None;
     let dtype = image.samples.dtype();
     let counted = session.device.run(&luminance_levels(dtype, image.channels)?, pixels)?;
     let whole = Pixels { samples: image.samples, channels: image.channels };
@@ -330,7 +334,8 @@ fn adjust(source: &Source, input: &mut Input, args: &Args, session: &Session) ->
     for (output, adjustment) in outputs {
         if let Some(output) = output {
             image.samples = session.device.run(&adjustment, &whole)?;
-            image.write(output, session.no_clobber, &session.timings)?;
+            let encoding = Encoding::default();
+            write_image(&image, output, &encoding, session.no_clobber, &session.timings)?;
         }
     }
     Ok(())

@@ -6,12 +6,13 @@ use clap::Args;
 
 use super::named;
 use crate::{
+    data::image::{Image, Metadata},
     data::samples::Samples,
     data::surface,
     error::{Error, Result},
     io::{
         Sink,
-        image::{Image, output_format},
+        image::{Encoding, ImageFormat, write_image},
     },
     kernels::render::{Render, Surface, vertex_normals},
     session::Session,
@@ -126,7 +127,7 @@ impl PreviewArgs {
     /// pictures; [`Kind::Io`](crate::error::Kind::Io) where no file can be.
     pub fn check(&self, several: bool, session: &Session) -> Result<()> {
         let Some(sink) = &self.preview else { return Ok(()) };
-        output_format(sink)?;
+        ImageFormat::of_output(sink)?;
         if several && !sink.to_string().contains("{iso}") {
             return Err(Error::usage(
                 "--preview needs {iso} in its name where there are several --iso",
@@ -159,8 +160,10 @@ impl PreviewArgs {
         let picture = session.device.run(&(render, surface), &())?;
         let [width, height] = self.size.0.map(|side| side as usize);
         let samples = Samples::U8(picture);
-        let image = Image { width, height, channels: 4, samples, icc: None, is_light: false };
-        image.write(&sink, session.no_clobber, &session.timings)?;
+        let metadata = Metadata::default();
+        let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
+        let encoding = Encoding::default();
+        write_image(&image, &sink, &encoding, session.no_clobber, &session.timings)?;
         log::info!("picture: {sink}");
         Ok(())
     }

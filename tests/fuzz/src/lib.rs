@@ -15,14 +15,16 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::{dtype::Dtype, number::Number},
+    data::{dtype::Dtype, image::Metadata, number::Number},
     error::Kind,
     io::{
         Source,
         array::{ArrayFormat, ArrayReader},
-        jpeg::{self, Jpeg},
+        image::{
+            jpeg::{self, Jpeg},
+            png::Png,
+        },
         npy,
-        png::Png,
     },
 };
 use image::ImageFormat;
@@ -333,9 +335,10 @@ pub fn png(bytes: &[u8]) {
     }
     let pixels = &pixels[..row * height as usize];
     let icc = &pixels[..pixels.len().min((*icc).into())];
-    let icc = (!icc.is_empty()).then_some(icc);
+    let icc = (!icc.is_empty()).then(|| icc.to_vec());
+    let metadata = &Metadata { exif: icc.clone(), icc };
     let compression = compression % 10;
-    let png = Png { width, height, channels, sample_bytes, icc, exif: icc, compression };
+    let png = Png { width, height, channels, sample_bytes, metadata, compression };
     let mut file = Vec::new();
     png.write(pixels, &mut file).unwrap();
     let decoded = image::load_from_memory_with_format(&file, ImageFormat::Png).unwrap();
@@ -397,9 +400,8 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
         height: height as u16,
         channels,
         quality: 1 + quality % 100,
-        half_colour: false,
-        icc: None,
-        exif: None,
+        half_chroma: false,
+        metadata: &Metadata::default(),
     };
     let file = jpeg.encode(&pixels[..width * height * channels]).unwrap();
     let ours = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");

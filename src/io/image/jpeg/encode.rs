@@ -3,6 +3,8 @@
 use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, SamplingFactor};
 use rayon::prelude::*;
 
+use crate::data::image::Metadata;
+
 /// How a picture is encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct Jpeg<'a> {
@@ -14,12 +16,10 @@ pub struct Jpeg<'a> {
     pub channels: usize,
     /// 1 to 100.
     pub quality: u8,
-    /// Whether colour is stored at half the resolution, in both directions.
-    pub half_colour: bool,
-    /// The colour profile.
-    pub icc: Option<&'a [u8]>,
-    /// EXIF, beginning with its TIFF header.
-    pub exif: Option<&'a [u8]>,
+    /// Whether chroma is stored at half the resolution, in both directions.
+    pub half_chroma: bool,
+    /// ICC profile and EXIF.
+    pub metadata: &'a Metadata,
 }
 
 /// Pixels of a band, about.
@@ -31,7 +31,7 @@ impl Jpeg<'_> {
     /// # Errors
     /// When a side is 0 or the profile too large.
     pub fn encode(&self, pixels: &[u8]) -> Result<Vec<u8>, EncodingError> {
-        let unit = if self.half_colour && self.channels == 3 { 16 } else { 8 };
+        let unit = if self.half_chroma && self.channels == 3 { 16 } else { 8 };
         let across = usize::from(self.width).div_ceil(unit).max(1);
         // A restart interval has at most 65,535 units.
         let down = (BAND / (across * unit * unit)).clamp(1, usize::from(u16::MAX) / across);
@@ -66,16 +66,16 @@ impl Jpeg<'_> {
     ) -> Result<Vec<u8>, EncodingError> {
         let mut bytes = Vec::new();
         let mut encoder = Encoder::new(&mut bytes, self.quality);
-        encoder.set_sampling_factor(match self.half_colour {
+        encoder.set_sampling_factor(match self.half_chroma {
             true => SamplingFactor::F_2_2,
             false => SamplingFactor::F_1_1,
         });
         encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
         encoder.set_restart_interval(interval.unwrap_or(0));
-        if let Some(icc) = self.icc {
+        if let Some(icc) = &self.metadata.icc {
             encoder.add_icc_profile(icc)?;
         }
-        if let Some(exif) = self.exif {
+        if let Some(exif) = &self.metadata.exif {
             encoder.add_exif_metadata(exif)?;
         }
         let colour = if self.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
@@ -104,19 +104,20 @@ mod tests {
 
     #[test]
     fn bands_decode_to_what_one_piece_does() {
-        for (channels, half_colour) in [(1, false), (3, false), (3, true)] {
+        let metadata = Metadata { icc: Some(b"profile".into()), exif: Some(b"MM\0*".into()) };
+        for (channels, half_chroma) in [(1, false), (3, false), (3, true)] {
             let (width, height) = (1003u16, 1301u16);
             let pixels: Vec<u8> = (0..usize::from(width) * usize::from(height) * channels)
                 .map(|i| ((i / 5) ^ (i >> 11)) as u8)
                 .collect();
-            let (icc, exif) = (Some(&b"profile"[..]), Some(&b"MM\0*"[..]));
-            let jpeg = Jpeg { width, height, channels, quality: 90, half_colour, icc, exif };
+            let metadata = &metadata;
+            let jpeg = Jpeg { width, height, channels, quality: 90, half_chroma, metadata };
             let bands = jpeg.encode(&pixels).unwrap();
             let one = jpeg.part(&pixels, height, None).unwrap();
             let restarts = |bytes: &[u8]| bytes.windows(2).any(|pair| pair == [0xff, 0xd0]);
             assert!(restarts(&bands) && !restarts(&one));
             let decoded = |bytes: &[u8]| image::load_from_memory(bytes).unwrap();
-            assert!(decoded(&bands) == decoded(&one), "{channels} {half_colour}");
+            assert!(decoded(&bands) == decoded(&one), "{channels} {half_chroma}");
         }
     }
 }

@@ -1,0 +1,320 @@
+//! An image in memory, and conversions of its samples between the conventions of file formats.
+
+use rayon::prelude::*;
+
+use super::{
+    dtype::Dtype,
+    samples::Samples,
+    srgb::{from_linear, to_linear},
+};
+use crate::{error::Result, memory};
+
+/// An image in memory: rows from the top, pixels from the left, channels interleaved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image {
+    /// Pixels a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    pub channels: usize,
+    /// `width * height * channels` samples: u8, u16, or f32 with 1 for full intensity.
+    pub samples: Samples,
+    /// Linear light as f32, colours premultiplied with alpha: OpenEXR's convention. All others hold
+    /// straight alpha, and integers on the sRGB curve.
+    pub is_linear: bool,
+    /// What the file holds besides samples.
+    pub metadata: Metadata,
+}
+
+/// What a file says of its image besides the samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Metadata {
+    /// The ICC profile: the colour space of the samples.
+    pub icc: Option<Vec<u8>>,
+    /// EXIF without orientation, beginning with its TIFF header.
+    pub exif: Option<Vec<u8>>,
+}
+
+/// Builds [`Samples`] of the same type from the vector of an image's samples.
+macro_rules! map_samples {
+    ($samples:expr, $values:ident => $body:expr) => {
+        match $samples {
+            Samples::U8($values) => Samples::U8($body),
+            Samples::U16($values) => Samples::U16($body),
+            Samples::F32($values) => Samples::F32($body),
+            other => unreachable!("images hold no {}", other.dtype()),
+        }
+    };
+}
+
+impl Image {
+    /// Whether the last channel is alpha.
+    pub fn has_alpha(&self) -> bool {
+        matches!(self.channels, 2 | 4)
+    }
+
+    /// Channels without alpha.
+    fn colours(&self) -> usize {
+        self.channels - usize::from(self.has_alpha())
+    }
+
+    /// A copy.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn copy(&self) -> Result<Self> {
+        Ok(self.with_samples(self.samples.copy()?))
+    }
+
+    fn with_samples(&self, samples: Samples) -> Self {
+        Self { samples, metadata: self.metadata.clone(), ..*self }
+    }
+
+    /// Linear light, premultiplied with alpha. Floats are linear light already; integers are on the
+    /// sRGB curve.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn to_linear(&self) -> Result<Self> {
+        let (channels, colours) = (self.channels, self.colours());
+        let curve = |most: u16| -> Vec<f32> {
+            let light = |v| to_linear(f64::from(v) / f64::from(most)) as f32;
+            (0..=most).into_par_iter().map(light).collect()
+        };
+        let mut light: Vec<f32> = match &self.samples {
+            Samples::U8(values) => {
+                let curve = curve(255);
+                memory::collect(values.par_iter().map(|&v| curve[usize::from(v)]))?
+            }
+            Samples::U16(values) => {
+                let curve = curve(65535);
+                memory::collect(values.par_iter().map(|&v| curve[usize::from(v)]))?
+            }
+            Samples::F32(values) => memory::copied(values)?,
+            other => unreachable!("images hold no {}", other.dtype()),
+        };
+        if self.has_alpha() {
+            light.par_chunks_exact_mut(channels).enumerate().for_each(|(at, pixel)| {
+                let at = at * channels + colours;
+                // Alpha is linear in every format.
+                pixel[colours] = match &self.samples {
+                    Samples::U8(values) => f32::from(values[at]) / 255.0,
+                    Samples::U16(values) => f32::from(values[at]) / 65535.0,
+                    _ => pixel[colours],
+                };
+                let alpha = pixel[colours];
+                pixel[..colours].iter_mut().for_each(|v| *v *= alpha);
+            });
+        }
+        Ok(Self { is_linear: true, ..self.with_samples(Samples::F32(light)) })
+    }
+
+    /// A linear image with straight alpha: as f32 still linear light, as integers on the sRGB curve.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    ///
+    /// # Panics
+    /// When the image is not linear.
+    pub fn to_straight(&self, dtype: Dtype) -> Result<Self> {
+        let (channels, colours) = (self.channels, self.colours());
+        let Samples::F32(light) = &self.samples else { unreachable!("linear light is f32") };
+        let mut straight = memory::copied(light)?;
+        straight.par_chunks_exact_mut(channels).for_each(|pixel| {
+            // Where alpha is 0 (light without cover, such as a flame) colours stay as they are.
+            let alpha = pixel.get(colours).copied().filter(|&alpha| alpha > 0.0).unwrap_or(1.0);
+            for v in &mut pixel[..colours] {
+                *v /= alpha;
+                if dtype != Dtype::F32 {
+                    *v = from_linear(f64::from(*v).clamp(0.0, 1.0)) as f32;
+                }
+            }
+        });
+        let straight = Samples::F32(straight);
+        let samples = if dtype == Dtype::F32 { straight } else { narrowed(&straight, dtype)? };
+        Ok(Self { is_linear: false, ..self.with_samples(samples) })
+    }
+
+    /// Samples of fewer bits, the full range mapped to the full range.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn narrowed(&self, dtype: Dtype) -> Result<Self> {
+        Ok(self.with_samples(narrowed(&self.samples, dtype)?))
+    }
+
+    /// The colours alone.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn without_alpha(&self) -> Result<Self> {
+        fn cut<T: Copy>(v: &[T], from: usize, to: usize) -> Result<Vec<T>> {
+            let mut colours = memory::room(v.len() / from * to)?;
+            v.chunks_exact(from).for_each(|pixel| colours.extend_from_slice(&pixel[..to]));
+            Ok(colours)
+        }
+        let colours = self.colours();
+        let samples = map_samples!(&self.samples, v => cut(v, self.channels, colours)?);
+        Ok(Self { channels: colours, ..self.with_samples(samples) })
+    }
+
+    /// Grey with alpha as RGBA.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn to_rgba(&self) -> Result<Self> {
+        fn spread<T: Copy>(v: &[T]) -> Result<Vec<T>> {
+            let mut wide = memory::room(2 * v.len())?;
+            v.as_chunks().0.iter().for_each(|&[g, a]| wide.extend_from_slice(&[g, g, g, a]));
+            Ok(wide)
+        }
+        let samples = map_samples!(&self.samples, v => spread(v)?);
+        Ok(Self { channels: 4, ..self.with_samples(samples) })
+    }
+
+    /// The image as it is to be seen, from one whose rows are stored in `orientation`.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn upright(self, orientation: Orientation) -> Result<Self> {
+        if orientation == Orientation::default() {
+            return Ok(self);
+        }
+        let (size, channels) = ([self.width, self.height], self.channels);
+        let samples = map_samples!(&self.samples, v => match channels {
+            1 => orientation.apply::<_, 1>(v, size)?,
+            2 => orientation.apply::<_, 2>(v, size)?,
+            3 => orientation.apply::<_, 3>(v, size)?,
+            _ => orientation.apply::<_, 4>(v, size)?,
+        });
+        let [width, height] = orientation.size(size);
+        Ok(Self { width, height, samples, ..self })
+    }
+}
+
+fn narrowed(samples: &Samples, dtype: Dtype) -> Result<Samples> {
+    Ok(match (samples, dtype) {
+        (Samples::U16(v), _) => {
+            let narrow = |&v: &u16| ((u32::from(v) + 128) / 257) as u8;
+            Samples::U8(memory::collect(v.par_iter().map(narrow))?)
+        }
+        (Samples::F32(v), Dtype::U16) => {
+            let narrow = |v: &f32| (v.clamp(0.0, 1.0) * 65535.0).round() as u16;
+            Samples::U16(memory::collect(v.par_iter().map(narrow))?)
+        }
+        (Samples::F32(v), _) => {
+            let narrow = |v: &f32| (v.clamp(0.0, 1.0) * 255.0).round() as u8;
+            Samples::U8(memory::collect(v.par_iter().map(narrow))?)
+        }
+        (other, _) => other.copy()?,
+    })
+}
+
+/// How a picture is stored: with `transposed`, its rows are columns to the eye; then stored columns,
+/// and stored rows, are in reverse order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orientation {
+    transposed: bool,
+    reversed_x: bool,
+    reversed_y: bool,
+}
+
+impl Orientation {
+    /// From the value of EXIF's tag 274 (EXIF 2.32, 4.6.4).
+    pub fn from_exif(value: u8) -> Option<Self> {
+        let [transposed, reversed_x, reversed_y] = match value {
+            1 => [false, false, false],
+            2 => [false, true, false],
+            3 => [false, true, true],
+            4 => [false, false, true],
+            5 => [true, false, false],
+            6 => [true, false, true],
+            7 => [true, true, true],
+            8 => [true, true, false],
+            _ => return None,
+        };
+        Some(Self { transposed, reversed_x, reversed_y })
+    }
+
+    /// Width and height to the eye of a picture stored with `size`.
+    fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
+        if self.transposed { [height, width] } else { [width, height] }
+    }
+
+    /// The samples, `N` a pixel, in the order of the upright picture.
+    fn apply<T, const N: usize>(self, stored: &[T], size: [usize; 2]) -> Result<Vec<T>>
+    where
+        T: bytemuck::Pod + Send + Sync,
+    {
+        let [width, height] = size;
+        let [columns, _] = self.size(size);
+        let stored = stored.as_chunks::<N>().0;
+        let mut upright = memory::zeros(stored.len() * N)?;
+        upright.par_chunks_exact_mut(columns * N).enumerate().for_each(|(row, pixels)| {
+            for (column, pixel) in pixels.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                let [x, y] = if self.transposed { [row, column] } else { [column, row] };
+                let x = if self.reversed_x { width - 1 - x } else { x };
+                let y = if self.reversed_y { height - 1 - y } else { y };
+                *pixel = stored[y * width + x];
+            }
+        });
+        Ok(upright)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A picture of 3 x 2 pixels under every orientation, written out by hand.
+    #[test]
+    fn every_orientation_comes_upright() {
+        let image = |width, height, samples: &[u8]| Image {
+            width,
+            height,
+            channels: 1,
+            samples: Samples::U8(samples.to_vec()),
+            is_linear: false,
+            metadata: Metadata::default(),
+        };
+        for (value, width, expected) in [
+            (1, 3, [0, 1, 2, 3, 4, 5]),
+            (2, 3, [2, 1, 0, 5, 4, 3]),
+            (3, 3, [5, 4, 3, 2, 1, 0]),
+            (4, 3, [3, 4, 5, 0, 1, 2]),
+            (5, 2, [0, 3, 1, 4, 2, 5]),
+            (6, 2, [3, 0, 4, 1, 5, 2]),
+            (7, 2, [5, 2, 4, 1, 3, 0]),
+            (8, 2, [2, 5, 1, 4, 0, 3]),
+        ] {
+            let orientation = Orientation::from_exif(value).unwrap();
+            let upright = image(3, 2, &[0, 1, 2, 3, 4, 5]).upright(orientation).unwrap();
+            assert_eq!(upright, image(width, 6 / width, &expected), "{value}");
+        }
+        assert_eq!(Orientation::from_exif(0), None);
+    }
+
+    #[test]
+    fn alpha_and_channels_convert() {
+        let metadata = Metadata { icc: Some(vec![1]), exif: None };
+        let grey = Image {
+            width: 2,
+            height: 1,
+            channels: 2,
+            samples: Samples::U16(vec![65535, 65535, 257, 0]),
+            is_linear: false,
+            metadata,
+        };
+        assert_eq!(grey.narrowed(Dtype::U8).unwrap().samples, Samples::U8(vec![255, 255, 1, 0]));
+        assert_eq!(grey.without_alpha().unwrap().samples, Samples::U16(vec![65535, 257]));
+        let rgba = grey.to_rgba().unwrap();
+        assert_eq!((rgba.channels, rgba.samples.len()), (4, 8));
+        let linear = grey.to_linear().unwrap();
+        assert_eq!(linear.samples, Samples::F32(vec![1.0, 1.0, 0.0, 0.0]));
+        assert_eq!(linear.metadata, grey.metadata);
+        // Under alpha 0 there is no colour to return to.
+        let back = linear.to_straight(Dtype::U16).unwrap();
+        assert_eq!(back.samples, Samples::U16(vec![65535, 65535, 0, 0]));
+    }
+}

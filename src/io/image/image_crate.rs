@@ -1,0 +1,123 @@
+//! Decoding and encoding by the image crate, for the formats that have no faster route here.
+
+use std::io::Cursor;
+
+use image::{ColorType, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader};
+
+use super::{
+    codec::{BoxError, Decoded},
+    limits::check_size,
+    metadata::{capped_exif, capped_icc, take_orientation},
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
+    },
+    io::Limits,
+};
+
+/// A file whose header and metadata are read and within limits.
+pub struct Opened<'a> {
+    decoder: Box<dyn ImageDecoder + 'a>,
+    orientation: Orientation,
+    metadata: Metadata,
+    losses: Vec<String>,
+}
+
+/// Opens a file.
+///
+/// # Errors
+/// When its header is broken, or the image exceeds `limits`.
+pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<'_>, BoxError> {
+    let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
+    let mut allowed = image::Limits::default();
+    allowed.max_alloc = Some(limits.bytes);
+    reader.limits(allowed);
+    let mut decoder = reader.into_decoder()?;
+    let (width, height) = decoder.dimensions();
+    check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
+    let mut losses = Vec::new();
+    let icc = capped_icc(decoder.icc_profile()?, &mut losses);
+    let orientation = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
+    let mut exif = capped_exif(decoder.exif_metadata()?, &mut losses);
+    exif.as_deref_mut().and_then(take_orientation);
+    let metadata = Metadata { icc, exif };
+    Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
+}
+
+impl Opened<'_> {
+    /// Decodes the samples.
+    ///
+    /// # Errors
+    /// When the file is broken.
+    pub fn decode(self) -> Result<Decoded, BoxError> {
+        let Self { decoder, orientation, metadata, losses } = self;
+        let (width, height) = decoder.dimensions();
+        let (width, height) = (width as usize, height as usize);
+        let (channels, dtype) = match decoder.color_type() {
+            ColorType::L8 => (1, Dtype::U8),
+            ColorType::La8 => (2, Dtype::U8),
+            ColorType::Rgb8 => (3, Dtype::U8),
+            ColorType::Rgba8 => (4, Dtype::U8),
+            ColorType::L16 => (1, Dtype::U16),
+            ColorType::La16 => (2, Dtype::U16),
+            ColorType::Rgb16 => (3, Dtype::U16),
+            ColorType::Rgba16 => (4, Dtype::U16),
+            ColorType::Rgb32F => (3, Dtype::F32),
+            ColorType::Rgba32F => (4, Dtype::F32),
+            other => return Err(format!("{other:?} samples are not supported").into()),
+        };
+        let mut samples = Samples::zeros(dtype, width * height * channels)?;
+        decoder.read_image_boxed(samples.as_bytes_mut())?;
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        Ok(Decoded { image, orientation, losses })
+    }
+
+    /// The file with samples that another decoder found.
+    pub fn with_samples(
+        self,
+        [width, height]: [usize; 2],
+        channels: usize,
+        samples: Samples,
+    ) -> Decoded {
+        let Self { orientation, metadata, losses, .. } = self;
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        Decoded { image, orientation, losses }
+    }
+}
+
+/// Encodes the samples of an image, without metadata.
+///
+/// # Errors
+/// When the format does not hold them.
+pub fn encode(format: ImageFormat, image: &Image) -> Result<Vec<u8>, BoxError> {
+    let mut bytes = Vec::new();
+    image::write_buffer_with_format(
+        &mut Cursor::new(&mut bytes),
+        image.samples.as_bytes(),
+        image.width as u32,
+        image.height as u32,
+        colour_type(image),
+        format,
+    )?;
+    Ok(bytes)
+}
+
+/// The crate's name for the samples and channels of an image.
+pub fn colour_type(image: &Image) -> ExtendedColorType {
+    use ExtendedColorType as C;
+    match (&image.samples, image.channels) {
+        (Samples::U8(_), 1) => C::L8,
+        (Samples::U8(_), 2) => C::La8,
+        (Samples::U8(_), 3) => C::Rgb8,
+        (Samples::U8(_), _) => C::Rgba8,
+        (Samples::U16(_), 1) => C::L16,
+        (Samples::U16(_), 2) => C::La16,
+        (Samples::U16(_), 3) => C::Rgb16,
+        (Samples::U16(_), _) => C::Rgba16,
+        (_, 3) => C::Rgb32F,
+        (_, _) => C::Rgba32F,
+    }
+}

@@ -1,0 +1,54 @@
+//! JPEG: a decoder on all cores for the common kinds, the image crate's for all others, and an encoder
+//! in bands.
+
+mod decode;
+mod encode;
+mod entropy;
+mod render;
+
+pub use decode::{Picture, decode};
+pub use encode::Jpeg;
+
+use super::{
+    codec::{BoxError, Codec, Decoded, Encoding, Holds},
+    image_crate,
+};
+use crate::{
+    data::{dtype::Dtype, image::Image, samples::Samples},
+    io::Limits,
+};
+
+/// JPEG.
+pub(super) const CODEC: Codec = Codec {
+    extensions: &["jpg", "jpeg", "jfif"],
+    has_signature: |bytes| bytes.starts_with(&[0xff, 0xd8, 0xff]),
+    holds: Holds { dtypes: &[Dtype::U8], alpha: false, linear: false, metadata: true },
+    decode: decode_file,
+    encode: encode_image,
+};
+
+/// The quality from which on chroma is stored at full resolution, as most programs do.
+const FULL_CHROMA: u8 = 95;
+
+fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let file = image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?;
+    match decode(bytes, limits.bytes) {
+        Some(Picture { width, height, channels, pixels }) => {
+            Ok(file.with_samples([width, height], channels, Samples::U8(pixels)))
+        }
+        None => file.decode(),
+    }
+}
+
+fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+    let too_large = |_| "JPEG pictures have at most 65,535 pixels a side";
+    let jpeg = Jpeg {
+        width: u16::try_from(image.width).map_err(too_large)?,
+        height: u16::try_from(image.height).map_err(too_large)?,
+        channels: image.channels,
+        quality: encoding.quality,
+        half_chroma: encoding.quality < FULL_CHROMA,
+        metadata: &image.metadata,
+    };
+    Ok(jpeg.encode(image.samples.as_bytes())?)
+}

@@ -1,0 +1,213 @@
+//! PNG encoded in bands of rows, which are compressed in parallel to parts of one zlib stream (PNG
+//! specification, third edition).
+
+use std::{
+    io::{self, Write},
+    mem,
+};
+
+use rayon::prelude::*;
+
+use super::{
+    SIGNATURE,
+    zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
+};
+use crate::data::image::Metadata;
+
+/// What is written before the pixels, and the effort of compression.
+#[derive(Clone, Copy, Debug)]
+pub struct Png<'a> {
+    /// Pixels a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    pub channels: u8,
+    /// Bytes a sample: 1, or 2 in big-endian order.
+    pub sample_bytes: u8,
+    /// ICC profile and EXIF.
+    pub metadata: &'a Metadata,
+    /// Effort, 0 (none) to 9.
+    pub compression: u8,
+}
+
+/// Bytes of a band before compression.
+const BAND: usize = 1 << 20;
+
+impl Png<'_> {
+    /// Encodes `pixels`: rows from the top, u16 samples in big-endian order.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn write(&self, pixels: &[u8], output: impl Write) -> io::Result<()> {
+        let mut writer = self.start(output)?;
+        writer.rows(pixels)?;
+        writer.finish().map(drop)
+    }
+
+    /// Writes what comes before the pixels.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn start<W: Write>(&self, mut output: W) -> io::Result<PngWriter<W>> {
+        output.write_all(SIGNATURE)?;
+        let mut header = Vec::with_capacity(13);
+        header.extend(self.width.to_be_bytes());
+        header.extend(self.height.to_be_bytes());
+        let colour = [0, 4, 2, 6][usize::from(self.channels) - 1];
+        header.extend([8 * self.sample_bytes, colour, 0, 0, 0]);
+        chunk(&mut output, b"IHDR", &[&header])?;
+        if let Some(icc) = &self.metadata.icc {
+            let mut data = b"ICC profile\0\0".to_vec();
+            data.extend(compress(icc)?);
+            chunk(&mut output, b"iCCP", &[&data])?;
+        }
+        if let Some(exif) = &self.metadata.exif {
+            chunk(&mut output, b"eXIf", &[exif])?;
+        }
+        chunk(&mut output, b"IDAT", &[&HEADER])?;
+        let row = self.width as usize * usize::from(self.channels * self.sample_bytes);
+        Ok(PngWriter {
+            output,
+            compression: self.compression,
+            row: row.max(1),
+            above: Vec::new(),
+            pending: Vec::new(),
+            checksum: Checksum::default(),
+        })
+    }
+}
+
+/// A PNG file being written row by row. Its bytes do not depend on how many rows are written at once.
+#[derive(Debug)]
+pub struct PngWriter<W> {
+    output: W,
+    compression: u8,
+    /// Bytes a row.
+    row: usize,
+    /// The last row of the last band; empty at the top.
+    above: Vec<u8>,
+    /// Rows that do not fill a band yet.
+    pending: Vec<u8>,
+    /// Of the rows written, with their filters.
+    checksum: Checksum,
+}
+
+impl<W: Write> PngWriter<W> {
+    /// Writes the next rows.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn rows(&mut self, mut pixels: &[u8]) -> io::Result<()> {
+        let band = (BAND / self.row).max(1) * self.row;
+        if !self.pending.is_empty() {
+            let (more, rest) = pixels.split_at(pixels.len().min(band - self.pending.len()));
+            self.pending.extend_from_slice(more);
+            pixels = rest;
+            if self.pending.len() == band {
+                let full = mem::take(&mut self.pending);
+                self.bands(&full, band)?;
+            }
+        }
+        let (full, rest) = pixels.split_at(pixels.len() / band * band);
+        self.pending.extend_from_slice(rest);
+        self.bands(full, band)
+    }
+
+    /// Writes the pending rows and the end of the file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub fn finish(mut self) -> io::Result<W> {
+        let rest = mem::take(&mut self.pending);
+        self.bands(&rest, rest.len().max(1))?;
+        chunk(&mut self.output, b"IDAT", &[&LAST_BLOCK, &self.checksum.0.to_be_bytes()])?;
+        chunk(&mut self.output, b"IEND", &[])?;
+        Ok(self.output)
+    }
+
+    /// Writes bands of `band` bytes each.
+    fn bands(&mut self, pixels: &[u8], band: usize) -> io::Result<()> {
+        let Some(last) = pixels.len().checked_sub(self.row) else { return Ok(()) };
+        let Self { row, compression, .. } = *self;
+        let first = &self.above[..];
+        let encode = |(number, rows): (usize, &[u8])| {
+            let above = match number {
+                0 => first,
+                _ => &pixels[number * band - row..][..row],
+            };
+            Part::compress(&filter(rows, row, above, compression == 0), compression)
+        };
+        let parts: Vec<io::Result<Part>> =
+            pixels.par_chunks(band).enumerate().map(encode).collect();
+        for part in parts {
+            let part = part?;
+            self.checksum.append(&part);
+            chunk(&mut self.output, b"IDAT", &[&part.blocks])?;
+        }
+        self.above = pixels[last..].to_vec();
+        Ok(())
+    }
+}
+
+/// Rows of `row` bytes each, behind the numbers of their filters: `Up`, or `None` in the first row of
+/// the picture and in all rows of a `plain` one.
+fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> Vec<u8> {
+    const NONE: u8 = 0;
+    const UP: u8 = 2;
+    let mut filtered = Vec::with_capacity(rows.len() / row * (row + 1));
+    for here in rows.chunks_exact(row) {
+        if plain || above.is_empty() {
+            filtered.push(NONE);
+            filtered.extend_from_slice(here);
+        } else {
+            filtered.push(UP);
+            filtered.extend(here.iter().zip(above).map(|(h, a)| h.wrapping_sub(*a)));
+        }
+        above = here;
+    }
+    filtered
+}
+
+fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(name);
+    output.write_all(&len.to_be_bytes())?;
+    output.write_all(name)?;
+    for part in parts {
+        crc.update(part);
+        output.write_all(part)?;
+    }
+    output.write_all(&crc.finalize().to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_bands_decode_to_the_same_pixels() {
+        let metadata = Metadata { icc: Some(b"profile".into()), exif: Some(b"MM\0*".into()) };
+        for (width, height, compression) in
+            [(1, 1, 1), (1000, 900, 0), (1000, 900, 1), (700, 2100, 6)]
+        {
+            let pixels: Vec<u8> =
+                (0..width * height * 3u32).map(|i| ((i / 7) ^ (i >> 9)) as u8).collect();
+            let metadata = &metadata;
+            let png = Png { width, height, channels: 3, sample_bytes: 1, metadata, compression };
+            let mut file = Vec::new();
+            png.write(&pixels, &mut file).unwrap();
+            for rows in [1, 7, 500] {
+                let mut writer = png.start(Vec::new()).unwrap();
+                for piece in pixels.chunks(rows * width as usize * 3) {
+                    writer.rows(piece).unwrap();
+                }
+                assert!(writer.finish().unwrap() == file, "{rows} rows at a time");
+            }
+            let decoded = image::load_from_memory(&file).unwrap().into_rgb8().into_raw();
+            assert!(decoded == pixels, "{width} {height} {compression}");
+        }
+    }
+}

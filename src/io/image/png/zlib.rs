@@ -1,0 +1,101 @@
+//! A zlib stream whose parts are compressed independently of each other (RFC 1950, RFC 1951).
+
+use std::io::{self, Write};
+
+use flate2::{Compress, Compression, FlushCompress};
+
+/// What comes before the parts: deflate with a window of 32 KiB, no dictionary; the check bits make
+/// the two bytes a multiple of 31 (RFC 1950, 2.2).
+pub const HEADER: [u8; 2] = [0x78, 0x01];
+/// The last block, with nothing in it: its final bit, fixed codes, and the code for the end.
+pub const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
+
+/// Deflate blocks that end on a whole byte, and what the stream's checksum needs to know of their data.
+pub struct Part {
+    /// The blocks.
+    pub blocks: Vec<u8>,
+    checksum: u32,
+    len: usize,
+}
+
+impl Part {
+    /// Compresses `data` with the effort `level`, 0 to 9.
+    ///
+    /// # Errors
+    /// When the compressor fails.
+    pub fn compress(data: &[u8], level: u8) -> io::Result<Self> {
+        let mut state = Compress::new(Compression::new(level.into()), false);
+        let mut blocks = Vec::with_capacity(data.len() / 2 + 1024);
+        loop {
+            let start = state.total_in() as usize;
+            state
+                .compress_vec(&data[start..], &mut blocks, FlushCompress::Sync)
+                .map_err(io::Error::other)?;
+            // The flush is complete when it has left room in the output.
+            if state.total_in() as usize == data.len() && blocks.len() < blocks.capacity() {
+                return Ok(Self { blocks, checksum: adler32(data), len: data.len() });
+            }
+            blocks.reserve(blocks.capacity() / 2 + 4096);
+        }
+    }
+}
+
+/// The Adler-32 of a stream's data, part by part.
+#[derive(Debug)]
+pub struct Checksum(pub u32);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+impl Checksum {
+    /// Appends a part.
+    ///
+    /// Of bytes `d[i]`, the low 16 bits are `a = 1 + sum d[i]` and the high 16 bits
+    /// `b = sum of a after each byte`, both modulo 65521. For data of `(a, b)` followed by `len`
+    /// bytes of `(c, d)`, all but the 1 that `c` starts from add up: `a + c - 1`, and `a - 1` takes
+    /// part in each of the second part's sums: `b + d + len (a - 1)`.
+    pub fn append(&mut self, part: &Part) {
+        const BASE: u64 = 65521;
+        let split = |adler: u32| (u64::from(adler & 0xffff), u64::from(adler >> 16));
+        let ((a, b), (c, d)) = (split(self.0), split(part.checksum));
+        let low = (a + c + BASE - 1) % BASE;
+        let high = (b + d + (part.len as u64 % BASE) * ((a + BASE - 1) % BASE)) % BASE;
+        self.0 = (high << 16 | low) as u32;
+    }
+}
+
+/// A whole zlib stream.
+///
+/// # Errors
+/// When the compressor fails.
+pub fn compress(data: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(data)?;
+    encoder.finish()
+}
+
+fn adler32(data: &[u8]) -> u32 {
+    let mut adler = simd_adler32::Adler32::new();
+    adler.write(data);
+    adler.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checksums_of_parts_combine() {
+        let data: Vec<u8> = (0..100_000u32).map(|i| (i.wrapping_mul(i) >> 3) as u8).collect();
+        for cut in [0, 1, 65_521, 99_999, 100_000] {
+            let (a, b) = data.split_at(cut);
+            let mut whole = Checksum::default();
+            whole.append(&Part::compress(a, 1).unwrap());
+            whole.append(&Part::compress(b, 1).unwrap());
+            assert_eq!(whole.0, adler32(&data));
+        }
+    }
+}

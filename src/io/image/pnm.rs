@@ -1,0 +1,18 @@
+//! PBM, PGM, PPM and PAM through the image crate.
+
+use image::ImageFormat;
+
+use super::{
+    codec::{Codec, Holds},
+    image_crate,
+};
+use crate::data::dtype::Dtype;
+
+/// Netpbm's formats.
+pub const CODEC: Codec = Codec {
+    extensions: &["pbm", "pam", "ppm", "pgm", "pnm"],
+    has_signature: |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
+    holds: Holds { dtypes: &[Dtype::U8, Dtype::U16], alpha: true, linear: false, metadata: false },
+    decode: |bytes, limits| image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode(),
+    encode: |image, _| image_crate::encode(ImageFormat::Pnm, image),
+};
