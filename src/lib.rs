@@ -15,6 +15,7 @@
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
 //! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
 //! | [`memory`] | vectors as long as an input |
+//! | [`simd`] | the instruction set that CPU code is run with |
 //! | [`timings`], [`progress`], [`error`] | what a run tells its user |
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
@@ -41,5 +42,7 @@ pub mod progress;
 pub mod session;
 #[forbid(unsafe_code)]
 pub mod signals;
+#[forbid(unsafe_code)]
+pub mod simd;
 #[forbid(unsafe_code)]
 pub mod timings;

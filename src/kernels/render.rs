@@ -10,7 +10,6 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-use pulp::Arch;
 use rayon::prelude::*;
 
 use crate::{
@@ -18,7 +17,7 @@ use crate::{
     error::{Error, Result},
     gpu::{Buffer, Context, Shader},
     memory::{self, raise},
-    shader, shader_struct,
+    shader, shader_struct, simd,
 };
 
 /// `wgsl/render/render.wgsl`.
@@ -446,7 +445,7 @@ impl<'a> Canvas<'a> {
         for &(offset, step) in &relief.steps {
             let there = &relief.depths[start.wrapping_add_signed(offset)..][..normals.len()];
             let most = step[3] * self.view.reach;
-            Arch::new().dispatch(|| shade(&mut open, depths, there, &across, &along, step, most));
+            simd::dispatch(|| shade(&mut open, depths, there, &across, &along, step, most));
         }
         let scale = 1.5 / relief.steps.len() as f32;
         open.iter_mut().for_each(|shade| *shade = (1.0 - scale * *shade).clamp(0.0, 1.0));

@@ -2,13 +2,17 @@
 //! so that what lies between them never leaves the cache, in 16-bit products that are summed in pairs
 //! (`pmaddwd`). All sums are exact modulo 2^32, so the results are those of any other way.
 
+use pulp::Arch;
 use rayon::prelude::*;
 
 use super::{
     Edge, Shape,
     plan::{Arithmetic, Format, Pass, Rounding},
 };
-use crate::memory::{self, raise};
+use crate::{
+    memory::{self, raise},
+    simd,
+};
 
 /// Blurs `source` along x and y by the first two passes of `plan`; nothing where they are of another
 /// kind or the processor has no such instructions.
@@ -21,17 +25,13 @@ pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Option<Ve
         return None;
     }
     let job = Job { x, y, edge, shape };
-    #[cfg(target_arch = "x86_64")]
-    {
-        if let Some(simd) = pulp::x86::V4::try_new() {
-            return Some(job.run(simd, source));
-        }
-        if let Some(simd) = pulp::x86::V3::try_new() {
-            return Some(job.run(simd, source));
-        }
+    match simd::arch() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V4(simd) => Some(job.run(simd, source)),
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(simd) => Some(job.run(simd, source)),
+        _ => None,
     }
-    let _ = (job, source);
-    None
 }
 
 /// 16-bit numbers side by side and what is done with them.

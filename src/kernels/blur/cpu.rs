@@ -3,15 +3,18 @@
 
 use std::borrow::Cow;
 
-use pulp::{Arch, Simd, WithSimd};
+use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::{
     Edge, Shape, Values,
     plan::{Arithmetic, Format, Pass, Rounding, reciprocal},
 };
-use crate::error::Result;
-use crate::memory::{self, raise};
+use crate::{
+    error::Result,
+    memory::{self, raise},
+    simd,
+};
 
 /// Outputs that are computed side by side, in registers.
 const LANES: usize = 64;
@@ -369,7 +372,7 @@ impl Walk<'_> {
                         target.chunks_exact_mut(n * inner).zip(source.chunks_exact(n * inner));
                     for (target, source) in lines {
                         self.pad(source, pad);
-                        Arch::new().dispatch(Line { pad, weights, rule, stride: inner, target });
+                        simd::dispatch(Line { pad, weights, rule, stride: inner, target });
                     }
                 },
             );
@@ -389,7 +392,7 @@ impl Walk<'_> {
                         None => &outside,
                     })
                     .collect();
-                Arch::new().dispatch(Rows { lines: &lines, weights, rule, target });
+                simd::dispatch(Rows { lines: &lines, weights, rule, target });
             });
         });
         target
@@ -459,7 +462,7 @@ impl Walk<'_> {
                 let mut sums = vec![N::default(); inner];
                 let first = (block * rows) as isize - radius as isize;
                 for at in first..first + 2 * radius as isize {
-                    Arch::new().dispatch(AddLine { line: line(at), sums: &mut sums });
+                    simd::dispatch(AddLine { line: line(at), sums: &mut sums });
                 }
                 for (i, target) in target.chunks_exact_mut(inner).enumerate() {
                     let leave = line(first + i as isize);
@@ -479,7 +482,7 @@ impl Walk<'_> {
     fn pad<S: Load<N> + Fill, N: Copy>(&self, line: &[S], pad: &mut [N]) {
         let [_, n, inner] = self.lines;
         let radius = self.pass.taps.radius;
-        Arch::new().dispatch(Widen { line, to: &mut pad[radius * inner..][..n * inner] });
+        simd::dispatch(Widen { line, to: &mut pad[radius * inner..][..n * inner] });
         self.surround(pad, |value| S::fill(value).load());
     }
 
@@ -527,7 +530,7 @@ fn means<R: Store<u32, u8>>(
                 _ => add_up::<4>(&pad, &mut before),
             }
             let ends = &before[(reach + 1) * channels..];
-            Arch::new().dispatch(Windows { starts: &before, ends, rule: divide, target });
+            simd::dispatch(Windows { starts: &before, ends, rule: divide, target });
         }
     });
     target
@@ -544,13 +547,7 @@ fn few_taps(y: &Walk<'_>, x: &Walk<'_>, source: &[u8], divide: ShortOut) -> Vec<
         move |slide: Slide<'_, u8, u16, _>, target| {
             slide.to(&mut pad[reach / 2 * channels..][..width * channels]);
             x.surround(&mut pad, |value| value as u16);
-            Arch::new().dispatch(Taps {
-                pad: &pad,
-                count: reach + 1,
-                channels,
-                rule: divide,
-                target,
-            });
+            simd::dispatch(Taps { pad: &pad, count: reach + 1, channels, rule: divide, target });
         }
     });
     target
@@ -829,7 +826,7 @@ impl<T: Load<N>, N: Running, R> Slide<'_, T, N, R> {
     where
         R: Store<N, D>,
     {
-        Arch::new().dispatch(SlideTo { slide: self, target });
+        simd::dispatch(SlideTo { slide: self, target });
     }
 }
 

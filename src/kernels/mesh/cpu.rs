@@ -7,14 +7,14 @@ use super::{
     Grid, Level, MarchingCubes, Sample, Slab, Surface, check_count,
     planes::{Counts, Emit, Faces, Lanes, Planes},
 };
-use crate::{error::Result, for_samples, memory};
+use crate::{error::Result, for_samples, memory, simd};
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = Grid::new(kernel, slab) else { return Ok(Surface::default()) };
     let level = kernel.level(&slab.volume.samples);
     for_samples!(&slab.volume.samples, samples => {
         let job = Job { kernel, grid, level, samples, first_vertex: slab.first_vertex };
-        match Arch::new() {
+        match simd::arch() {
             // What V4 has beyond V3 made it 3 % faster: not worth another copy of everything.
             #[cfg(target_arch = "x86_64")]
             Arch::V4(simd) => job.run(*simd),

@@ -12,14 +12,16 @@ use std::{
     },
 };
 
-use pulp::Arch;
 use rayon::{Scope, prelude::*};
 
 use super::{
     entropy::{self, Bits, Block, Huffman, Part, State, ZIGZAG},
     render::{BlockRow, Colours, Transform, Upsample, Upsampling},
 };
-use crate::memory::{self, raise};
+use crate::{
+    memory::{self, raise},
+    simd,
+};
 
 /// A decoded picture.
 #[derive(Debug)]
@@ -612,12 +614,12 @@ impl Stage<'_> {
                         Upsample::Both { near, far, sums: &mut sums }
                     }
                 };
-                Arch::new().dispatch(Upsampling { rows, out });
+                simd::dispatch(Upsampling { rows, out });
             };
             full(&samples[1], &mut blue);
             full(&samples[2], &mut red);
             let y = samples[0].row(y);
-            Arch::new().dispatch(Colours { y, blue: &blue, red: &red, rgb });
+            simd::dispatch(Colours { y, blue: &blue, red: &red, rgb });
         }
     }
 
@@ -644,7 +646,7 @@ impl Stage<'_> {
             }
             let first = self.firsts[component].get(y * blocks..(y + 1) * blocks);
             let transform = Transform { row, first, quantum: &c.quantum, samples, stride };
-            Arch::new().dispatch(transform);
+            simd::dispatch(transform);
         }
         Samples { values, stride, first: 8 * range.start, last: height - 1, width }
     }

@@ -1,0 +1,49 @@
+//! The SIMD level of CPU twins and decoders: the best that the processor has, found once.
+//!
+//! Loops over arrays are compiled once a level, and [`dispatch`] calls the copy for this processor.
+//! All levels give the same integers; floats may differ in their last bits, since only AVX2 and above
+//! fuse multiplication and addition.
+//!
+//! For tests, the environment variable `GPUPROC_SIMD` names another of the [`levels`].
+
+use std::{env, sync::LazyLock};
+
+use pulp::{Arch, WithSimd};
+
+/// Runs `op` in the copy compiled for this processor.
+#[inline]
+pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
+    arch().dispatch(op)
+}
+
+/// The level, for code with instructions of its own for some of them.
+#[inline]
+pub fn arch() -> Arch {
+    static ARCH: LazyLock<Arch> = LazyLock::new(|| {
+        let Ok(name) = env::var("GPUPROC_SIMD") else { return Arch::new() };
+        named(&name).unwrap_or_else(|| {
+            log::warn!("GPUPROC_SIMD={name} is none of {}", levels().join(" "));
+            Arch::new()
+        })
+    });
+    *ARCH
+}
+
+/// The names of the levels that this processor has, the least first.
+pub fn levels() -> Vec<&'static str> {
+    let all = ["scalar", "avx2", "avx512", "neon"];
+    all.into_iter().filter(|name| named(name).is_some()).collect()
+}
+
+fn named(name: &str) -> Option<Arch> {
+    match name {
+        "scalar" => Some(Arch::Scalar),
+        #[cfg(target_arch = "x86_64")]
+        "avx2" => pulp::x86::V3::try_new().map(Arch::V3),
+        #[cfg(target_arch = "x86_64")]
+        "avx512" => pulp::x86::V4::try_new().map(Arch::V4),
+        #[cfg(target_arch = "aarch64")]
+        "neon" => pulp::aarch64::Neon::try_new().map(Arch::Neon),
+        _ => None,
+    }
+}
