@@ -5,7 +5,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
-    sync::{Arc, Mutex, Once, OnceLock},
+    sync::{Arc, Condvar, Mutex, Once, OnceLock, PoisonError},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -75,6 +75,35 @@ pub struct Device {
     start: Once,
     opening: Mutex<Option<JoinHandle<Result<Option<Context>>>>>,
     opened: OnceLock<Option<Context>>,
+    turns: Turns,
+}
+
+/// Kernels that are on a GPU at once, at most: one is transferred while another is computed.
+const IN_FLIGHT: usize = 2;
+
+/// Lets [`IN_FLIGHT`] kernels onto a GPU.
+#[derive(Debug, Default)]
+struct Turns {
+    taken: Mutex<usize>,
+    given_back: Condvar,
+}
+
+struct Turn<'a>(&'a Turns);
+
+impl Turns {
+    fn wait(&self) -> Turn<'_> {
+        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = self.given_back.wait_while(taken, |taken| *taken == IN_FLIGHT);
+        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        Turn(self)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.given_back.notify_one();
+    }
 }
 
 /// What starting a GPU takes at least: instance, adapter and device took 0.145 s on an NVIDIA H200.
@@ -83,8 +112,8 @@ const START_UP: Duration = Duration::from_millis(145);
 impl Device {
     /// What `choice` names, not opened yet.
     pub fn new(choice: &Choice, timings: Arc<Timings>) -> Self {
-        let (opening, opened) = Default::default();
-        Self { choice: choice.clone(), timings, start: Once::new(), opening, opened }
+        let (opening, opened, turns) = Default::default();
+        Self { choice: choice.clone(), timings, start: Once::new(), opening, opened, turns }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
@@ -168,14 +197,17 @@ impl Device {
         let cpu = || self.timings.time(K::NAME, || memory::catch(|| kernel.cpu(input)));
         let Some(context) = self.context()? else { return cpu() };
         let auto = self.choice == Choice::Auto;
+        let turn = self.turns.wait();
         // A device that was lost stays lost; that has been told.
         if auto && context.is_lost() {
+            drop(turn);
             return cpu();
         }
         let result =
             catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input))).unwrap_or_else(|panic| {
                 Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
             });
+        drop(turn);
         match result {
             Err(error) if error.kind() == Kind::Gpu && auto => {
                 log::warn!("{}; doing it again on the CPU", error.one_line());

@@ -10,6 +10,7 @@
 //! | [`kernels`] | one file a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
 //! | [`data`] | plain values that kernels and formats share |
 //! | [`session`] | what every command works with |
+//! | [`batch`] | many files side by side |
 //! | [`signals`] | ends of the process before its work is done |
 //! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
@@ -20,6 +21,8 @@
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
 // one line of `main.rs`. A test holds the rest to that.
+#[forbid(unsafe_code)]
+pub mod batch;
 #[forbid(unsafe_code)]
 pub mod cli;
 #[forbid(unsafe_code)]

@@ -1,8 +1,8 @@
-//! Vectors as long as an input: where there is no memory for one, that is an error of ours, not the end of
-//! the process.
+//! Allocation of vectors as long as an input. A failed allocation is an error; with `Vec`'s own
+//! methods it would abort the process.
 //!
-//! Functions that cannot fail otherwise [`raise`] it: it unwinds to [`Device::run`](crate::device::Device)
-//! or to [`catch`], which turn it back into an error.
+//! Functions that have no `Result` [`raise`] the error: it unwinds to [`catch`], in
+//! [`Device::run`](crate::device::Device::run) or at the start of a job, and is returned from there.
 
 use std::{
     any::Any,
@@ -13,27 +13,27 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Kind, Result};
 
-fn none<T>(len: usize) -> Error {
+fn refused<T>(len: usize) -> Error {
     let bytes = len as u128 * size_of::<T>() as u128;
     Error::new(Kind::Failure, format_args!("no memory for {bytes} bytes"))
 }
 
-/// An empty vector with room for `len` values.
+/// An empty vector with the capacity for `len` values.
 ///
 /// # Errors
-/// [`Kind::Failure`] when the memory is not there.
+/// [`Kind::Failure`] when the allocation fails.
 pub fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
-    values.try_reserve_exact(len).map_err(|_| none::<T>(len))?;
+    values.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
     Ok(values)
 }
 
-/// `len` zeros, which the system makes as they are first touched, by whichever thread does.
+/// `len` zeros. Their pages are mapped when first written, by the thread that writes.
 ///
 /// # Errors
 /// As [`room`].
 pub fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| none::<T>(len))
+    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(len))
 }
 
 /// A copy of `values`.
@@ -51,12 +51,12 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn append<T>(values: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
-    values.try_reserve(more.len()).map_err(|_| none::<T>(values.len() + more.len()))?;
+    values.try_reserve(more.len()).map_err(|_| refused::<T>(values.len() + more.len()))?;
     values.append(more);
     Ok(())
 }
 
-/// What `values` yields, computed by all cores.
+/// The items of `values`, computed by all threads.
 ///
 /// # Errors
 /// As [`room`].
@@ -71,7 +71,7 @@ pub fn raise<T>(error: Error) -> T {
     resume_unwind(Box::new(error))
 }
 
-/// Runs `work`, whose errors may have been [raised](raise).
+/// Runs `work` and turns an error that it [raises](raise) into one that it returns.
 ///
 /// # Errors
 /// Those of `work`, raised or returned.
@@ -82,10 +82,10 @@ pub fn catch<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     })
 }
 
-/// The error that was [raised](raise), or the panic that something else was.
+/// The error that `panic` carries if it was [raised](raise).
 ///
 /// # Errors
-/// That panic.
+/// Any other panic, unchanged.
 pub fn raised(panic: Box<dyn Any + Send>) -> Result<Error, Box<dyn Any + Send>> {
     panic.downcast().map(|error| *error)
 }

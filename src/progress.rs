@@ -1,6 +1,7 @@
-//! Messages on stderr and progress bars: the only user of indicatif.
+//! Messages on stderr, and progress bars below them.
 
 use std::{
+    cell::RefCell,
     fmt::Display,
     io::{self, IsTerminal, Write},
     sync::OnceLock,
@@ -12,7 +13,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// The bars on the terminal, below each other; there once the first one has appeared.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// What a job may show on stderr.
+/// Whether bars are shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     shown: bool,
@@ -22,25 +23,42 @@ impl Progress {
     /// Bars on a terminal that can move its cursor, unless `hidden`.
     pub fn new(hidden: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Self { shown: !hidden && !dumb && std::io::stderr().is_terminal() }
+        Self { shown: !hidden && !dumb && io::stderr().is_terminal() }
     }
 
-    /// A bar over `len` steps of `what`. It appears only once the work has taken half a second, and
-    /// goes when dropped.
-    pub fn bar(&self, what: &str, len: u64) -> Bar {
-        let style = ProgressStyle::with_template("{msg} {wide_bar} {percent:>3} % {eta}")
-            .expect("a fixed template");
-        let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
-            .with_style(style)
-            .with_message(what.to_owned());
-        Bar { bar, waits: self.shown, started: Instant::now() }
+    /// A bar over `len` steps of `title`: `45 %, 12 s left`.
+    pub fn bar(&self, title: &str, len: u64) -> Bar {
+        Bar::new(self.shown, title, len, Unit::Step)
+    }
+
+    /// A bar over `len` bytes: `45 %, 2.1 GB/s, 12 s left`.
+    pub fn bytes(&self, title: &str, len: u64) -> Bar {
+        Bar::new(self.shown, title, len, Unit::Byte)
+    }
+
+    /// A bar over `files` files of `bytes` bytes together: `37/200, 2.1 GB/s, 12 s left`.
+    pub fn files(&self, title: &str, files: usize, bytes: u64) -> Bar {
+        Bar::new(self.shown, title, bytes, Unit::File { done: 0, of: files })
     }
 }
 
-/// A running progress bar.
+/// What a bar counts.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Step,
+    Byte,
+    /// Bytes, in so many files.
+    File {
+        done: usize,
+        of: usize,
+    },
+}
+
+/// A running progress bar, which goes when dropped.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
+    unit: Unit,
     /// Whether it is still to appear.
     waits: bool,
     started: Instant,
@@ -50,21 +68,81 @@ pub struct Bar {
 const DELAY: Duration = Duration::from_millis(500);
 
 impl Bar {
-    /// Moves on by `steps`.
-    pub fn advance(&mut self, steps: u64) {
-        if self.waits && self.started.elapsed() > DELAY {
+    fn new(shown: bool, title: &str, len: u64, unit: Unit) -> Self {
+        let style =
+            ProgressStyle::with_template("{prefix} {wide_bar} {msg}").expect("a fixed template");
+        let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
+            .with_style(style)
+            .with_prefix(title.to_owned());
+        Self { bar, unit, waits: shown, started: Instant::now() }
+    }
+
+    /// Moves on by `len` steps or bytes.
+    pub fn advance(&mut self, len: u64) {
+        let elapsed = self.started.elapsed();
+        if self.waits && elapsed > DELAY {
             self.waits = false;
             let target = || ProgressDrawTarget::stderr_with_hz(10);
             let bars = BARS.get_or_init(|| MultiProgress::with_draw_target(target()));
             bars.add(self.bar.clone());
         }
-        self.bar.inc(steps);
+        self.bar.inc(len);
+        if !self.bar.is_hidden() {
+            let (done, len) = (self.bar.position(), self.bar.length().unwrap_or(0));
+            self.bar.set_message(status(self.unit, done, len, elapsed));
+        }
+    }
+
+    /// Moves on by one file of `bytes` bytes.
+    pub fn file_done(&mut self, bytes: u64) {
+        if let Unit::File { done, .. } = &mut self.unit {
+            *done += 1;
+        }
+        self.advance(bytes);
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// How far the work is, how fast, and for how long still, after `done` of `len` units in `elapsed`.
+fn status(unit: Unit, done: u64, len: u64, elapsed: Duration) -> String {
+    let share = match unit {
+        // Files whose lengths are unknown, or all zero.
+        Unit::File { done, of } if len == 0 => done as f64 / of.max(1) as f64,
+        _ => done as f64 / len.max(1) as f64,
+    };
+    let position = match unit {
+        Unit::File { done, of } => format!("{done}/{of}"),
+        _ => format!("{:.0} %", 100.0 * share),
+    };
+    let mut parts = vec![position];
+    let seconds = elapsed.as_secs_f64();
+    if !matches!(unit, Unit::Step) && done > 0 {
+        parts.push(rate(done as f64 / seconds));
+    }
+    if share > 0.0 {
+        parts.push(time_left(seconds * (1.0 - share) / share));
+    }
+    parts.join(", ")
+}
+
+fn rate(bytes_per_second: f64) -> String {
+    match bytes_per_second {
+        rate if rate >= 1e9 => format!("{:.1} GB/s", rate / 1e9),
+        rate if rate >= 1e6 => format!("{:.0} MB/s", rate / 1e6),
+        rate => format!("{:.0} kB/s", rate / 1e3),
+    }
+}
+
+fn time_left(seconds: f64) -> String {
+    match seconds.ceil() {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s left"),
+        seconds if seconds < 7200.0 => format!("{:.0} min left", seconds / 60.0),
+        seconds => format!("{:.0} h left", seconds / 3600.0),
     }
 }
 
@@ -76,11 +154,54 @@ pub fn hide_bars() {
     }
 }
 
-/// Writes one line to stderr, above all bars. Where that is closed or full there is nobody to tell.
+thread_local! {
+    /// The lines that [`hold`] keeps on this thread.
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
+}
+
+/// Messages to be printed later.
+#[derive(Debug, Default)]
+#[must_use = "messages are lost unless printed"]
+pub struct Held(Vec<String>);
+
+impl Held {
+    /// Prints the messages, in the order in which they were held.
+    pub fn print(self) {
+        self.0.into_iter().for_each(tell);
+    }
+}
+
+/// Runs `work` and holds back the messages of this thread meanwhile.
+pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
+    /// Ends the holding, also when `work` panics.
+    struct Guard;
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            HELD.take();
+        }
+    }
+    let _guard = Guard;
+    HELD.set(Some(Held::default()));
+    let result = work();
+    (HELD.take().unwrap_or_default(), result)
+}
+
+/// Writes one line to stderr, above all bars, unless [`hold`] keeps it. A stderr that is closed or full
+/// is ignored.
 pub fn tell(line: impl Display) {
-    let text = format!("{}\n", line.to_string().trim_end().replace(['\n', '\r'], " "));
+    let line = line.to_string().trim_end().replace(['\n', '\r'], " ");
+    let held = HELD.with_borrow_mut(|held| match held {
+        Some(Held(lines)) => {
+            lines.push(line.clone());
+            true
+        }
+        None => false,
+    });
+    if held {
+        return;
+    }
     let write = || {
-        let _ = io::stderr().write_all(text.as_bytes());
+        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
     };
     match BARS.get() {
         Some(bars) => bars.suspend(write),
@@ -92,7 +213,7 @@ struct Stderr;
 
 impl log::Log for Stderr {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        // Drivers and libraries speak only when everything is wanted.
+        // Records of drivers and libraries are for the highest level only.
         metadata.target().starts_with("gpuproc") || log::max_level() == log::LevelFilter::Trace
     }
 
@@ -109,7 +230,7 @@ impl log::Log for Stderr {
 }
 
 /// Sends `log` records to stderr: summaries by default, only errors when `quiet`, details once
-/// `verbose`, and what the drivers say when `verbose` twice.
+/// `verbose`, and records of drivers and libraries when `verbose` twice.
 pub fn start_messages(quiet: bool, verbose: u8) {
     let level = match (quiet, verbose) {
         (true, _) => log::LevelFilter::Error,
@@ -120,4 +241,37 @@ pub fn start_messages(quiet: bool, verbose: u8) {
     // A second call, in tests, keeps the first logger.
     let _ = log::set_logger(&Stderr);
     log::set_max_level(level);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_how_far_how_fast_and_how_long() {
+        let half_a_second = Duration::from_millis(500);
+        let files = |done, bytes, of_bytes| {
+            status(Unit::File { done, of: 200 }, bytes, of_bytes, half_a_second)
+        };
+        assert_eq!(files(37, 1 << 30, 25 << 30), "37/200, 2.1 GB/s, 12 s left");
+        assert_eq!(files(50, 0, 0), "50/200, 2 s left");
+        assert_eq!(files(0, 0, 0), "0/200");
+        assert_eq!(
+            status(Unit::Byte, 5_000_000, 10_000_000, half_a_second),
+            "50 %, 10 MB/s, 1 s left"
+        );
+        assert_eq!(status(Unit::Step, 1, 1000, half_a_second), "0 %, 8 min left");
+    }
+
+    #[test]
+    fn held_messages_are_those_of_the_work() {
+        let (held, result) = hold(|| {
+            tell("one");
+            tell(format_args!("two\n{}", 3));
+            4
+        });
+        assert_eq!((held.0, result), (vec!["one".to_owned(), "two 3".to_owned()], 4));
+        assert!(std::panic::catch_unwind(|| hold(|| panic!("in the work"))).is_err());
+        assert!(HELD.with_borrow(Option::is_none));
+    }
 }

@@ -1,4 +1,4 @@
-//! Where the time went: named stages on the wall clock and GPU passes on the device's clock.
+//! How long a job took: its stages by the wall clock, its GPU passes by the device's clock.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use serde::Serialize;
 
-/// What measured a duration.
+/// The clock of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Clock {
@@ -20,31 +20,31 @@ pub enum Clock {
     Gpu,
 }
 
-/// One measured stretch of work.
+/// One measurement.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The stage's name, such as `decode` or `blur rows`.
     pub stage: String,
-    /// What measured it.
+    /// The clock.
     pub clock: Clock,
-    /// How long it took.
+    /// The measured time.
     pub duration: Duration,
 }
 
-/// The samples of one stage, added up.
+/// The sum of all samples of one stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stage {
     /// The stage's name.
     pub stage: String,
-    /// What measured it.
+    /// The clock.
     pub clock: Clock,
-    /// How often it ran.
+    /// Number of samples.
     pub count: u64,
-    /// Nanoseconds in all.
+    /// Sum of the samples in nanoseconds.
     pub ns: u64,
 }
 
-/// A recorder that every part of a job shares. Recording costs a lock and a push.
+/// The recorder that all parts of a job share. A sample costs a lock and a push.
 #[derive(Debug)]
 pub struct Timings {
     start: Instant,
@@ -82,7 +82,7 @@ impl Timings {
         result
     }
 
-    /// Records a duration that something else measured.
+    /// Records a duration measured elsewhere.
     pub fn record(&self, stage: &str, clock: Clock, duration: Duration) {
         let sample = Sample { stage: stage.to_owned(), clock, duration };
         self.samples.lock().expect("no holder of this lock panics").push(sample);

@@ -1,4 +1,4 @@
-//! `gpuproc devices`: what there is to compute on.
+//! `gpuproc devices`: the CPU and the GPUs of this machine.
 
 use std::io::Write;
 
@@ -69,7 +69,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         Row {
             device: index.to_string(),
             name: info.name.clone(),
-            kind: kind(info.device_type).into(),
+            kind: adapter.kind().into(),
             backend: info.backend.to_string(),
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
             max_binding_bytes: Some(limits.max_storage_buffer_binding_size),
@@ -84,16 +84,6 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         false => table(&rows),
     };
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| Error::io("write", "-", error))
-}
-
-fn kind(device_type: wgpu::DeviceType) -> &'static str {
-    match device_type {
-        wgpu::DeviceType::DiscreteGpu => "discrete",
-        wgpu::DeviceType::IntegratedGpu => "integrated",
-        wgpu::DeviceType::VirtualGpu => "virtual",
-        wgpu::DeviceType::Cpu => "software",
-        wgpu::DeviceType::Other => "other",
-    }
 }
 
 fn table(rows: &[Row]) -> String {

@@ -31,6 +31,17 @@ impl Adapter {
         self.info.device_type != wgpu::DeviceType::Cpu
     }
 
+    /// What kind of device it is, in one word.
+    pub fn kind(&self) -> &'static str {
+        match self.info.device_type {
+            wgpu::DeviceType::DiscreteGpu => "discrete",
+            wgpu::DeviceType::IntegratedGpu => "integrated",
+            wgpu::DeviceType::VirtualGpu => "virtual",
+            wgpu::DeviceType::Cpu => "software",
+            wgpu::DeviceType::Other => "other",
+        }
+    }
+
     /// What the adapter can do at most.
     pub fn limits(&self) -> wgpu::Limits {
         self.inner.limits()

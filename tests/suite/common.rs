@@ -107,3 +107,20 @@ pub fn gpuproc() -> assert_cmd::Command {
     command.env_remove("GPUPROC_DEVICE").timeout(std::time::Duration::from_secs(120));
     command
 }
+
+/// Waits for `child`; its exit status, and the KiB of memory that it had at most.
+#[cfg(target_os = "linux")]
+pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus, u64) {
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return (status, most);
+        }
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        most = most.max(kilobytes.unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

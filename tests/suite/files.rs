@@ -17,7 +17,7 @@ use std::{
 use predicates::str::contains;
 use tempfile::TempDir;
 
-use crate::common::{Noise, gpuproc, program, subjects};
+use crate::common::{Noise, gpuproc, peak_memory, program, subjects};
 
 /// A folder with inputs that keep each command busy for some tens of milliseconds.
 fn folder() -> TempDir {
@@ -333,20 +333,9 @@ fn a_long_batch_does_what_it_can_in_flat_memory() {
     let mut child = command(at, "blur --out-dir out --sigma 2 --compression 0");
     child.args((0..count).map(name)).stderr(File::create(at.join("told")).unwrap());
     let mut child = child.spawn().unwrap();
-    let status = format!("/proc/{}/status", child.id());
-    let mut most = 0;
-    let code = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status.code();
-        }
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        most = most.max(kilobytes.unwrap_or(0));
-        thread::sleep(Duration::from_millis(5));
-    };
+    let (code, most) = peak_memory(&mut child);
     let told = fs::read_to_string(at.join("told")).unwrap();
-    assert_eq!(code, Some(3), "{told}");
+    assert_eq!(code.code(), Some(3), "{told}");
     for i in 0..count {
         let found = fs::read(at.join("out").join(name(i))).ok();
         assert!(found == expected[i % 11], "{}", name(i));

@@ -2,6 +2,7 @@
 //! hand and on a deliberately small one; the program is run as a user would.
 
 mod bad_input;
+mod batch;
 mod bench;
 mod blur;
 mod cli;

@@ -1,6 +1,6 @@
 //! Choices of arrays.
 
-use super::Choice;
+use super::choice::Choice;
 use crate::io::array::ArrayFormat;
 
 /// The choices of `--format`.

@@ -1,52 +1,9 @@
-//! Flags that several commands share, and how choices of the library's types are parsed.
+//! Flags that several commands share.
 
 mod array;
+mod choice;
 mod volume;
 
 pub use array::ARRAY_FORMATS;
+pub use choice::{Choice, dtype_of, one_of};
 pub use volume::{Triple, VolumeArgs};
-
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-
-use crate::data::dtype::Dtype;
-
-/// One choice of a flag: what the user types, the library's value, and the help.
-pub type Choice<T> = (&'static str, T, &'static str);
-
-/// The value parser of a flag with a fixed set of choices. The library's enum needs no clap:
-///
-/// ```
-/// use gpuproc::commands::flags::{Choice, one_of};
-///
-/// #[derive(Clone, Copy, Debug, PartialEq)]
-/// enum Axis { X, Y }
-///
-/// const AXES: [Choice<Axis>; 2] =
-///     [("x", Axis::X, "Along each row"), ("y", Axis::Y, "Down each column")];
-///
-/// #[derive(clap::Parser)]
-/// struct Args {
-///     /// Direction of the sums
-///     #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES), default_value = "x")]
-///     axis: Axis,
-/// }
-/// # use clap::Parser;
-/// # assert_eq!(Args::parse_from(["sum", "--axis", "y"]).axis, Axis::Y);
-/// ```
-pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
-where
-    T: Clone + Send + Sync + 'static,
-{
-    let possible = |&(name, _, help): &Choice<T>| PossibleValue::new(name).help(help);
-    PossibleValuesParser::new(choices.iter().map(possible)).map(|typed| {
-        let chosen = choices.iter().find(|(name, ..)| *name == typed);
-        chosen.expect("one of the possible values").1.clone()
-    })
-}
-
-/// The value parser of a flag for one of `known` types: `dtype_of(&Dtype::NUMBERS)`.
-pub fn dtype_of(
-    known: &'static [Dtype],
-) -> impl Fn(&str) -> Result<Dtype, String> + Clone + Send + Sync + 'static {
-    move |text| Dtype::one_of(known, text)
-}

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use super::{Choice, dtype_of, one_of};
+use super::choice::{Choice, dtype_of, one_of};
 use crate::{
     data::dtype::Dtype,
     io::volume::{Dims, Endian, RawLayout},

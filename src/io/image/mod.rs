@@ -11,10 +11,12 @@ mod limits;
 mod metadata;
 pub mod png;
 mod pnm;
+mod probe;
 mod tiff;
 mod webp;
 
 pub use codec::Encoding;
+pub use probe::sample_bytes;
 
 use std::{borrow::Cow, io::Write, panic::catch_unwind};
 

@@ -10,12 +10,14 @@ mod means;
 mod plan;
 mod taps;
 mod tone;
+mod volume;
 
 pub use bands::Bands;
 pub use bench::{cases, sweep};
 pub use gpu::{Resident, SHADERS};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
+pub use volume::blur_volume;
 
 use std::borrow::Cow;
 

@@ -1,0 +1,383 @@
+//! Many files side by side: which threads work on which file, within which memory, and in which order
+//! results are reported.
+//!
+//! As many files are worked on at once as there are threads, each from reading to writing. While many
+//! files are left, a file has one thread to itself, so that nothing is split, synchronised or shared.
+//! The last files use all threads, as does a batch of few files: their stages that run in parallel take
+//! up the cores that no file needs any more.
+//!
+//! ```text
+//! 4 threads, 7 files     core 0  [file 0     ][file 4   ][5]
+//!                        core 1  [file 1       ][file 5][6 ]
+//!                        core 2  [file 2    ][file 5 ][ 6  ]
+//!                        core 3  [file 3         ][ 5][6   ]
+//! ```
+
+use std::{
+    collections::BTreeMap,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+    thread,
+};
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::{
+    error::{Error, Kind, Result},
+    io::Source,
+    memory,
+    progress::{self, Held, Progress},
+};
+
+/// What is done to each file of a batch.
+pub trait Work: Sync {
+    /// A file to work on.
+    type Job: Sync;
+    /// What becomes of it, other than written files.
+    type Out: Send;
+
+    /// The input, whose length is for the progress bar.
+    fn source<'j>(&self, job: &'j Self::Job) -> &'j Source;
+
+    /// Bytes of memory that the work takes at its peak. A job of which that is unknown runs alone.
+    fn memory(&self, job: &Self::Job) -> Option<u64>;
+
+    /// Reads, computes, writes. May be called by several threads at once. The result must not depend on
+    /// the number of threads.
+    ///
+    /// # Errors
+    /// Those of the three steps.
+    fn run(&self, job: &Self::Job) -> Result<Self::Out>;
+}
+
+/// How a batch is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// What is done, for the progress bar.
+    pub title: &'a str,
+    /// Bytes that all jobs may take together.
+    pub memory: u64,
+    /// Makes the progress bar.
+    pub progress: Progress,
+}
+
+impl Batch<'_> {
+    /// Does `work` for all `jobs`, as many at once as there are threads and memory. In the order of the
+    /// jobs and on this thread, prints the messages of each and calls `report` with its result.
+    ///
+    /// # Errors
+    /// The first error of `report`, after which no further job is begun.
+    pub fn run<W: Work>(
+        &self,
+        work: &W,
+        jobs: &[W::Job],
+        mut report: impl FnMut(&W::Job, Result<W::Out>) -> Result<()>,
+    ) -> Result<()> {
+        let threads = rayon::current_num_threads();
+        let schedule = Schedule::new(jobs.len(), threads, self.memory);
+        let lengths: Vec<u64> = jobs.iter().map(|job| input_bytes(work.source(job))).collect();
+        let mut bar = self.progress.files(self.title, jobs.len(), lengths.iter().sum());
+        let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
+        thread::scope(|scope| {
+            let stop = StopOnDrop(&schedule);
+            for _ in 0..threads.min(jobs.len()) {
+                let (finished, schedule) = (finished.clone(), &schedule);
+                scope.spawn(move || work_through(work, jobs, schedule, &finished));
+            }
+            drop(finished);
+            let mut early = BTreeMap::new();
+            for (index, held, result) in results {
+                bar.file_done(lengths[index]);
+                early.insert(index, (held, result));
+                while let Some((held, result)) = early.remove(&schedule.reported()) {
+                    held.print();
+                    report(&jobs[schedule.reported()], result)?;
+                    schedule.report();
+                }
+            }
+            drop(stop);
+            Ok(())
+        })
+    }
+}
+
+fn input_bytes(source: &Source) -> u64 {
+    source.size().ok().flatten().unwrap_or(0)
+}
+
+/// What one worker does: jobs until there are no more.
+fn work_through<W: Work>(
+    work: &W,
+    jobs: &[W::Job],
+    schedule: &Schedule,
+    finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
+) {
+    // A panic here must not leave the others waiting.
+    let _stop = StopOnPanic(schedule);
+    let mut alone = None;
+    while let Some(index) = schedule.take() {
+        let job = &jobs[index];
+        let memory = work.memory(job).unwrap_or(u64::MAX);
+        let Some(_share) = schedule.admit(index, memory) else { return };
+        let run = || progress::hold(|| memory::catch(|| work.run(job)));
+        let (held, result) = match schedule.is_shared(index) {
+            true => run(),
+            false => match one_thread(&mut alone) {
+                Ok(pool) => pool.install(run),
+                Err(error) => (Held::default(), Err(error)),
+            },
+        };
+        if finished.send((index, held, result)).is_err() {
+            return;
+        }
+    }
+}
+
+/// A pool of one thread, made at the first call: parallel code that runs in it stays on that thread.
+fn one_thread(pool: &mut Option<ThreadPool>) -> Result<&ThreadPool> {
+    if pool.is_none() {
+        let made = ThreadPoolBuilder::new().num_threads(1).build();
+        *pool = Some(made.map_err(|error| {
+            Error::new(Kind::Failure, "cannot start a thread").caused_by(error)
+        })?);
+    }
+    Ok(pool.as_ref().expect("made above"))
+}
+
+/// Jobs that may be done before an earlier one is, so that results waiting to be reported stay few.
+const AHEAD: usize = 1024;
+
+/// Which job is next, and whether there is memory for it.
+struct Schedule {
+    jobs: usize,
+    threads: usize,
+    memory: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// Jobs that a worker has taken.
+    taken: usize,
+    /// Jobs that have been given memory: in their order, so that small ones cannot keep out a large one.
+    admitted: usize,
+    /// Jobs that have memory now.
+    active: usize,
+    /// The memory that they have.
+    used: u64,
+    reported: usize,
+    stopped: bool,
+}
+
+impl Schedule {
+    fn new(jobs: usize, threads: usize, memory: u64) -> Self {
+        Self { jobs, threads, memory, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next job that nobody has.
+    fn take(&self) -> Option<usize> {
+        let mut state = self.state();
+        let index = state.taken;
+        (index < self.jobs && !state.stopped).then(|| {
+            state.taken += 1;
+            index
+        })
+    }
+
+    /// Whether a job shares all threads with the others: when so few are left that some would idle.
+    fn is_shared(&self, index: usize) -> bool {
+        self.jobs < self.threads || self.jobs - index <= self.threads / 2
+    }
+
+    /// Waits until there are `bytes` for job `index`, or no other job is active; nothing when no
+    /// more jobs are to be begun.
+    fn admit(&self, index: usize, bytes: u64) -> Option<Share<'_>> {
+        let waits = |state: &mut State| {
+            let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
+            let due = state.admitted == index && index < state.reported + AHEAD;
+            !(due && fits || state.stopped)
+        };
+        let waited = self.changed.wait_while(self.state(), waits);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
+        if state.stopped {
+            return None;
+        }
+        // Of a job larger than the memory, the memory.
+        let bytes = bytes.min(self.memory);
+        (state.admitted, state.active) = (index + 1, state.active + 1);
+        state.used += bytes;
+        self.changed.notify_all();
+        Some(Share { schedule: self, bytes })
+    }
+
+    fn reported(&self) -> usize {
+        self.state().reported
+    }
+
+    fn report(&self) {
+        self.state().reported += 1;
+        self.changed.notify_all();
+    }
+
+    fn stop(&self) {
+        self.state().stopped = true;
+        self.changed.notify_all();
+    }
+}
+
+/// The memory of an active job.
+struct Share<'a> {
+    schedule: &'a Schedule,
+    bytes: u64,
+}
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        let mut state = self.schedule.state();
+        (state.active, state.used) = (state.active - 1, state.used - self.bytes);
+        self.schedule.changed.notify_all();
+    }
+}
+
+struct StopOnDrop<'a>(&'a Schedule);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+struct StopOnPanic<'a>(&'a Schedule);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        panic::catch_unwind,
+        sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+        time::Duration,
+    };
+
+    use super::*;
+    use crate::io::Source;
+
+    /// Jobs that take some milliseconds and note what is going on meanwhile.
+    #[derive(Default)]
+    struct Fake {
+        memory: AtomicU64,
+        most_memory: AtomicU64,
+        active: AtomicUsize,
+        most_active: AtomicUsize,
+    }
+
+    const LIMIT: u64 = 100;
+    const PANIC: u64 = 666;
+
+    impl Work for Fake {
+        /// The memory in use; 0 is unknown.
+        type Job = u64;
+        /// The number of threads for parallel code.
+        type Out = usize;
+
+        fn source<'j>(&self, _: &'j u64) -> &'j Source {
+            &Source::Stdin
+        }
+
+        fn memory(&self, &bytes: &u64) -> Option<u64> {
+            (bytes > 0).then_some(bytes)
+        }
+
+        fn run(&self, &bytes: &u64) -> Result<usize> {
+            assert_ne!(bytes, PANIC, "planted");
+            // A job of unknown size runs alone, as does one that is too large.
+            let bytes = if bytes == 0 { LIMIT } else { bytes.min(LIMIT) };
+            let memory = self.memory.fetch_add(bytes, Ordering::SeqCst) + bytes;
+            let active = self.active.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_memory.fetch_max(memory, Ordering::SeqCst);
+            self.most_active.fetch_max(active, Ordering::SeqCst);
+            thread::sleep(Duration::from_millis(bytes % 7));
+            self.active.fetch_sub(1, Ordering::SeqCst);
+            self.memory.fetch_sub(bytes, Ordering::SeqCst);
+            match bytes % 10 {
+                9 => Err(Error::bad_input(bytes)),
+                _ => Ok(rayon::current_num_threads()),
+            }
+        }
+    }
+
+    /// Runs `jobs` with so many threads; the jobs and results in the order of their reports.
+    fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
+        let batch = Batch { title: "fake", memory: LIMIT, progress: Progress::new(true) };
+        let mut reports = Vec::new();
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            batch.run(fake, jobs, |&job, result| {
+                reports.push((job, result.ok()));
+                Ok(())
+            })
+        })
+        .unwrap();
+        reports
+    }
+
+    #[test]
+    fn reports_come_in_order_and_memory_is_bounded() {
+        let jobs: Vec<u64> = (0..120).map(|i| [3, 40, 9, 0, 1, 99, 25, 1000, 2][i % 9]).collect();
+        for threads in [1, 2, 5] {
+            let fake = Fake::default();
+            let reports = run(&fake, &jobs, threads);
+            let order: Vec<u64> = reports.iter().map(|&(job, _)| job).collect();
+            assert_eq!(order, jobs);
+            for (job, result) in reports {
+                assert_eq!(result.is_none(), job % 10 == 9, "{job}");
+            }
+            assert!(fake.most_memory.into_inner() <= LIMIT);
+            let most_active = fake.most_active.into_inner();
+            assert!(most_active <= threads && (threads == 1 || most_active > 1), "{most_active}");
+        }
+    }
+
+    #[test]
+    fn the_first_files_have_a_thread_each_and_the_last_share_all() {
+        let all = rayon::current_num_threads();
+        let threads: Vec<_> = run(&Fake::default(), &[1; 10], 4).iter().map(|r| r.1).collect();
+        assert_eq!(threads[..8], [Some(1); 8]);
+        assert_eq!(threads[8..], [Some(all); 2]);
+        let threads = run(&Fake::default(), &[1; 3], 4);
+        assert!(threads.iter().all(|&(_, threads)| threads == Some(all)));
+        assert!(run(&Fake::default(), &[], 4).is_empty());
+    }
+
+    #[test]
+    fn an_error_of_the_report_ends_the_batch() {
+        let (fake, batch) = (
+            Fake::default(),
+            Batch { title: "fake", memory: LIMIT, progress: Progress::new(true) },
+        );
+        let mut reports = 0;
+        let result = batch.run(&fake, &[30; 1000], |_, _| {
+            reports += 1;
+            if reports == 3 { Err(Error::usage("enough")) } else { Ok(()) }
+        });
+        assert_eq!(result.unwrap_err().kind(), Kind::Usage);
+        assert_eq!(reports, 3);
+    }
+
+    #[test]
+    fn a_panic_in_a_job_reaches_the_caller() {
+        let mut jobs = [5; 50];
+        jobs[20] = PANIC;
+        assert!(catch_unwind(|| run(&Fake::default(), &jobs, 3)).is_err());
+    }
+}

@@ -1,0 +1,391 @@
+//! The flags of `gpuproc blur`, and the plan that they make: jobs, and settings for all of them.
+
+use std::{
+    collections::BTreeSet,
+    fmt, fs,
+    path::{Component, Path, PathBuf},
+    str::FromStr,
+};
+
+use clap::ValueEnum;
+
+use crate::{
+    commands::flags::VolumeArgs,
+    error::{Error, Result},
+    io::{
+        Sink, Source,
+        image::{Encoding, ImageFormat},
+        volume::RawLayout,
+    },
+    kernels::blur::{Blur, Edge, Method, Taps},
+};
+
+/// Blur images and volumes: exactly, at any sigma, with the same result on every device.
+///
+/// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
+/// follows its extension. Raw volumes are blurred in three dimensions.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Input and output; with --out-dir, inputs only. - is standard input or output
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+
+    /// Standard deviation in pixels, 0 to 500: one value, or one an axis, as 2,0.5 or 1,1,1.5. 0
+    /// leaves an axis as it is [default: 2, or a third of --radius]
+    #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
+    sigma: Option<PerAxis<f64>>,
+
+    /// Pixels on either side that count, 0 to 10000: one value, or one an axis [default: --truncate
+    /// times sigma, rounded up; for a box, what makes its standard deviation sigma]
+    #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
+    radius: Option<PerAxis<usize>>,
+
+    /// Where the Gaussian is cut off, in standard deviations
+    #[arg(long, value_name = "T", default_value_t = 3.0, value_parser = parse_truncate)]
+    truncate: f64,
+
+    /// How neighbours are weighed
+    #[arg(short, long, value_enum, default_value = "gaussian")]
+    method: MethodArg,
+
+    /// How often to blur, 1 to 10
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
+    iterations: u8,
+
+    /// What lies outside: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
+    /// (bcd|abcd|abc), zero, or a number in units of the samples. scipy's and OpenCV's names are
+    /// understood, too
+    #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
+    #[arg(allow_hyphen_values = true)]
+    edge: Edge,
+
+    /// Blur only these of r, g, b, a (or grey, a); the others stay as they are
+    #[arg(long, value_name = "C[,C..]", value_delimiter = ',')]
+    channels: Vec<Channel>,
+
+    /// Blur light rather than stored values: 8- and 16-bit samples are decoded from the sRGB curve
+    /// and encoded again; floats are light as they are
+    #[arg(long)]
+    linear: bool,
+
+    /// Write each result into this folder, under its input's path
+    #[arg(short, long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
+
+    /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
+    #[arg(long, value_name = "Q", default_value_t = 90)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
+    quality: u8,
+
+    /// Effort for PNG output, 0 (none) to 9 (smallest file)
+    #[arg(long, value_name = "LEVEL", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
+    compression: u8,
+
+    /// Fail rather than warn when the output's format cannot hold the input's depth, alpha, colour
+    /// profile or EXIF
+    #[arg(long)]
+    strict: bool,
+
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  gpuproc blur photo.jpg soft.jpg --sigma 8
+  gpuproc blur icon.png icon.png --radius 3 --edge reflect
+  gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
+  gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
+  gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
+  curl -s https://example.org/a.png | gpuproc blur - a.png";
+
+const MAX_SIGMA: f64 = 500.0;
+const DEFAULT_SIGMA: f64 = 2.0;
+const MAX_RADIUS: usize = 10_000;
+
+/// One value for all axes, or one each.
+#[derive(Clone, Debug, PartialEq)]
+struct PerAxis<T>(Vec<T>);
+
+impl<T: Copy> PerAxis<T> {
+    /// The values of `axes` axes. `flag` is for the error when there are neither one nor `axes` values.
+    fn expand(&self, axes: usize, flag: &str) -> Result<Vec<T>> {
+        match self.0[..] {
+            [one] => Ok(vec![one; axes]),
+            _ if self.0.len() == axes => Ok(self.0.clone()),
+            _ => Err(Error::usage(format_args!(
+                "{flag} has {} values, but there are {axes} axes: give one or {axes}",
+                self.0.len()
+            ))),
+        }
+    }
+}
+
+fn per_axis<T: FromStr>(text: &str, valid: impl Fn(&T) -> bool) -> Option<PerAxis<T>> {
+    let values: Option<Vec<T>> =
+        text.split(',').map(|part| part.trim().parse().ok().filter(&valid)).collect();
+    values.filter(|values| values.len() <= 3).map(PerAxis)
+}
+
+fn parse_sigma(text: &str) -> Result<PerAxis<f64>, String> {
+    per_axis(text, |sigma| (0.0..=MAX_SIGMA).contains(sigma))
+        .ok_or_else(|| format!("`{text}` is not one to three numbers from 0 to {MAX_SIGMA}"))
+}
+
+fn parse_radius(text: &str) -> Result<PerAxis<usize>, String> {
+    per_axis(text, |&radius| radius <= MAX_RADIUS)
+        .ok_or_else(|| format!("`{text}` is not one to three whole numbers from 0 to {MAX_RADIUS}"))
+}
+
+fn parse_truncate(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.1..=20.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is not a number from 0.1 to 20"))
+}
+
+fn parse_edge(text: &str) -> Result<Edge, String> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "clamp" | "nearest" | "replicate" | "edge" => Edge::Clamp,
+        "reflect" | "symmetric" | "grid-mirror" => Edge::Reflect,
+        "mirror" | "reflect101" | "reflect_101" => Edge::Mirror,
+        "wrap" | "grid-wrap" => Edge::Wrap,
+        "zero" | "constant" | "grid-constant" => Edge::Constant(0.0),
+        other => match other.parse::<f64>() {
+            Ok(value) if value.is_finite() => Edge::Constant(value),
+            _ => {
+                return Err(format!(
+                    "`{text}` is none of clamp, reflect, mirror, wrap, zero, and no number"
+                ));
+            }
+        },
+    })
+}
+
+/// How neighbours are weighed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum MethodArg {
+    /// By exp(-d² / (2 sigma²)).
+    Gaussian,
+    /// All alike.
+    Box,
+}
+
+/// A channel of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Channel {
+    #[value(alias = "red")]
+    R,
+    #[value(alias = "green")]
+    G,
+    #[value(alias = "blue")]
+    B,
+    #[value(alias = "gray")]
+    Grey,
+    #[value(alias = "alpha")]
+    A,
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::R => "r",
+            Self::G => "g",
+            Self::B => "b",
+            Self::Grey => "grey",
+            Self::A => "a",
+        })
+    }
+}
+
+impl Channel {
+    /// Its place in a pixel of `channels` samples.
+    fn index(self, channels: usize) -> Option<usize> {
+        match (self, channels) {
+            (Self::Grey, 1 | 2) | (Self::R, 3 | 4) => Some(0),
+            (Self::G, 3 | 4) => Some(1),
+            (Self::B, 3 | 4) => Some(2),
+            (Self::A, 2 | 4) => Some(channels - 1),
+            _ => None,
+        }
+    }
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub struct Plan {
+    pub jobs: Vec<Job>,
+    pub settings: Settings,
+    /// Whether to describe the jobs instead of doing them.
+    pub dry_run: bool,
+}
+
+/// One input, where its result goes, and its blur.
+#[derive(Debug)]
+pub struct Job {
+    pub source: Source,
+    pub sink: Sink,
+    pub blur: Blur,
+    /// How to read a raw volume; nothing for an image.
+    pub volume: Option<RawLayout>,
+}
+
+impl Job {
+    /// How many times its samples are in memory at the peak, by measurement.
+    pub fn copies(&self) -> u64 {
+        if self.blur.linear { 10 } else { 6 }
+    }
+}
+
+/// What all jobs share.
+#[derive(Debug)]
+pub struct Settings {
+    /// Channels to blur; all when there are none.
+    channels: Vec<Channel>,
+    /// How images are encoded.
+    pub encoding: Encoding,
+    /// Whether to fail when an output's format cannot hold all of the input.
+    pub strict: bool,
+    /// Whether folders of outputs are created.
+    creates_folders: bool,
+}
+
+impl Settings {
+    /// The channels, of so many, that stay as they are.
+    ///
+    /// # Errors
+    /// When a channel that is to be blurred does not exist.
+    pub fn kept_channels(&self, channels: usize) -> Result<Vec<usize>> {
+        if self.channels.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut blurred = vec![false; channels];
+        for channel in &self.channels {
+            let index = channel.index(channels).ok_or_else(|| {
+                Error::usage(format_args!(
+                    "--channels {channel}: the image has {channels} channels"
+                ))
+            })?;
+            blurred[index] = true;
+        }
+        Ok((0..channels).filter(|&channel| !blurred[channel]).collect())
+    }
+
+    /// Creates the folder of `sink` inside of `--out-dir`.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn create_folder(&self, sink: &Sink) -> Result<()> {
+        match sink {
+            Sink::File(path) if self.creates_folders => {
+                let folder = path.parent().unwrap_or(Path::new(""));
+                fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Args {
+    /// Validates the flags.
+    ///
+    /// # Errors
+    /// When flags contradict each other or the inputs, and when an output's format is unknown.
+    pub fn plan(&self) -> Result<Plan> {
+        let jobs = self.files()?.into_iter().map(|(source, sink)| self.job(source, sink));
+        let settings = Settings {
+            channels: self.channels.clone(),
+            encoding: Encoding { quality: self.quality, compression: self.compression },
+            strict: self.strict,
+            creates_folders: self.out_dir.is_some(),
+        };
+        Ok(Plan { jobs: jobs.collect::<Result<_>>()?, settings, dry_run: self.dry_run })
+    }
+
+    /// Inputs and their outputs.
+    fn files(&self) -> Result<Vec<(Source, Sink)>> {
+        let source = |text: &String| text.parse().unwrap_or_else(|never| match never {});
+        let Some(folder) = &self.out_dir else {
+            let [input, output] = &self.files[..] else {
+                return Err(Error::usage(
+                    "give one input and one output, or inputs and --out-dir DIR",
+                ));
+            };
+            let Ok(sink) = output.parse();
+            return Ok(vec![(source(input), sink)]);
+        };
+        let mut taken = BTreeSet::new();
+        let output = |source: Source| {
+            let Some(path) = source.path() else {
+                return Err(Error::usage("with --out-dir, standard input has no name"));
+            };
+            // The path below the folder: without a root and without `..`.
+            let inside: PathBuf =
+                path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+            let target = folder.join(inside);
+            if !taken.insert(target.clone()) {
+                let target = target.display();
+                return Err(Error::usage(format_args!("two inputs would become {target}")));
+            }
+            Ok((source, Sink::File(target)))
+        };
+        self.files.iter().map(source).map(output).collect()
+    }
+
+    fn job(&self, source: Source, sink: Sink) -> Result<Job> {
+        let layout = self.volume.layout();
+        let name = source.path().map(|path| path.to_string_lossy().to_lowercase());
+        let is_raw = name.is_some_and(|name| name.ends_with(".raw") || name.ends_with(".raw.gz"));
+        let is_volume = is_raw || layout.dims.is_some();
+        if !is_volume {
+            ImageFormat::of_output(&sink)?;
+        }
+        let blur = self.blur(if is_volume { 3 } else { 2 })?;
+        Ok(Job { source, sink, blur, volume: is_volume.then_some(layout) })
+    }
+
+    /// The blur of `axes` axes that the flags describe.
+    fn blur(&self, axes: usize) -> Result<Blur> {
+        let sigmas =
+            self.sigma.as_ref().map(|sigmas| sigmas.expand(axes, "--sigma")).transpose()?;
+        let radii = self.radius.as_ref().map(|radii| radii.expand(axes, "--radius")).transpose()?;
+        let axis = |axis: usize| {
+            let radius = radii.as_ref().map(|radii| radii[axis]);
+            let default = radius.map_or(DEFAULT_SIGMA, |radius| radius as f64 / 3.0);
+            let sigma = sigmas.as_ref().map_or(default, |sigmas| sigmas[axis]);
+            match self.method {
+                MethodArg::Gaussian => {
+                    let radius = radius.unwrap_or_else(|| (self.truncate * sigma).ceil() as usize);
+                    Taps::gaussian(sigma, radius)
+                }
+                MethodArg::Box => {
+                    Taps::box_filter(radius.unwrap_or_else(|| self.box_radius(sigma)))
+                }
+            }
+        };
+        let mut blur = Blur {
+            method: match self.method {
+                MethodArg::Gaussian => Method::Gaussian,
+                MethodArg::Box => Method::Box,
+            },
+            axes: [Taps::NONE; 3],
+            iterations: self.iterations.into(),
+            edge: self.edge,
+            linear: self.linear,
+        };
+        (0..axes).for_each(|number| blur.axes[number] = axis(number));
+        Ok(blur)
+    }
+
+    /// The radius with which all iterations of a box have the standard deviation `sigma`: n boxes of N
+    /// taps have the variance n (N² - 1) / 12.
+    fn box_radius(&self, sigma: f64) -> usize {
+        let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
+        ((taps - 1.0) / 2.0).round() as usize
+    }
+}

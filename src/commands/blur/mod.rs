@@ -1,0 +1,127 @@
+//! `gpuproc blur`: Gaussian and box blur of images and volumes.
+
+mod bands;
+mod flags;
+mod image;
+
+use std::io::{self, Write};
+
+use crate::{
+    batch::{Batch, Work},
+    commands::hints,
+    error::{Error, Kind, Result},
+    io::{
+        Source,
+        image::sample_bytes,
+        volume::{Endian, RawLayout, VolumeFile},
+    },
+    kernels::blur::{Method, Taps, blur_volume},
+    session::Session,
+};
+
+pub use flags::Args;
+use flags::{Job, Plan, Settings};
+
+/// Reads, blurs, writes.
+///
+/// # Errors
+/// Those of reading, blurring and writing; [`Kind::Partial`] when some files of several fail.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let Plan { jobs, settings, dry_run } = args.plan()?;
+    if dry_run {
+        return jobs.iter().try_for_each(describe);
+    }
+    match &jobs[..] {
+        [job] => process(job, &settings, session),
+        _ => process_all(&jobs, &settings, session),
+    }
+}
+
+/// One line of what would become of a file.
+fn describe(job: &Job) -> Result<()> {
+    job.source.size()?;
+    let axes = if job.volume.is_some() { 3 } else { 2 };
+    let each = |text: &dyn Fn(&Taps) -> String| {
+        let texts: Vec<String> = job.blur.axes[..axes].iter().map(text).collect();
+        texts.join(",")
+    };
+    let radius = each(&|axis| axis.radius.to_string());
+    let how = match job.blur.method {
+        Method::Gaussian => {
+            format!("sigma {}, radius {radius}", each(&|axis| axis.sigma.to_string()))
+        }
+        Method::Box => format!("box of radius {radius}"),
+    };
+    let line = format!("{} -> {}: {how}\n", job.source, job.sink);
+    let written = io::stdout().write_all(line.as_bytes());
+    written.map_err(|error| Error::io("write", "standard output", error))
+}
+
+/// Reads, blurs and writes one file.
+fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
+    settings.create_folder(&job.sink)?;
+    match &job.volume {
+        Some(layout) => process_volume(job, layout, session),
+        None if bands::run(job, settings, session)? => Ok(()),
+        None => image::process(job, settings, session),
+    }
+}
+
+fn process_volume(job: &Job, layout: &RawLayout, session: &Session) -> Result<()> {
+    let file = VolumeFile::describe(&job.source, layout)?;
+    let volume = file.read(session.limits(job.copies()), &session.timings)?;
+    let blurred = blur_volume(&session.device, &job.blur, volume)
+        .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+    session.timings.time("write", || {
+        let mut samples = blurred.samples;
+        if layout.endian == Endian::Big {
+            samples.swap_bytes();
+        }
+        job.sink.write_with(session.no_clobber, |output| output.write_all(samples.as_bytes()))
+    })
+}
+
+/// Processes many files side by side. A file that fails is reported and left out.
+fn process_all(jobs: &[Job], settings: &Settings, session: &Session) -> Result<()> {
+    let mut failed = 0;
+    let batch = Batch { title: "blur", memory: session.max_memory, progress: session.progress };
+    batch.run(&Files { settings, session }, jobs, |_, result| {
+        if let Err(error) = result {
+            log::error!("error: {}", hints::line(&error));
+            failed += 1;
+        }
+        Ok(())
+    })?;
+    match failed {
+        0 => Ok(()),
+        _ => {
+            Err(Error::new(Kind::Partial, format_args!("{failed} of {} files failed", jobs.len())))
+        }
+    }
+}
+
+struct Files<'a> {
+    settings: &'a Settings,
+    session: &'a Session,
+}
+
+impl Work for Files<'_> {
+    type Job = Job;
+    type Out = ();
+
+    fn source<'j>(&self, job: &'j Job) -> &'j Source {
+        &job.source
+    }
+
+    fn memory(&self, job: &Job) -> Option<u64> {
+        let samples = match &job.volume {
+            Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
+            None => sample_bytes(&job.source)?,
+        };
+        Some(samples.saturating_mul(job.copies()))
+    }
+
+    fn run(&self, job: &Job) -> Result<()> {
+        process(job, self.settings, self.session)
+    }
+}

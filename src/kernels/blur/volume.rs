@@ -1,0 +1,71 @@
+//! Blurs of volumes of any sample type. The kernel blurs u8, u16 and f32:
+//! - i8 and i16 are blurred as u8 and u16 with the sign bit flipped, which adds half of the range: the
+//!   weights sum to 1, so the blur commutes with it;
+//! - u32, i32 and f64 are blurred as f32, with 24 significant bits.
+
+use rayon::prelude::*;
+
+use super::{Blur, Edge};
+use crate::{
+    data::{dtype::Dtype, raster::Raster, samples::Samples, volume::Volume},
+    device::Device,
+    error::Result,
+    memory,
+};
+
+/// `volume` after `blur` on `device`, of the same type.
+///
+/// # Errors
+/// Those of the device.
+pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volume> {
+    let dtype = volume.samples.dtype();
+    if matches!(dtype, Dtype::U32 | Dtype::I32 | Dtype::F64) {
+        log::warn!("{dtype} samples are blurred as f32, with 24 significant bits");
+    }
+    let mut blur = blur.clone();
+    if let Edge::Constant(value) = &mut blur.edge {
+        *value += match dtype {
+            Dtype::I8 => 128.0,
+            Dtype::I16 => 32768.0,
+            _ => 0.0,
+        };
+    }
+    let samples = to_blurrable(volume.samples)?;
+    let raster = Raster { dims: volume.dims, channels: 1, alpha: false, samples };
+    let blurred = device.run(&blur, &raster)?;
+    Ok(Volume { dims: volume.dims, samples: from_blurrable(blurred, dtype)? })
+}
+
+fn to_blurrable(samples: Samples) -> Result<Samples> {
+    Ok(match samples {
+        Samples::I8(v) => Samples::U8(memory::collect(v.par_iter().map(|&v| (v as u8) ^ 0x80))?),
+        Samples::I16(v) => {
+            Samples::U16(memory::collect(v.par_iter().map(|&v| (v as u16) ^ 0x8000))?)
+        }
+        Samples::U32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        Samples::I32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        Samples::F64(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        other => other,
+    })
+}
+
+fn from_blurrable(samples: Samples, dtype: Dtype) -> Result<Samples> {
+    Ok(match (samples, dtype) {
+        (Samples::U8(v), Dtype::I8) => {
+            Samples::I8(memory::collect(v.par_iter().map(|&v| (v ^ 0x80) as i8))?)
+        }
+        (Samples::U16(v), Dtype::I16) => {
+            Samples::I16(memory::collect(v.par_iter().map(|&v| (v ^ 0x8000) as i16))?)
+        }
+        (Samples::F32(v), Dtype::U32) => {
+            Samples::U32(memory::collect(v.par_iter().map(|v| v.round() as u32))?)
+        }
+        (Samples::F32(v), Dtype::I32) => {
+            Samples::I32(memory::collect(v.par_iter().map(|v| v.round() as i32))?)
+        }
+        (Samples::F32(v), Dtype::F64) => {
+            Samples::F64(memory::collect(v.par_iter().map(|&v| v.into()))?)
+        }
+        (other, _) => other,
+    })
+}

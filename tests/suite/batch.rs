@@ -1,0 +1,114 @@
+//! Many files in one run: the same outputs and messages, in the same order, with any number of threads,
+//! within the memory that is allowed.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use crate::common::{Noise, program, subjects};
+
+fn command(folder: &Path, line: &str) -> Command {
+    let mut command = Command::new(program());
+    command.current_dir(folder).env_remove("GPUPROC_DEVICE").args(line.split(' '));
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    command
+}
+
+fn save(path: &Path, side: u32, channels: usize, noise: &mut Noise) {
+    let colour = if channels == 3 { image::ColorType::Rgb8 } else { image::ColorType::Rgba8 };
+    let pixels = noise.bytes((side * side) as usize * channels);
+    image::save_buffer(path, &pixels, side, side, colour).unwrap();
+}
+
+/// Twenty inputs: large ones first, so that later ones are done before them; alpha that JPEG drops, with
+/// a warning; and broken files.
+fn mixed(folder: &Path) -> Vec<String> {
+    let mut noise = Noise(3);
+    let input = |i: usize| {
+        let name = format!("{i:02}.{}", if i % 4 == 1 { "jpg" } else { "png" });
+        let path = folder.join(&name);
+        match i % 4 {
+            0 => save(&path, 600 - 30 * i as u32, 3, &mut noise),
+            // A PNG file by content: its name decides about the output only.
+            1 => {
+                let png = folder.join("alpha.png");
+                save(&png, 60, 4, &mut noise);
+                fs::rename(png, path).unwrap();
+            }
+            2 => save(&path, 30 + i as u32, 4, &mut noise),
+            _ => fs::write(path, "no picture").unwrap(),
+        }
+        name
+    };
+    let mut inputs: Vec<String> = (0..20).map(input).collect();
+    inputs[13] = "missing.png".into();
+    inputs
+}
+
+#[test]
+fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let inputs = mixed(folder.path());
+    let run = |flags: &str| -> Output {
+        let mut command = command(folder.path(), &format!("blur --out-dir {flags} --sigma 2"));
+        command.args(&inputs).output().unwrap()
+    };
+    let expected = run("1 --threads 1 --device cpu");
+    let messages = String::from_utf8(expected.stderr.clone()).unwrap();
+    assert_eq!(expected.status.code(), Some(3), "{messages}");
+    // A warning or an error for each input that has one, in their order; then the sum.
+    let about: Vec<&str> = messages
+        .lines()
+        .map(|line| inputs.iter().find(|name| line.contains(*name)).map_or("", String::as_str))
+        .collect();
+    let expected_about: Vec<&str> = (0..20)
+        .filter(|i| matches!(i % 4, 1 | 3))
+        .map(|i| inputs[i].as_str())
+        .chain([""])
+        .collect();
+    assert_eq!(about, expected_about, "{messages}");
+    assert!(messages.ends_with("6 of 20 files failed\n"), "{messages}");
+    let mut devices = vec!["cpu"];
+    if !subjects().is_empty() {
+        devices.push("gpu");
+    }
+    for device in devices {
+        for threads in [2, 3, 8, 40] {
+            let out = format!("{device}{threads}");
+            let found = run(&format!("{out} --threads {threads} --device {device}"));
+            let stderr = String::from_utf8(found.stderr).unwrap();
+            let stderr = stderr.replace(&format!("{out}/"), "1/");
+            assert_eq!((found.status.code(), stderr), (Some(3), messages.clone()), "{out}");
+            for name in &inputs {
+                let read = |out: &str| fs::read(folder.path().join(out).join(name)).ok();
+                assert!(read("1") == read(&out), "{out} {name}");
+            }
+        }
+    }
+}
+
+/// 24 pictures of 6 MiB on 8 threads: without a bound some 300 MiB.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_batch_keeps_to_its_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    save(&folder.path().join("a.png"), 1448, 3, &mut Noise(4));
+    let inputs: Vec<String> = (0..24).map(|i| format!("{i}.png")).collect();
+    for input in &inputs {
+        fs::hard_link(folder.path().join("a.png"), folder.path().join(input)).unwrap();
+    }
+    let peak = |memory: &str| {
+        let line = "blur --out-dir out --sigma 2 --linear --threads 8 --device cpu --max-memory";
+        let mut command = command(folder.path(), line);
+        let mut child = command.arg(memory).args(&inputs).spawn().unwrap();
+        let (status, kilobytes) = crate::common::peak_memory(&mut child);
+        assert!(status.success(), "{memory}");
+        kilobytes >> 10
+    };
+    let (bounded, free) = (peak("100M"), peak("4G"));
+    println!("{bounded} MiB of 100, {free} MiB of 4096");
+    assert!(bounded <= 130, "{bounded} MiB");
+    assert!(free > 2 * bounded, "{free} MiB show no bound");
+}
