@@ -18,7 +18,7 @@ use gpuproc::{
     gpu::{Caps, Context, Fault, Shader, adapters, any_hung},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
-        histogram::{Bins, Histogram, Luma, Pixels, Row},
+        histogram::{Bins, Component, Histogram, Luma, Pixels},
         mesh::{MarchingCubes, Slab},
         render::{Render, Surface},
         scan::{Op, Scan},
@@ -101,8 +101,8 @@ fn scanning_survives_faults() {
 fn counting_survives_faults() {
     let samples = Samples::U8((0..3000).map(|i| (i * 37 % 256) as u8).collect());
     let bins = Bins::new(256, 0.0, 255.0, Dtype::U8).unwrap();
-    let rows = vec![Row::Channel(0), Row::Luma(Luma::Bt709)];
-    let kernel = Histogram { rows, bins, weighted: false };
+    let components = vec![Component::Channel(0), Component::Luma(Luma::Bt709)];
+    let kernel = Histogram { components, bins, weighted: false };
     assert_faults_are_errors(&kernel, &Pixels { samples, channels: 3 });
 }
 

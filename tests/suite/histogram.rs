@@ -3,7 +3,7 @@
 use gpuproc::{
     data::samples::{Dtype, Samples},
     kernels::histogram::{
-        Adjust, Bins, Counts, Histogram, Luma, Pixels, Row, alpha_unit, luminance_levels,
+        Adjust, Bins, Component, Counts, Histogram, Luma, Pixels, alpha_unit, luminance_levels,
     },
 };
 
@@ -33,12 +33,12 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
     counts
 }
 
-/// Both twins' rows of `pixels`, compared with each other, without levels.
-fn twins(rows: &[Row], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
-    let kernel = Histogram { rows: rows.to_vec(), bins, weighted: false };
+/// Both twins' counts of `pixels`, compared with each other, without levels.
+fn twins(components: &[Component], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
+    let kernel = Histogram { components: components.to_vec(), bins, weighted: false };
     let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
-        for ((row, cpu), gpu) in rows.iter().zip(cpu).zip(gpu) {
-            assert_eq!(cpu, gpu, "{name} {row:?} {bins:?} of {} pixels", pixels.len());
+        for ((component, cpu), gpu) in components.iter().zip(cpu).zip(gpu) {
+            assert_eq!(cpu, gpu, "{name} {component:?} {bins:?} of {} pixels", pixels.len());
         }
     });
     counts.iter_mut().for_each(|counts| counts.levels = None);
@@ -63,24 +63,24 @@ fn luma10000(samples: &Samples, channels: usize) -> Vec<f64> {
 fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Option<(f64, f64)>) {
     let dtype = samples.dtype();
     let pixels = Pixels { samples, channels };
-    let mut rows: Vec<Row> = (0..channels).map(Row::Channel).collect();
+    let mut components: Vec<Component> = (0..channels).map(Component::Channel).collect();
     if channels >= 3 {
-        rows.push(Row::Luma(Luma::Bt709));
+        components.push(Component::Luma(Luma::Bt709));
     }
     let (low, high) = range.or(gpuproc::kernels::histogram::type_range(dtype)).unwrap();
     for &count in counts {
         let bins = Bins::new(count, low, high, dtype).unwrap();
-        let found = twins(&rows, bins, &pixels);
-        for (row, found) in rows.iter().zip(found) {
-            let expected = match row {
-                Row::Channel(c) => {
+        let found = twins(&components, bins, &pixels);
+        for (component, found) in components.iter().zip(found) {
+            let expected = match component {
+                Component::Channel(c) => {
                     naive(channel(&pixels.samples, channels, *c).into_iter(), &bins, 1.0)
                 }
-                Row::Luma(_) => {
+                Component::Luma(_) => {
                     naive(luma10000(&pixels.samples, channels).into_iter(), &bins, 10_000.0)
                 }
             };
-            assert_eq!(found, expected, "{row:?} {bins:?} of {} pixels", pixels.len());
+            assert_eq!(found, expected, "{component:?} {bins:?} of {} pixels", pixels.len());
             assert_eq!(found.total(), pixels.len() as u64);
         }
     }
@@ -202,7 +202,7 @@ fn floats_follow_the_stated_rules() {
             for count in [1, 2, 10, 256, 65_536] {
                 let bins = Bins::new(count, low, high, dtype).unwrap();
                 let pixels = Pixels { samples: samples.clone(), channels: 1 };
-                let found = twins(&[Row::Channel(0)], bins, &pixels);
+                let found = twins(&[Component::Channel(0)], bins, &pixels);
                 let expected = naive(channel(&samples, 1, 0).into_iter(), &bins, 1.0);
                 assert_eq!(found[0].nan, 2);
                 assert_eq!(found[0], expected, "{dtype} {bins:?}");
@@ -215,7 +215,7 @@ fn floats_follow_the_stated_rules() {
 fn exactly_one_is_in_the_last_bin() {
     let samples = Samples::F32(vec![0.0, 0.5, 1.0, 1.0]);
     let bins = Bins::new(2, 0.0, 1.0, Dtype::F32).unwrap();
-    let found = twins(&[Row::Channel(0)], bins, &Pixels { samples, channels: 1 });
+    let found = twins(&[Component::Channel(0)], bins, &Pixels { samples, channels: 1 });
     assert_eq!(found[0].bins, [1, 3]);
 }
 
@@ -224,9 +224,14 @@ fn float_channels_and_their_luminance_are_told_apart() {
     let mut noise = Noise(12);
     let values: Vec<f32> = (0..4 * 1003).map(|_| noise.unit() as f32).collect();
     let pixels = Pixels { samples: Samples::F32(values.clone()), channels: 4 };
-    let rows = [Row::Channel(0), Row::Channel(1), Row::Channel(3), Row::Luma(Luma::Bt601)];
+    let components = [
+        Component::Channel(0),
+        Component::Channel(1),
+        Component::Channel(3),
+        Component::Luma(Luma::Bt601),
+    ];
     let bins = Bins::new(100, 0.0, 1.0, Dtype::F32).unwrap();
-    let found = twins(&rows, bins, &pixels);
+    let found = twins(&components, bins, &pixels);
     for (found, c) in found.iter().zip([0, 1, 3]) {
         assert_eq!(*found, naive(channel(&pixels.samples, 4, c).into_iter(), &bins, 1.0));
     }
@@ -244,8 +249,12 @@ fn other_luminances_equal_the_reference() {
     for count in [3, 256, 1000] {
         let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
         // Two kinds at once: only one of them fits the pass that counts the channels.
-        let rows = [Row::Luma(Luma::Bt709), Row::Luma(Luma::Bt601), Row::Luma(Luma::Linear)];
-        let found = twins(&rows, bins, &pixels);
+        let components = [
+            Component::Luma(Luma::Bt709),
+            Component::Luma(Luma::Bt601),
+            Component::Luma(Luma::Linear),
+        ];
+        let found = twins(&components, bins, &pixels);
         let bt601 = bytes.chunks(3).map(|p| {
             let [r, g, b] = [p[0], p[1], p[2]].map(f64::from);
             299.0 * r + 587.0 * g + 114.0 * b
@@ -279,14 +288,14 @@ fn alpha_weighs_where_it_is_asked_to() {
         for (samples, most) in all {
             let dtype = samples.dtype();
             let alpha = channel(&samples, channels, channels - 1);
-            let mut rows = vec![Row::Channel(0)];
+            let mut components = vec![Component::Channel(0)];
             let mut values = vec![channel(&samples, channels, 0)];
             if channels == 4 && most > 1.0 {
-                rows.push(Row::Luma(Luma::Bt709));
+                components.push(Component::Luma(Luma::Bt709));
                 values.push(luma10000(&samples, channels).iter().map(|v| v / 10_000.0).collect());
             }
             let bins = Bins::new(50, 0.0, most, dtype).unwrap();
-            let kernel = Histogram { rows, bins, weighted: true };
+            let kernel = Histogram { components, bins, weighted: true };
             let pixels = Pixels { samples, channels };
             let found =
                 assert_twins(&kernel, &pixels, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
@@ -312,7 +321,7 @@ fn the_worked_example_of_three_colours() {
     }
     let bins = Bins::new(3, 0.0, 255.0, Dtype::U8).unwrap();
     let pixels = Pixels { samples: Samples::U8(bytes), channels: 3 };
-    let found = twins(&[Row::Luma(Luma::Bt709)], bins, &pixels);
+    let found = twins(&[Component::Luma(Luma::Bt709)], bins, &pixels);
     assert_eq!(found[0].bins, [18, 16, 8]);
 }
 

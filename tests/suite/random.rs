@@ -14,7 +14,7 @@ use gpuproc::{
     gpu::{Caps, Context, Limits},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
-        histogram::{Bins, Counts, Histogram, Pixels, Row},
+        histogram::{Bins, Component, Counts, Histogram, Pixels},
         mesh::{MarchingCubes, Slab},
         scan::{Op, Scan, Scannable, Scanned},
         sort::{Records, Sort},
@@ -164,8 +164,8 @@ impl Job {
                     }
                 };
                 let bins = Bins::new(bins, 0.0, high, dtype).unwrap();
-                let rows: Vec<Row> = (0..channels).map(Row::Channel).collect();
-                let kernel = Histogram { rows, bins, weighted: false };
+                let components: Vec<Component> = (0..channels).map(Component::Channel).collect();
+                let kernel = Histogram { components, bins, weighted: false };
                 let pixels = Pixels { samples, channels };
                 let counts = twins(&kernel, &pixels, devices, |a, b| a == b);
                 for (channel, Counts { bins: found, .. }) in counts.iter().enumerate() {

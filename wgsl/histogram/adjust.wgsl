@@ -1,7 +1,12 @@
-// Puts every sample of an image through a table, or shifts pixels by what a table says of their luminance.
+// Puts colour samples through a table, or shifts pixels by what the table holds for their luminance.
+//
+// In:     `data`, whole words of 8-bit or 16-bit samples, beginning with a pixel; `table`, by sample value.
+// Out:    `result`, as `data`; alpha is copied.
+// Layout: an invocation a word.
+// Chosen: for every adjustment.
 
-// What the host sets: bits a sample (8 or 16), samples a pixel, whether the last of them is alpha,
-// and whether the table holds shifts by luminance (true) or new samples by old ones (false).
+// Set by the host: bits a sample (8 or 16), samples a pixel, whether the last of them is alpha, and whether
+// the table holds shifts by luminance (true) or new samples by old ones (false).
 const BITS = 8u;
 const CHANNELS = 3u;
 const ALPHA = false;
@@ -34,7 +39,7 @@ fn level(index: u32) -> u32 {
         / 5000u;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn adjust(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) group: vec3<u32>,

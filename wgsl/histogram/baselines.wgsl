@@ -1,6 +1,13 @@
-// Four published ways to count 256 bins, kept to be measured beside the fast one.
+// Published ways to count 256 levels or bins ("WebGPU Compute Shaders - Image Histogram",
+// webgpufundamentals.org), measured beside the routes in use.
+//
+// In:     `data`, RGBA8 pixels, red in the lowest byte.
+// Out:    `counts`, ROWS histograms of 256 counters; `chunks`, as many for every 256 pixels of an image row.
+// Layout: `single` one invocation; `each` an invocation a pixel; `count_chunk` a workgroup a chunk, then
+//         either `sum_chunks`, one workgroup, or `reduce`, log2(chunks) passes.
+// Chosen: by `gpuproc bench` alone.
 
-// 1: luminance alone; 4: red, green, blue and luminance.
+// Set by the host. 1: luminance; 4: red, green, blue and luminance.
 const ROWS = 4u;
 
 const GROUP = 256u;
@@ -11,15 +18,13 @@ struct BaselineJob {
     // First pixel and number of pixels of a `single` pass.
     start: u32,
     pixels: u32,
-    // Chunks in all, and the distance of those that a `reduce` pass adds.
     chunks: u32,
+    // Distance of the chunks that a `reduce` pass adds.
     stride: u32,
 }
 
-// RGBA, red in the lowest byte.
 @group(0) @binding(0) var<storage, read> data: array<u32>;
 @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
-// ROWS * 256 counters a chunk.
 @group(0) @binding(2) var<storage, read_write> chunks: array<u32>;
 @group(0) @binding(3) var<uniform> job: BaselineJob;
 
@@ -46,14 +51,15 @@ fn single() {
         let pixel = data[i];
         for (var row = 0u; row < ROWS; row++) {
             let at = slot(pixel, row);
-            // Alone, it needs no atomic addition. With more invocations this would be a race.
+            // With more than one invocation, this read and write would be a race: increments between
+            // them would be lost.
             atomicStore(&counts[at], atomicLoad(&counts[at]) + 1u);
         }
     }
 }
 
 // An invocation a pixel adds to the counters in device memory.
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn each(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) group: vec3<u32>,
@@ -69,7 +75,7 @@ fn each(
 }
 
 // A workgroup counts 256 pixels of a row in its own memory and stores them as a chunk.
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn count_chunk(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) group: vec3<u32>,
@@ -95,7 +101,7 @@ fn count_chunk(
 }
 
 // One workgroup adds all chunks up.
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn sum_chunks(@builtin(local_invocation_index) local: u32) {
     for (var row = 0u; row < ROWS; row++) {
         let at = row * 256u + local;
@@ -108,7 +114,7 @@ fn sum_chunks(@builtin(local_invocation_index) local: u32) {
 }
 
 // A workgroup adds a chunk to the one `stride` before it.
-@compute @workgroup_size(256)
+@compute @workgroup_size(GROUP)
 fn reduce(
     @builtin(local_invocation_index) local: u32,
     @builtin(workgroup_id) group: vec3<u32>,

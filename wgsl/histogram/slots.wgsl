@@ -1,39 +1,56 @@
-// Counts 16-bit levels, binned luminance, or binned 32-bit values, in any number of slots.
+// One component in any number of slots: levels of a 16-bit channel, binned luminance, or binned values.
+//
+// In:     `data`, pixels of CHANNELS samples, padded to whole vectors of 16 bytes; `keys`, the edges of the
+//         bins as integers in the order of the values; `light`, linear light by sample value.
+// Out:    `counts`, one counter a slot; passes add to them. Slots are levels, or else: below the bins, the
+//         bins, above them, not a number.
+// Layout: workgroups (x) stride over the pixels and count the slots of one span (y) in workgroup memory:
+//
+//           slots    | span 0 | span 1 | ...                   a workgroup ignores slots of other spans
+//           words    | u32 counter of a slot |                 REPLICAS of them a slot, or, PACKED,
+//                    | u16 of slot 2i + 1 | u16 of slot 2i |   added to `counts` and cleared every ROUNDS
+//
+//         All counters are atomic: with a plain `+= 1`, invocations that increment one counter at once
+//         would lose counts.
+// Chosen: for what `u8_levels` does not count, but for f64.
 
-// What the host sets. MODE: 0 counts the levels of a 16-bit channel; 1 and 2 bin the luminance of
-// 8-bit and 16-bit pixels; 3, 4 and 5 bin u32, i32 and f32 values.
-const MODE = 0u;
-// Samples a pixel, and which of them is counted in mode 0.
+// Set by the host: which values are counted, and how.
+const U16_LEVELS = 0u;
+const U8_LUMA = 1u;
+const U16_LUMA = 2u;
+const U32_VALUES = 3u;
+const I32_VALUES = 4u;
+const F32_VALUES = 5u;
+const MODE = U16_LEVELS;
+// Samples a pixel, and the channel of U16_LEVELS.
 const CHANNELS = 1u;
 const CHANNEL = 0u;
-// Luminance = RED r + GREEN g + BLUE b, of the samples or of what the table `light` makes of them.
+// Luminance = RED r + GREEN g + BLUE b, of the samples or, LINEAR, of their light.
 const RED = 1063u;
 const GREEN = 3576u;
 const BLUE = 361u;
 const LINEAR = false;
-// 32-bit words of workgroup memory. PACKED: two 16-bit counters a word, and a workgroup that clears
-// them before they can overflow; else REPLICAS counters a slot, a power of two up to 32.
-const WORDS = 4096u;
-const PACKED = true;
+// Slots of a span; counters a slot, a power of two up to 32 (one where PACKED).
+const SPAN = 8192u;
 const REPLICAS = 1u;
+const PACKED = true;
 const GROUP = 256u;
 
-// Slots that one workgroup counts; slots past them are other workgroups' (`group.y`).
-const SPAN = select(WORDS / REPLICAS, WORDS * 2u, PACKED);
-// Elements in 16 bytes of `data`: all pixels' in the packed modes, else one at a time.
-const DENSE = MODE >= 3u || (MODE == 0u && CHANNELS == 1u);
-const UNIT = select(1u, select(4u, 8u, MODE == 0u), DENSE);
-// Units an invocation counts before the workgroup clears: with 7 more, less than 2^16 elements.
+const WORDS = select(SPAN * REPLICAS, SPAN / 2u, PACKED);
+const IS_VALUES = MODE >= U32_VALUES;
+// A unit is a vector where all its elements are counted, else one pixel.
+const IS_DENSE = IS_VALUES || (MODE == U16_LEVELS && CHANNELS == 1u);
+const UNIT = select(1u, select(4u, 8u, MODE == U16_LEVELS), IS_DENSE);
+// Units an invocation counts between clears: GROUP * UNIT * ROUNDS + 7 < 2^16, so no u16 overflows.
 const ROUNDS = 65528u / (GROUP * UNIT);
 
 struct SlotsJob {
     // Pixels in `data`.
     pixels: u32,
-    // Bins; slot 0 is for values below them, then the bins, then above, then not a number.
     bins: u32,
-    // The first bin's least key (modes 1 to 4), or the bits of its lower edge (mode 5).
+    // The first bin's least key, or the bits of its lower edge for F32_VALUES.
     low: u32,
-    // The first guess of a value's bin: (value - low) * scale + offset, right to within one.
+    // A value's bin is (value - low) * scale + offset, to within one.
     scale: f32,
     offset: f32,
 }
@@ -41,35 +58,34 @@ struct SlotsJob {
 @group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;
 // The least key of each bin, and the greatest key of the last.
 @group(0) @binding(1) var<storage, read> keys: array<u32>;
-// Linear light of every sample value.
 @group(0) @binding(2) var<storage, read> light: array<u32>;
-// One counter a slot; passes add to it.
 @group(0) @binding(3) var<storage, read_write> counts: array<atomic<u32>>;
 @group(0) @binding(4) var<uniform> job: SlotsJob;
 
 var<workgroup> words: array<atomic<u32>, WORDS>;
 
-fn word(index: u32) -> u32 {
+fn u32_at(index: u32) -> u32 {
     return data[index >> 2u][index & 3u];
 }
 
-fn byte(index: u32) -> u32 {
-    return (word(index >> 2u) >> (8u * (index & 3u))) & 255u;
+fn u16_at(index: u32) -> u32 {
+    return (u32_at(index >> 1u) >> (16u * (index & 1u))) & 65535u;
 }
 
-fn half(index: u32) -> u32 {
-    return (word(index >> 1u) >> (16u * (index & 1u))) & 65535u;
+fn u8_at(index: u32) -> u32 {
+    return (u32_at(index >> 2u) >> (8u * (index & 3u))) & 255u;
 }
 
+// What luminance is the weighted sum of.
 fn sample(index: u32) -> u32 {
     var value = 0u;
-    if MODE == 1u { value = byte(index); } else { value = half(index); }
+    if MODE == U8_LUMA { value = u8_at(index); } else { value = u16_at(index); }
     if LINEAR { value = light[value]; }
     return value;
 }
 
-// The slot of `key`, given a guess of its bin that is wrong by one at most. The comparisons decide,
-// so how a device rounds the guess does not matter.
+// The slot of `key`. `guess` is its bin to within one; the comparisons decide, so how a device rounds the
+// guess does not matter.
 fn slot_of(key: u32, guess: f32) -> u32 {
     if key < keys[0] { return 0u; }
     if key > keys[job.bins] { return job.bins + 1u; }
@@ -87,7 +103,7 @@ fn slot_of_integer(key: u32) -> u32 {
     return slot_of(key, f32(key - min(key, job.low)) * job.scale + job.offset);
 }
 
-// Keys order all floats as their values do; both zeros have one key.
+// Keys order floats as their values do; both zeros have one key.
 fn slot_of_float(bits: u32) -> u32 {
     if (bits & 0x7fffffffu) > 0x7f800000u { return job.bins + 2u; }
     var key = bits ^ 0x80000000u;
@@ -99,14 +115,14 @@ fn slot_of_float(bits: u32) -> u32 {
 }
 
 fn slot_of_value(value: u32) -> u32 {
-    if MODE == 3u { return slot_of_integer(value); }
-    if MODE == 4u { return slot_of_integer(value ^ 0x80000000u); }
+    if MODE == U32_VALUES { return slot_of_integer(value); }
+    if MODE == I32_VALUES { return slot_of_integer(value ^ 0x80000000u); }
     return slot_of_float(value);
 }
 
 fn slot_of_pixel(pixel: u32) -> u32 {
     let at = pixel * CHANNELS;
-    if MODE == 0u { return half(at + CHANNEL); }
+    if MODE == U16_LEVELS { return u16_at(at + CHANNEL); }
     return slot_of_integer(RED * sample(at) + GREEN * sample(at + 1u) + BLUE * sample(at + 2u));
 }
 
@@ -122,12 +138,12 @@ fn add(slot: u32, base: u32, copy: u32, times: u32) {
     }
 }
 
-// Counts what 16 bytes hold. Equal neighbours, common in drawings and empty space, are counted at
-// once: that keeps one counter from being the whole input's bottleneck.
+// Counts the elements of a vector. Equal ones, common in drawings and empty space, are counted at once:
+// else all invocations would wait for one counter.
 fn add_values(values: vec4<u32>, base: u32, copy: u32) {
-    if MODE == 0u {
-        let twin = (values.x & 65535u) * 65537u;
-        if all(values == vec4(twin)) {
+    if MODE == U16_LEVELS {
+        let pair = (values.x & 65535u) * 65537u;
+        if all(values == vec4(pair)) {
             add(values.x & 65535u, base, copy, 8u);
         } else {
             for (var i = 0u; i < 4u; i++) {
@@ -150,6 +166,7 @@ fn clear(local: u32) {
     }
 }
 
+// Adds the counters of workgroup memory to `counts`.
 fn flush(local: u32, base: u32) {
     if PACKED {
         for (var i = local; i < WORDS; i += GROUP) {
@@ -183,8 +200,8 @@ fn count(
     for (var start = group.x * chunk; start < units; start += groups.x * chunk) {
         let end = min(start + chunk, units);
         var unit = start + local;
-        if DENSE {
-            // Two loads on their way at a time hide more of the memory's latency than one.
+        if IS_DENSE {
+            // Two loads in flight hide more of the memory's latency than one.
             for (; unit + GROUP < end; unit += 2u * GROUP) {
                 let first = data[unit];
                 let second = data[unit + GROUP];
@@ -205,11 +222,11 @@ fn count(
             workgroupBarrier();
         }
     }
-    // What is left of the last unit, an element an invocation of the first workgroup.
+    // The rest, less than a unit: an element an invocation of the first workgroup.
     let last = units * UNIT + local;
     if group.x == 0u && last < job.pixels {
-        if MODE >= 3u {
-            add(slot_of_value(word(last)), base, copy, 1u);
+        if IS_VALUES {
+            add(slot_of_value(u32_at(last)), base, copy, 1u);
         } else {
             add(slot_of_pixel(last), base, copy, 1u);
         }

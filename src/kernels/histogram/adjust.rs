@@ -1,25 +1,18 @@
-//! Adjustments that a histogram drives: equalisation and automatic levels, as tables of samples, and
-//! the kernel that applies them.
+//! Adjustments that a histogram drives: equalisation and automatic levels, as tables of samples.
 
-use rayon::prelude::*;
-
-use super::{Bins, Counts, Histogram, Luma, Pixels, Row};
+use super::{
+    bins::Bins,
+    counts::{Component, Counts, Pixels},
+    cpu, gpu,
+    kernel::Histogram,
+    luma::Luma,
+};
 use crate::{
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, samples::Samples},
     device::Kernel,
     error::{Error, Result},
-    gpu::{Context, Shader},
-    memory::{self, raise},
-    shader, shader_struct,
+    gpu::Context,
 };
-
-pub(super) static ADJUST: Shader = shader!("histogram/adjust");
-
-shader_struct! {
-    struct AdjustJob {
-        words: u32,
-    }
-}
 
 /// A table for 8-bit or 16-bit images. Alpha stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +32,8 @@ pub enum Adjust {
 pub fn luminance_levels(dtype: Dtype, channels: usize) -> Result<Histogram> {
     let most = most(dtype)?;
     let bins = Bins::new(most as usize + 1, -0.5, f64::from(most) + 0.5, dtype)?;
-    let row = if channels < 3 { Row::Channel(0) } else { Row::Luma(Luma::Bt709) };
-    Ok(Histogram { rows: vec![row], bins, weighted: false })
+    let component = if channels < 3 { Component::Channel(0) } else { Component::Luma(Luma::Bt709) };
+    Ok(Histogram { components: vec![component], bins, weighted: false })
 }
 
 fn most(dtype: Dtype) -> Result<i32> {
@@ -101,54 +94,21 @@ impl Adjust {
         Self::Samples((0..=most).map(|level| line(level) as i32).collect())
     }
 
-    fn table(&self) -> &[i32] {
+    /// The table, and whether it holds shifts.
+    fn table(&self) -> (&[i32], bool) {
         match self {
-            Self::Samples(table) | Self::Shifts(table) => table,
+            Self::Samples(table) => (table, false),
+            Self::Shifts(table) => (table, true),
         }
     }
 
     /// Checks that the table fits the pixels.
     fn check(&self, pixels: &Pixels) -> Result<i32> {
         let most = most(pixels.samples.dtype())?;
-        match self.table().len() == most as usize + 1 && (1..=4).contains(&pixels.channels) {
+        match self.table().0.len() == most as usize + 1 && (1..=4).contains(&pixels.channels) {
             true => Ok(most),
             false => Err(Error::usage("the table of the adjustment does not fit the image")),
         }
-    }
-
-    fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
-        &self,
-        samples: &[T],
-        channels: usize,
-        most: i32,
-    ) -> Vec<T> {
-        let colours = channels - usize::from(matches!(channels, 2 | 4));
-        let clamped = |value: i32| T::try_from(value.clamp(0, most)).ok().expect("clamped");
-        let mut result = memory::copied(samples).unwrap_or_else(raise);
-        result.par_chunks_mut(channels << 12).for_each(|chunk| {
-            for pixel in chunk.chunks_exact_mut(channels) {
-                match self {
-                    Self::Samples(table) => {
-                        for sample in &mut pixel[..colours] {
-                            *sample = clamped(table[(*sample).into() as usize]);
-                        }
-                    }
-                    Self::Shifts(table) => {
-                        let level = match *pixel {
-                            [r, g, b, ..] => {
-                                (1063 * r.into() + 3576 * g.into() + 361 * b.into() + 2500) / 5000
-                            }
-                            _ => pixel[0].into(),
-                        };
-                        let shift = table[level as usize];
-                        for sample in &mut pixel[..colours] {
-                            *sample = clamped((*sample).into() + shift);
-                        }
-                    }
-                }
-            }
-        });
-        result
     }
 }
 
@@ -159,51 +119,21 @@ impl Kernel for Adjust {
 
     fn cpu(&self, pixels: &Pixels) -> Result<Samples> {
         let most = self.check(pixels)?;
+        let (table, shifts) = self.table();
         Ok(match &pixels.samples {
-            Samples::U8(bytes) => Samples::U8(self.apply(bytes, pixels.channels, most)),
-            Samples::U16(halves) => Samples::U16(self.apply(halves, pixels.channels, most)),
+            Samples::U8(samples) => {
+                Samples::U8(cpu::adjust::apply(samples, pixels.channels, most, table, shifts))
+            }
+            Samples::U16(samples) => {
+                Samples::U16(cpu::adjust::apply(samples, pixels.channels, most, table, shifts))
+            }
             other => unreachable!("{} passed the check", other.dtype()),
         })
     }
 
     fn gpu(&self, context: &Context, pixels: &Pixels) -> Result<Samples> {
         self.check(pixels)?;
-        let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
-        let flag = |flag: bool| if flag { "true" } else { "false" };
-        let shader = ADJUST.with(&[
-            ("BITS", &format!("{}u", size * 8)),
-            ("CHANNELS", &format!("{channels}u")),
-            ("ALPHA", flag(matches!(channels, 2 | 4))),
-            ("SHIFTS", flag(matches!(self, Self::Shifts(_)))),
-        ]);
-        let pipeline = context.pipeline(&shader, "adjust")?;
-        let table = context.upload("table", self.table())?;
-        let mut result = pixels.samples.copy()?;
-        // Bands of whole pixels and whole words.
-        let step = 4 * channels * size;
-        let band = (context.max_binding().min(super::gpu::BAND) as usize / step).max(1) * step;
-        let band = band.min(result.as_bytes().len().next_multiple_of(4));
-        let data = context.allocate("pixels", band as u64)?;
-        let adjusted = context.allocate("adjusted pixels", band as u64)?;
-        for bytes in result.as_bytes_mut().chunks_mut(band.max(1)) {
-            context.write(&data, 0, bytes)?;
-            let words = bytes.len().div_ceil(4) as u32;
-            let mut batch = context.batch();
-            batch
-                .pass("adjust", &pipeline)
-                .buffer("data", &data)
-                .buffer("table", &table)
-                .buffer("result", &adjusted)
-                .uniform("job", &AdjustJob { words })
-                .dispatch(context.fold(u64::from(words).div_ceil(256))?);
-            batch.run()?;
-            let mut at = 0;
-            context.read_with(&adjusted, 0..bytes.len() as u64, |chunk| {
-                bytes[at..at + chunk.len()].copy_from_slice(chunk);
-                at += chunk.len();
-                Ok(())
-            })?;
-        }
-        Ok(result)
+        let (table, shifts) = self.table();
+        gpu::adjust::apply(context, pixels, table, shifts)
     }
 }

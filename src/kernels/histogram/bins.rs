@@ -1,7 +1,7 @@
 //! Bins: their edges, and the one rule that puts a value into a bin on every device.
 
 use crate::{
-    data::samples::Dtype,
+    data::dtype::Dtype,
     error::{Error, Result},
 };
 
@@ -50,7 +50,7 @@ impl Bins {
             high = if high == most + 0.5 { most } else { high };
             if low < least || high > most {
                 return Err(Error::usage(format_args!(
-                    "--range {low},{high}: samples of type {dtype} lie in {least},{most}"
+                    "bins from {low} to {high}: samples of type {dtype} lie in {least},{most}"
                 )));
             }
         }
@@ -58,7 +58,7 @@ impl Bins {
         let wide_enough = high - low >= MIN_WIDTH && (high - low).is_finite();
         if !wide_enough || !low.is_finite() || !high.is_finite() {
             return Err(Error::usage(format_args!(
-                "--range {low},{high}: two finite numbers are needed, the second one larger"
+                "bins from {low} to {high}: two finite numbers are needed, the second one larger"
             )));
         }
         Ok(Self { count, low, high })
@@ -91,7 +91,7 @@ impl Bins {
         }
     }
 
-    /// Slots that a row of counters has: below, the bins, above, not a number.
+    /// Slots that values fall into: below, the bins, above, not a number.
     pub fn slots(&self) -> usize {
         self.count + 3
     }

@@ -1,11 +1,15 @@
-//! What a row's counts tell: mean, percentiles, entropy and the like.
+//! Statistics of a component: mean, percentiles, entropy and the like.
 
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{Bins, Counts, Pixels, Row, cpu, type_range};
+use super::{
+    bins::{Bins, type_range},
+    counts::{Component, Counts, Pixels},
+    cpu,
+};
 use crate::{
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, samples::Samples},
     for_samples,
 };
 
@@ -112,14 +116,21 @@ impl Moments {
     }
 }
 
-/// The moments of one row's samples from `low` to `high`, weighted by alpha as the counts are. The
+/// The moments of one component's values from `low` to `high`, weighted by alpha as the counts are. The
 /// sums are the same run after run.
 ///
 /// # Panics
-/// When there is no such row, which counting it would have told.
-pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64, weighted: bool) -> Moments {
+/// When there is no such component, for which counting fails.
+pub fn moments(
+    pixels: &Pixels,
+    component: Component,
+    low: f64,
+    high: f64,
+    weighted: bool,
+) -> Moments {
     if weighted && matches!(pixels.channels, 2 | 4) {
-        let parts = cpu::weighted_values(pixels, row, |values| Moments::of(values, low, high));
+        let parts =
+            cpu::weighted::values(pixels, component, |values| Moments::of(values, low, high));
         return parts.into_iter().fold(Moments::NONE, Moments::and);
     }
     fn chunks<T: Sync>(
@@ -138,19 +149,20 @@ pub fn moments(pixels: &Pixels, row: Row, low: f64, high: f64, weighted: bool) -
         parts.into_iter().fold(Moments::NONE, Moments::and)
     }
     let range = [low, high];
-    match (row, &pixels.samples) {
-        (Row::Channel(channel), samples) => for_samples!(samples, values => {
+    let channels = pixels.channels;
+    match (component, &pixels.samples) {
+        (Component::Channel(channel), samples) => for_samples!(samples, values => {
             #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
-            chunks(values, pixels.channels, |pixel| pixel[channel] as f64, range)
+            chunks(values, channels, |pixel| pixel[channel] as f64, range)
         }),
-        (Row::Luma(luma), Samples::U8(bytes)) => {
-            chunks(bytes, pixels.channels, cpu::luma_value(luma, 255), range)
+        (Component::Luma(luma), Samples::U8(samples)) => {
+            chunks(samples, channels, luma.in_samples(255), range)
         }
-        (Row::Luma(luma), Samples::U16(halves)) => {
-            chunks(halves, pixels.channels, cpu::luma_value(luma, 65535), range)
+        (Component::Luma(luma), Samples::U16(samples)) => {
+            chunks(samples, channels, luma.in_samples(65535), range)
         }
-        (Row::Luma(luma), samples) => {
-            let values = cpu::luminance(samples, pixels.channels, luma);
+        (Component::Luma(luma), samples) => {
+            let values = luma.float_plane(samples, channels);
             chunks(&values, 1, |value| value[0].into(), range)
         }
     }

@@ -1,54 +1,65 @@
-// Counts the 256 levels of interleaved 8-bit channels, and the bins of their luminance, in one pass.
+// Levels of interleaved 8-bit channels, and bins of their luminance, in one pass over the pixels.
 //
-// Workgroup memory has 32 banks, and lanes that meet in a bank wait for each other. So the lane, not
-// the data, decides the bank: a level's counters are LANES words side by side, COPIES of each slot.
-// Lanes that share a copy are in different slots at any time: each group of COPIES lanes begins with
-// another one. With 32 lanes no two of a subgroup ever meet, whatever the picture.
+// In:     `data`, pixels of CHANNELS bytes, padded to whole vectors of 16 bytes.
+// Out:    `counts`, ROWS histograms of 256 counters; passes add to them.
+// Layout: workgroups stride over the pixels, a unit an invocation at a time, count in workgroup memory, and
+//         add their sums to `counts` in the end. All counters are atomic: with a plain `+= 1`, invocations
+//         that increment one counter at once would lose counts.
+// Chosen: for u8 and i8 channels, and for luminance of u8 in up to 256 bins over the type's range.
+//
+// Each counter has COPIES copies (replicated histograms: Gomez-Luna et al., An optimized approach to
+// histogram computation on GPU, 2013), so that few invocations meet at one. Workgroup memory has 32 banks,
+// and invocations of a subgroup that access one bank wait for each other. The bank depends on the
+// invocation, never on the data:
+//
+//   bins[level]   | row 0: copies 0 .. C-1 | row 1: copies 0 .. C-1 | ...     LANES words, word w in bank w
+//
+// Invocation i uses copy i % C. Those C apart share a copy, but begin with different rows, and so are in
+// different rows at any time. With 32 lanes no two of 32 neighbours ever meet, whatever the image.
 
-// What the host sets: samples a pixel (1 to 4); slots counted a pixel (1, 2 or 4).
+// Set by the host: samples a pixel (1 to 4); histograms counted (1, 2 or 4).
 const CHANNELS = 4u;
-const SLOTS = 4u;
-// Several slots count the channel of their number each; LUMINANCE takes the place of the channel whose
-// byte begins at bit SHIFT. A single slot counts the luminance, or else the byte at SHIFT.
+const ROWS = 4u;
+// Several rows count the channel of their number each, but LUMINANCE takes the row of the channel whose
+// byte begins at bit SHIFT. A single row counts the luminance, or else the byte at SHIFT.
 const LUMINANCE = true;
 const SHIFT = 24u;
-// Words a level, a multiple of SLOTS: 32 where workgroup memory has room for it, else 16.
+// Words a level, a multiple of ROWS: 32 where workgroup memory has room for them, else 16.
 const LANES = 32u;
 const GROUP = 256u;
-// Bin of the luminance = (weights . (r, g, b)) * TIMES / DIVISOR, in integers, BINS - 1 at most. The
-// weights' upper bytes are in HIGH, their lower ones in LOW, red's lowest.
+// Bin of a luminance: min((weights . (r, g, b)) * TIMES / DIVISOR, BINS - 1) in integers. The weights have
+// 16 bits each: their upper and lower bytes, of a word like a pixel with red lowest.
 const HIGH = 68868u;
 const LOW = 6944807u;
 const TIMES = 32u;
 const DIVISOR = 159375u;
 const BINS = 256u;
 
-const COPIES = LANES / SLOTS;
-// Pixels and vectors of 16 bytes in the least unit that is whole in both.
+const COPIES = LANES / ROWS;
+// Pixels and vectors of a unit, the least that is whole in both.
 const UNIT_PIXELS = select(16u / CHANNELS, 16u, CHANNELS == 3u);
 const UNIT_VECTORS = select(1u, 3u, CHANNELS == 3u);
 
-struct BytesJob {
+struct U8Job {
     // Pixels in `data`.
     pixels: u32,
 }
 
 @group(0) @binding(0) var<storage, read> data: array<vec4<u32>>;
-// 256 counters a slot; passes add to them.
 @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>>;
-@group(0) @binding(2) var<uniform> job: BytesJob;
+@group(0) @binding(2) var<uniform> job: U8Job;
 
-// By level, then slot, then copy.
+// By level, then row, then copy.
 var<workgroup> bins: array<array<atomic<u32>, LANES>, 256>;
 
-// Where this invocation finds the byte that it counts first, second ..., and in which word of a level.
+// Of the four bytes that this invocation counts one after the other: the first bit, and the word of `bins`.
 var<private> shifts: vec4<u32>;
 var<private> places: vec4<u32>;
 
 fn prepare(local: u32) {
-    let steps = vec4(0u, 1u, 2u, 3u) + (local / COPIES) % SLOTS;
+    let steps = vec4(0u, 1u, 2u, 3u) + (local / COPIES) % ROWS;
     shifts = 8u * (steps % 4u);
-    places = (steps % SLOTS) * COPIES + local % COPIES;
+    places = (steps % ROWS) * COPIES + local % COPIES;
 }
 
 fn luma(pixel: u32) -> u32 {
@@ -56,9 +67,9 @@ fn luma(pixel: u32) -> u32 {
     return min(sum * TIMES / DIVISOR, BINS - 1u);
 }
 
-// The levels that a pixel, whose first channel is in the lowest byte, adds to: a byte a slot.
+// What a pixel counts, a byte a row. Its first channel is in the lowest byte.
 fn levels(pixel: u32) -> u32 {
-    if SLOTS == 1u {
+    if ROWS == 1u {
         if LUMINANCE { return luma(pixel); }
         return (pixel >> SHIFT) & 255u;
     }
@@ -70,7 +81,7 @@ fn add(level: u32, place: u32) {
     atomicAdd(&bins[level][place], 1u);
 }
 
-// Counts four bytes, slot by slot.
+// Counts four bytes, row by row.
 fn add_bytes(bytes: u32) {
     add((bytes >> shifts.x) & 255u, places.x);
     add((bytes >> shifts.y) & 255u, places.y);
@@ -78,11 +89,11 @@ fn add_bytes(bytes: u32) {
     add((bytes >> shifts.w) & 255u, places.w);
 }
 
-// Counts what is in a word: a pixel, or two or four small ones.
+// Counts a word: one pixel, two of two bytes, or four of one byte.
 fn add_word(word: u32) {
-    if CHANNELS >= 3u && SLOTS == 1u {
+    if CHANNELS >= 3u && ROWS == 1u {
         add(levels(word), places.x);
-    } else if CHANNELS == 2u && SLOTS == 1u {
+    } else if CHANNELS == 2u && ROWS == 1u {
         add(levels(word & 65535u), places.x);
         add(levels(word >> 16u), places.x);
     } else {
@@ -97,7 +108,8 @@ fn add_vector(words: vec4<u32>) {
     add_word(words.w);
 }
 
-// Four pixels of three bytes out of three words.
+// Counts four pixels of three bytes in three words:
+//   a = | r1 | b0 g0 r0 |     b = | g2 r2 | b1 g1 |     c = | b3 g3 r3 | b2 |
 fn add_spread(a: u32, b: u32, c: u32) {
     add_vector(vec4(a, (a >> 24u) | (b << 8u), (b >> 16u) | (c << 16u), c >> 8u) & vec4(0xffffffu));
 }
@@ -122,7 +134,7 @@ fn count(
     let stride = groups.x * GROUP;
     var unit = group.x * GROUP + local;
     if CHANNELS != 3u {
-        // Four loads on their way at a time hide the memory's latency.
+        // Four loads in flight hide the memory's latency.
         for (; unit + 3u * stride < units; unit += 4u * stride) {
             let first = data[unit];
             let second = data[unit + stride];
@@ -147,29 +159,29 @@ fn count(
             add_vector(first);
         }
     }
-    // What is left, less than a unit, a pixel an invocation of the first workgroup.
+    // The rest, less than a unit: a pixel an invocation of the first workgroup.
     let last = units * UNIT_PIXELS + local;
     if group.x == 0u && last < job.pixels {
         var pixel = 0u;
         for (var c = 0u; c < CHANNELS; c++) {
             pixel |= byte(last * CHANNELS + c) << (8u * c);
         }
-        for (var slot = 0u; slot < SLOTS; slot++) {
-            add((levels(pixel) >> (8u * slot)) & 255u, slot * COPIES + local % COPIES);
+        for (var row = 0u; row < ROWS; row++) {
+            add((levels(pixel) >> (8u * row)) & 255u, row * COPIES + local % COPIES);
         }
     }
     workgroupBarrier();
 
-    for (var i = local; i < 256u * SLOTS; i += GROUP) {
-        let level = i / SLOTS;
-        let slot = i % SLOTS;
+    for (var i = local; i < 256u * ROWS; i += GROUP) {
+        let level = i / ROWS;
+        let row = i % ROWS;
         var sum = 0u;
         for (var r = 0u; r < COPIES; r++) {
-            // Each invocation starts at another copy, so that the reads fall into different banks.
-            sum += atomicLoad(&bins[level][slot * COPIES + (r + i * COPIES / 32u) % COPIES]);
+            // Each invocation begins with another copy, so that neighbours read different banks.
+            sum += atomicLoad(&bins[level][row * COPIES + (r + i * COPIES / 32u) % COPIES]);
         }
         if sum != 0u {
-            atomicAdd(&counts[slot * 256u + level], sum);
+            atomicAdd(&counts[row * 256u + level], sum);
         }
     }
 }

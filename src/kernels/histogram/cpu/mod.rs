@@ -1,0 +1,10 @@
+//! The native twin: one file a route.
+
+pub mod adjust;
+pub mod slots;
+pub mod u16_levels;
+pub mod u8_levels;
+pub mod weighted;
+
+/// Pixels that a thread takes at a time: few enough for 32-bit counters.
+const CHUNK: usize = 1 << 18;

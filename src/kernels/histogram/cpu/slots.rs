@@ -1,0 +1,111 @@
+//! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
+
+use bytemuck::Pod;
+use rayon::prelude::*;
+
+use super::CHUNK;
+use crate::{
+    data::samples::Samples,
+    for_samples,
+    kernels::histogram::{
+        bins::Bins,
+        counts::{Component, Pixels},
+        luma::Luma,
+        plan::Plan,
+    },
+};
+
+/// Levels or slots of one component, as `plan` says.
+pub fn count(pixels: &Pixels, bins: &Bins, plan: &Plan) -> Vec<u64> {
+    let channels = pixels.channels;
+    match (plan, &pixels.samples) {
+        (Plan::U16Levels(channel), samples) => {
+            let samples: &[u16] = bytemuck::cast_slice(samples.as_bytes());
+            count_slots(samples, channels, 1 << 16, |pixel| usize::from(pixel[*channel]))
+        }
+        (Plan::Luma(luma), Samples::U8(samples)) => count_luma(samples, channels, bins, *luma, 255),
+        (Plan::Luma(luma), Samples::U16(samples)) => {
+            count_luma(samples, channels, bins, *luma, 65535)
+        }
+        (Plan::Values(Component::Luma(luma)), samples) => {
+            let values = luma.float_plane(samples, channels);
+            let find = bins.finder(1.0);
+            count_slots(&values, 1, bins.slots(), |value| find.slot(value[0].into()))
+        }
+        (Plan::Values(Component::Channel(channel)), samples) => {
+            let find = bins.finder(1.0);
+            for_samples!(samples, values => {
+                count_slots(values, channels, bins.slots(), |pixel| {
+                    #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+                    find.slot(pixel[*channel] as f64)
+                })
+            })
+        }
+        (plan, samples) => unreachable!("{plan:?} of {}", samples.dtype()),
+    }
+}
+
+fn count_luma<T: Pod + Sync + Into<u32>>(
+    samples: &[T],
+    channels: usize,
+    bins: &Bins,
+    luma: Luma,
+    max: u32,
+) -> Vec<u64> {
+    let (value, unit) = luma.integer(max);
+    if (bins.low, bins.high) != (0.0, f64::from(max)) {
+        let find = bins.finder(unit);
+        return count_slots(samples, channels, bins.slots(), |pixel| {
+            find.slot(value(pixel).into())
+        });
+    }
+    // Over the whole range the bin is v * count / d in integers. The inverse is too large by less than
+    // one, so the quotient by less than v / 2^64, and v and d are below 2^30.
+    let d = unit as u128 * u128::from(max);
+    let inverse = ((bins.count as u128) << 64).div_ceil(d);
+    let last = bins.count - 1;
+    count_slots(samples, channels, bins.slots(), |pixel| {
+        let bin = (u128::from(value(pixel)) * inverse) >> 64;
+        (bin as usize).min(last) + 1
+    })
+}
+
+/// Two tables of more slots than this would crowd each other out of the cache.
+const MOST_TWICE: usize = 8192;
+
+/// Counts `slot` of every pixel in `slots` counters.
+fn count_slots<T: Pod + Sync>(
+    samples: &[T],
+    channels: usize,
+    slots: usize,
+    slot: impl Fn(&[T]) -> usize + Sync,
+) -> Vec<u64> {
+    let count_chunk = |chunk: &[T]| {
+        // Neighbours count in different tables: an increment of the counter that the one before has
+        // just written would wait for that write.
+        let mut even = vec![0u32; slots];
+        let mut odd = vec![0u32; if slots <= MOST_TWICE { slots } else { 0 }];
+        let mut rest = chunk;
+        if !odd.is_empty() {
+            let mut pairs = chunk.chunks_exact(2 * channels);
+            for pair in &mut pairs {
+                even[slot(&pair[..channels])] += 1;
+                odd[slot(&pair[channels..])] += 1;
+            }
+            rest = pairs.remainder();
+        }
+        for pixel in rest.chunks_exact(channels) {
+            even[slot(pixel)] += 1;
+        }
+        let mut sums: Vec<u64> = even.into_iter().map(u64::from).collect();
+        sums.iter_mut().zip(odd).for_each(|(sum, more)| *sum += u64::from(more));
+        sums
+    };
+    let add = |mut sum: Vec<u64>, more: Vec<u64>| {
+        sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        sum
+    };
+    // Tables of 65,536 slots are worth filling only with many pixels.
+    let chunk = CHUNK.max(slots * 16) * channels;
+    samples.par_chunks(chunk).map(count_chunk).reduce(|| vec![0; slots], add)
+}

@@ -1,0 +1,57 @@
+//! What the counting routes share: bands of pixels that fit a binding, and how many invocations count
+//! them.
+
+use crate::{
+    error::Result,
+    gpu::{Batch, Buffer, Context},
+};
+
+/// Bytes of input on the device at a time.
+pub const BAND: u64 = 256 << 20;
+
+/// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all
+/// bands in 64 bits. `record` adds the passes that count so many pixels of the first buffer in the second,
+/// which holds zeros.
+pub fn count_bands(
+    context: &Context,
+    bytes: &[u8],
+    pixel_bytes: usize,
+    counters: usize,
+    record: impl Fn(&mut Batch<'_>, &Buffer, u32, &Buffer),
+) -> Result<Vec<u64>> {
+    let mut sums = vec![0u64; counters];
+    if bytes.is_empty() {
+        return Ok(sums);
+    }
+    let most = context.max_binding().min(BAND) / 16 * 16 / pixel_bytes as u64 * pixel_bytes as u64;
+    let band_bytes = (bytes.len() as u64).min(most);
+    // Shaders read whole vectors of 16 bytes.
+    let data = context.allocate("pixels", band_bytes.next_multiple_of(16))?;
+    let counts = context.allocate("counts", counters as u64 * 4)?;
+    for band in bytes.chunks(band_bytes as usize) {
+        context.write(&data, 0, band)?;
+        let mut batch = context.batch();
+        batch.clear(&counts);
+        record(&mut batch, &data, (band.len() / pixel_bytes) as u32, &counts);
+        batch.run()?;
+        let counted: Vec<u32> = context.read(&counts, counters)?;
+        sums.iter_mut().zip(counted).for_each(|(sum, more)| *sum += u64::from(more));
+    }
+    Ok(sums)
+}
+
+/// Invocations a workgroup: `wanted`, since those of one workgroup share its counters, or 256, which every
+/// device grants, where workgroup memory is small.
+pub fn workgroup_size(context: &Context, wanted: u32) -> u32 {
+    let limits = &context.limits;
+    let most =
+        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
+    let small = limits.max_compute_workgroup_storage_size < 32 << 10;
+    if small || most < wanted { 256 } else { wanted }
+}
+
+/// Most workgroups that stride over the pixels: they fill large GPUs, and more would only add their
+/// counters more often.
+pub fn most_workgroups(context: &Context) -> u64 {
+    u64::from(context.limits.max_compute_workgroups_per_dimension).min(528)
+}

@@ -1,0 +1,222 @@
+//! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
+
+use std::sync::Arc;
+
+use super::bands::{count_bands, most_workgroups, workgroup_size};
+use crate::{
+    data::dtype::Dtype,
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    kernels::histogram::{
+        bins::{Bins, Keys},
+        counts::{Component, Pixels},
+        cpu,
+        luma::Luma,
+        plan::Plan,
+    },
+    shader, shader_struct,
+};
+
+pub static SHADER: Shader = shader!("histogram/slots").unchecked(
+    "the host binds whole vectors that hold `pixels` pixels and bins + 1 keys; guesses are \
+         clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
+);
+
+shader_struct! {
+    struct SlotsJob {
+        pixels: u32,
+        bins: u32,
+        low: u32,
+        scale: f32,
+        offset: f32,
+    }
+}
+
+/// Counts one component: levels or slots, as `plan` says.
+pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Result<Vec<u64>> {
+    let dtype = pixels.samples.dtype();
+    let plane: Vec<u8>;
+    let (bytes, channels) = match plan {
+        // No device computes in double precision for certain.
+        Plan::Values(_) if dtype == Dtype::F64 => {
+            log::debug!("{dtype} samples are counted on the CPU");
+            return Ok(cpu::slots::count(pixels, bins, plan));
+        }
+        Plan::Values(Component::Luma(luma)) => {
+            let values = luma.float_plane(&pixels.samples, pixels.channels);
+            plane = bytemuck::pod_collect_to_vec(&values);
+            (plane.as_slice(), 1)
+        }
+        Plan::Values(Component::Channel(channel)) if pixels.channels > 1 => {
+            plane = channel_of(pixels, *channel);
+            (plane.as_slice(), 1)
+        }
+        _ => (pixels.samples.as_bytes(), pixels.channels),
+    };
+    let pass = SlotsPass::new(context, dtype, channels, bins, plan)?;
+    let size = channels * dtype.size();
+    let bytes = &bytes[..bytes.len() / size * size];
+    let mut slots =
+        count_bands(context, bytes, size, pass.counters, |batch, data, pixels, counts| {
+            pass.record(batch, data, pixels, counts);
+        })?;
+    slots.truncate(pass.slots);
+    Ok(slots)
+}
+
+/// One channel of 32-bit pixels.
+fn channel_of(pixels: &Pixels, channel: usize) -> Vec<u8> {
+    let samples = pixels.samples.as_bytes().chunks_exact(4).skip(channel);
+    samples.step_by(pixels.channels).flatten().copied().collect()
+}
+
+/// What becomes of a pixel: a slot number by a rule of the shader, and the tables of that rule.
+struct Rule {
+    /// The shader's name for it.
+    mode: &'static str,
+    /// The channel of which levels are counted.
+    channel: usize,
+    luma: Option<Luma>,
+    /// The edges of the bins; levels need none.
+    keys: Option<Keys>,
+    /// The light of each sample value in linear light.
+    light: Option<Vec<u32>>,
+}
+
+impl Rule {
+    fn new(dtype: Dtype, bins: &Bins, plan: &Plan) -> Self {
+        let values =
+            |mode, keys| Self { mode, channel: 0, luma: None, keys: Some(keys), light: None };
+        let luma = |mode, luma: Luma, max| {
+            let (light, fine) = luma.light(max);
+            let unit = f64::from(luma.weights().1) * f64::from(fine);
+            let light = (fine > 1).then_some(light);
+            let keys = bins.finder(unit).integer_keys(0.0);
+            Self { luma: Some(luma), light, ..values(mode, keys) }
+        };
+        let finder = || bins.finder(1.0);
+        match (*plan, dtype) {
+            (Plan::U16Levels(channel), _) => {
+                Self { mode: "U16_LEVELS", channel, luma: None, keys: None, light: None }
+            }
+            (Plan::Luma(kind), Dtype::U8) => luma("U8_LUMA", kind, 255),
+            (Plan::Luma(kind), Dtype::U16) => luma("U16_LUMA", kind, 65535),
+            (_, Dtype::U32) => values("U32_VALUES", finder().integer_keys(0.0)),
+            (_, Dtype::I32) => values("I32_VALUES", finder().integer_keys(f64::from(1u32 << 31))),
+            (_, Dtype::F32) => values("F32_VALUES", finder().float_keys()),
+            (plan, dtype) => unreachable!("{plan:?} of {dtype}"),
+        }
+    }
+}
+
+/// How the counters of `slots` slots lie in workgroup memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Layout {
+    /// Slots that a workgroup counts; other workgroups count the next span.
+    span: usize,
+    /// Counters a slot, so that fewer invocations meet at one.
+    replicas: usize,
+    /// Whether counters have 16 bits.
+    packed: bool,
+}
+
+impl Layout {
+    /// Few slots have several counters each. More have one, in up to six spans. Even more are in spans of
+    /// twice as many counters, of 16 bits each.
+    fn new(context: &Context, slots: usize) -> Self {
+        let bytes = context.limits.max_compute_workgroup_storage_size.min(48 << 10);
+        let words = bytes as usize / 4;
+        match slots {
+            few if few <= words => {
+                // The largest power of two up to 32 for which there is room.
+                let replicas = 1 << (words.min(4 << 10) / slots).clamp(1, 32).ilog2();
+                Self { span: slots, replicas, packed: false }
+            }
+            more if more <= 6 * words => Self { span: words, replicas: 1, packed: false },
+            _ => Self { span: 2 * words, replicas: 1, packed: true },
+        }
+    }
+}
+
+fn specialised(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
+    let Layout { span, replicas, packed } = layout;
+    let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
+    let number = |value: usize| format!("{value}u");
+    let flag = |flag: bool| if flag { "true" } else { "false" };
+    SHADER.with(&[
+        ("MODE", rule.mode),
+        ("CHANNELS", &number(channels)),
+        ("CHANNEL", &number(rule.channel)),
+        ("RED", &number(red as usize)),
+        ("GREEN", &number(green as usize)),
+        ("BLUE", &number(blue as usize)),
+        ("LINEAR", flag(rule.light.is_some())),
+        ("SPAN", &number(span)),
+        ("PACKED", flag(packed)),
+        ("REPLICAS", &number(replicas)),
+        ("GROUP", &number(group as usize)),
+    ])
+}
+
+/// A pipeline and tables that count one component in slots.
+pub struct SlotsPass {
+    pipeline: Arc<Pipeline>,
+    keys: Buffer,
+    light: Buffer,
+    job: SlotsJob,
+    /// Pixels that an invocation counts at a time.
+    unit: u32,
+    most_workgroups: u64,
+    spans: u32,
+    /// Slots counted.
+    pub slots: usize,
+    /// Counters needed, whole spans of them.
+    pub counters: usize,
+}
+
+impl SlotsPass {
+    pub fn new(
+        context: &Context,
+        dtype: Dtype,
+        channels: usize,
+        bins: &Bins,
+        plan: &Plan,
+    ) -> Result<Self> {
+        let rule = Rule::new(dtype, bins, plan);
+        let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
+        let layout = Layout::new(context, slots);
+        let spans = slots.div_ceil(layout.span);
+        // Spans read the same input: large workgroups leave fewer invocations waiting for it, and few
+        // workgroups have to add their many counters in the end.
+        let (group, fewer) = if spans > 1 { (1024, 8) } else { (512, 1) };
+        let shader = specialised(&rule, layout, channels, workgroup_size(context, group));
+        let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
+        let Keys { low, scale, offset, .. } = keys;
+        Ok(Self {
+            pipeline: context.pipeline(&shader, "count")?,
+            unit: shader.constant("UNIT"),
+            job: SlotsJob { pixels: 0, bins: bins.count as u32, low, scale, offset },
+            keys: context.upload("bin edges", &keys.keys)?,
+            light: context.upload("linear light", &rule.light.unwrap_or(vec![0]))?,
+            most_workgroups: most_workgroups(context) / fewer,
+            spans: spans as u32,
+            slots,
+            counters: spans * layout.span,
+        })
+    }
+
+    /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
+    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let units = u64::from(pixels / self.unit);
+        let groups = units.div_ceil(group).clamp(1, self.most_workgroups) as u32;
+        batch
+            .pass("histogram", &self.pipeline)
+            .buffer("data", data)
+            .buffer("keys", &self.keys)
+            .buffer("light", &self.light)
+            .buffer("counts", counts)
+            .uniform("job", &SlotsJob { pixels, ..self.job })
+            .dispatch([groups, self.spans, 1]);
+    }
+}

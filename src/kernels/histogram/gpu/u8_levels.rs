@@ -1,0 +1,172 @@
+//! Levels of all 8-bit channels, and bins of their luminance, in one pass over the pixels.
+
+use std::sync::Arc;
+
+use super::bands::{count_bands, most_workgroups, workgroup_size};
+use crate::{
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    kernels::histogram::{
+        counts::Pixels,
+        plan::{LumaDivision, U8Components, U8Counts},
+    },
+    shader, shader_struct,
+};
+
+pub static SHADER: Shader = shader!("histogram/u8_levels").unchecked(
+    "the host binds whole vectors that hold `pixels` pixels; levels are bytes, luminance bins less \
+         than 256, rows and copies taken modulo their numbers",
+);
+
+shader_struct! {
+    struct U8Job {
+        pixels: u32,
+    }
+}
+
+/// Invocations of a workgroup: many, because every workgroup clears its counters and adds them up in the
+/// end.
+const WORKGROUP: u32 = 1024;
+
+/// Invocations in all: one workgroup a core of an NVIDIA H200 was fastest there.
+const INVOCATIONS: u32 = 132 * WORKGROUP;
+
+/// Counts `components` of 8-bit pixels.
+pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> Result<U8Counts> {
+    if components.luma.is_some() && !components.channels.contains(&false) {
+        // One more than a pass counts.
+        let alone = |components| count(context, pixels, &components);
+        let channels = alone(U8Components { luma: None, ..*components })?.channels;
+        let luma = alone(U8Components { channels: [false; 4], ..*components })?.luma;
+        return Ok(U8Counts { channels, luma });
+    }
+    let pass = U8Pass::new(context, components, pixels.channels)?;
+    let bytes = &pixels.samples.as_bytes()[..pixels.len() * pixels.channels];
+    let counters = count_bands(
+        context,
+        bytes,
+        pixels.channels,
+        pass.counters,
+        |batch, data, pixels, counts| {
+            pass.record(batch, data, pixels, counts);
+        },
+    )?;
+    Ok(pass.counts(&counters))
+}
+
+/// Which of the shader's rows count what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rows {
+    count: usize,
+    /// The row of each channel that is counted.
+    channels: [Option<usize>; 4],
+    /// The row of the luminance, and its bins.
+    luma: Option<(usize, usize)>,
+    /// Where a pixel's byte that the luminance replaces, or the only one that is counted, begins.
+    shift: usize,
+}
+
+impl Rows {
+    /// For pixels of `channels` bytes. Luminance takes the place of a channel that is not counted.
+    fn new(components: &U8Components, channels: usize) -> Self {
+        let bins = components.luma.map(|luma| luma.bins);
+        let counted = |channel: &usize| components.channels[*channel];
+        let all: Vec<usize> = (0..4).filter(counted).collect();
+        let free = (0..4).rev().find(|channel| !counted(channel)).unwrap_or(0);
+        let mut rows = Self { count: 1, channels: [None; 4], luma: None, shift: 0 };
+        match (&all[..], bins) {
+            ([], bins) => rows.luma = bins.map(|bins| (0, bins)),
+            (&[only], None) => {
+                rows.channels[only] = Some(0);
+                rows.shift = 8 * only;
+            }
+            (all, bins) => {
+                rows.count = channels.next_power_of_two();
+                all.iter().for_each(|&channel| rows.channels[channel] = Some(channel));
+                rows.luma = bins.map(|bins| (free, bins));
+                rows.shift = 8 * free;
+            }
+        }
+        rows
+    }
+}
+
+/// The shader for pixels of `channels` bytes, in workgroups of `group` invocations.
+fn specialised(
+    rows: &Rows,
+    luma: Option<LumaDivision>,
+    channels: usize,
+    lanes: u32,
+    group: u32,
+) -> Shader {
+    let division = luma.unwrap_or(LumaDivision { weights: [0; 3], times: 1, divisor: 1, bins: 1 });
+    let bytes = |shift: u32| {
+        let [red, green, blue] = division.weights.map(|weight| (weight >> shift & 255) as u8);
+        u32::from_le_bytes([red, green, blue, 0])
+    };
+    let number = |value: u32| format!("{value}u");
+    SHADER.with(&[
+        ("CHANNELS", &number(channels as u32)),
+        ("ROWS", &number(rows.count as u32)),
+        ("LUMINANCE", if luma.is_some() { "true" } else { "false" }),
+        ("SHIFT", &number(rows.shift as u32)),
+        ("LANES", &number(lanes)),
+        ("GROUP", &number(group)),
+        ("HIGH", &number(bytes(8))),
+        ("LOW", &number(bytes(0))),
+        ("TIMES", &number(division.times)),
+        ("DIVISOR", &number(division.divisor)),
+        ("BINS", &number(division.bins as u32)),
+    ])
+}
+
+/// A pipeline that counts components of 8-bit pixels.
+pub struct U8Pass {
+    pipeline: Arc<Pipeline>,
+    rows: Rows,
+    /// Pixels that an invocation counts at a time.
+    unit: u32,
+    most_workgroups: u64,
+    /// Counters needed, 256 a row.
+    pub counters: usize,
+}
+
+impl U8Pass {
+    /// For at most four components of pixels of `channels` bytes.
+    pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
+        let rows = Rows::new(components, channels);
+        let room = context.limits.max_compute_workgroup_storage_size >= 32 << 10;
+        let group = workgroup_size(context, WORKGROUP);
+        let lanes = if room { 32 } else { 16 };
+        let shader = specialised(&rows, components.luma, channels, lanes, group);
+        Ok(Self {
+            pipeline: context.pipeline(&shader, "count")?,
+            rows,
+            unit: shader.constant("UNIT_PIXELS"),
+            most_workgroups: most_workgroups(context).min(u64::from(INVOCATIONS / group)),
+            counters: rows.count * 256,
+        })
+    }
+
+    /// The counts of each component out of all counters.
+    pub fn counts(&self, counters: &[u64]) -> U8Counts {
+        let row = |row: usize, bins: usize| counters[row * 256..][..bins].to_vec();
+        U8Counts {
+            channels: self.rows.channels.map(|at| at.map_or(Vec::new(), |at| row(at, 256))),
+            luma: self.rows.luma.map_or(Vec::new(), |(at, bins)| row(at, bins)),
+        }
+    }
+
+    /// Adds the counts of `pixels` pixels in `data`, a whole number of 16-byte vectors, to `counts`.
+    pub fn record(&self, batch: &mut Batch<'_>, data: &Buffer, pixels: u32, counts: &Buffer) {
+        let units = u64::from(pixels / self.unit);
+        let group = u64::from(self.pipeline.workgroup_size[0]);
+        let groups = units.div_ceil(group).clamp(1, self.most_workgroups) as u32;
+        batch
+            .pass("histogram", &self.pipeline)
+            .buffer("data", data)
+            .buffer("counts", counts)
+            .uniform("job", &U8Job { pixels })
+            .dispatch([groups, 1, 1]);
+    }
+}

@@ -1,0 +1,84 @@
+//! Luminance of red, green and blue: weighted sums, in integers where the samples are integers.
+
+use rayon::prelude::*;
+
+use crate::{
+    data::{samples::Samples, srgb},
+    memory::{self, raise},
+};
+
+/// How red, green and blue make luminance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Luma {
+    /// 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709).
+    #[default]
+    Bt709,
+    /// 0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601).
+    Bt601,
+    /// The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1).
+    Linear,
+}
+
+impl Luma {
+    /// Integer weights of red, green and blue, and their sum.
+    pub fn weights(self) -> ([u32; 3], u32) {
+        match self {
+            Self::Bt709 | Self::Linear => ([1063, 3576, 361], 5000),
+            Self::Bt601 => ([299, 587, 114], 1000),
+        }
+    }
+
+    /// For each sample value from 0 to `max` the integer that is weighted, and the factor by which these
+    /// integers are finer than samples: 1 and the value itself, but in linear light.
+    pub(super) fn light(self, max: u32) -> (Vec<u32>, u32) {
+        match self {
+            Self::Bt709 | Self::Bt601 => ((0..=max).collect(), 1),
+            Self::Linear => {
+                // The weights' sum of 5000 times the greatest light stays below 2^30.
+                let fine = 200_000 / max;
+                let full = f64::from(max * fine);
+                let decode = |value| {
+                    (srgb::to_linear(f64::from(value) / f64::from(max)) * full).round() as u32
+                };
+                ((0..=max).map(decode).collect(), fine)
+            }
+        }
+    }
+
+    /// The luminance of integer pixels whose greatest sample is `max`, in integer units, and how many of
+    /// those one sample step has.
+    pub(super) fn integer<T: Copy + Into<u32>>(self, max: u32) -> (impl Fn(&[T]) -> u32, f64) {
+        let ([red, green, blue], sum) = self.weights();
+        let (light, fine) = self.light(max);
+        let value = move |pixel: &[T]| {
+            // Without a curve the table would only repeat the samples, out of a slower cache.
+            let light = |sample: T| match fine > 1 {
+                true => light[sample.into() as usize],
+                false => sample.into(),
+            };
+            red * light(pixel[0]) + green * light(pixel[1]) + blue * light(pixel[2])
+        };
+        (value, f64::from(sum) * f64::from(fine))
+    }
+
+    /// The same in units of the samples.
+    pub(super) fn in_samples<T: Copy + Into<u32>>(self, max: u32) -> impl Fn(&[T]) -> f64 {
+        let (value, unit) = self.integer(max);
+        move |pixel| f64::from(value(pixel)) / unit
+    }
+
+    /// The luminance of a float pixel: summed in f64, red first, and rounded once.
+    pub(super) fn float(self, pixel: &[f32]) -> f32 {
+        let (weights, sum) = self.weights();
+        let [red, green, blue] = weights.map(|weight| f64::from(weight) / f64::from(sum));
+        let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(f64::from);
+        (red * r + green * g + blue * b) as f32
+    }
+
+    /// [`Luma::float`] of every pixel.
+    pub(super) fn float_plane(self, samples: &Samples, channels: usize) -> Vec<f32> {
+        let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
+        let pixels = samples.par_chunks_exact(channels);
+        memory::collect(pixels.map(|pixel| self.float(pixel))).unwrap_or_else(raise)
+    }
+}
