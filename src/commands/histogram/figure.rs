@@ -1,6 +1,9 @@
 //! The plot of a histogram.
 
-use super::{Args, Counted, Outcome};
+use super::{
+    tally::{Counted, Outcome},
+    view::{View, merged},
+};
 use crate::io::plot::{
     Anchor, Colour, Drawing, FAINT, GROUND, LINES, Mark, PANEL, Paint, STRONG, decades, grouped,
     short_number, ticks,
@@ -11,7 +14,7 @@ const PANEL_SIZE: [f32; 2] = [1024.0, 440.0];
 /// Space to the left, above, to the right and below.
 const MARGINS: [f32; 4] = [96.0, 76.0, 32.0, 72.0];
 
-/// How a row is drawn.
+/// How a component is drawn.
 fn colour(name: &str) -> Colour {
     match name {
         "r" => [0xe0, 0x3c, 0x3c],
@@ -34,89 +37,38 @@ fn long_name(name: &str) -> &str {
     }
 }
 
-/// Whether a row is drawn as a line over the bars.
+/// Whether a component is drawn as a line over the bars.
 fn is_line(name: &str) -> bool {
     matches!(name, "luma" | "a")
 }
 
-/// The scale of the bars: the value that reaches the top. The tallest bar touches it, unless it
-/// dwarfs the rest: a bar is worth max(1 / max, 0.2 * bins / pixels) of the height a count.
-pub fn top(outcome: &Outcome, args: &Args, shown: &[Vec<f64>]) -> f64 {
-    let max = shown.iter().flatten().copied().fold(0.0, f64::max);
-    if args.cumulative || args.log {
-        return if max > 0.0 { max } else { 1.0 };
-    }
-    let all = outcome.rows.iter().map(|row| row.counts.in_range()).max().unwrap_or(0);
-    let all = if args.normalize { 1.0 } else { outcome.pixels(all) };
-    let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
-    // No sample at all makes both infinite.
-    if scale.is_finite() { 1.0 / scale } else { 1.0 }
-}
-
-/// Where a logarithmic axis begins: shares six decades below the top, counts at one half, so that a
-/// single sample shows.
-fn least(top: f64, args: &Args) -> f64 {
-    if args.normalize { (top * 1e-6).min(0.5) } else { 0.5 }
-}
-
-/// Height from 0 to 1 of a value on an axis that ends at `top`.
-pub fn height(value: f64, top: f64, args: &Args) -> f64 {
-    if !args.log {
-        return (value / top).min(1.0);
-    }
-    let least = least(top, args);
-    ((value / least).max(1.0).ln() / (top / least).ln()).clamp(0.0, 1.0)
-}
-
-/// The most of neighbouring bins, so that no more than `columns` are left and no peak is lost.
-pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
-    if values.len() <= columns {
-        return values.to_vec();
-    }
-    let start = |column: usize| column * values.len() / columns;
-    (0..columns)
-        .map(|column| values[start(column)..start(column + 1)].iter().copied().fold(0.0, f64::max))
-        .collect()
-}
-
 /// Draws axes, bars and legend.
-pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
+pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
     let [width, height_of_panel] = PANEL_SIZE;
     let [left, above, right, below] = MARGINS;
     let mut drawing =
         Drawing::new((left + width + right) as usize, (above + height_of_panel + below) as usize);
     let base = above + height_of_panel;
-    let shown: Vec<Vec<f64>> = outcome.rows.iter().map(|row| outcome.shown(row, args)).collect();
-    let top = top(outcome, args, &shown);
+    let shown: Vec<Vec<f64>> =
+        outcome.components.iter().map(|component| view.values(outcome, component)).collect();
+    let top = view.top(outcome, &shown);
     drawing.rectangle(left, above, width, height_of_panel, Paint::Over(PANEL, 1.0));
-    grid(&mut drawing, outcome, args, top);
+    grid(&mut drawing, outcome, view, top);
 
-    let rows: Vec<(&Counted, Vec<f32>)> = outcome
-        .rows
+    let bars: Vec<(&Counted, Vec<f32>)> = outcome
+        .components
         .iter()
         .zip(&shown)
-        .map(|(row, shown)| {
+        .map(|(component, shown)| {
             let columns = merged(shown, width as usize);
-            let y = |&v: &f64| base - height(v, top, args) as f32 * height_of_panel;
-            (row, columns.iter().map(y).collect())
+            let y = |&v: &f64| base - view.height(v, top) as f32 * height_of_panel;
+            (component, columns.iter().map(y).collect())
         })
         .collect();
-    let alone = rows.len() == 1;
-    for (row, tops) in rows.iter().filter(|(row, _)| alone || !is_line(row.name)) {
-        let step = width / tops.len() as f32;
-        let colour = if alone && is_line(row.name) { colour("grey") } else { colour(row.name) };
-        let paint = if alone { Paint::Over(colour, 1.0) } else { Paint::Screen(colour) };
-        drawing.steps(left, step, tops, base, paint);
-    }
-    for (row, tops) in rows.iter().filter(|(row, _)| !alone && is_line(row.name)) {
-        let step = width / tops.len() as f32;
-        // A dark rim keeps the line in sight over bright bars.
-        drawing.outline(left, step, tops, 4.0, GROUND);
-        drawing.outline(left, step, tops, 1.5, colour(row.name));
-    }
+    draw_bars(&mut drawing, &bars, base);
     drawing.rectangle(left, base, width, 1.0, Paint::Over(FAINT, 1.0));
 
-    let cut = rows.iter().zip(&shown).any(|(_, shown)| shown.iter().any(|&v| v > top * 1.000_001));
+    let cut = shown.iter().flatten().any(|&value| value > top * 1.000_001);
     let mut title = outcome.title();
     let room = 90;
     if title.chars().count() > room {
@@ -124,38 +76,60 @@ pub fn figure(outcome: &Outcome, args: &Args) -> Drawing {
         title = format!("...{}", tail.iter().rev().collect::<String>());
     }
     drawing.title(left, 26.0, &title, STRONG);
-    let pixels = outcome.rows.first().map_or(0.0, |row| outcome.pixels(row.counts.total()));
+    let pixels = outcome.components.first().map_or(0.0, |c| outcome.pixels(c.counts.total()));
     let note = if cut { ", tallest bars cut off" } else { "" };
     let [pixels, bins] = [pixels.round() as u64, outcome.bins.count as u64].map(grouped);
     let note = format!("{pixels} samples, {bins} bins{note}");
     drawing.text(left, 52.0, Anchor::Start, &note, FAINT);
-    let entries: Vec<(&str, Mark, Colour)> = rows
+    let alone = bars.len() == 1;
+    let entries: Vec<(&str, Mark, Colour)> = bars
         .iter()
-        .map(|(row, _)| {
-            let mark = if is_line(row.name) && !alone { Mark::Line } else { Mark::Square };
-            (long_name(row.name), mark, colour(row.name))
+        .map(|(component, _)| {
+            let name = component.name;
+            let mark = if is_line(name) && !alone { Mark::Line } else { Mark::Square };
+            (long_name(name), mark, colour(name))
         })
         .collect();
     drawing.legend(left + width, 52.0, &entries);
     drawing
 }
 
-fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
+/// Draws the components' bars, then luminance and alpha as lines over them.
+fn draw_bars(drawing: &mut Drawing, bars: &[(&Counted, Vec<f32>)], base: f32) {
+    let ([width, _], left, alone) = (PANEL_SIZE, MARGINS[0], bars.len() == 1);
+    for (component, tops) in bars.iter().filter(|(c, _)| alone || !is_line(c.name)) {
+        let name = if alone && is_line(component.name) { "grey" } else { component.name };
+        let paint = match alone {
+            true => Paint::Over(colour(name), 1.0),
+            false => Paint::Screen(colour(name)),
+        };
+        drawing.steps(left, width / tops.len() as f32, tops, base, paint);
+    }
+    for (component, tops) in bars.iter().filter(|(c, _)| !alone && is_line(c.name)) {
+        let step = width / tops.len() as f32;
+        // A dark rim keeps the line in sight over bright bars.
+        drawing.outline(left, step, tops, 4.0, GROUND);
+        drawing.outline(left, step, tops, 1.5, colour(component.name));
+    }
+}
+
+/// Draws the axes with their numbers, titles and lines.
+fn grid(drawing: &mut Drawing, outcome: &Outcome, view: &View, top: f64) {
     let [width, height_of_panel] = PANEL_SIZE;
     let [left, above, ..] = MARGINS;
     let base = above + height_of_panel;
-    let marks = match args.log {
+    let marks = match view.log {
         false => ticks(0.0, top, 5),
-        true => decades(least(top, args), top),
+        true => decades(view.least(top), top),
     };
     for mark in marks {
-        let y = base - height(mark, top, args) as f32 * height_of_panel;
+        let y = base - view.height(mark, top) as f32 * height_of_panel;
         drawing.rectangle(left, y - 0.5, width, 1.0, Paint::Over(LINES, 1.0));
         drawing.text(left - 10.0, y, Anchor::End, &short_number(mark), FAINT);
     }
     let bins = &outcome.bins;
     let mut marks = ticks(bins.low, bins.high, 10);
-    // Both ends are told, and what would stand too near to them is left out.
+    // Both ends have numbers, and marks too near to them are left out.
     let near = (bins.high - bins.low) * 0.04;
     marks.retain(|mark| mark - bins.low > near && bins.high - mark > near);
     marks.extend([bins.low, bins.high]);
@@ -169,13 +143,13 @@ fn grid(drawing: &mut Drawing, outcome: &Outcome, args: &Args, top: f64) {
     }
     let unit = format!("sample value ({})", outcome.dtype);
     drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, STRONG);
-    let what = match (args.cumulative, args.normalize) {
+    let what = match (view.cumulative, view.normalize) {
         (false, false) => "samples a bin",
         (false, true) => "share of samples a bin",
         (true, false) => "samples up to the bin",
         (true, true) => "share of samples up to the bin",
     };
-    let axis = if args.log { format!("{what} (logarithmic)") } else { what.to_owned() };
+    let axis = if view.log { format!("{what} (logarithmic)") } else { what.to_owned() };
     drawing.rising_text(20.0, above + height_of_panel / 2.0, &axis, STRONG);
 }
 

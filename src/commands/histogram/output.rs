@@ -1,80 +1,92 @@
 //! What is written: tables as CSV, everything as JSON, plots.
 
-use std::io::Write;
+use std::io::{self, Write};
 
-use serde::Serialize;
+use serde::{
+    Serialize,
+    ser::{SerializeSeq, Serializer},
+};
 
-use super::{Args, Counted, Outcome, figure};
+use super::{
+    figure,
+    flags::Format,
+    outcomes::Outcomes,
+    tally::{Counted, Outcome},
+    view::View,
+};
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     io::Sink,
     kernels::histogram::{Counts, Statistics},
     session::Session,
 };
 
-/// Writes what the extension of `output` says; a table where there is none.
-pub fn write(outcomes: &[Outcome], args: &Args, output: &Sink, session: &Session) -> Result<()> {
+/// Writes `outcomes`, of which a plot shows the first.
+pub fn write(
+    outcomes: &Outcomes,
+    output: &Sink,
+    format: Format,
+    view: &View,
+    session: &Session,
+) -> Result<()> {
     let no_clobber = session.no_clobber;
-    let failed = |error: &dyn std::fmt::Display| {
-        Error::new(Kind::Failure, format_args!("cannot encode {output}: {error}"))
-    };
-    let bytes = match output.extension().as_str() {
-        "png" | "svg" => {
-            let figure = figure::figure(&outcomes[0], args);
-            return figure.write(output, no_clobber, &session.timings);
-        }
-        "json" => {
-            let records: Vec<Record<'_>> = outcomes.iter().map(|o| record(o, args)).collect();
-            let mut json = serde_json::to_vec_pretty(&records).map_err(|error| failed(&error))?;
-            json.push(b'\n');
-            json
-        }
-        _ => {
-            let table = if args.stats { statistics_table } else { bins_table };
-            let mut writer = csv::Writer::from_writer(Vec::new());
-            for line in table(outcomes, args) {
-                writer.write_record(line).map_err(|error| failed(&error))?;
-            }
-            writer.into_inner().map_err(|error| failed(&error))?
-        }
-    };
-    let write = || output.write_with(no_clobber, |file| file.write_all(&bytes));
-    session.timings.time("write", write)
+    if format == Format::Plot {
+        let first = outcomes.iter().next().expect("some input was counted");
+        let first = first.map_err(|error| Error::io("read", "the counts", error))?;
+        return figure::draw(&first, view).write(output, no_clobber, &session.timings);
+    }
+    session.timings.time("write", || {
+        output.write_with(no_clobber, |file| match format {
+            Format::Json => write_json(outcomes, view, file),
+            Format::Statistics => write_statistics(outcomes, view, csv::Writer::from_writer(file)),
+            _ => write_bins(outcomes, view, csv::Writer::from_writer(file)),
+        })
+    })
 }
 
-/// A row a bin: number, edges, then a column a channel. With several inputs their names come first.
+fn write_line<W: Write>(
+    table: &mut csv::Writer<W>,
+    cells: impl IntoIterator<Item = impl AsRef<[u8]>>,
+) -> io::Result<()> {
+    table.write_record(cells).map_err(|error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    })
+}
+
+/// A row a bin: number, edges, then a column a component. With several inputs their names come first.
 /// Rows without a number tell what lies outside the bins, where anything does.
-fn bins_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
-    let mut names: Vec<&'static str> = Vec::new();
-    for row in outcomes.iter().flat_map(|outcome| &outcome.rows) {
-        if !names.contains(&row.name) {
-            names.push(row.name);
-        }
-    }
-    let several = outcomes.len() > 1;
+fn write_bins<W: Write>(
+    outcomes: &Outcomes,
+    view: &View,
+    mut table: csv::Writer<W>,
+) -> io::Result<()> {
+    let (names, several) = (outcomes.names(), outcomes.len() > 1);
     let heads = several.then_some("file").into_iter().chain(["bin", "low", "high"]);
-    let mut table = vec![heads.chain(names.iter().copied()).map(str::to_owned).collect()];
-    for outcome in outcomes {
+    write_line(&mut table, heads.chain(names.iter().copied()))?;
+    for outcome in outcomes.iter() {
+        let outcome = outcome?;
         let columns: Vec<Option<(&Counted, Vec<f64>)>> = names
             .iter()
             .map(|name| {
-                let row = outcome.rows.iter().find(|row| row.name == *name)?;
-                Some((row, outcome.shown(row, args)))
+                let component = outcome.components.iter().find(|c| c.name == *name)?;
+                Some((component, view.values(&outcome, component)))
             })
             .collect();
         let mut line =
-            |name: String, [low, high]: [f64; 2], value: &dyn Fn(&Counted, &[f64]) -> f64| {
+            |name: &str, [low, high]: [f64; 2], value: &dyn Fn(&Counted, &[f64]) -> f64| {
                 let mut cells: Vec<String> = several.then(|| outcome.name()).into_iter().collect();
-                cells.extend([name, low.to_string(), high.to_string()]);
+                cells.extend([name.to_owned(), low.to_string(), high.to_string()]);
                 cells.extend(columns.iter().map(|column| match column {
-                    Some((row, shown)) => value(row, shown).to_string(),
+                    Some((component, values)) => value(component, values).to_string(),
                     None => String::new(),
                 }));
-                table.push(cells);
+                write_line(&mut table, cells)
             };
         let bins = &outcome.bins;
         for k in 0..bins.count {
-            line(k.to_string(), [bins.edge(k), bins.edge(k + 1)], &|_, shown| shown[k]);
+            let edges = [bins.edge(k), bins.edge(k + 1)];
+            line(&k.to_string(), edges, &|_, values| values[k])?;
         }
         type Outside = (&'static str, [f64; 2], fn(&Counts) -> u64);
         let outside: [Outside; 3] = [
@@ -83,57 +95,63 @@ fn bins_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
             ("nan", [f64::NAN; 2], |counts| counts.nan),
         ];
         for (name, range, count) in outside {
-            if outcome.rows.iter().any(|row| count(&row.counts) > 0) {
-                line(name.into(), range, &|row, _| {
-                    count(&row.counts) as f64 / outcome.unit(row, args)
-                });
+            if outcome.components.iter().any(|component| count(&component.counts) > 0) {
+                line(name, range, &|component, _| {
+                    count(&component.counts) as f64 / view.unit(&outcome, component)
+                })?;
             }
         }
     }
-    table
+    table.flush()
 }
 
-/// A row a channel.
-fn statistics_table(outcomes: &[Outcome], args: &Args) -> Vec<Vec<String>> {
-    const HEADS: [&str; 15] = [
-        "file",
-        "channel",
-        "count",
-        "below",
-        "above",
-        "nan",
-        "min",
-        "max",
-        "mean",
-        "median",
-        "deviation",
-        "mode",
-        "entropy_bits",
-        "clipped_low",
-        "clipped_high",
-    ];
-    let percentiles = args.percentiles.iter().map(|p| format!("p{p}"));
-    let heads: Vec<String> = HEADS.map(str::to_owned).into_iter().chain(percentiles).collect();
-    let width = heads.len();
-    let mut table = vec![heads];
-    for outcome in outcomes {
-        for row in &outcome.rows {
-            let Counts { below, above, nan, .. } = row.counts;
-            let counts = [row.counts.in_range(), below, above, nan].map(|n| outcome.pixels(n));
-            let mut cells = vec![outcome.name(), row.name.into()];
-            cells.extend(counts.map(|count| count.to_string()));
-            if let Some(s) = outcome.statistics(row, args) {
-                let Statistics { min, max, mean, median, deviation, mode, entropy, .. } = s;
+/// Heads of the table of statistics, before the percentiles.
+const HEADS: [&str; 15] = [
+    "file",
+    "channel",
+    "count",
+    "below",
+    "above",
+    "nan",
+    "min",
+    "max",
+    "mean",
+    "median",
+    "deviation",
+    "mode",
+    "entropy_bits",
+    "clipped_low",
+    "clipped_high",
+];
+
+/// A row a component.
+fn write_statistics<W: Write>(
+    outcomes: &Outcomes,
+    view: &View,
+    mut table: csv::Writer<W>,
+) -> io::Result<()> {
+    let mut heads = HEADS.map(str::to_owned).to_vec();
+    heads.extend(view.percentages.iter().map(|p| format!("p{p}")));
+    write_line(&mut table, &heads)?;
+    for outcome in outcomes.iter() {
+        let outcome = outcome?;
+        for component in &outcome.components {
+            let Counts { below, above, nan, .. } = component.counts;
+            let counts = [component.counts.in_range(), below, above, nan];
+            let mut cells = vec![outcome.name(), component.name.into()];
+            cells.extend(counts.map(|count| outcome.pixels(count).to_string()));
+            if let Some(s) = &component.statistics {
+                let &Statistics { min, max, mean, median, deviation, mode, entropy, .. } = s;
                 let numbers = [min, max, mean, median, deviation, mode, entropy];
                 cells.extend(numbers.map(|number| number.to_string()));
                 cells.extend([s.clipped_low, s.clipped_high].map(|share| share.to_string()));
                 cells.extend(s.percentiles.iter().map(|(_, value)| value.to_string()));
             }
-            cells.resize(width, String::new());
-            table.push(cells);
+            cells.resize(heads.len(), String::new());
+            write_line(&mut table, cells)?;
         }
     }
-    table
+    table.flush()
 }
 
 /// One input in JSON.
@@ -155,8 +173,40 @@ struct ChannelRecord<'a> {
     below: serde_json::Number,
     above: serde_json::Number,
     nan: serde_json::Number,
-    statistics: Option<Statistics>,
+    statistics: &'a Option<Statistics>,
     values: Vec<serde_json::Number>,
+}
+
+/// An array with a record an input.
+fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Result<()> {
+    let mut json = serde_json::Serializer::pretty(&mut *file);
+    let mut records = json.serialize_seq(Some(outcomes.len()))?;
+    for outcome in outcomes.iter() {
+        records.serialize_element(&record(&*outcome?, view))?;
+    }
+    records.end()?;
+    file.write_all(b"\n")
+}
+
+fn record<'a>(outcome: &'a Outcome, view: &View) -> Record<'a> {
+    let amount = |count: u64| number(outcome.pixels(count));
+    let channels = outcome.components.iter().map(|component| ChannelRecord {
+        name: component.name,
+        below: amount(component.counts.below),
+        above: amount(component.counts.above),
+        nan: amount(component.counts.nan),
+        statistics: &component.statistics,
+        values: view.values(outcome, component).into_iter().map(number).collect(),
+    });
+    Record {
+        inputs: &outcome.inputs,
+        dtype: outcome.dtype.to_string(),
+        bins: outcome.bins.count,
+        range: [outcome.bins.low, outcome.bins.high],
+        cumulative: view.cumulative,
+        normalized: view.normalize,
+        channels: channels.collect(),
+    }
 }
 
 /// Whole numbers without a fraction.
@@ -164,26 +214,5 @@ fn number(value: f64) -> serde_json::Number {
     match value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
         true => (value as i64).into(),
         false => serde_json::Number::from_f64(value).expect("counts and shares are finite"),
-    }
-}
-
-fn record<'a>(outcome: &'a Outcome, args: &Args) -> Record<'a> {
-    let amount = |count: u64| number(outcome.pixels(count));
-    let channels = outcome.rows.iter().map(|row| ChannelRecord {
-        name: row.name,
-        below: amount(row.counts.below),
-        above: amount(row.counts.above),
-        nan: amount(row.counts.nan),
-        statistics: outcome.statistics(row, args),
-        values: outcome.shown(row, args).into_iter().map(number).collect(),
-    });
-    Record {
-        inputs: &outcome.inputs,
-        dtype: outcome.dtype.to_string(),
-        bins: outcome.bins.count,
-        range: [outcome.bins.low, outcome.bins.high],
-        cumulative: args.cumulative,
-        normalized: args.normalize,
-        channels: channels.collect(),
     }
 }

@@ -3,18 +3,19 @@
 use std::io::IsTerminal;
 
 use super::{
-    Args, Outcome,
-    figure::{height, merged, sample_value, top},
+    figure::sample_value,
+    tally::Outcome,
+    view::{View, merged},
 };
 use crate::io::plot::grouped;
 
-/// Lines that each row's bars take.
+/// Lines that the bars of a component take.
 const LINES: usize = 5;
 /// Eighths of a line.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Columns where the width is unknown.
 const COLUMNS: usize = 80;
-/// Wider pictures tell no more.
+/// Columns at most: wider pictures show no more.
 const MAX_COLUMNS: usize = 128;
 
 /// Whether colours may be used: on a terminal that has them, unless NO_COLOR is set.
@@ -24,7 +25,7 @@ fn coloured() -> bool {
     std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
 }
 
-/// The ANSI colour of a row.
+/// The ANSI colour of a component.
 fn paint(name: &str) -> &'static str {
     match name {
         "r" => "\x1b[31m",
@@ -35,18 +36,19 @@ fn paint(name: &str) -> &'static str {
     }
 }
 
-/// Bars of every row, and a table of statistics.
-pub fn picture(outcome: &Outcome, args: &Args) -> String {
+/// Bars of every component, and a table of statistics.
+pub fn picture(outcome: &Outcome, view: &View) -> String {
     let width = terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into());
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
     let colour = coloured();
-    let shown: Vec<Vec<f64>> = outcome.rows.iter().map(|row| outcome.shown(row, args)).collect();
-    let top = top(outcome, args, &shown);
+    let shown: Vec<Vec<f64>> =
+        outcome.components.iter().map(|component| view.values(outcome, component)).collect();
+    let top = view.top(outcome, &shown);
     let mut text = format!("{}\n", outcome.title());
-    for (row, shown) in outcome.rows.iter().zip(&shown) {
-        let bars = bars(shown, columns, top, args);
+    for (component, shown) in outcome.components.iter().zip(&shown) {
+        let bars = bars(shown, columns, top, view);
         let (start, end) = match colour {
-            true if !paint(row.name).is_empty() => (paint(row.name), "\x1b[0m"),
+            true if !paint(component.name).is_empty() => (paint(component.name), "\x1b[0m"),
             _ => ("", ""),
         };
         for line in bars {
@@ -54,14 +56,14 @@ pub fn picture(outcome: &Outcome, args: &Args) -> String {
         }
         let (low, high) = (sample_value(outcome.bins.low), sample_value(outcome.bins.high));
         let room = columns.saturating_sub(low.len() + high.len());
-        text += &format!("{low}{:^room$}{high}\n", row.name);
+        text += &format!("{low}{:^room$}{high}\n", component.name);
     }
-    text += &statistics(outcome, args);
+    text += &statistics(outcome, view);
     text.push('\n');
     text
 }
 
-fn bars(shown: &[f64], columns: usize, top: f64, args: &Args) -> Vec<String> {
+fn bars(shown: &[f64], columns: usize, top: f64, view: &View) -> Vec<String> {
     let merged = match shown.len() < columns {
         // Few bins are several columns wide each.
         true => {
@@ -73,8 +75,8 @@ fn bars(shown: &[f64], columns: usize, top: f64, args: &Args) -> Vec<String> {
     let eighths: Vec<usize> = merged
         .iter()
         .map(|&value| {
-            let eighths = (height(value, top, args) * (LINES * 8) as f64).round() as usize;
-            // What is there shows.
+            let eighths = (view.height(value, top) * (LINES * 8) as f64).round() as usize;
+            // A single sample shows.
             eighths.max(usize::from(value > 0.0))
         })
         .collect();
@@ -85,40 +87,42 @@ fn bars(shown: &[f64], columns: usize, top: f64, args: &Args) -> Vec<String> {
     (0..LINES).map(line).collect()
 }
 
-/// A line a row; numbers in columns.
-fn statistics(outcome: &Outcome, args: &Args) -> String {
+/// A line a component, with numbers in columns; then what is not in the range.
+fn statistics(outcome: &Outcome, view: &View) -> String {
     let mut heads: Vec<String> =
         ["", "count", "min", "max", "mean", "median", "std dev", "mode", "entropy", "clipped"]
             .map(str::to_owned)
             .to_vec();
-    heads.extend(args.percentiles.iter().map(|p| format!("p{p}")));
+    heads.extend(view.percentages.iter().map(|p| format!("p{p}")));
     let mut lines = vec![heads];
     let mut outside = String::new();
-    for row in &outcome.rows {
-        let counts = &row.counts;
+    for component in &outcome.components {
+        let (name, counts) = (component.name, &component.counts);
         for (n, what) in
             [(counts.below, "below"), (counts.above, "above"), (counts.nan, "not a number")]
         {
             if n > 0 {
-                outside += &format!(
-                    "{}: {} {what}\n",
-                    row.name,
-                    grouped(outcome.pixels(n).round() as u64)
-                );
+                let n = grouped(outcome.pixels(n).round() as u64);
+                outside += &format!("{name}: {n} {what}\n");
             }
         }
-        let Some(s) = outcome.statistics(row, args) else {
-            outside += &format!("{}: no samples in the range\n", row.name);
+        let Some(s) = &component.statistics else {
+            outside += &format!("{name}: no samples in the range\n");
             continue;
         };
         let clipped = (s.clipped_low + s.clipped_high) * 100.0;
-        let mut cells = vec![row.name.to_owned(), grouped(s.count.round() as u64)];
+        let mut cells = vec![name.to_owned(), grouped(s.count.round() as u64)];
         cells.extend([s.min, s.max, s.mean, s.median, s.deviation, s.mode].map(rounded));
         cells.push(format!("{:.2}", s.entropy));
         cells.push(format!("{clipped:.1}%"));
         cells.extend(s.percentiles.iter().map(|&(_, value)| rounded(value)));
         lines.push(cells);
     }
+    aligned(&lines) + &outside
+}
+
+/// The lines below the heads, if there is any, in columns as wide as their widest cell.
+fn aligned(lines: &[Vec<String>]) -> String {
     let widths: Vec<usize> = (0..lines[0].len())
         .map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0))
         .collect();
@@ -131,7 +135,7 @@ fn statistics(outcome: &Outcome, args: &Args) -> String {
         text += &cells.collect::<Vec<_>>().join("  ");
         text.push('\n');
     }
-    text + &outside
+    text
 }
 
 /// At most five significant digits, whole numbers in full.

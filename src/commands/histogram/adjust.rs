@@ -1,0 +1,49 @@
+//! Writes images that their histogram adjusts.
+
+use super::{
+    flags::{Adjustment, Settings},
+    input::Input,
+};
+use crate::{
+    error::{Error, Result},
+    io::{
+        Source,
+        image::{Encoding, write_image},
+    },
+    kernels::histogram::{Adjust, Pixels, luminance_levels},
+    session::Session,
+};
+
+/// Writes the adjusted images of `input`, if there are to be any. They take the whole image out of it.
+///
+/// # Errors
+/// When the input is a volume or has other samples than of 8 or 16 bits, and those of writing.
+pub fn write(
+    source: &Source,
+    input: &mut Input,
+    settings: &Settings,
+    session: &Session,
+) -> Result<()> {
+    if settings.adjustments.is_empty() {
+        return Ok(());
+    }
+    let Some((selected, mut image)) = input.whole() else {
+        return Err(Error::bad_input(format_args!(
+            "{source}: --equalize and --auto-levels adjust images, not volumes"
+        )));
+    };
+    image.metadata.exif = None;
+    let levels = luminance_levels(image.samples.dtype(), image.channels)?;
+    let counts = session.device.run(&levels, selected)?;
+    let pixels = Pixels { samples: image.samples, channels: image.channels };
+    for (output, adjustment) in &settings.adjustments {
+        let adjust = match *adjustment {
+            Adjustment::Equalize => Adjust::equalize(&counts[0]),
+            Adjustment::AutoLevels(clip) => Adjust::levels(&counts[0], clip),
+        };
+        image.samples = session.device.run(&adjust, &pixels)?;
+        let encoding = Encoding::default();
+        write_image(&image, output, &encoding, session.no_clobber, &session.timings)?;
+    }
+    Ok(())
+}

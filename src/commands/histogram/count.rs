@@ -1,0 +1,107 @@
+//! Counts one input.
+
+use super::{
+    flags::{Channel, Range, Settings},
+    input::Input,
+    select::Alpha,
+    tally::{Counting, Tally},
+};
+use crate::{
+    error::{Error, Result},
+    io::Source,
+    kernels::histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments},
+    session::Session,
+};
+
+/// A component and its name in tables.
+type Named = (&'static str, Component);
+
+/// Counts `input`, which was read from `source`.
+///
+/// # Errors
+/// When the input has not the channels or the range that are wanted, and those of reading and counting.
+pub fn count(
+    source: &Source,
+    input: &Input,
+    settings: &Settings,
+    session: &Session,
+) -> Result<Tally> {
+    let (dtype, channels) = (input.dtype(), input.channels());
+    let named = components(source, settings, channels)?;
+    let (low, high) = match settings.range(dtype, input.is_image()) {
+        Range::Of(low, high) => (low, high),
+        Range::Data => data_range(input, &named, session)?,
+    };
+    let bins = Bins::new(settings.bins, low, high, dtype)?;
+    let weighted = settings.selection.alpha == Alpha::Weight && matches!(channels, 2 | 4);
+    let unit = if weighted { f64::from(alpha_unit(dtype)) } else { 1.0 };
+    let components = named.iter().map(|&(_, component)| component).collect();
+    let kernel = Histogram { components, bins, weighted };
+    let inputs = vec![source.to_string()];
+    let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
+    input.parts(session, |pixels| {
+        let counts = session.device.run(&kernel, pixels)?;
+        let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
+            let needs_moments = settings.statistics && counts.levels.is_none();
+            let take = || moments(pixels, component, bins.low, bins.high, weighted);
+            let moments = needs_moments.then(|| session.timings.time("statistics", take));
+            Counting { name, counts, moments }
+        });
+        tally.add_part(part.collect());
+        Ok(())
+    })?;
+    Ok(tally)
+}
+
+/// The components that are asked for, or those that an image of so many channels has by default.
+fn components(source: &Source, settings: &Settings, channels: usize) -> Result<Vec<Named>> {
+    let colour = channels >= 3;
+    let default: &[Channel] = match colour {
+        true => &[Channel::R, Channel::G, Channel::B, Channel::Luma],
+        false => &[Channel::Luma],
+    };
+    let wanted = if settings.channels.is_empty() { default } else { &settings.channels };
+    let missing = |what: &str| {
+        Err(Error::bad_input(format_args!("{source}: there is no {what} channel to count")))
+    };
+    let mut components = Vec::new();
+    for channel in wanted {
+        let component = match (channel, colour) {
+            (Channel::R, true) => ("r", Component::Channel(0)),
+            (Channel::G, true) => ("g", Component::Channel(1)),
+            (Channel::B, true) => ("b", Component::Channel(2)),
+            (Channel::A, _) if matches!(channels, 2 | 4) => ("a", Component::Channel(channels - 1)),
+            (Channel::Luma, true) => ("luma", Component::Luma(settings.luma)),
+            (Channel::Luma, false) if settings.luma != Luma::Linear => {
+                ("grey", Component::Channel(0))
+            }
+            (Channel::Luma, false) => {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: --luma linear needs a colour image"
+                )));
+            }
+            (Channel::R, false) => return missing("red"),
+            (Channel::G, false) => return missing("green"),
+            (Channel::B, false) => return missing("blue"),
+            (Channel::A, _) => return missing("alpha"),
+        };
+        if !components.contains(&component) {
+            components.push(component);
+        }
+    }
+    Ok(components)
+}
+
+/// The least and the greatest finite sample of all components; 0 and 1 where there is none.
+fn data_range(input: &Input, named: &[Named], session: &Session) -> Result<(f64, f64)> {
+    let mut all: Option<Moments> = None;
+    input.parts(session, |pixels| {
+        for &(_, component) in named {
+            let take = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
+            let more = session.timings.time("data range", take);
+            all = Some(all.map_or(more, |all| all.and(more)));
+        }
+        Ok(())
+    })?;
+    Ok(all.filter(|all| all.count > 0).map_or((0.0, 1.0), |all| (all.min, all.max)))
+}

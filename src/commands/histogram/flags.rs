@@ -1,0 +1,330 @@
+//! The flags of `gpuproc histogram`, and the job that they make.
+
+use std::{io::IsTerminal, str::FromStr};
+
+use clap::ValueEnum;
+
+use super::{
+    select::{Alpha, Roi, Selection},
+    view::View,
+};
+use crate::{
+    commands::flags::{Choice, VolumeArgs, one_of},
+    data::dtype::Dtype,
+    error::{Error, Result},
+    io::{Sink, Source, image::ImageFormat, volume::RawLayout},
+    kernels::histogram::{Luma, type_range},
+};
+
+/// Count how often each value occurs in images and volumes.
+///
+/// The same exact counts on every device. Bin k holds the values from its lower edge up to, but not
+/// including, its upper edge; the last bin holds its upper edge, too. Values outside the range are
+/// counted as below and above, NaN by itself. Without -o, a table goes to a pipe or a file, and a
+/// picture with statistics to a terminal.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc histogram photo.jpg                       the picture and statistics, on a terminal
+  gpuproc histogram photo.jpg > bins.csv            256 bins of red, green, blue and luminance
+  gpuproc histogram photo.jpg -o h.png -o h.svg -o h.json
+  gpuproc histogram scan16.png --bins 65536 --range data -o bins.csv
+  gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
+  gpuproc histogram *.jpg --sum --channels luma --stats
+  gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
+  gpuproc histogram fog.png --equalize clear.png")]
+pub struct Args {
+    /// Images or raw volumes; - is standard input
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<Source>,
+
+    /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot); may be
+    /// given several times, - is CSV on standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Vec<Sink>,
+
+    /// Number of bins, 1 to 65536
+    #[arg(long, value_name = "N", default_value_t = 256)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
+    bins: u32,
+
+    /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
+    /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
+    /// float volumes]
+    #[arg(long, value_name = "LO,HI|data", allow_hyphen_values = true)]
+    range: Option<Range>,
+
+    /// What to count, any of r,g,b,a,luma [default: r,g,b,luma; grey images and volumes have one]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    channels: Vec<Channel>,
+
+    /// How red, green and blue make luminance
+    #[arg(long, value_name = "KIND", value_parser = one_of(&LUMAS), default_value = "bt709")]
+    luma: Luma,
+
+    /// What alpha does: `ignore` counts every pixel alike, `weight` counts a pixel as much as it is
+    /// opaque (half, say), `skip-transparent` leaves out pixels of alpha 0
+    #[arg(long, value_enum, default_value = "ignore", value_name = "RULE")]
+    alpha: Alpha,
+
+    /// Count only the box whose upper left corner is at x,y, in pixels
+    #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
+    roi: Option<Roi>,
+
+    /// Count only pixels where this image of the same size is not black (or, with alpha, not
+    /// transparent)
+    #[arg(long, value_name = "IMAGE")]
+    mask: Option<Source>,
+
+    /// Add the counts of all inputs up
+    #[arg(long)]
+    sum: bool,
+
+    /// Let each bin hold all values below its upper edge
+    #[arg(long)]
+    cumulative: bool,
+
+    /// Give shares of the values inside the range instead of counts
+    #[arg(long)]
+    normalize: bool,
+
+    /// Draw the counts on a logarithmic axis
+    #[arg(long)]
+    log: bool,
+
+    /// In tables, a row a channel with its statistics, instead of a row a bin
+    #[arg(long)]
+    stats: bool,
+
+    /// Percentages whose percentiles are told with the statistics
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1,25,75,99")]
+    #[arg(value_parser = percentage)]
+    percentiles: Vec<f64>,
+
+    /// Draw on standard output, even where that is no terminal, and write no table there
+    #[arg(long)]
+    picture: bool,
+
+    /// Write the image with its luminance equalised: every brightness about equally frequent, the
+    /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
+    /// selected pixels
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    equalize: Option<Sink>,
+
+    /// Write the image with its levels stretched: one straight line for all colours, which takes
+    /// the darkest luminance to black and the brightest to full, less --clip
+    #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
+    auto_levels: Option<Sink>,
+
+    /// Share of the pixels that --auto-levels may clip at either end, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "0.5%", value_parser = clip)]
+    #[arg(help_heading = "Adjustments")]
+    clip: f64,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+const LUMAS: [Choice<Luma>; 3] = [
+    ("bt709", Luma::Bt709, "0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709)"),
+    ("bt601", Luma::Bt601, "0.299 R + 0.587 G + 0.114 B of the stored values (ITU-R BT.601)"),
+    (
+        "linear",
+        Luma::Linear,
+        "The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1)",
+    ),
+];
+
+/// Reads 0.5% or 0.5 as the share 0.005.
+fn clip(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
+    number
+        .filter(|percent| (0.0..50.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("`{text}` is no percentage from 0% to below 50%"))
+}
+
+fn percentage(text: &str) -> Result<f64, String> {
+    let value = text.trim().parse().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| format!("`{text}` is no percentage from 0 to 100"))
+}
+
+/// The ends of the bins.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Range {
+    /// The least and the greatest sample.
+    Data,
+    /// These two.
+    Of(f64, f64),
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "data" {
+            return Ok(Self::Data);
+        }
+        let numbers = text.split_once(',').and_then(|(low, high)| {
+            Some((low.trim().parse::<f64>().ok()?, high.trim().parse::<f64>().ok()?))
+        });
+        match numbers {
+            Some((low, high)) if low < high => Ok(Self::Of(low, high)),
+            Some(_) => Err("the first number must be the smaller one".into()),
+            None => Err("two numbers such as 0,255 or the word data are needed".into()),
+        }
+    }
+}
+
+/// What `--channels` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Channel {
+    /// Red
+    R,
+    /// Green
+    G,
+    /// Blue
+    B,
+    /// Alpha
+    A,
+    /// Luminance; of a grey image, the grey value
+    Luma,
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub struct Job {
+    pub inputs: Vec<Source>,
+    pub settings: Settings,
+    /// Whether the counts of all inputs are added up.
+    pub sum: bool,
+    /// What is written, in order.
+    pub outputs: Vec<(Sink, Format)>,
+    /// Whether pictures are printed on standard output.
+    pub picture: bool,
+    pub view: View,
+}
+
+/// What is counted of every input.
+#[derive(Debug)]
+pub struct Settings {
+    pub selection: Selection,
+    /// None: those that an input has by default.
+    pub channels: Vec<Channel>,
+    pub luma: Luma,
+    pub bins: usize,
+    range: Option<Range>,
+    /// How to read a raw volume.
+    pub layout: RawLayout,
+    pub adjustments: Vec<(Sink, Adjustment)>,
+    /// Whether statistics are shown: those of binned values take a pass of their own.
+    pub statistics: bool,
+}
+
+/// How an image is adjusted by its histogram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Adjustment {
+    Equalize,
+    /// The share of pixels that may be clipped at either end.
+    AutoLevels(f64),
+}
+
+/// What an output holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A table with a row a bin.
+    Bins,
+    /// A table with a row a component.
+    Statistics,
+    Json,
+    Plot,
+}
+
+impl Args {
+    /// Validates the flags.
+    ///
+    /// # Errors
+    /// When flags contradict each other, and when an output's format is unknown.
+    pub fn job(&self) -> Result<Job> {
+        let adjustments = self.adjustments()?;
+        let mut outputs =
+            self.output.iter().map(|sink| self.format(sink)).collect::<Result<Vec<_>>>()?;
+        let nothing = outputs.is_empty() && adjustments.is_empty();
+        let picture = self.picture || nothing && std::io::stdout().is_terminal();
+        if nothing && !picture {
+            outputs.push((Sink::Stdout, self.table()));
+        }
+        let shows =
+            |(_, format): &(Sink, Format)| matches!(format, Format::Statistics | Format::Json);
+        let settings = Settings {
+            selection: Selection { alpha: self.alpha, roi: self.roi, mask: self.mask.clone() },
+            channels: self.channels.clone(),
+            luma: self.luma,
+            bins: self.bins as usize,
+            range: self.range,
+            layout: self.volume.layout(),
+            adjustments,
+            statistics: picture || outputs.iter().any(shows),
+        };
+        let view = View {
+            cumulative: self.cumulative,
+            normalize: self.normalize,
+            log: self.log,
+            percentages: self.percentiles.clone(),
+        };
+        Ok(Job { inputs: self.inputs.clone(), settings, sum: self.sum, outputs, picture, view })
+    }
+
+    fn adjustments(&self) -> Result<Vec<(Sink, Adjustment)>> {
+        let equalize = self.equalize.iter().map(|sink| (sink, Adjustment::Equalize));
+        let levels = self.auto_levels.iter().map(|sink| (sink, Adjustment::AutoLevels(self.clip)));
+        let checked = |(image, adjustment): (&Sink, Adjustment)| {
+            ImageFormat::of_output(image)?;
+            match self.inputs.len() {
+                1 => Ok((image.clone(), adjustment)),
+                _ => Err(Error::usage(format_args!(
+                    "{image}: --equalize and --auto-levels take one input"
+                ))),
+            }
+        };
+        equalize.chain(levels).map(checked).collect()
+    }
+
+    /// The table that CSV holds.
+    fn table(&self) -> Format {
+        if self.stats { Format::Statistics } else { Format::Bins }
+    }
+
+    fn format(&self, sink: &Sink) -> Result<(Sink, Format)> {
+        let extension = sink.extension();
+        let format = match extension.as_str() {
+            "csv" => self.table(),
+            "" if *sink == Sink::Stdout => self.table(),
+            "json" => Format::Json,
+            "png" | "svg" if self.inputs.len() == 1 || self.sum => Format::Plot,
+            "png" | "svg" => {
+                return Err(Error::usage(format_args!(
+                    "{sink}: a plot shows one input; add --sum, or give one input"
+                )));
+            }
+            _ => {
+                return Err(Error::usage(format_args!(
+                    "{sink}: no output is known by the extension `{extension}`; \
+                     use .csv, .json, .png or .svg"
+                )));
+            }
+        };
+        Ok((sink.clone(), format))
+    }
+}
+
+impl Settings {
+    /// The ends of the bins for samples of an image or a volume.
+    pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
+        self.range.unwrap_or(match type_range(dtype) {
+            Some((low, high)) => Range::Of(low, high),
+            None if is_image => Range::Of(0.0, 1.0),
+            None => Range::Data,
+        })
+    }
+}

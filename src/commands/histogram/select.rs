@@ -1,0 +1,131 @@
+//! Which pixels of an image count.
+
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use rayon::prelude::*;
+
+use crate::{
+    data::{image::Image, samples::Samples},
+    error::{Error, Result},
+    for_samples,
+    io::Source,
+    kernels::histogram::Pixels,
+    memory,
+};
+
+/// Which pixels count.
+#[derive(Debug)]
+pub struct Selection {
+    /// What alpha does.
+    pub alpha: Alpha,
+    /// Only pixels in this box.
+    pub roi: Option<Roi>,
+    /// Only pixels where this image is neither black nor transparent.
+    pub mask: Option<Source>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Alpha {
+    Ignore,
+    Weight,
+    SkipTransparent,
+}
+
+/// A box in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roi {
+    x: usize,
+    y: usize,
+    width: usize,
+    height: usize,
+}
+
+impl FromStr for Roi {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<usize>> =
+            text.split(',').map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[x, y, width, height]) if width > 0 && height > 0 => {
+                Ok(Self { x, y, width, height })
+            }
+            _ => Err("four whole numbers such as 100,50,640,480 are needed".into()),
+        }
+    }
+}
+
+impl Selection {
+    /// Whether pixels count as much as their alpha says.
+    pub fn is_weighted(&self) -> bool {
+        self.alpha == Alpha::Weight
+    }
+
+    /// The selected pixels of `image`, which was read from `source`.
+    ///
+    /// # Errors
+    /// When the box or the mask does not fit, or the memory is not there.
+    pub fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
+        let Image { width, height, channels, .. } = image;
+        let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();
+        if !skips && self.roi.is_none() && mask.is_none() {
+            return Ok(Pixels { samples: image.samples, channels });
+        }
+        let whole = Roi { x: 0, y: 0, width, height };
+        let roi = self.roi.unwrap_or(whole);
+        let fits = |start: usize, len: usize, all: usize| {
+            start.checked_add(len).is_some_and(|end| end <= all)
+        };
+        if !fits(roi.x, roi.width, width) || !fits(roi.y, roi.height, height) {
+            return Err(Error::bad_input(format_args!(
+                "{source}: --roi {},{},{},{} leaves the image of {width} x {height} pixels",
+                roi.x, roi.y, roi.width, roi.height
+            )));
+        }
+        if let Some(mask) = mask
+            && (mask.width, mask.height) != (width, height)
+        {
+            return Err(Error::bad_input(format_args!(
+                "the mask of {} x {} pixels does not fit {source} of {width} x {height}",
+                mask.width, mask.height
+            )));
+        }
+        let masked: Option<Vec<bool>> = mask.map(in_mask).transpose()?;
+        let counts = |at: usize| masked.as_ref().is_none_or(|masked| masked[at]);
+        let rows = roi.y..roi.y + roi.height;
+        let places = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
+        let places = places.filter(|&at| counts(at));
+        macro_rules! select {
+            ($variant:ident, $values:expr, $zero:expr) => {{
+                let mut chosen = memory::room(roi.width * roi.height * channels)?;
+                for at in places {
+                    let pixel = &$values[at * channels..(at + 1) * channels];
+                    if !skips || pixel[channels - 1] > $zero {
+                        chosen.extend_from_slice(pixel);
+                    }
+                }
+                Samples::$variant(chosen)
+            }};
+        }
+        let samples = match &image.samples {
+            Samples::U8(values) => select!(U8, values, 0),
+            Samples::U16(values) => select!(U16, values, 0),
+            Samples::F32(values) => select!(F32, values, 0.0),
+            other => unreachable!("images hold no {}", other.dtype()),
+        };
+        Ok(Pixels { samples, channels })
+    }
+}
+
+/// Whether each pixel of a mask is neither black nor transparent.
+fn in_mask(mask: &Image) -> Result<Vec<bool>> {
+    let colours = mask.channels - usize::from(mask.has_alpha());
+    for_samples!(&mask.samples, values => {
+        memory::collect(values.par_chunks_exact(mask.channels).map(|pixel| {
+            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
+            let shows = |v: &_| (*v as f64) > 0.0;
+            pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
+        }))
+    })
+}

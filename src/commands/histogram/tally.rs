@@ -1,0 +1,120 @@
+//! What is counted of one input or of several, and what remains of it to be written.
+
+use std::path::Path;
+
+use crate::{
+    data::dtype::Dtype,
+    error::{Error, Result},
+    kernels::histogram::{Bins, Counts, Moments, Statistics},
+};
+
+/// Counts that may still be added to.
+#[derive(Debug)]
+pub struct Tally {
+    pub inputs: Vec<String>,
+    pub dtype: Dtype,
+    pub bins: Bins,
+    /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
+    pub unit: f64,
+    pub components: Vec<Counting>,
+}
+
+/// The counts of a component. Moments are there where statistics need them.
+#[derive(Debug)]
+pub struct Counting {
+    pub name: &'static str,
+    pub counts: Counts,
+    pub moments: Option<Moments>,
+}
+
+impl Counting {
+    fn add(&mut self, more: &Self) {
+        self.counts.add(&more.counts);
+        self.moments = self.moments.zip(more.moments).map(|(sum, more)| sum.and(more));
+    }
+}
+
+impl Tally {
+    /// Adds a further part of the same input.
+    pub fn add_part(&mut self, part: Vec<Counting>) {
+        match self.components.is_empty() {
+            true => self.components = part,
+            false => self.components.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more)),
+        }
+    }
+
+    /// Adds another input.
+    ///
+    /// # Errors
+    /// When it has other components or bins.
+    pub fn add(&mut self, other: Self) -> Result<()> {
+        let names = |tally: &Self| tally.components.iter().map(|c| c.name).collect::<Vec<_>>();
+        if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
+            return Err(Error::bad_input(format_args!(
+                "{} and {} cannot be summed: they have other channels or ranges; \
+                 --channels and --range make them equal",
+                self.inputs[0], other.inputs[0]
+            )));
+        }
+        self.add_part(other.components);
+        self.inputs.extend(other.inputs);
+        Ok(())
+    }
+
+    /// What is written. Percentiles are those at `percentages`, where statistics are wanted.
+    pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
+        let Self { inputs, dtype, bins, unit, components } = self;
+        let finish = |Counting { name, mut counts, moments }| {
+            let statistics = percentages.and_then(|percentages| {
+                let found = Statistics::new(&counts, &bins, dtype, moments.as_ref(), percentages)?;
+                Some(Statistics { count: found.count as u64 as f64 / unit, ..found })
+            });
+            counts.levels = None;
+            Counted { name, counts, statistics }
+        };
+        let components = components.into_iter().map(finish).collect();
+        Outcome { inputs, dtype, bins, unit, components }
+    }
+}
+
+/// The histogram of one input, or of the sum of several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub inputs: Vec<String>,
+    pub dtype: Dtype,
+    pub bins: Bins,
+    /// What one pixel counts.
+    pub unit: f64,
+    pub components: Vec<Counted>,
+}
+
+/// The counts of a component, without levels, and their statistics where those are wanted and some
+/// sample is in the range.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counted {
+    pub name: &'static str,
+    pub counts: Counts,
+    pub statistics: Option<Statistics>,
+}
+
+impl Outcome {
+    /// What the result is called in tables.
+    pub fn name(&self) -> String {
+        match &self.inputs[..] {
+            [only] => only.clone(),
+            several => format!("{} inputs", several.len()),
+        }
+    }
+
+    /// What it is called in pictures.
+    pub fn title(&self) -> String {
+        let name = self.name();
+        let file = Path::new(&name).file_name();
+        file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
+    }
+
+    /// A count as pixels.
+    pub fn pixels(&self, count: u64) -> f64 {
+        count as f64 / self.unit
+    }
+}

@@ -1,0 +1,78 @@
+//! How counts are shown: as they are, summed up, as shares, on which scale.
+
+use super::tally::{Counted, Outcome};
+
+/// How counts and statistics are shown.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// Each bin shows all values below its upper edge.
+    pub cumulative: bool,
+    /// Shares of the values inside the range instead of counts.
+    pub normalize: bool,
+    /// The axis of the counts is logarithmic.
+    pub log: bool,
+    /// The percentages of the percentiles among the statistics.
+    pub percentages: Vec<f64>,
+}
+
+impl View {
+    /// What a count of `component` is divided by: its unit makes pixels of it, or the share of those in
+    /// the range.
+    pub fn unit(&self, outcome: &Outcome, component: &Counted) -> f64 {
+        match self.normalize {
+            true => component.counts.in_range().max(1) as f64,
+            false => outcome.unit,
+        }
+    }
+
+    /// What is shown for every bin of `component`.
+    pub fn values(&self, outcome: &Outcome, component: &Counted) -> Vec<f64> {
+        let unit = self.unit(outcome, component);
+        let mut below = 0;
+        let value = |&count: &u64| {
+            below += count;
+            (if self.cumulative { below } else { count }) as f64 / unit
+        };
+        component.counts.bins.iter().map(value).collect()
+    }
+
+    /// The value that reaches the top of a plot. The tallest bar touches it, unless it dwarfs the rest: a
+    /// count is worth max(1 / max, 0.2 * bins / pixels) of the height.
+    pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
+        let max = values.iter().flatten().copied().fold(0.0, f64::max);
+        if self.cumulative || self.log {
+            return if max > 0.0 { max } else { 1.0 };
+        }
+        let all = outcome.components.iter().map(|c| c.counts.in_range()).max().unwrap_or(0);
+        let all = if self.normalize { 1.0 } else { outcome.pixels(all) };
+        let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
+        // No sample at all makes both infinite.
+        if scale.is_finite() { 1.0 / scale } else { 1.0 }
+    }
+
+    /// Where a logarithmic axis begins: shares six decades below the top, counts at one half, so that a
+    /// single sample shows.
+    pub fn least(&self, top: f64) -> f64 {
+        if self.normalize { (top * 1e-6).min(0.5) } else { 0.5 }
+    }
+
+    /// Height from 0 to 1 of a value on an axis that ends at `top`.
+    pub fn height(&self, value: f64, top: f64) -> f64 {
+        if !self.log {
+            return (value / top).min(1.0);
+        }
+        let least = self.least(top);
+        ((value / least).max(1.0).ln() / (top / least).ln()).clamp(0.0, 1.0)
+    }
+}
+
+/// The most of neighbouring bins, so that no more than `columns` are left and no peak is lost.
+pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
+    if values.len() <= columns {
+        return values.to_vec();
+    }
+    let start = |column: usize| column * values.len() / columns;
+    (0..columns)
+        .map(|column| values[start(column)..start(column + 1)].iter().copied().fold(0.0, f64::max))
+        .collect()
+}
