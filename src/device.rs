@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
@@ -11,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Hint, Kind, Result},
     gpu::{Adapter, Caps, Context, adapters, any_hung, panic_text},
     memory,
     timings::Timings,
@@ -266,19 +267,18 @@ fn open(choice: &Choice, timings: Arc<Timings>) -> Result<Option<Context>> {
     match (found, choice) {
         (Some(index), _) => Context::open(&adapters[index], &Caps::default(), timings).map(Some),
         (None, Choice::Cpu | Choice::Auto) => Ok(None),
-        (None, Choice::Gpu) => Err(Error::new(
-            Kind::NoDevice,
-            "no GPU found: install its Vulkan driver, or use --device cpu",
-        )),
-        (None, Choice::Index(index)) => Err(Error::new(
-            Kind::NoDevice,
-            format_args!("no device {index}: `gpuproc devices` lists what there is"),
-        )),
-        (None, Choice::Name(name)) => Err(Error::new(
-            Kind::NoDevice,
-            format_args!("no device is called `{name}`: `gpuproc devices` lists what there is"),
-        )),
+        (None, Choice::Gpu) => Err(missing("no GPU found", Hint::NoGpu)),
+        (None, Choice::Index(index)) => {
+            Err(missing(format_args!("no device {index}"), Hint::Devices))
+        }
+        (None, Choice::Name(name)) => {
+            Err(missing(format_args!("no device is called `{name}`"), Hint::Devices))
+        }
     }
+}
+
+fn missing(message: impl fmt::Display, hint: Hint) -> Error {
+    Error::new(Kind::NoDevice, message).with_hint(hint)
 }
 
 #[cfg(test)]
