@@ -3,8 +3,8 @@
 //!
 //! As many files are worked on at once as there are threads, each from reading to writing. While many
 //! files are left, a file has one thread to itself, so that nothing is split, synchronised or shared.
-//! The last files use all threads, as does a batch of few files: their stages that run in parallel take
-//! up the cores that no file needs any more.
+//! The last files use all threads, as do few files, and files so large that memory allows few at once:
+//! their parallel stages take the cores that no other file needs.
 //!
 //! ```text
 //! 4 threads, 7 files     core 0  [file 0     ][file 4   ][5]
@@ -117,15 +117,16 @@ fn work_through<W: Work>(
     while let Some(index) = schedule.take() {
         let job = &jobs[index];
         let memory = work.memory(job).unwrap_or(u64::MAX);
-        let Some(_share) = schedule.admit(index, memory) else { return };
+        let Some(share) = schedule.admit(index, memory) else { return };
         let run = || progress::hold(|| memory::catch(|| work.run(job)));
-        let (held, result) = match schedule.is_shared(index) {
+        let (held, result) = match share.all_threads {
             true => run(),
             false => match one_thread(&mut alone) {
                 Ok(pool) => pool.install(run),
                 Err(error) => (Held::default(), Err(error)),
             },
         };
+        drop(share);
         if finished.send((index, held, result)).is_err() {
             return;
         }
@@ -188,11 +189,6 @@ impl Schedule {
         })
     }
 
-    /// Whether a job shares all threads with the others: when so few are left that some would idle.
-    fn is_shared(&self, index: usize) -> bool {
-        self.jobs < self.threads || self.jobs - index <= self.threads / 2
-    }
-
     /// Waits until there are `bytes` for job `index`, or no other job is active; nothing when no
     /// more jobs are to be begun.
     fn admit(&self, index: usize, bytes: u64) -> Option<Share<'_>> {
@@ -206,12 +202,16 @@ impl Schedule {
         if state.stopped {
             return None;
         }
+        // Otherwise some threads would idle: there are too few files, or too little memory for more.
+        let all_threads = self.jobs < self.threads
+            || self.jobs - index <= self.threads / 2
+            || bytes > self.memory / self.threads as u64;
         // Of a job larger than the memory, the memory.
         let bytes = bytes.min(self.memory);
         (state.admitted, state.active) = (index + 1, state.active + 1);
         state.used += bytes;
         self.changed.notify_all();
-        Some(Share { schedule: self, bytes })
+        Some(Share { schedule: self, bytes, all_threads })
     }
 
     fn reported(&self) -> usize {
@@ -229,10 +229,13 @@ impl Schedule {
     }
 }
 
-/// The memory of an active job.
+/// What an active job may use.
 struct Share<'a> {
     schedule: &'a Schedule,
+    /// Memory.
     bytes: u64,
+    /// All threads, with the other jobs; otherwise one of its own.
+    all_threads: bool,
 }
 
 impl Drop for Share<'_> {
@@ -354,6 +357,9 @@ mod tests {
         let threads: Vec<_> = run(&Fake::default(), &[1; 10], 4).iter().map(|r| r.1).collect();
         assert_eq!(threads[..8], [Some(1); 8]);
         assert_eq!(threads[8..], [Some(all); 2]);
+        let threads = run(&Fake::default(), &[1, 30, 0, 1, 1, 1, 1], 4);
+        let threads: Vec<_> = threads.iter().map(|r| r.1).collect();
+        assert_eq!(threads[..5], [Some(1), Some(all), Some(all), Some(1), Some(1)]);
         let threads = run(&Fake::default(), &[1; 3], 4);
         assert!(threads.iter().all(|&(_, threads)| threads == Some(all)));
         assert!(run(&Fake::default(), &[], 4).is_empty());
