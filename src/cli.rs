@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory, Parser, ValueEnum};
 
 use crate::{
     commands::Command,
-    device::{Choice, Device},
+    device::{Device, DeviceChoice},
     error::{Error, Result},
     progress::{Progress, start_messages, tell},
     session::Session,
@@ -45,7 +45,7 @@ pub struct Shared {
     /// number or part of a name from `gpuproc devices`
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true)]
-    pub device: Choice,
+    pub device: DeviceChoice,
 
     /// Report on stderr how long each stage and each GPU pass took
     #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
@@ -127,7 +127,7 @@ pub fn run(cli: Cli) -> Result<()> {
             .map_err(|error| Error::usage("cannot start the threads").caused_by(error))?;
     }
     let timings = Arc::new(Timings::new(shared.timings.is_some()));
-    let choice = if command.needs_device() { &shared.device } else { &Choice::Cpu };
+    let choice = if command.needs_device() { &shared.device } else { &DeviceChoice::Cpu };
     let device = Device::new(choice, timings.clone());
     if command.opens_device() {
         device.start();

@@ -42,7 +42,7 @@ pub trait Kernel {
 
 /// What the user asked for with `--device`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum DeviceChoice {
     /// A hardware GPU where there is one, else the CPU.
     Auto,
     /// The CPU twins.
@@ -55,7 +55,7 @@ pub enum Choice {
     Name(String),
 }
 
-impl FromStr for Choice {
+impl FromStr for DeviceChoice {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
@@ -71,7 +71,7 @@ impl FromStr for Choice {
 /// The device of a job. A GPU is opened on a thread of its own, so that inputs are read meanwhile.
 #[derive(Debug)]
 pub struct Device {
-    choice: Choice,
+    choice: DeviceChoice,
     timings: Arc<Timings>,
     start: Once,
     opening: Mutex<Option<JoinHandle<Result<Option<Context>>>>>,
@@ -112,22 +112,22 @@ const START_UP: Duration = Duration::from_millis(145);
 
 impl Device {
     /// What `choice` names, not opened yet.
-    pub fn new(choice: &Choice, timings: Arc<Timings>) -> Self {
+    pub fn new(choice: &DeviceChoice, timings: Arc<Timings>) -> Self {
         let (opening, opened, turns) = Default::default();
         Self { choice: choice.clone(), timings, start: Once::new(), opening, opened, turns }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
-    pub fn from_context(context: Context, choice: Choice, timings: Arc<Timings>) -> Self {
+    pub fn from_context(context: Context, choice: DeviceChoice, timings: Arc<Timings>) -> Self {
         let device = Self::new(&choice, timings);
         device.start.call_once(|| device.opened.set(Some(context)).expect("set only once"));
         device
     }
 
-    /// Starts to open the device, unless [`Choice::Auto`] leaves it to this, and the CPU twins will have
+    /// Starts to open the device, unless [`DeviceChoice::Auto`] leaves it to this, and the CPU twins will have
     /// done all of a job within `cpu_time`, before a GPU could begin.
     pub fn expect(&self, cpu_time: Duration) {
-        if self.choice == Choice::Auto && cpu_time < START_UP {
+        if self.choice == DeviceChoice::Auto && cpu_time < START_UP {
             self.start.call_once(|| {
                 log::debug!(
                     "device: CPU, which takes about {} ms; a GPU takes {} ms to start",
@@ -144,8 +144,8 @@ impl Device {
     pub fn start(&self) {
         self.start.call_once(|| {
             let needs_gpu = match self.choice {
-                Choice::Cpu => false,
-                Choice::Auto => may_have_hardware(),
+                DeviceChoice::Cpu => false,
+                DeviceChoice::Auto => may_have_hardware(),
                 _ => true,
             };
             if !needs_gpu {
@@ -165,7 +165,7 @@ impl Device {
     ///
     /// # Errors
     /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
-    /// opened. With [`Choice::Auto`] both are warnings, and the job goes to the CPU.
+    /// opened. With [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
     pub fn context(&self) -> Result<Option<&Context>> {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
@@ -174,7 +174,7 @@ impl Device {
                 .join()
                 .unwrap_or_else(|_| Err(Error::gpu("the driver crashed while it started")));
             let context = match context {
-                Err(error) if self.choice == Choice::Auto => {
+                Err(error) if self.choice == DeviceChoice::Auto => {
                     log::warn!("{}; going on with the CPU", error.one_line());
                     None
                 }
@@ -189,7 +189,7 @@ impl Device {
             .ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
     }
 
-    /// Runs `kernel` here. With [`Choice::Auto`], what a GPU fails at is done again by the CPU, with a
+    /// Runs `kernel` here. With [`DeviceChoice::Auto`], what a GPU fails at is done again by the CPU, with a
     /// warning; a device that is lost is not asked again.
     ///
     /// # Errors
@@ -197,7 +197,7 @@ impl Device {
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
         let cpu = || self.timings.time(K::NAME, || memory::catch(|| kernel.cpu(input)));
         let Some(context) = self.context()? else { return cpu() };
-        let auto = self.choice == Choice::Auto;
+        let auto = self.choice == DeviceChoice::Auto;
         let turn = self.turns.wait();
         // A device that was lost stays lost; that has been told.
         if auto && context.is_lost() {
@@ -237,7 +237,7 @@ impl Drop for Device {
     }
 }
 
-/// The adapter that [`Choice::Auto`] takes out of `adapters`.
+/// The adapter that [`DeviceChoice::Auto`] takes out of `adapters`.
 pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
     adapters.iter().position(Adapter::is_hardware)
 }
@@ -253,25 +253,25 @@ fn may_have_hardware() -> bool {
         .any(|path| Path::new(path).exists())
 }
 
-fn open(choice: &Choice, timings: Arc<Timings>) -> Result<Option<Context>> {
+fn open(choice: &DeviceChoice, timings: Arc<Timings>) -> Result<Option<Context>> {
     let adapters = adapters();
     let found = match choice {
-        Choice::Cpu => None,
-        Choice::Auto => automatic(&adapters),
-        Choice::Gpu => (!adapters.is_empty()).then_some(0),
-        Choice::Index(index) => (*index < adapters.len()).then_some(*index),
-        Choice::Name(name) => {
+        DeviceChoice::Cpu => None,
+        DeviceChoice::Auto => automatic(&adapters),
+        DeviceChoice::Gpu => (!adapters.is_empty()).then_some(0),
+        DeviceChoice::Index(index) => (*index < adapters.len()).then_some(*index),
+        DeviceChoice::Name(name) => {
             adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name))
         }
     };
     match (found, choice) {
         (Some(index), _) => Context::open(&adapters[index], &Caps::default(), timings).map(Some),
-        (None, Choice::Cpu | Choice::Auto) => Ok(None),
-        (None, Choice::Gpu) => Err(missing("no GPU found", Hint::NoGpu)),
-        (None, Choice::Index(index)) => {
+        (None, DeviceChoice::Cpu | DeviceChoice::Auto) => Ok(None),
+        (None, DeviceChoice::Gpu) => Err(missing("no GPU found", Hint::NoGpu)),
+        (None, DeviceChoice::Index(index)) => {
             Err(missing(format_args!("no device {index}"), Hint::Devices))
         }
-        (None, Choice::Name(name)) => {
+        (None, DeviceChoice::Name(name)) => {
             Err(missing(format_args!("no device is called `{name}`"), Hint::Devices))
         }
     }
@@ -287,11 +287,11 @@ mod tests {
 
     #[test]
     fn choices_are_read_as_documented() {
-        let read = |text: &str| text.parse::<Choice>().unwrap();
-        assert_eq!(read("AUTO"), Choice::Auto);
-        assert_eq!(read("cpu"), Choice::Cpu);
-        assert_eq!(read("1"), Choice::Index(1));
-        assert_eq!(read("GeForce"), Choice::Name("geforce".into()));
+        let read = |text: &str| text.parse::<DeviceChoice>().unwrap();
+        assert_eq!(read("AUTO"), DeviceChoice::Auto);
+        assert_eq!(read("cpu"), DeviceChoice::Cpu);
+        assert_eq!(read("1"), DeviceChoice::Index(1));
+        assert_eq!(read("GeForce"), DeviceChoice::Name("geforce".into()));
     }
 
     struct Unsteady;
@@ -313,13 +313,13 @@ mod tests {
     #[test]
     fn small_work_stays_on_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
-        let device = Device::new(&Choice::Auto, timings());
+        let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);
         device.expect(Duration::from_millis(10));
         assert_eq!(device.name(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
         // What was asked for by name is opened all the same.
-        let device = Device::new(&Choice::Name("no such device".into()), timings());
+        let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
         device.expect(Duration::ZERO);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_cpu_needs_no_driver() {
-        let device = Device::new(&Choice::Cpu, Arc::new(Timings::new(false)));
+        let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
         device.start();
         assert_eq!(device.name(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");

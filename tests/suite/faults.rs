@@ -13,7 +13,7 @@ use gpuproc::{
     data::raster::Raster,
     data::samples::{Dtype, Samples},
     data::volume::Volume,
-    device::{Choice, Device, Kernel},
+    device::{Device, DeviceChoice, Kernel},
     error::{Kind, Result},
     gpu::{Caps, Context, Fault, Shader, adapters, any_hung},
     kernels::{
@@ -51,7 +51,7 @@ where
             let caps = Caps { fault: Some((fault, at)), ..Caps::default() };
             let open = || Context::open(&adapter, &caps, timings.clone()).expect("it opens");
             // Who asked for this GPU is told, and gets no other device's result.
-            let device = Device::from_context(open(), Choice::Gpu, timings.clone());
+            let device = Device::from_context(open(), DeviceChoice::Gpu, timings.clone());
             match device.run(kernel, input) {
                 Err(error) => {
                     assert_eq!(error.kind(), Kind::Gpu, "{fault:?} {at}: {error:?}");
@@ -65,7 +65,7 @@ where
             }
             // The later kinds go wrong at the steps of the first four.
             if at == 0 || faults[..4].contains(&fault) {
-                let device = Device::from_context(open(), Choice::Auto, timings.clone());
+                let device = Device::from_context(open(), DeviceChoice::Auto, timings.clone());
                 let result = device.run(kernel, input).expect("the CPU takes over");
                 assert!(result == expected, "{fault:?} {at}: the CPU's result is not what arrives");
             }
@@ -120,7 +120,7 @@ fn a_lost_device_is_not_asked_again() {
     for fault in [Fault::Lose, Fault::Hang] {
         let caps = Caps { fault: Some((fault, 0)), ..Caps::default() };
         let context = Context::open(&adapter, &caps, timings.clone()).expect("it opens");
-        let device = Device::from_context(context, Choice::Auto, timings.clone());
+        let device = Device::from_context(context, DeviceChoice::Auto, timings.clone());
         let scan = Scan::<u32>::new(Op::Sum, true);
         for _ in 0..3 {
             assert_eq!(device.run(&scan, &[1, 2, 3][..]).unwrap().values, [1, 3, 6]);
@@ -198,9 +198,9 @@ fn a_kernel_that_never_ends_is_left_alone() {
             let context = Context::open(&adapter, &caps, timings.clone()).expect("it opens");
             Device::from_context(context, choice, timings.clone()).run(&Endless, &())
         };
-        let error = run(Choice::Gpu).expect_err("nobody waits for ever");
+        let error = run(DeviceChoice::Gpu).expect_err("nobody waits for ever");
         assert!(error.one_line().contains("does not answer"), "{error:?}");
-        assert_eq!(run(Choice::Auto).expect("the CPU takes over"), 7);
+        assert_eq!(run(DeviceChoice::Auto).expect("the CPU takes over"), 7);
         // As the program ends.
         assert!(any_hung());
         signals::exit(error.kind().exit_code().into());
