@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod dtype;
+pub mod float_key;
 #[doc(hidden)]
 pub mod image;
 pub mod noise;
@@ -10,4 +11,5 @@ pub mod raster;
 pub mod samples;
 pub mod srgb;
 pub mod surface;
+pub mod vec3;
 pub mod volume;

@@ -1,5 +1,6 @@
 //! A triangle mesh in memory.
 
+use super::vec3::{Real, triangle_normal};
 use crate::{error::Result, memory};
 
 /// A surface, or the part of one that a slab contributes.
@@ -45,5 +46,26 @@ impl Surface {
         Some(self.positions.iter().fold([first; 2], |[low, high], p| {
             [std::array::from_fn(|i| low[i].min(p[i])), std::array::from_fn(|i| high[i].max(p[i]))]
         }))
+    }
+    /// The positions of a triangle's corners.
+    pub fn corners<T: Real>(&self, triangle: [u32; 3]) -> [[T; 3]; 3] {
+        triangle.map(|i| self.positions[i as usize].map(T::from))
+    }
+
+    /// For each vertex, the sum of the normals of its triangles, each as long as twice the triangle's
+    /// area: a vertex normal that is still to be normalized.
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for them.
+    pub fn area_normals<T: Real>(&self) -> Result<Vec<[T; 3]>> {
+        let mut sums = memory::zeros::<[T; 3]>(self.positions.len())?;
+        for &triangle in &self.triangles {
+            let normal = triangle_normal(self.corners::<T>(triangle));
+            for corner in triangle {
+                let sum = &mut sums[corner as usize];
+                *sum = [sum[0] + normal[0], sum[1] + normal[1], sum[2] + normal[2]];
+            }
+        }
+        Ok(sums)
     }
 }

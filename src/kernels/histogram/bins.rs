@@ -1,7 +1,7 @@
 //! Bins: their edges, and the one rule that puts a value into a bin on every device.
 
 use crate::{
-    data::dtype::Dtype,
+    data::{dtype::Dtype, float_key::key_of_f32},
     error::{Error, Result},
 };
 
@@ -190,13 +190,9 @@ impl Finder {
     }
 }
 
-/// An integer that orders floats as their values do; both zeros have one key.
+/// The key of a float; both zeros have that of +0, since -0 + 0 = +0.
 fn float_key(value: f32) -> u32 {
-    match value.to_bits() {
-        0x8000_0000 => 0x8000_0000,
-        bits if bits >> 31 == 1 => !bits,
-        bits => bits | 0x8000_0000,
-    }
+    key_of_f32(value + 0.0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,10 @@ use rayon::prelude::*;
 
 use super::{Algorithm, BLOCK, Scan, TILE, op::Op};
 use crate::{
-    data::dtype::Dtype,
+    data::{
+        dtype::Dtype,
+        float_key::{key_of_f32, key_of_f64},
+    },
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
     memory, shader, shader_struct,
@@ -116,11 +119,10 @@ impl Spec {
             (Op::Product, _) => 1,
             (Op::Min, false) => ones,
             (Op::Max, false) => 0,
-            // The keys of plus and minus infinity.
-            (Op::Min, true) if wide => f64::INFINITY.to_bits() | 1 << 63,
-            (Op::Max, true) if wide => !f64::NEG_INFINITY.to_bits(),
-            (Op::Min, true) => (f32::INFINITY.to_bits() | 1 << 31).into(),
-            (Op::Max, true) => (!f32::NEG_INFINITY.to_bits()).into(),
+            (Op::Min, true) if wide => key_of_f64(f64::INFINITY),
+            (Op::Max, true) if wide => key_of_f64(f64::NEG_INFINITY),
+            (Op::Min, true) => key_of_f32(f32::INFINITY).into(),
+            (Op::Max, true) => key_of_f32(f32::NEG_INFINITY).into(),
         }
     }
 

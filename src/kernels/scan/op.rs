@@ -8,7 +8,10 @@ use std::marker::PhantomData;
 
 use clap::ValueEnum;
 
-use crate::data::number::Number;
+use crate::data::{
+    float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+    number::Number,
+};
 
 /// What is done to the numbers before each position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
@@ -183,12 +186,12 @@ macro_rules! integers {
 integers! { u32 i32 u64 i64 }
 
 macro_rules! floats {
-    ($($type:ident $key:ident)+) => {
+    ($($type:ident $key:ident $to_key:ident $from_key:ident)+) => {
         $(
             plain!(Sum $type false 0.0, |a, b| a + b);
             plain!(Product $type false 1.0, |a, b| a * b);
-            extreme!(Min $type $key $key::MIN, $type::INFINITY, Ord::min);
-            extreme!(Max $type $key $key::MAX, $type::NEG_INFINITY, Ord::max);
+            extreme!(Min $type $key $to_key $from_key $key::MIN, $type::INFINITY, Ord::min);
+            extreme!(Max $type $key $to_key $from_key $key::MAX, $type::NEG_INFINITY, Ord::max);
             scannable!($type, |a, b| Some(a + b), |a, b| Some(a * b));
         )+
     };
@@ -196,28 +199,19 @@ macro_rules! floats {
 
 /// A minimum or maximum on keys; `$nan` is the key of every NaN, which no other number has.
 macro_rules! extreme {
-    ($op:ident $type:ident $key:ident $nan:expr, $identity:expr, $join:expr) => {
+    ($op:ident $type:ident $key:ident $to_key:ident $from_key:ident $nan:expr, $identity:expr, $join:expr) => {
         impl Monoid for $op<$type> {
             type Stored = $type;
             type Value = $key;
-            const IDENTITY: $key = {
-                let bits = $identity.to_bits();
-                let sign: $key = 1 << ($key::BITS - 1);
-                if bits & sign == 0 { bits | sign } else { !bits }
-            };
+            const IDENTITY: $key = $to_key($identity);
             const EXACT: bool = true;
             #[inline(always)]
             fn enter(number: $type) -> $key {
-                let bits = number.to_bits();
-                let sign: $key = 1 << ($key::BITS - 1);
-                let key = if bits & sign == 0 { bits | sign } else { !bits };
-                if number.is_nan() { $nan } else { key }
+                if number.is_nan() { $nan } else { $to_key(number) }
             }
             #[inline(always)]
             fn leave(key: $key) -> $type {
-                let sign: $key = 1 << ($key::BITS - 1);
-                let bits = if key & sign == 0 { !key } else { key & !sign };
-                if key == $nan { $type::NAN } else { $type::from_bits(bits) }
+                if key == $nan { $type::NAN } else { $from_key(key) }
             }
             #[inline(always)]
             fn join(a: $key, b: $key) -> $key {
@@ -228,7 +222,7 @@ macro_rules! extreme {
     };
 }
 
-floats! { f32 u32 f64 u64 }
+floats! { f32 u32 key_of_f32 f32_of_key f64 u64 key_of_f64 f64_of_key }
 
 #[cfg(test)]
 mod tests {

@@ -11,7 +11,12 @@ use rayon::prelude::*;
 
 use super::scan::{Algorithm, Op, Spec};
 use crate::{
-    data::{dtype::Dtype, noise::Noise, number::Number},
+    data::{
+        dtype::Dtype,
+        float_key::{f32_of_key, key_of_f32},
+        noise::Noise,
+        number::Number,
+    },
     device::Kernel,
     error::{Error, Kind, Result},
     gpu::{Batch, Buffer, Context, Shader},
@@ -69,17 +74,14 @@ impl Sortable for i32 {
 /// How many keys the NaN with a sign take, which would lie before all numbers.
 const NEGATIVE_NAN: u32 = 0x007f_ffff;
 /// The key of infinity, behind which only NaN lie.
-const LAST: u32 = (f32::INFINITY.to_bits() | 1 << 31) - NEGATIVE_NAN;
+const LAST: u32 = key_of_f32(f32::INFINITY) - NEGATIVE_NAN;
 
 impl Sortable for f32 {
     fn to_key(self) -> u32 {
-        let bits = self.to_bits();
-        let ordered = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
-        ordered.wrapping_sub(NEGATIVE_NAN)
+        key_of_f32(self).wrapping_sub(NEGATIVE_NAN)
     }
     fn from_key(key: u32) -> Self {
-        let ordered = key.wrapping_add(NEGATIVE_NAN);
-        Self::from_bits(if ordered >> 31 == 1 { ordered & !(1 << 31) } else { !ordered })
+        f32_of_key(key.wrapping_add(NEGATIVE_NAN))
     }
     fn reverse(key: u32) -> u32 {
         if key <= LAST { LAST - key } else { key }
