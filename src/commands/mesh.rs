@@ -19,7 +19,10 @@ use crate::{
         mesh::{MeshFormat, PlyWriter, write},
         volume::VolumeFile,
     },
-    kernels::mesh::{MarchingCubes, Otsu, Slab, Slabs, Stats},
+    kernels::mesh::{
+        MarchingCubes, Otsu, Slab, Slabs,
+        post::{Stats, keep_largest, simplify, smooth},
+    },
     session::Session,
 };
 
@@ -320,10 +323,10 @@ impl Args {
             })?;
             nan_cells = surface.nan_cells;
             surface.nan_cells = 0;
-            self.improve(&mut surface, session);
+            self.improve(&mut surface, session)?;
             summary.add(&surface);
             if self.stats {
-                let stats = session.timings.time("stats", || surface.stats());
+                let stats = session.timings.time("stats", || Stats::of(&surface))?;
                 summary.stats = Some(stats);
                 log::info!(
                     "area {:.6}, enclosed volume {:.6}, {} connected parts, {}",
@@ -360,16 +363,17 @@ impl Args {
     }
 
     /// The steps that need the whole surface.
-    fn improve(&self, surface: &mut Surface, session: &Session) {
+    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<()> {
         if self.largest {
-            session.timings.time("largest", || surface.keep_largest());
+            session.timings.time("largest", || keep_largest(surface))?;
         }
         if self.smooth > 0 {
-            session.timings.time("smooth", || surface.smooth(self.smooth));
+            session.timings.time("smooth", || smooth(surface, self.smooth))?;
         }
         if let Some(ratio) = self.simplify {
-            session.timings.time("simplify", || surface.simplify(ratio));
+            session.timings.time("simplify", || simplify(surface, ratio))?;
         }
+        Ok(())
     }
 }
 

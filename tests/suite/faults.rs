@@ -12,6 +12,7 @@ use std::{
 use gpuproc::{
     data::raster::Raster,
     data::samples::{Dtype, Samples},
+    data::surface::Surface,
     data::volume::Volume,
     device::{Device, DeviceChoice, Kernel},
     error::{Kind, Result},
@@ -20,7 +21,7 @@ use gpuproc::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Histogram, Luma, Pixels},
         mesh::{MarchingCubes, Slab},
-        render::{Render, Surface},
+        render::Render,
         scan::{Op, Scan},
         sort::{Records, Sort},
     },
@@ -140,13 +141,14 @@ fn meshing_survives_faults() {
 #[test]
 fn rendering_survives_faults() {
     let surface = Surface {
-        positions: &[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
-        triangles: &[[0, 1, 2]],
-        normals: &[[0.0, -1.0, 0.0]; 3],
+        positions: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
+        triangles: vec![[0, 1, 2]],
+        normals: vec![[0.0, -1.0, 0.0]; 3],
+        nan_cells: 0,
     };
     let render =
         Render { size: [40, 30], azimuth: 0.0, elevation: 0.0, background: [0.0, 0.0, 0.0, 1.0] };
-    assert_faults_are_errors(&(render, surface), &());
+    assert_faults_are_errors(&render, &surface);
 }
 
 /// A kernel whose GPU twin takes years: more workgroups than any device gets through.

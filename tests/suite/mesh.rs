@@ -11,7 +11,10 @@ use gpuproc::{
     data::surface::Surface,
     data::volume::Volume,
     device::Kernel,
-    kernels::mesh::{self, MarchingCubes, Slab},
+    kernels::mesh::{
+        self, MarchingCubes, Slab,
+        post::{Stats, keep_largest, simplify, smooth},
+    },
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
 
@@ -904,7 +907,7 @@ fn measures_and_improvements_are_right() {
     let kernel = MarchingCubes::new(100.0);
     let two = balls(48, &[([17.0; 3], 13.0), ([39.0; 3], 5.0)]);
     let two = kernel.cpu(&Slab::whole(two, &kernel)).unwrap();
-    let stats = two.stats();
+    let stats = Stats::of(&two).unwrap();
     let sphere =
         |r: f64| [4.0 * std::f64::consts::PI * r * r, 4.0 / 3.0 * std::f64::consts::PI * r.powi(3)];
     let [area, enclosed] = [0, 1].map(|i| sphere(13.0)[i] + sphere(5.0)[i]);
@@ -916,34 +919,34 @@ fn measures_and_improvements_are_right() {
     let one = balls(48, &[([17.0; 3], 13.0)]);
     let one = kernel.cpu(&Slab::whole(one, &kernel)).unwrap();
     let mut largest = two.clone();
-    largest.keep_largest();
+    keep_largest(&mut largest).unwrap();
     assert_eq!(
         (largest.positions.len(), largest.triangles.len()),
         (one.positions.len(), one.triangles.len())
     );
-    assert_eq!(largest.stats().components, 1);
+    assert_eq!(Stats::of(&largest).unwrap().components, 1);
 
-    let mut smooth = one.clone();
-    smooth.smooth(20);
-    let (before, after) = (one.stats(), smooth.stats());
+    let mut smoothed = one.clone();
+    smooth(&mut smoothed, 20).unwrap();
+    let (before, after) = (Stats::of(&one).unwrap(), Stats::of(&smoothed).unwrap());
     assert!((after.volume / before.volume - 1.0).abs() < 0.01, "no shrinking: {after:?}");
     assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
 
     let mut simple = two.clone();
-    simple.simplify(0.25);
+    simplify(&mut simple, 0.25).unwrap();
     let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
     assert!((0.2..=0.27).contains(&ratio), "{ratio}");
-    assert!((simple.stats().volume / stats.volume - 1.0).abs() < 0.02);
+    assert!((Stats::of(&simple).unwrap().volume / stats.volume - 1.0).abs() < 0.02);
     assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
 
     let mut open = one.clone();
     open.triangles.pop();
-    assert!(!open.stats().closed);
+    assert!(!Stats::of(&open).unwrap().closed);
     let mut empty = Surface::default();
-    empty.keep_largest();
-    empty.smooth(3);
-    empty.simplify(0.5);
-    assert_eq!(empty.stats(), gpuproc::kernels::mesh::Stats { closed: true, ..Default::default() });
+    keep_largest(&mut empty).unwrap();
+    smooth(&mut empty, 3).unwrap();
+    simplify(&mut empty, 0.5).unwrap();
+    assert_eq!(Stats::of(&empty).unwrap(), Stats { closed: true, ..Default::default() });
 }
 
 #[test]
@@ -958,7 +961,7 @@ fn improvements_reach_the_file() {
     assert_eq!(code, 0, "{stderr}");
     assert!(stderr.contains("1 connected parts, closed"), "{stderr}");
     let surface = read_ply(&fs::read(folder.path("b_48x48x48_float32.ply")).unwrap());
-    assert_eq!(surface.stats().components, 1);
+    assert_eq!(Stats::of(&surface).unwrap().components, 1);
     assert_eq!(surface.normals.len(), surface.positions.len());
 }
 
@@ -1124,12 +1127,15 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
         let samples = Samples::U8(noise.bytes(n * n * n));
         let whole = kernel.cpu(&Slab::whole(volume([n; 3], samples), &kernel)).unwrap();
         let mut simple = whole.clone();
-        simple.simplify(ratio);
-        assert!(has_two_triangles_a_side(&simple) && simple.stats().closed, "{n} {iso} {ratio}");
+        simplify(&mut simple, ratio).unwrap();
+        assert!(
+            has_two_triangles_a_side(&simple) && Stats::of(&simple).unwrap().closed,
+            "{n} {iso} {ratio}"
+        );
         assert!(simple.triangles.len() > whole.triangles.len() / 20, "{n} {iso} {ratio}");
         assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
         let mut again = whole;
-        again.simplify(ratio);
+        simplify(&mut again, ratio).unwrap();
         assert!(again.triangles == simple.triangles, "the same triangles in the same order");
     }
     // Two tetrahedra that touch along a side are no closed surface in that sense.
@@ -1142,5 +1148,5 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
             .collect(),
         ..Surface::default()
     };
-    assert!(!touching.stats().closed && is_closed(&touching));
+    assert!(!Stats::of(&touching).unwrap().closed && is_closed(&touching));
 }

@@ -1,16 +1,22 @@
 // Draws a triangle mesh: nearest depths, their triangles and normals, then light and occlusion.
-
-// All work is on a grid of subpixels, SAMPLES x SAMPLES to a pixel. x runs right, y down, depth away from
+//
+// In: vertices (positions and normals), triangles as vertex numbers. Out: one RGBA word a pixel.
+// Passes: `reset`; `raster_small` and `raster_large` for depths, then both again for the triangles at
+// these depths (IDENTIFY); `orient` for normals; `shade` for the picture.
+//
+// Everything is counted in subpixels, SAMPLES x SAMPLES a pixel: x to the right, y down, depth away from
 // the eye, each scaled so that one unit is one subpixel.
 
 const SAMPLES = 2u;
 // Whether the raster passes look for the triangles of known depths, or for the depths.
 const IDENTIFY = false;
-// Triangles that cover more subpixels than this are drawn by a whole workgroup.
+// Triangles whose bounding boxes hold more subpixels than this are drawn by a whole workgroup.
 const SMALL = 64;
+// Rows of subpixels that a workgroup of `raster_large` draws.
+const STRIP = 256u;
 const NOTHING = 0xffffffffu;
 
-struct View {
+struct RenderParams {
     right: vec4<f32>,       // world to x: direction times scale, then offset
     down: vec4<f32>,        // world to y
     away: vec4<f32>,        // world to depth, positive everywhere
@@ -21,23 +27,23 @@ struct View {
     rows: u32,              // rows of pixels to write
     triangles: u32,         // in this chunk
     first: u32,             // number of the chunk's first triangle
-    reach: f32,             // how far occluders are looked for, in subpixels
+    reach: f32,             // greatest distance of an occluder, in subpixels
     span: f32,              // depth of the whole scene, in subpixels
 }
 
-@group(0) @binding(0) var<uniform> view: View;
+@group(0) @binding(0) var<uniform> params: RenderParams;
 // Positions, then as many normals: one buffer, since some devices grant a shader four.
 @group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
-// The bits of the nearest depth: positive floats sort like their bits.
+// The bits of the nearest depth: bits of positive floats are in the floats' order.
 @group(0) @binding(3) var<storage, read_write> depths: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> owners: array<atomic<u32>>;
 // x and y of the normals that face the eye, as two 16-bit numbers.
 @group(0) @binding(5) var<storage, read_write> facing: array<u32>;
 @group(0) @binding(6) var<storage, read_write> picture: array<u32>;
-// Where to look for occluders: whole subpixels right and down, the distance, and how much nearer to the
-// eye they may be, in reaches.
-@group(0) @binding(7) var<storage, read> steps: array<vec4<f32>>;
+// Where occluders are looked for: offset right and down in whole subpixels, distance, and how much nearer
+// to the eye they may be, in units of `reach`.
+@group(0) @binding(7) var<storage, read> taps: array<vec4<f32>>;
 
 struct Triangle {
     a: vec3<f32>,
@@ -55,9 +61,9 @@ fn invocation(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
 fn project(vertex: u32) -> vec3<f32> {
     let p = vec3(vertices[3u * vertex], vertices[3u * vertex + 1u], vertices[3u * vertex + 2u]);
     return vec3(
-        dot(view.right.xyz, p) + view.right.w,
-        dot(view.down.xyz, p) + view.down.w,
-        dot(view.away.xyz, p) + view.away.w,
+        dot(params.right.xyz, p) + params.right.w,
+        dot(params.down.xyz, p) + params.down.w,
+        dot(params.away.xyz, p) + params.away.w,
     );
 }
 
@@ -70,14 +76,14 @@ fn triangle(number: u32) -> Triangle {
     // Subpixel centres are at n + 1/2.
     let low = min(min(t.a.xy, t.b.xy), t.c.xy) - 0.5;
     let high = max(max(t.a.xy, t.b.xy), t.c.xy) - 0.5;
-    let last = vec2<f32>(vec2(view.width, view.height)) - 1.0;
+    let last = vec2<f32>(vec2(params.width, params.height)) - 1.0;
     t.low = vec2<i32>(ceil(clamp(low, vec2(0.0), last + 1.0)));
     t.high = vec2<i32>(floor(clamp(high, vec2(-1.0), last)));
     return t;
 }
 
-// Twice the signed area of p, q and the point. An edge gives both its triangles the same bits, so that no
-// point between them is missed.
+// Twice the signed area of p, q and the point, computed from the lesser vertex: both triangles of an edge
+// get the same bits, so that no point between them is missed.
 fn edge(p: vec3<f32>, q: vec3<f32>, p_corner: u32, q_corner: u32, point: vec2<f32>) -> f32 {
     if p_corner < q_corner {
         return (q.x - p.x) * (point.y - p.y) - (q.y - p.y) * (point.x - p.x);
@@ -104,13 +110,13 @@ fn visit(t: Triangle, number: u32, x: i32, y: i32) {
     if w.x < 0.0 {
         return;
     }
-    let at = u32(y) * view.width + u32(x);
+    let at = u32(y) * params.width + u32(x);
     let bits = bitcast<u32>(w.x * t.a.z + w.y * t.b.z + w.z * t.c.z);
     if !IDENTIFY {
         atomicMin(&depths[at], bits);
     } else if bits <= atomicLoad(&depths[at]) + 8u {
-        // A few units in the last place, in case the two passes were compiled to different roundings.
-        atomicMin(&owners[at], view.first + number);
+        // Some units in the last place: the two passes may be compiled to different roundings.
+        atomicMin(&owners[at], params.first + number);
     }
 }
 
@@ -126,7 +132,7 @@ fn reset(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let at = invocation(group, groups, lane);
-    if at < view.width * view.height {
+    if at < params.width * params.height {
         atomicStore(&depths[at], NOTHING);
         atomicStore(&owners[at], NOTHING);
     }
@@ -140,7 +146,7 @@ fn raster_small(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let number = invocation(group, groups, lane);
-    if number >= view.triangles {
+    if number >= params.triangles {
         return;
     }
     let t = triangle(number);
@@ -154,8 +160,7 @@ fn raster_small(
     }
 }
 
-// One workgroup for the large ones among 64 triangles, within a strip of 256 rows: its invocations take
-// columns.
+// One workgroup for the large ones among 64 triangles, within a strip of rows: an invocation a column.
 @compute @workgroup_size(64)
 fn raster_large(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -163,13 +168,13 @@ fn raster_large(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let first = (group.y * groups.x + group.x) * 64u;
-    let strip = i32(group.z) * 256;
-    for (var number = first; number < min(first + 64u, view.triangles); number++) {
+    let strip = i32(group.z * STRIP);
+    for (var number = first; number < min(first + 64u, params.triangles); number++) {
         let t = triangle(number);
         if is_small(t) {
             continue;
         }
-        for (var y = max(t.low.y, strip); y <= min(t.high.y, strip + 255); y++) {
+        for (var y = max(t.low.y, strip); y <= min(t.high.y, strip + i32(STRIP) - 1); y++) {
             for (var x = t.low.x + i32(lane); x <= t.high.x; x += 64) {
                 visit(t, number, x, y);
             }
@@ -185,47 +190,47 @@ fn orient(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let at = invocation(group, groups, lane);
-    if at >= view.width * view.height {
+    if at >= params.width * params.height {
         return;
     }
-    let number = atomicLoad(&owners[at]) - view.first;
-    if number >= view.triangles {
+    let number = atomicLoad(&owners[at]) - params.first;
+    if number >= params.triangles {
         return;
     }
     let t = triangle(number);
-    let point = vec2(f32(at % view.width), f32(at / view.width)) + 0.5;
+    let point = vec2(f32(at % params.width), f32(at / params.width)) + 0.5;
     let w = max(weights(t, point), vec3(0.0));
     var n = vec3(0.0);
     for (var i = 0u; i < 3u; i++) {
         let v = arrayLength(&vertices) / 2u + 3u * t.corners[i];
         n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
-    let seen = vec3(dot(view.right.xyz, n), -dot(view.down.xyz, n), -dot(view.away.xyz, n));
+    let seen = vec3(dot(params.right.xyz, n), -dot(params.down.xyz, n), -dot(params.away.xyz, n));
     let unit = seen / max(length(seen), 1e-30);
     // A surface seen from behind is lit like its front.
     facing[at] = pack2x16snorm(select(unit.xy, -unit.xy, unit.z < 0.0));
 }
 
 fn depth_at(x: i32, y: i32) -> f32 {
-    let last = vec2<i32>(vec2(view.width, view.height)) - 1;
+    let last = vec2<i32>(vec2(params.width, params.height)) - 1;
     let at = clamp(vec2(x, y), vec2(0), last);
-    let bits = atomicLoad(&depths[u32(at.y) * view.width + u32(at.x)]);
+    let bits = atomicLoad(&depths[u32(at.y) * params.width + u32(at.x)]);
     return select(bitcast<f32>(bits), 1e30, bits == NOTHING);
 }
 
 // How open the surface is, 0 to 1: neighbours that rise above its tangent plane shade it.
 fn openness(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> f32 {
     var shade = 0.0;
-    for (var i = 0u; i < arrayLength(&steps); i++) {
-        let step = steps[i];
+    for (var i = 0u; i < arrayLength(&taps); i++) {
+        let tap = taps[i];
         // Depth of the tangent plane there; the normal's y points up, the picture's down.
-        let plane = depth + (normal.x * step.x - normal.y * step.y) / max(normal.z, 0.2);
-        let rise = plane - depth_at(x + i32(step.x), y + i32(step.y));
-        let slope = rise / sqrt(rise * rise + step.z * step.z + 1.0);
-        let near = clamp(2.0 - rise / (step.w * view.reach), 0.0, 1.0);
+        let plane = depth + (normal.x * tap.x - normal.y * tap.y) / max(normal.z, 0.2);
+        let rise = plane - depth_at(x + i32(tap.x), y + i32(tap.y));
+        let slope = rise / sqrt(rise * rise + tap.z * tap.z + 1.0);
+        let near = clamp(2.0 - rise / (tap.w * params.reach), 0.0, 1.0);
         shade += clamp(slope - 0.08, 0.0, 1.0) * near;
     }
-    return clamp(1.0 - 1.5 * shade / f32(arrayLength(&steps)), 0.0, 1.0);
+    return clamp(1.0 - 1.5 * shade / f32(arrayLength(&taps)), 0.0, 1.0);
 }
 
 fn to_srgb(linear: vec3<f32>) -> vec3<f32> {
@@ -240,7 +245,7 @@ fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> vec3<f32> {
     let fill = max(dot(normal, vec3(0.808, 0.115, 0.577)), 0.0);
     let shine = pow(max(dot(normal, vec3(-0.249, 0.360, 0.899)), 0.0), 40.0);
     let sky = 0.22 + 0.10 * normal.y;
-    let distance = 1.0 - 0.3 * clamp(depth / view.span, 0.0, 1.0);
+    let distance = 1.0 - 0.3 * clamp(depth / params.span, 0.0, 1.0);
     let light = sky * open * open + 0.85 * key * mix(0.4, 1.0, open) + 0.18 * fill * open;
     return (vec3(0.84, 0.76, 0.64) * light + 0.10 * shine * open) * distance;
 }
@@ -252,28 +257,28 @@ fn shade(
     @builtin(local_invocation_index) lane: u32,
 ) {
     let at = invocation(group, groups, lane);
-    let columns = view.width / SAMPLES;
-    if at >= columns * view.rows {
+    let columns = params.width / SAMPLES;
+    if at >= columns * params.rows {
         return;
     }
     var colour = vec3(0.0);
     var covered = 0.0;
     for (var sample = 0u; sample < SAMPLES * SAMPLES; sample++) {
         let x = (at % columns) * SAMPLES + sample % SAMPLES;
-        let y = (at / columns) * SAMPLES + sample / SAMPLES + view.skip;
+        let y = (at / columns) * SAMPLES + sample / SAMPLES + params.skip;
         let depth = depth_at(i32(x), i32(y));
         if depth < 1e29 {
-            let xy = unpack2x16snorm(facing[y * view.width + x]);
+            let xy = unpack2x16snorm(facing[y * params.width + x]);
             let normal = vec3(xy, sqrt(max(1.0 - dot(xy, xy), 0.0)));
             colour += lit(i32(x), i32(y), depth, normal);
             covered += 1.0;
         }
     }
-    // The surface's colour over the background, by the stored values as other programs do it.
+    // The surface's colour over the background: by the stored values, as other programs do.
     let surface = to_srgb(colour / max(covered, 1.0));
     let front = covered / f32(SAMPLES * SAMPLES);
-    let behind = view.background.a * (1.0 - front);
+    let behind = params.background.a * (1.0 - front);
     let alpha = front + behind;
-    let mixed = (surface * front + view.background.rgb * behind) / max(alpha, 1e-6);
+    let mixed = (surface * front + params.background.rgb * behind) / max(alpha, 1e-6);
     picture[at] = pack4x8unorm(vec4(mixed, alpha));
 }

@@ -1,20 +1,22 @@
 //! `--preview`: a shaded picture of the surface.
 
-use std::{borrow::Cow, str::FromStr};
+use std::str::FromStr;
 
 use clap::Args;
 
 use super::named;
 use crate::{
-    data::image::{Image, Metadata},
-    data::samples::Samples,
-    data::surface,
+    data::{
+        image::{Image, Metadata},
+        samples::Samples,
+        surface::Surface,
+    },
     error::{Error, Result},
     io::{
         Sink,
         image::{Encoding, ImageFormat, write_image},
     },
-    kernels::render::{Render, Surface, vertex_normals},
+    kernels::render::Render,
     session::Session,
 };
 
@@ -34,7 +36,7 @@ pub struct PreviewArgs {
         default_value = "30,15",
         allow_hyphen_values = true
     )]
-    view: View,
+    view: ViewAngles,
 
     /// Pixels of the picture
     #[arg(long, value_name = "WxH", default_value = "1024x1024")]
@@ -47,9 +49,9 @@ pub struct PreviewArgs {
 
 /// Two angles in degrees.
 #[derive(Clone, Copy, Debug)]
-struct View([f32; 2]);
+struct ViewAngles([f32; 2]);
 
-impl FromStr for View {
+impl FromStr for ViewAngles {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -140,25 +142,14 @@ impl PreviewArgs {
     ///
     /// # Errors
     /// Those of the device and of writing the image.
-    pub fn draw(&self, iso: f64, surface: &surface::Surface, session: &Session) -> Result<()> {
+    pub fn draw(&self, iso: f64, surface: &Surface, session: &Session) -> Result<()> {
         let Some(sink) = &self.preview else { return Ok(()) };
         let sink = named(sink, iso);
-        let surface::Surface { positions, triangles, .. } = surface;
-        let normals = match surface.normals.is_empty() {
-            true => {
-                Cow::Owned(session.timings.time("normals", || vertex_normals(positions, triangles)))
-            }
-            false => Cow::Borrowed(&surface.normals),
-        };
-        let render = Render {
-            size: self.size.0,
-            azimuth: self.view.0[0],
-            elevation: self.view.0[1],
-            background: self.background.0,
-        };
-        let surface = Surface { positions, triangles, normals: &normals };
-        let picture = session.device.run(&(render, surface), &())?;
-        let [width, height] = self.size.0.map(|side| side as usize);
+        let [azimuth, elevation] = self.view.0;
+        let (size, background) = (self.size.0, self.background.0);
+        let render = Render { size, azimuth, elevation, background };
+        let picture = session.device.run(&render, surface)?;
+        let [width, height] = size.map(|side| side as usize);
         let samples = Samples::U8(picture);
         let metadata = Metadata::default();
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };

@@ -16,13 +16,12 @@ mod cpu;
 pub(super) mod gpu;
 mod otsu;
 mod planes;
-mod post;
+pub mod post;
 mod slabs;
 pub mod table;
 
 pub use bench::{cases, sweep};
 pub use otsu::Otsu;
-pub use post::Stats;
 pub use slabs::Slabs;
 
 use std::ops::Range;

@@ -1,0 +1,41 @@
+//! The edges of all triangles, sorted, so that those between the same two vertices are neighbours.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use crate::{data::surface::Surface, error::Result, memory};
+
+/// An edge as one triangle runs along it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct HalfEdge {
+    /// The lesser of its vertices.
+    pub(super) low: u32,
+    pub(super) high: u32,
+    /// Whether the triangle runs from `high` to `low`.
+    pub(super) backwards: bool,
+}
+
+/// Three a triangle, sorted by their vertices.
+pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
+    let half_edge = |number: usize| {
+        let triangle = surface.triangles[number / 3];
+        let (a, b) = (triangle[number % 3], triangle[(number + 1) % 3]);
+        HalfEdge { low: a.min(b), high: a.max(b), backwards: a > b }
+    };
+    let count = 3 * surface.triangles.len();
+    let mut half_edges = memory::collect((0..count).into_par_iter().map(half_edge))?;
+    half_edges.par_sort_unstable();
+    Ok(half_edges)
+}
+
+/// The ranges of [`half_edges`] between the same two vertices: one an edge of the surface.
+pub(super) fn edges(half_edges: &[HalfEdge]) -> impl Iterator<Item = Range<usize>> {
+    let mut start = 0;
+    let is_same = |a: &HalfEdge, b: &HalfEdge| (a.low, a.high) == (b.low, b.high);
+    half_edges.chunk_by(is_same).map(move |same| {
+        let range = start..start + same.len();
+        start = range.end;
+        range
+    })
+}

@@ -1,0 +1,75 @@
+//! Measures of a surface.
+
+use rayon::prelude::*;
+
+use super::{
+    components::components,
+    half_edges::{edges, half_edges},
+};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{dot, triangle_normal},
+    },
+    error::Result,
+    memory,
+};
+
+/// What a surface is like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+pub struct Stats {
+    /// Area of all triangles, in squared units of the spacing.
+    pub area: f64,
+    /// Volume enclosed, in cubed units; of a surface that is not closed, the flux through it.
+    pub volume: f64,
+    /// Parts that share no vertex.
+    pub components: u64,
+    /// Whether every edge belongs to two triangles, which run along it in opposite directions.
+    pub closed: bool,
+}
+
+impl Stats {
+    /// Measures `surface`.
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    pub fn of(surface: &Surface) -> Result<Self> {
+        let [area, volume] = area_and_volume(surface);
+        Ok(Self {
+            area,
+            volume,
+            components: count_components(surface)?,
+            closed: is_closed(surface)?,
+        })
+    }
+}
+
+/// Area, and volume by the divergence theorem: a tetrahedron from the origin over each triangle.
+fn area_and_volume(surface: &Surface) -> [f64; 2] {
+    let add = |[area, volume]: [f64; 2], &triangle: &[u32; 3]| {
+        let corners = surface.corners::<f64>(triangle);
+        let normal = triangle_normal(corners);
+        [area + dot(normal, normal).sqrt() / 2.0, volume + dot(corners[0], normal) / 6.0]
+    };
+    let chunks = surface.triangles.par_chunks(1 << 12);
+    // Chunks of one size, summed in order: the sums do not depend on the number of threads.
+    let sums: Vec<_> = chunks.map(|chunk| chunk.iter().fold([0.0; 2], add)).collect();
+    sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
+}
+
+fn is_closed(surface: &Surface) -> Result<bool> {
+    let half_edges = half_edges(surface)?;
+    Ok(edges(&half_edges).all(|edge| match &half_edges[edge] {
+        [one, other] => one.backwards != other.backwards,
+        _ => false,
+    }))
+}
+
+fn count_components(surface: &Surface) -> Result<u64> {
+    let parts = components(surface)?;
+    let mut seen = memory::zeros::<bool>(surface.positions.len())?;
+    for triangle in &surface.triangles {
+        seen[parts[triangle[0] as usize] as usize] = true;
+    }
+    Ok(seen.iter().filter(|&&seen| seen).count() as u64)
+}

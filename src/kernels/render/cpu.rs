@@ -1,0 +1,263 @@
+//! The rasterizer on the CPU: the shader's arithmetic, with depths and triangles found in one pass.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rayon::prelude::*;
+
+use super::{RenderParams, Tap, samples, taps};
+use crate::{
+    data::{srgb, surface::Surface, vec3::dot},
+    error::Result,
+    memory, simd,
+};
+
+pub(super) fn draw(
+    params: RenderParams,
+    surface: &Surface,
+    normals: &[[f32; 3]],
+) -> Result<Vec<u8>> {
+    let project = |&p: &[f32; 3]| {
+        let RenderParams { right, down, away, .. } = params;
+        [right, down, away].map(|axis| dot(xyz(axis), p) + axis[3])
+    };
+    let points = memory::collect(surface.positions.par_iter().map(project))?;
+    let subpixels = params.width as usize * params.height as usize;
+    let nearest = (0..subpixels).into_par_iter().map(|_| AtomicU64::new(NOTHING));
+    let nearest = memory::collect(nearest)?;
+    let canvas = Canvas { params, surface, normals, samples: samples(), points, nearest };
+    let numbers = (0..params.triangles).into_par_iter();
+    numbers.with_min_len(1024).for_each(|number| canvas.raster(number));
+    let relief = Relief::new(&canvas.nearest, params)?;
+    let columns = (params.width / canvas.samples) as usize;
+    let mut picture = memory::zeros(columns * params.rows as usize * 4)?;
+    picture.par_chunks_mut(columns * 4).enumerate().for_each(|(y, row)| {
+        canvas.row(&relief, y as u32, row);
+    });
+    Ok(picture)
+}
+
+/// What a subpixel without a surface holds in place of depth and triangle.
+const NOTHING: u64 = u64::MAX;
+
+struct Canvas<'a> {
+    params: RenderParams,
+    surface: &'a Surface,
+    normals: &'a [[f32; 3]],
+    samples: u32,
+    /// The vertices in the picture.
+    points: Vec<[f32; 3]>,
+    /// Each subpixel's nearest depth and, of the triangles at that depth, the least:
+    /// `depth bits << 32 | triangle`. Bits of positive floats are in the floats' order, so the least
+    /// integer is the nearest triangle.
+    nearest: Vec<AtomicU64>,
+}
+
+/// The depths with a border in which the outermost ones repeat, as wide as occluders are looked for, so
+/// that looking needs no bounds.
+struct Relief {
+    depths: Vec<f32>,
+    border: usize,
+    stride: usize,
+    /// Each with its distance in `depths`.
+    taps: Vec<(isize, Tap)>,
+}
+
+impl Relief {
+    /// The depth where there is no surface.
+    const NOWHERE: f32 = 1e30;
+
+    fn new(nearest: &[AtomicU64], params: RenderParams) -> Result<Self> {
+        let (width, height) = (params.width as usize, params.height as usize);
+        let border = params.reach.ceil() as usize;
+        let stride = width + 2 * border;
+        let mut depths = memory::zeros::<f32>(stride * (height + 2 * border))?;
+        depths.par_chunks_mut(stride).enumerate().for_each(|(y, row)| {
+            let y = y.saturating_sub(border).min(height - 1);
+            for (x, depth) in row.iter_mut().enumerate() {
+                let x = x.saturating_sub(border).min(width - 1);
+                *depth = match nearest[y * width + x].load(Relaxed) {
+                    NOTHING => Self::NOWHERE,
+                    found => f32::from_bits((found >> 32) as u32),
+                };
+            }
+        });
+        let offset = |[right, down]: [f32; 2]| down as isize * stride as isize + right as isize;
+        let taps = taps(params.reach).into_iter().map(|tap| (offset(tap.offset), tap)).collect();
+        Ok(Self { depths, border, stride, taps })
+    }
+
+    fn index(&self, x: usize, y: usize) -> usize {
+        (y + self.border) * self.stride + x + self.border
+    }
+}
+
+/// A triangle in the picture.
+struct Projected {
+    corners: [u32; 3],
+    points: [[f32; 3]; 3],
+    /// The subpixels, first and last, whose centres its bounding box holds.
+    low: [i32; 2],
+    high: [i32; 2],
+}
+
+impl Projected {
+    /// The corners' weights at a point, which sum to 1, unless the point is outside.
+    fn weights(&self, point: [f32; 2]) -> Option<[f32; 3]> {
+        // Computed from the lesser vertex for both triangles of an edge: no point between them is missed.
+        let edge = |i: usize, j: usize| {
+            let (p, q) = (self.points[i], self.points[j]);
+            match self.corners[i] < self.corners[j] {
+                true => (q[0] - p[0]) * (point[1] - p[1]) - (q[1] - p[1]) * (point[0] - p[0]),
+                false => -((p[0] - q[0]) * (point[1] - q[1]) - (p[1] - q[1]) * (point[0] - q[0])),
+            }
+        };
+        let w = [edge(1, 2), edge(2, 0), edge(0, 1)];
+        let area = w[0] + w[1] + w[2];
+        let inside = w.iter().all(|&w| w >= 0.0) || w.iter().all(|&w| w <= 0.0);
+        (area != 0.0 && inside).then(|| w.map(|w| w / area))
+    }
+}
+
+impl Canvas<'_> {
+    fn triangle(&self, number: u32) -> Projected {
+        let corners = self.surface.triangles[number as usize];
+        let points = corners.map(|corner| self.points[corner as usize]);
+        // The centre of subpixel n lies at n + 1/2.
+        let bound = |axis: usize, last: u32| {
+            let [a, b, c] = points.map(|point| point[axis]);
+            let (low, high) = (a.min(b).min(c) - 0.5, a.max(b).max(c) - 0.5);
+            let low = low.clamp(0.0, last as f32).ceil();
+            (low as i32, high.clamp(-1.0, last as f32 - 1.0).floor() as i32)
+        };
+        let (x, y) = (bound(0, self.params.width), bound(1, self.params.height));
+        Projected { corners, points, low: [x.0, y.0], high: [x.1, y.1] }
+    }
+
+    fn raster(&self, number: u32) {
+        let t = self.triangle(number);
+        for y in t.low[1]..=t.high[1] {
+            for x in t.low[0]..=t.high[0] {
+                if let Some(w) = t.weights([x as f32 + 0.5, y as f32 + 0.5]) {
+                    let depth = dot(w, t.points.map(|point| point[2]));
+                    let found = u64::from(depth.to_bits()) << 32 | u64::from(number);
+                    let at = y as usize * self.params.width as usize + x as usize;
+                    self.nearest[at].fetch_min(found, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// The unit normal of the surface at a subpixel, x to the right, y up, z to the eye.
+    fn normal(&self, at: usize) -> [f32; 3] {
+        let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
+        let width = self.params.width as usize;
+        let point = [(at % width) as f32 + 0.5, (at / width) as f32 + 0.5];
+        let w = t.weights(point).unwrap_or([0.0; 3]);
+        let [a, b, c] = t.corners.map(|corner| self.normals[corner as usize]);
+        let n = [0, 1, 2].map(|i| w[0] * a[i] + w[1] * b[i] + w[2] * c[i]);
+        let RenderParams { right, down, away, .. } = self.params;
+        let seen = [dot(xyz(right), n), -dot(xyz(down), n), -dot(xyz(away), n)];
+        let length = dot(seen, seen).sqrt().max(1e-30);
+        // A surface seen from behind is lit like its front.
+        let sign = if seen[2] < 0.0 { -1.0 } else { 1.0 };
+        // As coarse as the shader's two 16-bit numbers.
+        let [x, y] = [seen[0], seen[1]].map(|v| (sign * v / length * 32767.0).round() / 32767.0);
+        [x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()]
+    }
+
+    /// How open the surface is at each subpixel of row `y`, 0 to 1: neighbours that rise above its
+    /// tangent plane shade it.
+    fn openness(&self, relief: &Relief, y: usize, normals: &[[f32; 3]]) -> Vec<f32> {
+        let slope = |axis: usize| move |n: &[f32; 3]| n[axis] / n[2].max(0.2);
+        let across: Vec<f32> = normals.iter().map(slope(0)).collect();
+        // The normal's y points up, the picture's down.
+        let along: Vec<f32> = normals.iter().map(slope(1)).map(|slope| -slope).collect();
+        let start = relief.index(0, y);
+        let depths = &relief.depths[start..][..normals.len()];
+        let mut open = vec![0.0; normals.len()];
+        for &(offset, tap) in &relief.taps {
+            let there = &relief.depths[start.wrapping_add_signed(offset)..][..normals.len()];
+            let most = tap.rise * self.params.reach;
+            simd::dispatch(|| shade(&mut open, depths, there, &across, &along, tap, most));
+        }
+        let scale = 1.5 / relief.taps.len() as f32;
+        open.iter_mut().for_each(|shade| *shade = (1.0 - scale * *shade).clamp(0.0, 1.0));
+        open
+    }
+
+    /// The linear colour of one subpixel.
+    fn lit(&self, depth: f32, open: f32, normal: [f32; 3]) -> [f32; 3] {
+        let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
+        let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
+        let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
+        let sky = 0.22 + 0.10 * normal[1];
+        let distance = 1.0 - 0.3 * (depth / self.params.span).clamp(0.0, 1.0);
+        let light = sky * open * open + 0.85 * key * (0.4 + 0.6 * open) + 0.18 * fill * open;
+        [0.84, 0.76, 0.64].map(|bone| (bone * light + 0.10 * shine * open) * distance)
+    }
+
+    /// Draws a row of pixels.
+    fn row(&self, relief: &Relief, row: u32, pixels: &mut [u8]) {
+        let width = self.params.width as usize;
+        let mut sums = vec![([0.0; 3], 0.0); pixels.len() / 4];
+        for sample in 0..self.samples {
+            let y = (row * self.samples + sample + self.params.skip) as usize;
+            let depths = &relief.depths[relief.index(0, y)..][..width];
+            let normals: Vec<[f32; 3]> = (0..width)
+                .map(|x| match depths[x] < Relief::NOWHERE {
+                    true => self.normal(y * width + x),
+                    false => [0.0, 0.0, 1.0],
+                })
+                .collect();
+            let open = self.openness(relief, y, &normals);
+            for x in (0..width).filter(|&x| depths[x] < Relief::NOWHERE) {
+                let lit = self.lit(depths[x], open[x], normals[x]);
+                let (colour, covered) = &mut sums[x / self.samples as usize];
+                *colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
+                *covered += 1.0;
+            }
+        }
+        for (pixel, (colour, covered)) in pixels.as_chunks_mut::<4>().0.iter_mut().zip(sums) {
+            *pixel = self.blend(colour, covered);
+        }
+    }
+
+    /// A pixel whose surface covers `covered` subpixels, of which `colour` is the sum, over the
+    /// background: by the stored values, as other programs do.
+    fn blend(&self, colour: [f32; 3], covered: f32) -> [u8; 4] {
+        let front = covered / (self.samples * self.samples) as f32;
+        let behind = self.params.background[3] * (1.0 - front);
+        let alpha = front + behind;
+        let mixed = |i: usize| {
+            let surface = srgb::from_linear_f32(colour[i] / f32::max(covered, 1.0));
+            (surface * front + self.params.background[i] * behind) / alpha.max(1e-6)
+        };
+        [mixed(0), mixed(1), mixed(2), alpha].map(|v| (v.clamp(0.0, 1.0) * 255.0).round() as u8)
+    }
+}
+
+/// Adds to `shades` how much the surface at `there`, as far away as `tap`, shades that at `depths`, whose
+/// tangent plane rises by `across` and `along` a subpixel.
+#[inline(always)]
+fn shade(
+    shades: &mut [f32],
+    depths: &[f32],
+    there: &[f32],
+    across: &[f32],
+    along: &[f32],
+    Tap { offset: [right, down], distance, .. }: Tap,
+    most: f32,
+) {
+    let squared = distance * distance + 1.0;
+    let surface = depths.iter().zip(there).zip(across.iter().zip(along));
+    for (shade, ((&depth, &there), (&across, &along))) in shades.iter_mut().zip(surface) {
+        let rise = depth + (across * right + along * down) - there;
+        let slope = rise / (rise * rise + squared).sqrt();
+        let near = (2.0 - rise / most).clamp(0.0, 1.0);
+        *shade += (slope - 0.08).clamp(0.0, 1.0) * near;
+    }
+}
+
+fn xyz([x, y, z, _]: [f32; 4]) -> [f32; 3] {
+    [x, y, z]
+}

@@ -1,0 +1,156 @@
+//! The rasterizer on a GPU: bands of the picture, each drawn from chunks of the mesh that fit a binding.
+
+use rayon::prelude::*;
+
+use super::{RenderParams, samples, taps};
+use crate::{
+    data::surface::Surface,
+    error::{Error, Result},
+    gpu::{Buffer, Context, Shader},
+    memory, shader,
+};
+
+/// `wgsl/render/render.wgsl`.
+pub static SHADER: Shader = shader!("render/render");
+
+pub(super) fn draw(
+    context: &Context,
+    params: RenderParams,
+    surface: &Surface,
+    normals: &[[f32; 3]],
+) -> Result<Vec<u8>> {
+    let samples = samples();
+    let chunks = Chunk::split(context, surface, normals)?;
+    // Occluders of a band's border lie up to `reach` beyond it.
+    let halo = params.reach.ceil() as u32;
+    let row_bytes = u64::from(params.width) * 4;
+    let fitting = (context.max_binding() / row_bytes) as u32;
+    let band = fitting.saturating_sub(2 * halo).min(params.height) / samples;
+    if band == 0 {
+        return Err(Error::gpu("the picture is too wide for this device"));
+    }
+    let mut picture = memory::room((params.width / samples * params.rows) as usize * 4)?;
+    for top in (0..params.rows).step_by(band as usize) {
+        let rows = band.min(params.rows - top);
+        let skip = halo.min(top * samples);
+        let first = top * samples - skip;
+        let height = (skip + rows * samples + halo).min(params.height - first);
+        let mut down = params.down;
+        down[3] -= first as f32;
+        let params = RenderParams { down, height, skip, rows, ..params };
+        picture.extend(draw_band(context, &chunks, params)?);
+    }
+    Ok(picture)
+}
+
+/// A run of triangles with the vertices that they use, on the device.
+struct Chunk {
+    /// Positions, then normals.
+    vertices: Buffer,
+    indices: Buffer,
+    first: u32,
+    triangles: u32,
+}
+
+impl Chunk {
+    /// Uploads the mesh in runs of triangles whose vertices' numbers lie close enough together to fit one
+    /// binding, as those of a surface do that was extracted slice by slice.
+    fn split(context: &Context, surface: &Surface, normals: &[[f32; 3]]) -> Result<Vec<Self>> {
+        // A position and a normal each; a triangle takes half of that.
+        let most = (context.max_binding() / 24) as usize;
+        let mut chunks = Vec::new();
+        let mut start = 0;
+        while start < surface.triangles.len() {
+            let (mut low, mut high, mut end) = (u32::MAX, 0, start);
+            while let Some(triangle) = surface.triangles.get(end) {
+                let (least, greatest) =
+                    triangle.iter().fold((low, high), |(l, h), &v| (l.min(v), h.max(v)));
+                if end - start == most || (greatest - least) as usize >= most {
+                    break;
+                }
+                (low, high, end) = (least, greatest, end + 1);
+            }
+            if end == start {
+                return Err(Error::gpu("a triangle's vertices lie too far apart for this device"));
+            }
+            let range = low as usize..high as usize + 1;
+            let bytes = 12 * range.len() as u64;
+            let vertices = context.allocate("vertices", 2 * bytes)?;
+            context.write(&vertices, 0, &surface.positions[range.clone()])?;
+            context.write(&vertices, bytes, &normals[range])?;
+            let triangles = surface.triangles[start..end].par_iter();
+            let indices = memory::collect(triangles.map(|t| t.map(|corner| corner - low)))?;
+            chunks.push(Self {
+                vertices,
+                indices: context.upload("indices", &indices)?,
+                first: start as u32,
+                triangles: (end - start) as u32,
+            });
+            start = end;
+        }
+        Ok(chunks)
+    }
+
+    fn params(&self, params: RenderParams) -> RenderParams {
+        RenderParams { triangles: self.triangles, first: self.first, ..params }
+    }
+}
+
+fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Result<Vec<u8>> {
+    let subpixels = u64::from(params.width) * u64::from(params.height);
+    let plane = |label| context.allocate(label, subpixels * 4);
+    let (depths, owners, facing) = (plane("depths")?, plane("owners")?, plane("normals")?);
+    let pixels = u64::from(params.width / samples()) * u64::from(params.rows);
+    let picture = context.allocate("picture", pixels * 4)?;
+    let taps: Vec<[f32; 4]> = taps(params.reach)
+        .iter()
+        .map(|tap| [tap.offset[0], tap.offset[1], tap.distance, tap.rise])
+        .collect();
+    let taps = context.upload("taps", &taps)?;
+    let [size, ..] = SHADER.workgroup_size("reset");
+    let each = |count: u64| context.fold(count.div_ceil(size.into()));
+    let mut batch = context.batch();
+    batch
+        .pass("render reset", &context.pipeline(&SHADER, "reset")?)
+        .uniform("params", &params)
+        .buffer("depths", &depths)
+        .buffer("owners", &owners)
+        .dispatch(each(subpixels)?);
+    let strips = params.height.div_ceil(SHADER.constant("STRIP"));
+    for (identify, label) in [("false", "render depths"), ("true", "render owners")] {
+        let shader = SHADER.with(&[("IDENTIFY", identify)]);
+        for chunk in chunks {
+            let [x, y, _] = each(chunk.triangles.into())?;
+            for (entry, groups) in [("raster_small", [x, y, 1]), ("raster_large", [x, y, strips])] {
+                batch
+                    .pass(label, &context.pipeline(&shader, entry)?)
+                    .uniform("params", &chunk.params(params))
+                    .buffer("vertices", &chunk.vertices)
+                    .buffer("indices", &chunk.indices)
+                    .buffer("depths", &depths)
+                    .buffer("owners", &owners)
+                    .dispatch(groups);
+            }
+        }
+    }
+    for chunk in chunks {
+        batch
+            .pass("render normals", &context.pipeline(&SHADER, "orient")?)
+            .uniform("params", &chunk.params(params))
+            .buffer("vertices", &chunk.vertices)
+            .buffer("indices", &chunk.indices)
+            .buffer("owners", &owners)
+            .buffer("facing", &facing)
+            .dispatch(each(subpixels)?);
+    }
+    batch
+        .pass("render light", &context.pipeline(&SHADER, "shade")?)
+        .uniform("params", &params)
+        .buffer("depths", &depths)
+        .buffer("facing", &facing)
+        .buffer("picture", &picture)
+        .buffer("taps", &taps)
+        .dispatch(each(pixels)?);
+    batch.run()?;
+    context.read(&picture, pixels as usize * 4)
+}
