@@ -1,6 +1,7 @@
 //! `gpuproc mesh`: the surface of a volume, by marching cubes.
 
 mod preview;
+mod slabs;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,13 +21,14 @@ use crate::{
         volume::VolumeFile,
     },
     kernels::mesh::{
-        MarchingCubes, Otsu, Slab, Slabs,
+        MarchingCubes, Otsu, Slab,
         post::{Stats, keep_largest, simplify, smooth},
     },
     session::Session,
 };
 
 use preview::PreviewArgs;
+use slabs::Slabs;
 
 /// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
 ///

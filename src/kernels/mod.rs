@@ -26,7 +26,7 @@ pub const SHADERS: &[&[&Shader]] = &[
     &blur::SHADERS,
     &[&copy::SHADER],
     &histogram::SHADERS,
-    &[&mesh::gpu::SHADER, &mesh::classic::SHADER],
+    &mesh::gpu::SHADERS,
     &[&render::SHADER],
     &[&scan::REDUCE, &scan::SEGMENTS, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
     &[&sort::SORT],

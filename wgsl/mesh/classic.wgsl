@@ -1,7 +1,18 @@
-// Marching cubes as the classic pipeline, a baseline for bench: mark, scan, compact, count, scan, emit.
+// Marching cubes as the classic pipeline, with three vertices a triangle: the baseline of bench, for u8.
+//
+// In: volume. Out: soup, the corners of all triangles. A cell is marked if the surface passes it; marks are
+// scanned and the marked cells compacted; their vertices are counted, scanned, and emitted. In each pass
+// an invocation takes one item.
 
-struct Params {
-    // Samples along x, y and z, of bytes.
+#import mesh/prefix_sum
+
+// Invocations of a workgroup.
+const SIZE = 256u;
+// Words of the cases.
+const CASES = 512u;
+
+struct ClassicParams {
+    // Samples along x, y and z.
     x: u32,
     y: u32,
     z: u32,
@@ -12,20 +23,16 @@ struct Params {
     tables: u32,
 }
 
-@group(0) @binding(0) var<uniform> params: Params;
-// The samples, four a word, and the tables behind them, since some devices grant a shader four buffers.
-// For each case: 15 edge numbers and the number of triangles, each in 4 bits of two words. For each
-// edge: corner coordinates of both ends, a bit each.
+@group(0) @binding(0) var<uniform> params: ClassicParams;
+// The samples, four a word, then the tables, since some devices grant a shader only four buffers:
+//   two words a case     15 edge numbers of 4 bits, the corners of its triangles; above, how many triangles
+//   a word an edge       x, y, z of one end in bits 0..2, of the other in bits 3..5
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read_write> values: array<u32>;
 @group(0) @binding(3) var<storage, read_write> offsets: array<u32>;
 @group(0) @binding(4) var<storage, read_write> sums: array<u32>;
 @group(0) @binding(5) var<storage, read_write> active_cells: array<u32>;
 @group(0) @binding(6) var<storage, read_write> soup: array<f32>;
-
-const SIZE = 256u;
-// Words of the cases.
-const CASES = 512u;
 
 fn item(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
     return (group.y * groups.x + group.x) * SIZE + lane;
@@ -51,14 +58,14 @@ fn case_of(cell: u32) -> u32 {
     let place = place_of(cell);
     var found = 0u;
     for (var corner = 0u; corner < 8u; corner++) {
-        // 000, 100, 110, 010, then the same above.
+        // x, y: 00, 10, 11, 01, then the same above.
         let offset = vec3(((corner + 1u) >> 1u) & 1u, (corner >> 1u) & 1u, corner >> 2u);
         found |= u32(sample(place + offset) > params.level) << corner;
     }
     return found;
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(SIZE)
 fn mark(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -71,10 +78,8 @@ fn mark(
     }
 }
 
-var<workgroup> shared_sums: array<u32, 512>;
-
-// Exclusive sums of 256 values, and each workgroup's total.
-@compute @workgroup_size(256)
+// Exclusive sums within each workgroup, and each workgroup's total.
+@compute @workgroup_size(SIZE)
 fn scan(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -85,27 +90,17 @@ fn scan(
     if i < params.count {
         value = values[i];
     }
-    var base = 0u;
-    shared_sums[lane] = value;
-    workgroupBarrier();
-    for (var step = 1u; step < SIZE; step *= 2u) {
-        var sum = shared_sums[base + lane];
-        if lane >= step {
-            sum += shared_sums[base + lane - step];
-        }
-        base = SIZE - base;
-        shared_sums[base + lane] = sum;
-        workgroupBarrier();
-    }
+    let before = sum_before(lane, value);
     if i < params.count {
-        offsets[i] = shared_sums[lane] - value;
+        offsets[i] = before;
         if lane == 0u {
-            sums[i / SIZE] = shared_sums[SIZE - 1u];
+            sums[i / SIZE] = sum_of_all();
         }
     }
 }
 
-@compute @workgroup_size(256)
+// Adds what all workgroups before make.
+@compute @workgroup_size(SIZE)
 fn add(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -117,7 +112,7 @@ fn add(
     }
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(SIZE)
 fn compact(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -129,7 +124,7 @@ fn compact(
     }
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(SIZE)
 fn count(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -141,7 +136,7 @@ fn count(
     }
 }
 
-@compute @workgroup_size(256)
+@compute @workgroup_size(SIZE)
 fn emit(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,

@@ -8,10 +8,13 @@ use std::{
 
 use rayon::prelude::*;
 
-use super::{MarchingCubes, Slab, Surface, classic::Classic, gpu, table};
+use super::{
+    MarchingCubes, Slab,
+    gpu::{classic::Classic, prepared::PreparedSlab},
+    table,
+};
 use crate::{
-    data::samples::Samples,
-    data::volume::Volume,
+    data::{samples::Samples, surface::Surface, volume::Volume},
     device::Kernel,
     error::{Error, Kind, Result},
     for_samples,
@@ -116,7 +119,7 @@ fn case(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
             let kernel = kernel.clone();
             match context {
                 Some(context) => {
-                    let prepared = Rc::new(gpu::Prepared::new(&kernel, context, slab(&input)?)?);
+                    let prepared = Rc::new(PreparedSlab::new(&kernel, context, slab(&input)?)?);
                     let runner = prepared.clone();
                     Ok(Prepared {
                         run: Box::new(move || runner.run()),

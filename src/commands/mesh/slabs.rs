@@ -1,11 +1,10 @@
 //! A volume read slab by slab.
 
-use super::{MarchingCubes, Slab};
 use crate::{
-    data::samples::Samples,
-    data::volume::Volume,
+    data::{samples::Samples, volume::Volume},
     error::Result,
     io::volume::{VolumeFile, VolumeReader},
+    kernels::mesh::{MarchingCubes, Slab},
 };
 
 /// The slabs of a file, in order. Slices that two slabs need are read once.

@@ -2,18 +2,18 @@
 //! vertices, scan, emit every triangle with three vertices of its own. Bytes only, and only volumes
 //! whose cells fit one binding.
 
-use super::table::{CASES, CORNERS, EDGES};
+use super::super::table::{CASES, CORNERS, EDGES};
 use crate::{
     error::Result,
     gpu::{Batch, Buffer, Context, Shader},
     shader, shader_struct,
 };
 
-pub(in crate::kernels) static SHADER: Shader = shader!("mesh/classic");
+pub(super) static SHADER: Shader = shader!("mesh/classic");
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.
-    struct Params {
+    struct ClassicParams {
         x: u32,
         y: u32,
         z: u32,
@@ -23,13 +23,16 @@ shader_struct! {
     }
 }
 
-const SIZE: u64 = 256;
+/// Items of a workgroup.
+fn size() -> u64 {
+    SHADER.constant("SIZE").into()
+}
 
 /// A volume on the device, and room for all steps.
 #[derive(Debug)]
-pub(super) struct Classic<'a> {
+pub(in super::super) struct Classic<'a> {
     context: &'a Context,
-    params: Params,
+    params: ClassicParams,
     volume: Buffer,
     values: Buffer,
     /// Sums of the values, of the sums of 256 values, and so on.
@@ -41,7 +44,7 @@ pub(super) struct Classic<'a> {
 
 impl<'a> Classic<'a> {
     /// `dims` bytes; at most `vertices` vertices may come out.
-    pub(super) fn new(
+    pub(in super::super) fn new(
         context: &'a Context,
         dims: [usize; 3],
         bytes: &[u8],
@@ -53,7 +56,7 @@ impl<'a> Classic<'a> {
         let mut len = cells;
         while len > 1 || offsets.len() < 2 {
             offsets.push(context.allocate("offsets", 4 * len)?);
-            len = len.div_ceil(SIZE);
+            len = len.div_ceil(size());
         }
         offsets.push(context.allocate("total", 4)?);
         let cases = CASES.iter().flat_map(|case| {
@@ -79,18 +82,18 @@ impl<'a> Classic<'a> {
         let tables = (samples / 4) as u32;
         Ok(Self {
             context,
-            params: Params { x, y, z, count: cells as u32, level, tables },
+            params: ClassicParams { x, y, z, count: cells as u32, level, tables },
             volume,
             values: context.allocate("values", 4 * cells)?,
             offsets,
-            scratch: context.allocate("scratch", 4 * cells.div_ceil(SIZE))?,
+            scratch: context.allocate("scratch", 4 * cells.div_ceil(size()))?,
             active: context.allocate("active cells", 4 * cells)?,
             soup: context.allocate("triangle soup", 12 * vertices)?,
         })
     }
 
     /// All steps, with a readback of both totals, as the pipeline has them.
-    pub(super) fn run(&self) -> Result<u64> {
+    pub(in super::super) fn run(&self) -> Result<u64> {
         let context = self.context;
         let mut batch = context.batch();
         self.pass(&mut batch, "mark", self.params.count, &[("values", &self.values)])?;
@@ -121,7 +124,7 @@ impl<'a> Classic<'a> {
     }
 
     /// The vertices of the last run.
-    pub(super) fn soup(&self, vertices: u64) -> Result<Vec<[f32; 3]>> {
+    pub(in super::super) fn soup(&self, vertices: u64) -> Result<Vec<[f32; 3]>> {
         self.context.read(&self.soup, vertices as usize)
     }
 
@@ -132,7 +135,7 @@ impl<'a> Classic<'a> {
         count: u32,
         buffers: &[(&str, &Buffer)],
     ) -> Result<()> {
-        let params = Params { count, ..self.params };
+        let params = ClassicParams { count, ..self.params };
         let pipeline = self.context.pipeline(&SHADER, entry)?;
         let mut pass = batch.pass(&format!("classic {entry}"), &pipeline);
         pass = pass.uniform("params", &params);
@@ -142,7 +145,7 @@ impl<'a> Classic<'a> {
         for (name, buffer) in buffers {
             pass = pass.buffer(name, buffer);
         }
-        pass.dispatch(self.context.fold(u64::from(count).div_ceil(SIZE))?);
+        pass.dispatch(self.context.fold(u64::from(count).div_ceil(size()))?);
         Ok(())
     }
 
@@ -170,8 +173,8 @@ impl<'a> Classic<'a> {
     /// How many values each level has; the level behind the last holds the total.
     fn lens(&self, count: u32) -> Vec<u32> {
         let mut lens = vec![count];
-        while *lens.last().expect("not empty") > SIZE as u32 {
-            lens.push(lens.last().expect("not empty").div_ceil(SIZE as u32));
+        while *lens.last().expect("not empty") > size() as u32 {
+            lens.push(lens.last().expect("not empty").div_ceil(size() as u32));
         }
         lens
     }

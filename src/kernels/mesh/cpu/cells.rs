@@ -1,0 +1,128 @@
+//! The corners of 64 cells at a time, and the case table in the order of these words.
+
+use std::sync::LazyLock;
+
+use super::super::table::{CASES, CORNERS};
+
+/// [`CASES`] by another number, whose bit `x + 2 y + 4 z` is the corner x, y, z: four pairs of
+/// neighbouring bits, as [`Corners`] has them.
+pub(super) struct CaseTable {
+    /// Triangles of a case.
+    pub(super) count: [u8; 256],
+    /// The corners of its triangles, each as a place in [`faces`](super::faces)' list of sixteen vertex
+    /// numbers.
+    pub(super) corners: [[u8; 16]; 256],
+    /// Closed loops of crossed edges beyond the first.
+    pub(super) more_loops: [u8; 256],
+}
+
+pub(super) static CASE_TABLE: LazyLock<CaseTable> = LazyLock::new(|| {
+    let mut table = CaseTable { count: [0; 256], corners: [[0; 16]; 256], more_loops: [0; 256] };
+    // Edge number to place in the list: edges 5, 7, 9 and 11 begin at the next point along x, whose
+    // numbers are eight places further.
+    const PLACES: [u8; 12] = [0, 1, 2, 3, 4, 12, 5, 13, 6, 14, 7, 15];
+    for (number, case) in CASES.iter().enumerate() {
+        let number = CORNERS.iter().enumerate().fold(0, |own, (corner, [x, y, z])| {
+            own | (number >> corner & 1) << (x + 2 * y + 4 * z)
+        });
+        table.count[number] = case.triangles.len() as u8;
+        for (own, &edge) in table.corners[number].iter_mut().zip(case.triangles.as_flattened()) {
+            *own = PLACES[usize::from(edge)];
+        }
+        table.more_loops[number] = case.loops.saturating_sub(1);
+    }
+    table
+});
+
+/// Bits of the eight corners of 64 cells: those of a cell are all at the same bit.
+///
+/// ```text
+/// z + 1   rows[2] --- rows[3]      rows[i]    the points (x, ...) of one row
+///            |           |         steps[i]   the points (x + 1, ...) of the same row
+/// z       rows[0] --- rows[1]
+///            y         y + 1
+/// ```
+pub(super) struct Corners {
+    pub(super) rows: [u64; 4],
+    steps: [u64; 4],
+}
+
+impl Corners {
+    /// Those of word `word` of the rows that begin at `first`, of `words` words.
+    #[inline(always)]
+    pub(super) fn load(plane: &[u64], first: &[usize; 4], word: usize, words: usize) -> Self {
+        let (mut rows, mut steps) = ([0; 4], [0; 4]);
+        for row in 0..4 {
+            rows[row] = plane[first[row] + word];
+            steps[row] = rows[row] >> 1;
+            if word + 1 < words {
+                steps[row] |= plane[first[row] + word + 1] << 63;
+            }
+        }
+        Self { rows, steps }
+    }
+
+    /// The cells whose corners are all set.
+    #[inline(always)]
+    pub(super) fn all(&self) -> u64 {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        a & b & c & d & e & f & g & h
+    }
+
+    /// The cells with different corners. The last point of a row counts as a cell whose corners beyond
+    /// the row are outside: mask it.
+    #[inline(always)]
+    pub(super) fn mixed(&self) -> u64 {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        (a | b | c | d | e | f | g | h) & !self.all()
+    }
+
+    /// The edges along x that are crossed, by row.
+    #[inline(always)]
+    pub(super) fn along_x(&self) -> [u64; 4] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        [a ^ e, b ^ f, c ^ g, d ^ h]
+    }
+
+    /// The case of the cell at bit `x`, as [`CaseTable`] numbers them.
+    #[inline(always)]
+    pub(super) fn case(&self, x: u32) -> usize {
+        let pair = |row: usize| (self.rows[row] >> x & 1) | (self.steps[row] >> x & 1) << 1;
+        (pair(0) | pair(1) << 2 | pair(2) << 4 | pair(3) << 6) as usize
+    }
+
+    /// The triangles of the cells `cells`. A loop of n crossed edges makes n - 2, so
+    ///
+    /// ```text
+    /// triangles = crossed edges - 2 * mixed cells - 2 * loops beyond the first of a cell
+    /// ```
+    /// Only cells that may have a second loop, those with an alternating face or with two lone opposite
+    /// corners, are looked up one by one.
+    #[inline(always)]
+    pub(super) fn triangles(&self, cells: u64, table: &CaseTable) -> u32 {
+        let (r, s) = (&self.rows, &self.steps);
+        let [x0, x1, x2, x3] = self.along_x();
+        let [y0, y1, y2, y3] = [r[0] ^ r[1], s[0] ^ s[1], r[2] ^ r[3], s[2] ^ s[3]];
+        let [z0, z1, z2, z3] = [r[0] ^ r[2], s[0] ^ s[2], r[1] ^ r[3], s[1] ^ s[3]];
+        let mut crossed = 0;
+        for edge in [x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3] {
+            crossed += (edge & cells).count_ones();
+        }
+        // Three crossed sides of a face: the fourth is crossed, too, and its corners alternate.
+        let faces =
+            x0 & x1 & y0 | x2 & x3 & y2 | x0 & x2 & z0 | x1 & x3 & z2 | y0 & y2 & z0 | y1 & y3 & z1;
+        // All three edges of both ends of a diagonal, whose ends are on the same side.
+        let diagonals = x0 & y0 & z0 & x3 & y3 & z3 & !(r[0] ^ s[3])
+            | x0 & y1 & z1 & x3 & y2 & z2 & !(s[0] ^ r[3])
+            | x1 & y0 & z2 & x2 & y3 & z1 & !(r[1] ^ s[2])
+            | x1 & y1 & z3 & x2 & y2 & z0 & !(s[1] ^ r[2]);
+        let mut look_up = (faces | diagonals) & cells;
+        let mut more_loops = 0;
+        while look_up != 0 {
+            let case = self.case(look_up.trailing_zeros());
+            more_loops += u32::from(table.more_loops[case]);
+            look_up &= look_up - 1;
+        }
+        crossed - 2 * (self.mixed() & cells).count_ones() - 2 * more_loops
+    }
+}

@@ -1,0 +1,67 @@
+//! How many vertices and triangles each slice makes: all at once, by popcounts of words.
+
+use pulp::NullaryFnOnce;
+use rayon::prelude::*;
+
+use super::{
+    cells::{CASE_TABLE, CaseTable},
+    planes::BitPlanes,
+    simd_ops::SimdOps,
+};
+
+/// What a slice and the layer above it make.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SliceCounts {
+    pub(super) vertices: u64,
+    pub(super) triangles: u64,
+    pub(super) nan_cells: u64,
+}
+
+/// Of one slice more than there are layers: the topmost layer shares that slice's vertices with the next
+/// slab.
+pub(super) fn slice_counts<S: SimdOps>(planes: &BitPlanes, simd: S) -> Vec<SliceCounts> {
+    let slices = (0..planes.grid.layers + 1).into_par_iter();
+    slices.map(|z| simd.vectorize(CountSlice { planes, table: &CASE_TABLE, z })).collect()
+}
+
+struct CountSlice<'a> {
+    planes: &'a BitPlanes,
+    table: &'a CaseTable,
+    z: usize,
+}
+
+// The work is in the call itself: a closure would be compiled without the instructions that `vectorize`
+// is for.
+impl NullaryFnOnce for CountSlice<'_> {
+    type Output = SliceCounts;
+
+    #[inline(always)]
+    fn call(self) -> SliceCounts {
+        let Self { planes, table, z } = self;
+        let has_nan = !planes.valid.is_empty();
+        let mut counts = SliceCounts::default();
+        for y in 0..planes.grid.points[1] {
+            let rows = planes.rows(y, z);
+            if !has_nan && planes.are_uniform(&rows) {
+                continue;
+            }
+            for word in 0..planes.words {
+                let mut cells = if rows.has_cells { planes.edge_mask(word) } else { 0 };
+                if has_nan {
+                    let valid = planes.valid_at(y as isize, z + 1, word as isize);
+                    counts.nan_cells += u64::from((cells & !valid).count_ones());
+                    cells &= valid;
+                }
+                let corners = planes.corners(&rows, word);
+                if corners.mixed() == 0 {
+                    continue;
+                }
+                for crossed in planes.crossed(&rows, word) {
+                    counts.vertices += u64::from(crossed.count_ones());
+                }
+                counts.triangles += u64::from(corners.triangles(cells, table));
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,255 @@
+//! Triangles: the numbers of the vertices on each cell's edges, in the order of its case.
+//!
+//! Vertices of a word of 32 points are numbered by axis, then by x. A running number a set of edges steps
+//! through a word bit by bit:
+//!
+//! ```text
+//! point      7 6 5 4 3 2 1 0
+//! crossed    0 1 0 1 0 0 1 0
+//! number     n+2 . n+1 . . n .    number(x) = first + popcount(crossed & ((1 << x) - 1))
+//! ```
+
+use std::mem;
+
+use pulp::NullaryFnOnce;
+
+use super::{
+    SlicePart,
+    cells::{CASE_TABLE, CaseTable, Corners},
+    planes::{BitPlanes, PointRows},
+    simd_ops::SimdOps,
+};
+
+/// The numbers of the first vertices of 32 points on edges along x, y and z.
+#[derive(Clone, Copy, Default, bytemuck::Zeroable)]
+pub(super) struct VertexStart {
+    x: u32,
+    /// How many more those along y and z are: vertices along x, and those with the ones along y.
+    to_y: u8,
+    to_z: u8,
+}
+
+impl VertexStart {
+    #[inline(always)]
+    fn y(self) -> u32 {
+        self.x.wrapping_add(self.to_y.into())
+    }
+
+    #[inline(always)]
+    fn z(self) -> u32 {
+        self.x.wrapping_add(self.to_z.into())
+    }
+}
+
+/// Writes the triangles of slices that follow each other.
+pub(super) struct EmitFaces<'a, 'b, S> {
+    pub(super) planes: &'a BitPlanes,
+    pub(super) simd: S,
+    pub(super) parts: &'a mut [SlicePart<'b>],
+    /// Room for the vertex numbers of two slices.
+    pub(super) starts: [Vec<VertexStart>; 2],
+}
+
+impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let Self { planes, simd, parts, starts: [mut here, mut above] } = self;
+        for (i, part) in parts.iter_mut().enumerate() {
+            let SlicePart { z, first, end, .. } = *part;
+            if z == planes.grid.layers {
+                break;
+            }
+            if i == 0 {
+                planes.number(z, first as u32, &mut here);
+            }
+            // The numbers wrap only behind the last vertex of a surface of exactly 2^32.
+            planes.number(z + 1, end as u32, &mut above);
+            planes.triangles(simd, z, [&here, &above], mem::take(&mut part.triangles));
+            mem::swap(&mut here, &mut above);
+        }
+    }
+}
+
+impl BitPlanes {
+    /// Numbers the vertices of slice `z` from `next` on. Rows without a vertex are passed over.
+    #[inline(always)]
+    fn number(&self, z: usize, mut next: u32, starts: &mut [VertexStart]) {
+        for (y, starts) in starts.chunks_exact_mut(2 * self.words).enumerate() {
+            let rows = self.rows(y, z);
+            if self.are_uniform(&rows) {
+                continue;
+            }
+            for (word, starts) in starts.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                let crossed = self.crossed(&rows, word);
+                for (half, start) in starts.iter_mut().enumerate() {
+                    let [mut x, mut y, mut z] = crossed;
+                    for set in [&mut x, &mut y, &mut z] {
+                        *set = u64::from(((*set >> (32 * half)) as u32).count_ones());
+                    }
+                    let (x, y, z) = (x as u32, y as u32, z as u32);
+                    *start = VertexStart { x: next, to_y: x as u8, to_z: (x + y) as u8 };
+                    next = next.wrapping_add(x + y + z);
+                }
+            }
+        }
+    }
+
+    /// The sets of crossed edges around the cells of a word that begin at the same point: along x of all
+    /// four rows, along y of both slices, along z of both rows.
+    #[inline(always)]
+    fn sets(&self, corners: &Corners, rows: &PointRows, word: usize) -> [u64; 8] {
+        /// Axis, and row and slice as offsets in y and z.
+        const PLACES: [[usize; 3]; 8] = [
+            [0, 0, 0],
+            [0, 1, 0],
+            [0, 0, 1],
+            [0, 1, 1],
+            [1, 0, 0],
+            [1, 0, 1],
+            [2, 0, 0],
+            [2, 1, 0],
+        ];
+        let [a, b, c, d] = corners.rows;
+        let mask = self.edge_mask(word);
+        let x = corners.along_x();
+        let sets = [x[0] & mask, x[1] & mask, x[2] & mask, x[3] & mask, a ^ b, c ^ d, a ^ c, b ^ d];
+        if self.valid.is_empty() {
+            return sets;
+        }
+        std::array::from_fn(|i| {
+            let [axis, y, z] = PLACES[i];
+            sets[i] & self.beside_valid(axis, rows.y + y, rows.z + z, word)
+        })
+    }
+
+    /// Writes the triangles of the layer above slice `z`. `starts` numbers the vertices of this slice and
+    /// of the next.
+    #[inline(always)]
+    fn triangles<S: SimdOps>(
+        &self,
+        simd: S,
+        z: usize,
+        starts: [&[VertexStart]; 2],
+        triangles: &mut [[u32; 3]],
+    ) {
+        let table = &*CASE_TABLE;
+        let mut out = triangles.as_flattened_mut();
+        let row = 2 * self.words;
+        for y in 0..self.grid.points[1] - 1 {
+            let rows = self.rows(y, z);
+            if self.are_uniform(&rows) {
+                continue;
+            }
+            for word in 0..self.words {
+                let corners = self.corners(&rows, word);
+                let mixed = corners.mixed();
+                if mixed == 0 {
+                    continue;
+                }
+                let mut cells = mixed & self.edge_mask(word);
+                if !self.valid.is_empty() {
+                    cells &= self.valid_at(y as isize, z + 1, word as isize);
+                }
+                let sets = self.sets(&corners, &rows, word);
+                for half in 0..2 {
+                    let shift = 32 * half as u32;
+                    let mut half_sets = [0; 8];
+                    for (half_set, set) in half_sets.iter_mut().zip(sets) {
+                        *half_set = (set >> shift) as u32;
+                    }
+                    let half_word = HalfWord {
+                        table,
+                        corners: &corners,
+                        shift,
+                        mixed: (mixed >> shift) as u32,
+                        cells: (cells >> shift) as u32,
+                        sets: half_sets,
+                        starts,
+                        at: y * row + 2 * word + half,
+                        row,
+                    };
+                    out = half_word.emit(simd, out);
+                }
+            }
+        }
+        debug_assert!(out.is_empty());
+    }
+}
+
+/// 32 cells of a row.
+struct HalfWord<'a> {
+    table: &'a CaseTable,
+    /// The corners of 64 cells, and which of them is the first here.
+    corners: &'a Corners,
+    shift: u32,
+    /// Where the corners differ, so that vertices may lie on the edges.
+    mixed: u32,
+    /// Which of these have triangles.
+    cells: u32,
+    /// As [`BitPlanes::sets`].
+    sets: [u32; 8],
+    /// The vertices of both slices, where the half word is in them, and half words a row.
+    starts: [&'a [VertexStart]; 2],
+    at: usize,
+    row: usize,
+}
+
+impl HalfWord<'_> {
+    /// The first numbers on each of the sets, from the half word `ahead` on.
+    #[inline(always)]
+    fn numbers(&self, ahead: usize) -> [u32; 8] {
+        let [here, above] = self.starts;
+        let at = self.at + ahead;
+        let [a, b] = [here[at], here[at + self.row]];
+        let [c, d] = [above[at], above[at + self.row]];
+        [a.x, b.x, c.x, d.x, a.y(), c.y(), a.z(), b.z()]
+    }
+
+    /// Writes the triangles to the start of `out`, and returns the rest of it.
+    #[inline(always)]
+    fn emit<S: SimdOps>(self, simd: S, mut out: &mut [u32]) -> &mut [u32] {
+        if self.cells == 0 {
+            return out;
+        }
+        let mut numbers = self.numbers(0);
+        let mut visit = self.mixed;
+        while visit != 0 {
+            let x = visit.trailing_zeros();
+            visit &= visit - 1;
+            let mut next = numbers;
+            for (next, set) in next.iter_mut().zip(self.sets) {
+                *next = next.wrapping_add(set >> x & 1);
+            }
+            if self.cells >> x & 1 == 1 {
+                if x == 31 {
+                    // The edges along y and z at the cell's far side begin in the next half word.
+                    next[4..].copy_from_slice(&self.numbers(1)[4..]);
+                }
+                let case = self.corners.case(self.shift + x);
+                let len = 3 * usize::from(self.table.count[case]);
+                let mut all = [0; 16];
+                all[..8].copy_from_slice(&numbers);
+                all[8..].copy_from_slice(&next);
+                let found = simd.permute(all, &self.table.corners[case]);
+                // All sixteen are written where there is room; the next cell overwrites those behind `len`.
+                match out.first_chunk_mut::<16>() {
+                    Some(out) => *out = found,
+                    None => copy_some(out, &found),
+                }
+                out = &mut mem::take(&mut out)[len..];
+            }
+            numbers = next;
+        }
+        out
+    }
+}
+
+/// As many of `numbers` as there is room for. Not inlined: the compiler would merge it with the copy of
+/// sixteen into one of variable length.
+#[cold]
+#[inline(never)]
+fn copy_some(out: &mut [u32], numbers: &[u32; 16]) {
+    out.iter_mut().zip(numbers).for_each(|(out, &number)| *out = number);
+}

@@ -1,0 +1,105 @@
+//! Samples as the shader reads them, and how they get to the device.
+
+use std::{borrow::Cow, ops::Range};
+
+use rayon::prelude::*;
+
+use super::super::{CellGrid, Isovalue, Voxel};
+use crate::{
+    data::samples::Samples,
+    error::{Error, Result},
+    for_samples,
+    gpu::{Buffer, Context},
+    memory,
+};
+
+/// Samples as the shader reads them: u8, i8, u16, i16 or f32.
+pub(super) struct Voxels<'a> {
+    samples: Cow<'a, Samples>,
+    /// Bytes a sample.
+    pub(super) size: usize,
+    /// `KIND` in the shader.
+    pub(super) kind: u32,
+    pub(super) has_nan: bool,
+}
+
+impl<'a> Voxels<'a> {
+    /// `samples`; those of types that f32 does not hold as distances from the isovalue.
+    pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
+        let (kind, size) = match samples {
+            Samples::U8(_) => (0, 1),
+            Samples::I8(_) => (1, 1),
+            Samples::U16(_) => (2, 2),
+            Samples::I16(_) => (3, 2),
+            _ => (4, 4),
+        };
+        let has_nan = match samples {
+            Samples::F32(values) => values.par_iter().any(|value| value.is_nan()),
+            Samples::F64(values) => values.par_iter().any(|value| value.is_nan()),
+            _ => false,
+        };
+        let samples = match samples {
+            Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
+                let fields = for_samples!(samples, values => {
+                    memory::collect(values.par_iter().map(|value| value.field(iso)))?
+                });
+                Cow::Owned(Samples::F32(fields))
+            }
+            _ => Cow::Borrowed(samples),
+        };
+        Ok(Self { samples, size, kind, has_nan })
+    }
+}
+
+/// Rows of all slices of a piece whose samples fit one binding: those that some rows of points need.
+#[derive(Debug)]
+pub(super) struct RowBand {
+    pub(super) samples: Buffer,
+    /// Rows of samples, with a halo.
+    pub(super) held: Range<usize>,
+    /// Rows of points.
+    pub(super) rows: Range<usize>,
+}
+
+/// Rows of samples that a row of points needs beyond its own: one before, for the gradient; one behind,
+/// where an edge ends; and one more behind, for the gradient there.
+const HALO: [usize; 2] = [1, 2];
+
+impl RowBand {
+    /// Brings `slices` of `voxels` to the device.
+    pub(super) fn upload(
+        context: &Context,
+        grid: &CellGrid,
+        slices: Range<usize>,
+        voxels: &Voxels<'_>,
+    ) -> Result<Vec<Self>> {
+        let row = grid.width * voxels.size;
+        let slice = row * grid.height;
+        let bytes = &voxels.samples.as_bytes()[slices.start * slice..slices.end * slice];
+        let most = (context.max_binding() / (row * slices.len()) as u64) as usize;
+        if most >= grid.height {
+            let (held, rows) = (0..grid.height, 0..grid.points[1]);
+            return Ok(vec![Self { samples: context.upload("volume", bytes)?, held, rows }]);
+        }
+        let halo: usize = HALO.iter().sum();
+        let height = most.checked_sub(halo).filter(|&height| height > 0).ok_or_else(|| {
+            Error::gpu(format_args!(
+                "{} cannot hold four rows of {} slices of {} samples in one binding",
+                context.info.name,
+                slices.len(),
+                grid.width
+            ))
+        })?;
+        let band = |start: usize| {
+            let rows = start..(start + height).min(grid.points[1]);
+            let sample = |y: usize| y.saturating_sub(grid.pad).min(grid.height);
+            let held = sample(rows.start.saturating_sub(HALO[0]))..sample(rows.end + HALO[1]);
+            let mut part = memory::room(held.len() * row * slices.len())?;
+            for slice in bytes.chunks_exact(slice) {
+                part.extend_from_slice(&slice[held.start * row..held.end * row]);
+            }
+            Ok(Self { samples: context.upload("volume", &part)?, held, rows })
+        };
+        (0..grid.points[1]).step_by(height).map(band).collect()
+    }
+}

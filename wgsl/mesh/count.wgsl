@@ -1,0 +1,104 @@
+// How many vertices and triangles there are: an invocation a word, a workgroup a block, then one workgroup
+// over all blocks.
+//
+// In: bits. Out: `count`: starts, and the sections VERTICES, TRIANGLES and NAN_CELLS as counts; `scan`:
+// the first two as where each block begins, ACTIVE and TOTALS.
+
+@compute @workgroup_size(SIZE)
+fn count(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let block = group_index(group, groups);
+    if block >= params.blocks {
+        return;
+    }
+    let word = block * SIZE + lane;
+    var n = vec3(0u);
+    var found_triangles = 0u;
+    var nan_cells = 0u;
+    if word < params.numbered {
+        let found = word_at(word, place_of(word));
+        n = countOneBits(found.crossed);
+        found_triangles = count_triangles(found.corners, found.cells);
+        nan_cells = found.nan_cells;
+    }
+    // At most 256 * 96 vertices and 256 * 160 triangles: both sums fit 16 bits of one word.
+    let vertices = n.x + n.y + n.z;
+    let before = sum_before(lane, vertices | found_triangles << 16u);
+    if word < params.numbered {
+        starts[word] = (before & 0xffffu) | n.x << 15u | n.y << 21u;
+    }
+    if lane == 0u {
+        let all = sum_of_all();
+        blocks[section(VERTICES, block)] = all & 0xffffu;
+        blocks[section(TRIANGLES, block)] = all >> 16u;
+    }
+    if HAS_NAN {
+        workgroupBarrier();
+        _ = sum_before(lane, nan_cells);
+        if lane == 0u {
+            blocks[section(NAN_CELLS, block)] = sum_of_all();
+        }
+    }
+}
+
+// Vertices, triangles, whether there is something to emit, cells with NaN.
+fn block_counts(block: u32) -> vec4<u32> {
+    let vertices = blocks[section(VERTICES, block)];
+    let found_triangles = blocks[section(TRIANGLES, block)];
+    let is_owned = block * SIZE < params.owned;
+    var nan_cells = 0u;
+    if HAS_NAN {
+        nan_cells = blocks[section(NAN_CELLS, block)];
+    }
+    let is_active = is_owned && (vertices | found_triangles) != 0u;
+    return vec4(vertices, found_triangles, u32(is_active), nan_cells);
+}
+
+// Blocks that an invocation of `scan` adds up by itself.
+const RUN = 8u;
+
+// One workgroup: SIZE * RUN blocks at a time.
+@compute @workgroup_size(SIZE)
+fn scan(@builtin(local_invocation_index) lane: u32) {
+    let n = params.blocks;
+    // Of all blocks so far, as `block_counts` has them.
+    var before_all = vec4(0u);
+    for (var start = 0u; start < n; start += SIZE * RUN) {
+        let first = start + lane * RUN;
+        var own = vec4(0u);
+        for (var block = first; block < min(first + RUN, n); block++) {
+            own += block_counts(block);
+        }
+        var before = before_all;
+        for (var kind = 0u; kind < select(3u, 4u, HAS_NAN); kind++) {
+            before[kind] += sum_before(lane, own[kind]);
+            before_all[kind] += sum_of_all();
+            workgroupBarrier();
+        }
+        for (var block = first; block < min(first + RUN, n); block++) {
+            let here = block_counts(block);
+            blocks[section(VERTICES, block)] = before.x;
+            blocks[section(TRIANGLES, block)] = before.y;
+            if here.z == 1u {
+                blocks[section(ACTIVE, before.z)] = block;
+            }
+            before += here;
+        }
+    }
+    var vertices = before_all.x;
+    storageBarrier();
+    if lane == 0u {
+        if params.owned < params.numbered {
+            // The topmost slice is numbered here but emitted by the next slab.
+            vertices = blocks[section(VERTICES, params.owned / SIZE)] + (starts[params.owned] & 0x7fffu);
+        }
+        let totals = section(TOTALS, 0u);
+        blocks[totals] = vertices;
+        blocks[totals + 1u] = before_all.y;
+        blocks[totals + 2u] = before_all.z;
+        blocks[totals + 3u] = before_all.w;
+    }
+}

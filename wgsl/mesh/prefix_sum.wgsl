@@ -1,0 +1,26 @@
+// Exclusive prefix sums over the SIZE invocations of a workgroup (Hillis and Steele 1986), between two
+// halves of `lane_sums` in turn. SIZE is 256.
+
+var<workgroup> lane_sums: array<u32, 512>;
+
+// The sum of `value` over the lanes before this one. Every lane calls it.
+fn sum_before(lane: u32, value: u32) -> u32 {
+    var base = 0u;
+    lane_sums[lane] = value;
+    workgroupBarrier();
+    for (var step = 1u; step < SIZE; step *= 2u) {
+        var sum = lane_sums[base + lane];
+        if lane >= step {
+            sum += lane_sums[base + lane - step];
+        }
+        base = SIZE - base;
+        lane_sums[base + lane] = sum;
+        workgroupBarrier();
+    }
+    return lane_sums[base + lane] - value;
+}
+
+// The sum over all lanes, after `sum_before`: eight steps end in the half where they began.
+fn sum_of_all() -> u32 {
+    return lane_sums[SIZE - 1u];
+}

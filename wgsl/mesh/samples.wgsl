@@ -1,0 +1,22 @@
+// Samples of all kinds as f32, packed four, two or one to a word of `volume`.
+
+fn sample(index: u32) -> f32 {
+    if KIND == 4u {
+        return bitcast<f32>(volume[index]);
+    }
+    if KIND >= 2u {
+        let lane = volume[index / 2u] >> (16u * (index % 2u));
+        return select(f32(lane & 0xffffu), f32(extractBits(i32(lane), 0u, 16u)), KIND == 3u);
+    }
+    let lane = volume[index / 4u] >> (8u * (index % 4u));
+    return select(f32(lane & 0xffu), f32(extractBits(i32(lane), 0u, 8u)), KIND == 1u);
+}
+
+// By the bits: compilers may assume that there are no NaN and infinities.
+fn is_nan(value: f32) -> bool {
+    return (bitcast<u32>(value) & 0x7fffffffu) > 0x7f800000u;
+}
+
+fn is_infinite(value: f32) -> bool {
+    return (bitcast<u32>(value) & 0x7fffffffu) == 0x7f800000u;
+}

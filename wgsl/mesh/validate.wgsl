@@ -1,0 +1,57 @@
+// Cells without NaN: others emit nothing, and edges with none of them beside carry no vertex. Only where
+// HAS_NAN. An invocation makes one word.
+//
+// In: the plane `numbers`. Out: the plane `valid`, from the layer below the first on.
+
+fn numbers_plane() -> u32 {
+    return params.slices * params.slice_words;
+}
+
+fn valid_plane() -> u32 {
+    return (2u * params.slices + 1u) * params.slice_words;
+}
+
+@compute @workgroup_size(SIZE)
+fn validate(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let word = group_index(group, groups) * SIZE + lane;
+    if word >= (params.layers + 2u) * params.slice_words {
+        return;
+    }
+    let place = place_of(word);
+    let layer = params.first + place.z;
+    var valid = 0u;
+    if layer >= 1u && layer < params.points_z && place.y + 1u < params.points_y {
+        let n = corners_at(numbers_plane(), word, place, params.slice_words);
+        let four = n.rows & n.steps;
+        valid = four.x & four.y & four.z & four.w & edge_mask(place.x);
+    }
+    bits[valid_plane() + word] = valid;
+}
+
+// Around the edges along x, y and z from the points of a word: whether a cell that begins at the same x is
+// valid.
+fn valid_around(word: u32, y: u32) -> vec3<u32> {
+    let at = valid_plane() + word;
+    let below = bits[at];
+    let here = bits[at + params.slice_words];
+    var before = vec2(0u);
+    if y > 0u {
+        before = vec2(bits[at - params.words], bits[at + params.slice_words - params.words]);
+    }
+    return vec3(here | below | before.x | before.y, here | below, here | before.y);
+}
+
+// Which edges along x, y and z from the points of a word have a valid cell beside them. Edges along y and z
+// have cells that begin at x - 1, too: one bit lower.
+fn beside_valid(word: u32, place: vec3<u32>) -> vec3<u32> {
+    var found = valid_around(word, place.y);
+    found |= (found << vec3(1u)) & vec3(0u, 0xffffffffu, 0xffffffffu);
+    if place.x > 0u {
+        found |= (valid_around(word - 1u, place.y) >> vec3(31u)) & vec3(0u, 1u, 1u);
+    }
+    return found;
+}
