@@ -7,6 +7,8 @@
 // Everything is counted in subpixels, SAMPLES x SAMPLES a pixel: x to the right, y down, depth away from
 // the eye, each scaled so that one unit is one subpixel.
 
+// Invocations of a workgroup.
+const SIZE = 64u;
 const SAMPLES = 2u;
 // Whether the raster passes look for the triangles of known depths, or for the depths.
 const IDENTIFY = false;
@@ -55,7 +57,7 @@ struct Triangle {
 }
 
 fn invocation(group: vec3<u32>, groups: vec3<u32>, lane: u32) -> u32 {
-    return (group.y * groups.x + group.x) * 64u + lane;
+    return (group.y * groups.x + group.x) * SIZE + lane;
 }
 
 fn project(vertex: u32) -> vec3<f32> {
@@ -125,7 +127,7 @@ fn is_small(t: Triangle) -> bool {
     return size.x * size.y <= SMALL;
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(SIZE)
 fn reset(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -139,7 +141,7 @@ fn reset(
 }
 
 // One invocation a triangle.
-@compute @workgroup_size(64)
+@compute @workgroup_size(SIZE)
 fn raster_small(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -160,22 +162,22 @@ fn raster_small(
     }
 }
 
-// One workgroup for the large ones among 64 triangles, within a strip of rows: an invocation a column.
-@compute @workgroup_size(64)
+// One workgroup for the large ones among SIZE triangles, within a strip of rows: an invocation a column.
+@compute @workgroup_size(SIZE)
 fn raster_large(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let first = (group.y * groups.x + group.x) * 64u;
+    let first = (group.y * groups.x + group.x) * SIZE;
     let strip = i32(group.z * STRIP);
-    for (var number = first; number < min(first + 64u, params.triangles); number++) {
+    for (var number = first; number < min(first + SIZE, params.triangles); number++) {
         let t = triangle(number);
         if is_small(t) {
             continue;
         }
         for (var y = max(t.low.y, strip); y <= min(t.high.y, strip + i32(STRIP) - 1); y++) {
-            for (var x = t.low.x + i32(lane); x <= t.high.x; x += 64) {
+            for (var x = t.low.x + i32(lane); x <= t.high.x; x += i32(SIZE)) {
                 visit(t, number, x, y);
             }
         }
@@ -183,7 +185,7 @@ fn raster_large(
 }
 
 // Interpolates the normals of this chunk's visible triangles.
-@compute @workgroup_size(64)
+@compute @workgroup_size(SIZE)
 fn orient(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
@@ -250,7 +252,7 @@ fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> vec3<f32> {
     return (vec3(0.84, 0.76, 0.64) * light + 0.10 * shine * open) * distance;
 }
 
-@compute @workgroup_size(64)
+@compute @workgroup_size(SIZE)
 fn shade(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,

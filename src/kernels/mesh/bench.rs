@@ -1,4 +1,4 @@
-//! What `gpuproc bench` measures of this family.
+//! What `gpuproc bench` measures: both twins, and the classic pipeline as a baseline.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,19 +18,20 @@ use crate::{
     device::Kernel,
     error::{Error, Kind, Result},
     for_samples,
+    gpu::Context,
     kernels::case::{Case, Prepared},
 };
 
-/// The problems: small ones, which software Vulkan does in a second or two, or `full` ones.
+/// A gyroid in cubes: small ones, which software Vulkan does in a second or two, or `full` ones.
 pub fn cases(full: bool) -> Vec<Case> {
     let sides: &[usize] = if full { &[256, 1024] } else { &[96] };
     let mut cases = Vec::new();
     for (i, &side) in sides.iter().enumerate() {
-        let volume = input(move || Ok(waves(side)));
+        let slab = shared(move || Ok(gyroid(side)));
         let bytes = (side as u64).pow(3);
-        cases.push(case(format!("{side}^3 u8"), 80.0, bytes, &volume));
+        cases.push(case(format!("{side}^3 u8"), 80.0, bytes, &slab));
         if i == 0 {
-            cases.push(classic(format!("{side}^3 u8"), 80.0, bytes, &volume));
+            cases.push(classic(format!("{side}^3 u8"), 80.0, bytes, &slab));
         }
     }
     cases
@@ -44,14 +45,15 @@ pub fn sweep(
     volume: impl FnOnce() -> Result<Volume> + Send + 'static,
     isos: &[f64],
 ) -> Vec<Case> {
-    let volume = input(volume);
-    isos.iter().map(|&iso| case(format!("{name} iso {iso}"), iso, bytes, &volume)).collect()
+    let slab = shared(volume);
+    isos.iter().map(|&iso| case(format!("{name} iso {iso}"), iso, bytes, &slab)).collect()
 }
 
 /// A volume that several cases share, made for the first of them.
-type Input = Arc<LazyLock<Result<Slab, String>, Box<dyn FnOnce() -> Result<Slab, String> + Send>>>;
+type SharedSlab =
+    Arc<LazyLock<Result<Slab, String>, Box<dyn FnOnce() -> Result<Slab, String> + Send>>>;
 
-fn input(volume: impl FnOnce() -> Result<Volume> + Send + 'static) -> Input {
+fn shared(volume: impl FnOnce() -> Result<Volume> + Send + 'static) -> SharedSlab {
     Arc::new(LazyLock::new(Box::new(|| {
         let volume = volume().map_err(|error| error.one_line())?;
         // The slab does not depend on the isovalue.
@@ -59,13 +61,13 @@ fn input(volume: impl FnOnce() -> Result<Volume> + Send + 'static) -> Input {
     })))
 }
 
-fn slab(input: &Input) -> Result<&Slab> {
-    (**input).as_ref().map_err(|error| Error::new(Kind::Failure, error))
+fn made(slab: &SharedSlab) -> Result<&Slab> {
+    (**slab).as_ref().map_err(|error| Error::new(Kind::Failure, error))
 }
 
-/// The classic pipeline on a volume of bytes.
-fn classic(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
-    let input = input.clone();
+/// The classic pipeline on a volume of u8.
+fn classic(problem: String, iso: f64, bytes: u64, slab: &SharedSlab) -> Case {
+    let slab = slab.clone();
     Case {
         family: "mesh",
         algorithm: "mark, scan, compact",
@@ -74,7 +76,7 @@ fn classic(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
         bytes,
         on_cpu: false,
         prepare: Box::new(move |context| {
-            let slab = slab(&input)?;
+            let slab = made(&slab)?;
             let context = context.ok_or_else(|| Error::gpu("this baseline needs a GPU"))?;
             let expected = MarchingCubes::new(iso).cpu(slab)?;
             let vertices = 3 * expected.triangles.len() as u64;
@@ -97,15 +99,15 @@ fn classic(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
 fn is_soup_of(soup: &[[f32; 3]], surface: &Surface) -> Result<()> {
     let corners = surface.triangles.as_flattened().iter().map(|&i| surface.positions[i as usize]);
     let near = |a: &[f32; 3], b: [f32; 3]| (0..3).all(|axis| (a[axis] - b[axis]).abs() <= 1e-4);
-    match soup.len() == corners.len() && soup.iter().zip(corners).all(|(a, b)| near(a, b)) {
-        true => Ok(()),
-        false => Err(Error::new(Kind::Failure, "the soup is not the CPU's surface")),
-    }
+    require(
+        soup.len() == corners.len() && soup.iter().zip(corners).all(|(a, b)| near(a, b)),
+        "the soup is not the CPU's surface",
+    )
 }
 
-/// Meshing a volume. What the output takes is not counted: it is known only once it is there.
-fn case(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
-    let (kernel, input) = (MarchingCubes::new(iso), input.clone());
+/// Meshing a volume. Bytes of the output are not counted: they are known only afterwards.
+fn case(problem: String, iso: f64, bytes: u64, slab: &SharedSlab) -> Case {
+    let (kernel, slab) = (MarchingCubes::new(iso), slab.clone());
     Case {
         family: "mesh",
         algorithm: "bit planes",
@@ -114,40 +116,62 @@ fn case(problem: String, iso: f64, bytes: u64, input: &Input) -> Case {
         bytes,
         on_cpu: true,
         prepare: Box::new(move |context| {
-            let input = input.clone();
-            slab(&input)?;
-            let kernel = kernel.clone();
+            made(&slab)?;
             match context {
-                Some(context) => {
-                    let prepared = Rc::new(PreparedSlab::new(&kernel, context, slab(&input)?)?);
-                    let runner = prepared.clone();
-                    Ok(Prepared {
-                        run: Box::new(move || runner.run()),
-                        check: Box::new(move || {
-                            same(&kernel.cpu(slab(&input)?)?, &prepared.surface()?)
-                        }),
-                    })
-                }
-                None => {
-                    let result = Rc::new(RefCell::new(Surface::default()));
-                    let (last, shared) = (result.clone(), input.clone());
-                    Ok(Prepared {
-                        run: Box::new(move || {
-                            *last.borrow_mut() = kernel.cpu(slab(&shared)?)?;
-                            Ok(())
-                        }),
-                        check: Box::new(move || counts_match(&result.borrow(), slab(&input)?, iso)),
-                    })
-                }
+                Some(context) => prepare_gpu(&kernel, context, &slab),
+                None => Ok(prepare_cpu(&kernel, &slab)),
             }
         }),
     }
 }
 
-/// Fails unless a walk over all samples finds as many crossed edges and triangles.
-fn counts_match(surface: &Surface, slab: &Slab, iso: f64) -> Result<()> {
+fn prepare_gpu<'a>(
+    kernel: &MarchingCubes,
+    context: &'a Context,
+    slab: &SharedSlab,
+) -> Result<Prepared<'a>> {
+    let prepared = Rc::new(PreparedSlab::new(kernel, context, made(slab)?)?);
+    let (runner, kernel, slab) = (prepared.clone(), kernel.clone(), slab.clone());
+    Ok(Prepared {
+        run: Box::new(move || runner.run()),
+        check: Box::new(move || {
+            let (expected, found) = (kernel.cpu(made(&slab)?)?, prepared.surface()?);
+            require(
+                expected.positions == found.positions && expected.triangles == found.triangles,
+                "the surface is not the CPU's",
+            )
+        }),
+    })
+}
+
+fn prepare_cpu<'a>(kernel: &MarchingCubes, slab: &SharedSlab) -> Prepared<'a> {
+    let result = Rc::new(RefCell::new(Surface::default()));
+    let (last, kernel, iso) = (result.clone(), kernel.clone(), kernel.iso);
+    let (input, checked) = (slab.clone(), slab.clone());
+    Prepared {
+        run: Box::new(move || {
+            *last.borrow_mut() = kernel.cpu(made(&input)?)?;
+            Ok(())
+        }),
+        check: Box::new(move || {
+            let surface = result.borrow();
+            require(
+                naive_counts(made(&checked)?, iso)
+                    == [surface.positions.len(), surface.triangles.len()],
+                "the numbers of vertices and triangles are not those that the samples make",
+            )
+        }),
+    }
+}
+
+fn require(is_right: bool, otherwise: &str) -> Result<()> {
+    is_right.then_some(()).ok_or_else(|| Error::new(Kind::Failure, otherwise))
+}
+
+/// Crossed edges and triangles, counted sample by sample.
+fn naive_counts(slab: &Slab, iso: f64) -> [usize; 2] {
     let Volume { dims: [nx, ny, nz], samples } = &slab.volume;
-    let counts = for_samples!(samples, values => {
+    for_samples!(samples, values => {
         let is_inside = |x: usize, y: usize, z: usize| {
             #[allow(clippy::unnecessary_cast)]
             (values[(z * ny + y) * nx + x] as f64 > iso)
@@ -170,24 +194,11 @@ fn counts_match(surface: &Surface, slab: &Slab, iso: f64) -> Result<()> {
             [vertices, triangles]
         };
         (0..*nz).into_par_iter().map(count).reduce(|| [0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
-    });
-    match counts == [surface.positions.len(), surface.triangles.len()] {
-        true => Ok(()),
-        false => {
-            Err(Error::new(Kind::Failure, "the surface has not as many parts as the samples say"))
-        }
-    }
+    })
 }
 
-fn same(expected: &Surface, found: &Surface) -> Result<()> {
-    match expected.positions == found.positions && expected.triangles == found.triangles {
-        true => Ok(()),
-        false => Err(Error::new(Kind::Failure, "the surface is not the CPU's")),
-    }
-}
-
-/// A gyroid whose period is 64 samples, with bytes around 80.
-fn waves(side: usize) -> Volume {
+/// A gyroid whose period is 64 samples, in u8 around 80.
+fn gyroid(side: usize) -> Volume {
     let waves: Vec<(f32, f32)> =
         (0..side).map(|i| (i as f32 * std::f32::consts::TAU / 64.0).sin_cos()).collect();
     let mut values = vec![0u8; side * side * side];

@@ -107,8 +107,8 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
         .map(|tap| [tap.offset[0], tap.offset[1], tap.distance, tap.rise])
         .collect();
     let taps = context.upload("taps", &taps)?;
-    let [size, ..] = SHADER.workgroup_size("reset");
-    let each = |count: u64| context.fold(count.div_ceil(size.into()));
+    let size = u64::from(SHADER.constant("SIZE"));
+    let each = |count: u64| context.fold(count.div_ceil(size));
     let mut batch = context.batch();
     batch
         .pass("render reset", &context.pipeline(&SHADER, "reset")?)

@@ -1,0 +1,199 @@
+//! The flags of `gpuproc mesh`, and the [`Job`] that they make.
+
+mod preview;
+
+use std::{path::Path, str::FromStr};
+
+use self::preview::PreviewArgs;
+use super::{Job, preview::Preview};
+use crate::{
+    commands::flags::{Choice, Triple, VolumeArgs, one_of},
+    error::{Error, Result},
+    io::{Sink, Source, mesh::MeshFormat},
+    kernels::mesh::MarchingCubes,
+};
+
+/// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
+///
+/// The volume is raw samples, x fastest. The mesh has shared vertices and triangles whose normals
+/// point to lower values; the same bytes come out on every device. Volumes of any size go through in
+/// slabs.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80
+  gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 --spacing 0.7,0.7,1.25 bone.stl
+  gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 'engine-{iso}.ply'
+  gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --close --largest --smooth 10 head.glb
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png --view 215,12
+  gpuproc mesh field_200x100x50_float32.raw --iso 0.5 --stats - | meshlab /dev/stdin")]
+pub struct Args {
+    /// Volume of raw samples: a name like skull_256x256x256_uint8.raw tells its shape and type; .gz
+    /// is unpacked; - is standard input
+    volume: Source,
+
+    /// Mesh to write: .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output
+    /// [default: the volume's name with .ply, in the current folder]
+    output: Option<Sink>,
+
+    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
+    /// make a file each; auto takes Otsu's threshold of the volume's histogram
+    #[arg(long, value_name = "VALUE", required = true, value_delimiter = ',')]
+    #[arg(allow_negative_numbers = true)]
+    iso: Vec<Iso>,
+
+    /// Distance between samples along x, y and z, in any unit
+    #[arg(long, value_name = "X,Y,Z", default_value = "1,1,1", value_parser = spacing)]
+    spacing: Triple,
+
+    /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
+    #[arg(long, value_name = "X,Y,Z", default_value = "0,0,0", allow_negative_numbers = true)]
+    origin: Triple,
+
+    /// Close the surface where it leaves the volume, on the volume's box
+    #[arg(long)]
+    close: bool,
+
+    /// Give every vertex a normal, from the volume's gradient
+    #[arg(long)]
+    normals: bool,
+
+    /// Keep only the connected part with the most triangles
+    #[arg(long)]
+    largest: bool,
+
+    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    #[arg(value_parser = clap::value_parser!(u32).range(..=1000))]
+    smooth: u32,
+
+    /// Leave about this share of the triangles, greater than 0 and at most 1
+    #[arg(long, value_name = "RATIO", value_parser = ratio)]
+    simplify: Option<f64>,
+
+    /// Say area, enclosed volume, connected parts, and whether the surface is closed
+    #[arg(long)]
+    stats: bool,
+
+    /// Format of the mesh [default: by the output's extension, else ply]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    format: Option<MeshFormat>,
+
+    /// Write PLY as text
+    #[arg(long)]
+    ascii: bool,
+
+    #[command(flatten)]
+    preview: PreviewArgs,
+
+    #[command(flatten)]
+    raw: VolumeArgs,
+}
+
+const FORMATS: [Choice<MeshFormat>; 4] = [
+    ("ply", MeshFormat::Ply, "Stanford polygons: shared vertices, normals"),
+    ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
+    ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
+    ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
+];
+
+/// What `--iso` takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Iso {
+    /// Otsu's threshold.
+    Auto,
+    Value(f64),
+}
+
+impl FromStr for Iso {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "auto" => Ok(Self::Auto),
+            text => {
+                let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+                value
+                    .map(Self::Value)
+                    .ok_or_else(|| format!("`{text}` is neither auto nor a number"))
+            }
+        }
+    }
+}
+
+fn spacing(text: &str) -> Result<Triple, String> {
+    let spacing: Triple = text.parse()?;
+    match spacing.0.iter().all(|&step| step > 0.0) {
+        true => Ok(spacing),
+        false => Err(format!("`{text}` has a step that is not greater than 0")),
+    }
+}
+
+fn ratio(text: &str) -> Result<f64, String> {
+    let ratio = text.parse().ok().filter(|&ratio: &f64| ratio > 0.0 && ratio <= 1.0);
+    ratio.ok_or_else(|| format!("`{text}` is not greater than 0 and at most 1"))
+}
+
+impl Args {
+    /// What is to be done.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
+    pub(super) fn job(&self) -> Result<Job> {
+        let several = self.iso.len() > 1;
+        let format = self.format()?;
+        let output = match &self.output {
+            Some(Sink::Stdout) if several => {
+                return Err(Error::usage("several --iso need an output each: name a file"));
+            }
+            Some(sink) => sink.clone(),
+            None => default_output(&self.volume, format)?,
+        };
+        Ok(Job {
+            volume: self.volume.clone(),
+            layout: self.raw.layout(),
+            isovalues: self.iso.clone(),
+            kernel: MarchingCubes {
+                iso: 0.0,
+                spacing: self.spacing.0,
+                origin: self.origin.0,
+                close: self.close,
+                normals: self.normals,
+            },
+            largest: self.largest,
+            smooth: self.smooth,
+            simplify: self.simplify,
+            stats: self.stats,
+            output,
+            format,
+            ascii: self.ascii,
+            preview: self.preview.job(several)?,
+        })
+    }
+
+    fn format(&self) -> Result<MeshFormat> {
+        let format = match (self.format, &self.output) {
+            (Some(format), _) => format,
+            (None, Some(sink)) if !sink.extension().is_empty() => {
+                sink.extension().parse().map_err(|error| {
+                    Error::usage(format_args!("{sink}: {error}; name the format with --format"))
+                })?
+            }
+            _ => MeshFormat::Ply,
+        };
+        match self.ascii && format != MeshFormat::Ply {
+            true => Err(Error::usage("--ascii is for PLY only")),
+            false => Ok(format),
+        }
+    }
+}
+
+/// The volume's name with the extension of the mesh, in the current folder.
+fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
+    let Some(name) = source.path().and_then(Path::file_name) else {
+        return Err(Error::usage("name an output: standard input has no name to make one from"));
+    };
+    let name = name.to_string_lossy();
+    let stem = name.strip_suffix(".gz").unwrap_or(&name);
+    Ok(Sink::File(Path::new(stem).with_extension(format.extension())))
+}

@@ -1,0 +1,120 @@
+//! The flags of `--preview`.
+
+use std::str::FromStr;
+
+use super::Preview;
+use crate::{
+    error::{Error, Result},
+    io::{Sink, image::ImageFormat},
+    kernels::render::Render,
+};
+
+/// Whether and how to draw the surface.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Picture of the surface")]
+pub(super) struct PreviewArgs {
+    /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the
+    /// isovalue
+    #[arg(long, value_name = "FILE")]
+    preview: Option<Sink>,
+
+    /// Degrees: how far the camera is turned around z, from looking along +y, and raised
+    #[arg(
+        long,
+        value_name = "AZIMUTH,ELEVATION",
+        default_value = "30,15",
+        allow_hyphen_values = true
+    )]
+    view: ViewAngles,
+
+    /// Pixels of the picture
+    #[arg(long, value_name = "WxH", default_value = "1024x1024")]
+    size: Size,
+
+    /// Colour behind the surface: none (transparent) or #RRGGBB
+    #[arg(long, value_name = "COLOUR", default_value = "none")]
+    background: Background,
+}
+
+/// Two angles in degrees.
+#[derive(Clone, Copy, Debug)]
+struct ViewAngles([f32; 2]);
+
+impl FromStr for ViewAngles {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let angles = text.split_once(',').and_then(|(azimuth, elevation)| {
+            Some([azimuth.trim().parse::<f32>().ok()?, elevation.trim().parse::<f32>().ok()?])
+        });
+        angles
+            .filter(|angles| angles.iter().all(|angle| angle.is_finite()))
+            .map(Self)
+            .ok_or_else(|| format!("`{text}` is not of the form 30,15"))
+    }
+}
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug)]
+struct Size([u32; 2]);
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
+            Some([width.parse::<u32>().ok()?, height.parse::<u32>().ok()?])
+        });
+        sides
+            .filter(|sides| sides.iter().all(|side| (1..=Render::MAX_SIDE).contains(side)))
+            .map(Self)
+            .ok_or_else(|| {
+                format!(
+                    "`{text}` is not of the form 1024x768, with sides of at most {}",
+                    Render::MAX_SIDE
+                )
+            })
+    }
+}
+
+/// Red, green, blue and alpha, 0 to 1.
+#[derive(Clone, Copy, Debug)]
+struct Background([f32; 4]);
+
+impl FromStr for Background {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self([0.0; 4]));
+        }
+        let hex = text.strip_prefix('#').filter(|hex| hex.len() == 6);
+        let number = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let [_, red, green, blue] = number
+            .ok_or_else(|| format!("`{text}` is neither none nor of the form #336699"))?
+            .to_be_bytes();
+        let [red, green, blue] = [red, green, blue].map(|channel| f32::from(channel) / 255.0);
+        Ok(Self([red, green, blue, 1.0]))
+    }
+}
+
+impl PreviewArgs {
+    /// The picture that is wanted, if any is; `several` isovalues need a name each.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several
+    /// pictures.
+    pub(super) fn job(&self, several: bool) -> Result<Option<Preview>> {
+        let Some(sink) = &self.preview else { return Ok(None) };
+        ImageFormat::of_output(sink)?;
+        if several && !sink.to_string().contains("{iso}") {
+            return Err(Error::usage(
+                "--preview needs {iso} in its name where there are several --iso",
+            ));
+        }
+        let [azimuth, elevation] = self.view.0;
+        let (size, background) = (self.size.0, self.background.0);
+        let render = Render { size, azimuth, elevation, background };
+        Ok(Some(Preview { sink: sink.clone(), render }))
+    }
+}

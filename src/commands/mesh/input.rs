@@ -1,0 +1,92 @@
+//! The volume: in memory or slab by slab, and an isovalue from its histogram.
+
+use super::{Job, flags::Iso};
+use crate::{
+    data::samples::Samples,
+    error::{Error, Result},
+    io::volume::VolumeFile,
+    kernels::mesh::{Otsu, Slab},
+    session::Session,
+};
+
+/// Larger volumes go through slab by slab, whatever memory there is.
+pub(super) const WHOLE: u64 = 256 << 20;
+
+/// Where the samples come from.
+pub(super) enum VolumeInput {
+    /// All of them, in memory.
+    Whole(Box<Slab>),
+    /// Slab by slab.
+    Stream(VolumeFile),
+}
+
+impl VolumeInput {
+    /// Reads the volume, or leaves it to be read in slabs.
+    pub(super) fn open(job: &Job, file: VolumeFile, session: &Session) -> Result<Self> {
+        let bytes = file.bytes().unwrap_or(u64::MAX);
+        let limit = match reads_again(job) && !file.can_reopen() {
+            true => session.max_memory,
+            // In noise, a sample makes some 64 bytes of surface.
+            false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
+        };
+        if bytes > limit {
+            return Ok(Self::Stream(file));
+        }
+        let volume = file.read(limit, &session.timings)?;
+        Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel))))
+    }
+
+    /// Otsu's threshold of the samples.
+    pub(super) fn threshold(&self, job: &Job, session: &Session) -> Result<f64> {
+        let threshold = session.timings.time("threshold", || self.otsu())?;
+        let iso = threshold.ok_or_else(|| {
+            Error::bad_input(format_args!(
+                "{}: all samples are equal, so there is no threshold between them",
+                job.volume
+            ))
+        })?;
+        log::info!("--iso auto: {iso}");
+        Ok(iso)
+    }
+
+    fn otsu(&self) -> Result<Option<f64>> {
+        let mut otsu = Otsu::new(match self {
+            Self::Whole(slab) => slab.volume.samples.dtype(),
+            Self::Stream(file) => file.dtype,
+        });
+        if otsu.needs_range() {
+            self.for_parts(|samples| otsu.range(samples))?;
+        }
+        self.for_parts(|samples| otsu.count(samples))?;
+        Ok(otsu.threshold())
+    }
+
+    /// All samples, a slice at a time where they are not in memory.
+    fn for_parts(&self, mut step: impl FnMut(&Samples)) -> Result<()> {
+        match self {
+            Self::Whole(slab) => step(&slab.volume.samples),
+            Self::Stream(file) => {
+                let mut reader = file.reader()?;
+                for _ in 0..file.dims[2] {
+                    step(&reader.read(1)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses an input that would have to be read again and cannot be.
+pub(super) fn check(job: &Job, file: &VolumeFile, session: &Session) -> Result<()> {
+    match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
+        true => Err(Error::usage(
+            "this input can be read only once, and --max-memory cannot hold it: give one --iso",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Whether a volume that is not in memory is read more than once.
+fn reads_again(job: &Job) -> bool {
+    job.isovalues.len() > 1 || job.isovalues.contains(&Iso::Auto)
+}

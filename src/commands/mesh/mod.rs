@@ -1,0 +1,191 @@
+//! `gpuproc mesh`: the surface of a volume, by marching cubes.
+
+mod flags;
+mod input;
+mod outputs;
+mod preview;
+mod report;
+mod slabs;
+mod surfaces;
+
+use std::time::Duration;
+
+use self::{
+    flags::Iso,
+    input::{VolumeInput, WHOLE},
+    outputs::{Target, scratch_folder},
+    preview::Preview,
+    report::{Summary, tell_stats},
+    surfaces::surfaces,
+};
+use crate::{
+    data::surface::Surface,
+    error::{Error, Result},
+    io::{
+        Output, Sink, Source,
+        mesh::{MeshFormat, PlyWriter, write},
+        volume::{RawLayout, VolumeFile},
+    },
+    kernels::mesh::{
+        MarchingCubes,
+        post::{Stats, keep_largest, simplify, smooth},
+    },
+    session::Session,
+};
+
+pub use flags::Args;
+
+/// What is to be done.
+struct Job {
+    volume: Source,
+    layout: RawLayout,
+    isovalues: Vec<Iso>,
+    /// At whatever isovalue.
+    kernel: MarchingCubes,
+    /// Whether only the largest connected part is kept.
+    largest: bool,
+    /// Pairs of smoothing steps.
+    smooth: u32,
+    /// The share of the triangles that is left.
+    simplify: Option<f64>,
+    stats: bool,
+    /// One name for all isovalues; `{iso}` stands for them.
+    output: Sink,
+    format: MeshFormat,
+    /// Whether a PLY is text.
+    ascii: bool,
+    preview: Option<Preview>,
+}
+
+/// Meshes the volume.
+///
+/// # Errors
+/// When the volume cannot be read or the mesh cannot be written.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let job = args.job()?;
+    let file = VolumeFile::describe(&job.volume, &job.layout)?;
+    file.check(session.limits(1))?;
+    input::check(&job, &file, session)?;
+    job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
+    session.device.expect(job.cpu_time(&file));
+    let targets = Target::open_all(&job, session)?;
+    let input = VolumeInput::open(&job, file, session)?;
+    for target in targets {
+        let iso = match target.iso {
+            Iso::Value(iso) => iso,
+            Iso::Auto => input.threshold(&job, session)?,
+        };
+        let (sink, output) = target.open(iso, session)?;
+        let summary = match job.needs_whole_surface() {
+            true => job.mesh_whole(&input, iso, &sink, output, session)?,
+            false => job.mesh_parts(&input, iso, &sink, output, session)?,
+        };
+        summary.report(iso, &sink, session);
+    }
+    Ok(())
+}
+
+impl Job {
+    /// About how long the CPU twins will take.
+    fn cpu_time(&self, file: &VolumeFile) -> Duration {
+        /// A sample of a CT, of which 2.5 % of the cells are crossed, on one core.
+        const PER_SAMPLE: Duration = Duration::from_nanos(3);
+        let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
+        let cores = rayon::current_num_threads() as f64;
+        let preview = self.preview.as_ref().map_or(0.0, |preview| preview.cpu_time(cores));
+        let one = PER_SAMPLE.as_secs_f64() * samples / cores + preview;
+        Duration::try_from_secs_f64(one * self.isovalues.len() as f64).unwrap_or(Duration::MAX)
+    }
+
+    /// Whether something is made of the whole surface. Only PLY can be written part by part.
+    fn needs_whole_surface(&self) -> bool {
+        self.largest
+            || self.smooth > 0
+            || self.simplify.is_some()
+            || self.stats
+            || self.preview.is_some()
+            || self.format != MeshFormat::Ply
+    }
+
+    fn kernel(&self, iso: f64) -> MarchingCubes {
+        MarchingCubes { iso, ..self.kernel.clone() }
+    }
+
+    /// Meshes, improves, measures, draws and writes a surface in memory.
+    fn mesh_whole(
+        &self,
+        input: &VolumeInput,
+        iso: f64,
+        sink: &Sink,
+        mut output: Output,
+        session: &Session,
+    ) -> Result<Summary> {
+        let mut surface = Surface::default();
+        surfaces(input, &self.kernel(iso), session, |part| {
+            surface.append(part)?;
+            match surface.bytes() > session.max_memory {
+                true => Err(Error::bad_input(format_args!(
+                    "the surface takes more than the {} bytes that --max-memory allows; binary \
+                     PLY without further steps needs no memory for it",
+                    session.max_memory
+                ))),
+                false => Ok(()),
+            }
+        })?;
+        self.improve(&mut surface, session)?;
+        let mut summary = Summary::default();
+        summary.add(&surface);
+        if self.stats {
+            let stats = session.timings.time("stats", || Stats::of(&surface))?;
+            tell_stats(&stats);
+            summary.stats = Some(stats);
+        }
+        if let Some(preview) = &self.preview {
+            preview.draw(iso, &surface, session)?;
+        }
+        session.timings.time("write", || {
+            write(&mut output, surface, self.format, self.ascii)
+                .map_err(|error| Error::io("write", sink.to_string(), error))?;
+            output.commit()
+        })?;
+        Ok(summary)
+    }
+
+    /// Meshes and writes a surface part by part, which takes no memory for all of it.
+    fn mesh_parts(
+        &self,
+        input: &VolumeInput,
+        iso: f64,
+        sink: &Sink,
+        mut output: Output,
+        session: &Session,
+    ) -> Result<Summary> {
+        let failed = |error| Error::io("write", sink.to_string(), error);
+        let limit = (session.max_memory / 4).min(WHOLE);
+        let mut ply = PlyWriter::new(self.ascii, limit, scratch_folder(sink));
+        let mut summary = Summary::default();
+        surfaces(input, &self.kernel(iso), session, |part| {
+            summary.add(&part);
+            ply.push(part).map_err(failed)
+        })?;
+        session.timings.time("write", || {
+            ply.finish(&mut output).map_err(failed)?;
+            output.commit()
+        })?;
+        Ok(summary)
+    }
+
+    /// The steps that need the whole surface.
+    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+        if self.largest {
+            session.timings.time("largest", || keep_largest(surface))?;
+        }
+        if self.smooth > 0 {
+            session.timings.time("smooth", || smooth(surface, self.smooth))?;
+        }
+        if let Some(ratio) = self.simplify {
+            session.timings.time("simplify", || simplify(surface, ratio))?;
+        }
+        Ok(())
+    }
+}

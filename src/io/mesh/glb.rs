@@ -1,0 +1,107 @@
+//! Binary glTF 2.0: a header, a chunk of JSON, a chunk with positions, triangles and normals.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::chunks::{too_large, write_each};
+use crate::data::surface::Surface;
+
+// glTF takes these numbers from OpenGL.
+const FLOAT: u32 = 5126;
+const UNSIGNED_INT: u32 = 5125;
+const ARRAY_BUFFER: u32 = 34962;
+const ELEMENT_ARRAY_BUFFER: u32 = 34963;
+
+pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+    let arrays = Arrays::of(surface);
+    let mut text = document(surface, &arrays).to_string().into_bytes();
+    // Chunks are multiples of four bytes long.
+    text.resize(text.len().next_multiple_of(4), b' ');
+    let body = if arrays.length > 0 { 8 + arrays.length } else { 0 };
+    let total = 12 + 8 + text.len() as u64 + body;
+    let total = u32::try_from(total).map_err(|_| too_large("GLB holds at most 4 GiB"))?;
+    let mut head = Vec::new();
+    for word in [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32] {
+        head.extend_from_slice(&word.to_le_bytes());
+    }
+    head.extend_from_slice(b"JSON");
+    head.append(&mut text);
+    if arrays.length > 0 {
+        head.extend_from_slice(&(arrays.length as u32).to_le_bytes());
+        head.extend_from_slice(b"BIN\0");
+    }
+    out.write_all(&head)?;
+    let triple = |values: &[f32; 3], bytes: &mut Vec<u8>| {
+        values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    };
+    write_each(out, &surface.positions, triple)?;
+    write_each(out, &surface.triangles, |triangle, bytes| {
+        triangle.iter().for_each(|i| bytes.extend_from_slice(&i.to_le_bytes()));
+    })?;
+    write_each(out, &surface.normals, triple)
+}
+
+/// The arrays of the binary chunk: positions, vertex numbers, and normals if there are any.
+#[derive(Default)]
+struct Arrays {
+    views: Vec<Value>,
+    accessors: Vec<Value>,
+    /// Bytes.
+    length: u64,
+}
+
+impl Arrays {
+    fn of(surface: &Surface) -> Self {
+        let Surface { positions, normals, triangles, .. } = surface;
+        let mut arrays = Self::default();
+        let Some([low, high]) = surface.bounds() else { return arrays };
+        let vectors = json!({
+            "componentType": FLOAT, "count": positions.len(), "type": "VEC3",
+            "min": low, "max": high,
+        });
+        arrays.add(size_of_val(&positions[..]), ARRAY_BUFFER, vectors);
+        let indices = json!({
+            "componentType": UNSIGNED_INT, "count": 3 * triangles.len(), "type": "SCALAR",
+        });
+        arrays.add(size_of_val(&triangles[..]), ELEMENT_ARRAY_BUFFER, indices);
+        if !normals.is_empty() {
+            let vectors = json!({
+                "componentType": FLOAT, "count": normals.len(), "type": "VEC3",
+            });
+            arrays.add(size_of_val(&normals[..]), ARRAY_BUFFER, vectors);
+        }
+        arrays
+    }
+
+    fn add(&mut self, bytes: usize, target: u32, mut accessor: Value) {
+        self.views.push(json!({
+            "buffer": 0, "byteOffset": self.length, "byteLength": bytes, "target": target,
+        }));
+        accessor["bufferView"] = self.accessors.len().into();
+        self.accessors.push(accessor);
+        self.length += bytes as u64;
+    }
+}
+
+/// The JSON chunk.
+fn document(surface: &Surface, arrays: &Arrays) -> Value {
+    let mut root = json!({
+        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
+        "scenes": [{ "nodes": [0] }], "nodes": [{}],
+    });
+    // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
+    if !surface.triangles.is_empty() {
+        let mut attributes = json!({ "POSITION": 0 });
+        if !surface.normals.is_empty() {
+            attributes["NORMAL"] = 2.into();
+        }
+        let primitive = json!({ "attributes": attributes, "indices": 1 });
+        root["nodes"] = json!([{ "mesh": 0 }]);
+        root["meshes"] = json!([{ "primitives": [primitive] }]);
+        root["accessors"] = arrays.accessors.clone().into();
+        root["bufferViews"] = arrays.views.clone().into();
+        root["buffers"] = json!([{ "byteLength": arrays.length }]);
+    }
+    root
+}

@@ -1,0 +1,79 @@
+//! Meshes: PLY in parts of any number, STL, OBJ and GLB.
+
+mod chunks;
+mod glb;
+mod obj;
+mod ply;
+mod stl;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    str::FromStr,
+};
+
+pub use ply::PlyWriter;
+
+use crate::data::surface::Surface;
+
+/// A file format for meshes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeshFormat {
+    /// Stanford polygons: shared vertices, normals.
+    Ply,
+    /// Stereolithography, binary: three corners a triangle.
+    Stl,
+    /// Wavefront, text: shared vertices, normals.
+    Obj,
+    /// Binary glTF 2.0: shared vertices, normals.
+    Glb,
+}
+
+impl MeshFormat {
+    const ALL: [Self; 4] = [Self::Ply, Self::Stl, Self::Obj, Self::Glb];
+
+    /// The extension of its files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Ply => "ply",
+            Self::Stl => "stl",
+            Self::Obj => "obj",
+            Self::Glb => "glb",
+        }
+    }
+}
+
+impl FromStr for MeshFormat {
+    type Err = String;
+
+    /// From a file's extension.
+    fn from_str(extension: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|format| format.extension() == extension);
+        found.ok_or_else(|| {
+            let known = Self::ALL.map(Self::extension).join(" ");
+            format!("`{extension}` is none of {known}")
+        })
+    }
+}
+
+/// Writes a whole surface; `ascii` makes a PLY text.
+///
+/// # Errors
+/// When writing fails, or the surface is too large for the format.
+pub fn write(
+    out: &mut impl Write,
+    surface: Surface,
+    format: MeshFormat,
+    ascii: bool,
+) -> io::Result<()> {
+    match format {
+        MeshFormat::Ply => {
+            let mut ply = PlyWriter::new(ascii, u64::MAX, PathBuf::new());
+            ply.push(surface)?;
+            ply.finish(out)
+        }
+        MeshFormat::Stl => stl::write(out, &surface),
+        MeshFormat::Obj => obj::write(out, &surface),
+        MeshFormat::Glb => glb::write(out, &surface),
+    }
+}

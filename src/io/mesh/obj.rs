@@ -1,0 +1,25 @@
+//! Wavefront OBJ: text, `v x y z`, `vn x y z`, and `f a b c` with numbers from 1 on.
+
+use std::{
+    fmt,
+    io::{self, Write},
+};
+
+use super::chunks::write_each;
+use crate::data::surface::Surface;
+
+pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+    let Surface { positions, normals, triangles, .. } = surface;
+    let line = |bytes: &mut Vec<u8>, text: fmt::Arguments<'_>| {
+        bytes.write_fmt(text).expect("memory takes every byte");
+    };
+    write_each(out, positions, |[x, y, z], bytes| line(bytes, format_args!("v {x} {y} {z}\n")))?;
+    write_each(out, normals, |[x, y, z], bytes| line(bytes, format_args!("vn {x} {y} {z}\n")))?;
+    write_each(out, triangles, |triangle, bytes| {
+        let [a, b, c] = triangle.map(|i| u64::from(i) + 1);
+        match normals.is_empty() {
+            true => line(bytes, format_args!("f {a} {b} {c}\n")),
+            false => line(bytes, format_args!("f {a}//{a} {b}//{b} {c}//{c}\n")),
+        }
+    })
+}

@@ -1,0 +1,227 @@
+//! PLY (Stanford polygons), binary or text, in parts of any number.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, Write},
+    path::PathBuf,
+};
+
+use ply_rs_bw::{
+    ply::{
+        Addable, ElementDef, Encoding, Header, PropertyAccess, PropertyDef, PropertyType,
+        ScalarType,
+    },
+    writer::Writer,
+};
+use rayon::prelude::*;
+
+use super::chunks::{CHUNK, write_each};
+use crate::data::surface::Surface;
+
+/// The header of a PLY file.
+fn header(encoding: Encoding, vertices: u64, faces: u64, normals: bool) -> Header {
+    let mut vertex = ElementDef::new("vertex".into());
+    vertex.count = vertices as usize;
+    let names = ["x", "y", "z", "nx", "ny", "nz"];
+    for name in &names[..if normals { 6 } else { 3 }] {
+        let float = PropertyType::Scalar(ScalarType::Float);
+        vertex.properties.add(PropertyDef::new((*name).into(), float));
+    }
+    let mut face = ElementDef::new("face".into());
+    face.count = faces as usize;
+    let list = PropertyType::List(ScalarType::UChar, ScalarType::UInt);
+    face.properties.add(PropertyDef::new("vertex_indices".into(), list));
+    let mut header = Header::new();
+    header.encoding = encoding;
+    header.elements.add(vertex);
+    header.elements.add(face);
+    header
+}
+
+/// A PLY that grows part by part. In the format all vertices come before the first face, and their counts
+/// before both: parts are kept in memory, and in temporary files once they take more than a limit.
+#[derive(Debug)]
+pub struct PlyWriter {
+    ascii: bool,
+    has_normals: bool,
+    limit: u64,
+    folder: PathBuf,
+    parts: Vec<Surface>,
+    /// Bytes in `parts`.
+    held: u64,
+    files: Option<[File; 2]>,
+    vertices: u64,
+    faces: u64,
+}
+
+impl PlyWriter {
+    /// Keeps at most about `limit` bytes in memory and the rest in temporary files in `folder`.
+    pub fn new(ascii: bool, limit: u64, folder: PathBuf) -> Self {
+        Self {
+            ascii,
+            has_normals: false,
+            limit,
+            folder,
+            parts: Vec::new(),
+            held: 0,
+            files: None,
+            vertices: 0,
+            faces: 0,
+        }
+    }
+
+    /// Adds the next part.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be written.
+    pub fn push(&mut self, part: Surface) -> io::Result<()> {
+        self.vertices += part.positions.len() as u64;
+        self.faces += part.triangles.len() as u64;
+        self.has_normals |= !part.normals.is_empty();
+        self.held += part.bytes();
+        self.parts.push(part);
+        if self.held <= self.limit {
+            return Ok(());
+        }
+        let [vertices, faces] = match &mut self.files {
+            Some(files) => files,
+            None => {
+                let file = || tempfile::tempfile_in(&self.folder);
+                self.files.insert([file()?, file()?])
+            }
+        };
+        self.held = 0;
+        for part in self.parts.drain(..) {
+            write_vertices(vertices, &part, self.ascii)?;
+            write_faces(faces, &part, self.ascii)?;
+        }
+        Ok(())
+    }
+
+    /// Writes header, vertices and faces.
+    ///
+    /// # Errors
+    /// When writing fails, or reading a temporary file.
+    pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
+        let encoding = if self.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
+        let header = header(encoding, self.vertices, self.faces, self.has_normals);
+        let mut bytes = Vec::new();
+        Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
+        out.write_all(&bytes)?;
+        let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
+        copy(vertices, out)?;
+        self.parts.iter().try_for_each(|part| write_vertices(out, part, self.ascii))?;
+        copy(faces, out)?;
+        self.parts.iter().try_for_each(|part| write_faces(out, part, self.ascii))
+    }
+}
+
+/// All of a temporary file.
+fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
+    let Some(mut file) = file else { return Ok(()) };
+    file.rewind()?;
+    let mut bytes = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut bytes)? {
+            0 => return Ok(()),
+            len => out.write_all(&bytes[..len])?,
+        }
+    }
+}
+
+/// The vertices of a PLY: three little-endian f32, and three more for the normal.
+fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
+    let Surface { positions, normals, .. } = surface;
+    if ascii {
+        return write_ascii(out, surface, "vertex", &vertices(surface));
+    }
+    if normals.is_empty() && cfg!(target_endian = "little") {
+        return out.write_all(bytemuck::cast_slice(positions));
+    }
+    write_each(out, &vertices(surface), |vertex, bytes| {
+        let values = vertex.position.iter().chain(vertex.normal.iter().flatten());
+        values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    })
+}
+
+fn vertices(surface: &Surface) -> Vec<PlyVertex> {
+    let Surface { positions, normals, .. } = surface;
+    let vertex = |(i, position): (usize, &[f32; 3])| PlyVertex {
+        position: *position,
+        normal: normals.get(i).copied(),
+    };
+    positions.iter().enumerate().map(vertex).collect()
+}
+
+/// Bytes of a triangle in a binary PLY: the count 3, then three little-endian u32.
+const FACE: usize = 13;
+
+fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
+    let triangles = &surface.triangles;
+    if ascii {
+        let faces: Vec<PlyFace> = triangles.iter().map(|&triangle| PlyFace(triangle)).collect();
+        return write_ascii(out, surface, "face", &faces);
+    }
+    let mut bytes = vec![0; CHUNK.min(triangles.len()) * FACE];
+    for chunk in triangles.chunks(CHUNK) {
+        let bytes = &mut bytes[..chunk.len() * FACE];
+        let parts = bytes.par_chunks_mut(FACE << 13).zip(chunk.par_chunks(1 << 13));
+        parts.for_each(|(bytes, triangles)| {
+            for (face, [a, b, c]) in bytes.as_chunks_mut::<FACE>().0.iter_mut().zip(triangles) {
+                face[0] = 3;
+                face[1..5].copy_from_slice(&a.to_le_bytes());
+                face[5..9].copy_from_slice(&b.to_le_bytes());
+                face[9..].copy_from_slice(&c.to_le_bytes());
+            }
+        });
+        out.write_all(bytes)?;
+    }
+    Ok(())
+}
+
+/// The elements `name` of a text PLY.
+fn write_ascii<E: PropertyAccess + Sync>(
+    out: &mut impl Write,
+    surface: &Surface,
+    name: &str,
+    elements: &[E],
+) -> io::Result<()> {
+    let header = header(Encoding::Ascii, 0, 0, !surface.normals.is_empty());
+    let definition = &header.elements[name];
+    write_each(out, elements, |element, bytes| {
+        let written = Writer::<E>::new().write_ascii_element(bytes, element, definition);
+        written.expect("every property is there, and memory takes every byte");
+    })
+}
+
+#[derive(Clone, Copy, Default)]
+struct PlyVertex {
+    position: [f32; 3],
+    normal: Option<[f32; 3]>,
+}
+
+impl PropertyAccess for PlyVertex {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn get_float(&self, key: &str) -> Option<f32> {
+        let axis = ["x", "y", "z"].iter().position(|name| key.ends_with(name))?;
+        match key.starts_with('n') {
+            true => Some(self.normal?[axis]),
+            false => Some(self.position[axis]),
+        }
+    }
+}
+
+struct PlyFace([u32; 3]);
+
+impl PropertyAccess for PlyFace {
+    fn new() -> Self {
+        Self([0; 3])
+    }
+
+    fn get_list_uint(&self, _: &str) -> Option<&[u32]> {
+        Some(&self.0)
+    }
+}

@@ -1,0 +1,32 @@
+//! Binary STL: 80 bytes of text, the count, then 50 bytes a triangle: normal, corners, 2 unused bytes.
+
+use std::io::{self, Write};
+
+use super::chunks::{too_large, write_each};
+use crate::data::{
+    surface::Surface,
+    vec3::{dot, triangle_normal},
+};
+
+pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+    let count = u32::try_from(surface.triangles.len())
+        .map_err(|_| too_large("STL holds at most 4,294,967,295 triangles"))?;
+    let mut header = [b' '; 80];
+    header[..7].copy_from_slice(b"gpuproc");
+    out.write_all(&header)?;
+    out.write_all(&count.to_le_bytes())?;
+    write_each(out, &surface.triangles, |&triangle, bytes| {
+        let normal = unit_normal(surface.corners(triangle));
+        let corners = surface.corners::<f32>(triangle);
+        let values = normal.into_iter().chain(corners.into_iter().flatten());
+        values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        bytes.extend_from_slice(&[0; 2]);
+    })
+}
+
+/// The unit normal of a triangle; zeros where it has no area.
+fn unit_normal(corners: [[f64; 3]; 3]) -> [f32; 3] {
+    let normal = triangle_normal(corners);
+    let length = dot(normal, normal).sqrt();
+    if length > 0.0 { normal.map(|v| (v / length) as f32) } else { [0.0; 3] }
+}
