@@ -1,4 +1,4 @@
-//! A triangle mesh in memory.
+//! A triangle mesh.
 
 use super::vec3::{Real, triangle_normal};
 use crate::{error::Result, memory};
@@ -6,7 +6,7 @@ use crate::{error::Result, memory};
 /// A surface, or the part of one that a slab contributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
-    /// Where the vertices are.
+    /// One a vertex.
     pub positions: Vec<[f32; 3]>,
     /// Unit vectors from inside to outside, one a vertex, or none at all.
     pub normals: Vec<[f32; 3]>,
@@ -23,7 +23,7 @@ impl Surface {
         12 * (positions.len() + normals.len() + triangles.len()) as u64
     }
 
-    /// Adds the next part of the same surface, whose triangles already count from its start.
+    /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.

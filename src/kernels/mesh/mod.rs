@@ -97,9 +97,9 @@ impl MarchingCubes {
         (depth + 2 * self.pad()).saturating_sub(1)
     }
 
-    /// The slices of a volume of `depth` that must be at hand to mesh `layers`: their corners, one
-    /// more above to number the vertices of the topmost slice, and one more below for the gradient and
-    /// to see whether cells with NaN surround a vertex.
+    /// The slices of a volume of `depth` that must be at hand to mesh `layers`: their corners, and a halo
+    /// of one slice above, which numbers the vertices of the topmost slice, and of one below, for the
+    /// gradient and for the cells with NaN around a vertex.
     pub fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
         let start = layers.start.saturating_sub(self.pad() + 1).min(depth);
         let end = (layers.end + 2).saturating_sub(self.pad()).min(depth);

@@ -11,7 +11,8 @@ use crate::{
 /// Bins of the histogram: one a value for types of 8 and 16 bits.
 const BINS: usize = 1 << 16;
 
-/// Gathers a volume part by part, twice for types of more than 16 bits: first their range.
+/// The histogram of a volume, gathered part by part; types of more than 16 bits need two sweeps, the
+/// first one for their range.
 #[derive(Clone, Debug)]
 pub struct Otsu {
     low: f64,

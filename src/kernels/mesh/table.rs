@@ -1,7 +1,7 @@
 //! The 256 cases of marching cubes, derived and not typed in: the surface's loops are traced over
-//! the faces of a cube and then cut into triangles.
+//! the faces of a cube and then triangulated.
 //!
-//! On a face whose corners alternate, the two outside corners are cut off, each alone. That choice
+//! On a face whose corners alternate, each of the two outside corners is cut off alone. That choice
 //! depends on the face only, so both cells that share it agree and the mesh has no holes; it also
 //! gives the triangle counts of the classic table (Lorensen and Cline 1987, as published by Bourke).
 
@@ -35,7 +35,7 @@ const FACES: [[u8; 4]; 6] =
 
 /// The surface in a cell whose inside corners are the set bits of the case's number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Case {
+pub struct CubeCase {
     /// Triangles as edge numbers, wound so that normals point from inside to outside.
     pub triangles: Vec<[u8; 3]>,
     /// Closed loops that the triangles fill.
@@ -43,7 +43,7 @@ pub struct Case {
 }
 
 /// All cases; the number's bit i is set when corner i is inside.
-pub static CASES: LazyLock<Vec<Case>> = LazyLock::new(|| (0..=255).map(case).collect());
+pub static CASES: LazyLock<Vec<CubeCase>> = LazyLock::new(|| (0..=255).map(case).collect());
 
 /// Whether `edge` lies on `face`.
 fn on_face(edge: u8, face: &[u8; 4]) -> bool {
@@ -55,10 +55,10 @@ fn edge_between(a: u8, b: u8) -> u8 {
     found.expect("neighbours on a face share an edge") as u8
 }
 
-fn case(inside: u8) -> Case {
-    // On each face the surface goes around every run of outside corners, from the edge behind the
-    // run to the edge before it; every crossed edge is left on one of its faces and reached on the
-    // other.
+fn case(inside: u8) -> CubeCase {
+    // On each face, one segment of the surface passes around each run of outside corners: from the
+    // crossed edge behind the run to the crossed edge before it. A crossed edge has two faces; the
+    // segment on one begins there, that on the other ends there, so segments make closed loops.
     let mut next = [None; 12];
     for face in &FACES {
         let is_inside = |i: usize| inside >> face[i % 4] & 1 == 1;
@@ -69,36 +69,36 @@ fn case(inside: u8) -> Case {
             next[behind as usize] = Some(before);
         }
     }
-    let mut case = Case::default();
+    let mut case = CubeCase::default();
     for first in 0..12 {
-        let mut ring = Vec::new();
+        let mut polygon = Vec::new();
         let mut at = first;
         while let Some(to) = next[at as usize].take() {
-            ring.push(at);
+            polygon.push(at);
             at = to;
         }
-        if !ring.is_empty() {
+        if !polygon.is_empty() {
             case.loops += 1;
-            case.triangles.extend(cut(&ring).1);
+            case.triangles.extend(triangulate(&polygon).1);
         }
     }
     case
 }
 
-/// How bad a triangulation is: first the cuts that lie in a face of the cube, where the neighbour's
-/// cuts could meet them, then the cuts' squared lengths.
+/// The cost of a triangulation: diagonals in a face of the cube, where they could meet those of the
+/// neighbouring cell, then the sum of the diagonals' squared lengths.
 type Cost = (u32, u32);
 
-/// Cuts the polygon into triangles at the least cost, the first of equals.
-fn cut(ring: &[u8]) -> (Cost, Vec<[u8; 3]>) {
-    let [first, middle @ .., last] = ring else { return Default::default() };
+/// The triangulation of a polygon at the least cost, the first of equals.
+fn triangulate(polygon: &[u8]) -> (Cost, Vec<[u8; 3]>) {
+    let [first, middle @ .., last] = polygon else { return Default::default() };
     let mut best: Option<(Cost, Vec<[u8; 3]>)> = None;
     for (i, apex) in middle.iter().enumerate() {
-        let (left, mut triangles) = cut(&ring[..i + 2]);
-        let (right, more) = cut(&ring[i + 1..]);
+        let (left, mut triangles) = triangulate(&polygon[..i + 2]);
+        let (right, more) = triangulate(&polygon[i + 1..]);
         let mut cost = (left.0 + right.0, left.1 + right.1);
-        for (is_cut, a, b) in [(i > 0, first, apex), (i + 1 < middle.len(), apex, last)] {
-            if is_cut {
+        for (is_diagonal, a, b) in [(i > 0, first, apex), (i + 1 < middle.len(), apex, last)] {
+            if is_diagonal {
                 let in_face = FACES.iter().any(|face| on_face(*a, face) && on_face(*b, face));
                 cost = (cost.0 + u32::from(in_face), cost.1 + squared_length(*a, *b));
             }
@@ -112,7 +112,7 @@ fn cut(ring: &[u8]) -> (Cost, Vec<[u8; 3]>) {
     best.unwrap_or_default()
 }
 
-/// Between the middles of two edges, in half cell sides.
+/// The squared distance between the middles of two edges, in halves of a cell's side.
 fn squared_length(a: u8, b: u8) -> u32 {
     let middle = |edge: u8, axis: usize| -> i32 {
         EDGES[edge as usize].iter().map(|&corner| i32::from(CORNERS[corner as usize][axis])).sum()
@@ -188,15 +188,15 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_lies_in_a_face() {
+    fn no_diagonal_lies_in_a_face() {
         for case in CASES.iter() {
             let sides =
                 case.triangles.iter().flat_map(|t| [(t[0], t[1]), (t[1], t[2]), (t[2], t[0])]);
             let sides: Vec<_> = sides.collect();
             for &(a, b) in &sides {
-                let is_cut = sides.contains(&(b, a));
+                let is_diagonal = sides.contains(&(b, a));
                 let in_face = FACES.iter().any(|face| on_face(a, face) && on_face(b, face));
-                assert!(!(is_cut && in_face), "{case:?}");
+                assert!(!(is_diagonal && in_face), "{case:?}");
             }
         }
     }

@@ -1,6 +1,6 @@
-//! The classic pipeline, kept as a baseline for `gpuproc bench`: mark cells, scan, compact, count
-//! vertices, scan, emit every triangle with three vertices of its own. Bytes only, and only volumes
-//! whose cells fit one binding.
+//! The passes of `wgsl/mesh/classic.wgsl`, the baseline of `gpuproc bench`: mark cells, scan, compact,
+//! count vertices, scan, emit three vertices a triangle. Only u8, and only volumes whose cells fit one
+//! binding.
 
 use super::super::table::{CASES, CORNERS, EDGES};
 use crate::{
@@ -35,7 +35,8 @@ pub(in super::super) struct Classic<'a> {
     params: ClassicParams,
     volume: Buffer,
     values: Buffer,
-    /// Sums of the values, of the sums of 256 values, and so on.
+    /// Level by level: exclusive sums of the values within a workgroup, of the workgroups' totals, and so
+    /// on; the total of all.
     offsets: Vec<Buffer>,
     scratch: Buffer,
     active: Buffer,
@@ -43,7 +44,7 @@ pub(in super::super) struct Classic<'a> {
 }
 
 impl<'a> Classic<'a> {
-    /// `dims` bytes; at most `vertices` vertices may come out.
+    /// A volume of `dims` samples in `bytes`; at most `vertices` vertices may come out.
     pub(in super::super) fn new(
         context: &'a Context,
         dims: [usize; 3],
@@ -92,7 +93,7 @@ impl<'a> Classic<'a> {
         })
     }
 
-    /// All steps, with a readback of both totals, as the pipeline has them.
+    /// All steps, with a readback of the active cells and one of the vertices. Returns the latter.
     pub(in super::super) fn run(&self) -> Result<u64> {
         let context = self.context;
         let mut batch = context.batch();
@@ -149,12 +150,12 @@ impl<'a> Classic<'a> {
         Ok(())
     }
 
-    /// Turns `count` values into exclusive sums in `offsets[0]`, and leaves the total behind.
+    /// Exclusive sums of `count` values in `offsets[0]`, and the total at the last level.
     fn scan(&self, batch: &mut Batch<'_>, count: u32) -> Result<()> {
         let lens = self.lens(count);
         for (level, &len) in lens.iter().enumerate() {
             let values = if level == 0 { &self.values } else { &self.offsets[level] };
-            // Deeper levels are scanned where they are.
+            // Deeper levels are scanned in place, by way of `scratch`.
             let scanned = if level == 0 { &self.offsets[0] } else { &self.scratch };
             let sums = &self.offsets[level + 1];
             let buffers = [("values", values), ("offsets", scanned), ("sums", sums)];
@@ -170,7 +171,7 @@ impl<'a> Classic<'a> {
         Ok(())
     }
 
-    /// How many values each level has; the level behind the last holds the total.
+    /// How many values each level has. The level behind the last holds the total.
     fn lens(&self, count: u32) -> Vec<u32> {
         let mut lens = vec![count];
         while *lens.last().expect("not empty") > size() as u32 {

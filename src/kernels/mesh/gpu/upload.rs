@@ -6,7 +6,10 @@ use rayon::prelude::*;
 
 use super::super::{CellGrid, Isovalue, Voxel};
 use crate::{
-    data::samples::Samples,
+    data::{
+        blocks::{Span, Split},
+        samples::Samples,
+    },
     error::{Error, Result},
     for_samples,
     gpu::{Buffer, Context},
@@ -90,16 +93,16 @@ impl RowBand {
                 grid.width
             ))
         })?;
-        let band = |start: usize| {
-            let rows = start..(start + height).min(grid.points[1]);
+        let split = Split { len: grid.points[1], block: height, halo: HALO, wraps: false };
+        let band = |Span { core, padded, .. }: Span| {
             let sample = |y: usize| y.saturating_sub(grid.pad).min(grid.height);
-            let held = sample(rows.start.saturating_sub(HALO[0]))..sample(rows.end + HALO[1]);
+            let held = sample(padded.start)..sample(padded.end);
             let mut part = memory::room(held.len() * row * slices.len())?;
             for slice in bytes.chunks_exact(slice) {
                 part.extend_from_slice(&slice[held.start * row..held.end * row]);
             }
-            Ok(Self { samples: context.upload("volume", &part)?, held, rows })
+            Ok(Self { samples: context.upload("volume", &part)?, held, rows: core })
         };
-        (0..grid.points[1]).step_by(height).map(band).collect()
+        split.spans().map(band).collect()
     }
 }
