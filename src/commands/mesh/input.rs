@@ -1,6 +1,6 @@
 //! The volume: in memory or slab by slab, and an isovalue from its histogram.
 
-use super::{Job, flags::Iso};
+use super::{MeshJob, flags::Iso};
 use crate::{
     data::samples::Samples,
     error::{Error, Result},
@@ -22,7 +22,7 @@ pub(super) enum VolumeInput {
 
 impl VolumeInput {
     /// Reads the volume, or leaves it to be read in slabs.
-    pub(super) fn open(job: &Job, file: VolumeFile, session: &Session) -> Result<Self> {
+    pub(super) fn open(job: &MeshJob, file: VolumeFile, session: &Session) -> Result<Self> {
         let bytes = file.bytes().unwrap_or(u64::MAX);
         let limit = match reads_again(job) && !file.can_reopen() {
             true => session.max_memory,
@@ -37,7 +37,7 @@ impl VolumeInput {
     }
 
     /// Otsu's threshold of the samples.
-    pub(super) fn threshold(&self, job: &Job, session: &Session) -> Result<f64> {
+    pub(super) fn threshold(&self, job: &MeshJob, session: &Session) -> Result<f64> {
         let threshold = session.timings.time("threshold", || self.otsu())?;
         let iso = threshold.ok_or_else(|| {
             Error::bad_input(format_args!(
@@ -77,7 +77,7 @@ impl VolumeInput {
 }
 
 /// Refuses an input that would have to be read again and cannot be.
-pub(super) fn check(job: &Job, file: &VolumeFile, session: &Session) -> Result<()> {
+pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
     match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
         true => Err(Error::usage(
             "this input can be read only once, and --max-memory cannot hold it: give one --iso",
@@ -87,6 +87,6 @@ pub(super) fn check(job: &Job, file: &VolumeFile, session: &Session) -> Result<(
 }
 
 /// Whether a volume that is not in memory is read more than once.
-fn reads_again(job: &Job) -> bool {
+fn reads_again(job: &MeshJob) -> bool {
     job.isovalues.len() > 1 || job.isovalues.contains(&Iso::Auto)
 }

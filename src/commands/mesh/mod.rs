@@ -36,7 +36,7 @@ use crate::{
 pub use flags::Args;
 
 /// What is to be done.
-struct Job {
+struct MeshJob {
     volume: Source,
     layout: RawLayout,
     isovalues: Vec<Iso>,
@@ -85,7 +85,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     Ok(())
 }
 
-impl Job {
+impl MeshJob {
     /// About how long the CPU twins will take.
     fn cpu_time(&self, file: &VolumeFile) -> Duration {
         /// A sample of a CT, of which 2.5 % of the cells are crossed, on one core.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Job, flags::Iso};
+use super::{MeshJob, flags::Iso};
 use crate::{
     error::Result,
     io::{Output, Sink},
@@ -19,7 +19,7 @@ pub(super) struct Target {
 
 impl Target {
     /// One an isovalue. Wrong names fail here, before the work.
-    pub(super) fn open_all(job: &Job, session: &Session) -> Result<Vec<Self>> {
+    pub(super) fn open_all(job: &MeshJob, session: &Session) -> Result<Vec<Self>> {
         let several = job.isovalues.len() > 1;
         let has_place = job.output.to_string().contains("{iso}");
         let open = |(i, &iso)| {

@@ -1,11 +1,11 @@
-//! The flags of `gpuproc mesh`, and the [`Job`] that they make.
+//! The flags of `gpuproc mesh`, and the [`MeshJob`] that they make.
 
 mod preview;
 
 use std::{path::Path, str::FromStr};
 
 use self::preview::PreviewArgs;
-use super::{Job, preview::Preview};
+use super::{MeshJob, preview::Preview};
 use crate::{
     commands::flags::{Choice, Triple, VolumeArgs, one_of},
     error::{Error, Result},
@@ -139,7 +139,7 @@ impl Args {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn job(&self) -> Result<Job> {
+    pub(super) fn job(&self) -> Result<MeshJob> {
         let several = self.iso.len() > 1;
         let format = self.format()?;
         let output = match &self.output {
@@ -149,7 +149,7 @@ impl Args {
             Some(sink) => sink.clone(),
             None => default_output(&self.volume, format)?,
         };
-        Ok(Job {
+        Ok(MeshJob {
             volume: self.volume.clone(),
             layout: self.raw.layout(),
             isovalues: self.iso.clone(),
