@@ -48,7 +48,11 @@ pub fn draw(report: &Report<'_>) -> Drawing {
     let all: f32 = panels.values().map(|panel| HEAD + height(panel) + FOOT).sum();
     let mut drawing = Drawing::new(WIDTH as usize, (TOP + all) as usize);
     drawing.title(24.0, 32.0, &format!("gpuproc bench on {}", report.device), STRONG);
-    let runs = report.figures.first().map_or(0, |figure| figure.runs);
+    let runs = || report.figures.iter().map(|figure| figure.runs);
+    let runs = match (runs().min(), runs().max()) {
+        (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+        (least, _) => least.unwrap_or(0).to_string(),
+    };
     let checked = if report.checked { ", results checked" } else { "" };
     let note = format!(
         "medians of {runs} runs{checked}; a copy moves {} GB/s here; gpuproc {}",

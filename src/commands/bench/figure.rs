@@ -31,11 +31,8 @@ pub struct Figure {
     pub max_ms: f64,
     /// The least bytes that any algorithm must move, by the median time.
     pub gb_per_s: f64,
-    /// That over the bandwidth of a copy.
-    pub of_copy: f64,
-    /// What was published for this algorithm and problem, and on which device.
-    pub published_ms: Option<f64>,
-    pub published_on: Option<&'static str>,
+    /// That over the bandwidth of a copy; copies themselves, some of which stay in caches, have none.
+    pub of_copy: Option<f64>,
 }
 
 impl Figure {
@@ -45,7 +42,6 @@ impl Figure {
         ms.sort_by(f64::total_cmp);
         let median_ms = quantile(&ms, 0.5);
         let gb_per_s = case.bytes as f64 / 1e6 / median_ms;
-        let published = published(case);
         Self {
             family: case.family,
             algorithm: case.algorithm,
@@ -61,16 +57,14 @@ impl Figure {
             min_ms: ms[0],
             max_ms: ms[ms.len() - 1],
             gb_per_s,
-            of_copy: gb_per_s / copy_speed,
-            published_ms: published.map(|(ms, _)| ms),
-            published_on: published.map(|(_, on)| on),
+            of_copy: (case.family != "copy").then_some(gb_per_s / copy_speed),
         }
     }
 
     /// The heads of a table whose problems are `wide` characters wide at most.
     pub fn heads(wide: usize) -> String {
         format!(
-            "{:<10} {:<25} {:<wide$} {:>10} {:>19} {:>8} {:>7}  published",
+            "{:<10} {:<25} {:<wide$} {:>10} {:>19} {:>8} {:>7}",
             "family", "algorithm", "problem", "median ms", "half within", "GB/s", "of copy"
         )
     }
@@ -78,19 +72,15 @@ impl Figure {
     /// A line of that table.
     pub fn row(&self, wide: usize) -> String {
         let star = if self.baseline { " *" } else { "" };
-        let published = match (self.published_ms, self.published_on) {
-            (Some(ms), Some(on)) => format!("  {ms} ({on})"),
-            _ => String::new(),
-        };
+        let of_copy = self.of_copy.map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
         let half = format!("{}..{}", short(self.lower_quartile_ms), short(self.upper_quartile_ms));
         format!(
-            "{:<10} {:<25} {:<wide$} {:>10} {half:>19} {:>8} {:>5.1} %{published}",
+            "{:<10} {:<25} {:<wide$} {:>10} {half:>19} {:>8} {of_copy:>7}",
             self.family,
             format!("{}{star}", self.algorithm),
             self.problem,
             short(self.median_ms),
             short(self.gb_per_s),
-            self.of_copy * 100.0,
         )
     }
 }
@@ -107,35 +97,6 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     let (low, part) = (place.floor() as usize, place.fract());
     let high = (low + 1).min(sorted.len() - 1);
     sorted[low] + (sorted[high] - sorted[low]) * part
-}
-
-/// What the texts that gpuproc repeats publish, in ms: the histograms of 2448 x 1505 pixels on the
-/// fastest of their devices, and one surface out of a volume of 256^3.
-fn published(case: &Case) -> Option<(f64, &'static str)> {
-    const TURING: &str = "RTX 2070 Super";
-    const AMPERE: &str = "RTX 3080";
-    let problem = case.problem.as_str();
-    let four = problem.contains("4 rows");
-    let of_surface = |name: &str| problem.starts_with(name) && problem.contains("256");
-    match (case.family, case.algorithm) {
-        ("histogram", algorithm) if problem.starts_with("2448x1505") => {
-            let [one, all] = match algorithm {
-                "one invocation" => [Some(365.0), Some(910.0)],
-                "a pixel each" => [Some(4.4), Some(20.6)],
-                "chunks + sum" => [Some(1.7), Some(2.8)],
-                "chunks + reduce" => [Some(0.8), None],
-                _ => [None; 2],
-            };
-            let ms = if four { all } else { one };
-            ms.map(|ms| (ms, TURING))
-        }
-        ("mesh", "mark, scan, compact" | "bit planes") => {
-            let surfaces = [("skull", 30.9), ("bonsai", 29.3), ("foot", 33.4), ("aneurysm", 27.5)];
-            let found = surfaces.into_iter().find(|(name, _)| of_surface(name));
-            found.map(|(_, ms)| (ms, AMPERE))
-        }
-        _ => None,
-    }
 }
 
 /// How a series grows: the exponent p of `time = c * x^p` that fits its upper part (x from an eighth of

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::flags::Wanted;
 use crate::{
     data::dtype::Dtype,
     data::image::Image,
@@ -27,7 +28,7 @@ use crate::{
     session::Session,
 };
 
-/// What a file holds, which tells what can be measured with it.
+/// What a file holds, which decides what can be measured with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Image,
@@ -36,12 +37,13 @@ enum Content {
 }
 
 impl Content {
-    fn of(source: &Source, volume: &RawLayout, families: &[String]) -> Self {
-        let of_arrays = |name: &String| matches!(name.as_str(), "scan" | "sort");
+    fn of(source: &Source, volume: &RawLayout, wanted: &Wanted) -> Self {
         match source.extension().as_str() {
             _ if volume.dims.is_some() || volume.dtype.is_some() => Self::Volume,
             "npy" | "txt" | "csv" | "tsv" | "text" | "" => Self::Array,
-            "raw" | "bin" | "dat" | "u32" | "i32" | "f32" if families.iter().all(of_arrays) => {
+            "raw" | "bin" | "dat" | "u32" | "i32" | "f32"
+                if wanted.only_families(&["scan", "sort"]) =>
+            {
                 Self::Array
             }
             "raw" | "bin" | "vol" | "dat" | "gz" => Self::Volume,
@@ -58,18 +60,17 @@ impl Content {
     }
 }
 
-/// The cases of `families` (or of all) that can be measured with `source`, and the sweep over its
-/// isovalues when it is a volume.
+/// The wanted cases that can be measured with `source`, and the sweep over its isovalues when it is a
+/// volume.
 pub fn cases(
     source: &Source,
-    families: &[String],
+    wanted: &Wanted,
     volume: &RawLayout,
     session: &Session,
 ) -> Result<(Vec<Case>, Vec<Sweep>)> {
-    let content = Content::of(source, volume, families);
-    let wanted = |family: &str| families.iter().any(|name| name == "all" || name == family);
+    let content = Content::of(source, volume, wanted);
     let able = content.families();
-    if !able.iter().any(|family| wanted(family)) {
+    if !able.iter().any(|family| wanted.family(family)) {
         return Err(Error::usage(format_args!(
             "{source}: {content:?}s are measured by {}; give images (.png, .jpg ...) for blur and \
              histogram, volumes (.raw) for mesh and histogram, arrays (.npy, .txt) for scan and sort",
@@ -83,21 +84,21 @@ pub fn cases(
     match content {
         Content::Image => {
             let image = read_image(source, limits, timings)?;
-            if wanted("blur") {
+            if wanted.family("blur") {
                 cases.extend(blurs(&name, &image));
             }
-            if wanted("histogram") {
+            if wanted.family("histogram") {
                 let dims = [image.width, image.height];
                 cases.extend(histogram::cases_of(&name, dims, image.samples, image.channels)?);
             }
         }
         Content::Volume => {
             let read = VolumeFile::describe(source, volume)?.read(limits, timings)?;
-            if wanted("histogram") {
+            if wanted.family("histogram") {
                 let dims = [read.samples.len(), 1];
                 cases.extend(histogram::cases_of(&name, dims, read.samples.clone(), 1)?);
             }
-            if wanted("mesh") {
+            if wanted.family("mesh") {
                 sweeps.push(surfaces(&name, read));
             }
         }
@@ -110,10 +111,10 @@ pub fn cases(
                 if numbers.is_empty() {
                     return Err(Error::bad_input(format_args!("{source} holds no number")));
                 }
-                if wanted("scan") {
+                if wanted.family("scan") {
                     cases.extend(scans(&name, &numbers));
                 }
-                if wanted("sort") {
+                if wanted.family("sort") {
                     cases.extend(sorts(&name, number, bytemuck::cast_slice(&numbers)));
                 }
             });

@@ -8,7 +8,7 @@ use crate::{
         dtype::Dtype,
         float_key::{key_of_f32, key_of_f64},
     },
-    error::{Error, Result},
+    error::{Error, Hint, Result},
     gpu::{Batch, Buffer, Context, Shader},
     memory, shader, shader_struct,
 };
@@ -293,9 +293,10 @@ impl Spec {
 
     fn no_look_back(&self, context: &Context) -> Error {
         Error::gpu(format_args!(
-            "{} cannot look back over {} of {}: use --algorithm auto",
+            "{} cannot look back over {} of {}",
             context.info.name, self.op, self.number
         ))
+        .with_hint(Hint::ScanAlgorithm)
     }
 
     fn record_blelloch(

@@ -1,0 +1,97 @@
+//! Runs a case and takes the times.
+
+use std::time::{Duration, Instant};
+
+use crate::{error::Result, gpu::Context, kernels::case::Case, session::Session, timings::Clock};
+
+/// How often a case runs, and whether its result is checked first.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    pub check: bool,
+    /// Runs that count. Unless given, 20 or as many as begin within [`RUNS_TIME`].
+    pub repeats: Option<u32>,
+    /// Runs before those. Unless given, 3 or as many as begin within [`WARM_UP_TIME`].
+    pub warmup: Option<u32>,
+}
+
+/// GPUs lower their clocks while they wait, and need about this long to raise them again.
+const LEAST_WARM_UP_TIME: Duration = Duration::from_millis(300);
+const WARM_UP_TIME: Duration = Duration::from_millis(500);
+const RUNS_TIME: Duration = Duration::from_millis(1500);
+
+impl Effort {
+    pub fn most_repeats(&self) -> u32 {
+        self.repeats.unwrap_or(20)
+    }
+
+    pub fn most_warmup(&self) -> u32 {
+        self.warmup.unwrap_or(3)
+    }
+
+    fn is_warm(&self, runs: u32, elapsed: Duration) -> bool {
+        let often = runs >= self.most_warmup();
+        let late = self.warmup.is_none() && runs > 0 && elapsed >= WARM_UP_TIME;
+        (often || late) && elapsed >= LEAST_WARM_UP_TIME
+    }
+
+    fn is_measured(&self, runs: u32, elapsed: Duration) -> bool {
+        let late = self.repeats.is_none() && runs > 0 && elapsed >= RUNS_TIME;
+        runs >= self.most_repeats() || late
+    }
+}
+
+/// The time of each run that counts, and what measured it: GPU timestamps where the device has them, else
+/// the wall clock.
+///
+/// # Errors
+/// Those of the case.
+pub fn measure(
+    case: &Case,
+    effort: &Effort,
+    session: &Session,
+    context: Option<&Context>,
+) -> Result<(Clock, Vec<Duration>)> {
+    let mut prepared = (case.prepare)(context)?;
+    if effort.check {
+        (prepared.run)()?;
+        (prepared.check)()?;
+    }
+    let (start, mut runs) = (Instant::now(), 0);
+    while !effort.is_warm(runs, start.elapsed()) {
+        (prepared.run)()?;
+        runs += 1;
+    }
+    session.timings.drain();
+    let (start, mut clock, mut times) = (Instant::now(), Clock::Gpu, Vec::new());
+    while !effort.is_measured(times.len() as u32, start.elapsed()) {
+        let start = Instant::now();
+        (prepared.run)()?;
+        let wall = start.elapsed();
+        let samples = session.timings.drain();
+        let passes: Duration =
+            samples.iter().filter(|s| s.clock == Clock::Gpu).map(|s| s.duration).sum();
+        if passes.is_zero() {
+            clock = Clock::Wall;
+        }
+        times.push(if clock == Clock::Gpu { passes } else { wall });
+    }
+    Ok((clock, times))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_cases_run_less_often_unless_told() {
+        let seconds = Duration::from_secs_f64;
+        let free = Effort { check: false, repeats: None, warmup: None };
+        assert!(!free.is_warm(3, seconds(0.1)) && free.is_warm(3, seconds(0.3)));
+        assert!(!free.is_warm(0, seconds(9.0)) && free.is_warm(1, seconds(0.5)));
+        assert!(free.is_measured(20, seconds(0.1)) && free.is_measured(1, seconds(1.5)));
+        assert!(!free.is_measured(19, seconds(1.4)) && !free.is_measured(0, seconds(9.0)));
+        let told = Effort { repeats: Some(5), warmup: Some(2), ..free };
+        assert!(!told.is_warm(1, seconds(9.0)) && !told.is_measured(4, seconds(9.0)));
+        assert!(told.is_warm(2, seconds(0.3)) && told.is_measured(5, seconds(0.0)));
+    }
+}
