@@ -1,0 +1,209 @@
+//! A drawing: shapes on a plain ground, in the order in which they cover each other.
+
+/// Red, green and blue, 0 to 255.
+pub type Colour = [u8; 3];
+
+/// The background of the drawing.
+pub const GROUND: Colour = [0x16, 0x18, 0x1d];
+/// The background of the data.
+pub const PANEL: Colour = [0x1e, 0x21, 0x28];
+/// Grid lines.
+pub const LINES: Colour = [0x33, 0x38, 0x43];
+/// Numbers on axes, notes.
+pub const FAINT: Colour = [0x9a, 0xa3, 0xb2];
+/// Titles and names.
+pub const STRONG: Colour = [0xe8, 0xec, 0xf2];
+
+/// Height of the letters in pixels.
+pub(super) const LETTERS: f32 = 14.0;
+/// From the middle of a line of text down to its baseline, in letter heights.
+const BASELINE: f32 = 0.36;
+
+/// Which point of a text its position names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Anchor {
+    /// The left end.
+    Start,
+    /// The middle.
+    Middle,
+    /// The right end.
+    End,
+}
+
+/// How a shape's colour meets what is below it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Paint {
+    /// It covers, with this opacity from 0 to 1.
+    Over(Colour, f32),
+    /// Screen blending, which adds light: red and green overlap to yellow.
+    Screen(Colour),
+}
+
+/// What stands before a name in a legend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// A filled square.
+    Square,
+    /// A line.
+    Line,
+}
+
+/// Lengths are in pixels from the top left corner, y downwards.
+#[derive(Clone, Debug)]
+pub(super) enum Shape {
+    Rectangle {
+        corner: [f32; 2],
+        size: [f32; 2],
+        paint: Paint,
+    },
+    /// The area between the height `base` and steps of equal width.
+    Bars {
+        steps: Steps,
+        base: f32,
+        paint: Paint,
+    },
+    /// A line along steps.
+    Outline {
+        steps: Steps,
+        width: f32,
+        colour: Colour,
+    },
+    Line {
+        points: Vec<[f32; 2]>,
+        width: f32,
+        colour: Colour,
+        dashed: bool,
+    },
+    Dot {
+        centre: [f32; 2],
+        radius: f32,
+        colour: Colour,
+    },
+    /// One line of text from its baseline; `rising` turns it upwards.
+    Text {
+        at: [f32; 2],
+        size: f32,
+        anchor: Anchor,
+        rising: bool,
+        colour: Colour,
+        text: String,
+    },
+    /// Marks and names side by side; the last name ends at `at`.
+    Legend {
+        at: [f32; 2],
+        entries: Vec<Entry>,
+    },
+}
+
+/// A name in a legend.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Pixels before the mark.
+    pub(super) gap: u8,
+    pub(super) mark: &'static str,
+    pub(super) colour: Colour,
+    pub(super) name: String,
+}
+
+impl Entry {
+    /// Pixels between mark and name.
+    pub(super) const NAME_GAP: u8 = 6;
+}
+
+/// Step `i` spans `x + i * width .. x + (i + 1) * width` at height `tops[i]`.
+#[derive(Clone, Debug)]
+pub(super) struct Steps {
+    x: f32,
+    width: f32,
+    pub(super) tops: Vec<f32>,
+}
+
+impl Steps {
+    fn new(x: f32, width: f32, tops: &[f32]) -> Self {
+        Self { x, width, tops: tops.iter().copied().map(hundredths).collect() }
+    }
+
+    /// The left end of step `i`.
+    pub(super) fn left(&self, i: usize) -> f32 {
+        hundredths(self.x + i as f32 * self.width)
+    }
+}
+
+/// The nearest multiple of 0.01, which the SVG and the pixels share.
+fn hundredths(length: f32) -> f32 {
+    ((f64::from(length) * 100.0).round_ties_even() / 100.0) as f32
+}
+
+/// A picture made of shapes.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) shapes: Vec<Shape>,
+}
+
+impl Drawing {
+    /// An empty drawing of `width` by `height` pixels.
+    pub fn new(width: usize, height: usize) -> Self {
+        Self { width, height, shapes: Vec::new() }
+    }
+
+    /// A filled rectangle.
+    pub fn rectangle(&mut self, x: f32, y: f32, width: f32, height: f32, paint: Paint) {
+        let [corner, size] = [[x, y], [width, height]].map(|pair| pair.map(hundredths));
+        self.shapes.push(Shape::Rectangle { corner, size, paint });
+    }
+
+    /// Bars side by side from `x` on, each `width` wide, from height `base` up to its own top.
+    pub fn steps(&mut self, x: f32, width: f32, tops: &[f32], base: f32, paint: Paint) {
+        let (steps, base) = (Steps::new(x, width, tops), hundredths(base));
+        self.shapes.push(Shape::Bars { steps, base, paint });
+    }
+
+    /// The line along the tops of such bars.
+    pub fn outline(&mut self, x: f32, step: f32, tops: &[f32], width: f32, colour: Colour) {
+        self.shapes.push(Shape::Outline { steps: Steps::new(x, step, tops), width, colour });
+    }
+
+    /// A line through points, each with a dot.
+    pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, dashed: bool) {
+        let points: Vec<_> = points.iter().map(|point| point.map(hundredths)).collect();
+        let radius = hundredths(width * 1.6);
+        self.shapes.push(Shape::Line { points: points.clone(), width, colour, dashed });
+        let dots = points.into_iter().map(|centre| Shape::Dot { centre, radius, colour });
+        self.shapes.extend(dots);
+    }
+
+    /// A line of text whose middle is at height `y`.
+    pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
+        self.text_of(x, y, anchor, text, colour, LETTERS);
+    }
+
+    /// Larger text from its left end on, its middle at height `y`.
+    pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
+        self.text_of(x, y, Anchor::Start, text, colour, LETTERS * 1.3);
+    }
+
+    fn text_of(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour, size: f32) {
+        let (at, text) = ([x, y + size * BASELINE].map(hundredths), text.to_owned());
+        self.shapes.push(Shape::Text { at, size, anchor, rising: false, colour, text });
+    }
+
+    /// Text that runs upwards, its middle at `x` and `y`.
+    pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
+        let at = [x + LETTERS * BASELINE, y].map(hundredths);
+        let (size, anchor, text) = (LETTERS, Anchor::Middle, text.to_owned());
+        self.shapes.push(Shape::Text { at, size, anchor, rising: true, colour, text });
+    }
+
+    /// Names with their marks, side by side, that end at `x`.
+    pub fn legend(&mut self, x: f32, y: f32, entries: &[(&str, Mark, Colour)]) {
+        let at = [x, y + LETTERS * BASELINE].map(hundredths);
+        let entry = |(i, &(name, mark, colour)): (usize, &(&str, Mark, Colour))| {
+            let mark = if mark == Mark::Square { "\u{25a0}" } else { "\u{2501}" };
+            Entry { gap: if i == 0 { 0 } else { 18 }, mark, colour, name: name.to_owned() }
+        };
+        let entries = entries.iter().enumerate().map(entry).collect();
+        self.shapes.push(Shape::Legend { at, entries });
+    }
+}

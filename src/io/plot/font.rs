@@ -1,0 +1,109 @@
+//! Letters as outlines: DejaVu Sans out of the program, with its kerning, from left to right.
+
+use std::sync::LazyLock;
+
+use tiny_skia::{Path, PathBuilder, Transform};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
+
+static FACE: LazyLock<Face<'static>> =
+    LazyLock::new(|| Face::parse(dejavu::sans::regular(), 0).expect("a font in the program"));
+
+/// Letters that the font draws as one, the longest first.
+const LIGATURES: [(&str, &str); 5] = [
+    ("ffi", "\u{fb03}"),
+    ("ffl", "\u{fb04}"),
+    ("ff", "\u{fb00}"),
+    ("fi", "\u{fb01}"),
+    ("fl", "\u{fb02}"),
+];
+
+/// A line of text that grows by pieces. Its baseline lies on the x axis, and it begins at 0.
+#[derive(Debug)]
+pub struct Line {
+    /// Pixels a font unit.
+    scale: f32,
+    /// Where the next letter begins, in pixels.
+    end: f32,
+    last: Option<GlyphId>,
+}
+
+impl Line {
+    /// An empty line with letters of `size` pixels.
+    pub fn new(size: f32) -> Self {
+        Self { scale: size / f32::from(FACE.units_per_em()), end: 0.0, last: None }
+    }
+
+    /// Leaves `gap` pixels free.
+    pub fn skip(&mut self, gap: f32) {
+        self.end += gap;
+    }
+
+    /// Appends `text` and returns its outlines; nothing where it leaves no ink. Control characters
+    /// are left out.
+    pub fn push(&mut self, text: &str) -> Option<Path> {
+        let mut outlines = Outlines(PathBuilder::new(), Transform::identity());
+        let text =
+            LIGATURES.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to));
+        for letter in text.chars().filter(|letter| !letter.is_control()) {
+            let glyph = FACE.glyph_index(letter).unwrap_or_default();
+            let kerning = self.last.map_or(0, |last| kerning(last, glyph));
+            self.end += f32::from(kerning) * self.scale;
+            // Fonts measure y upwards.
+            let (scale, end) = (self.scale, self.end);
+            outlines.1 = Transform::from_row(scale, 0.0, 0.0, -scale, end, 0.0);
+            FACE.outline_glyph(glyph, &mut outlines);
+            let advance = FACE.glyph_hor_advance(glyph).unwrap_or_default();
+            self.end += f32::from(advance) * self.scale;
+            self.last = Some(glyph);
+        }
+        outlines.0.finish()
+    }
+
+    /// Pixels from the first letter to the end of the last.
+    pub fn width(&self) -> f32 {
+        self.end
+    }
+}
+
+/// What two letters are moved apart, in font units; most often less than 0.
+fn kerning(left: GlyphId, right: GlyphId) -> i16 {
+    let tables = FACE.tables().kern.into_iter().flat_map(|kern| kern.subtables);
+    let mut plain = tables.filter(|table| table.horizontal && !table.has_cross_stream);
+    plain.find_map(|table| table.glyphs_kerning(left, right)).unwrap_or(0)
+}
+
+/// Collects the outlines of glyphs, each moved to its place.
+struct Outlines(PathBuilder, Transform);
+
+impl Outlines {
+    fn place<const N: usize>(&self, points: [(f32, f32); N]) -> [(f32, f32); N] {
+        let Transform { sx, sy, tx, ty, .. } = self.1;
+        points.map(|(x, y)| (x * sx + tx, y * sy + ty))
+    }
+}
+
+impl OutlineBuilder for Outlines {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let [(x, y)] = self.place([(x, y)]);
+        self.0.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let [(x, y)] = self.place([(x, y)]);
+        self.0.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let [(x1, y1), (x, y)] = self.place([(x1, y1), (x, y)]);
+        self.0.quad_to(x1, y1, x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let [(x1, y1), (x2, y2), (x, y)] = self.place([(x1, y1), (x2, y2), (x, y)]);
+        self.0.cubic_to(x1, y1, x2, y2, x, y);
+    }
+
+    fn close(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,84 @@
+//! Drawings of plots, as SVG and as pixels. Both look alike, with a font out of the program.
+
+mod axis;
+mod drawing;
+mod font;
+mod pixels;
+mod svg;
+
+pub use axis::{decades, grouped, short_number, ticks};
+pub use drawing::{Anchor, Colour, Drawing, FAINT, GROUND, LINES, Mark, PANEL, Paint, STRONG};
+
+use std::io::Write as _;
+
+use super::{
+    Sink,
+    image::{Encoding, write_image},
+};
+use crate::{
+    data::{
+        image::{Image, Metadata},
+        samples::Samples,
+    },
+    error::{Error, Kind, Result},
+    timings::Timings,
+};
+
+impl Drawing {
+    /// The drawing as an SVG document.
+    pub fn to_svg(&self) -> String {
+        svg::document(self)
+    }
+
+    /// The drawing as 8-bit RGB pixels.
+    ///
+    /// # Errors
+    /// When it is too large to be drawn.
+    pub fn to_image(&self) -> Result<Image> {
+        let (width, height) = (self.width, self.height);
+        let rgb = pixels::rgb(self).ok_or_else(|| {
+            let size = format_args!("{width} x {height} pixels");
+            Error::new(Kind::Failure, format_args!("the plot cannot be drawn: {size}"))
+        })?;
+        let (samples, metadata) = (Samples::U8(rgb), Metadata::default());
+        Ok(Image { width, height, channels: 3, samples, is_linear: false, metadata })
+    }
+
+    /// Writes it as the extension says: SVG, or else an image.
+    ///
+    /// # Errors
+    /// As [`Drawing::to_image`], and when `sink` cannot be written.
+    pub fn write(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
+        if sink.extension() == "svg" {
+            let svg = self.to_svg();
+            let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
+            return timings.time("write", write);
+        }
+        let image = timings.time("plot", || self.to_image())?;
+        write_image(&image, sink, &Encoding::default(), no_clobber, timings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_colours_mix() {
+        let mut drawing = Drawing::new(2, 1);
+        drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Over([0; 3], 1.0));
+        drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Screen([255, 0, 0]));
+        drawing.rectangle(1.0, 0.0, 1.0, 1.0, Paint::Screen([0, 255, 0]));
+        let image = drawing.to_image().unwrap();
+        assert_eq!(image.samples, Samples::U8(vec![255, 0, 0, 255, 255, 0]));
+    }
+
+    #[test]
+    fn names_may_hold_anything() {
+        let mut drawing = Drawing::new(200, 20);
+        drawing.text(0.0, 10.0, Anchor::Start, "<a> & \"b\" \u{1} \u{1f600}", STRONG);
+        drawing.legend(190.0, 10.0, &[("x<y", Mark::Line, STRONG)]);
+        let Samples::U8(bytes) = drawing.to_image().unwrap().samples else { unreachable!() };
+        assert!(bytes.iter().any(|&byte| byte > 200), "the text is drawn");
+    }
+}
