@@ -11,7 +11,7 @@ use gpuproc::{
 use predicates::{prelude::*, str::contains};
 use serde_json::Value;
 
-use super::common::Noise;
+use super::common::{Noise, subjects};
 
 /// Runs it in `folder` on the CPU with few runs.
 fn bench(folder: &Path, arguments: &[&str]) -> Assert {
@@ -131,6 +131,32 @@ fn files_are_measured_by_the_families_that_can() {
     wrong(&["copy", "--only", "nothing"], 2, "--only");
     wrong(&["copy", "-o", "f.pdf"], 2, ".json");
     bench(folder.path(), &["--input", "p.png", "--full"]).code(2);
+}
+
+/// A software device has no look-back scan.
+#[test]
+fn what_a_device_cannot_run_is_skipped() {
+    let Some(first) = subjects().first() else { return };
+    let arguments = ["bench", "scan", "--only", "look-back", "--repeats", "1", "--device", "gpu"];
+    let run = crate::common::gpuproc().args(arguments).assert().success();
+    if !first.context.is_hardware() {
+        run.stderr(contains("skipped: scan look-back"));
+    }
+}
+
+#[test]
+fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["copy", "sort", "--only", "i", "-o", "f.json"];
+    let run = bench(folder.path(), &arguments).success();
+    run.stdout(contains("device CPU (").and(contains(" threads)")));
+    let report = json(&folder.path().join("f.json"));
+    let figures = report["figures"].as_array().unwrap();
+    let is_baseline: Vec<bool> = figures.iter().map(|f| f["baseline"].as_bool().unwrap()).collect();
+    assert!(is_baseline.is_sorted() && is_baseline.contains(&true) && !is_baseline[0]);
+    for figure in figures {
+        assert_eq!(figure["of_copy"].is_null(), figure["family"] == "copy");
+    }
 }
 
 /// A kernel whose result is wrong is found out.

@@ -512,6 +512,40 @@ mod program {
         folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
     }
 
+    /// Counts that do not fit `--max-memory` wait in a temporary file.
+    #[test]
+    fn outputs_do_not_depend_on_memory() {
+        let folder = Folder::new();
+        let mut noise = Noise(22);
+        let names = ["a.png", "b.png", "c.png", "d.png"];
+        for name in [names[0], names[1], names[3]] {
+            let samples: Vec<u16> = (0..64).map(|_| (noise.next() >> 48) as u16).collect();
+            let wide: ImageBuffer<Luma<u16>, _> = ImageBuffer::from_raw(8, 8, samples).unwrap();
+            wide.save(folder.path(name)).unwrap();
+        }
+        folder.three_colours(names[2]);
+        let outputs = |memory: &str| {
+            let files = ["-o", "h.csv", "-o", "h.json", "--bins", "65536", "--max-memory", memory];
+            let picture = folder.stdout(&[&names[..], &files, &["--picture"]].concat());
+            let read = |name: &str| fs::read_to_string(folder.path(name)).unwrap();
+            [picture, read("h.csv"), read("h.json")]
+        };
+        let [all, few] = ["1G", "1M"].map(outputs);
+        // Not by assert_eq, which would print megabytes.
+        assert!(all == few);
+        let [_, table, json] = all;
+        // A row a bin of each input; the colours of the third have columns of their own.
+        assert_eq!(table.lines().next(), Some("file,bin,low,high,grey,r,g,b,luma"));
+        assert_eq!(table.lines().count(), 1 + 4 * 65_536);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        for (i, name) in names.iter().enumerate() {
+            assert_eq!(json[i]["inputs"], serde_json::json!([name]));
+            let values = json[i]["channels"][0]["values"].as_array().unwrap();
+            let sum: u64 = values.iter().map(|value| value.as_u64().unwrap()).sum();
+            assert_eq!(sum, if i == 2 { 42 } else { 64 });
+        }
+    }
+
     #[test]
     fn parts_of_an_image_are_counted() {
         let folder = Folder::new();
