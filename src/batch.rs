@@ -14,7 +14,7 @@
 //! ```
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
 };
@@ -79,9 +79,9 @@ impl Batch<'_> {
         let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
         thread::scope(|scope| {
             let stop = StopOnDrop(&schedule);
-            for _ in 0..threads.min(jobs.len()) {
+            for worker in 0..threads.min(jobs.len()) {
                 let (finished, schedule) = (finished.clone(), &schedule);
-                scope.spawn(move || work_through(work, jobs, schedule, &finished));
+                scope.spawn(move || work_through(work, jobs, schedule, worker, &finished));
             }
             drop(finished);
             let mut early = BTreeMap::new();
@@ -104,32 +104,31 @@ fn input_bytes(source: &Source) -> u64 {
     source.size().ok().flatten().unwrap_or(0)
 }
 
-/// What one worker does: jobs until there are no more.
+/// What a worker does: job after job, until there are no more.
 fn work_through<W: Work>(
     work: &W,
     jobs: &[W::Job],
     schedule: &Schedule,
+    worker: usize,
     finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
 ) {
     // A panic here must not leave the others waiting.
     let _stop = StopOnPanic(schedule);
-    let mut alone = None;
-    while let Some(index) = schedule.take() {
-        let job = &jobs[index];
-        let memory = work.memory(job).unwrap_or(u64::MAX);
-        let Some(share) = schedule.admit(index, memory) else { return };
-        let run = || progress::hold(|| memory::catch(|| work.run(job)));
-        let (held, result) = match share.all_threads {
+    let need = |index: usize| work.memory(&jobs[index]).unwrap_or(u64::MAX);
+    let (mut one, mut turn) = (None, None);
+    while let Some(next) = schedule.next(worker, turn.take(), need) {
+        let run = || progress::hold(|| memory::catch(|| work.run(&jobs[next.index])));
+        let (held, result) = match next.all_threads {
             true => run(),
-            false => match one_thread(&mut alone) {
+            false => match one_thread(&mut one) {
                 Ok(pool) => pool.install(run),
                 Err(error) => (Held::default(), Err(error)),
             },
         };
-        drop(share);
-        if finished.send((index, held, result)).is_err() {
+        if finished.send((next.index, held, result)).is_err() {
             return;
         }
+        turn = Some(next);
     }
 }
 
@@ -147,7 +146,7 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Result<&ThreadPool> {
 /// Jobs that may be done before an earlier one is, so that results waiting to be reported stay few.
 const AHEAD: usize = 1024;
 
-/// Which job is next, and whether there is memory for it.
+/// Which job is next, whether there is memory for it, and who takes it.
 struct Schedule {
     jobs: usize,
     threads: usize,
@@ -158,16 +157,37 @@ struct Schedule {
 
 #[derive(Default)]
 struct State {
-    /// Jobs that a worker has taken.
-    taken: usize,
-    /// Jobs that have been given memory: in their order, so that small ones cannot keep out a large one.
-    admitted: usize,
-    /// Jobs that have memory now.
+    /// The first job that no worker has. Jobs are taken in order, so that small ones cannot keep out a
+    /// large one.
+    next: usize,
+    need: Need,
+    /// Workers without a job. The first takes the next one: the allocator keeps memory that a thread has
+    /// freed for the same thread, so no more threads than necessary may allocate.
+    idle: BTreeSet<usize>,
+    /// Jobs that workers have now.
     active: usize,
-    /// The memory that they have.
+    /// The memory of those jobs.
     used: u64,
     reported: usize,
     stopped: bool,
+}
+
+/// The memory that the next job needs.
+#[derive(Clone, Copy, Default)]
+enum Need {
+    #[default]
+    Unknown,
+    /// A worker is looking at the file.
+    Asked,
+    Known(u64),
+}
+
+/// A worker's turn: a job, and what it may use.
+struct Turn {
+    index: usize,
+    memory: u64,
+    /// All threads, which other jobs use as well; otherwise one of its own.
+    all_threads: bool,
 }
 
 impl Schedule {
@@ -179,39 +199,61 @@ impl Schedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next job that nobody has.
-    fn take(&self) -> Option<usize> {
+    /// Ends the turn of `worker` and waits for its next; nothing when there is none.
+    fn next(
+        &self,
+        worker: usize,
+        ended: Option<Turn>,
+        need: impl Fn(usize) -> u64,
+    ) -> Option<Turn> {
         let mut state = self.state();
-        let index = state.taken;
-        (index < self.jobs && !state.stopped).then(|| {
-            state.taken += 1;
-            index
-        })
+        if let Some(turn) = ended {
+            (state.active, state.used) = (state.active - 1, state.used - turn.memory);
+        }
+        state.idle.insert(worker);
+        self.changed.notify_all();
+        loop {
+            if state.stopped || state.next == self.jobs {
+                return None;
+            }
+            match state.need {
+                _ if state.idle.first() != Some(&worker) => {}
+                Need::Unknown => {
+                    state.need = Need::Asked;
+                    let index = state.next;
+                    drop(state);
+                    let bytes = need(index);
+                    state = self.state();
+                    state.need = Need::Known(bytes);
+                    self.changed.notify_all();
+                    continue;
+                }
+                Need::Known(bytes) if self.admits(&state, bytes) => {
+                    self.changed.notify_all();
+                    return Some(self.turn(&mut state, worker, bytes));
+                }
+                Need::Asked | Need::Known(_) => {}
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
-    /// Waits until there are `bytes` for job `index`, or no other job is active; nothing when no
-    /// more jobs are to be begun.
-    fn admit(&self, index: usize, bytes: u64) -> Option<Share<'_>> {
-        let waits = |state: &mut State| {
-            let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
-            let due = state.admitted == index && index < state.reported + AHEAD;
-            !(due && fits || state.stopped)
-        };
-        let waited = self.changed.wait_while(self.state(), waits);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.stopped {
-            return None;
-        }
+    /// Whether a job of so many bytes may begin now. One that is too large for the memory runs alone.
+    fn admits(&self, state: &State, bytes: u64) -> bool {
+        let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
+        fits && state.next < state.reported + AHEAD
+    }
+
+    fn turn(&self, state: &mut State, worker: usize, bytes: u64) -> Turn {
+        let (index, memory) = (state.next, bytes.min(self.memory));
+        (state.next, state.need) = (index + 1, Need::Unknown);
+        (state.active, state.used) = (state.active + 1, state.used + memory);
+        state.idle.remove(&worker);
         // Otherwise some threads would idle: there are too few files, or too little memory for more.
         let all_threads = self.jobs < self.threads
             || self.jobs - index <= self.threads / 2
             || bytes > self.memory / self.threads as u64;
-        // Of a job larger than the memory, the memory.
-        let bytes = bytes.min(self.memory);
-        (state.admitted, state.active) = (index + 1, state.active + 1);
-        state.used += bytes;
-        self.changed.notify_all();
-        Some(Share { schedule: self, bytes, all_threads })
+        Turn { index, memory, all_threads }
     }
 
     fn reported(&self) -> usize {
@@ -226,23 +268,6 @@ impl Schedule {
     fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
-    }
-}
-
-/// What an active job may use.
-struct Share<'a> {
-    schedule: &'a Schedule,
-    /// Memory.
-    bytes: u64,
-    /// All threads, with the other jobs; otherwise one of its own.
-    all_threads: bool,
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        let mut state = self.schedule.state();
-        (state.active, state.used) = (state.active - 1, state.used - self.bytes);
-        self.schedule.changed.notify_all();
     }
 }
 
@@ -363,6 +388,39 @@ mod tests {
         let threads = run(&Fake::default(), &[1; 3], 4);
         assert!(threads.iter().all(|&(_, threads)| threads == Some(all)));
         assert!(run(&Fake::default(), &[], 4).is_empty());
+    }
+
+    #[test]
+    fn jobs_that_run_alone_run_on_one_thread() {
+        struct Where;
+        impl Work for Where {
+            type Job = u64;
+            type Out = thread::ThreadId;
+
+            fn source<'j>(&self, _: &'j u64) -> &'j Source {
+                &Source::Stdin
+            }
+
+            fn memory(&self, &bytes: &u64) -> Option<u64> {
+                Some(bytes)
+            }
+
+            fn run(&self, _: &u64) -> Result<thread::ThreadId> {
+                thread::sleep(Duration::from_millis(2));
+                Ok(thread::current().id())
+            }
+        }
+        let batch = Batch { title: "where", memory: LIMIT, progress: Progress::new(true) };
+        let mut threads = Vec::new();
+        let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+        let report = |_: &u64, thread: Result<_>| {
+            threads.push(thread?);
+            Ok(())
+        };
+        pool.install(|| batch.run(&Where, &[LIMIT; 30], report)).unwrap();
+        // Lower workers that start late take over from higher ones, once each.
+        let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!(changes < 5, "{threads:?}");
     }
 
     #[test]
