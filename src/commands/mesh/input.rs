@@ -1,6 +1,6 @@
 //! The volume: in memory or slab by slab, and an isovalue from its histogram.
 
-use super::{MeshJob, flags::Iso};
+use super::job::{Iso, MeshJob};
 use crate::{
     data::samples::Samples,
     error::{Error, Result},

@@ -2,6 +2,8 @@
 
 mod flags;
 mod input;
+mod job;
+mod names;
 mod outputs;
 mod preview;
 mod report;
@@ -11,10 +13,10 @@ mod surfaces;
 use std::time::Duration;
 
 use self::{
-    flags::Iso,
     input::{VolumeInput, WHOLE},
-    outputs::{Target, scratch_folder},
-    preview::Preview,
+    job::{Iso, MeshJob},
+    names::scratch_folder,
+    outputs::Target,
     report::{Summary, tell_stats},
     surfaces::surfaces,
 };
@@ -22,9 +24,9 @@ use crate::{
     data::surface::Surface,
     error::{Error, Result},
     io::{
-        Output, Sink, Source,
+        Output, Sink,
         mesh::{MeshFormat, PlyWriter, write},
-        volume::{RawLayout, VolumeFile},
+        volume::VolumeFile,
     },
     kernels::mesh::{
         MarchingCubes,
@@ -34,28 +36,6 @@ use crate::{
 };
 
 pub use flags::Args;
-
-/// What is to be done.
-struct MeshJob {
-    volume: Source,
-    layout: RawLayout,
-    isovalues: Vec<Iso>,
-    /// At whatever isovalue.
-    kernel: MarchingCubes,
-    /// Whether only the largest connected part is kept.
-    largest: bool,
-    /// Pairs of smoothing steps.
-    smooth: u32,
-    /// The share of the triangles that is left.
-    simplify: Option<f64>,
-    stats: bool,
-    /// One name for all isovalues; `{iso}` stands for them.
-    output: Sink,
-    format: MeshFormat,
-    /// Whether a PLY is text.
-    ascii: bool,
-    preview: Option<Preview>,
-}
 
 /// Meshes the volume.
 ///

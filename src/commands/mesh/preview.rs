@@ -1,6 +1,6 @@
 //! A shaded picture of the surface.
 
-use super::outputs::named;
+use super::names::named;
 use crate::{
     data::{
         image::{Image, Metadata},

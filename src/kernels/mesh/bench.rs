@@ -9,8 +9,8 @@ use std::{
 use rayon::prelude::*;
 
 use super::{
-    MarchingCubes, Slab,
     gpu::{classic::Classic, prepared::PreparedSlab},
+    params::{MarchingCubes, Slab},
     table,
 };
 use crate::{

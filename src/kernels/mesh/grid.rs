@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{MarchingCubes, Slab};
+use super::params::{MarchingCubes, Slab};
 
 /// The points of the whole volume: its samples, with one more on every side when the surface is closed
 /// on the volume's box (`pad`). Cell and edges of a point lie towards greater x, y and z.

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rayon::prelude::*;
 
-use super::{RenderParams, Tap, samples, taps};
+use super::view::{RenderParams, Tap, samples, taps};
 use crate::{
     data::{srgb, surface::Surface, vec3::dot},
     error::Result,

@@ -2,16 +2,13 @@
 
 use rayon::prelude::*;
 
-use super::{RenderParams, samples, taps};
+use super::view::{RenderParams, SHADER, samples, taps};
 use crate::{
     data::surface::Surface,
     error::{Error, Result},
-    gpu::{Buffer, Context, Shader},
-    memory, shader,
+    gpu::{Buffer, Context},
+    memory,
 };
-
-/// `wgsl/render/render.wgsl`.
-pub static SHADER: Shader = shader!("render/render");
 
 pub(super) fn draw(
     context: &Context,

@@ -5,7 +5,7 @@ mod preview;
 use std::{path::Path, str::FromStr};
 
 use self::preview::PreviewArgs;
-use super::{MeshJob, preview::Preview};
+use super::job::{Iso, MeshJob};
 use crate::{
     commands::flags::{Choice, Triple, VolumeArgs, one_of},
     error::{Error, Result},
@@ -96,14 +96,6 @@ const FORMATS: [Choice<MeshFormat>; 4] = [
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
     ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
 ];
-
-/// What `--iso` takes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Iso {
-    /// Otsu's threshold.
-    Auto,
-    Value(f64),
-}
 
 impl FromStr for Iso {
     type Err = String;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::Preview;
+use super::super::preview::Preview;
 use crate::{
     error::{Error, Result},
     io::{Sink, image::ImageFormat},

@@ -9,8 +9,8 @@ use super::super::table::{CASES, CORNERS};
 pub(super) struct CaseTable {
     /// Triangles of a case.
     pub(super) count: [u8; 256],
-    /// The corners of its triangles, each as a place in [`faces`](super::faces)' list of sixteen vertex
-    /// numbers.
+    /// The corners of its triangles, each as a place among the sixteen vertex numbers at a cell: eight at
+    /// its point, eight at the next point along x.
     pub(super) corners: [[u8; 16]; 256],
     /// Closed loops of crossed edges beyond the first.
     pub(super) more_loops: [u8; 256],

@@ -14,8 +14,8 @@ use std::mem;
 use pulp::NullaryFnOnce;
 
 use super::{
-    SlicePart,
     cells::{CASE_TABLE, CaseTable, Corners},
+    mesher::SlicePart,
     planes::{BitPlanes, PointRows},
     simd_ops::SimdOps,
 };

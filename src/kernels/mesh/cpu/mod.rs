@@ -3,16 +3,20 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `mesher` | what the steps share |
 //! | `planes` | samples to bits |
 //! | `cells` | 64 cells at a time: which the surface passes, crossed edges, cases |
 //! | `count` | vertices and triangles a slice |
 //! | `vertices`, `normals` | where crossed edges are crossed, and the gradient there |
 //! | `faces` | triangles |
-//! | `simd_ops` | the two steps that AVX2 has instructions for |
+//! | `simd_ops`, `avx2` | the two steps that AVX2 has instructions for |
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
 mod cells;
 mod count;
 mod faces;
+mod mesher;
 mod normals;
 mod planes;
 mod simd_ops;
@@ -26,10 +30,15 @@ use rayon::prelude::*;
 use self::{
     count::{SliceCounts, slice_counts},
     faces::{EmitFaces, VertexStart},
+    mesher::{Mesher, SlicePart, take},
     simd_ops::SimdOps,
     vertices::EmitVertices,
 };
-use super::{CellGrid, Isovalue, MarchingCubes, Slab, Voxel, check_count};
+use super::{
+    grid::CellGrid,
+    params::{MarchingCubes, Slab, check_count},
+    voxel::{Isovalue, Voxel},
+};
 use crate::{data::surface::Surface, error::Result, for_samples, memory, simd};
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
@@ -46,27 +55,6 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
             _ => mesher.run(Scalar::new()),
         }
     })
-}
-
-/// A slab of samples of one type.
-struct Mesher<'a, T> {
-    kernel: &'a MarchingCubes,
-    grid: CellGrid,
-    iso: Isovalue,
-    samples: &'a [T],
-    first_vertex: u64,
-}
-
-/// What one slice adds to the surface: the vertices on the edges of its points, and the triangles of the
-/// layer above it.
-struct SlicePart<'a> {
-    z: usize,
-    /// The numbers of the first vertex, and behind the last.
-    first: u64,
-    end: u64,
-    positions: &'a mut [[f32; 3]],
-    normals: &'a mut [[f32; 3]],
-    triangles: &'a mut [[u32; 3]],
 }
 
 /// Slices that one thread emits one after another. Triangles need the vertex numbers of two slices, so
@@ -130,10 +118,4 @@ impl<T: Voxel> Mesher<'_, T> {
         };
         owned.iter().enumerate().map(&mut part).collect()
     }
-}
-
-/// The first `len` items of `rest`, which keeps those behind them.
-#[inline(always)]
-fn take<'a, I>(rest: &mut &'a mut [I], len: usize) -> &'a mut [I] {
-    rest.split_off_mut(..len).expect("counted before")
 }

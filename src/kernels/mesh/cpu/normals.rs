@@ -1,6 +1,6 @@
 //! Normals from the field's gradient.
 
-use super::{Mesher, Voxel};
+use super::{super::voxel::Voxel, mesher::Mesher};
 use crate::data::vec3::dot;
 
 impl<T: Voxel> Mesher<'_, T> {

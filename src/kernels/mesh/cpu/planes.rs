@@ -3,7 +3,15 @@
 use pulp::NullaryFnOnce;
 use rayon::prelude::*;
 
-use super::{CellGrid, Isovalue, Mesher, Voxel, cells::Corners, simd_ops::SimdOps};
+use super::{
+    super::{
+        grid::CellGrid,
+        voxel::{Isovalue, Voxel},
+    },
+    cells::Corners,
+    mesher::Mesher,
+    simd_ops::SimdOps,
+};
 use crate::{error::Result, memory};
 
 /// One bit a point of every slice at hand, 64 to a word along x:

@@ -2,7 +2,11 @@
 
 use pulp::NullaryFnOnce;
 
-use super::{CellGrid, Mesher, Voxel, planes::BitPlanes, take};
+use super::{
+    super::{grid::CellGrid, voxel::Voxel},
+    mesher::{Mesher, take},
+    planes::BitPlanes,
+};
 
 /// Writes the vertices of slice `z`, in order.
 pub(super) struct EmitVertices<'a, T> {

@@ -30,7 +30,7 @@ fn size() -> u64 {
 
 /// A volume on the device, and room for all steps.
 #[derive(Debug)]
-pub(in super::super) struct Classic<'a> {
+pub struct Classic<'a> {
     context: &'a Context,
     params: ClassicParams,
     volume: Buffer,
@@ -45,7 +45,7 @@ pub(in super::super) struct Classic<'a> {
 
 impl<'a> Classic<'a> {
     /// A volume of `dims` samples in `bytes`; at most `vertices` vertices may come out.
-    pub(in super::super) fn new(
+    pub fn new(
         context: &'a Context,
         dims: [usize; 3],
         bytes: &[u8],
@@ -94,7 +94,7 @@ impl<'a> Classic<'a> {
     }
 
     /// All steps, with a readback of the active cells and one of the vertices. Returns the latter.
-    pub(in super::super) fn run(&self) -> Result<u64> {
+    pub fn run(&self) -> Result<u64> {
         let context = self.context;
         let mut batch = context.batch();
         self.pass(&mut batch, "mark", self.params.count, &[("values", &self.values)])?;
@@ -125,7 +125,7 @@ impl<'a> Classic<'a> {
     }
 
     /// The vertices of the last run.
-    pub(in super::super) fn soup(&self, vertices: u64) -> Result<Vec<[f32; 3]>> {
+    pub fn soup(&self, vertices: u64) -> Result<Vec<[f32; 3]>> {
         self.context.read(&self.soup, vertices as usize)
     }
 

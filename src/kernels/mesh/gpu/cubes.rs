@@ -3,8 +3,12 @@
 use std::ops::Range;
 
 use super::{
-    super::{CellGrid, Isovalue, MarchingCubes, Slab, check_count, table::CASES},
-    max_groups,
+    super::{
+        grid::CellGrid,
+        params::{MarchingCubes, Slab, check_count},
+        table::CASES,
+        voxel::Isovalue,
+    },
     upload::{RowBand, Voxels},
 };
 use crate::{
@@ -135,6 +139,11 @@ pub(super) fn blocks_words(numbered: u64) -> u64 {
 pub(super) fn plane_words(slice_words: usize, slices: usize, layers: usize, has_nan: bool) -> u64 {
     let slices = slices + if has_nan { slices + 1 + layers + 2 } else { 0 };
     (slices * slice_words) as u64
+}
+
+/// Workgroups of a dispatch that is [folded](Context::fold).
+pub(super) fn max_groups(context: &Context) -> u64 {
+    u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2)
 }
 
 /// A piece of a slab on the device, and the passes over it.

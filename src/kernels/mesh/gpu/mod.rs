@@ -2,24 +2,20 @@
 
 pub(super) mod classic;
 mod cubes;
+mod pieces;
 pub(super) mod prepared;
 mod upload;
 
-use std::ops::Range;
-
-use self::{
-    cubes::{SlabPasses, blocks_words, plane_words},
-    upload::Voxels,
-};
-use super::{CellGrid, Isovalue, MarchingCubes, Slab};
+use self::pieces::for_pieces;
+use super::params::{MarchingCubes, Slab};
 use crate::{
     data::surface::Surface,
-    error::{Error, Result},
+    error::Result,
     gpu::{Context, Shader},
 };
 
 /// The family's shaders.
-pub(in crate::kernels) static SHADERS: [&Shader; 2] = [&cubes::SHADER, &classic::SHADER];
+pub static SHADERS: [&Shader; 2] = [&cubes::SHADER, &classic::SHADER];
 
 pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
     let mut surface = Surface::default();
@@ -28,61 +24,4 @@ pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Re
         surface.append(passes.mesh(first_vertex)?)
     })?;
     Ok(surface)
-}
-
-/// Uploads the slab piece by piece.
-fn for_pieces<'a>(
-    kernel: &MarchingCubes,
-    context: &'a Context,
-    slab: &Slab,
-    mut mesh: impl FnMut(SlabPasses<'a>) -> Result<()>,
-) -> Result<()> {
-    let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(()) };
-    let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
-    let voxels = Voxels::new(&slab.volume.samples, &iso)?;
-    for layers in split(context, slab, &grid, &voxels)? {
-        mesh(SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?)?;
-    }
-    Ok(())
-}
-
-/// The slab's layers in pieces that fit the device's bindings; a single layer's samples may be
-/// [bands](upload::RowBand).
-fn split(
-    context: &Context,
-    slab: &Slab,
-    grid: &CellGrid,
-    voxels: &Voxels<'_>,
-) -> Result<Vec<Range<usize>>> {
-    let limit = context.max_binding();
-    let bits_fit = |layers: usize| {
-        let words = (grid.slice_words() * (layers + 1)) as u64;
-        let bits = plane_words(grid.slice_words(), layers + 2, layers, voxels.has_nan);
-        // Up to three vertices a point and five triangles a cell are counted in 32 bits.
-        let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
-        4 * bits <= limit
-            && 4 * blocks_words(words) <= limit
-            && bits.div_ceil(cubes::block()) <= max_groups(context)
-            && 5 * points <= u64::from(u32::MAX)
-    };
-    let fits = |layers: usize| {
-        // The first slab has fewer slices below it; leave room for as many as others have.
-        let slices = (layers + 3).min(slab.depth);
-        (grid.width * grid.height * slices * voxels.size) as u64 <= limit && bits_fit(layers)
-    };
-    let fitting = (1..=slab.layers.len()).rev().find(|&layers| fits(layers));
-    let height = fitting.or_else(|| bits_fit(1).then_some(1)).ok_or_else(|| {
-        Error::gpu(format_args!(
-            "{} cannot hold a bit for each of three slices of {}x{} samples in one binding of \
-             {limit} bytes",
-            context.info.name, grid.width, grid.height
-        ))
-    })?;
-    let Range { start, end } = slab.layers;
-    Ok((start..end).step_by(height).map(|start| start..(start + height).min(end)).collect())
-}
-
-/// Workgroups of a dispatch that is [folded](Context::fold).
-fn max_groups(context: &Context) -> u64 {
-    u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2)
 }

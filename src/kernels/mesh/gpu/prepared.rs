@@ -1,23 +1,19 @@
 //! A volume that stays on the device, to be meshed again and again: what bench measures.
 
 use super::{
-    super::{MarchingCubes, Slab},
+    super::params::{MarchingCubes, Slab},
     cubes::{Emission, SlabPasses, SurfaceBuffers},
-    for_pieces,
+    pieces::for_pieces,
 };
 use crate::{data::surface::Surface, error::Result, gpu::Context};
 
 /// All pieces of a slab on the device, and room for their results.
-pub(in super::super) struct PreparedSlab<'a> {
+pub struct PreparedSlab<'a> {
     pieces: Vec<(SlabPasses<'a>, Vec<(Emission, SurfaceBuffers)>)>,
 }
 
 impl<'a> PreparedSlab<'a> {
-    pub(in super::super) fn new(
-        kernel: &MarchingCubes,
-        context: &'a Context,
-        slab: &Slab,
-    ) -> Result<Self> {
+    pub fn new(kernel: &MarchingCubes, context: &'a Context, slab: &Slab) -> Result<Self> {
         let mut pieces = Vec::new();
         for_pieces(kernel, context, slab, |passes| {
             let emissions = passes.emissions(&passes.count()?)?.into_iter();
@@ -30,7 +26,7 @@ impl<'a> PreparedSlab<'a> {
     }
 
     /// All passes, with the readback of the totals between them, but not of the results.
-    pub(in super::super) fn run(&self) -> Result<()> {
+    pub fn run(&self) -> Result<()> {
         let mut first_vertex = 0;
         for (passes, outputs) in &self.pieces {
             let totals = passes.count()?;
@@ -45,7 +41,7 @@ impl<'a> PreparedSlab<'a> {
     }
 
     /// What the last run made.
-    pub(in super::super) fn surface(&self) -> Result<Surface> {
+    pub fn surface(&self) -> Result<Surface> {
         let mut surface = Surface::default();
         for (passes, outputs) in &self.pieces {
             for (range, buffers) in outputs {

@@ -4,7 +4,10 @@ use std::{borrow::Cow, ops::Range};
 
 use rayon::prelude::*;
 
-use super::super::{CellGrid, Isovalue, Voxel};
+use super::super::{
+    grid::CellGrid,
+    voxel::{Isovalue, Voxel},
+};
 use crate::{
     data::{
         blocks::{Span, Split},

@@ -1,8 +1,6 @@
 //! Edge collapses in the order of their quadric error (Garland and Heckbert 1997), by meshoptimizer's
-//! port to Rust, which needs no C++ compiler. It checks neither folded faces nor topology: [`repair`]
-//! does the latter.
-//!
-//! [`repair`]: super::manifold::repair
+//! port to Rust, which needs no C++ compiler. It checks neither folded faces nor topology: the latter is
+//! repaired afterwards.
 
 use crate::{data::surface::Surface, error::Result, memory};
 

@@ -1,0 +1,30 @@
+//! What the steps work on: a slab, and the room that each slice's part of the result has.
+
+use super::super::{grid::CellGrid, params::MarchingCubes, voxel::Isovalue};
+
+/// A slab of samples of one type.
+pub(super) struct Mesher<'a, T> {
+    pub(super) kernel: &'a MarchingCubes,
+    pub(super) grid: CellGrid,
+    pub(super) iso: Isovalue,
+    pub(super) samples: &'a [T],
+    pub(super) first_vertex: u64,
+}
+
+/// What one slice adds to the surface: the vertices on the edges of its points, and the triangles of the
+/// layer above it.
+pub(super) struct SlicePart<'a> {
+    pub(super) z: usize,
+    /// The numbers of the first vertex, and behind the last.
+    pub(super) first: u64,
+    pub(super) end: u64,
+    pub(super) positions: &'a mut [[f32; 3]],
+    pub(super) normals: &'a mut [[f32; 3]],
+    pub(super) triangles: &'a mut [[u32; 3]],
+}
+
+/// The first `len` items of `rest`, which keeps those behind them.
+#[inline(always)]
+pub(super) fn take<'a, I>(rest: &mut &'a mut [I], len: usize) -> &'a mut [I] {
+    rest.split_off_mut(..len).expect("counted before")
+}

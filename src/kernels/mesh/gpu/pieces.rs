@@ -1,0 +1,69 @@
+//! Cuts a slab into pieces that fit the device.
+
+use std::ops::Range;
+
+use super::{
+    super::{
+        grid::CellGrid,
+        params::{MarchingCubes, Slab},
+        voxel::Isovalue,
+    },
+    cubes::{SlabPasses, block, blocks_words, max_groups, plane_words},
+    upload::Voxels,
+};
+use crate::{
+    error::{Error, Result},
+    gpu::Context,
+};
+
+/// Uploads the slab piece by piece.
+pub(super) fn for_pieces<'a>(
+    kernel: &MarchingCubes,
+    context: &'a Context,
+    slab: &Slab,
+    mut mesh: impl FnMut(SlabPasses<'a>) -> Result<()>,
+) -> Result<()> {
+    let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(()) };
+    let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
+    let voxels = Voxels::new(&slab.volume.samples, &iso)?;
+    for layers in split(context, slab, &grid, &voxels)? {
+        mesh(SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?)?;
+    }
+    Ok(())
+}
+
+/// The slab's layers in pieces that fit the device's bindings; a single layer's samples may be
+/// [bands](super::upload::RowBand).
+fn split(
+    context: &Context,
+    slab: &Slab,
+    grid: &CellGrid,
+    voxels: &Voxels<'_>,
+) -> Result<Vec<Range<usize>>> {
+    let limit = context.max_binding();
+    let bits_fit = |layers: usize| {
+        let words = (grid.slice_words() * (layers + 1)) as u64;
+        let bits = plane_words(grid.slice_words(), layers + 2, layers, voxels.has_nan);
+        // Up to three vertices a point and five triangles a cell are counted in 32 bits.
+        let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
+        4 * bits <= limit
+            && 4 * blocks_words(words) <= limit
+            && bits.div_ceil(block()) <= max_groups(context)
+            && 5 * points <= u64::from(u32::MAX)
+    };
+    let fits = |layers: usize| {
+        // The first slab has fewer slices below it; leave room for as many as others have.
+        let slices = (layers + 3).min(slab.depth);
+        (grid.width * grid.height * slices * voxels.size) as u64 <= limit && bits_fit(layers)
+    };
+    let fitting = (1..=slab.layers.len()).rev().find(|&layers| fits(layers));
+    let height = fitting.or_else(|| bits_fit(1).then_some(1)).ok_or_else(|| {
+        Error::gpu(format_args!(
+            "{} cannot hold a bit for each of three slices of {}x{} samples in one binding of \
+             {limit} bytes",
+            context.info.name, grid.width, grid.height
+        ))
+    })?;
+    let Range { start, end } = slab.layers;
+    Ok((start..end).step_by(height).map(|start| start..(start + height).min(end)).collect())
+}

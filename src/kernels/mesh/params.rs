@@ -1,0 +1,88 @@
+//! The parameters of marching cubes, and the slab of a volume that a call works on.
+
+use std::ops::Range;
+
+use crate::{
+    data::volume::Volume,
+    error::{Error, Hint, Result},
+};
+
+/// Marching cubes with its parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarchingCubes {
+    /// Samples above it are inside.
+    pub iso: f64,
+    /// Distance between samples along x, y and z.
+    pub spacing: [f64; 3],
+    /// The corner of the volume's box; the first sample sits half a spacing from it.
+    pub origin: [f64; 3],
+    /// Whether everything beyond the volume is outside, so that the surface is closed there, on the
+    /// volume's box.
+    pub close: bool,
+    /// Whether vertices get normals.
+    pub normals: bool,
+}
+
+impl MarchingCubes {
+    /// The surface at `iso` of samples one unit apart, without normals.
+    pub fn new(iso: f64) -> Self {
+        Self { iso, spacing: [1.0; 3], origin: [0.0; 3], close: false, normals: false }
+    }
+}
+
+/// A range of z-slices of a volume, and which layers of cells to mesh in it.
+#[derive(Clone, Debug)]
+pub struct Slab {
+    /// The slices that are at hand.
+    pub volume: Volume,
+    /// The number of the first of them in the whole volume.
+    pub first_slice: usize,
+    /// Slices of the whole volume.
+    pub depth: usize,
+    /// The layers of cells to mesh, counted in the grid, which `close` makes one sample larger on
+    /// every side.
+    pub layers: Range<usize>,
+    /// Vertices of all slabs before.
+    pub first_vertex: u64,
+}
+
+impl Slab {
+    /// The whole of `volume`.
+    pub fn whole(volume: Volume, kernel: &MarchingCubes) -> Self {
+        let depth = volume.dims[2];
+        let layers = 0..kernel.layers(depth);
+        Self { volume, first_slice: 0, depth, layers, first_vertex: 0 }
+    }
+}
+
+impl MarchingCubes {
+    /// Layers of cells in a volume of `depth` slices.
+    pub fn layers(&self, depth: usize) -> usize {
+        (depth + 2 * self.pad()).saturating_sub(1)
+    }
+
+    /// The slices of a volume of `depth` that must be at hand to mesh `layers`: their corners, and a halo
+    /// of one slice above, which numbers the vertices of the topmost slice, and of one below, for the
+    /// gradient and for the cells with NaN around a vertex.
+    pub fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
+        let start = layers.start.saturating_sub(self.pad() + 1).min(depth);
+        let end = (layers.end + 2).saturating_sub(self.pad()).min(depth);
+        start..end.max(start)
+    }
+
+    /// Points beyond the samples on each side, 0 or 1.
+    pub(super) fn pad(&self) -> usize {
+        usize::from(self.close)
+    }
+}
+
+/// An error when `count` more vertices than `before` cannot be numbered in 32 bits.
+pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
+    match before + count > 1 << 32 {
+        true => Err(Error::bad_input(
+            "the surface has more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
+        )
+        .with_hint(Hint::Isovalue)),
+        false => Ok(()),
+    }
+}

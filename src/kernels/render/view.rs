@@ -1,0 +1,141 @@
+//! Where the camera stands, and the shader's parameters.
+
+use std::f32::consts::TAU;
+
+use rayon::prelude::*;
+
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{cross, dot},
+    },
+    error::{Error, Result},
+    gpu::Shader,
+    shader, shader_struct,
+};
+
+/// `wgsl/render/render.wgsl`.
+pub static SHADER: Shader = shader!("render/render");
+
+/// Subpixels along each side of a pixel.
+pub(super) fn samples() -> u32 {
+    SHADER.constant("SAMPLES")
+}
+
+shader_struct! {
+    /// The shader's parameters for one band of the picture and one chunk of the mesh.
+    pub(super) struct RenderParams {
+        right: [f32; 4],
+        down: [f32; 4],
+        away: [f32; 4],
+        background: [f32; 4],
+        width: u32,
+        height: u32,
+        skip: u32,
+        rows: u32,
+        triangles: u32,
+        first: u32,
+        reach: f32,
+        span: f32,
+    }
+}
+
+/// Draws a [`Surface`] as RGBA, 8 bits a channel, alpha not premultiplied, rows from the top. A surface
+/// without normals is lit by those of its triangles.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Render {
+    /// Width and height in pixels.
+    pub size: [u32; 2],
+    /// Degrees that the camera is turned around z, from looking along +y, counter-clockwise seen from above.
+    pub azimuth: f32,
+    /// Degrees that the camera is raised above the horizon.
+    pub elevation: f32,
+    /// Red, green, blue and alpha in 0..1, not premultiplied.
+    pub background: [f32; 4],
+}
+
+impl Render {
+    /// The widest and highest picture, in pixels.
+    pub const MAX_SIDE: u32 = 16_384;
+
+    /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
+    pub(super) fn params(&self, surface: &Surface) -> RenderParams {
+        let samples = samples();
+        let (sin_a, cos_a) = self.azimuth.to_radians().sin_cos();
+        let (sin_e, cos_e) = self.elevation.to_radians().sin_cos();
+        // At azimuth 0 and elevation 0, x is to the right, z is up, and y goes away.
+        let right = [cos_a, sin_a, 0.0];
+        let away = [-sin_a * cos_e, cos_a * cos_e, -sin_e];
+        let down = cross(away, right);
+        let [x, y, z] = [right, down, away].map(|axis| extent(&surface.positions, axis));
+        let [width, height] = self.size.map(|pixels| (pixels * samples) as f32);
+        let fit = |pixels: f32, [low, high]: [f32; 2]| 0.92 * pixels / (high - low).max(1e-30);
+        let scale = match surface.positions.is_empty() {
+            true => 1.0,
+            false => fit(width, x).min(fit(height, y)),
+        };
+        let axis = |d: [f32; 3], offset: f32| [d[0] * scale, d[1] * scale, d[2] * scale, offset];
+        let centred = |[low, high]: [f32; 2], pixels: f32| (pixels - (low + high) * scale) / 2.0;
+        RenderParams {
+            right: axis(right, centred(x, width)),
+            down: axis(down, centred(y, height)),
+            // The nearest point is one subpixel away: depths stay positive.
+            away: axis(away, 1.0 - z[0] * scale),
+            background: self.background,
+            width: self.size[0] * samples,
+            height: self.size[1] * samples,
+            skip: 0,
+            rows: self.size[1],
+            triangles: surface.triangles.len() as u32,
+            first: 0,
+            // So far that a cavity is dark inside; larger pictures would need too wide a halo.
+            reach: (0.14 * width.min(height)).min(600.0),
+            span: ((z[1] - z[0]) * scale).max(1.0),
+        }
+    }
+
+    pub(super) fn check(&self, surface: &Surface) -> Result<()> {
+        let Self { size, .. } = self;
+        if size.iter().any(|side| !(1..=Self::MAX_SIDE).contains(side)) {
+            let most = Self::MAX_SIDE;
+            return Err(Error::usage(format_args!("a picture's sides are 1 to {most} pixels")));
+        }
+        if surface.triangles.len() as u64 >= u64::from(u32::MAX) {
+            return Err(Error::bad_input("a mesh of 2^32 triangles is too large to draw"));
+        }
+        Ok(())
+    }
+}
+
+/// Where occluders of a subpixel are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tap {
+    /// Whole subpixels right and down.
+    pub(super) offset: [f32; 2],
+    /// In subpixels.
+    pub(super) distance: f32,
+    /// How much nearer to the eye an occluder may be, in units of `RenderParams::reach`.
+    pub(super) rise: f32,
+}
+
+/// Rings of twelve taps, denser towards the middle, out to `reach` subpixels.
+pub(super) fn taps(reach: f32) -> Vec<Tap> {
+    const SPOKES: u32 = 12;
+    /// Distance and greatest rise of each ring, in units of `reach`.
+    const RINGS: [[f32; 2]; 5] = [[0.03, 0.25], [0.11, 0.25], [0.25, 0.25], [0.5, 1.0], [1.0, 2.5]];
+    let tap = |ring: usize, spoke: u32| {
+        let [distance, rise] = RINGS[ring];
+        let distance = reach * distance;
+        // Every other ring is turned by half a spoke.
+        let angle = TAU * (spoke as f32 + 0.5 * (ring % 2) as f32) / SPOKES as f32;
+        let offset = [angle.cos(), angle.sin()].map(|along| (distance * along).round());
+        Tap { offset, distance, rise }
+    };
+    (0..RINGS.len()).flat_map(|ring| (0..SPOKES).map(move |spoke| tap(ring, spoke))).collect()
+}
+
+/// The least and the greatest coordinate along `axis`.
+fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
+    let all = positions.par_iter().map(|&p| [dot(p, axis); 2]);
+    all.reduce(|| [f32::INFINITY, f32::NEG_INFINITY], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
+}
