@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Buffer, Context, Fault, Pipeline, ShaderStruct, buffer::unmappable};
+use super::{Buffer, Context, Fault, Pipeline, ShaderStruct, buffer::unmappable, shader::Binding};
 use crate::{
     error::{Error, Result},
     timings::Clock,
@@ -271,7 +271,7 @@ impl Pass<'_, '_> {
     /// # Panics
     /// When the WGSL struct differs from `T`: that is a mistake in the program.
     pub fn uniform<T: ShaderStruct>(mut self, name: &str, value: &T) -> Self {
-        self.pipeline.check_struct::<T>(name);
+        let binding = self.pipeline.struct_binding::<T>(name);
         let align = self.batch.context.limits.min_uniform_buffer_offset_alignment as usize;
         let arena = &mut self.batch.uniforms;
         arena.resize(arena.len().next_multiple_of(align), 0);
@@ -280,7 +280,7 @@ impl Pass<'_, '_> {
         // Uniform bindings come in multiples of 16 bytes.
         arena.resize(arena.len().next_multiple_of(16), 0);
         let bytes = arena.len() as u64 - offset;
-        self.uniforms.push((self.pipeline.binding(name), offset, bytes));
+        self.uniforms.push((binding, offset, bytes));
         self
     }
 
@@ -304,7 +304,7 @@ impl Pass<'_, '_> {
 
     fn record(self, groups: Groups) {
         let Self { batch, label, pipeline, buffers, uniforms } = self;
-        for (name, number, _) in &pipeline.bindings {
+        for Binding { name, number, .. } in &pipeline.bindings {
             let bound = buffers.iter().map(|b| b.0).chain(uniforms.iter().map(|u| u.0));
             assert_eq!(
                 bound.filter(|b| b == number).count(),

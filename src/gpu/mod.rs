@@ -10,12 +10,15 @@ mod batch;
 mod buffer;
 #[forbid(unsafe_code)]
 mod context;
+mod pipeline;
+#[forbid(unsafe_code)]
 mod shader;
 
 pub use batch::{Batch, Pass, Submission};
 pub use buffer::Buffer;
 pub(crate) use context::panic_text;
 pub use context::{Adapter, Caps, Context, Fault, adapters, any_hung};
-pub use shader::{Pipeline, Shader, ShaderStruct};
+pub use pipeline::Pipeline;
+pub use shader::{Shader, ShaderStruct};
 
-pub use wgpu::{Limits, naga};
+pub use wgpu::Limits;

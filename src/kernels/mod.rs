@@ -21,16 +21,21 @@ pub mod sort;
 use self::case::{Case, Sweep};
 use crate::gpu::Shader;
 
-/// Every shader, so that tests can check each file in `wgsl/`.
-pub const SHADERS: &[&[&Shader]] = &[
-    &blur::SHADERS,
-    &[&copy::SHADER],
-    &histogram::SHADERS,
-    &mesh::gpu::SHADERS,
-    &[&render::SHADER],
-    &[&scan::REDUCE, &scan::SEGMENTS, &scan::LOOKBACK, &scan::BLELLOCH, &scan::TABLE],
-    &[&sort::SORT],
-];
+/// Every shader in every specialisation that can run, so that a test can validate each; some may occur
+/// twice. A family whose shaders are specialised lists them in a function `variants` of its own.
+pub fn variants() -> Vec<Shader> {
+    let plain = |shaders: &[&Shader]| shaders.iter().copied().cloned().collect::<Vec<_>>();
+    [
+        plain(&blur::SHADERS),
+        plain(&[&copy::SHADER]),
+        plain(&histogram::SHADERS),
+        plain(&mesh::gpu::SHADERS),
+        plain(&[&render::SHADER]),
+        scan::variants(),
+        plain(&[&sort::SORT]),
+    ]
+    .concat()
+}
 
 /// Everything that `gpuproc bench` can measure, at small or at `full` sizes.
 pub fn cases(full: bool) -> Vec<Case> {

@@ -1,50 +1,58 @@
-//! Every file in `wgsl/` is registered, parses, and validates.
+//! Every file in `wgsl/` is used, and every text that can run is valid WGSL.
 
-use std::{collections::BTreeSet, fs, path::Path};
-
-use gpuproc::{
-    gpu::{
-        Shader,
-        naga::valid::{Capabilities, ValidationFlags, Validator},
-    },
-    kernels::SHADERS,
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
 };
 
-#[test]
-fn every_shader_file_is_a_shader_or_imported() {
+use gpuproc::{gpu::Shader, kernels};
+
+/// The paths of all files in `wgsl/`, without their ending.
+fn files() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("wgsl");
-    let mut files = BTreeSet::new();
-    for family in fs::read_dir(&root).unwrap() {
-        for file in fs::read_dir(family.unwrap().path()).unwrap() {
-            let path = file.unwrap().path().with_extension("");
-            files.insert(path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned());
-        }
-    }
-    let shaders = SHADERS.iter().copied().flatten().map(|shader| shader.name());
+    let folders = fs::read_dir(&root).unwrap().map(|family| family.unwrap().path());
+    let files = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+    let name = |path: std::path::PathBuf| {
+        path.with_extension("").strip_prefix(&root).unwrap().to_str().unwrap().to_owned()
+    };
+    files.map(|file| name(file.unwrap().path())).collect()
+}
+
+#[test]
+fn every_file_is_a_shader_or_imported() {
+    let shaders = kernels::variants().into_iter().map(|shader| shader.name());
     let known: BTreeSet<String> = shaders.chain(Shader::imports()).map(str::to_owned).collect();
-    assert_eq!(files, known);
+    assert_eq!(files(), known);
 }
 
 #[test]
-fn every_shader_validates_and_says_what_it_is_for() {
-    for shader in SHADERS.iter().copied().flatten() {
-        assert!(shader.source().starts_with("// "), "{}.wgsl has no purpose line", shader.name());
-        Validator::new(ValidationFlags::all(), Capabilities::all())
-            .validate(shader.module())
-            .unwrap_or_else(|error| panic!("{}.wgsl: {error:?}", shader.name()));
+fn every_file_begins_with_its_purpose() {
+    for name in files() {
+        let path = format!("{}/wgsl/{name}.wgsl", env!("CARGO_MANIFEST_DIR"));
+        assert!(fs::read_to_string(path).unwrap().starts_with("// "), "{name}.wgsl");
     }
 }
 
-/// Devices below WebGPU's least grant a shader four storage buffers. What takes more has a stand-in for
-/// them, and says so; WebGPU grants eight.
 #[test]
-fn shaders_get_by_with_four_storage_buffers() {
-    let with_a_stand_in = ["sort.scatter_pairs"];
-    for shader in SHADERS.iter().copied().flatten() {
-        for entry in &shader.module().entry_points {
-            let name = format!("{}.{}", shader.name(), entry.name);
+fn every_text_that_can_run_is_valid() {
+    let variants = kernels::variants();
+    let distinct: BTreeMap<String, &Shader> = variants.iter().map(|s| (s.key(), s)).collect();
+    for (key, shader) in distinct {
+        shader.reflection().validate().unwrap_or_else(|error| panic!("{key}: {error}"));
+    }
+}
+
+/// The least that a device may grant is four storage buffers, WebGPU grants eight. An entry point that uses
+/// more than four has a stand-in.
+#[test]
+fn entry_points_use_at_most_four_storage_buffers() {
+    let with_a_stand_in = ["sort/radix.scatter_pairs"];
+    for shader in kernels::variants() {
+        for entry in shader.reflection().entries() {
+            let name = format!("{}.{entry}", shader.name());
             let most = if with_a_stand_in.contains(&name.as_str()) { 8 } else { 4 };
-            let used = shader.storage_buffers(&entry.name);
+            let used = shader.storage_buffers(entry);
             assert!(used <= most, "{name} uses {used} storage buffers");
         }
     }

@@ -55,6 +55,21 @@ pub static BLELLOCH: Shader = shader!("scan/blelloch").unchecked(
 /// Numbers of a block of [`BLELLOCH`].
 const BLELLOCH_BLOCK: usize = 512;
 
+/// All specialisations of the scans' shaders.
+pub fn variants() -> Vec<Shader> {
+    let mut variants = vec![super::TABLE.clone()];
+    for number in Dtype::NUMBERS {
+        for op in Op::ALL {
+            let spec = Spec { number, op, inclusive: false, algorithm: Algorithm::Auto };
+            variants.extend([&REDUCE, &SEGMENTS, &BLELLOCH].map(|shader| spec.shader(shader)));
+            if spec.fits_look_back() {
+                variants.push(spec.shader(&LOOKBACK));
+            }
+        }
+    }
+    variants
+}
+
 /// What a device scans: the type of the numbers, the operation, and whether a number counts for its
 /// own place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,12 +168,18 @@ impl Spec {
         }
     }
 
-    /// Whether the look-back can run at all: states hold 32 bits.
+    /// Whether these numbers can be looked back over: states hold 32 bits, and values are joined in an
+    /// order that depends on time.
+    fn fits_look_back(&self) -> bool {
+        let rounded = self.number.is_float() && matches!(self.op, Op::Sum | Op::Product);
+        self.number.size() == 4 && !rounded
+    }
+
+    /// Whether the look-back can run at all.
     pub fn can_look_back(&self, context: &Context) -> bool {
         let (least, most) = (context.info.subgroup_min_size, context.info.subgroup_max_size);
-        let plain_float = self.number.is_float() && matches!(self.op, Op::Sum | Op::Product);
         let width_known = least == most && (4..=128).contains(&least) && least.is_power_of_two();
-        context.has_subgroups() && width_known && self.number.size() == 4 && !plain_float
+        context.has_subgroups() && width_known && self.fits_look_back()
     }
 
     /// Places in the carry buffer of [`Spec::record`] for `len` numbers: the first is what comes

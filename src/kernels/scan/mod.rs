@@ -11,7 +11,7 @@ mod gpu;
 mod op;
 mod table;
 
-pub use gpu::{BLELLOCH, LOOKBACK, REDUCE, SEGMENTS, Spec};
+pub use gpu::{BLELLOCH, LOOKBACK, REDUCE, SEGMENTS, Spec, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use table::{Axis, Grid, TABLE, Table};
 

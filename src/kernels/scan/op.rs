@@ -27,6 +27,11 @@ pub enum Op {
     Product,
 }
 
+impl Op {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
+}
+
 impl std::fmt::Display for Op {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {

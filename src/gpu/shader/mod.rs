@@ -1,0 +1,128 @@
+//! Shaders: from the files of `wgsl/` to the text that runs.
+//!
+//! Four steps, each a small file: [`imports`] adds shared texts, [`constants`] sets the values of a
+//! specialisation, [`unroll`] writes out marked loops, and [`reflection`] parses the result, which is
+//! what wgpu is given. Crates for WGSL imports (`wesl`, `naga_oil`) have neither loops nor types as
+//! parameters, and their modules cannot use names that the importing file declares.
+
+mod constants;
+mod imports;
+mod layout;
+mod reflection;
+mod unroll;
+
+use std::sync::{Arc, OnceLock};
+
+pub use layout::ShaderStruct;
+pub use reflection::{Binding, Reflection};
+
+/// The text of `wgsl/<name>.wgsl`.
+#[macro_export]
+macro_rules! wgsl {
+    ($name:expr) => {
+        include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/wgsl/", $name, ".wgsl"))
+    };
+}
+
+/// Texts that shaders import, by their paths below `wgsl/` without the ending.
+const IMPORTS: &[(&str, &str)] = &[
+    ("blur/common", wgsl!("blur/common")),
+    ("blur/elements", wgsl!("blur/elements")),
+    ("scan/ops", wgsl!("scan/ops")),
+    ("scan/reduce", wgsl!("scan/reduce")),
+];
+
+/// Declares the [`Shader`](crate::gpu::Shader) `wgsl/<name>.wgsl`.
+#[macro_export]
+macro_rules! shader {
+    ($name:literal) => {
+        $crate::gpu::Shader::new($name, $crate::wgsl!($name))
+    };
+}
+
+/// A file of `wgsl/`, or a specialisation of it: the same with other values for some constants.
+#[derive(Clone, Debug)]
+pub struct Shader {
+    name: &'static str,
+    text: &'static str,
+    /// Values of `const` and `alias` declarations.
+    values: Vec<(String, String)>,
+    /// Why no index can leave its array, where the runtime checks are left out.
+    unchecked: Option<&'static str>,
+    reflection: OnceLock<Arc<Reflection>>,
+}
+
+impl Shader {
+    /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
+    pub const fn new(name: &'static str, text: &'static str) -> Self {
+        Self { name, text, values: Vec::new(), unchecked: None, reflection: OnceLock::new() }
+    }
+
+    /// The same shader without run-time checks of indices and loops, which cost tight loops much.
+    /// `argument` states why every index is in range; the host must check every size.
+    pub const fn unchecked(mut self, argument: &'static str) -> Self {
+        self.unchecked = Some(argument);
+        self
+    }
+
+    /// Whether it runs without checks.
+    pub fn is_unchecked(&self) -> bool {
+        self.unchecked.is_some()
+    }
+
+    /// The same shader with other values on the right of some `const NAME = ` or `alias NAME = `.
+    pub fn with(&self, values: &[(&str, &str)]) -> Self {
+        let mut all = self.values.clone();
+        all.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
+        Self { values: all, reflection: OnceLock::new(), ..*self }
+    }
+
+    /// The file's path below `wgsl/`, without its ending.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The paths of all texts that shaders import.
+    pub fn imports() -> impl Iterator<Item = &'static str> {
+        IMPORTS.iter().map(|(name, _)| *name)
+    }
+
+    /// Name and values: equal for equal texts.
+    pub fn key(&self) -> String {
+        let values = self.values.iter().map(|(name, value)| format!(" {name}={value}"));
+        values.fold(self.name.to_owned(), |key, value| key + &value)
+    }
+
+    /// The text that runs: imports and values in place, marked loops written out.
+    fn source(&self) -> String {
+        let find =
+            |wanted: &str| IMPORTS.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
+        let mut source = imports::resolve(self.name, self.text, find);
+        for (name, value) in &self.values {
+            constants::set(self.name, &mut source, name, value);
+        }
+        unroll::unroll(self.name, &source, &reflection::constants(self.name, &source))
+    }
+
+    /// The text that runs, and what naga knows of it.
+    ///
+    /// # Panics
+    /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not
+    /// parse: a test tries every text that can run.
+    pub fn reflection(&self) -> &Arc<Reflection> {
+        self.reflection.get_or_init(|| Arc::new(Reflection::new(self.name, self.source())))
+    }
+
+    /// The value of the integer constant `name`.
+    ///
+    /// # Panics
+    /// When there is no such constant.
+    pub fn constant(&self, name: &str) -> u32 {
+        self.reflection().constant(name)
+    }
+
+    /// How many storage buffers entry point `entry` uses.
+    pub fn storage_buffers(&self, entry: &str) -> u32 {
+        self.reflection().storage_buffers(entry)
+    }
+}
