@@ -2,7 +2,7 @@
 # Runs the whole test suite, CPU and GPU. Where there is no Vulkan driver, the software one is installed
 # (Debian, Ubuntu) or named (elsewhere).
 #
-# GPUPROC_REQUIRE_GPU=1 makes a missing driver a failure; without it the GPU tests say that they did not run.
+# GPUPROC_REQUIRE_GPU=1 makes a missing driver a failure; without it tests that need one are ignored.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -9,6 +9,8 @@ use gpuproc::{
     timings::Timings,
 };
 
+use crate::harness;
+
 /// A device under test and what makes it special.
 pub struct Subject {
     pub name: &'static str,
@@ -20,9 +22,12 @@ pub struct Subject {
 /// dimension, no optional features), so that work has to be split and shaders get by with four buffers. `GPUPROC_TEST_SUBJECTS=all`
 /// adds [`others`]; the name of one of them takes that one alone.
 ///
-/// Without any adapter this is empty, see [`open`].
+/// Without any adapter this is empty, see [`adapter`].
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
+    if adapter().is_none() {
+        return &[];
+    }
     SUBJECTS.get_or_init(|| {
         let small = Caps { binding_bytes: Some(1 << 20), workgroups: Some(64), ..downlevel() };
         let mut all = vec![("full", Caps { poison: true, ..Caps::default() }), ("small", small)];
@@ -65,18 +70,23 @@ pub fn others() -> Vec<(&'static str, Caps)> {
     ]
 }
 
-/// The first adapter with `caps`. Without any this says so; with `GPUPROC_REQUIRE_GPU=1` it is a failure.
-pub fn open(name: &'static str, caps: &Caps) -> Option<Subject> {
+/// The first adapter. Without any, the running test is reported as ignored, or fails where
+/// `GPUPROC_REQUIRE_GPU=1`.
+pub fn adapter() -> Option<&'static Adapter> {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
-    let adapters = ADAPTERS.get_or_init(adapters);
-    let Some(adapter) = adapters.first() else {
+    let adapter = ADAPTERS.get_or_init(adapters).first();
+    if adapter.is_none() {
         let required = std::env::var_os("GPUPROC_REQUIRE_GPU").is_some_and(|v| v == "1");
         assert!(!required, "GPUPROC_REQUIRE_GPU is set, but there is no Vulkan driver");
-        eprintln!("NOT RUN: there is no GPU adapter, so GPU kernels go untested");
-        return None;
-    };
+        harness::ignore("no GPU adapter");
+    }
+    adapter
+}
+
+/// The first adapter with `caps`; see [`adapter`].
+pub fn open(name: &'static str, caps: &Caps) -> Option<Subject> {
     let timings = Arc::new(Timings::new(true));
-    let context = Context::open(adapter, caps, timings).expect("the adapter opens");
+    let context = Context::open(adapter()?, caps, timings).expect("the adapter opens");
     Some(Subject { name, context })
 }
 

@@ -17,7 +17,10 @@ use std::{
 use predicates::str::contains;
 use tempfile::TempDir;
 
-use crate::common::{Noise, gpuproc, peak_memory, program, subjects};
+use crate::{
+    common::{Noise, gpuproc, peak_memory, program, subjects},
+    harness::ignore,
+};
 
 /// A folder with inputs that keep each command busy for some tens of milliseconds.
 fn folder() -> TempDir {
@@ -374,13 +377,11 @@ fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
         let mut run = Command::new("unshare");
         let run = run.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
         let Ok(output) = run.arg(program()).current_dir(folder.path()).output() else {
-            eprintln!("NOT RUN: there is no unshare(1) to mount a small disk with");
-            return;
+            return ignore("no unshare(1) to mount a small disk with");
         };
         let stderr = String::from_utf8_lossy(&output.stderr);
         if output.status.code() == Some(99) || stderr.starts_with("unshare:") {
-            eprintln!("NOT RUN: this machine lets no small disk be mounted: {stderr}");
-            return;
+            return ignore("this machine lets no small disk be mounted");
         }
         assert_eq!(output.status.code(), Some(7), "{line}: {stderr}");
         assert!(stderr.contains("No space left"), "{line}: {stderr}");

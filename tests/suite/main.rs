@@ -1,6 +1,9 @@
 //! The test suite, one binary: naive references judge both twins of every kernel, on every device at
 //! hand and on a deliberately small one; the program is run as a user would.
 
+#[macro_use]
+extern crate registry;
+
 mod bad_input;
 mod batch;
 mod bench;
@@ -14,6 +17,7 @@ mod fuzz;
 #[path = "../fuzz/src/lib.rs"]
 mod fuzz_targets;
 mod gpu;
+mod harness;
 mod histogram;
 mod image;
 mod mesh;
@@ -22,3 +26,7 @@ mod render;
 mod scan;
 mod shaders;
 mod sort;
+
+fn main() {
+    harness::main();
+}

@@ -1,0 +1,19 @@
+//! The suite's `#[test]`.
+
+use proc_macro::{TokenStream, TokenTree};
+
+/// Keeps the function as it is and registers it, with the path of its module, as `crate::harness::Test`.
+#[proc_macro_attribute]
+pub fn test(_: TokenStream, function: TokenStream) -> TokenStream {
+    let is_fn =
+        |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word.to_string() == "fn");
+    let name = function.clone().into_iter().skip_while(|token| !is_fn(token)).nth(1);
+    let name = name.expect("a test is a function").to_string();
+    let registration = format!(
+        "::inventory::submit! {{
+            crate::harness::Test {{ module: ::std::module_path!(), name: \"{name}\", run: {name} }}
+        }}"
+    );
+    let registration: TokenStream = registration.parse().expect("the text is Rust");
+    [function, registration].into_iter().collect()
+}
