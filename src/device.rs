@@ -239,7 +239,7 @@ impl Drop for Device {
 
 /// The adapter that [`DeviceChoice::Auto`] takes out of `adapters`.
 pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
-    adapters.iter().position(Adapter::is_hardware)
+    adapters.iter().position(|adapter| adapter.info.is_hardware())
 }
 
 /// Whether it is worth starting a graphics driver to look for hardware: on Linux that costs a third

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::{
     device::automatic,
     error::{Error, Result},
-    gpu,
+    gpu::{self, Feature},
     session::Session,
 };
 
@@ -69,13 +69,13 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         Row {
             device: index.to_string(),
             name: info.name.clone(),
-            kind: adapter.kind().into(),
-            backend: info.backend.to_string(),
-            driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
-            max_binding_bytes: Some(limits.max_storage_buffer_binding_size),
-            workgroup_bytes: Some(limits.max_compute_workgroup_storage_size),
-            subgroup: Some([info.subgroup_min_size, info.subgroup_max_size]),
-            timestamps: adapter.has_timestamps(),
+            kind: info.kind.to_string(),
+            backend: info.backend.clone(),
+            driver: info.driver.clone(),
+            max_binding_bytes: Some(limits.binding_bytes),
+            workgroup_bytes: Some(limits.workgroup_bytes),
+            subgroup: Some(info.subgroup_sizes),
+            timestamps: adapter.has(Feature::Timestamps),
             auto: auto == Some(index),
         }
     }));

@@ -1,24 +1,39 @@
-//! Everything that touches wgpu: adapters and devices, shaders, buffers, command batches, timestamps.
+//! All use of wgpu: adapters and devices, shaders, buffers, batches of passes, timestamps.
 //!
 //! A kernel asks its [`Context`] for buffers and pipelines, describes its passes in a [`Batch`] and
-//! submits it. Bindings are named as in the WGSL; their numbers and the workgroup sizes are read from
-//! the shader, never written down twice.
+//! submits it. Bindings have the names of the WGSL variables; their numbers, workgroup sizes, constants
+//! and struct layouts are read from the shader.
 
+#[forbid(unsafe_code)]
+mod adapter;
 #[forbid(unsafe_code)]
 mod batch;
 #[forbid(unsafe_code)]
 mod buffer;
 #[forbid(unsafe_code)]
+mod caps;
+#[forbid(unsafe_code)]
 mod context;
+#[forbid(unsafe_code)]
+mod fault;
+#[forbid(unsafe_code)]
+mod guard;
 mod pipeline;
 #[forbid(unsafe_code)]
 mod shader;
+#[forbid(unsafe_code)]
+mod submit;
+#[forbid(unsafe_code)]
+mod transfer;
 
-pub use batch::{Batch, Pass, Submission};
+pub use adapter::{Adapter, AdapterInfo, AdapterKind, DeviceLimits, Feature, adapters};
+pub use batch::{Batch, Pass};
 pub use buffer::Buffer;
-pub(crate) use context::panic_text;
-pub use context::{Adapter, Caps, Context, Fault, adapters, any_hung};
+pub use caps::{Baseline, Caps};
+pub use context::Context;
+pub use fault::Fault;
+pub use guard::any_hung;
+pub(crate) use guard::panic_text;
 pub use pipeline::Pipeline;
 pub use shader::{Shader, ShaderStruct};
-
-pub use wgpu::Limits;
+pub use submit::Submission;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 pub use gpuproc::data::noise::Noise;
 use gpuproc::{
     device::Kernel,
-    gpu::{Adapter, Caps, Context, Limits, adapters},
+    gpu::{Adapter, Baseline, Caps, Context, Feature, adapters},
     timings::Timings,
 };
 
@@ -48,8 +48,8 @@ pub fn subjects() -> &'static [Subject] {
 /// workgroup memory, 256 invocations, 128 MiB bindings.
 fn downlevel() -> Caps {
     Caps {
-        limits: Some(Limits::downlevel_defaults()),
-        no_features: true,
+        baseline: Some(Baseline::Downlevel),
+        without: Feature::ALL.to_vec(),
         poison: true,
         ..Caps::default()
     }
@@ -58,14 +58,15 @@ fn downlevel() -> Caps {
 /// Devices of other kinds, made from the first adapter: what WebGPU grants everywhere, what is below
 /// that, large ones that lack single features, and one where every shader runs with its checks.
 pub fn others() -> Vec<(&'static str, Caps)> {
-    let webgpu = Caps { limits: Some(Limits::defaults()), ..downlevel() };
+    let webgpu = Caps { baseline: Some(Baseline::WebGpu), ..downlevel() };
     let plain = Caps { poison: true, ..Caps::default() };
+    let without = |feature| Caps { without: vec![feature], ..plain.clone() };
     vec![
         ("webgpu", webgpu),
         ("downlevel", downlevel()),
         ("1 MiB bindings", Caps { binding_bytes: Some(1 << 20), ..plain.clone() }),
-        ("no subgroups", Caps { no_subgroups: true, ..plain.clone() }),
-        ("no timestamps", Caps { no_timestamps: true, ..plain.clone() }),
+        ("no subgroups", without(Feature::Subgroups)),
+        ("no timestamps", without(Feature::Timestamps)),
         ("checked", Caps { checked: true, ..plain }),
     ]
 }

@@ -39,17 +39,7 @@ where
     let Some(adapter) = adapter() else { return };
     let timings = Arc::new(Timings::new(true));
     let expected = kernel.cpu(input).expect("the CPU twin works");
-    let faults = [
-        Fault::Allocate,
-        Fault::Submit,
-        Fault::Map,
-        Fault::Lose,
-        Fault::Invalid,
-        Fault::Uncaught,
-        Fault::Hang,
-        Fault::Panic,
-    ];
-    for fault in faults {
+    for fault in Fault::ALL {
         for at in 0.. {
             let caps = Caps { fault: Some((fault, at)), ..Caps::default() };
             let open = || Context::open(adapter, &caps, timings.clone()).expect("it opens");
@@ -67,7 +57,7 @@ where
                 }
             }
             // The later kinds go wrong at the steps of the first four.
-            if at == 0 || faults[..4].contains(&fault) {
+            if at == 0 || Fault::ALL[..4].contains(&fault) {
                 let device = Device::from_context(open(), DeviceChoice::Auto, timings.clone());
                 let result = device.run(kernel, input).expect("the CPU takes over");
                 assert!(result == expected, "{fault:?} {at}: the CPU's result is not what arrives");
@@ -177,7 +167,7 @@ impl Kernel for Endless {
         );
         let out = context.upload("out", &[1u32])?;
         let mut batch = context.batch();
-        let most = context.limits.max_compute_workgroups_per_dimension;
+        let most = context.limits.workgroups;
         let pass = batch.pass("endless", &context.pipeline(&shader, "main")?);
         pass.buffer("out", &out).dispatch([most; 3]);
         batch.run()?;
@@ -191,7 +181,7 @@ impl Kernel for Endless {
 fn a_kernel_that_never_ends_is_left_alone() {
     const CHILD: &str = "GPUPROC_TEST_ENDLESS";
     let Some(adapter) = adapter() else { return };
-    if adapter.is_hardware() {
+    if adapter.info.is_hardware() {
         return ignore("an endless kernel would keep this machine's GPU from all others");
     }
     if env::var_os(CHILD).is_some() {

@@ -11,7 +11,7 @@ use gpuproc::{
     data::samples::{Dtype, Samples},
     data::volume::Volume,
     device::Kernel,
-    gpu::{Caps, Context, Limits},
+    gpu::{Baseline, Caps, Context, Feature},
     kernels::{
         blur::{Blur, Edge, Method, Taps},
         histogram::{Bins, Component, Counts, Histogram, Pixels},
@@ -280,14 +280,17 @@ fn limits(noise: &mut Noise) -> Caps {
         binding_bytes: Some(one_of(&[256 << 10, 409_600, 1 << 20, 128 << 20])),
         workgroups: Some(one_of(&[16, 33, 64, 255, 65_535]) as u32),
         workgroup_bytes: Some(one_of(&[16 << 10, 16 << 10, 32 << 10]) as u32),
-        limits: match one_of(&[0, 1, 2]) {
+        baseline: match one_of(&[0, 1, 2]) {
             0 => None,
-            1 => Some(Limits::defaults()),
-            _ => Some(Limits::downlevel_defaults()),
+            1 => Some(Baseline::WebGpu),
+            _ => Some(Baseline::Downlevel),
         },
-        no_features: one_of(&[0, 1]) == 1,
-        no_subgroups: one_of(&[0, 1]) == 1,
-        no_timestamps: one_of(&[0, 1]) == 1,
+        without: [&Feature::ALL[..], &[Feature::Subgroups], &[Feature::Timestamps]]
+            .into_iter()
+            .filter(|_| one_of(&[0, 1]) == 1)
+            .flatten()
+            .copied()
+            .collect(),
         checked: one_of(&[0, 1]) == 1,
         poison: true,
         ..Caps::default()

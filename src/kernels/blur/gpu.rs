@@ -151,7 +151,7 @@ const PLANES: usize = 3;
 /// Invocations a workgroup and groups of eight elements in workgroup memory for running sums along
 /// x; nothing when the device has not enough.
 fn box_span(context: &Context, radius: usize) -> Option<[usize; 2]> {
-    let bytes = context.limits.max_compute_workgroup_storage_size as usize;
+    let bytes = context.limits.workgroup_bytes as usize;
     let extra = (2 * radius).div_ceil(8) + 1;
     // Small tiles leave room for many; where they would be mostly surroundings, larger ones.
     let tile = if extra <= 16 { 64 } else { 128 };
@@ -639,7 +639,7 @@ fn block_len(
     reach: [usize; 3],
 ) -> Option<[usize; 3]> {
     let widest = plan.iter().map(|pass| pass.from.size().max(pass.to.size())).max().unwrap_or(1);
-    let max = u64::from(context.limits.max_compute_workgroups_per_dimension);
+    let max = u64::from(context.limits.workgroups);
     let fits = |len: [usize; 3]| {
         let dims: [usize; 3] = std::array::from_fn(|axis| match len[axis] == shape.dims[axis] {
             true => len[axis],

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, Feature, Pipeline, Shader},
     shader, shader_struct,
 };
 
@@ -72,7 +72,8 @@ impl Means {
             || [along_y.from, along_x.to] != [Format::U8; 2]
             || along_y.arithmetic != Arithmetic::U32
             || !along_y.integer_weights.is_empty()
-            || !context.features.contains(wgpu::Features::SUBGROUP | wgpu::Features::SHADER_INT64)
+            || !context.has(Feature::Subgroups)
+            || !context.has(Feature::Int64)
         {
             return Ok(None);
         }
@@ -83,10 +84,10 @@ impl Means {
         let around = lead + 2 * x + 1;
         // Eight bytes of workgroup memory a pixel, and sums of 12 an invocation. Small workgroups wait
         // less for each other; large ones have less around their tile.
-        let bytes = limits.max_compute_workgroup_storage_size as usize;
-        let lanes = context.info.subgroup_min_size.clamp(4, 32) as usize;
+        let bytes = limits.workgroup_bytes as usize;
+        let lanes = context.info.subgroup_sizes[0].clamp(4, 32) as usize;
         let most = (bytes.saturating_sub(16 * 640 / lanes) / (8 * PIXELS + 12))
-            .min(limits.max_compute_invocations_per_workgroup as usize)
+            .min(limits.workgroup_size as usize)
             .min(640);
         let invocations = match (6 * around / PIXELS).max(128).next_multiple_of(32) {
             few @ ..=SHARING => few.min(most),
@@ -107,7 +108,7 @@ impl Means {
         };
         let chunk = if channels.is_multiple_of(2) { 4 } else { 2 };
         let segments = invocations.div_ceil(lanes);
-        let steps = context.info.subgroup_max_size.clamp(1, 32).ilog2() as usize;
+        let steps = context.info.subgroup_sizes[1].clamp(1, 32).ilog2() as usize;
         let edge = edge.code() as usize;
         let values = [channels, chunk, invocations, lead, 2 * x + 1, segments, steps, edge]
             .map(|value| format!("{value}u"));

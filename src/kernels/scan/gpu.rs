@@ -9,7 +9,7 @@ use crate::{
         float_key::{key_of_f32, key_of_f64},
     },
     error::{Error, Hint, Result},
-    gpu::{Batch, Buffer, Context, Shader},
+    gpu::{Batch, Buffer, Context, Feature, Shader},
     memory, shader, shader_struct,
 };
 
@@ -143,11 +143,10 @@ impl Spec {
 
     /// Whether `context` can compute with these numbers.
     pub fn runs_on(&self, context: &Context) -> bool {
-        let has = |feature| context.features.contains(feature);
         // Minima and maxima of floats are those of integer keys.
         let computes_f64 = self.number == Dtype::F64 && matches!(self.op, Op::Sum | Op::Product);
-        (self.number.size() < 8 || has(wgpu::Features::SHADER_INT64))
-            && (!computes_f64 || has(wgpu::Features::SHADER_F64))
+        (self.number.size() < 8 || context.has(Feature::Int64))
+            && (!computes_f64 || context.has(Feature::F64))
     }
 
     /// What [`Algorithm::Auto`] means on `context`. The look-back ends on any device, but pays only
@@ -177,9 +176,9 @@ impl Spec {
 
     /// Whether the look-back can run at all.
     pub fn can_look_back(&self, context: &Context) -> bool {
-        let (least, most) = (context.info.subgroup_min_size, context.info.subgroup_max_size);
+        let [least, most] = context.info.subgroup_sizes;
         let width_known = least == most && (4..=128).contains(&least) && least.is_power_of_two();
-        context.has_subgroups() && width_known && self.fits_look_back()
+        context.has(Feature::Subgroups) && width_known && self.fits_look_back()
     }
 
     /// Places in the carry buffer of [`Spec::record`] for `len` numbers: the first is what comes

@@ -170,7 +170,7 @@ impl<T: Scannable> Kernel for SegmentedScan<T> {
 
     fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
         // 64-bit numbers with their marks need 20 KiB of workgroup memory.
-        let room = context.limits.max_compute_workgroup_storage_size;
+        let room = context.limits.workgroup_bytes;
         if !self.scan.spec().runs_on(context) || T::DTYPE.size() == 8 && room < 20 << 10 {
             log::debug!("{} cannot scan segments of {}", context.info.name, T::DTYPE);
             return context.timings().time(Self::NAME, || self.cpu(input));

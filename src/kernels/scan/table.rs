@@ -87,7 +87,7 @@ impl<T: super::Scannable> Kernel for Table<T> {
         let rows = (context.max_binding() as usize / 4).checked_div(pitch).unwrap_or(0);
         // One workgroup takes a channel of a row, and one invocation goes down a column, where
         // llvmpipe ends loops after 65,535 rounds.
-        let groups = u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2);
+        let groups = context.limits.folded_workgroups();
         let most = (groups as usize).checked_div(input.channels).unwrap_or(0);
         let rows = rows.min(most).min(1 << 15) / STEP * STEP;
         if T::DTYPE != Dtype::U32 || rows == 0 {

@@ -254,7 +254,7 @@ pub fn record(
     let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
     let count = context.pipeline(&SORT, "count")?;
     // Keys and payload move together where a shader may have that many buffers.
-    let most = context.limits.max_storage_buffers_per_shader_stage;
+    let most = context.limits.storage_buffers;
     let scatters: &[&str] = match payload {
         None => &["scatter"],
         Some(_) if SORT.storage_buffers("scatter_pairs") <= most => &["scatter_pairs"],

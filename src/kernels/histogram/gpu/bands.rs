@@ -46,12 +46,12 @@ pub fn workgroup_size(context: &Context, wanted: u32) -> u32 {
     let limits = &context.limits;
     let most =
         limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
-    let small = limits.max_compute_workgroup_storage_size < 32 << 10;
+    let small = limits.workgroup_bytes < 32 << 10;
     if small || most < wanted { 256 } else { wanted }
 }
 
 /// Most workgroups that stride over the pixels: they fill large GPUs, and more would only add their
 /// counters more often.
 pub fn most_workgroups(context: &Context) -> u64 {
-    u64::from(context.limits.max_compute_workgroups_per_dimension).min(528)
+    u64::from(context.limits.workgroups).min(528)
 }

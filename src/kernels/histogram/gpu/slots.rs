@@ -124,7 +124,7 @@ impl Layout {
     /// Few slots have several counters each. More have one, in up to six spans. Even more are in spans of
     /// twice as many counters, of 16 bits each.
     fn new(context: &Context, slots: usize) -> Self {
-        let bytes = context.limits.max_compute_workgroup_storage_size.min(48 << 10);
+        let bytes = context.limits.workgroup_bytes.min(48 << 10);
         let words = bytes as usize / 4;
         match slots {
             few if few <= words => {

@@ -135,7 +135,7 @@ impl U8Pass {
     /// For at most four components of pixels of `channels` bytes.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
         let rows = Rows::new(components, channels);
-        let room = context.limits.max_compute_workgroup_storage_size >= 32 << 10;
+        let room = context.limits.workgroup_bytes >= 32 << 10;
         let group = workgroup_size(context, WORKGROUP);
         let lanes = if room { 32 } else { 16 };
         let shader = specialised(&rows, components.luma, channels, lanes, group);

@@ -143,7 +143,7 @@ pub(super) fn plane_words(slice_words: usize, slices: usize, layers: usize, has_
 
 /// Workgroups of a dispatch that is [folded](Context::fold).
 pub(super) fn max_groups(context: &Context) -> u64 {
-    u64::from(context.limits.max_compute_workgroups_per_dimension).pow(2)
+    context.limits.folded_workgroups()
 }
 
 /// A piece of a slab on the device, and the passes over it.

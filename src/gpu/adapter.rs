@@ -1,0 +1,182 @@
+//! Adapters: the GPUs of this machine, and what each can do.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// A GPU, or software in place of one, that could be opened.
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    pub(super) inner: wgpu::Adapter,
+    /// What the driver says of it.
+    pub info: AdapterInfo,
+}
+
+/// What a driver says of its device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdapterInfo {
+    /// The device's name.
+    pub name: String,
+    /// What it is made of.
+    pub kind: AdapterKind,
+    /// The API that it is reached by: `vulkan`, `metal` or `dx12`.
+    pub backend: String,
+    /// The driver and its version.
+    pub driver: String,
+    /// The manufacturer's PCI number.
+    pub vendor: u32,
+    /// Invocations a subgroup, least and most.
+    pub subgroup_sizes: [u32; 2],
+}
+
+/// What a device is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AdapterKind {
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the CPU's memory.
+    Integrated,
+    /// A part of a GPU, or one behind a network.
+    Virtual,
+    /// Unknown to the driver.
+    Other,
+    /// The CPU.
+    Software,
+}
+
+impl fmt::Display for AdapterKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Discrete => "discrete",
+            Self::Integrated => "integrated",
+            Self::Virtual => "virtual",
+            Self::Other => "other",
+            Self::Software => "software",
+        })
+    }
+}
+
+impl From<wgpu::AdapterInfo> for AdapterInfo {
+    fn from(info: wgpu::AdapterInfo) -> Self {
+        Self {
+            kind: match info.device_type {
+                wgpu::DeviceType::DiscreteGpu => AdapterKind::Discrete,
+                wgpu::DeviceType::IntegratedGpu => AdapterKind::Integrated,
+                wgpu::DeviceType::VirtualGpu => AdapterKind::Virtual,
+                wgpu::DeviceType::Other => AdapterKind::Other,
+                wgpu::DeviceType::Cpu => AdapterKind::Software,
+            },
+            backend: info.backend.to_string(),
+            driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+            vendor: info.vendor,
+            subgroup_sizes: [info.subgroup_min_size, info.subgroup_max_size],
+            name: info.name,
+        }
+    }
+}
+
+impl AdapterInfo {
+    /// Whether this is hardware, not software on the CPU.
+    pub fn is_hardware(&self) -> bool {
+        self.kind != AdapterKind::Software
+    }
+}
+
+/// What a device may be able to do beyond WebGPU's core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Subgroup operations in shaders.
+    Subgroups,
+    /// Times of passes by the device's own clock.
+    Timestamps,
+    /// 64-bit floats in shaders.
+    F64,
+    /// 64-bit integers in shaders.
+    Int64,
+    /// Atomic operations on 64-bit integers in shaders.
+    AtomicInt64,
+}
+
+impl Feature {
+    /// Every feature.
+    pub const ALL: [Self; 5] =
+        [Self::Subgroups, Self::Timestamps, Self::F64, Self::Int64, Self::AtomicInt64];
+
+    pub(super) fn flag(self) -> wgpu::Features {
+        match self {
+            Self::Subgroups => wgpu::Features::SUBGROUP,
+            Self::Timestamps => wgpu::Features::TIMESTAMP_QUERY,
+            Self::F64 => wgpu::Features::SHADER_F64,
+            Self::Int64 => wgpu::Features::SHADER_INT64,
+            Self::AtomicInt64 => wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS,
+        }
+    }
+}
+
+/// What a device allows at most. Kernels split their work to fit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceLimits {
+    /// Bytes a storage binding.
+    pub binding_bytes: u64,
+    /// Bytes a buffer.
+    pub buffer_bytes: u64,
+    /// Storage buffers an entry point.
+    pub storage_buffers: u32,
+    /// Workgroups of a dispatch along each dimension.
+    pub workgroups: u32,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Invocations a workgroup, all along x.
+    pub workgroup_size: u32,
+}
+
+impl DeviceLimits {
+    /// Workgroups of a dispatch along x and y together.
+    pub fn folded_workgroups(&self) -> u64 {
+        u64::from(self.workgroups).pow(2)
+    }
+}
+
+impl From<&wgpu::Limits> for DeviceLimits {
+    fn from(limits: &wgpu::Limits) -> Self {
+        let invocations = limits.max_compute_invocations_per_workgroup;
+        Self {
+            binding_bytes: limits.max_storage_buffer_binding_size,
+            buffer_bytes: limits.max_buffer_size,
+            storage_buffers: limits.max_storage_buffers_per_shader_stage,
+            workgroups: limits.max_compute_workgroups_per_dimension,
+            workgroup_bytes: limits.max_compute_workgroup_storage_size,
+            workgroup_size: invocations.min(limits.max_compute_workgroup_size_x),
+        }
+    }
+}
+
+impl Adapter {
+    /// What the adapter allows.
+    pub fn limits(&self) -> DeviceLimits {
+        DeviceLimits::from(&self.inner.limits())
+    }
+
+    /// Whether the adapter has a feature.
+    pub fn has(&self, feature: Feature) -> bool {
+        self.inner.features().contains(feature.flag())
+    }
+}
+
+/// All adapters of this machine: discrete GPUs first, software last, otherwise in the drivers' order.
+/// Empty where there is no driver.
+pub fn adapters() -> Vec<Adapter> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    // A driver that panics is as good as none.
+    let found = catch_unwind(AssertUnwindSafe(|| {
+        let instance = wgpu::Instance::new(descriptor);
+        pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()))
+    }));
+    let adapter = |inner: wgpu::Adapter| Adapter { info: inner.get_info().into(), inner };
+    let mut adapters: Vec<_> = found.unwrap_or_default().into_iter().map(adapter).collect();
+    adapters.sort_by_key(|adapter| adapter.info.kind);
+    adapters
+}

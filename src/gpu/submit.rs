@@ -1,0 +1,200 @@
+//! From a described batch to commands on the device, and the times of its passes.
+
+use std::time::Duration;
+
+use super::{
+    Batch, Context, Fault, Feature,
+    batch::{Recorded, Step, Workgroups},
+    transfer::unmappable,
+};
+use crate::{error::Result, timings::Clock};
+
+/// Work that was handed to the device, with its timestamps still to be read.
+#[derive(Debug)]
+#[must_use = "timestamps are recorded by `finish`"]
+pub struct Submission<'a> {
+    context: &'a Context,
+    labels: Vec<String>,
+    timestamps: Option<wgpu::Buffer>,
+}
+
+/// wgpu's limit on the queries of one set; a pass takes two.
+const MAX_QUERIES: usize = 4096;
+
+impl<'a> Batch<'a> {
+    /// Encodes everything and hands it to the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when validation, memory or the device fails.
+    pub fn submit(&self) -> Result<Submission<'a>> {
+        let context = self.context;
+        context.check()?;
+        for fault in [Fault::Submit, Fault::Invalid, Fault::Uncaught, Fault::Panic] {
+            context.can_fail(fault)?;
+        }
+        let passes = self.steps.iter().filter_map(|step| match step {
+            Step::Pass(pass) => Some(pass.label.clone()),
+            Step::Copy { .. } | Step::Clear(_) => None,
+        });
+        let labels: Vec<String> = passes.take(MAX_QUERIES / 2).collect();
+        let timestamps = context.guarded(|| self.encode(labels.len() as u32))?;
+        context.can_fail(Fault::Lose)?;
+        Ok(Submission { context, labels, timestamps })
+    }
+
+    /// [`Batch::submit`], then [`Submission::finish`].
+    ///
+    /// # Errors
+    /// As those two.
+    pub fn run(&self) -> Result<()> {
+        self.submit()?.finish()
+    }
+
+    /// Submits all steps, with timestamps of the first `timed` passes. Returns the timestamps' buffer.
+    fn encode(&self, timed: u32) -> Option<wgpu::Buffer> {
+        let Context { device, queue, .. } = self.context;
+        let uniforms = self.upload_uniforms();
+        let queries = self.queries(timed);
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let mut passes = 0..timed;
+        for step in &self.steps {
+            match step {
+                Step::Copy { from, to } => {
+                    let (to, offset) = (&to.inner, to.offset);
+                    encoder.copy_buffer_to_buffer(&from.inner, from.offset, to, offset, from.bytes);
+                }
+                Step::Clear(buffer) => {
+                    encoder.clear_buffer(&buffer.inner, buffer.offset, Some(buffer.bytes));
+                }
+                Step::Pass(pass) => {
+                    let number = passes.next();
+                    let timed = queries.as_ref().zip(number);
+                    pass.encode(device, &mut encoder, uniforms.as_ref(), timed);
+                }
+            }
+        }
+        let timestamps = queries.map(|queries| self.resolve(&mut encoder, &queries, timed));
+        queue.submit([encoder.finish()]);
+        timestamps
+    }
+
+    fn upload_uniforms(&self) -> Option<wgpu::Buffer> {
+        if self.uniforms.is_empty() {
+            return None;
+        }
+        let buffer = self.context.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("uniforms"),
+            size: self.uniforms.len() as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        self.context.queue.write_buffer(&buffer, 0, &self.uniforms);
+        Some(buffer)
+    }
+
+    /// Two queries a pass, where timings are wanted and the device has a clock.
+    fn queries(&self, passes: u32) -> Option<wgpu::QuerySet> {
+        let Context { device, timings, .. } = self.context;
+        let wanted = timings.wants_passes() && self.context.has(Feature::Timestamps) && passes > 0;
+        wanted.then(|| {
+            device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: Some("passes"),
+                ty: wgpu::QueryType::Timestamp,
+                count: 2 * passes,
+            })
+        })
+    }
+
+    /// A buffer that will hold the begin and the end of each pass as two u64.
+    fn resolve(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        queries: &wgpu::QuerySet,
+        passes: u32,
+    ) -> wgpu::Buffer {
+        let size = u64::from(passes) * 16;
+        let buffer = |usage| {
+            let label = Some("timestamps");
+            let mapped_at_creation = false;
+            let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation };
+            self.context.device.create_buffer(&descriptor)
+        };
+        let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
+        let staging = buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        encoder.resolve_query_set(queries, 0..2 * passes, &resolved, 0);
+        encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, size);
+        staging
+    }
+}
+
+impl Recorded {
+    /// Encodes the pass, with timestamps at its place in `timed`, if any.
+    fn encode(
+        &self,
+        device: &wgpu::Device,
+        encoder: &mut wgpu::CommandEncoder,
+        uniforms: Option<&wgpu::Buffer>,
+        timed: Option<(&wgpu::QuerySet, u32)>,
+    ) {
+        let group = self.bind(device, uniforms);
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
+            label: Some(&self.label),
+            timestamp_writes: timed.map(|(query_set, pass)| wgpu::ComputePassTimestampWrites {
+                query_set,
+                beginning_of_pass_write_index: Some(2 * pass),
+                end_of_pass_write_index: Some(2 * pass + 1),
+            }),
+        });
+        pass.set_pipeline(&self.pipeline.inner);
+        pass.set_bind_group(0, &group, &[]);
+        match &self.workgroups {
+            Workgroups::Direct([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
+            Workgroups::Indirect(arguments) => {
+                pass.dispatch_workgroups_indirect(&arguments.inner, arguments.offset);
+            }
+        }
+    }
+
+    fn bind(&self, device: &wgpu::Device, uniforms: Option<&wgpu::Buffer>) -> wgpu::BindGroup {
+        let entry = |binding, buffer, offset, bytes| {
+            let size = wgpu::BufferSize::new(bytes);
+            let binding_of = wgpu::BufferBinding { buffer, offset, size };
+            wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(binding_of) }
+        };
+        let buffers = self.buffers.iter();
+        let mut entries: Vec<_> =
+            buffers.map(|(number, b)| entry(*number, &b.inner, b.offset, b.bytes)).collect();
+        entries.extend(self.uniforms.iter().map(|&(number, offset, bytes)| {
+            entry(number, uniforms.expect("uploaded where a pass has one"), offset, bytes)
+        }));
+        device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&self.pipeline.label),
+            layout: &self.pipeline.inner.get_bind_group_layout(0),
+            entries: &entries,
+        })
+    }
+}
+
+impl Submission<'_> {
+    /// Waits for the work and records each pass's time: GPU timestamps where the device has them,
+    /// else the wall clock of the whole batch, named `passes`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn finish(self) -> Result<()> {
+        let Self { context, labels, timestamps } = self;
+        let Some(timestamps) = timestamps else {
+            return context.timings.time("passes", || context.wait());
+        };
+        let period = f64::from(context.queue.get_timestamp_period());
+        context.await_map(context.map(&timestamps, wgpu::MapMode::Read, None)?)?;
+        let bytes = timestamps.slice(..).get_mapped_range().map_err(unmappable)?;
+        let ticks: &[u64] = bytemuck::cast_slice(&bytes);
+        for (label, [begin, end]) in labels.iter().zip(ticks.as_chunks().0) {
+            // A device may restart its clock between passes.
+            let ns = end.saturating_sub(*begin) as f64 * period;
+            context.timings.record(label, Clock::Gpu, Duration::from_nanos(ns as u64));
+        }
+        Ok(())
+    }
+}
