@@ -1,7 +1,7 @@
 //! The suite's harness: the standard one's command line and output, but a test can find out while it runs
 //! that something is missing, a GPU for one, and is then reported as ignored.
 
-use std::{cell::Cell, fs, path::Path};
+use std::{cell::Cell, env, fs, path::Path};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
@@ -24,19 +24,42 @@ pub fn ignore(missing: &'static str) {
     MISSING.set(Some(missing));
 }
 
-/// Runs the tests that the command line asks for.
+/// Runs the tests whose names contain one of the command line's words.
 pub fn main() {
-    let trial = |test: &'static Test| {
-        let module = test.module.split_once("::").expect("tests are in modules").1;
-        Trial::ignorable_test(format!("{module}::{}", test.name), || {
-            MISSING.set(None);
-            (test.run)();
-            Ok(MISSING.take().map_or(Completion::Completed, Completion::ignored_with))
-        })
+    let (filters, options) = words_and_options();
+    let options = Arguments::from_iter(options);
+    let chosen = |name: &str| match options.exact {
+        true => filters.iter().any(|filter| name == filter),
+        false => filters.iter().any(|filter| name.contains(filter)),
     };
     let mut trials: Vec<_> = inventory::iter::<Test>.into_iter().map(trial).collect();
+    trials.retain(|trial| filters.is_empty() || chosen(trial.name()));
     trials.sort_by(|a, b| a.name().cmp(b.name()));
-    libtest_mimic::run(&Arguments::from_args(), trials).exit()
+    libtest_mimic::run(&options, trials).exit()
+}
+
+/// The command line, apart: `libtest_mimic` takes one word only.
+fn words_and_options() -> (Vec<String>, Vec<String>) {
+    let mut arguments = env::args();
+    let (mut words, mut options) = (Vec::new(), Vec::from_iter(arguments.next()));
+    while let Some(argument) = arguments.next() {
+        let has_value = ["--skip", "--test-threads", "--color", "--format", "--logfile"];
+        let value = has_value.contains(&argument.as_str()).then(|| arguments.next()).flatten();
+        match argument.starts_with('-') {
+            true => options.extend([Some(argument), value].into_iter().flatten()),
+            false => words.push(argument),
+        }
+    }
+    (words, options)
+}
+
+fn trial(test: &'static Test) -> Trial {
+    let module = test.module.split_once("::").expect("tests are in modules").1;
+    Trial::ignorable_test(format!("{module}::{}", test.name), || {
+        MISSING.set(None);
+        (test.run)();
+        Ok(MISSING.take().map_or(Completion::Completed, Completion::ignored_with))
+    })
 }
 
 #[test]
