@@ -28,6 +28,17 @@ macro_rules! wgsl {
 const IMPORTS: &[(&str, &str)] = &[
     ("blur/common", wgsl!("blur/common")),
     ("blur/elements", wgsl!("blur/elements")),
+    ("mesh/cells", wgsl!("mesh/cells")),
+    ("mesh/classify", wgsl!("mesh/classify")),
+    ("mesh/count", wgsl!("mesh/count")),
+    ("mesh/crossing", wgsl!("mesh/crossing")),
+    ("mesh/faces", wgsl!("mesh/faces")),
+    ("mesh/grid", wgsl!("mesh/grid")),
+    ("mesh/normals", wgsl!("mesh/normals")),
+    ("mesh/prefix_sum", wgsl!("mesh/prefix_sum")),
+    ("mesh/samples", wgsl!("mesh/samples")),
+    ("mesh/validate", wgsl!("mesh/validate")),
+    ("mesh/vertices", wgsl!("mesh/vertices")),
     ("scan/ops", wgsl!("scan/ops")),
     ("scan/reduce", wgsl!("scan/reduce")),
 ];

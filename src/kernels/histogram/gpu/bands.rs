@@ -44,10 +44,8 @@ pub fn count_bands(
 /// device grants, where workgroup memory is small.
 pub fn workgroup_size(context: &Context, wanted: u32) -> u32 {
     let limits = &context.limits;
-    let most =
-        limits.max_compute_invocations_per_workgroup.min(limits.max_compute_workgroup_size_x);
     let small = limits.workgroup_bytes < 32 << 10;
-    if small || most < wanted { 256 } else { wanted }
+    if small || limits.workgroup_size < wanted { 256 } else { wanted }
 }
 
 /// Most workgroups that stride over the pixels: they fill large GPUs, and more would only add their
