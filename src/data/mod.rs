@@ -6,6 +6,7 @@ pub mod float_key;
 #[doc(hidden)]
 pub mod image;
 pub mod noise;
+pub mod jpeg;
 pub mod number;
 pub mod raster;
 pub mod samples;

@@ -10,6 +10,8 @@ pub mod copy;
 #[forbid(unsafe_code)]
 pub mod histogram;
 #[forbid(unsafe_code)]
+pub mod jpeg;
+#[forbid(unsafe_code)]
 pub mod mesh;
 #[forbid(unsafe_code)]
 pub mod render;
@@ -29,6 +31,7 @@ pub fn variants() -> Vec<Shader> {
         plain(&blur::SHADERS),
         plain(&[&copy::SHADER]),
         plain(&histogram::SHADERS),
+        jpeg::variants(),
         plain(&mesh::gpu::SHADERS),
         plain(&[&render::SHADER]),
         scan::variants(),

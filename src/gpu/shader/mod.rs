@@ -28,6 +28,7 @@ macro_rules! wgsl {
 const IMPORTS: &[(&str, &str)] = &[
     ("blur/common", wgsl!("blur/common")),
     ("blur/elements", wgsl!("blur/elements")),
+    ("jpeg/dct", wgsl!("jpeg/dct")),
     ("mesh/cells", wgsl!("mesh/cells")),
     ("mesh/classify", wgsl!("mesh/classify")),
     ("mesh/count", wgsl!("mesh/count")),

@@ -1,0 +1,132 @@
+//! The arithmetic of JPEG: pixels from quantised DCT coefficients and back, the same integers as libjpeg's on every
+//! device. Huffman coding, which is serial, stays with the file format.
+
+mod gpu;
+
+pub use gpu::{Decoder, Encoder, SHADERS};
+
+use rayon::prelude::*;
+
+use crate::{
+    data::jpeg::{
+        Coefficients, ColourModel, Component, Frame, Quality,
+        forward::{Divisor, McuRow},
+        inverse::Renderer,
+    },
+    device::Kernel,
+    error::{Error, Result},
+    gpu::Context,
+    memory,
+};
+
+/// From coefficients to pixels: rows from the top, u8 samples, grey or RGB.
+#[derive(Clone, Copy, Debug)]
+pub struct Decode;
+
+impl Kernel for Decode {
+    type In = Coefficients;
+    type Out = Vec<u8>;
+    const NAME: &'static str = "jpeg decode";
+
+    fn cpu(&self, coefficients: &Coefficients) -> Result<Vec<u8>> {
+        let frame = &coefficients.frame;
+        let renderer = Renderer::new(frame).ok_or_else(fractional)?;
+        let [width, height] = frame.size;
+        let mut pixels = memory::zeros(width * height * frame.colour.channels())?;
+        pixels
+            .par_chunks_mut(renderer.band_bytes())
+            .enumerate()
+            .for_each(|(number, band)| renderer.render(coefficients, number, band));
+        Ok(pixels)
+    }
+
+    fn gpu(&self, context: &Context, coefficients: &Coefficients) -> Result<Vec<u8>> {
+        gpu::decode(context, coefficients)
+    }
+}
+
+fn fractional() -> Error {
+    Error::bad_input("a component's resolution is no whole fraction of the picture's")
+}
+
+/// From pixels to coefficients.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Encode {
+    frame: Frame,
+}
+
+impl Encode {
+    /// Pictures of `size` pixels with 1 channel or 3. With `half_colour`, chroma has half the resolution along both axes.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for other numbers of channels and for empty pictures.
+    pub fn new(size: [usize; 2], channels: usize, quality: Quality, half_colour: bool) -> Result<Self> {
+        if !matches!(channels, 1 | 3) || size.contains(&0) {
+            return Err(Error::bad_input("JPEG holds grey and RGB pictures of at least one pixel"));
+        }
+        let luma = |sampling| Component { sampling, steps: quality.luma() };
+        let chroma = Component { sampling: [1, 1], steps: quality.chroma() };
+        let (colour, components) = match (channels, half_colour) {
+            (1, _) => (ColourModel::Grey, vec![luma([1, 1])]),
+            (_, false) => (ColourModel::YCbCr, vec![luma([1, 1]), chroma.clone(), chroma]),
+            (_, true) => (ColourModel::YCbCr, vec![luma([2, 2]), chroma.clone(), chroma]),
+        };
+        Ok(Self { frame: Frame { size, colour, components } })
+    }
+
+    /// The geometry of the coefficients.
+    pub fn frame(&self) -> &Frame {
+        &self.frame
+    }
+
+    /// What divides the coefficients of each component.
+    pub fn divisors(&self) -> Vec<Divisor> {
+        self.frame.components.iter().map(|component| Divisor::new(&component.steps)).collect()
+    }
+
+    fn check(&self, pixels: &[u8]) -> Result<()> {
+        let [width, height] = self.frame.size;
+        match pixels.len() == width * height * self.frame.colour.channels() {
+            true => Ok(()),
+            false => Err(Error::bad_input("the pixels do not fill the picture")),
+        }
+    }
+}
+
+impl Kernel for Encode {
+    /// Rows from the top, u8 samples, grey or RGB.
+    type In = [u8];
+    type Out = Coefficients;
+    const NAME: &'static str = "jpeg encode";
+
+    fn cpu(&self, pixels: &[u8]) -> Result<Coefficients> {
+        self.check(pixels)?;
+        let frame = &self.frame;
+        let divisors = self.divisors();
+        let [_, mcus] = frame.mcus();
+        let rows: Vec<Vec<Vec<[i16; 64]>>> = (0..mcus)
+            .into_par_iter()
+            .map_init(
+                || McuRow::new(frame),
+                |row, number| {
+                    let strides: Vec<usize> = (0..divisors.len()).map(|c| row.stride(c)).collect();
+                    let blocks = row.transform(frame, &divisors, pixels, number);
+                    let tight = |(c, blocks): (usize, &Vec<[i16; 64]>)| {
+                        let [across, _] = frame.blocks(c);
+                        let rows = blocks.chunks_exact(strides[c]);
+                        rows.flat_map(|row| row[..across].iter().copied()).collect()
+                    };
+                    blocks.iter().enumerate().map(tight).collect()
+                },
+            )
+            .collect();
+        let component = |c: usize| rows.iter().flat_map(|row| row[c].iter().copied()).collect();
+        let blocks = (0..divisors.len()).map(component).collect();
+        Ok(Coefficients { frame: frame.clone(), blocks })
+    }
+
+    fn gpu(&self, context: &Context, pixels: &[u8]) -> Result<Coefficients> {
+        self.check(pixels)?;
+        gpu::encode(context, &self.frame, pixels)
+    }
+}

@@ -1,0 +1,128 @@
+// Pixels to the quantised DCT coefficients of a JPEG picture, with libjpeg's results.
+//
+// `plane`, once a component: YCbCr, averaged over the pixels that share a sample. In: rows of `pitch` words of u8 pixels,
+// grey or RGB. Out: the component's plane of u8 samples, four an invocation.
+//
+// `coefficients`, once a component: forward DCT and quantisation. Out: blocks of 64 i16, row by row, two a word. A
+// workgroup of 64 invocations has eight blocks; an invocation has a row, then a column, then a row of one.
+
+#import jpeg/dct
+
+struct PlaneParams {
+    width: u32,    // pixels a row
+    height: u32,   // rows of pixels
+    pitch: u32,    // words from row to row of the pixels
+    words: u32,    // words a row of the plane
+    total: u32,    // words of the plane
+    rows: u32,     // rows of samples that have pixels; those below repeat the last
+    plane: u32,    // the first word of the plane
+    component: u32, // 0 Y or grey, 1 Cb, 2 Cr
+}
+
+const CHANNELS = 3u;
+// Pixels across and down that share a sample: 1 or 2.
+const SHARED = 1u;
+
+@group(0) @binding(0) var<uniform> params: PlaneParams;
+@group(0) @binding(1) var<storage, read> source: array<u32>;
+@group(0) @binding(2) var<storage, read_write> planes: array<u32>;
+
+fn byte(at: u32) -> i32 {
+    return i32((source[at >> 2u] >> (8u * (at & 3u))) & 0xffu);
+}
+
+// T.871, 7, in 16-bit fixed point.
+fn component(x: u32, y: u32) -> u32 {
+    let at = min(y, params.height - 1u) * params.pitch * 4u + min(x, params.width - 1u) * CHANNELS;
+    if CHANNELS == 1u {
+        return u32(byte(at));
+    }
+    let rgb = vec3(byte(at), byte(at + 1u), byte(at + 2u));
+    if params.component == 0u {
+        return u32((dot(rgb, vec3(19595, 38470, 7471)) + 32768) >> 16u);
+    }
+    let weights = select(vec3(32768, -27439, -5329), vec3(-11059, -21709, 32768), params.component == 1u);
+    return u32((dot(rgb, weights) + 8421375) >> 16u);
+}
+
+fn averaged(x: u32, y: u32) -> u32 {
+    if SHARED == 1u {
+        return component(x, y);
+    }
+    let sum = component(2u * x, 2u * y) + component(2u * x + 1u, 2u * y)
+        + component(2u * x, 2u * y + 1u) + component(2u * x + 1u, 2u * y + 1u);
+    // 1 and 2 in turn before the division by 4.
+    return (sum + 1u + x % 2u) >> 2u;
+}
+
+@compute @workgroup_size(64)
+fn plane(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) count: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let word = (id.y * count.x + id.x) * 64u + local;
+    if word >= params.total {
+        return;
+    }
+    let y = min(word / params.words, params.rows - 1u);
+    let x = word % params.words * 4u;
+    planes[params.plane + word] = averaged(x, y) | (averaged(x + 1u, y) << 8u)
+        | (averaged(x + 2u, y) << 16u) | (averaged(x + 3u, y) << 24u);
+}
+
+struct BlockParams {
+    blocks: u32,   // of the component
+    across: u32,   // blocks a row
+    first: u32,    // its first row of coefficients
+    plane: u32,    // the first word of its plane
+    steps: array<vec4<u32>, 16>, // quantisation, row by row
+}
+
+@group(0) @binding(0) var<uniform> block_params: BlockParams;
+@group(0) @binding(1) var<storage, read> made: array<u32>;
+@group(0) @binding(2) var<storage, read_write> blocks: array<vec4<u32>>;
+
+// The DCT's results are 8 times too large.
+fn quantised(value: i32, step: u32) -> i32 {
+    return sign(value) * i32((u32(abs(value)) + 4u * step) / (8u * step));
+}
+
+fn packed(a: i32, b: i32) -> u32 {
+    return (u32(a) & 0xffffu) | (u32(b) << 16u);
+}
+
+@compute @workgroup_size(64)
+fn coefficients(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) count: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let block = (id.y * count.x + id.x) * 8u + local / 8u;
+    let line = local % 8u;
+    let base = local / 8u * BLOCK;
+    let inside = block < block_params.blocks;
+    var words: vec2<u32>;
+    if inside {
+        let at = block_params.plane
+            + ((block / block_params.across * 8u + line) * block_params.across + block % block_params.across) * 2u;
+        words = vec2(made[at], made[at + 1u]);
+    }
+    let left = vec4<i32>(unpack4xU8(words.x)) - 128;
+    let right = vec4<i32>(unpack4xU8(words.y)) - 128;
+    let row = array(left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w);
+    put_row(base, line, forward_line(row, BITS - PASS_BITS));
+    workgroupBarrier();
+    let column = forward_line(get_column(base, line), BITS + PASS_BITS);
+    var quotients: array<i32, 8>;
+    for (var y = 0u; y < 8u; y++) { // unrolled
+        quotients[y] = quantised(column[y], block_params.steps[2u * y + line / 4u][line % 4u]);
+    }
+    put_column(base, line, quotients);
+    workgroupBarrier();
+    let v = get_row(base, line);
+    if inside {
+        blocks[block_params.first + block * 8u + line] =
+            vec4(packed(v[0], v[1]), packed(v[2], v[3]), packed(v[4], v[5]), packed(v[6], v[7]));
+    }
+}
