@@ -20,6 +20,7 @@ mod gpu;
 mod harness;
 mod histogram;
 mod image;
+mod jpeg;
 mod mesh;
 mod random;
 mod render;

@@ -60,7 +60,12 @@ impl Encode {
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for other numbers of channels and for empty pictures.
-    pub fn new(size: [usize; 2], channels: usize, quality: Quality, half_colour: bool) -> Result<Self> {
+    pub fn new(
+        size: [usize; 2],
+        channels: usize,
+        quality: Quality,
+        half_colour: bool,
+    ) -> Result<Self> {
         if !matches!(channels, 1 | 3) || size.contains(&0) {
             return Err(Error::bad_input("JPEG holds grey and RGB pictures of at least one pixel"));
         }

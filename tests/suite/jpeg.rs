@@ -1,0 +1,190 @@
+//! JPEG's arithmetic: both twins against each other and against a direct reference in f64.
+
+use gpuproc::{
+    data::{
+        jpeg::{Coefficients, ColourModel, Component, Frame, Quality, Upsampling},
+        noise::Noise,
+    },
+    device::Kernel,
+    kernels::jpeg::{Decode, Encode},
+};
+
+use crate::common::assert_twins;
+
+fn equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
+    assert!(cpu == gpu, "{name}");
+}
+
+/// Random coefficients, fewer and smaller ones at higher frequencies.
+fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> Coefficients {
+    let mut block = || {
+        let mut block = [0i16; 64];
+        let last = noise.next() % 64;
+        for (i, value) in block.iter_mut().enumerate().take(last as usize + 1) {
+            let size = if wild { 4096 } else { 1 + 128 / (1 + i as u64) };
+            *value = (noise.next() % (2 * size) as u64) as i16 - size as i16;
+        }
+        block
+    };
+    let count = |c: usize| frame.blocks(c).iter().product::<usize>();
+    let blocks = (0..frame.components.len()).map(|c| (0..count(c)).map(|_| block()).collect());
+    Coefficients { frame: frame.clone(), blocks: blocks.collect() }
+}
+
+fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: u16) -> Frame {
+    let component = |&sampling| Component { sampling, steps: [step; 64] };
+    Frame { size, colour, components: samplings.iter().map(component).collect() }
+}
+
+/// The pixels by the formulas of T.81 and T.871 in f64, samples rounded once.
+fn reference(coefficients: &Coefficients) -> Vec<f64> {
+    let frame = &coefficients.frame;
+    let cosine = |x: usize, u: usize| {
+        let scale = if u == 0 { 0.5f64.sqrt() } else { 1.0 };
+        scale * ((2 * x + 1) as f64 * u as f64 * std::f64::consts::PI / 16.0).cos() / 2.0
+    };
+    let sample = |c: usize, x: usize, y: usize| {
+        let block = &coefficients.blocks[c][y / 8 * frame.blocks(c)[0] + x / 8];
+        let mut sum = 128.0;
+        for (i, &value) in block.iter().enumerate().filter(|(_, value)| **value != 0) {
+            let step = f64::from(frame.components[c].steps[i]);
+            sum += f64::from(value) * step * cosine(x % 8, i % 8) * cosine(y % 8, i / 8);
+        }
+        sum.clamp(0.0, 255.0)
+    };
+    // Where a sample of the picture lies between those of the component, and how much the farther one weighs.
+    let nearest = |at: usize, last: usize| {
+        let far =
+            if at.is_multiple_of(2) { (at / 2).saturating_sub(1) } else { (at / 2 + 1).min(last) };
+        [(at / 2, 0.75), (far, 0.25)]
+    };
+    let upsampled = |c: usize, x: usize, y: usize| {
+        let [columns, rows] = frame.samples(c);
+        let whole = |at: usize| [(at, 1.0), (at, 0.0)];
+        let (xs, ys) = match frame.upsampling(c).unwrap() {
+            Upsampling::Full => (whole(x), whole(y)),
+            Upsampling::Across => (nearest(x, columns - 1), whole(y)),
+            Upsampling::Down => (whole(x), nearest(y, rows - 1)),
+            Upsampling::Both => (nearest(x, columns - 1), nearest(y, rows - 1)),
+            Upsampling::Repeat([across, down]) => (whole(x / across), whole(y / down)),
+        };
+        let terms = xs.iter().flat_map(|&x| ys.iter().map(move |&y| (x, y)));
+        terms.filter(|(x, y)| x.1 * y.1 > 0.0).map(|(x, y)| sample(c, x.0, y.0) * x.1 * y.1).sum()
+    };
+    let mut pixels = Vec::new();
+    let [width, height] = frame.size;
+    for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+        let values: Vec<f64> = (0..frame.components.len()).map(|c| upsampled(c, x, y)).collect();
+        let rgb = |v: &[f64]| {
+            let (cb, cr) = (v[1] - 128.0, v[2] - 128.0);
+            [v[0] + 1.402 * cr, v[0] - 0.344136 * cb - 0.714136 * cr, v[0] + 1.772 * cb]
+                .map(|value| value.clamp(0.0, 255.0))
+        };
+        match frame.colour {
+            ColourModel::Grey => pixels.push(values[0]),
+            ColourModel::Rgb => pixels.extend(&values),
+            ColourModel::YCbCr => pixels.extend(rgb(&values)),
+            ColourModel::Cmyk => pixels.extend(values[..3].iter().map(|v| v * values[3] / 255.0)),
+            ColourModel::Ycck => {
+                pixels.extend(rgb(&values).map(|v| (255.0 - v) * values[3] / 255.0));
+            }
+        }
+    }
+    pixels
+}
+
+#[test]
+fn every_sampling_and_model_decodes_alike_on_all_devices() {
+    use ColourModel::{Cmyk, Grey, Rgb, YCbCr, Ycck};
+    let mut noise = Noise(15);
+    let mut cases = vec![
+        frame([1, 1], Grey, &[[1, 1]], 7),
+        frame([37, 21], Grey, &[[1, 1]], 1),
+        frame([53, 40], Rgb, &[[1, 1], [1, 1], [1, 1]], 3),
+        frame([40, 33], Rgb, &[[2, 2], [1, 1], [2, 1]], 3),
+        frame([61, 35], YCbCr, &[[1, 1], [2, 2], [1, 1]], 3),
+        frame([35, 35], Cmyk, &[[1, 1], [1, 1], [1, 1], [1, 1]], 2),
+        frame([70, 19], Ycck, &[[2, 2], [1, 1], [1, 1], [2, 2]], 2),
+        frame([1000, 300], YCbCr, &[[2, 2], [1, 1], [1, 1]], 2),
+    ];
+    for across in 1..=4 {
+        for down in 1..=4 {
+            for width in [1, 2, 3, 5, 17, 66] {
+                let size = [width, 1 + (noise.next() % 70) as usize];
+                let samplings = [[across, down], [1, 1], [1, 1]];
+                cases.push(frame(size, YCbCr, &samplings, 1 + (noise.next() % 20) as u16));
+            }
+        }
+    }
+    let mut off = 0;
+    for frame in &cases {
+        let coefficients = random(frame, &mut noise, false);
+        let pixels = assert_twins(&Decode, &coefficients, equal);
+        let expected = reference(&coefficients);
+        assert_eq!(pixels.len(), expected.len());
+        // The transform is exact to half a step, filters and colours round once more each.
+        for (found, expected) in pixels.iter().zip(&expected) {
+            let error = (f64::from(*found) - expected).abs();
+            assert!(error < 3.6, "{frame:?}: {found} for {expected}");
+            off += usize::from(error > 1.5);
+        }
+    }
+    let all: usize = cases.iter().map(|frame| frame.size.iter().product::<usize>() * 3).sum();
+    assert!(off * 20 < all, "{off} of {all}");
+}
+
+/// Values that leave 16 bits between the passes wrap around in the same way everywhere.
+#[test]
+fn broken_coefficients_decode_alike() {
+    let mut noise = Noise(16);
+    for step in [1, 90, 255, 65_535] {
+        let frame = frame([130, 50], ColourModel::YCbCr, &[[2, 1], [1, 1], [1, 1]], step);
+        assert_twins(&Decode, &random(&frame, &mut noise, true), equal);
+    }
+}
+
+#[test]
+fn fractional_resolutions_are_refused() {
+    let frame = frame([30, 30], ColourModel::YCbCr, &[[3, 1], [2, 1], [1, 1]], 1);
+    let error = Decode.cpu(&random(&frame, &mut Noise(1), false)).unwrap_err();
+    assert!(error.to_string().contains("fraction"), "{error}");
+}
+
+fn picture(size: [usize; 2], channels: usize, noise: &mut Noise) -> Vec<u8> {
+    let [width, height] = size;
+    let mut pixels = Vec::new();
+    for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+        for c in 0..channels {
+            let wave = ((x * (c + 1)) as f64 / 9.0).sin() * (y as f64 / 7.0).cos();
+            pixels.push((128.0 + 100.0 * wave + (noise.next() % 27) as f64 - 13.0) as u8);
+        }
+    }
+    pixels
+}
+
+#[test]
+fn pictures_encode_alike_on_all_devices_and_come_back() {
+    let mut noise = Noise(17);
+    for (size, channels, half_colour) in [
+        ([1, 1], 3, true),
+        ([1, 1], 1, false),
+        ([16, 17], 3, true),
+        ([17, 16], 3, true),
+        ([63, 66], 3, false),
+        ([70, 33], 1, false),
+        ([1000, 301], 3, true),
+    ] {
+        for quality in [1, 40, 90, 100] {
+            let pixels = picture(size, channels, &mut noise);
+            let encode = Encode::new(size, channels, Quality(quality), half_colour).unwrap();
+            let coefficients = assert_twins(&encode, &pixels[..], equal);
+            if quality < 100 || half_colour {
+                continue;
+            }
+            // Every step is 1: what is left is rounding in the transforms and the colours.
+            let back = Decode.cpu(&coefficients).unwrap();
+            let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
+            assert!(worst <= Some(3), "{size:?}: {worst:?}");
+        }
+    }
+}
