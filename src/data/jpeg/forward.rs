@@ -9,6 +9,8 @@ use super::{
     lanes::{Lanes, constants::*, descaled, pairs, sum, transposed, weighted},
 };
 
+use crate::simd;
+
 /// The bits behind the point between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
 
@@ -85,7 +87,7 @@ impl McuRow {
         pixels: &[u8],
         number: usize,
     ) -> &[Vec<[i16; 64]>] {
-        let arch = Arch::new();
+        let arch = simd::arch();
         self.fill_planes(arch, frame, pixels, number);
         for (c, divisor) in divisors.iter().enumerate() {
             let stride = self.strides[c];

@@ -8,7 +8,10 @@ use super::{
     ColourModel, Component, Frame, Upsampling,
     lanes::{Lanes, constants::*, descaled, difference, pairs, sum, transposed, weighted},
 };
-use crate::memory::{self, raise};
+use crate::{
+    memory::{self, raise},
+    simd,
+};
 
 /// The bits behind the point between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
@@ -294,7 +297,7 @@ impl<'a> Renderer<'a> {
 
     /// Fills `pixels`, those of band `number`.
     pub fn render(&self, source: &impl Source, number: usize, pixels: &mut [u8]) {
-        let arch = Arch::new();
+        let arch = simd::arch();
         let Self { frame, upsampling, .. } = self;
         let [width, _] = frame.size;
         let [_, down] = frame.most();

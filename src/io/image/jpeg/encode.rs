@@ -1,101 +1,236 @@
-//! Encodes bands of rows side by side and joins them with restart markers (ITU-T T.81, E.1.4).
+//! The encoder's container: markers (ITU-T T.81, annex B), JFIF (T.871, 10), ICC and EXIF around one sequential scan.
+//!
+//! Bands of MCU rows are encoded side by side, each a restart interval (T.81, E.1.4).
 
-use jpeg_encoder::{ChromaSubsamplingMethod, ColorType, Encoder, EncodingError, SamplingFactor};
 use rayon::prelude::*;
 
-use crate::data::image::Metadata;
+use super::huffman::{BitWriter, CHROMA, Codes, LUMA, Table};
+use crate::data::{
+    image::Metadata,
+    jpeg::{
+        Coefficients, ColourModel, Component, Frame, Quality, ZIGZAG,
+        forward::{Divisor, McuRow},
+    },
+};
 
-/// How a picture is encoded.
-#[derive(Clone, Copy, Debug)]
-pub struct Jpeg<'a> {
-    /// Pixels a row.
-    pub width: u16,
-    /// Rows.
-    pub height: u16,
-    /// 1 grey, 3 RGB.
-    pub channels: usize,
-    /// 1 to 100.
-    pub quality: u8,
-    /// Whether chroma is stored at half the resolution, in both directions.
-    pub half_chroma: bool,
-    /// ICC profile and EXIF.
-    pub metadata: &'a Metadata,
+/// A frame with its blocks, or with the pixels that they are made from.
+enum Blocks<'a> {
+    Pixels { pixels: &'a [u8], divisors: Vec<Divisor> },
+    Coefficients(&'a [Vec<[i16; 64]>]),
 }
 
-/// Pixels of a band, about.
+/// Pixels of a restart interval, about.
 const BAND: usize = 1 << 19;
+/// Bytes of an ICC profile in one segment: what is left of 65,533 behind its name and two numbers.
+const ICC_PART: usize = 65_533 - 14;
 
-impl Jpeg<'_> {
-    /// Encodes `pixels`: rows from the top, 8-bit samples.
-    ///
-    /// # Errors
-    /// When a side is 0 or the profile too large.
-    pub fn encode(&self, pixels: &[u8]) -> Result<Vec<u8>, EncodingError> {
-        let unit = if self.half_chroma && self.channels == 3 { 16 } else { 8 };
-        let across = usize::from(self.width).div_ceil(unit).max(1);
-        // A restart interval has at most 65,535 units.
-        let down = (BAND / (across * unit * unit)).clamp(1, usize::from(u16::MAX) / across);
-        let row = usize::from(self.width) * self.channels;
-        if usize::from(self.height) <= down * unit || row == 0 {
-            return self.part(pixels, self.height, None);
-        }
-        let interval = (across * down) as u16;
-        let parts: Vec<Vec<u8>> = pixels
-            .par_chunks(down * unit * row)
-            .map(|band| self.part(band, (band.len() / row) as u16, Some(interval)))
-            .collect::<Result<_, _>>()?;
-        let mut whole = parts[0][..parts[0].len() - MARKER].to_vec();
-        let height = find(&whole, FRAME) + 5;
-        whole[height..height + 2].copy_from_slice(&self.height.to_be_bytes());
-        for (number, part) in parts[1..].iter().enumerate() {
-            let scan = find(part, SCAN);
-            let header = usize::from(u16::from_be_bytes([part[scan + 2], part[scan + 3]]));
-            whole.extend([0xff, 0xd0 + (number % 8) as u8]);
-            whole.extend(&part[scan + MARKER + header..part.len() - MARKER]);
-        }
-        whole.extend(&parts[0][parts[0].len() - MARKER..]);
-        Ok(whole)
-    }
-
-    /// A picture of its own of `height` rows.
-    fn part(
-        &self,
-        pixels: &[u8],
-        height: u16,
-        interval: Option<u16>,
-    ) -> Result<Vec<u8>, EncodingError> {
-        let mut bytes = Vec::new();
-        let mut encoder = Encoder::new(&mut bytes, self.quality);
-        encoder.set_sampling_factor(match self.half_chroma {
-            true => SamplingFactor::F_2_2,
-            false => SamplingFactor::F_1_1,
-        });
-        encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
-        encoder.set_restart_interval(interval.unwrap_or(0));
-        if let Some(icc) = &self.metadata.icc {
-            encoder.add_icc_profile(icc)?;
-        }
-        if let Some(exif) = &self.metadata.exif {
-            encoder.add_exif_metadata(exif)?;
-        }
-        let colour = if self.channels == 1 { ColorType::Luma } else { ColorType::Rgb };
-        encoder.encode(pixels, self.width, height, colour)?;
-        Ok(bytes)
-    }
+/// The geometry of a picture of `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the resolution
+/// along both axes.
+pub fn frame(size: [usize; 2], channels: usize, quality: Quality, half_chroma: bool) -> Frame {
+    let luma = |sampling| Component { sampling, steps: quality.luma() };
+    let chroma = Component { sampling: [1, 1], steps: quality.chroma() };
+    let (colour, components) = match (channels, half_chroma) {
+        (1, _) => (ColourModel::Grey, vec![luma([1, 1])]),
+        (_, false) => (ColourModel::YCbCr, vec![luma([1, 1]), chroma.clone(), chroma]),
+        (_, true) => (ColourModel::YCbCr, vec![luma([2, 2]), chroma.clone(), chroma]),
+    };
+    Frame { size, colour, components }
 }
 
-const FRAME: u8 = 0xc0;
-const SCAN: u8 = 0xda;
-/// Bytes of a marker.
-const MARKER: usize = 2;
+/// Encodes `pixels`: rows from the top, u8 samples, grey or RGB.
+///
+/// # Errors
+/// When a side has no pixel or more than 65,535, or the ICC profile is too long.
+pub fn encode_pixels(
+    frame: &Frame,
+    pixels: &[u8],
+    metadata: &Metadata,
+) -> Result<Vec<u8>, &'static str> {
+    let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();
+    encode(frame, &Blocks::Pixels { pixels, divisors }, metadata)
+}
 
-/// Where the segment `wanted` begins in the header that the encoder wrote.
-fn find(header: &[u8], wanted: u8) -> usize {
-    let mut at = MARKER;
-    while header[at + 1] != wanted {
-        at += MARKER + usize::from(u16::from_be_bytes([header[at + 2], header[at + 3]]));
+/// Encodes quantised coefficients.
+///
+/// # Errors
+/// As [`encode_pixels`].
+pub fn encode_coefficients(
+    coefficients: &Coefficients,
+    metadata: &Metadata,
+) -> Result<Vec<u8>, &'static str> {
+    encode(&coefficients.frame, &Blocks::Coefficients(&coefficients.blocks), metadata)
+}
+
+fn encode(
+    frame: &Frame,
+    blocks: &Blocks<'_>,
+    metadata: &Metadata,
+) -> Result<Vec<u8>, &'static str> {
+    let [across, down] = frame.mcus();
+    let [width, height] = frame.most().map(|most| 8 * most);
+    // An interval has at most 65,535 MCUs.
+    let most = usize::from(u16::MAX) / across.max(1);
+    let rows = (BAND / (across * width * height).max(1)).clamp(1, most.max(1));
+    let interval = if down > rows { across * rows } else { 0 };
+    let mut file = header(frame, metadata, interval as u16)?;
+    let scan = Scan::new(frame);
+    let parts: Vec<Vec<u8>> = (0..down.div_ceil(rows))
+        .into_par_iter()
+        .map(|part| scan.interval(blocks, part * rows..down.min((part + 1) * rows)))
+        .collect();
+    file.reserve(parts.iter().map(|part| part.len() + 2).sum());
+    for (number, part) in parts.iter().enumerate() {
+        if number > 0 {
+            file.extend([0xff, RST0 + ((number - 1) % 8) as u8]);
+        }
+        file.extend(part);
     }
-    at
+    file.extend([0xff, EOI]);
+    Ok(file)
+}
+
+// Markers (T.81, table B.1).
+const SOF0: u8 = 0xc0;
+const DHT: u8 = 0xc4;
+const RST0: u8 = 0xd0;
+const SOI: u8 = 0xd8;
+const EOI: u8 = 0xd9;
+const SOS: u8 = 0xda;
+const DQT: u8 = 0xdb;
+const DRI: u8 = 0xdd;
+const APP0: u8 = 0xe0;
+
+/// Everything before the scan's data.
+fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, &'static str> {
+    let [width, height] = frame.size.map(u16::try_from);
+    let (Ok(width @ 1..), Ok(height @ 1..)) = (width, height) else {
+        return Err("JPEG pictures have 1 to 65,535 pixels a side");
+    };
+    let mut file = vec![0xff, SOI];
+    // Version 1.01, no unit, square pixels, no thumbnail (T.871, 10.1).
+    segment(&mut file, APP0, &[b"JFIF\0", &[1, 1, 0, 0, 1, 0, 1, 0, 0]]);
+    if let Some(exif) = &metadata.exif {
+        segment(&mut file, APP0 + 1, &[b"Exif\0\0", exif]);
+    }
+    if let Some(icc) = &metadata.icc {
+        let parts = icc.chunks(ICC_PART);
+        let count =
+            u8::try_from(parts.len()).map_err(|_| "the ICC profile is too long for JPEG")?;
+        for (part, number) in parts.zip(1..) {
+            segment(&mut file, APP0 + 2, &[b"ICC_PROFILE\0", &[number, count], part]);
+        }
+    }
+    let chroma = frame.components.len() > 1;
+    for (table, component) in frame.components.iter().take(1 + usize::from(chroma)).enumerate() {
+        let steps = ZIGZAG.map(|place| component.steps[usize::from(place)] as u8);
+        segment(&mut file, DQT, &[&[table as u8], &steps]);
+    }
+    let mut body = vec![8];
+    body.extend(height.to_be_bytes());
+    body.extend(width.to_be_bytes());
+    body.push(frame.components.len() as u8);
+    for (c, component) in frame.components.iter().enumerate() {
+        let [across, down] = component.sampling.map(|factor| factor as u8);
+        body.extend([c as u8 + 1, across << 4 | down, u8::from(c > 0)]);
+    }
+    segment(&mut file, SOF0, &[&body]);
+    for (number, [dc, ac]) in [LUMA, CHROMA].iter().take(1 + usize::from(chroma)).enumerate() {
+        for (class, Table { counts, symbols }) in [(0, dc), (1, ac)] {
+            segment(&mut file, DHT, &[&[class << 4 | number as u8], counts, symbols]);
+        }
+    }
+    if interval > 0 {
+        segment(&mut file, DRI, &[&interval.to_be_bytes()]);
+    }
+    let mut body = vec![frame.components.len() as u8];
+    for c in 0..frame.components.len() as u8 {
+        body.extend([c + 1, if c > 0 { 0x11 } else { 0 }]);
+    }
+    body.extend([0, 63, 0]);
+    segment(&mut file, SOS, &[&body]);
+    Ok(file)
+}
+
+/// A marker with its length and its parameters.
+fn segment(file: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
+    let len: usize = 2 + parts.iter().map(|part| part.len()).sum::<usize>();
+    file.extend([0xff, marker]);
+    file.extend((len as u16).to_be_bytes());
+    parts.iter().for_each(|part| file.extend(*part));
+}
+
+/// The one scan of a file.
+struct Scan<'a> {
+    frame: &'a Frame,
+    /// For luma and for chroma: codes of first coefficients and of the others.
+    codes: [[Codes; 2]; 2],
+    /// Blocks of each component across and down that hold samples.
+    real: Vec<[usize; 2]>,
+}
+
+impl<'a> Scan<'a> {
+    fn new(frame: &'a Frame) -> Self {
+        let components = 0..frame.components.len();
+        let real = components.map(|c| frame.samples(c).map(|samples| samples.div_ceil(8)));
+        let codes = [LUMA, CHROMA].map(|tables| tables.map(|table| Codes::new(&table)));
+        Self { frame, codes, real: real.collect() }
+    }
+
+    /// The data of one restart interval: MCU rows `rows`.
+    fn interval(&self, blocks: &Blocks<'_>, rows: std::ops::Range<usize>) -> Vec<u8> {
+        let mut out = BitWriter::default();
+        let mut last = [0; 4];
+        let components = 0..self.frame.components.len();
+        let mut room = match blocks {
+            Blocks::Pixels { .. } => Some(McuRow::new(self.frame)),
+            Blocks::Coefficients(_) => None,
+        };
+        for row in rows {
+            match (blocks, &mut room) {
+                (Blocks::Pixels { pixels, divisors }, Some(room)) => {
+                    let strides: Vec<usize> = components.clone().map(|c| room.stride(c)).collect();
+                    let blocks = room.transform(self.frame, divisors, pixels, row);
+                    let parts = blocks.iter().map(Vec::as_slice).zip(strides).collect::<Vec<_>>();
+                    self.mcu_row(row, &parts, &mut last, &mut out);
+                }
+                (Blocks::Coefficients(blocks), _) => {
+                    let part = |c: usize| {
+                        let across = self.frame.blocks(c)[0];
+                        let down = self.frame.components[c].sampling[1];
+                        (&blocks[c][row * down * across..][..down * across], across)
+                    };
+                    let parts = components.clone().map(part).collect::<Vec<_>>();
+                    self.mcu_row(row, &parts, &mut last, &mut out);
+                }
+                (Blocks::Pixels { .. }, None) => unreachable!("made above"),
+            }
+        }
+        out.finish()
+    }
+
+    /// Codes a row of MCUs (T.81, A.2.3): the block rows of each component, and blocks from one to the next.
+    fn mcu_row(
+        &self,
+        number: usize,
+        blocks: &[(&[[i16; 64]], usize)],
+        last: &mut [i32; 4],
+        out: &mut BitWriter,
+    ) {
+        let [across, _] = self.frame.mcus();
+        for mcu in 0..across {
+            for (c, &(blocks, stride)) in blocks.iter().enumerate() {
+                let [h, v] = self.frame.components[c].sampling;
+                let [dc, ac] = &self.codes[usize::from(c > 0)];
+                for (x, y) in (0..v).flat_map(|y| (0..h).map(move |x| (mcu * h + x, y))) {
+                    // Blocks that only fill up an MCU repeat the first coefficient and have no others.
+                    match x < self.real[c][0] && number * v + y < self.real[c][1] {
+                        true => out.block(&blocks[y * stride + x], &mut last[c], dc, ac),
+                        false => out.empty_block(dc, ac),
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -103,18 +238,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bands_decode_to_what_one_piece_does() {
-        let metadata = Metadata { icc: Some(b"profile".into()), exif: Some(b"MM\0*".into()) };
+    fn intervals_decode_to_what_one_piece_does() {
         for (channels, half_chroma) in [(1, false), (3, false), (3, true)] {
-            let (width, height) = (1003u16, 1301u16);
-            let pixels: Vec<u8> = (0..usize::from(width) * usize::from(height) * channels)
-                .map(|i| ((i / 5) ^ (i >> 11)) as u8)
-                .collect();
-            let metadata = &metadata;
-            let jpeg = Jpeg { width, height, channels, quality: 90, half_chroma, metadata };
-            let bands = jpeg.encode(&pixels).unwrap();
-            let one = jpeg.part(&pixels, height, None).unwrap();
-            let restarts = |bytes: &[u8]| bytes.windows(2).any(|pair| pair == [0xff, 0xd0]);
+            let (width, height) = (1003, 1301);
+            let pixels: Vec<u8> =
+                (0..width * height * channels).map(|i| ((i / 5) ^ (i >> 11)) as u8).collect();
+            let frame = frame([width, height], channels, Quality(90), half_chroma);
+            let metadata = Metadata { icc: Some(vec![7; 70_000]), exif: Some(b"MM\0*".to_vec()) };
+            let bands = encode_pixels(&frame, &pixels, &metadata).unwrap();
+            let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();
+            let blocks = Blocks::Pixels { pixels: &pixels, divisors };
+            let mut one = header(&frame, &metadata, 0).unwrap();
+            one.extend(Scan::new(&frame).interval(&blocks, 0..frame.mcus()[1]));
+            one.extend([0xff, EOI]);
+            let restarts = |bytes: &[u8]| bytes.windows(2).any(|pair| pair == [0xff, RST0]);
             assert!(restarts(&bands) && !restarts(&one));
             let decoded = |bytes: &[u8]| image::load_from_memory(bytes).unwrap();
             assert!(decoded(&bands) == decoded(&one), "{channels} {half_chroma}");

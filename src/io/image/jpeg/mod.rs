@@ -4,17 +4,18 @@
 mod decode;
 mod encode;
 mod entropy;
+mod huffman;
 mod render;
 
 pub use decode::{Picture, decode};
-pub use encode::Jpeg;
+pub use encode::{encode_coefficients, encode_pixels, frame};
 
 use super::{
     codec::{BoxError, Codec, Decoded, Encoding, Holds},
     image_crate,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, samples::Samples},
+    data::{dtype::Dtype, image::Image, jpeg::Quality, samples::Samples},
     io::Limits,
 };
 
@@ -41,14 +42,8 @@ fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
-    let too_large = |_| "JPEG pictures have at most 65,535 pixels a side";
-    let jpeg = Jpeg {
-        width: u16::try_from(image.width).map_err(too_large)?,
-        height: u16::try_from(image.height).map_err(too_large)?,
-        channels: image.channels,
-        quality: encoding.quality,
-        half_chroma: encoding.quality < FULL_CHROMA,
-        metadata: &image.metadata,
-    };
-    Ok(jpeg.encode(image.samples.as_bytes())?)
+    let half_chroma = encoding.quality < FULL_CHROMA;
+    let size = [image.width, image.height];
+    let frame = frame(size, image.channels, Quality(encoding.quality), half_chroma);
+    Ok(encode_pixels(&frame, image.samples.as_bytes(), &image.metadata)?)
 }
