@@ -5,8 +5,8 @@ pub mod dtype;
 pub mod float_key;
 #[doc(hidden)]
 pub mod image;
-pub mod noise;
 pub mod jpeg;
+pub mod noise;
 pub mod number;
 pub mod raster;
 pub mod samples;
