@@ -15,8 +15,14 @@ const IN_RANGE: &str = "blocks, planes and rows are indexed below the numbers th
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 
-/// The shaders of this family.
-pub const SHADERS: [&Shader; 2] = [&INVERSE, &FORWARD];
+/// Every text of this family that can run.
+pub fn variants() -> Vec<Shader> {
+    let models = ["0u", "1u", "2u", "3u", "4u"].map(|model| INVERSE.with(&[("MODEL", model)]));
+    let planes = [("1u", "1u"), ("3u", "1u"), ("3u", "2u")].map(|(channels, shared)| {
+        FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)])
+    });
+    models.into_iter().chain(planes).collect()
+}
 
 shader_struct! {
     struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, steps: [[u32; 4]; 16] }

@@ -3,7 +3,7 @@
 
 mod gpu;
 
-pub use gpu::{Decoder, Encoder, SHADERS};
+pub use gpu::{Decoder, Encoder, variants};
 
 use rayon::prelude::*;
 

@@ -15,15 +15,12 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::{dtype::Dtype, image::Metadata, number::Number},
+    data::{dtype::Dtype, image::Metadata, jpeg::Quality, number::Number},
     error::Kind,
     io::{
         Source,
         array::{ArrayFormat, ArrayReader},
-        image::{
-            jpeg::{self, Jpeg},
-            png::Png,
-        },
+        image::{jpeg, png::Png},
         npy,
     },
 };
@@ -395,15 +392,9 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     if height == 0 {
         return;
     }
-    let jpeg = Jpeg {
-        width: width as u16,
-        height: height as u16,
-        channels,
-        quality: 1 + quality % 100,
-        half_chroma: false,
-        metadata: &Metadata::default(),
-    };
-    let file = jpeg.encode(&pixels[..width * height * channels]).unwrap();
+    let frame = jpeg::frame([width, height], channels, Quality(1 + quality % 100), false);
+    let pixels = &pixels[..width * height * channels];
+    let file = jpeg::encode_pixels(&frame, pixels, &Metadata::default()).unwrap();
     let ours = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");
     assert_eq!((ours.width, ours.height, ours.channels), (width, height, channels));
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();

@@ -234,7 +234,7 @@ mod tests {
         }
         // 0xffe three times, and four ones to fill up.
         assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
-        assert_eq!(BitWriter::default().finish(), []);
+        assert!(BitWriter::default().finish().is_empty());
         let mut out = BitWriter::default();
         (0..16).for_each(|i| out.put(i, 4));
         assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
