@@ -2,10 +2,11 @@
 
 use std::{io, panic, process::ExitCode};
 
+use anyhow::{Result, anyhow};
 use gpuproc::{
     cli,
     commands::hints,
-    error::{Error, Kind, Result},
+    error::{Error, Kind},
     gpu::any_hung,
     memory,
     progress::tell,
@@ -27,8 +28,12 @@ fn main() -> ExitCode {
         // The reader has closed the pipe, as in `gpuproc scan - | head`.
         Err(error) if is_broken_pipe(&error) => 0,
         Err(error) => {
-            tell(format_args!("error: {}", hints::line(&error)));
-            error.kind().exit_code()
+            let (line, kind) = match error.downcast_ref::<Error>() {
+                Some(error) => (hints::line(error), error.kind()),
+                None => (format!("{error:#}"), Kind::Failure),
+            };
+            tell(format_args!("error: {line}"));
+            kind.exit_code()
         }
     };
     if any_hung() {
@@ -39,13 +44,13 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     let cli = cli::parse();
-    panic::catch_unwind(|| memory::catch(|| cli::run(cli))).unwrap_or_else(|_| {
-        let message = "this is a mistake in gpuproc itself; -v tells where it happened";
-        Err(Error::new(Kind::Failure, message))
-    })
+    match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
+        Ok(result) => Ok(result?),
+        Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
+    }
 }
 
-fn is_broken_pipe(error: &Error) -> bool {
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }

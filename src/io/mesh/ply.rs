@@ -1,27 +1,41 @@
 //! PLY (Stanford polygons), binary or text, in parts of any number.
 
 use std::{
-    fmt,
     fs::File,
     io::{self, Read, Seek, Write},
     path::PathBuf,
 };
 
+use ply_rs_bw::{
+    ply::{
+        Addable, ElementDef, Encoding, Header, PropertyAccess, PropertyDef, PropertyType,
+        ScalarType,
+    },
+    writer::Writer,
+};
 use rayon::prelude::*;
 
 use super::chunks::{CHUNK, write_each};
 use crate::data::surface::Surface;
 
 /// The header of a PLY file.
-fn header(ascii: bool, vertices: u64, faces: u64, normals: bool) -> String {
-    let format = if ascii { "ascii" } else { "binary_little_endian" };
+fn header(encoding: Encoding, vertices: u64, faces: u64, normals: bool) -> Header {
+    let mut vertex = ElementDef::new("vertex".into());
+    vertex.count = vertices as usize;
     let names = ["x", "y", "z", "nx", "ny", "nz"];
-    let names = names[..if normals { 6 } else { 3 }].iter();
-    let properties: String = names.map(|name| format!("property float {name}\n")).collect();
-    format!(
-        "ply\nformat {format} 1.0\nelement vertex {vertices}\n{properties}element face {faces}\n\
-         property list uchar uint vertex_indices\nend_header\n"
-    )
+    for name in &names[..if normals { 6 } else { 3 }] {
+        let float = PropertyType::Scalar(ScalarType::Float);
+        vertex.properties.add(PropertyDef::new((*name).into(), float));
+    }
+    let mut face = ElementDef::new("face".into());
+    face.count = faces as usize;
+    let list = PropertyType::List(ScalarType::UChar, ScalarType::UInt);
+    face.properties.add(PropertyDef::new("vertex_indices".into(), list));
+    let mut header = Header::new();
+    header.encoding = encoding;
+    header.elements.add(vertex);
+    header.elements.add(face);
+    header
 }
 
 /// A PLY that grows part by part. In the format all vertices come before the first face, and their counts
@@ -89,8 +103,11 @@ impl PlyWriter {
     /// # Errors
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
-        let header = header(self.ascii, self.vertices, self.faces, self.has_normals);
-        out.write_all(header.as_bytes())?;
+        let encoding = if self.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
+        let header = header(encoding, self.vertices, self.faces, self.has_normals);
+        let mut bytes = Vec::new();
+        Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
+        out.write_all(&bytes)?;
         let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
         copy(vertices, out)?;
         self.parts.iter().try_for_each(|part| write_vertices(out, part, self.ascii))?;
@@ -112,41 +129,28 @@ fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The vertices of a PLY: the position and, where there is one, the normal.
+/// The vertices of a PLY: three little-endian f32, and three more for the normal.
 fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
     let Surface { positions, normals, .. } = surface;
-    if normals.is_empty() {
-        return write_rows(out, positions, ascii);
+    if ascii {
+        return write_ascii(out, surface, "vertex", &vertices(surface));
     }
-    let rows =
-        positions.iter().zip(normals).map(|(&[x, y, z], &[nx, ny, nz])| [x, y, z, nx, ny, nz]);
-    write_rows(out, &rows.collect::<Vec<_>>(), ascii)
+    if normals.is_empty() && cfg!(target_endian = "little") {
+        return out.write_all(bytemuck::cast_slice(positions));
+    }
+    write_each(out, &vertices(surface), |vertex, bytes| {
+        let values = vertex.position.iter().chain(vertex.normal.iter().flatten());
+        values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    })
 }
 
-/// Rows of numbers, as text or as little-endian f32.
-fn write_rows<const N: usize>(
-    out: &mut impl Write,
-    rows: &[[f32; N]],
-    ascii: bool,
-) -> io::Result<()> {
-    match ascii {
-        true => write_each(out, rows, |row, bytes| write_line(bytes, row)),
-        false if cfg!(target_endian = "little") => {
-            out.write_all(bytemuck::cast_slice(rows.as_flattened()))
-        }
-        false => write_each(out, rows, |row, bytes| {
-            row.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
-        }),
-    }
-}
-
-/// Numbers with spaces between them, and the end of the line.
-fn write_line(bytes: &mut Vec<u8>, numbers: &[impl fmt::Display]) {
-    for (i, number) in numbers.iter().enumerate() {
-        let before = if i == 0 { "" } else { " " };
-        write!(bytes, "{before}{number}").expect("memory takes every byte");
-    }
-    bytes.push(b'\n');
+fn vertices(surface: &Surface) -> Vec<PlyVertex> {
+    let Surface { positions, normals, .. } = surface;
+    let vertex = |(i, position): (usize, &[f32; 3])| PlyVertex {
+        position: *position,
+        normal: normals.get(i).copied(),
+    };
+    positions.iter().enumerate().map(vertex).collect()
 }
 
 /// Bytes of a triangle in a binary PLY: the count 3, then three little-endian u32.
@@ -155,7 +159,8 @@ const FACE: usize = 13;
 fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
     let triangles = &surface.triangles;
     if ascii {
-        return write_each(out, triangles, |&[a, b, c], bytes| write_line(bytes, &[3, a, b, c]));
+        let faces: Vec<PlyFace> = triangles.iter().map(|&triangle| PlyFace(triangle)).collect();
+        return write_ascii(out, surface, "face", &faces);
     }
     let mut bytes = vec![0; CHUNK.min(triangles.len()) * FACE];
     for chunk in triangles.chunks(CHUNK) {
@@ -172,4 +177,51 @@ fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Resu
         out.write_all(bytes)?;
     }
     Ok(())
+}
+
+/// The elements `name` of a text PLY.
+fn write_ascii<E: PropertyAccess + Sync>(
+    out: &mut impl Write,
+    surface: &Surface,
+    name: &str,
+    elements: &[E],
+) -> io::Result<()> {
+    let header = header(Encoding::Ascii, 0, 0, !surface.normals.is_empty());
+    let definition = &header.elements[name];
+    write_each(out, elements, |element, bytes| {
+        let written = Writer::<E>::new().write_ascii_element(bytes, element, definition);
+        written.expect("every property is there, and memory takes every byte");
+    })
+}
+
+#[derive(Clone, Copy, Default)]
+struct PlyVertex {
+    position: [f32; 3],
+    normal: Option<[f32; 3]>,
+}
+
+impl PropertyAccess for PlyVertex {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    fn get_float(&self, key: &str) -> Option<f32> {
+        let axis = ["x", "y", "z"].iter().position(|name| key.ends_with(name))?;
+        match key.starts_with('n') {
+            true => Some(self.normal?[axis]),
+            false => Some(self.position[axis]),
+        }
+    }
+}
+
+struct PlyFace([u32; 3]);
+
+impl PropertyAccess for PlyFace {
+    fn new() -> Self {
+        Self([0; 3])
+    }
+
+    fn get_list_uint(&self, _: &str) -> Option<&[u32]> {
+        Some(&self.0)
+    }
 }
