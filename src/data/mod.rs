@@ -3,9 +3,9 @@
 pub mod blocks;
 pub mod dtype;
 pub mod float_key;
-#[doc(hidden)]
 pub mod image;
 pub mod jpeg;
+#[doc(hidden)]
 pub mod noise;
 pub mod number;
 pub mod raster;

@@ -3,7 +3,6 @@
 pub mod array;
 pub mod image;
 pub mod mesh;
-pub mod npy;
 pub mod plot;
 mod sink;
 mod source;

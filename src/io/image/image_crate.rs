@@ -75,16 +75,10 @@ impl Opened<'_> {
         Ok(Decoded { image, orientation, losses })
     }
 
-    /// The file with samples that another decoder found.
-    pub fn with_samples(
-        self,
-        [width, height]: [usize; 2],
-        channels: usize,
-        samples: Samples,
-    ) -> Decoded {
+    /// The file with the samples of `image`, which another decoder made of it.
+    pub fn with_samples_of(self, image: Image) -> Decoded {
         let Self { orientation, metadata, losses, .. } = self;
-        let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        Decoded { image, orientation, losses }
+        Decoded { image: Image { metadata, ..image }, orientation, losses }
     }
 }
 

@@ -19,9 +19,8 @@ use gpuproc::{
     error::Kind,
     io::{
         Source,
-        array::{ArrayFormat, ArrayReader},
+        array::{ArrayFormat, ArrayReader, npy},
         image::{jpeg, png::Png},
-        npy,
     },
 };
 use image::ImageFormat;
@@ -371,10 +370,10 @@ pub fn jpeg(bytes: &[u8]) {
     }
     let Some(picture) = jpeg::decode(rest, LIMIT) else { return };
     let len = picture.width * picture.height * picture.channels;
-    assert_eq!(picture.pixels.len(), len);
+    assert_eq!(picture.samples.len(), len);
     assert!(len as u64 <= LIMIT && len > 0 && matches!(picture.channels, 1 | 3));
     let again = jpeg::decode(rest, LIMIT).expect("it was decoded before");
-    assert!(again.pixels == picture.pixels, "threads make a difference");
+    assert!(again == picture, "threads make a difference");
     if let Ok(other) = image::load_from_memory_with_format(rest, ImageFormat::Jpeg) {
         let size = (other.width() as usize, other.height() as usize);
         assert_eq!((picture.width, picture.height), size);
@@ -400,7 +399,8 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();
     // Each component may be rounded the other way, and blue counts a difference 1.772 times.
     let most = if channels == 1 { 1 } else { 4 };
-    let furthest = ours.pixels.iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
+    let furthest =
+        ours.samples.as_bytes().iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
     assert!(furthest.is_some_and(|furthest| furthest <= most), "{furthest:?}");
 }
 

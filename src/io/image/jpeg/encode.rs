@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::huffman::{BitWriter, CHROMA, Codes, LUMA, Table};
+use super::huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table};
 use crate::data::{
     image::Metadata,
     jpeg::{

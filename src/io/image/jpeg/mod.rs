@@ -1,13 +1,20 @@
 //! JPEG: a decoder on all cores for the common kinds, the image crate's for all others, and an encoder
 //! in bands.
 
+mod bands;
+mod block;
+mod colour;
+mod container;
 mod decode;
 mod encode;
 mod entropy;
 mod huffman;
-mod render;
+mod huffman_encode;
+mod idct;
+mod scan;
+mod upsample;
 
-pub use decode::{Picture, decode};
+pub use decode::decode;
 pub use encode::{encode_coefficients, encode_pixels, frame};
 
 use super::{
@@ -15,7 +22,7 @@ use super::{
     image_crate,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, jpeg::Quality, samples::Samples},
+    data::{dtype::Dtype, image::Image, jpeg::Quality},
     io::Limits,
 };
 
@@ -34,9 +41,7 @@ const FULL_CHROMA: u8 = 95;
 fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let file = image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?;
     match decode(bytes, limits.bytes) {
-        Some(Picture { width, height, channels, pixels }) => {
-            Ok(file.with_samples([width, height], channels, Samples::U8(pixels)))
-        }
+        Some(image) => Ok(file.with_samples_of(image)),
         None => file.decode(),
     }
 }

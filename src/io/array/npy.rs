@@ -6,8 +6,8 @@
 
 use std::io::{self, Read};
 
-use crate::data::{dtype::Dtype, number::Number};
-use crate::memory;
+use super::raw::{Element, fill, read_part};
+use crate::{data::dtype::Dtype, memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -25,132 +25,6 @@ pub struct Header {
     pub len: u64,
     /// Whether the first axis is the fastest in the file.
     pub fortran: bool,
-}
-
-/// How a number is stored: narrow integers are widened to 32 bits when read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Element {
-    stored: Dtype,
-    swapped: bool,
-}
-
-impl Element {
-    /// A number as it is, little-endian.
-    pub fn little_endian(number: Dtype) -> Self {
-        Self { stored: number, swapped: cfg!(target_endian = "big") }
-    }
-
-    /// From NumPy's description, such as `<f4`.
-    fn from_descr(descr: &str) -> Option<Self> {
-        let (order, name) = descr.split_at_checked(1)?;
-        let stored = match name {
-            "u1" | "b1" => Dtype::U8,
-            "i1" => Dtype::I8,
-            "u2" => Dtype::U16,
-            "i2" => Dtype::I16,
-            "u4" => Dtype::U32,
-            "i4" => Dtype::I32,
-            "f4" => Dtype::F32,
-            "u8" => Dtype::U64,
-            "i8" => Dtype::I64,
-            "f8" => Dtype::F64,
-            _ => return None,
-        };
-        let big = match order {
-            "<" | "|" | "=" => false,
-            ">" => true,
-            _ => return None,
-        };
-        Some(Self { stored, swapped: big != cfg!(target_endian = "big") })
-    }
-
-    /// The type it has once read.
-    pub fn number(self) -> Dtype {
-        match self.stored {
-            Dtype::U8 | Dtype::U16 => Dtype::U32,
-            Dtype::I8 | Dtype::I16 => Dtype::I32,
-            whole => whole,
-        }
-    }
-
-    /// Bytes in the file.
-    pub fn size(self) -> usize {
-        self.stored.size()
-    }
-
-    /// Fills `values` with up to `most` numbers; returns the bytes read, which are no multiple of
-    /// [`Element::size`] when the data end within a number.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn read<T: Number>(
-        self,
-        input: &mut impl Read,
-        values: &mut Vec<T>,
-        most: usize,
-    ) -> io::Result<usize> {
-        if self.stored == T::DTYPE {
-            let bytes = read_stretch(input, values, most)?;
-            if self.swapped {
-                let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
-                bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
-            }
-            return Ok(bytes);
-        }
-        let mut narrow: Vec<u8> = Vec::new();
-        let bytes = read_stretch(input, &mut narrow, most.saturating_mul(self.size()))?;
-        let wide = |bits: u32| -> T { bytemuck::cast_slice(&[bits])[0] };
-        let pair = |pair: &[u8]| match self.swapped {
-            false => u16::from_ne_bytes([pair[0], pair[1]]),
-            true => u16::from_ne_bytes([pair[1], pair[0]]),
-        };
-        let pairs = narrow.chunks_exact(2);
-        match self.stored {
-            Dtype::U8 => values.extend(narrow.iter().map(|&b| wide(b.into()))),
-            Dtype::I8 => values.extend(narrow.iter().map(|&b| wide(i32::from(b as i8) as u32))),
-            Dtype::U16 => values.extend(pairs.map(|p| wide(pair(p).into()))),
-            Dtype::I16 => values.extend(pairs.map(|p| wide(i32::from(pair(p) as i16) as u32))),
-            _ => unreachable!("read above"),
-        }
-        Ok(bytes)
-    }
-}
-
-/// Fills `values` with up to `most` numbers as they are; returns the bytes read.
-fn read_stretch<T: bytemuck::Pod>(
-    input: &mut impl Read,
-    values: &mut Vec<T>,
-    most: usize,
-) -> io::Result<usize> {
-    // The length that a header claims is believed only as far as data follow.
-    const STEP: usize = 1 << 24;
-    let mut bytes = 0;
-    while values.len() < most {
-        let (first, step) = (values.len(), STEP.min(most - values.len()));
-        values.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        values.resize(first + step, T::zeroed());
-        let read = fill(input, bytemuck::cast_slice_mut(&mut values[first..]))?;
-        bytes += read;
-        values.truncate(first + read / size_of::<T>());
-        if read < step * size_of::<T>() {
-            break;
-        }
-    }
-    Ok(bytes)
-}
-
-/// Reads until `bytes` are full or the data end; returns how many were read.
-fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match input.read(&mut bytes[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }
 
 fn broken(what: impl Into<String>) -> io::Error {
@@ -233,7 +107,7 @@ impl Header {
     pub fn read_in_c_order(&self, input: &mut impl Read) -> io::Result<Vec<u8>> {
         let size = self.element.size();
         let mut bytes = Vec::new();
-        read_stretch::<u8>(input, &mut bytes, self.len as usize * size)?;
+        read_part::<u8>(input, &mut bytes, self.len as usize * size)?;
         if bytes.len() as u64 != self.len * size as u64 {
             return Ok(bytes);
         }
@@ -344,18 +218,5 @@ mod tests {
         let ordered = header.read_in_c_order(&mut &bytes[..]).unwrap();
         assert_eq!(ordered, [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]);
         assert_eq!(header.read_in_c_order(&mut &bytes[..5]).unwrap().len(), 5);
-    }
-
-    #[test]
-    fn narrow_and_swapped_numbers_are_widened() {
-        let read = |descr: &str, bytes: &[u8]| {
-            let mut values = Vec::<i32>::new();
-            Element::from_descr(descr).unwrap().read(&mut &bytes[..], &mut values, 9).unwrap();
-            values
-        };
-        assert_eq!(read("|i1", &[1, 0xff]), [1, -1]);
-        assert_eq!(read("<i2", &[1, 0xff]), [-255]);
-        assert_eq!(read(">i2", &[1, 0xff]), [511]);
-        assert_eq!(read(">i4", &[0, 0, 1, 2, 9]), [258]);
     }
 }

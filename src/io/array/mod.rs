@@ -1,15 +1,22 @@
-//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`, read and written in
-//! stretches, so that they may be longer than memory.
+//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`, read and written in parts, so
+//! that they may be longer than memory.
+
+pub mod npy;
+mod raw;
+mod text;
 
 use std::{
     fmt::Write as _,
     io::{self, Read, Write},
 };
 
-use super::{Sink, Source, npy, sink::Output};
+pub use text::Separator;
+
+use self::{raw::Element, text::Tokens};
+use super::{Sink, Source, sink::Output};
 use crate::{
     data::{dtype::Dtype, number::Number},
-    error::{Error, Kind, Result},
+    error::{Error, Hint, Kind, Result},
 };
 
 /// How an array is written down.
@@ -63,21 +70,8 @@ impl ArrayFormat {
 }
 
 fn unknown_extension(name: &dyn std::fmt::Display, extension: &str) -> Error {
-    Error::usage(format_args!(
-        "{name}: no array format is known by the extension `{extension}`; \
-         add --format text, raw or npy"
-    ))
-}
-
-/// What stands behind a number in a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Separator {
-    /// Blanks.
-    Blank,
-    /// A comma.
-    Comma,
-    /// At least one newline.
-    Newline,
+    Error::usage(format_args!("{name}: no array format is known by the extension `{extension}`"))
+        .with_hint(Hint::ArrayFormat)
 }
 
 /// An array being read from its first number to its last.
@@ -93,7 +87,7 @@ enum Decoder {
     Text(Box<Tokens>),
     /// Plain numbers, and how many of them are still to come where that is known.
     Binary {
-        element: npy::Element,
+        element: Element,
         left: Option<u64>,
     },
 }
@@ -134,7 +128,7 @@ impl ArrayReader {
                 // A file that shrinks meanwhile ends too early, as its outputs were told its length.
                 let left = size.map(|size| size / width);
                 let decoder =
-                    Decoder::Binary { element: npy::Element::little_endian(number), left };
+                    Decoder::Binary { element: Element::little_endian(number), left };
                 (number, shape, decoder)
             }
             ArrayFormat::Npy => {
@@ -148,7 +142,7 @@ impl ArrayReader {
                 let held = header.element.number();
                 if let Some(wanted) = wanted.filter(|&wanted| wanted != held) {
                     return Err(Error::usage(format_args!(
-                        "{source} holds {held}; --type {wanted} cannot change that"
+                        "{source} holds {held}, which cannot be read as {wanted}"
                     )));
                 }
                 let left = Some(header.len);
@@ -250,9 +244,10 @@ impl ArrayReader {
     pub fn read_all<T: Number>(&mut self, limit: u64) -> Result<Vec<T>> {
         let most = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
         let too_large = Error::bad_input(format_args!(
-            "{}: its numbers take more than the {limit} bytes that --max-memory allows",
+            "{}: its numbers take more than the {limit} bytes allowed",
             self.source
-        ));
+        ))
+        .with_hint(Hint::Memory);
         if self.len().is_some_and(|len| len > most as u64) {
             return Err(too_large);
         }
@@ -279,145 +274,6 @@ fn not_whole(source: &Source, bytes: u64, number: Dtype) -> Error {
         "{source}: {bytes} bytes are no whole number of {number}, which take {} each",
         number.size()
     ))
-}
-
-/// A text being cut into numbers.
-struct Tokens {
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    ended: bool,
-    line: u64,
-    /// A comma was read that stands behind no number.
-    comma: bool,
-    layout: Vec<Separator>,
-}
-
-/// A number of more characters than this is none.
-const LONGEST: usize = 1 << 16;
-
-impl Default for Tokens {
-    fn default() -> Self {
-        Self {
-            buffer: vec![0; 2 * LONGEST],
-            start: 0,
-            end: 0,
-            ended: false,
-            line: 1,
-            comma: true,
-            layout: Vec::new(),
-        }
-    }
-}
-
-impl Tokens {
-    fn read<T: Number>(
-        &mut self,
-        input: &mut impl Read,
-        source: &Source,
-        values: &mut Vec<T>,
-        most: usize,
-    ) -> Result<()> {
-        self.layout.clear();
-        loop {
-            self.skip_separators(input, source)?;
-            if self.start == self.end || values.len() == most {
-                return Ok(());
-            }
-            let length = self.token(input, source)?;
-            let token = &self.buffer[self.start..self.start + length];
-            let number = std::str::from_utf8(token).ok().and_then(|text| text.parse().ok());
-            let Some(number) = number else {
-                return Err(no_number::<T>(source, self.line, token));
-            };
-            self.start += length;
-            self.comma = false;
-            values.push(number);
-            self.layout.push(Separator::Blank);
-        }
-    }
-
-    /// Moves on to the next number or the end, and notes what was passed behind the last one.
-    fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
-        loop {
-            while self.start < self.end {
-                let found = match self.buffer[self.start] {
-                    b'\n' => Separator::Newline,
-                    b',' => Separator::Comma,
-                    byte if byte.is_ascii_whitespace() => Separator::Blank,
-                    _ => return Ok(()),
-                };
-                if found == Separator::Comma && std::mem::replace(&mut self.comma, true) {
-                    return Err(Error::bad_input(format_args!(
-                        "{source}: line {}: no number stands before a comma",
-                        self.line
-                    )));
-                }
-                self.line += u64::from(found == Separator::Newline);
-                if let Some(last) = self.layout.last_mut() {
-                    let stronger = found == Separator::Newline || *last == Separator::Blank;
-                    *last = if stronger { found } else { *last };
-                }
-                self.start += 1;
-            }
-            if self.ended {
-                return Ok(());
-            }
-            self.fill(input, source)?;
-        }
-    }
-
-    /// The length of the number at the start, all of it in the buffer.
-    fn token(&mut self, input: &mut impl Read, source: &Source) -> Result<usize> {
-        let mut length = 0;
-        loop {
-            let rest = &self.buffer[self.start + length..self.end];
-            let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b',');
-            if let Some(end) = end {
-                return Ok(length + end);
-            }
-            length += rest.len();
-            if self.ended {
-                return Ok(length);
-            }
-            if length > LONGEST {
-                let token = &self.buffer[self.start..self.end];
-                return Err(no_number::<u32>(source, self.line, token));
-            }
-            self.fill(input, source)?;
-        }
-    }
-
-    fn fill(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
-        self.buffer.copy_within(self.start..self.end, 0);
-        (self.start, self.end) = (0, self.end - self.start);
-        let read = loop {
-            match input.read(&mut self.buffer[self.end..]) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                other => break other,
-            }
-        };
-        let read = read.map_err(|error| Error::io("read", source.to_string(), error))?;
-        self.end += read;
-        self.ended = read == 0;
-        Ok(())
-    }
-}
-
-fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
-    let text = String::from_utf8_lossy(token);
-    let hint = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
-        (Ok(value), ..) if i32::try_from(value).is_ok() => "; try --type i32",
-        (Ok(_), ..) => "; try --type i64",
-        (_, Ok(_), _) => "; try --type u64",
-        (.., Ok(_)) => "; try --type f32",
-        _ => "",
-    };
-    let mut shown: String = text.chars().take(40).collect();
-    if shown.len() < text.len() {
-        shown.push_str("...");
-    }
-    Error::bad_input(format_args!("{source}: line {line}: `{shown}` is no {}{hint}", T::DTYPE))
 }
 
 /// An array being written. Unless finished, no trace of it remains.
@@ -508,9 +364,10 @@ impl ArrayWriter {
             if !fits || kept.try_reserve(bytes.len()).is_err() {
                 return Err(Error::bad_input(format_args!(
                     "{}: a .npy file of an input whose length is not known is kept in memory, and \
-                     takes more than --max-memory allows; write .raw",
+                     takes more than the {limit} bytes allowed; write .raw",
                     self.name
-                )));
+                ))
+                .with_hint(Hint::Memory));
             }
             kept.extend_from_slice(bytes);
             return Ok(());

@@ -1,0 +1,170 @@
+//! Numbers in a text, separated by white space and commas.
+
+use std::io::{self, Read};
+
+use crate::{
+    data::{dtype::Dtype, number::Number},
+    error::{Error, Hint, Result},
+    io::Source,
+};
+
+/// What stands behind a number in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Separator {
+    /// Blanks.
+    Blank,
+    /// A comma.
+    Comma,
+    /// At least one newline.
+    Newline,
+}
+
+/// A text being cut into numbers.
+pub struct Tokens {
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    line: u64,
+    /// A comma was read that stands behind no number.
+    comma: bool,
+    /// What stands behind each number of the last [`Tokens::read`].
+    pub layout: Vec<Separator>,
+}
+
+/// A number of more characters than this is none.
+const LONGEST: usize = 1 << 16;
+
+impl Default for Tokens {
+    fn default() -> Self {
+        Self {
+            buffer: vec![0; 2 * LONGEST],
+            start: 0,
+            end: 0,
+            ended: false,
+            line: 1,
+            comma: true,
+            layout: Vec::new(),
+        }
+    }
+}
+
+impl Tokens {
+    /// Appends the next numbers of `input` to `values` until those are `most`, or the text ends.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for what is no number of type `T`,
+    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    pub fn read<T: Number>(
+        &mut self,
+        input: &mut impl Read,
+        source: &Source,
+        values: &mut Vec<T>,
+        most: usize,
+    ) -> Result<()> {
+        self.layout.clear();
+        loop {
+            self.skip_separators(input, source)?;
+            if self.start == self.end || values.len() == most {
+                return Ok(());
+            }
+            let length = self.token(input, source)?;
+            let token = &self.buffer[self.start..self.start + length];
+            let number = std::str::from_utf8(token).ok().and_then(|text| text.parse().ok());
+            let Some(number) = number else {
+                return Err(no_number::<T>(source, self.line, token));
+            };
+            self.start += length;
+            self.comma = false;
+            values.push(number);
+            self.layout.push(Separator::Blank);
+        }
+    }
+
+    /// Moves on to the next number or the end, and notes what was passed behind the last one.
+    fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
+        loop {
+            while self.start < self.end {
+                let found = match self.buffer[self.start] {
+                    b'\n' => Separator::Newline,
+                    b',' => Separator::Comma,
+                    byte if byte.is_ascii_whitespace() => Separator::Blank,
+                    _ => return Ok(()),
+                };
+                if found == Separator::Comma && std::mem::replace(&mut self.comma, true) {
+                    return Err(Error::bad_input(format_args!(
+                        "{source}: line {}: no number stands before a comma",
+                        self.line
+                    )));
+                }
+                self.line += u64::from(found == Separator::Newline);
+                if let Some(last) = self.layout.last_mut() {
+                    let stronger = found == Separator::Newline || *last == Separator::Blank;
+                    *last = if stronger { found } else { *last };
+                }
+                self.start += 1;
+            }
+            if self.ended {
+                return Ok(());
+            }
+            self.fill(input, source)?;
+        }
+    }
+
+    /// The length of the number at the start, all of it in the buffer.
+    fn token(&mut self, input: &mut impl Read, source: &Source) -> Result<usize> {
+        let mut length = 0;
+        loop {
+            let rest = &self.buffer[self.start + length..self.end];
+            let end = rest.iter().position(|byte| byte.is_ascii_whitespace() || *byte == b',');
+            if let Some(end) = end {
+                return Ok(length + end);
+            }
+            length += rest.len();
+            if self.ended {
+                return Ok(length);
+            }
+            if length > LONGEST {
+                let token = &self.buffer[self.start..self.end];
+                return Err(no_number::<u32>(source, self.line, token));
+            }
+            self.fill(input, source)?;
+        }
+    }
+
+    fn fill(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        let read = loop {
+            match input.read(&mut self.buffer[self.end..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other,
+            }
+        };
+        let read = read.map_err(|error| Error::io("read", source.to_string(), error))?;
+        self.end += read;
+        self.ended = read == 0;
+        Ok(())
+    }
+}
+
+fn no_number<T: Number>(source: &Source, line: u64, token: &[u8]) -> Error {
+    let text = String::from_utf8_lossy(token);
+    let fitting = match (text.parse::<i64>(), text.parse::<u64>(), text.parse::<f64>()) {
+        (Ok(value), ..) if i32::try_from(value).is_ok() => Some(Dtype::I32),
+        (Ok(_), ..) => Some(Dtype::I64),
+        (_, Ok(_), _) => Some(Dtype::U64),
+        (.., Ok(_)) => Some(Dtype::F32),
+        _ => None,
+    };
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    let error =
+        Error::bad_input(format_args!("{source}: line {line}: `{shown}` is no {}", T::DTYPE));
+    match fitting {
+        Some(dtype) => error.with_hint(Hint::NumberType(dtype.name())),
+        None => error,
+    }
+}

@@ -1,0 +1,365 @@
+//! The container: marker segments, up to the entropy-coded data of each scan (ITU-T T.81, annex B). Of
+//! the kinds that the standard has, those are accepted that nearly all files are: 8 bits, sequential
+//! or progressive, Huffman-coded, grey or YCbCr (T.871).
+
+use std::ops::Range;
+
+use super::{block::ZIGZAG, entropy::Selection, huffman::Huffman};
+use crate::memory::{self, raise};
+
+/// Second bytes of markers (T.81, table B.1).
+mod marker {
+    pub const SOI: u8 = 0xd8;
+    pub const EOI: u8 = 0xd9;
+    pub const SOF0: u8 = 0xc0;
+    pub const SOF2: u8 = 0xc2;
+    pub const DHT: u8 = 0xc4;
+    pub const RST0: u8 = 0xd0;
+    pub const RST7: u8 = 0xd7;
+    pub const SOS: u8 = 0xda;
+    pub const DQT: u8 = 0xdb;
+    pub const DRI: u8 = 0xdd;
+    pub const APP0: u8 = 0xe0;
+    pub const APP14: u8 = 0xee;
+    pub const APP15: u8 = 0xef;
+    pub const COM: u8 = 0xfe;
+}
+
+/// A file whose headers are read.
+#[derive(Debug)]
+pub struct File<'a> {
+    pub bytes: &'a [u8],
+    pub progressive: bool,
+    /// Width and height in pixels.
+    pub size: [usize; 2],
+    /// Y, or Y, Cb and Cr.
+    pub components: Vec<Component>,
+    /// Minimum coded units (MCU) across and down, in scans of several components.
+    pub mcus: [usize; 2],
+    pub scans: Vec<Scan>,
+}
+
+/// A component of the frame (B.2.2).
+#[derive(Debug)]
+pub struct Component {
+    id: u8,
+    /// Blocks of it in an MCU, across and down: its sampling factors H and V.
+    pub sampling: [usize; 2],
+    quantization_table: usize,
+    /// Blocks that hold its samples, across and down.
+    pub blocks: [usize; 2],
+    /// What coefficients are multiplied with, row by row.
+    pub quantization: [i32; 64],
+}
+
+/// A scan: some coefficients of some components (B.2.3).
+#[derive(Debug)]
+pub struct Scan {
+    pub members: Vec<Member>,
+    pub selection: Selection,
+    /// Whether it adds one bit to coefficients of an earlier scan.
+    pub refines: bool,
+    /// MCUs between restarts; 0 for none (B.2.4.4).
+    pub restart_interval: usize,
+    /// Where its entropy-coded data are in the file.
+    pub data: Range<usize>,
+}
+
+/// A component in a scan, with its Huffman tables.
+#[derive(Debug)]
+pub struct Member {
+    /// Its place in [`File::components`].
+    pub component: usize,
+    pub dc: Option<Huffman>,
+    pub ac: Option<Huffman>,
+}
+
+/// A file with more pixels than this per byte is left to a decoder that takes less memory for it.
+const MOST_PIXELS_A_BYTE: usize = 512;
+/// Narrower pictures: libjpeg upsamples their chroma without a triangle filter.
+const LEAST_WIDTH: usize = 6;
+
+impl<'a> File<'a> {
+    /// Reads everything but the coefficients; nothing where the file is of another kind or damaged.
+    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let mut parser = Parser::new(bytes);
+        let mut at = bytes.starts_with(&[0xff, marker::SOI]).then_some(2)?;
+        loop {
+            let &[0xff, marker] = bytes.get(at..at + 2)? else { return None };
+            match marker {
+                // A fill byte (B.1.1.2).
+                0xff => {
+                    at += 1;
+                    continue;
+                }
+                marker::EOI => return parser.finish(),
+                _ => {}
+            }
+            let len = usize::from(u16::from_be_bytes(*bytes.get(at + 2..)?.first_chunk()?));
+            let body = bytes.get(at + 4..at + 2 + len)?;
+            at += 2 + len;
+            if marker == marker::SOS {
+                let end = at + data_len(&bytes[at..])?;
+                parser.scan(body, at..end)?;
+                at = end;
+            } else {
+                parser.segment(marker, body)?;
+            }
+        }
+    }
+
+    /// Blocks of a component in a row, with those that fill the last MCU.
+    pub fn columns(&self, component: &Component) -> usize {
+        self.mcus[0] * component.sampling[0]
+    }
+
+    /// Rows of a component's blocks, with those that fill the last MCU.
+    pub fn rows(&self, component: &Component) -> usize {
+        self.mcus[1] * component.sampling[1]
+    }
+
+    /// Bytes that decoding allocates, about.
+    pub fn bytes_needed(&self) -> u64 {
+        let samples: usize = self.size.iter().product::<usize>() * self.components.len();
+        // 64 coefficients of two bytes, their bits in `nonzero`, and a DC coefficient apart.
+        const A_BLOCK: usize = 140;
+        let blocks: usize = self.components.iter().map(|c| self.columns(c) * self.rows(c)).sum();
+        (samples + blocks * A_BLOCK + self.bytes.len()) as u64
+    }
+
+    /// The frame header (B.2.2).
+    fn frame(&mut self, body: &[u8]) -> Option<()> {
+        let (&[8, h1, h0, w1, w0, count], components) = body.split_first_chunk()? else {
+            return None;
+        };
+        let [width, height] = [[w1, w0], [h1, h0]].map(|v| usize::from(u16::from_be_bytes(v)));
+        let (components, rest) = components.as_chunks::<3>();
+        if components.len() != usize::from(count) || !rest.is_empty() {
+            return None;
+        }
+        let samplings: Vec<[usize; 2]> = components
+            .iter()
+            .map(|&[_, s, _]| [usize::from(s >> 4), usize::from(s & 15)])
+            .collect();
+        let most = match samplings[..] {
+            [_] => [1, 1],
+            [most @ ([1, 1] | [2, 1] | [2, 2]), [1, 1], [1, 1]] => most,
+            _ => return None,
+        };
+        let pixels = width * height;
+        if pixels == 0 || width < LEAST_WIDTH || pixels / MOST_PIXELS_A_BYTE > self.bytes.len() {
+            return None;
+        }
+        self.size = [width, height];
+        self.mcus = [0, 1].map(|axis| self.size[axis].div_ceil(8 * most[axis]));
+        for (i, &[id, _, table]) in components.iter().enumerate() {
+            let sampling = if components.len() == 1 { [1, 1] } else { samplings[i] };
+            let blocks = [0, 1].map(|a| (self.size[a] * sampling[a]).div_ceil(most[a]).div_ceil(8));
+            let quantization_table = (table < 4).then_some(usize::from(table))?;
+            let quantization = [0; 64];
+            let component = Component { id, sampling, quantization_table, blocks, quantization };
+            self.components.push(component);
+        }
+        Some(())
+    }
+}
+
+/// What segments before a scan set for it, and which coefficients the scans so far have.
+struct Parser<'a> {
+    file: File<'a>,
+    quantization: [Option<[i32; 64]>; 4],
+    /// Of class 0 (DC) and 1 (AC).
+    huffman: [[Option<Huffman>; 4]; 2],
+    restart_interval: usize,
+    is_jfif: bool,
+    /// The colour transform in Adobe's segment: 1 for YCbCr (ITU-T T.872, 6.5.3).
+    adobe_transform: Option<u8>,
+    /// Low bits that each coefficient of each component still lacks; none where no scan had it yet.
+    lacking: [[Option<u32>; 64]; 3],
+}
+
+impl<'a> Parser<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            file: File {
+                bytes,
+                progressive: false,
+                size: [0; 2],
+                components: Vec::new(),
+                mcus: [0; 2],
+                scans: Vec::new(),
+            },
+            quantization: [None; 4],
+            huffman: Default::default(),
+            restart_interval: 0,
+            is_jfif: false,
+            adobe_transform: None,
+            lacking: [[None; 64]; 3],
+        }
+    }
+
+    /// Reads a segment that is no scan header.
+    fn segment(&mut self, marker: u8, body: &[u8]) -> Option<()> {
+        match marker {
+            marker::SOF0..=marker::SOF2 if self.file.components.is_empty() => {
+                self.file.progressive = marker == marker::SOF2;
+                self.file.frame(body)?;
+            }
+            marker::DHT => read_huffman(body, &mut self.huffman)?,
+            marker::DQT => read_quantization(body, &mut self.quantization)?,
+            marker::DRI => {
+                self.restart_interval = usize::from(u16::from_be_bytes(*body.first_chunk()?));
+            }
+            marker::APP0 if body.starts_with(b"JFIF\0") => self.is_jfif = true,
+            marker::APP14 if body.starts_with(b"Adobe") => {
+                self.adobe_transform = body.get(11).copied();
+            }
+            marker::APP0..=marker::APP15 | marker::COM => {}
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Reads a scan header, and checks that the scan continues those before it.
+    fn scan(&mut self, body: &[u8], data: Range<usize>) -> Option<()> {
+        let scan = self.scan_header(body, data)?;
+        let Selection { start, end, low_bit } = scan.selection;
+        for member in &scan.members {
+            let component = &mut self.file.components[member.component];
+            let lacking = &mut self.lacking[member.component];
+            // Tables are taken as they are when the component's first scan begins (B.2.4.1).
+            if lacking.iter().all(Option::is_none) {
+                component.quantization = self.quantization[component.quantization_table]?;
+            }
+            for lacks in &mut lacking[start as usize..=end as usize] {
+                let expected = scan.refines.then_some(low_bit + 1);
+                (*lacks == expected).then_some(())?;
+                *lacks = Some(low_bit);
+            }
+        }
+        self.file.scans.push(scan);
+        Some(())
+    }
+
+    /// The scan header (B.2.3; limits of progressive scans in G.1.1.1).
+    fn scan_header(&self, body: &[u8], data: Range<usize>) -> Option<Scan> {
+        let progressive = self.file.progressive;
+        let (&count, rest) = body.split_first()?;
+        let (members, tail) = rest.split_at_checked(2 * usize::from(count))?;
+        let &[start, end, bits] = tail else { return None };
+        let (high_bit, low_bit) = (u32::from(bits >> 4), u32::from(bits & 15));
+        let selection = match progressive {
+            true => Selection { start: start.into(), end: end.into(), low_bit },
+            false => Selection { start: 0, end: 63, low_bit: 0 },
+        };
+        let refines = progressive && high_bit > 0;
+        if progressive {
+            let dc_or_ac = if start == 0 { end == 0 } else { end < 64 && count == 1 };
+            let one_bit = high_bit == 0 || high_bit == low_bit + 1;
+            (dc_or_ac && one_bit && start <= end && low_bit < 14).then_some(())?;
+        }
+        let members = members.as_chunks::<2>().0.iter().map(|&[id, tables]| {
+            let component = self.file.components.iter().position(|c| c.id == id)?;
+            let table =
+                |class: usize, number: u8| self.huffman[class].get(usize::from(number))?.clone();
+            let (dc, ac) = (table(0, tables >> 4), table(1, tables & 15));
+            let lacks_dc = selection.start == 0 && !refines && dc.is_none();
+            let lacks_ac = selection.end > 0 && ac.is_none();
+            (!lacks_dc && !lacks_ac).then_some(Member { component, dc, ac })
+        });
+        let members: Vec<Member> = members.collect::<Option<_>>()?;
+        // In the order of the frame, so that none is there twice.
+        let ordered = members.is_sorted_by(|a, b| a.component < b.component);
+        let restart_interval = self.restart_interval;
+        (ordered && !members.is_empty()).then_some(Scan {
+            members,
+            selection,
+            refines,
+            restart_interval,
+            data,
+        })
+    }
+
+    /// The file, where all its DC coefficients are there and its colours are known.
+    fn finish(self) -> Option<File<'a>> {
+        let ids: Vec<u8> = self.file.components.iter().map(|component| component.id).collect();
+        let is_ycbcr = match (ids.len(), self.adobe_transform) {
+            (1, _) | (3, Some(1)) => true,
+            (3, None) => self.is_jfif || ids == [1, 2, 3],
+            _ => false,
+        };
+        let complete = self.lacking[..ids.len()].iter().all(|lacking| lacking[0].is_some());
+        (is_ycbcr && complete).then_some(self.file)
+    }
+}
+
+/// Quantization tables (B.2.4.1).
+fn read_quantization(mut body: &[u8], tables: &mut [Option<[i32; 64]>; 4]) -> Option<()> {
+    while let Some((&kind, rest)) = body.split_first() {
+        let wide = kind >> 4 == 1;
+        let (values, rest) = rest.split_at_checked(if wide { 128 } else { 64 })?;
+        let mut table = [0; 64];
+        for (i, &place) in ZIGZAG.iter().enumerate() {
+            table[usize::from(place)] = match wide {
+                true => i32::from(u16::from_be_bytes([values[2 * i], values[2 * i + 1]])),
+                false => values[i].into(),
+            };
+        }
+        *tables.get_mut(usize::from(kind & 15))? = Some(table);
+        body = rest;
+    }
+    Some(())
+}
+
+/// Huffman tables (B.2.4.2).
+fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Option<()> {
+    while let Some((&kind, rest)) = body.split_first() {
+        let (counts, rest) = rest.split_first_chunk::<16>()?;
+        let symbols = counts.iter().map(|&count| usize::from(count)).sum();
+        let (symbols, rest) = rest.split_at_checked(symbols)?;
+        let table = tables.get_mut(usize::from(kind >> 4))?.get_mut(usize::from(kind & 15))?;
+        *table = Some(Huffman::new(counts, symbols)?);
+        body = rest;
+    }
+    Some(())
+}
+
+/// The length of a scan's data: up to a marker that is no restart.
+fn data_len(bytes: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += bytes[at..].iter().position(|&byte| byte == 0xff)?;
+        match bytes.get(at + 1)? {
+            0 | marker::RST0..=marker::RST7 => at += 2,
+            0xff => at += 1,
+            _ => return Some(at),
+        }
+    }
+}
+
+/// A scan's data without the 0 stuffed behind each 0xff (B.1.1.5), and its intervals between restarts.
+pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
+    let mut data = memory::room(raw.len()).unwrap_or_else(raise);
+    let mut intervals = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    while let Some(len) = raw[at..].iter().position(|&byte| byte == 0xff) {
+        data.extend_from_slice(&raw[at..at + len]);
+        at += len;
+        match raw.get(at + 1) {
+            Some(0) => data.push(0xff),
+            Some(marker::RST0..=marker::RST7) => {
+                intervals.push(start..data.len());
+                start = data.len();
+            }
+            // A fill byte (B.1.1.2).
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+    }
+    data.extend_from_slice(&raw[at..]);
+    intervals.push(start..data.len());
+    (data, intervals)
+}

@@ -1,0 +1,252 @@
+//! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3.
+
+use crate::data::jpeg::ZIGZAG;
+
+/// A Huffman table: codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Table {
+    pub counts: [u8; 16],
+    pub symbols: &'static [u8],
+}
+
+/// Tables of luma (T.81, tables K.3 and K.5): first coefficients, and the others.
+pub const LUMA: [Table; 2] = [
+    Table {
+        counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
+        symbols: &[
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, //
+        ],
+    },
+    Table {
+        counts: [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125],
+        symbols: &[
+            0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51,
+            0x61, 0x07, //
+            0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52,
+            0xd1, 0xf0, //
+            0x24, 0x33, 0x62, 0x72, 0x82, 0x09, 0x0a, 0x16, 0x17, 0x18, 0x19, 0x1a, 0x25, 0x26,
+            0x27, 0x28, //
+            0x29, 0x2a, 0x34, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46, 0x47,
+            0x48, 0x49, //
+            0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66, 0x67,
+            0x68, 0x69, //
+            0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x83, 0x84, 0x85, 0x86, 0x87,
+            0x88, 0x89, //
+            0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3, 0xa4, 0xa5,
+            0xa6, 0xa7, //
+            0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba, 0xc2, 0xc3,
+            0xc4, 0xc5, //
+            0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8, 0xd9, 0xda,
+            0xe1, 0xe2, //
+            0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
+            0xf7, 0xf8, //
+            0xf9, 0xfa, //
+        ],
+    },
+];
+
+/// Tables of chroma (T.81, tables K.4 and K.6).
+pub const CHROMA: [Table; 2] = [
+    Table {
+        counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
+        symbols: &[
+            0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, //
+        ],
+    },
+    Table {
+        counts: [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119],
+        symbols: &[
+            0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
+            0x61, 0x71, //
+            0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33,
+            0x52, 0xf0, //
+            0x15, 0x62, 0x72, 0xd1, 0x0a, 0x16, 0x24, 0x34, 0xe1, 0x25, 0xf1, 0x17, 0x18, 0x19,
+            0x1a, 0x26, //
+            0x27, 0x28, 0x29, 0x2a, 0x35, 0x36, 0x37, 0x38, 0x39, 0x3a, 0x43, 0x44, 0x45, 0x46,
+            0x47, 0x48, //
+            0x49, 0x4a, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58, 0x59, 0x5a, 0x63, 0x64, 0x65, 0x66,
+            0x67, 0x68, //
+            0x69, 0x6a, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0x79, 0x7a, 0x82, 0x83, 0x84, 0x85,
+            0x86, 0x87, //
+            0x88, 0x89, 0x8a, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99, 0x9a, 0xa2, 0xa3,
+            0xa4, 0xa5, //
+            0xa6, 0xa7, 0xa8, 0xa9, 0xaa, 0xb2, 0xb3, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0xb9, 0xba,
+            0xc2, 0xc3, //
+            0xc4, 0xc5, 0xc6, 0xc7, 0xc8, 0xc9, 0xca, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0xd7, 0xd8,
+            0xd9, 0xda, //
+            0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
+            0xf7, 0xf8, //
+            0xf9, 0xfa, //
+        ],
+    },
+];
+
+/// Code and length of each symbol.
+#[derive(Clone, Debug)]
+pub struct Codes([(u32, u32); 256]);
+
+impl Codes {
+    /// The canonical codes (T.81, annex C).
+    pub fn new(table: &Table) -> Self {
+        let mut codes = [(0, 0); 256];
+        let (mut code, mut symbols) = (0, table.symbols.iter());
+        for (len, &count) in (1..).zip(&table.counts) {
+            for &symbol in symbols.by_ref().take(count.into()) {
+                codes[usize::from(symbol)] = (code, len);
+                code += 1;
+            }
+            code <<= 1;
+        }
+        Self(codes)
+    }
+}
+
+/// The symbol of sixteen zeros in a row.
+const ZRL: usize = 0xf0;
+/// The symbol of a block's end.
+const EOB: usize = 0x00;
+
+/// Bits on their way to bytes, the highest of each byte first, with a zero byte behind each byte of ones (T.81, B.1.1.5).
+#[derive(Debug, Default)]
+pub struct BitWriter {
+    bytes: Vec<u8>,
+    /// The bits that are not among `bytes` yet, the latest lowest.
+    held: u64,
+    /// How many those are, less than 64.
+    count: u32,
+}
+
+impl BitWriter {
+    /// Codes a block (T.81, F.1.2): the difference of its first coefficient to `last`, then the others in coded order.
+    #[inline(always)]
+    pub fn block(&mut self, block: &[i16; 64], last: &mut i32, dc: &Codes, ac: &Codes) {
+        let first = i32::from(block[0]);
+        self.value(0, first - *last, dc);
+        *last = first;
+        let sorted = ZIGZAG.map(|place| block[usize::from(place)]);
+        let mut nonzero = nonzero(&sorted) & !1;
+        let mut before = 0;
+        while nonzero != 0 {
+            let place = nonzero.trailing_zeros();
+            nonzero &= nonzero - 1;
+            let mut run = place - before - 1;
+            before = place;
+            while run > 15 {
+                self.symbol(ZRL, ac);
+                run -= 16;
+            }
+            self.value(run << 4, sorted[place as usize & 63].into(), ac);
+        }
+        if before < 63 {
+            self.symbol(EOB, ac);
+        }
+    }
+
+    /// Codes a block whose first coefficient is that of the block before, and whose others are 0.
+    pub fn empty_block(&mut self, dc: &Codes, ac: &Codes) {
+        self.symbol(0, dc);
+        self.symbol(EOB, ac);
+    }
+
+    /// The symbol of `run` and of the size of `value`, then that many bits; those of a negative value are less by one
+    /// (T.81, F.1.2.1).
+    #[inline(always)]
+    fn value(&mut self, run: u32, value: i32, codes: &Codes) {
+        let size = 32 - value.unsigned_abs().leading_zeros();
+        let bits = (value + (value >> 31)) as u32 & ((1 << size) - 1);
+        let (code, len) = codes.0[(run | size) as usize & 255];
+        self.put(code << size | bits, len + size);
+    }
+
+    #[inline(always)]
+    fn symbol(&mut self, symbol: usize, codes: &Codes) {
+        let (code, len) = codes.0[symbol];
+        self.put(code, len);
+    }
+
+    /// Appends the lower `count` bits of `bits`, 32 at most; its upper bits are 0.
+    #[inline(always)]
+    fn put(&mut self, bits: u32, count: u32) {
+        let free = 64 - self.count;
+        if count < free {
+            self.held = self.held << count | u64::from(bits);
+            self.count += count;
+            return;
+        }
+        let left = count - free;
+        self.word((self.held << (free - 1) << 1) | u64::from(bits) >> left);
+        (self.held, self.count) = (bits.into(), left);
+    }
+
+    /// Appends eight bytes.
+    #[inline(always)]
+    fn word(&mut self, word: u64) {
+        const TOPS: u64 = 0x8080_8080_8080_8080;
+        const ONES: u64 = 0x0101_0101_0101_0101;
+        // A byte is 0xff when its top bit is set and adding 1 to the other seven carries into the top bit.
+        if word & TOPS & (word & !TOPS).wrapping_add(ONES) == 0 {
+            self.bytes.extend_from_slice(&word.to_be_bytes());
+        } else {
+            word.to_be_bytes().into_iter().for_each(|byte| self.byte(byte));
+        }
+    }
+
+    fn byte(&mut self, byte: u8) {
+        self.bytes.push(byte);
+        if byte == 0xff {
+            self.bytes.push(0);
+        }
+    }
+
+    /// All bytes; the last one is filled up with ones (T.81, F.1.2.3).
+    pub fn finish(mut self) -> Vec<u8> {
+        let fill = (8 - self.count % 8) % 8;
+        self.put((1 << fill) - 1, fill);
+        let bytes = self.held.to_be_bytes();
+        bytes[8 - (self.count / 8) as usize..].iter().for_each(|&byte| self.byte(byte));
+        self.bytes
+    }
+}
+
+/// Which values are not 0: bit k stands for value k.
+#[inline(always)]
+fn nonzero(values: &[i16; 64]) -> u64 {
+    let flags = values.map(|value| u8::from(value != 0));
+    let mut mask = 0;
+    for (i, eight) in flags.as_chunks::<8>().0.iter().enumerate() {
+        // The product moves bit 0 of byte k to bit 56 + k, since 8 k + 7 (8 - k) = 56 + k.
+        let eight = u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+        mask |= eight << (8 * i);
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_are_packed_with_stuffing_and_filled_with_ones() {
+        let mut out = BitWriter::default();
+        for _ in 0..3 {
+            out.put(0x7ff, 11);
+            out.put(0, 1);
+        }
+        // 0xffe three times, and four ones to fill up.
+        assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
+        assert!(BitWriter::default().finish().is_empty());
+        let mut out = BitWriter::default();
+        (0..16).for_each(|i| out.put(i, 4));
+        assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    }
+
+    #[test]
+    fn masks_tell_which_values_are_not_zero() {
+        for k in 0..64 {
+            let mut values = [0; 64];
+            values[k] = -3;
+            assert_eq!(nonzero(&values), 1 << k);
+        }
+        assert_eq!(nonzero(&[1; 64]), u64::MAX);
+    }
+}

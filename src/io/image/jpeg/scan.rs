@@ -1,0 +1,213 @@
+//! Reads the blocks of one scan in their order, and puts their coefficients where they belong.
+
+use super::{
+    bands::Stream,
+    block::{BlockMut, BlockRow},
+    container::{File, Scan, unstuffed},
+    entropy::{self, State},
+    huffman::BitReader,
+};
+use crate::memory::{self, raise};
+
+/// Reads the DC coefficients of a progressive scan into `dc`, one vector a component.
+pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>]) -> Option<()> {
+    for member in &scan.members {
+        let component = &file.components[member.component];
+        let blocks = file.columns(component) * file.rows(component);
+        // Later scans refine what the first one has.
+        if dc[member.component].is_empty() {
+            dc[member.component] = memory::zeros(blocks).unwrap_or_else(raise);
+        }
+    }
+    walk(file, scan, &mut DcReader { file, scan, dc })
+}
+
+/// Reads AC coefficients, and those of DC, too, in a sequential file, into `rows`, one vector for each
+/// component of the scan. With `stream`, rows of blocks become pixels as soon as they are read.
+pub fn read_ac(
+    file: &File<'_>,
+    scan: &Scan,
+    rows: Vec<&mut Vec<BlockRow>>,
+    stream: Option<Stream<'_, '_>>,
+) -> Option<()> {
+    match (file.progressive, scan.refines) {
+        (false, _) => walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, stream }),
+        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, stream }),
+        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, stream }),
+    }
+}
+
+/// What is done with the blocks of a scan.
+trait Reader {
+    /// Before a row of blocks (one component) or MCUs (several; T.81, A.2).
+    fn begin(&mut self, _y: usize, _file: &File<'_>) {}
+
+    /// Reads the block at `at`, in blocks of the component, of the scan's member `slot`.
+    fn block(
+        &mut self,
+        bits: &mut BitReader<'_>,
+        state: &mut State,
+        slot: usize,
+        at: [usize; 2],
+    ) -> Option<()>;
+
+    /// After a row of blocks or MCUs.
+    fn end(&mut self, _y: usize, _file: &File<'_>) {}
+}
+
+/// Reads the blocks of a scan in their order (A.2.2 and A.2.3).
+fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader) -> Option<()> {
+    let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
+    let alone = scan.members.len() == 1;
+    let [across, down] = match alone {
+        true => file.components[scan.members[0].component].blocks,
+        false => file.mcus,
+    };
+    let mcus = across * down;
+    let interval = scan.restart_interval;
+    let expected = mcus.checked_div(interval).map_or(1, |_| mcus.div_ceil(interval));
+    let mut intervals = intervals.into_iter().map(|data_range| BitReader::new(&data[data_range]));
+    if intervals.len() != expected {
+        return None;
+    }
+    let (mut bits, mut state, mut left) = (intervals.next()?, State::default(), interval);
+    for y in 0..down {
+        reader.begin(y, file);
+        for x in 0..across {
+            if left == 0 && interval > 0 {
+                if bits.is_past_end() {
+                    return None;
+                }
+                (bits, state, left) = (intervals.next()?, State::default(), interval);
+            }
+            left = left.saturating_sub(1);
+            if alone {
+                reader.block(&mut bits, &mut state, 0, [x, y])?;
+                continue;
+            }
+            for (slot, member) in scan.members.iter().enumerate() {
+                let [h, v] = file.components[member.component].sampling;
+                for i in 0..h * v {
+                    let at = [x * h + i % h, y * v + i / h];
+                    reader.block(&mut bits, &mut state, slot, at)?;
+                }
+            }
+        }
+        if bits.is_past_end() {
+            return None;
+        }
+        reader.end(y, file);
+    }
+    Some(())
+}
+
+/// DC coefficients of progressive files.
+struct DcReader<'a> {
+    file: &'a File<'a>,
+    scan: &'a Scan,
+    dc: &'a mut [Vec<i16>],
+}
+
+impl Reader for DcReader<'_> {
+    #[inline(always)]
+    fn block(
+        &mut self,
+        bits: &mut BitReader<'_>,
+        state: &mut State,
+        slot: usize,
+        [x, y]: [usize; 2],
+    ) -> Option<()> {
+        let member = &self.scan.members[slot];
+        let stride = self.file.columns(&self.file.components[member.component]);
+        let value = &mut self.dc[member.component][y * stride + x];
+        let low_bit = self.scan.selection.low_bit;
+        if self.scan.refines {
+            *value |= (entropy::dc_refinement(bits) << low_bit) as i16;
+        } else {
+            let table = member.dc.as_ref()?;
+            *value = (entropy::dc(bits, table, &mut state.dc[slot])? << low_bit) as i16;
+        }
+        Some(())
+    }
+}
+
+/// All coefficients of sequential files.
+const SEQUENTIAL: u8 = 0;
+/// The first scan of AC coefficients of progressive files.
+const FIRST: u8 = 1;
+/// A later one.
+const REFINEMENT: u8 = 2;
+
+struct AcReader<'a, 's, const KIND: u8> {
+    scan: &'a Scan,
+    /// The rows of each member.
+    rows: Vec<&'a mut Vec<BlockRow>>,
+    stream: Option<Stream<'a, 's>>,
+}
+
+impl<const KIND: u8> AcReader<'_, '_, KIND> {
+    /// Component, number and blocks of the rows that row `y` of the scan has.
+    fn rows_of(
+        &mut self,
+        y: usize,
+        file: &File<'_>,
+    ) -> impl Iterator<Item = (usize, usize, &mut BlockRow)> {
+        let alone = self.scan.members.len() == 1;
+        self.scan.members.iter().zip(&mut self.rows).flat_map(move |(member, rows)| {
+            let down = if alone { 1 } else { file.components[member.component].sampling[1] };
+            let rows = rows.iter_mut().enumerate().skip(y * down).take(down);
+            rows.map(move |(y, row)| (member.component, y, row))
+        })
+    }
+}
+
+impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
+    fn begin(&mut self, y: usize, file: &File<'_>) {
+        for (component, _, row) in self.rows_of(y, file) {
+            if row.nonzero.is_empty() {
+                *row = BlockRow::new(file.columns(&file.components[component]));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn block(
+        &mut self,
+        bits: &mut BitReader<'_>,
+        state: &mut State,
+        slot: usize,
+        [x, y]: [usize; 2],
+    ) -> Option<()> {
+        let (member, selection) = (&self.scan.members[slot], self.scan.selection);
+        let table = member.ac.as_ref()?;
+        let row = &mut self.rows[slot][y];
+        let values = &mut row.values.as_chunks_mut::<64>().0[x];
+        let nonzero = &mut row.nonzero[x];
+        if KIND == SEQUENTIAL {
+            let dc = member.dc.as_ref()?;
+            values[0] = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
+        }
+        let block = BlockMut { values, nonzero };
+        match KIND {
+            SEQUENTIAL => entropy::ac_sequential(bits, table, block),
+            FIRST => entropy::ac_first(bits, table, selection, &mut state.eob_run, block),
+            _ => entropy::ac_refinement(bits, table, selection, &mut state.eob_run, block),
+        }
+    }
+
+    fn end(&mut self, y: usize, file: &File<'_>) {
+        if self.stream.is_none() {
+            return;
+        }
+        let finished: Vec<(usize, usize, BlockRow)> =
+            self.rows_of(y, file).map(|(c, y, row)| (c, y, std::mem::take(row))).collect();
+        let stream = self.stream.as_mut().expect("checked above");
+        finished.into_iter().for_each(|(component, y, row)| stream.finish(component, y, row));
+        let first = &file.components[self.scan.members[0].component];
+        let (down, all) = match self.scan.members.len() {
+            1 => (first.sampling[1], first.blocks[1]),
+            _ => (1, file.mcus[1]),
+        };
+        stream.start(if y + 1 == all { usize::MAX } else { (y + 1) / down });
+    }
+}
