@@ -86,6 +86,13 @@ pub struct Blocks(pub [Split; 3]);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block(pub [Span; 3]);
 
+impl Block {
+    /// Positions along x, y and z, halo included.
+    pub fn padded(&self) -> [usize; 3] {
+        self.0.each_ref().map(|span| span.padded.len())
+    }
+}
+
 impl Blocks {
     /// The whole grid, or halves of halves of it until `fits` takes the dimensions of a padded block;
     /// nothing where it takes not even a single position with its halo.

@@ -1,23 +1,25 @@
-// The plain ways to blur RGBA bytes, kept to be measured against: all taps in two dimensions, and a box
-// that adds up its taps anew at every pixel. Outside lies the nearest pixel.
+// Plain blurs of RGBA u8 images, which `bench` compares the others with: all taps of a two-dimensional Gaussian, and
+// all taps of a box along one axis. One pixel an invocation, in f32; outside lies the nearest pixel.
+//
+// In and out: a pixel a word, rows without padding.
 
-struct PlainParams {
+struct BaselineParams {
     width: u32,
     height: u32,
     radius: u32,
     total: u32, // pixels
 }
 
-const ACROSS = true; // the box goes along x, else y
+const ALONG_X = true; // the box; else along y
 
-@group(0) @binding(0) var<uniform> params: PlainParams;
+@group(0) @binding(0) var<uniform> params: BaselineParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
-@group(0) @binding(2) var<storage, read> weights: array<f32>; // taps 0 to radius
+@group(0) @binding(2) var<storage, read> weights: array<f32>; // at distances 0 to radius
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
 
 fn pixel(x: i32, y: i32) -> vec4<f32> {
-    let inside = clamp(vec2(x, y), vec2(0), vec2(i32(params.width), i32(params.height)) - vec2(1));
-    let word = source[u32(inside.y) * params.width + u32(inside.x)];
+    let at = clamp(vec2(x, y), vec2(0), vec2(i32(params.width), i32(params.height)) - vec2(1));
+    let word = source[u32(at.y) * params.width + u32(at.x)];
     return vec4<f32>((vec4(word) >> vec4(0u, 8u, 16u, 24u)) & vec4(0xffu));
 }
 
@@ -27,7 +29,7 @@ fn store(number: u32, value: vec4<f32>) {
 }
 
 @compute @workgroup_size(64)
-fn direct(
+fn gaussian(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -50,7 +52,7 @@ fn direct(
 }
 
 @compute @workgroup_size(64)
-fn naive(
+fn box_filter(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -63,7 +65,7 @@ fn naive(
     let radius = i32(params.radius);
     var sum: vec4<f32>;
     for (var i = -radius; i <= radius; i++) {
-        let step = select(vec2(0, i), vec2(i, 0), ACROSS);
+        let step = select(vec2(0, i), vec2(i, 0), ALONG_X);
         sum += pixel(at.x + step.x, at.y + step.y);
     }
     store(number, sum * (1.0 / f32(2u * params.radius + 1u)));

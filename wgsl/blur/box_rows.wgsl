@@ -1,35 +1,25 @@
-// Running sums along x, eight pixels an invocation and turn, from a span of pixels in workgroup memory.
+// A box filter along x: the cost of a pixel does not depend on the radius.
 //
-// The span begins a radius before the tile, so that the sums of eight pixels begin with the same eight
-// elements, of which the sum of all before is known. Those of the elements from where they end are not, but
-// they end at the same place of eight for all.
+// A workgroup holds its tile and the halo in workgroup memory, in groups of eight positions, with the sum of all
+// groups before each. An invocation makes the eight pixels whose windows begin in group i:
+//
+//     groups        | i | i + 1 |   ...   | end |        end = i + 2 radius / 8
+//     first window  [---------------------->             sums[end] - sums[i] + the rest of it in group `end`
+//     next windows     [---------------------->          slide: one position enters, one leaves
+//
+// In: u8 or u16 (FROM), rows of `pitch` pixels. Out: u8 or u16 (TO) in the same layout. Chosen for box passes along
+// x that `box_tile` does not take and whose windows fit workgroup memory.
 
-#import blur/common
-
-struct RowParams {
-    width: u32,    // pixels a row
-    height: u32,   // rows in all
-    pitch: u32,    // pixels from row to row, a multiple of 8
-    radius: u32,
-    blocks: u32,   // groups of eight elements in the span
-    tiles: u32,    // workgroups a row
-    groups: u32,   // workgroups in all
-    edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
-    up: u32,       // the sum is shifted by this,
-    half: u32,     // this is added,
-    shift: u32,    // and it is shifted back by this
-    divisor: u32,  // or divided by this
-    fill: vec4<u32>, // what lies outside, a channel
-}
+#import blur/row_params
+#import shared/samples
 
 const CHANNELS = 4u;
-const FROM = 1u;       // stored samples: 0 bytes, 1 halves
-const TO = 0u;
-const DIVIDE = true;
+const FROM = U16;      // or U8
+const TO = U8;         // or U16
 const WIDTH = 64u;
-const GROUPS = 128u;   // groups of eight elements in workgroup memory
+const GROUPS = 128u;   // of eight positions in workgroup memory
 
-// An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
+// A position has four lanes: the channels of a pixel; with one channel pixels of four rows, with two of two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 
@@ -37,40 +27,38 @@ const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 @group(0) @binding(1) var<storage, read> source: array<u32>;
 @group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// Elements as four halves each. One is left free after every eight, so that invocations which read eight
-// apart meet different banks.
+// Positions as four u16 lanes. Every ninth element is unused, so that invocations that read eight positions apart
+// meet different banks.
 var<workgroup> span: array<vec2<u32>, 9u * GROUPS>;
-// The sums of all groups before each.
+// The sum of all groups before each.
 var<workgroup> sums: array<vec4<u32>, GROUPS>;
-// The same of what each invocation has added up.
+// What each invocation has added up, scanned in two halves that take turns.
 var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 
-fn place_of(index: u32) -> u32 {
-    return index + (index >> 3u);
+fn element(position: u32) -> u32 {
+    return position + (position >> 3u);
 }
 
 fn sample(row: u32, x: u32, channel: u32) -> u32 {
     let at = (row * params.pitch + x) * CHANNELS + channel;
-    if FROM == 0u {
+    if FROM == U8 {
         return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
     }
-    if FROM == 1u {
-        return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
-    }
-    return source[at];
+    return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
 }
 
-// A pixel of four halves.
-fn whole(pixel: u32) -> vec2<u32> {
+// A pixel of four u16 samples.
+fn pixel_u16(pixel: u32) -> vec2<u32> {
     return vec2(source[2u * pixel], source[2u * pixel + 1u]);
 }
 
-fn element(row: u32, at: i32) -> vec2<u32> {
-    let place = inside(at, i32(params.width), params.edge);
-    if CHANNELS == 4u && place >= 0 {
-        let pixel = row * params.pitch + u32(place);
-        if FROM == 1u {
-            return vec2(source[2u * pixel], source[2u * pixel + 1u]);
+// The position at any x, also outside.
+fn position(row: u32, at: i32) -> vec2<u32> {
+    let x = edge_position(at, i32(params.width), params.edge);
+    if CHANNELS == 4u && x >= 0 {
+        let pixel = row * params.pitch + u32(x);
+        if FROM == U16 {
+            return pixel_u16(pixel);
         }
         let word = source[pixel];
         return vec2(word & 0xffu, (word >> 16u) & 0xffu)
@@ -79,25 +67,19 @@ fn element(row: u32, at: i32) -> vec2<u32> {
     var lanes: vec4<u32>;
     for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
         let channel = lane % CHANNELS;
+        // Rows below the last repeat it; they are not stored.
         let y = min(row + lane / CHANNELS, params.height - 1u);
-        if place < 0 {
+        if x < 0 {
             lanes[lane] = params.fill[channel];
         } else {
-            lanes[lane] = sample(y, u32(place), channel);
+            lanes[lane] = sample(y, u32(x), channel);
         }
     }
-    return lanes.xz | (lanes.yw << vec2(16u));
-}
-
-fn finish(sum: vec4<u32>) -> vec4<u32> {
-    if DIVIDE {
-        return divide(sum, params.up, params.half, params.divisor);
-    }
-    return (sum + vec4(params.half)) >> vec4(params.shift);
+    return pack_u16(lanes);
 }
 
 @compute @workgroup_size(WIDTH)
-fn rows(
+fn blur_rows(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -106,56 +88,56 @@ fn rows(
     if group >= params.groups {
         return;
     }
-    let reach = 2u * params.radius;
-    let tile = 8u * (params.blocks - (reach + 7u) / 8u - 1u);
+    let window = 2u * params.radius; // one less than its positions
+    let groups = params.tile / 8u + (window + 7u) / 8u + 1u;
     let row = group / params.tiles * ROWS;
-    let start = group % params.tiles * tile;
+    let start = group % params.tiles * params.tile;
     let left = i32(start) - i32(params.radius);
-    let count_ = 8u * params.blocks;
+    let len = 8u * groups;
     let last = i32(params.width) - 1;
-    if CHANNELS == 4u && FROM == 1u {
-        // Four loads under way at a time; then what lies outside is put right.
+    if CHANNELS == 4u && FROM == U16 {
+        // Four loads in flight at a time, clamped to the row; what lies outside is replaced below.
         let from_ = row * params.pitch;
         var i = local;
-        for (; i + 3u * WIDTH < count_; i += 4u * WIDTH) {
-            let a = whole(from_ + u32(clamp(left + i32(i), 0, last)));
-            let b = whole(from_ + u32(clamp(left + i32(i + WIDTH), 0, last)));
-            let c = whole(from_ + u32(clamp(left + i32(i + 2u * WIDTH), 0, last)));
-            let d = whole(from_ + u32(clamp(left + i32(i + 3u * WIDTH), 0, last)));
-            span[place_of(i)] = a;
-            span[place_of(i + WIDTH)] = b;
-            span[place_of(i + 2u * WIDTH)] = c;
-            span[place_of(i + 3u * WIDTH)] = d;
+        for (; i + 3u * WIDTH < len; i += 4u * WIDTH) {
+            let a = pixel_u16(from_ + u32(clamp(left + i32(i), 0, last)));
+            let b = pixel_u16(from_ + u32(clamp(left + i32(i + WIDTH), 0, last)));
+            let c = pixel_u16(from_ + u32(clamp(left + i32(i + 2u * WIDTH), 0, last)));
+            let d = pixel_u16(from_ + u32(clamp(left + i32(i + 3u * WIDTH), 0, last)));
+            span[element(i)] = a;
+            span[element(i + WIDTH)] = b;
+            span[element(i + 2u * WIDTH)] = c;
+            span[element(i + 3u * WIDTH)] = d;
         }
-        for (; i < count_; i += WIDTH) {
-            span[place_of(i)] = whole(from_ + u32(clamp(left + i32(i), 0, last)));
+        for (; i < len; i += WIDTH) {
+            span[element(i)] = pixel_u16(from_ + u32(clamp(left + i32(i), 0, last)));
         }
     }
-    let inner = left >= 0 && left + i32(count_) <= i32(params.width);
-    if CHANNELS != 4u || FROM != 1u || (!inner && params.edge != 0u) {
-        for (var i = local; i < count_; i += WIDTH) {
+    let inner = left >= 0 && left + i32(len) <= i32(params.width);
+    if CHANNELS != 4u || FROM != U16 || (!inner && params.edge != CLAMP) {
+        for (var i = local; i < len; i += WIDTH) {
             let at = left + i32(i);
-            if CHANNELS != 4u || FROM != 1u || at < 0 || at > last {
-                span[place_of(i)] = element(row, at);
+            if CHANNELS != 4u || FROM != U16 || at < 0 || at > last {
+                span[element(i)] = position(row, at);
             }
         }
     }
     workgroupBarrier();
 
+    // Prefix sums of the groups: of each invocation's share, then of the shares (Hillis and Steele).
     var share: vec4<u32>;
     for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
-        if i < params.blocks {
+        if i < groups {
             sums[i] = share;
             for (var j = 0u; j < 8u; j++) { // unrolled
-                share += halves(span[9u * i + j]);
+                share += unpack_u16(span[9u * i + j]);
             }
         }
     }
     let own = share;
     shares[local] = share;
     workgroupBarrier();
-    // From one half to the other and back.
     var half = 0u;
     for (var step = 1u; step < WIDTH; step *= 2u) {
         if local >= step {
@@ -167,47 +149,47 @@ fn rows(
     }
     for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
-        if i < params.blocks {
+        if i < groups {
             sums[i] += share - own;
         }
     }
     workgroupBarrier();
 
-    for (var i = local; i < tile / 8u; i += WIDTH) {
-        // Where the sum of the first pixel ends: its last element is the next one.
-        let end = i + reach / 8u;
-        let rest = reach % 8u;
+    for (var i = local; i < params.tile / 8u; i += WIDTH) {
+        // The first window but for its last position, which enters first.
+        let end = i + window / 8u;
+        let rest = window % 8u;
         var sum = sums[end] - sums[i];
         for (var j = 0u; j < rest; j++) {
-            sum += halves(span[9u * end + j]);
+            sum += unpack_u16(span[9u * end + j]);
         }
         let x = start + 8u * i;
         if x >= params.width {
             break;
         }
-        if CHANNELS == 4u && TO == 0u {
+        if CHANNELS == 4u && TO == U8 {
             let to = (row * params.pitch + x) / 2u;
             for (var j = 0u; j < 4u; j++) { // unrolled
-                sum += halves(span[9u * end + place_of(rest + 2u * j)]);
-                let one = pack4xU8(finish(sum));
-                sum += halves(span[9u * end + place_of(rest + 2u * j + 1u)]) - halves(span[9u * i + 2u * j]);
-                target_[to + j] = vec2(one, pack4xU8(finish(sum)));
-                sum -= halves(span[9u * i + 2u * j + 1u]);
+                sum += unpack_u16(span[9u * end + element(rest + 2u * j)]);
+                let one = pack4xU8(rounded(sum, params.rounding));
+                sum += unpack_u16(span[9u * end + element(rest + 2u * j + 1u)]) - unpack_u16(span[9u * i + 2u * j]);
+                target_[to + j] = vec2(one, pack4xU8(rounded(sum, params.rounding)));
+                sum -= unpack_u16(span[9u * i + 2u * j + 1u]);
             }
         } else {
             var pixels: array<vec4<u32>, 8>;
             for (var j = 0u; j < 8u; j++) { // unrolled
-                sum += halves(span[9u * end + place_of(rest + j)]);
-                pixels[j] = finish(sum);
-                sum -= halves(span[9u * i + j]);
+                sum += unpack_u16(span[9u * end + element(rest + j)]);
+                pixels[j] = rounded(sum, params.rounding);
+                sum -= unpack_u16(span[9u * i + j]);
             }
-            put(row, x, pixels);
+            store(row, x, pixels);
         }
     }
 }
 
 // Stores eight pixels of each row.
-fn put(row: u32, x: u32, pixels_: array<vec4<u32>, 8>) {
+fn store(row: u32, x: u32, pixels_: array<vec4<u32>, 8>) {
     var pixels = pixels_;
     for (var y = 0u; y < ROWS; y++) {
         if row + y >= params.height {
@@ -220,7 +202,7 @@ fn put(row: u32, x: u32, pixels_: array<vec4<u32>, 8>) {
                 let at = 8u * part + i;
                 v[i] = pixels[at / CHANNELS][y * CHANNELS + at % CHANNELS];
             }
-            if TO == 0u {
+            if TO == U8 {
                 target_[to + part] = vec2(
                     v[0] | (v[1] << 8u) | (v[2] << 16u) | (v[3] << 24u),
                     v[4] | (v[5] << 8u) | (v[6] << 16u) | (v[7] << 24u),

@@ -1,37 +1,49 @@
-// Both passes of a Gaussian blur of bytes at once, for small radii. Each invocation goes down two words of the rows
-// and keeps the sums along x of as many rows as there are taps, so that nothing but the result is written.
+// A small Gaussian of u8 along x and y at once: nothing is written but the result.
 //
-// Two samples share a word of sums. Their products overlap, but all is exact modulo 2^32, and the sum of the upper
-// ones, which is made once more for itself, tells what to take off.
+// An invocation goes down two words (eight samples) of the rows. A ring buffer in registers holds what as many rows
+// as there are taps become along x; each new row gives one row of the result, weighed along y:
+//
+//     row n of the tile's halo and tile      filtered along x into ring[n % TAPS], as u16 with 7 fraction bits
+//     row n - RADIUS of the result           the sum along y of all of `ring`
+//
+// Sums go in packed lanes (see `shared/lanes`); the loop over rows is unrolled by TAPS, so that each place in the ring
+// is a register. Tiles whose halo lies inside load rows straight from memory; those at the edges have them gathered
+// in workgroup memory.
+//
+// In: u8, rows of `pitch` words. Out: u8 or u16 (TO) in the same layout. Chosen for the first passes of a Gaussian
+// along x and y with radii up to 5, beyond which the ring takes too many registers.
 
-#import blur/common
+#import shared/edge
+#import shared/lanes
+#import shared/samples
 
 struct FusedParams {
-    samples: u32,  // samples a row
-    pitch: u32,    // words from row to row, a multiple of 4
+    samples: u32,  // a row
+    pitch: u32,    // words from row to row, padding included: a multiple of 4
     height: u32,   // rows a slice
     across: u32,   // tiles side by side
     down: u32,     // tiles one below the other
+    rows: u32,     // `down` times the slices
     groups: u32,   // workgroups in all
-    edge: u32,     // see `inside`
-    unused: u32,
-    fill: vec4<u32>, // what lies outside, three words of bytes
-    x: array<vec4<u32>, 3>, // 2^23 in all: weights of taps 0 to RADIUS
-    y: array<vec4<u32>, 3>, // 2^17 in all for bytes, 2^16 for halves
+    edge: u32,     // see `edge_position`
+    fill: vec4<u32>, // what lies outside, for CONSTANT: three words of u8, after which any channels repeat
+    x: array<vec4<u32>, 3>, // weights at distances 0 to RADIUS; 2^23 in all
+    y: array<vec4<u32>, 3>, // 2^17 in all for u8, 2^16 for u16: results are the upper 8 or 16 bits of sums
 }
 
-const RADIUS = 3u;
+const RADIUS = 3u;       // the larger of both
 const CHANNELS = 4u;
-const CONSTANT = false;  // whether a constant lies outside
+const HAS_FILL = false;  // whether `edge` is CONSTANT
+const TO = U8;           // or U16
 
 const WIDTH = 64u;
-const COLUMNS = 2u * WIDTH;          // words that a tile is wide
+const TILE_WORDS = 2u * WIDTH;
 const TAPS = 2u * RADIUS + 1u;
-const AFTER = RADIUS + 1u;
-const BOTH = 2u * RADIUS;
-const ROWS = (59u + TAPS) / TAPS * TAPS; // rows of sums along x
-const HEIGHT = ROWS - BOTH;          // rows of the result
-const LEAD = (RADIUS * CHANNELS + 7u) / 8u; // pairs of words that are read on either side
+const DISTANCES = RADIUS + 1u;
+const HALO = 2u * RADIUS;
+const ROWS = (59u + TAPS) / TAPS * TAPS; // rows of a tile and its halo
+const HEIGHT = ROWS - HALO;
+const LEAD = (RADIUS * CHANNELS + 7u) / 8u; // pairs of words read on either side of an invocation's
 const PAIRS = 2u * LEAD + 1u;
 const WORDS = 2u * PAIRS;
 
@@ -39,11 +51,11 @@ const WORDS = 2u * PAIRS;
 @group(0) @binding(1) var<storage, read> source: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> target_: array<vec2<u32>>;
 
-// Halves that round the sum of one sample, and those of two in a word, modulo 2^32.
-const ROUND_X = vec2(0x8000u, 0x80008000u);
-const ROUND_Y = select(vec2(0x800000u), ROUND_X, HALVES);
+// One half, for rounding: U of a lane, and S of two lanes, each with its own.
+const HALF_X = vec2(0x8000u, 0x80008000u);
+const HALF_Y = select(vec2(0x800000u), HALF_X, TO == U16);
 
-// Of a tile that reaches outside: which rows it sees, and as many of them as there are taps.
+// For tiles at an edge: the image's row for each row of the tile and its halo, and TAPS of these rows.
 var<workgroup> lines: array<i32, ROWS>;
 const SPAN = WIDTH + 2u * LEAD;
 var<workgroup> staged: array<vec2<u32>, TAPS * SPAN>;
@@ -52,67 +64,67 @@ fn word(at: u32) -> u32 {
     return source[at >> 1u][at & 1u];
 }
 
-// Which samples of a row stand for the four of a word that may lie outside, or NOWHERE. With four channels the
-// first of them is enough.
+// The samples of a row that stand for the four of word `at`, which may lie outside, or NOWHERE. With four channels
+// the first is enough.
 const NOWHERE = 0xffffffffu;
-fn places(at: i32) -> vec4<u32> {
+fn sample_positions(at: i32) -> vec4<u32> {
     var found: vec4<u32>;
     let stride = i32(CHANNELS);
     for (var i = 0; i < 4; i++) { // unrolled
         if i == 0 || CHANNELS != 4u {
             let sample = 4 * at + i;
-            let pixel = (sample + 64 * stride) / stride - 64;
-            let x = inside(pixel, i32(params.samples) / stride, params.edge);
+            let pixel = (sample + 64 * stride) / stride - 64; // rounded down also below 0
+            let x = edge_position(pixel, i32(params.samples) / stride, params.edge);
             found[i] = select(u32(x * stride + sample - pixel * stride), NOWHERE, x < 0);
         }
     }
     return found;
 }
 
-// The word of these samples of a row; where there are none, bytes of `fill`.
-fn gathered(row: u32, places: vec4<u32>, fill: u32) -> u32 {
+// The word of these samples of a row; where there are none, those of `fill`.
+fn gather(row: u32, positions: vec4<u32>, fill: u32) -> u32 {
     var bytes = fill;
     for (var i = 0u; i < 4u; i++) { // unrolled
-        if (i == 0u || CHANNELS != 4u) && (!CONSTANT || places[i] != NOWHERE) {
-            let from_ = word(row + (places[i] >> 2u));
+        if (i == 0u || CHANNELS != 4u) && (!HAS_FILL || positions[i] != NOWHERE) {
+            let from_ = word(row + (positions[i] >> 2u));
             if CHANNELS == 4u {
                 bytes = from_;
             } else {
-                bytes = insertBits(bytes, from_ >> (8u * (places[i] & 3u)), 8u * i, 8u);
+                bytes = insertBits(bytes, from_ >> (8u * (positions[i] & 3u)), 8u * i, 8u);
             }
         }
     }
     return bytes;
 }
 
-// Two words that an invocation reads of each row.
+// Where the samples of two neighbouring words come from, the same in every row.
 struct Pair {
-    here: vec4<u32>,
-    next: vec4<u32>,
+    first: vec4<u32>,
+    second: vec4<u32>,
     fill: vec2<u32>,
 }
 
 fn pair(at: i32) -> Pair {
     let fill = vec2(params.fill[u32(at + 48) % 3u], params.fill[u32(at + 49) % 3u]);
-    return Pair(places(at), places(at + 1), fill);
+    return Pair(sample_positions(at), sample_positions(at + 1), fill);
 }
 
-fn two(row: u32, pair: Pair) -> vec2<u32> {
-    return vec2(gathered(row, pair.here, pair.fill.x), gathered(row, pair.next, pair.fill.y));
+fn gather_pair(row: u32, pair: Pair) -> vec2<u32> {
+    return vec2(gather(row, pair.first, pair.fill.x), gather(row, pair.second, pair.fill.y));
 }
 
-// Makes as many rows as there are taps, from row `n` of the tile's surroundings on.
+// Stages TAPS rows, from row `n` of the tile and its halo on.
 fn stage(place: Place, pairs: array<Pair, 2>, n: u32) {
     workgroupBarrier();
     for (var k = 0u; k < TAPS; k++) { // unrolled
         let line = lines[n + k];
-        let outside = CONSTANT && line < 0;
+        let outside = HAS_FILL && line < 0;
         let row = (place.slice + u32(line)) * params.pitch;
         for (var i = 0u; i < 2u; i++) { // unrolled
             if i == 0u || place.local < 2u * LEAD {
                 var words = pairs[i].fill;
                 if !outside {
-                    words = two(row, pairs[i]);
+                    words = gather_pair(row, pairs[i]);
                 }
                 staged[k * SPAN + i * WIDTH + place.local] = words;
             }
@@ -121,7 +133,7 @@ fn stage(place: Place, pairs: array<Pair, 2>, n: u32) {
     workgroupBarrier();
 }
 
-fn loaded(at: u32) -> array<u32, WORDS> {
+fn load_staged(at: u32) -> array<u32, WORDS> {
     var words: array<u32, WORDS>;
     for (var i = 0u; i < PAIRS; i++) { // unrolled
         words[2u * i] = staged[at + i].x;
@@ -130,7 +142,7 @@ fn loaded(at: u32) -> array<u32, WORDS> {
     return words;
 }
 
-// The words from `at` pairs of them on.
+// The words of an invocation and of LEAD pairs on either side, from pair `at` of the image.
 fn load(at: u32) -> array<u32, WORDS> {
     var words: array<u32, WORDS>;
     for (var i = 0u; i < PAIRS; i++) { // unrolled
@@ -140,8 +152,12 @@ fn load(at: u32) -> array<u32, WORDS> {
     return words;
 }
 
-// Samples 0 and 2 of the four from `at` on, and 1 and 3.
-fn spread(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
+// Four u8 samples from sample `at` on as u16 lanes: 0 | 2 and 1 | 3.
+//
+//     words     | s3 | s2 | s1 | s0 |
+//     x         |    s2   |    s0   |
+//     y         |    s3   |    s1   |
+fn lanes_at(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
     var four = (*words)[at / 4u];
     if at % 4u != 0u {
         four = (four >> (8u * (at % 4u))) | ((*words)[at / 4u + 1u] << (32u - 8u * (at % 4u)));
@@ -149,48 +165,48 @@ fn spread(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
     return vec2(four, four >> 8u) & vec2(0x00ff00ffu);
 }
 
-// The mean along x of the four samples from `at` on, with seven bits behind the point.
-fn means(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
-    let middle = spread(words, at);
-    var sum = params.x[0].x * middle + ROUND_X.y;
-    var upper = params.x[0].x * (middle >> vec2(16u)) + ROUND_X.x;
-    for (var k = 1u; k < AFTER; k++) { // unrolled
-        let sums = spread(words, at - k * CHANNELS) + spread(words, at + k * CHANNELS);
-        sum += params.x[k / 4u][k % 4u] * sums;
-        upper += params.x[k / 4u][k % 4u] * (sums >> vec2(16u));
+// Four samples from sample `at` on, filtered along x: u16 lanes with seven fraction bits.
+fn filter_x(words: ptr<function, array<u32, WORDS>>, at: u32) -> vec2<u32> {
+    let middle = lanes_at(words, at);
+    var sums = params.x[0].x * middle + HALF_X.y;
+    var upper_sums = params.x[0].x * upper_lanes(middle) + HALF_X.x;
+    for (var k = 1u; k < DISTANCES; k++) { // unrolled
+        let both = lanes_at(words, at - k * CHANNELS) + lanes_at(words, at + k * CHANNELS);
+        sums += params.x[k / 4u][k % 4u] * both;
+        upper_sums += params.x[k / 4u][k % 4u] * upper_lanes(both);
     }
-    return ((sum - (upper << vec2(16u))) >> vec2(16u)) | (upper & vec2(0xffff0000u));
+    return (lower_sums(sums, upper_sums) >> vec2(16u)) | (upper_sums & vec2(0xffff0000u));
 }
 
-// The mean along y around the row RADIUS above the last of word `i`, in the upper byte or half of four words.
-fn mean(rows: ptr<function, array<array<vec2<u32>, 2>, TAPS>>, last: u32, i: u32) -> vec4<u32> {
+// The four samples of word `i` filtered along y, in the upper 8 or 16 bits, where `last` is the ring's newest row.
+fn filter_y(ring: ptr<function, array<array<vec2<u32>, 2>, TAPS>>, last: u32, i: u32) -> vec4<u32> {
     let centre = last + TAPS - RADIUS;
-    let middle = (*rows)[centre % TAPS][i];
-    var sum = params.y[0].x * middle + ROUND_Y.y;
-    var upper = params.y[0].x * (middle >> vec2(16u)) + ROUND_Y.x;
-    for (var k = 1u; k < AFTER; k++) { // unrolled
-        let sums = (*rows)[(centre - k) % TAPS][i] + (*rows)[(centre + k) % TAPS][i];
-        sum += params.y[k / 4u][k % 4u] * sums;
-        upper += params.y[k / 4u][k % 4u] * (sums >> vec2(16u));
+    let middle = (*ring)[centre % TAPS][i];
+    var sums = params.y[0].x * middle + HALF_Y.y;
+    var upper_sums = params.y[0].x * upper_lanes(middle) + HALF_Y.x;
+    for (var k = 1u; k < DISTANCES; k++) { // unrolled
+        let both = (*ring)[(centre - k) % TAPS][i] + (*ring)[(centre + k) % TAPS][i];
+        sums += params.y[k / 4u][k % 4u] * both;
+        upper_sums += params.y[k / 4u][k % 4u] * upper_lanes(both);
     }
-    sum -= upper << vec2(16u);
-    return vec4(sum.x, sum.y, upper.x, upper.y);
+    let lower = lower_sums(sums, upper_sums);
+    return vec4(lower.x, lower.y, upper_sums.x, upper_sums.y);
 }
 
-// Where a workgroup's tile is, and where in it an invocation.
+// A workgroup's tile, and an invocation in it.
 struct Place {
     left: u32,     // word
     top: u32,      // row
-    slice: u32,    // row with which it begins
-    first: u32,    // word of the invocation in the slice's first row
+    slice: u32,    // its first row
+    first: u32,    // the invocation's first word in the slice's first row
     local: u32,
 }
 
-// Makes a tile, of which `inner` says that it reaches nothing outside. Known where this is called, that spares
-// the loop branches, which would keep loads and sums of different rows apart.
-fn make(place: Place, inner: bool) {
+// Computes a tile. `inner`: its halo lies inside. Called with a literal, which leaves no branch in the loop that would
+// keep the compiler from moving loads of one row between sums of another.
+fn blur_tile(place: Place, inner: bool) {
     let above = (place.first + (place.top - RADIUS) * params.pitch) / 2u - LEAD;
-    // Of an inner tile the next row is under way.
+    // The next row of an inner tile is in flight.
     var next: array<u32, WORDS>;
     var pairs: array<Pair, 2>;
     if inner {
@@ -199,11 +215,10 @@ fn make(place: Place, inner: bool) {
         let at = i32(place.left + 2u * place.local) - 2 * i32(LEAD);
         pairs = array(pair(at), pair(at + 2 * i32(WIDTH)));
         for (var n = place.local; n < ROWS; n += WIDTH) {
-            lines[n] = inside(i32(place.top + n) - i32(RADIUS), i32(params.height), params.edge);
+            lines[n] = edge_position(i32(place.top + n) - i32(RADIUS), i32(params.height), params.edge);
         }
     }
-    // Row n of the tile's surroundings is at n modulo TAPS.
-    var rows: array<array<vec2<u32>, 2>, TAPS>;
+    var ring: array<array<vec2<u32>, 2>, TAPS>;
     for (var n = 0u; n < ROWS; n += TAPS) {
         if !inner {
             stage(place, pairs, n);
@@ -213,36 +228,36 @@ fn make(place: Place, inner: bool) {
             if inner {
                 next = load(above + (n + k + 1u) * params.pitch / 2u);
             } else {
-                words = loaded(k * SPAN + place.local);
+                words = load_staged(k * SPAN + place.local);
             }
-            rows[k][0] = means(&words, 8u * LEAD);
-            rows[k][1] = means(&words, 8u * LEAD + 4u);
-            let v = mean(&rows, k, 0u);
-            let w = mean(&rows, k, 1u);
-            let y = place.top + n + k - BOTH;
+            ring[k][0] = filter_x(&words, 8u * LEAD);
+            ring[k][1] = filter_x(&words, 8u * LEAD + 4u);
+            let v = filter_y(&ring, k, 0u);
+            let w = filter_y(&ring, k, 1u);
+            let y = place.top + n + k - HALO;
             let to = (place.first + y * params.pitch) / 2u;
-            if n + k >= BOTH && y < params.height && (inner || place.left + 2u * place.local < params.pitch) {
-                if HALVES {
-                    target_[2u * to] = vec2(upper_halves(v.xy), upper_halves(v.zw));
-                    target_[2u * to + 1u] = vec2(upper_halves(w.xy), upper_halves(w.zw));
+            if n + k >= HALO && y < params.height && (inner || place.left + 2u * place.local < params.pitch) {
+                if TO == U16 {
+                    target_[2u * to] = vec2(upper_u16(v.xy), upper_u16(v.zw));
+                    target_[2u * to + 1u] = vec2(upper_u16(w.xy), upper_u16(w.zw));
                 } else {
-                    target_[to] = vec2(upper_bytes(v), upper_bytes(w));
+                    target_[to] = vec2(upper_u8(v), upper_u8(w));
                 }
             }
         }
     }
 }
 
-fn upper_bytes(v: vec4<u32>) -> u32 {
+fn upper_u8(v: vec4<u32>) -> u32 {
     return (v.x >> 24u) | ((v.y >> 16u) & 0xff00u) | ((v.z >> 8u) & 0xff0000u) | (v.w & 0xff000000u);
 }
 
-fn upper_halves(v: vec2<u32>) -> u32 {
+fn upper_u16(v: vec2<u32>) -> u32 {
     return (v.x >> 16u) | (v.y & 0xffff0000u);
 }
 
 @compute @workgroup_size(WIDTH)
-fn fused(
+fn blur(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -251,26 +266,26 @@ fn fused(
     if group >= params.groups {
         return;
     }
-    // Tiles at the edge take longest: those at the sides come first, and in each column the lowest and the uppermost.
-    let rows = params.groups / params.across;
+    // Tiles at an edge take longest and start first: the two outer columns of tiles, then in each other column the
+    // lowest tile and the uppermost.
     let sides = min(params.across, 2u);
     var column = group % sides * (params.across - 1u);
     var row = group / sides;
-    if group >= sides * rows {
-        let inner = group - sides * rows;
+    if group >= sides * params.rows {
+        let inner = group - sides * params.rows;
         column = 1u + inner % (params.across - sides);
         row = inner / (params.across - sides);
     }
     var place: Place;
-    place.left = column * COLUMNS;
+    place.left = column * TILE_WORDS;
     place.top = (row + params.down - 1u) % params.down * HEIGHT;
     place.slice = row / params.down * params.height;
     place.first = place.slice * params.pitch + place.left + 2u * local;
     place.local = local;
-    if place.left >= 2u * LEAD && 4u * (place.left + COLUMNS + 2u * LEAD) <= params.samples
+    if place.left >= 2u * LEAD && 4u * (place.left + TILE_WORDS + 2u * LEAD) <= params.samples
         && place.top >= RADIUS && place.top + ROWS - RADIUS < params.height {
-        make(place, true);
+        blur_tile(place, true);
     } else {
-        make(place, false);
+        blur_tile(place, false);
     }
 }

@@ -1,40 +1,33 @@
-// Sums of weighed neighbours along x, from a span of pixels in workgroup memory.
+// A pass along x, of any format and arithmetic: each sample becomes the weighted sum of its window.
+//
+// A workgroup computes TILE pixels of a row, four an invocation, from a span of them in workgroup memory. Windows
+// longer than TAPS go by parts.
+//
+//     source      |  radius  |      TILE      |  radius  |     positions outside by `edge`
+//     span        |      TILE      | TAPS |                    slides to the right from part to part
+//
+// In: samples FROM, rows of `pitch` pixels. Out: samples TO in the same layout. Chosen where no other route along x
+// fits: f32 and u24 samples, u16 ones of later iterations, and u8 with nothing after.
 
-#import blur/common
-
-struct RowParams {
-    width: u32,    // pixels a row
-    height: u32,   // rows in all
-    pitch: u32,    // pixels from row to row, a multiple of 4
-    radius: u32,
-    blocks: u32,   // weights / 4, but for the leading zeros
-    tiles: u32,    // workgroups a row
-    groups: u32,   // workgroups in all
-    edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
-    up: u32,       // the sum is shifted by this,
-    half: u32,     // this is added,
-    shift: u32,    // and it is shifted back by this
-    divisor: u32,  // or divided by this
-    fill: vec4<u32>, // what lies outside, a channel
-}
+#import blur/row_params
+#import blur/weighted_sums
 
 const CHANNELS = 4u;
-const FROM = 0u;       // stored samples: 0 bytes, 1 halves, 2 words
-const TO = 1u;
-const MATH = 0u;       // 0 whole numbers in f32, 1 in u32, 2 floats, 3 sums of 48 bits
-const DIVIDE = false;
-alias Number = f32;
+const FROM = U8;       // or U16, BITS32
+const TO = U16;
+const ARITHMETIC = EXACT_F32;
+alias Number = f32;    // or u32
 
-// Pixels of four lanes: with one channel, four rows side by side; with two, two rows.
+// A position has four lanes: the channels of a pixel; with one channel pixels of four rows, with two of two.
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
-const WIDTH = 128u;    // invocations, of four pixels each
+const WIDTH = 128u;
 const TILE = 4u * WIDTH;
-const TAPS = 512u;     // taps between two fillings of the span
+const TAPS = 512u;
 const SPAN = TILE + TAPS;
-const FLUSH = 16u;     // blocks that are summed up before they go to the total
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<u32>;
+// Both sides of the window, behind four zeros and before as many as make steps of four.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<Number>>;
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
 
@@ -42,28 +35,21 @@ var<workgroup> span: array<vec4<Number>, SPAN>;
 
 fn sample(row: u32, x: u32, channel: u32) -> u32 {
     let at = (row * params.pitch + x) * CHANNELS + channel;
-    if FROM == 0u {
+    if FROM == U8 {
         return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
     }
-    if FROM == 1u {
+    if FROM == U16 {
         return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
     }
     return source[at];
 }
 
-fn number(bits: u32) -> Number {
-    if MATH == 2u {
-        return bitcast<Number>(bits);
-    }
-    return Number(bits);
-}
-
-fn pixel(row: u32, at: i32) -> vec4<Number> {
-    let x = inside(at, i32(params.width), params.edge);
+fn position(row: u32, at: i32) -> vec4<Number> {
+    let x = edge_position(at, i32(params.width), params.edge);
     var lanes = vec4<u32>();
     for (var lane = 0u; lane < 4u; lane++) {
         let channel = lane % CHANNELS;
-        // Rows past the last repeat it; what comes of them is not stored.
+        // Rows below the last repeat it; they are not stored.
         let y = min(row + lane / CHANNELS, params.height - 1u);
         if lane < CHANNELS * ROWS {
             if x < 0 {
@@ -73,68 +59,11 @@ fn pixel(row: u32, at: i32) -> vec4<Number> {
             }
         }
     }
-    return vec4<Number>(number(lanes.x), number(lanes.y), number(lanes.z), number(lanes.w));
-}
-
-// Four pixels of sums.
-struct Sums {
-    a: vec4<Number>,
-    b: vec4<Number>,
-    c: vec4<Number>,
-    d: vec4<Number>,
-}
-
-// Adds four pixels to the sums of the four that they may reach: `before` and `now` hold the weights of
-// the taps that lead there.
-fn weigh(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Number>, q: vec4<Number>,
-        r: vec4<Number>, s: vec4<Number>) -> Sums {
-    return Sums(
-        sums.a + now.x * p + now.y * q + now.z * r + now.w * s,
-        sums.b + before.w * p + now.x * q + now.y * r + now.z * s,
-        sums.c + before.z * p + before.w * q + now.x * r + now.y * s,
-        sums.d + before.y * p + before.z * q + before.w * r + now.x * s,
-    );
-}
-
-fn plus(one: Sums, other: Sums) -> Sums {
-    return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
-}
-
-fn eight(value: vec4<Number>, shift: u32) -> vec4<Number> {
-    return vec4<Number>((vec4<u32>(value) >> vec4(shift)) & vec4(0xffu));
-}
-
-fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
-    if MATH == 2u {
-        return bitcast<vec4<u32>>(low);
-    }
-    if MATH == 3u {
-        // Sums of the lowest, middle and highest bytes; bits below the last carry do not matter.
-        let carry = vec4<u32>(middle) + (vec4<u32>(low) >> vec4(8u));
-        return (vec4<u32>(high) + (carry >> vec4(8u)) + vec4(128u)) >> vec4(8u);
-    }
-    if DIVIDE {
-        return divide(vec4<u32>(low), params.up, params.half, params.divisor);
-    }
-    return (vec4<u32>(low) + vec4(params.half)) >> vec4(params.shift);
-}
-
-fn pack(values: vec4<u32>, word: u32) {
-    if TO == 0u {
-        target_[word] = values.x | (values.y << 8u) | (values.z << 16u) | (values.w << 24u);
-    } else if TO == 1u {
-        target_[2u * word] = values.x | (values.y << 16u);
-        target_[2u * word + 1u] = values.z | (values.w << 16u);
-    } else {
-        target_[4u * word] = values.x;
-        target_[4u * word + 1u] = values.y;
-        target_[4u * word + 2u] = values.z;
-        target_[4u * word + 3u] = values.w;
-    }
+    return numbers(lanes);
 }
 
 @compute @workgroup_size(WIDTH)
-fn rows(
+fn blur_rows(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -147,20 +76,21 @@ fn rows(
     let start = group % params.tiles * TILE;
     let first = local * 4u;
 
+    let all_steps = window_steps(params.radius);
     var low: Sums;
     var middle: Sums;
     var high: Sums;
-    for (var from_ = 0u; from_ < params.blocks; from_ += TAPS / 4u) {
-        let blocks = min(params.blocks - from_, TAPS / 4u);
+    for (var from_ = 0u; from_ < all_steps; from_ += TAPS / 4u) {
+        let steps = min(all_steps - from_, TAPS / 4u);
         workgroupBarrier();
-        for (var i = local; i < TILE + 4u * blocks; i += WIDTH) {
+        for (var i = local; i < TILE + 4u * steps; i += WIDTH) {
             let at = start + 4u * from_ + i;
-            span[i] = pixel(row, i32(at) - i32(params.radius));
+            span[i] = position(row, i32(at) - i32(params.radius));
         }
         workgroupBarrier();
-        for (var flush = 0u; flush < blocks; flush += FLUSH) {
+        for (var flush = 0u; flush < steps; flush += FLUSH) {
             var part: Sums;
-            for (var i = flush; i < min(flush + FLUSH, blocks); i++) {
+            for (var i = flush; i < min(flush + FLUSH, steps); i++) {
                 let before = weights[from_ + i];
                 let now = weights[from_ + i + 1u];
                 let at = first + 4u * i;
@@ -168,15 +98,15 @@ fn rows(
                 let q = span[at + 1u];
                 let r = span[at + 2u];
                 let s = span[at + 3u];
-                if MATH == 3u {
-                    low = weigh(low, before, now, eight(p, 0u), eight(q, 0u), eight(r, 0u), eight(s, 0u));
-                    middle = weigh(middle, before, now, eight(p, 8u), eight(q, 8u), eight(r, 8u), eight(s, 8u));
-                    high = weigh(high, before, now, eight(p, 16u), eight(q, 16u), eight(r, 16u), eight(s, 16u));
+                if ARITHMETIC == U48 {
+                    low = accumulate(low, before, now, byte_of(p, 0u), byte_of(q, 0u), byte_of(r, 0u), byte_of(s, 0u));
+                    middle = accumulate(middle, before, now, byte_of(p, 1u), byte_of(q, 1u), byte_of(r, 1u), byte_of(s, 1u));
+                    high = accumulate(high, before, now, byte_of(p, 2u), byte_of(q, 2u), byte_of(r, 2u), byte_of(s, 2u));
                 } else {
-                    part = weigh(part, before, now, p, q, r, s);
+                    part = accumulate(part, before, now, p, q, r, s);
                 }
             }
-            low = plus(low, part);
+            low = add_sums(low, part);
         }
     }
 
@@ -194,13 +124,14 @@ fn rows(
         if row + y >= params.height {
             break;
         }
-        for (var word = 0u; word < CHANNELS; word++) {
+        // Four pixels of a row are as many fours of samples as there are channels.
+        for (var quad = 0u; quad < CHANNELS; quad++) {
             var values: vec4<u32>;
             for (var i = 0u; i < 4u; i++) {
-                let at = 4u * word + i;
+                let at = 4u * quad + i;
                 values[i] = pixels[at / CHANNELS][y * CHANNELS + at % CHANNELS];
             }
-            pack(values, ((row + y) * params.pitch + x) / 4u * CHANNELS + word);
+            store(values, ((row + y) * params.pitch + x) / 4u * CHANNELS + quad);
         }
     }
 }

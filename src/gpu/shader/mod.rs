@@ -26,8 +26,11 @@ macro_rules! wgsl {
 
 /// Texts that shaders import, by their paths below `wgsl/` without the ending.
 const IMPORTS: &[(&str, &str)] = &[
-    ("blur/common", wgsl!("blur/common")),
-    ("blur/elements", wgsl!("blur/elements")),
+    ("blur/column_params", wgsl!("blur/column_params")),
+    ("blur/pixels_u8", wgsl!("blur/pixels_u8")),
+    ("blur/rounding", wgsl!("blur/rounding")),
+    ("blur/row_params", wgsl!("blur/row_params")),
+    ("blur/weighted_sums", wgsl!("blur/weighted_sums")),
     ("jpeg/dct", wgsl!("jpeg/dct")),
     ("mesh/cells", wgsl!("mesh/cells")),
     ("mesh/classify", wgsl!("mesh/classify")),
@@ -42,6 +45,10 @@ const IMPORTS: &[(&str, &str)] = &[
     ("mesh/vertices", wgsl!("mesh/vertices")),
     ("scan/ops", wgsl!("scan/ops")),
     ("scan/reduce", wgsl!("scan/reduce")),
+    ("shared/divide", wgsl!("shared/divide")),
+    ("shared/edge", wgsl!("shared/edge")),
+    ("shared/lanes", wgsl!("shared/lanes")),
+    ("shared/samples", wgsl!("shared/samples")),
 ];
 
 /// Declares the [`Shader`](crate::gpu::Shader) `wgsl/<name>.wgsl`.

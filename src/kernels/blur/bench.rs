@@ -1,13 +1,11 @@
-//! What `gpuproc bench` measures: the blurs at several radii, and the plain ways to do the same.
+//! What `gpuproc bench` measures: blurs of RGBA u8 images at several radii, and plain kernels as baselines.
 
-use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
+use super::{Blur, Edge, Format, Method, Resident, Taps};
 use crate::{
-    data::noise::Noise,
-    data::raster::Raster,
-    data::samples::Samples,
+    data::{noise::Noise, raster::Raster, samples::Samples},
     device::Kernel,
     error::{Error, Kind, Result},
-    gpu::{Buffer, Context, Shader},
+    gpu::{Buffer, Context, Pipeline, Shader},
     kernels::case::{Case, Prepare, Prepared},
     shader, shader_struct,
 };
@@ -15,46 +13,55 @@ use crate::{
 pub(super) static BASELINES: Shader = shader!("blur/baselines");
 
 shader_struct! {
-    struct PlainParams { width: u32, height: u32, radius: u32, total: u32 }
+    struct BaselineParams { width: u32, height: u32, radius: u32, total: u32 }
 }
 
-/// The blurs of this family: of 8192 x 8192 RGBA bytes when `full`, else of a small picture that
-/// software devices manage, too.
+/// The baselines' shaders.
+pub(super) fn variants() -> Vec<Shader> {
+    [true, false].map(box_baseline).into()
+}
+
+/// The box along one axis.
+fn box_baseline(along_x: bool) -> Shader {
+    BASELINES.with(&[("ALONG_X", if along_x { "true" } else { "false" })])
+}
+
+/// Blurs of images of 8192 x 8192 when `full`, else of small ones for software devices.
 pub fn cases(full: bool) -> Vec<Case> {
     let side = if full { 8192 } else { 512 };
     let mut cases = Vec::new();
     for radius in [3, 8, 24, 96] {
-        cases.push(fast(Method::Gaussian, side, radius));
+        cases.push(product(Method::Gaussian, side, radius));
     }
     for radius in [1, 3, 24, 96, 500] {
-        cases.push(fast(Method::Box, side, radius));
+        cases.push(product(Method::Box, side, radius));
     }
     for radius in [3, 8] {
-        cases.push(plain(Method::Gaussian, side, radius));
+        cases.push(baseline(Method::Gaussian, side, radius));
     }
     for radius in [3, 24, 96] {
-        cases.push(plain(Method::Box, side, radius));
+        cases.push(baseline(Method::Box, side, radius));
     }
     cases
 }
 
-/// The time against the radius: each way at radii that grow by about half again, and the radius of
-/// each. Direct sums grow with its square, separable ones in proportion, running sums not at all.
+/// The same at radii that grow by about half, each with its radius. Two-dimensional sums grow with the
+/// square of the radius, separable ones in proportion, box filters not at all.
 ///
-/// Pictures are 4096 x 4096 RGBA bytes when `full`, else small.
+/// Images are 4096 x 4096 when `full`, else small.
 pub fn sweep(full: bool) -> Vec<(usize, Case)> {
     let side = if full { 4096 } else { 256 };
     let mut cases = Vec::new();
     for radius in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 500] {
-        cases.push((radius, fast(Method::Gaussian, side, radius)));
-        cases.push((radius, fast(Method::Box, side, radius)));
-        // Beyond, they take seconds.
+        cases.push((radius, product(Method::Gaussian, side, radius)));
+        cases.push((radius, product(Method::Box, side, radius)));
+        // Baselines take seconds beyond.
         let most = if full { 32 } else { 8 };
         if radius <= most {
-            cases.push((radius, plain(Method::Gaussian, side, radius)));
+            cases.push((radius, baseline(Method::Gaussian, side, radius)));
         }
         if radius <= 4 * most {
-            cases.push((radius, plain(Method::Box, side, radius)));
+            cases.push((radius, baseline(Method::Box, side, radius)));
         }
     }
     cases
@@ -91,10 +98,9 @@ fn case(
     }
 }
 
-/// Noise, which no blur can skip.
+/// An image of noise. Alpha is a channel like the others.
 fn noise(side: usize) -> Result<Raster> {
     let samples = Samples::U8(bytemuck::pod_collect_to_vec(&Noise(0).u32s(side * side)?));
-    // Channels for themselves: alpha is one more of them.
     Ok(Raster { dims: [side, side, 1], channels: 4, alpha: false, samples })
 }
 
@@ -106,7 +112,7 @@ fn check(
     found: &Buffer,
     tolerance: u8,
 ) -> Result<()> {
-    let Samples::U8(expected) = blur.cpu(raster)? else { unreachable!("bytes stay bytes") };
+    let Samples::U8(expected) = blur.cpu(raster)? else { unreachable!("u8 stays u8") };
     let found: Vec<u8> = context.read(found, expected.len())?;
     match expected.iter().zip(&found).position(|(e, f)| e.abs_diff(*f) > tolerance) {
         None => Ok(()),
@@ -117,7 +123,8 @@ fn check(
     }
 }
 
-fn fast(method: Method, side: usize, radius: usize) -> Case {
+/// What the command runs.
+fn product(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let (raster, blur) = (noise(side)?, blur(method, radius));
         let Some(context) = context else {
@@ -126,9 +133,8 @@ fn fast(method: Method, side: usize, radius: usize) -> Case {
                 check: Box::new(|| Ok(())),
             });
         };
-        let shape = Shape { dims: raster.dims, channels: 4 };
         let plan = blur.plan(Format::U8, [0.0; 4]);
-        let resident = Resident::new(context, plan, shape, blur.edge)?;
+        let resident = Resident::new(context, &plan, raster.shape(), blur.edge)?;
         let input = context.upload("picture", raster.samples.as_bytes())?;
         let mut batch = context.batch();
         let output = resident.record(&mut batch, input)?;
@@ -144,40 +150,47 @@ fn fast(method: Method, side: usize, radius: usize) -> Case {
     case(method, algorithm, side, radius, prepare)
 }
 
-fn plain(method: Method, side: usize, radius: usize) -> Case {
+/// All taps of a two-dimensional Gaussian, or all taps of a box along x and then along y.
+fn baseline(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let context = context.ok_or_else(|| Error::gpu("this baseline runs on a GPU only"))?;
         let (raster, blur) = (noise(side)?, blur(method, radius));
         let input = context.upload("picture", raster.samples.as_bytes())?;
         let output = context.allocate("blurred", input.bytes())?;
-        let half: Vec<f32> = blur.axes[0].half_weights(method).iter().map(|&w| w as f32).collect();
-        let weights = context.upload("weights", &half)?;
         let total = (side * side) as u32;
-        let params =
-            PlainParams { width: side as u32, height: side as u32, radius: radius as u32, total };
-        let groups = context.fold(u64::from(total).div_ceil(64))?;
+        let params = BaselineParams {
+            width: side as u32,
+            height: side as u32,
+            radius: radius as u32,
+            total,
+        };
+        let groups = |pipeline: &Pipeline| {
+            context.fold(u64::from(total).div_ceil(pipeline.workgroup_size[0].into()))
+        };
         let mut batch = context.batch();
         match method {
             Method::Gaussian => {
-                let pipeline = context.pipeline(&BASELINES, "direct")?;
-                let pass = batch.pass("blur direct", &pipeline).buffer("source", &input);
-                let pass = pass.buffer("weights", &weights).buffer("target_", &output);
-                pass.uniform("params", &params).dispatch(groups);
+                let half = blur.axes[0].half_weights(method);
+                let half: Vec<f32> = half.iter().map(|&weight| weight as f32).collect();
+                let weights = context.upload("weights", &half)?;
+                let pipeline = context.pipeline(&BASELINES, "gaussian")?;
+                let pass = batch.pass("blur direct", &pipeline).uniform("params", &params);
+                let pass = pass.buffer("source", &input).buffer("target_", &output);
+                pass.buffer("weights", &weights).dispatch(groups(&pipeline)?);
             }
             Method::Box => {
                 let between = context.allocate("half blurred", input.bytes())?;
-                for (across, from, to) in [("true", &input, &between), ("false", &between, &output)]
-                {
-                    let shader = BASELINES.with(&[("ACROSS", across)]);
-                    let pipeline = context.pipeline(&shader, "naive")?;
-                    let pass = batch.pass("blur naive", &pipeline).buffer("source", from);
-                    pass.buffer("target_", to).uniform("params", &params).dispatch(groups);
+                for (along_x, from, to) in [(true, &input, &between), (false, &between, &output)] {
+                    let pipeline = context.pipeline(&box_baseline(along_x), "box_filter")?;
+                    let pass = batch.pass("blur naive", &pipeline).uniform("params", &params);
+                    let pass = pass.buffer("source", from).buffer("target_", to);
+                    pass.dispatch(groups(&pipeline)?);
                 }
             }
         }
         Ok(Prepared {
             run: Box::new(move || batch.run()),
-            // Floats round otherwise than whole numbers, and the naive box rounds in between, too.
+            // f32 rounds differently than integers, and the box rounds between its axes, too.
             check: Box::new(move || check(context, &blur, &raster, &output, 1)),
         })
     });

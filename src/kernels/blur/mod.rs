@@ -6,7 +6,6 @@ mod bench;
 mod bytes;
 mod cpu;
 mod gpu;
-mod means;
 mod plan;
 mod taps;
 mod tone;
@@ -14,7 +13,7 @@ mod volume;
 
 pub use bands::Bands;
 pub use bench::{cases, sweep};
-pub use gpu::{Resident, SHADERS};
+pub use gpu::{Resident, SHADERS, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
 pub use volume::blur_volume;

@@ -1,23 +1,29 @@
-// Sums of weighed neighbours along x of bytes, eight pixels an invocation: the fast path of blur_rows.
+// The first pass of a long Gaussian along x: u8 to u16 with six fraction bits, eight pixels an invocation.
 //
-// Four samples are multiplied at once by a byte of each weight, and what comes of each of its bytes is put
-// together at the end.
+// A weight has 24 bits, one byte in each of three planes. `dot4U8Packed` weighs four taps at once by a plane:
+//
+//     positions   | c3 | c2 | c1 | c0 |    a channel of four neighbouring positions, transposed
+//     weights     | w3 | w2 | w1 | w0 |    the same byte of four neighbouring weights
+//     result      dot(plane 0) + (dot(plane 1) << 8) + (dot(plane 2) << 16)
+//
+// The sum of each plane stays below 2^32 / 255. In and out: see `pixels_u8`. Chosen for radii from 192 on where
+// another pass follows: u32 products in `rows` take a third more multiplications and four times the loads.
 
-#import blur/elements
+#import blur/pixels_u8
 
-const PLANES = 3u;     // bytes a weight
-const TAPS = 512u;     // elements that are read between two fillings of the span
+const PLANES = 3u;
+const TAPS = 512u;     // at most, between two fillings of the span
 const STEPS = TAPS / 4u;
 const SPAN = TILE / 4u + STEPS;
 
-// For each four elements and each byte of the weights: those with which they go to four pixels.
+// For each step of four positions, and each plane: a lane for each of four neighbouring results.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 
-// Four elements each, a word a lane.
+// Four positions each, transposed: a word a channel.
 var<workgroup> span: array<vec4<u32>, SPAN>;
 
-// Four elements with four lanes each, the other way round.
-fn turn(v: vec4<u32>) -> vec4<u32> {
+// Transposes 4 x 4 u8: word i of the result holds lane i of the four words.
+fn transpose_u8(v: vec4<u32>) -> vec4<u32> {
     let low = (v.xz & vec2(0x00ff00ffu)) | ((v.yw & vec2(0x00ff00ffu)) << vec2(8u));
     let high = ((v.xz >> vec2(8u)) & vec2(0x00ff00ffu)) | (v.yw & vec2(0xff00ff00u));
     return vec4(
@@ -32,16 +38,16 @@ fn dots(v: vec4<u32>, w: u32) -> vec4<u32> {
     return vec4(dot4U8Packed(v.x, w), dot4U8Packed(v.y, w), dot4U8Packed(v.z, w), dot4U8Packed(v.w, w));
 }
 
-fn round_(sums: array<vec4<u32>, PLANES>) -> vec4<u32> {
-    var sum = sums[0] + vec4(params.half);
+fn finish(sums: array<vec4<u32>, PLANES>) -> vec4<u32> {
+    var sum = sums[0] + vec4(params.rounding.half);
     for (var plane = 1u; plane < PLANES; plane++) { // unrolled
         sum += sums[plane] << vec4(8u * plane);
     }
-    return sum >> vec4(params.shift);
+    return sum >> vec4(params.rounding.shift);
 }
 
 @compute @workgroup_size(WIDTH)
-fn rows(
+fn blur_rows(
     @builtin(workgroup_id) id: vec3<u32>,
     @builtin(num_workgroups) count: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
@@ -53,20 +59,21 @@ fn rows(
     let row = group / params.tiles * ROWS;
     let start = group % params.tiles * TILE;
     let first = i32(start) - i32(params.radius);
-    // Eight pixels.
-    var low: array<array<vec4<u32>, PLANES>, 4>;
-    var high: array<array<vec4<u32>, PLANES>, 4>;
-    for (var from_ = 0u; from_ < params.blocks; from_ += STEPS) {
-        let blocks = min(params.blocks - from_, STEPS);
+    let all_steps = params.radius / 2u + 1u;
+    // Sums of four pixels each.
+    var left: array<array<vec4<u32>, PLANES>, 4>;
+    var right: array<array<vec4<u32>, PLANES>, 4>;
+    for (var from_ = 0u; from_ < all_steps; from_ += STEPS) {
+        let steps = min(all_steps - from_, STEPS);
         workgroupBarrier();
-        for (var i = local; i < TILE / 4u + blocks; i += WIDTH) {
-            span[i] = turn(elements(row, first + 4 * i32(from_ + i)));
+        for (var i = local; i < TILE / 4u + steps; i += WIDTH) {
+            span[i] = transpose_u8(positions(row, first + 4 * i32(from_ + i)));
         }
         workgroupBarrier();
         var q = span[2u * local];
-        // Four steps at a time keep more loads under way.
+        // Four steps at a time keep more loads in flight.
         var i = 0u;
-        for (; i + 4u <= blocks; i += 4u) {
+        for (; i + 4u <= steps; i += 4u) {
             var p: array<vec4<u32>, 5>;
             p[0] = q;
             for (var k = 0u; k < 4u; k++) { // unrolled
@@ -76,21 +83,21 @@ fn rows(
                 for (var plane = 0u; plane < PLANES; plane++) { // unrolled
                     let w = weights[(from_ + i + k) * PLANES + plane];
                     for (var j = 0u; j < 4u; j++) { // unrolled
-                        low[j][plane] += dots(p[k], w[j]);
-                        high[j][plane] += dots(p[k + 1u], w[j]);
+                        left[j][plane] += dots(p[k], w[j]);
+                        right[j][plane] += dots(p[k + 1u], w[j]);
                     }
                 }
             }
             q = p[4];
         }
-        for (; i < blocks; i++) {
+        for (; i < steps; i++) {
             let p = q;
             q = span[2u * local + i + 1u];
             for (var plane = 0u; plane < PLANES; plane++) { // unrolled
                 let w = weights[(from_ + i) * PLANES + plane];
                 for (var j = 0u; j < 4u; j++) { // unrolled
-                    low[j][plane] += dots(p, w[j]);
-                    high[j][plane] += dots(q, w[j]);
+                    left[j][plane] += dots(p, w[j]);
+                    right[j][plane] += dots(q, w[j]);
                 }
             }
         }
@@ -98,7 +105,7 @@ fn rows(
 
     let x = start + 8u * local;
     if x < params.width {
-        store(row, x, array(round_(low[0]), round_(low[1]), round_(low[2]), round_(low[3]),
-            round_(high[0]), round_(high[1]), round_(high[2]), round_(high[3])));
+        store(row, x, array(finish(left[0]), finish(left[1]), finish(left[2]), finish(left[3]),
+            finish(right[0]), finish(right[1]), finish(right[2]), finish(right[3])));
     }
 }

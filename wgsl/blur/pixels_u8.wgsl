@@ -1,30 +1,21 @@
-// Rows of bytes as elements of four lanes, eight of which an invocation adds up along x and stores as halves. The
-// host puts it behind the shaders that do so.
+// Rows of u8 as packed positions, and eight positions of results as rows of u16: what `rows_u8` and `rows_u8_long`
+// share. Declares their source, target and parameters; they bind their weights to 2.
 
-#import blur/common
-
-struct RowParams {
-    width: u32,    // pixels a row
-    height: u32,   // rows in all
-    pitch: u32,    // pixels from row to row, a multiple of 8
-    radius: u32,   // rounded up to a multiple of 4; the weights have zeros there
-    blocks: u32,   // of four elements that reach four pixels
-    tiles: u32,    // workgroups a row
-    groups: u32,   // workgroups in all
-    edge: u32,     // 0 clamp, 1 reflect, 2 mirror, 3 wrap, 4 constant
-    up: u32,       // unused here
-    half: u32,     // added to the sum,
-    shift: u32,    // which is then shifted by this
-    divisor: u32,  // unused here
-    fill: vec4<u32>, // what lies outside, a channel
-}
+#import blur/row_params
 
 const CHANNELS = 4u;
 
-// An element is four lanes: the channels of a pixel, or with one channel four rows, with two two.
+// A position is a word of four u8 lanes: the channels of a pixel, or with one channel pixels of four rows, with two
+// of two.
+//
+//     CHANNELS   lane 3   lane 2   lane 1   lane 0
+//        1       row 3    row 2    row 1    row 0
+//        2       row 1 b  row 1 a  row 0 b  row 0 a
+//        3       0        b        g        r
+//        4       a        b        g        r
 const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const WIDTH = 64u;
-const TILE = 8u * WIDTH;
+const TILE = 8u * WIDTH; // pixels a workgroup computes, eight an invocation
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;
@@ -34,38 +25,39 @@ fn word(index: u32) -> u32 {
     return source[index >> 2u][index & 3u];
 }
 
-fn byte(row: u32, x: u32, channel: u32) -> u32 {
+fn sample(row: u32, x: u32, channel: u32) -> u32 {
     let at = (min(row, params.height - 1u) * params.pitch + x) * CHANNELS + channel;
     return (word(at >> 2u) >> ((at & 3u) * 8u)) & 0xffu;
 }
 
-// The element at any position, as four bytes.
-fn element(row: u32, at: i32) -> u32 {
-    let place = inside(at, i32(params.width), params.edge);
-    var bytes: vec4<u32>;
+// The position at any x, also outside.
+fn position(row: u32, at: i32) -> u32 {
+    let x = edge_position(at, i32(params.width), params.edge);
+    var lanes: vec4<u32>;
     for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
-        if place < 0 {
-            bytes[lane] = params.fill[lane % CHANNELS];
+        if x < 0 {
+            lanes[lane] = params.fill[lane % CHANNELS];
         } else {
-            bytes[lane] = byte(row + lane / CHANNELS, u32(place), lane % CHANNELS);
+            lanes[lane] = sample(row + lane / CHANNELS, u32(x), lane % CHANNELS);
         }
     }
-    return bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+    return lanes.x | (lanes.y << 8u) | (lanes.z << 16u) | (lanes.w << 24u);
 }
 
-// The four elements from `x` on, a multiple of four that lies inside with all of them.
-fn quad(row: u32, x: u32) -> vec4<u32> {
+// Four positions inside, from `x`, a multiple of four.
+fn inner_positions(row: u32, x: u32) -> vec4<u32> {
     let at = (row * params.pitch + x) / 4u;
     if CHANNELS == 4u {
         return source[at];
     }
     if CHANNELS == 3u {
+        // words   | r1 b0 g0 r0 | g2 r2 b1 g1 | b3 g3 r3 b2 |
         let a = word(3u * at);
         let b = word(3u * at + 1u);
         let c = word(3u * at + 2u);
         return vec4(a, (a >> 24u) | (b << 8u), (b >> 16u) | (c << 16u), c >> 8u) & vec4(0xffffffu);
     }
-    // Rows past the last repeat it; what comes of them is not stored.
+    // Rows below the last repeat it; they are not stored.
     let down = params.pitch / 4u;
     let last = params.height - 1u - row;
     if CHANNELS == 2u {
@@ -78,22 +70,23 @@ fn quad(row: u32, x: u32) -> vec4<u32> {
     }
     let rows = vec4(word(at), word(at + min(1u, last) * down), word(at + min(2u, last) * down),
         word(at + min(3u, last) * down));
-    var elements: vec4<u32>;
+    var positions: vec4<u32>;
     for (var i = 0u; i < 4u; i++) {
-        let bytes = (rows >> vec4(8u * i)) & vec4(0xffu);
-        elements[i] = bytes.x | (bytes.y << 8u) | (bytes.z << 16u) | (bytes.w << 24u);
+        let lanes = (rows >> vec4(8u * i)) & vec4(0xffu);
+        positions[i] = lanes.x | (lanes.y << 8u) | (lanes.z << 16u) | (lanes.w << 24u);
     }
-    return elements;
+    return positions;
 }
 
-fn elements(row: u32, at: i32) -> vec4<u32> {
+// Four positions from `at`, a multiple of four.
+fn positions(row: u32, at: i32) -> vec4<u32> {
     if at >= 0 && at + 4 <= i32(params.width) {
-        return quad(row, u32(at));
+        return inner_positions(row, u32(at));
     }
-    return vec4(element(row, at), element(row, at + 1), element(row, at + 2), element(row, at + 3));
+    return vec4(position(row, at), position(row, at + 1), position(row, at + 2), position(row, at + 3));
 }
 
-// Stores eight pixels from `x` on.
+// Stores eight positions `v` of four lanes as u16, from `x`, a multiple of eight.
 fn store(row: u32, x: u32, v: array<vec4<u32>, 8>) {
     let to = (row * params.pitch + x) / 8u * CHANNELS;
     if CHANNELS == 4u {

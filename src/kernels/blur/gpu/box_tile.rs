@@ -1,0 +1,320 @@
+//! A box filter of u8 along y and x at once.
+
+use std::sync::Arc;
+
+use super::{
+    IN_RANGE, Layout, Recording, Route, Task,
+    params::{flag, literal},
+};
+use crate::{
+    error::Result,
+    gpu::{Buffer, Context, Pipeline, Shader},
+    kernels::blur::{Format, Rounding, plan::reciprocal},
+    shader, shader_struct,
+};
+
+pub static SHADER: Shader = shader!("blur/box_tile").unchecked(IN_RANGE);
+
+shader_struct! {
+    struct BoxTileParams {
+        width: u32, height: u32, pitch: u32, tile: u32, across: u32, down: u32, run: u32, total: u32,
+        radius: [u32; 2], margin: u32, half: u32, shift: u32, factor: u32, shift_x: u32, slices: u32,
+        addend: [u32; 2], blocks: u32, margin_blocks: u32, fill: [u32; 4],
+    }
+}
+
+/// Columns an invocation.
+const PIXELS: usize = 8;
+/// From this radius along y on, sums of blocks of rows are made first: else each workgroup would begin
+/// by adding up its first window row by row.
+const BLOCKS_RADIUS: usize = 40;
+/// Multiprocessors of a large device: no API tells how many there are.
+const MULTIPROCESSORS: usize = 132;
+/// The most invocations of a workgroup that shares a multiprocessor with another one.
+const SHARING: usize = 288;
+/// The most invocations of a workgroup.
+const MAX_INVOCATIONS: usize = 640;
+
+#[derive(Debug)]
+pub struct BoxTile {
+    fill_margins: Arc<Pipeline>,
+    /// For long windows along y.
+    sum_blocks: Option<Arc<Pipeline>>,
+    blur: Arc<Pipeline>,
+    sizes: Sizes,
+    /// All but what depends on the block.
+    params: BoxTileParams,
+}
+
+/// What a workgroup computes, and how.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    invocations: usize,
+    /// Pixels of a row, and rows.
+    tile: usize,
+    run: usize,
+    /// Pixels before an invocation's first window: the span begins at a multiple of [`PIXELS`].
+    lead: usize,
+    /// Words that are loaded at a time.
+    chunk: usize,
+    /// Pixels left and right of the image in the margins: the windows', and one group of [`PIXELS`] more.
+    margin: usize,
+}
+
+impl Sizes {
+    /// Nothing where workgroup memory is too small for a tile that is worth its halo, or a binding for
+    /// the margins.
+    fn new(task: &Task<'_>) -> Option<Self> {
+        let ([x, y], limits) = (radii(task), &task.limits);
+        let [width, height, slices] = task.shape.dims;
+        let lead = x.next_multiple_of(PIXELS) - x;
+        let halo = lead + 2 * x + 1;
+        // 8 bytes a pixel, 12 an invocation, 16 a segment. Small workgroups wait less at barriers;
+        // large ones have less halo.
+        let segments = MAX_INVOCATIONS / least_segment(task)?;
+        let bytes = limits.workgroup_bytes.saturating_sub(16 * segments);
+        let most = (bytes / (8 * PIXELS + 12)).min(limits.invocations).min(MAX_INVOCATIONS);
+        let mut invocations = match (6 * halo / PIXELS).max(128).next_multiple_of(32) {
+            few @ ..=SHARING => few.min(most),
+            _ => most,
+        };
+        let tile = (PIXELS * invocations).checked_sub(halo).filter(|&tile| tile >= 128)?;
+        // Tiles of the same size, without invocations that compute nothing; images of a single tile
+        // share a pipeline.
+        let across = width.div_ceil(tile / PIXELS * PIXELS);
+        let tile = width.div_ceil(across).next_multiple_of(PIXELS);
+        if across > 1 {
+            invocations = (tile + halo).div_ceil(PIXELS);
+        }
+        let run = match invocations {
+            ..=SHARING => short_run(y),
+            // All workgroups run at once.
+            _ => height.div_ceil((MULTIPROCESSORS / (across * slices)).max(1)).clamp(64, 256),
+        };
+        let chunk = if task.shape.channels.is_multiple_of(2) { 4 } else { 2 };
+        let margin = (x + 2 * PIXELS).next_multiple_of(PIXELS);
+        let sizes = Self { invocations, tile, run, lead, chunk, margin };
+        // Beside a narrow image the margins may be what is large.
+        let buffers = Buffers::new(&sizes, &Layout::new(task.shape));
+        let blocks = if y >= BLOCKS_RADIUS { buffers.blocks_bytes } else { 0 };
+        (buffers.margins_bytes.max(blocks) <= limits.binding).then_some(sizes)
+    }
+}
+
+/// How many rows a workgroup computes where several share a multiprocessor.
+fn short_run(radius: usize) -> usize {
+    match radius {
+        0..8 => 32,
+        // As long as windows: the rows that leave them are still in the cache, where the workgroup
+        // of the run above has read them.
+        24..BLOCKS_RADIUS => 2 * radius,
+        _ => 64,
+    }
+}
+
+/// The radii along x and y.
+fn radii(task: &Task<'_>) -> [usize; 2] {
+    [1, 0].map(|pass| task.passes[pass].taps.radius)
+}
+
+/// The fewest invocations of a segment: a subgroup, or 32 invocations of it.
+fn least_segment(task: &Task<'_>) -> Option<usize> {
+    task.limits.subgroup.map(|[least, _]| least.clamp(4, 32) as usize)
+}
+
+/// How the sums along y are shifted, and those along x divided.
+fn roundings(task: &Task<'_>) -> Option<(u32, Quotient)> {
+    let Rounding::Shift(shift) = task.passes[0].rounding else { return None };
+    let Rounding::Divide { up, divisor } = task.passes[1].rounding else { return None };
+    Some((shift, Quotient::new(up, divisor)?))
+}
+
+/// The buffers beside source and target, for a block.
+struct Buffers {
+    /// Chunks of a row, and of what lies left and right of it.
+    inner: usize,
+    outer: usize,
+    /// Layers and blocks of rows in a slice.
+    layers: usize,
+    blocks: usize,
+    margins_bytes: u64,
+    blocks_bytes: u64,
+}
+
+impl Buffers {
+    fn new(sizes: &Sizes, layout: &Layout) -> Self {
+        let [_, height, slices] = layout.shape.dims;
+        let [block, layer] = ["BLOCK", "LAYER"].map(|name| SHADER.constant(name) as usize);
+        let chunks = |pixels: usize| pixels * layout.shape.channels / 4 / sizes.chunk;
+        let (inner, outer) = (chunks(layout.pitch), chunks(2 * sizes.margin));
+        let layers = height.div_ceil(layer);
+        let blocks = layers * (layer / block);
+        let bytes = |chunks: usize| (4 * sizes.chunk * chunks) as u64;
+        Self {
+            inner,
+            outer,
+            layers,
+            blocks,
+            margins_bytes: bytes(outer * height * slices),
+            blocks_bytes: bytes(2 * (inner + outer) * blocks * slices),
+        }
+    }
+}
+
+impl Route for BoxTile {
+    fn passes() -> usize {
+        2
+    }
+
+    fn fits(task: &Task<'_>) -> bool {
+        let [y, x] = [0, 1].map(|i| &task.passes[i]);
+        [y.axis, x.axis] == [1, 0]
+            && [y.from, x.to] == [Format::U8; 2]
+            && y.is_box()
+            && task.limits.int64
+            && roundings(task).is_some()
+            && Sizes::new(task).is_some()
+    }
+
+    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+        let sizes = Sizes::new(task).expect("it fits");
+        let (shift, _) = roundings(task).expect("it fits");
+        let ([x, y], channels) = (radii(task), task.shape.channels);
+        let [_, largest] = task.limits.subgroup.expect("it fits");
+        let segments = sizes.invocations.div_ceil(least_segment(task).expect("it fits"));
+        let steps = largest.clamp(1, 32).ilog2() as usize;
+        let [channels, chunk, width, lead, taps, segments, steps] =
+            [channels, sizes.chunk, sizes.invocations, sizes.lead, 2 * x + 1, segments, steps]
+                .map(literal);
+        vec![SHADER.with(&[
+            ("CHANNELS", &channels),
+            ("CHUNK", &chunk),
+            ("Chunk", ["vec2<u32>", "vec4<u32>"][sizes.chunk / 4]),
+            ("WIDTH", &width),
+            ("LEAD", &lead),
+            ("TAPS", &taps),
+            ("SEGMENTS", &segments),
+            ("STEPS", &steps),
+            ("EDGE", task.edge.name()),
+            ("WIDE", flag(shift > 0)),
+            ("BLOCKS", flag(y >= BLOCKS_RADIUS)),
+        ])]
+    }
+
+    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
+        let shader = &Self::shaders(task)[0];
+        let sizes = Sizes::new(task).expect("it fits");
+        let (shift, quotient) = roundings(task).expect("it fits");
+        let [x, y] = radii(task);
+        let pipeline = |entry| context.pipeline(shader, entry);
+        Ok(Self {
+            fill_margins: pipeline("fill_margins")?,
+            sum_blocks: (y >= BLOCKS_RADIUS).then(|| pipeline("sum_blocks")).transpose()?,
+            blur: pipeline("blur")?,
+            sizes,
+            params: BoxTileParams {
+                tile: sizes.tile as u32,
+                run: sizes.run as u32,
+                radius: [x as u32, y as u32],
+                margin: sizes.margin as u32,
+                half: (1 << shift) >> 1,
+                shift,
+                factor: quotient.factor,
+                shift_x: quotient.shift,
+                addend: [quotient.addend as u32, (quotient.addend >> 32) as u32],
+                fill: task.passes[0].fill_words(task.shape.channels),
+                ..BoxTileParams::default()
+            },
+        })
+    }
+
+    fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
+        let (context, layout) = (to.context, to.layout);
+        let [width, height, slices] = layout.shape.dims;
+        let buffers = Buffers::new(&self.sizes, &layout);
+        let Buffers { inner, outer, layers, blocks, .. } = buffers;
+        let across = width.div_ceil(self.sizes.tile);
+        let down = height.div_ceil(self.sizes.run);
+        let params = BoxTileParams {
+            width: width as u32,
+            height: height as u32,
+            pitch: layout.pitch as u32,
+            across: across as u32,
+            down: down as u32,
+            total: (across * down * slices) as u32,
+            slices: slices as u32,
+            blocks: blocks as u32,
+            margin_blocks: (2 * inner * blocks * slices) as u32,
+            ..self.params
+        };
+        let mut make =
+            |label, pipeline: &Arc<Pipeline>, total: usize, bytes, read: Option<&Buffer>| {
+                let made = context.allocate(label, bytes)?;
+                let params = BoxTileParams { total: total as u32, ..params };
+                let groups = (total as u64).div_ceil(pipeline.workgroup_size[0].into());
+                let mut pass = to.batch.pass(label, pipeline).uniform("params", &params);
+                pass = pass.buffer("source", &to.source).buffer("made", &made);
+                if let Some(margins) = read {
+                    pass = pass.buffer("margins", margins);
+                }
+                pass.dispatch(context.fold(groups)?);
+                Result::Ok(made)
+            };
+        let total = outer * height * slices;
+        let margins = make("blur margins", &self.fill_margins, total, buffers.margins_bytes, None)?;
+        // Bound, though never read, where no blocks are summed.
+        let mut sums = to.source.clone();
+        if let Some(pipeline) = &self.sum_blocks {
+            let total = (inner + outer) * layers * slices;
+            sums = make("blur blocks", pipeline, total, buffers.blocks_bytes, Some(&margins))?;
+        }
+        let pass = to.pass("blur yx", &self.blur).uniform("params", &params);
+        let pass = pass.buffer("margins", &margins).buffer("blocks", &sums);
+        pass.dispatch(context.fold(params.total.into())?);
+        Ok(())
+    }
+}
+
+/// floor((sum * 2^up + divisor / 2) / divisor) for results below 256, as
+/// floor((sum * factor + addend) / 2^(32 + shift)).
+#[derive(Clone, Copy, Debug)]
+struct Quotient {
+    factor: u32,
+    shift: u32,
+    addend: u64,
+}
+
+impl Quotient {
+    /// Nothing where the factor would not fit a word.
+    fn new(up: u32, divisor: u32) -> Option<Self> {
+        let divisor = u64::from(divisor);
+        // With powers below 56 the product stays within 64 bits.
+        let (factor, power) =
+            reciprocal(divisor, 256 * divisor, u64::from(u32::MAX >> up), 32..56)?;
+        let addend = factor * (divisor / 2);
+        Some(Self { factor: (factor << up) as u32, shift: power - 32, addend })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Quotient;
+
+    #[test]
+    fn multiplying_divides_exactly_at_every_step() {
+        for (up, divisor) in [(0, 9), (0, 25), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515)] {
+            let Quotient { factor, shift, addend } = Quotient::new(up, divisor).expect("it fits");
+            let exact = |sum: u64| ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor);
+            // Where the quotient changes, and just before.
+            for result in 1..=255 {
+                let first =
+                    (result * u64::from(divisor) - u64::from(divisor) / 2).div_ceil(1 << up);
+                for sum in [first - 1, first, first + 1] {
+                    let found = (sum * u64::from(factor) + addend) >> (32 + shift);
+                    assert_eq!(found, exact(sum), "{sum} * 2^{up} / {divisor}");
+                }
+                assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A small Gaussian along x and y at once, from u8.
+
+use std::sync::Arc;
+
+use super::{
+    IN_RANGE, Recording, Route, Task,
+    params::{flag, literal},
+};
+use crate::{
+    error::Result,
+    gpu::{Context, Pipeline, Shader},
+    kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding},
+    shader, shader_struct,
+};
+
+pub static SHADER: Shader = shader!("blur/fused").unchecked(IN_RANGE);
+
+shader_struct! {
+    struct FusedParams {
+        samples: u32, pitch: u32, height: u32, across: u32, down: u32, rows: u32, groups: u32,
+        edge: u32, fill: [u32; 4], x: [[u32; 4]; 3], y: [[u32; 4]; 3],
+    }
+}
+
+/// The largest radius: its ring of rows fits registers, its weights the parameters.
+const MAX_RADIUS: usize = 5;
+
+#[derive(Debug)]
+pub struct Fused {
+    pipeline: Arc<Pipeline>,
+    params: FusedParams,
+    /// Words and rows of a tile.
+    tile: [usize; 2],
+}
+
+fn radius(task: &Task<'_>) -> usize {
+    task.passes[0].taps.radius.max(task.passes[1].taps.radius)
+}
+
+/// A pass's weights, scaled so that sums divided by 2^`bits` are its results.
+fn weights(pass: &Pass, bits: u32) -> [[u32; 4]; 3] {
+    let Rounding::Shift(shift) = pass.rounding else { unreachable!("Gaussians of u8 shift") };
+    let weight =
+        |i: usize| pass.integer_weights.get(i).map_or(0, |weight| weight << (bits - shift));
+    std::array::from_fn(|i| std::array::from_fn(|j| weight(4 * i + j)))
+}
+
+impl Route for Fused {
+    fn passes() -> usize {
+        2
+    }
+
+    fn fits(task: &Task<'_>) -> bool {
+        let [x, y] = [0, 1].map(|i| &task.passes[i]);
+        [x.axis, y.axis] == [0, 1]
+            && (x.from, x.arithmetic) == (Format::U8, Arithmetic::ExactF32)
+            && radius(task) <= MAX_RADIUS
+    }
+
+    fn shaders(task: &Task<'_>) -> Vec<Shader> {
+        let [radius, channels] = [radius(task), task.shape.channels].map(literal);
+        let has_fill = flag(matches!(task.edge, Edge::Constant(_)));
+        let shader = SHADER.with(&task.passes[1].to.packed());
+        vec![shader.with(&[("RADIUS", &radius), ("CHANNELS", &channels), ("HAS_FILL", has_fill)])]
+    }
+
+    fn new(context: &Context, task: &Task<'_>) -> Result<Self> {
+        let shader = &Self::shaders(task)[0];
+        let [x, y] = [0, 1].map(|i| &task.passes[i]);
+        let upper = if y.to == Format::U8 { 24 } else { 16 };
+        Ok(Self {
+            pipeline: context.pipeline(shader, "blur")?,
+            params: FusedParams {
+                edge: task.edge.code(),
+                fill: x.fill_words(task.shape.channels),
+                x: weights(x, 16),
+                y: weights(y, upper),
+                ..FusedParams::default()
+            },
+            tile: ["TILE_WORDS", "HEIGHT"].map(|name| shader.constant(name) as usize),
+        })
+    }
+
+    fn record(&self, to: &mut Recording<'_, '_>) -> Result<()> {
+        let [width, height, slices] = to.layout.shape.dims;
+        let samples = width * to.layout.shape.channels;
+        let across = samples.div_ceil(4).div_ceil(self.tile[0]);
+        let down = height.div_ceil(self.tile[1]);
+        let groups = across * down * slices;
+        let params = FusedParams {
+            samples: samples as u32,
+            pitch: (to.layout.pitch * to.layout.shape.channels / 4) as u32,
+            height: height as u32,
+            across: across as u32,
+            down: down as u32,
+            rows: (down * slices) as u32,
+            groups: groups as u32,
+            ..self.params
+        };
+        let groups = to.context.fold(groups as u64)?;
+        to.pass("blur xy", &self.pipeline).uniform("params", &params).dispatch(groups);
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! From samples in memory to samples in memory: blocks, uploads, passes from buffer to buffer, readback.
+
+use std::borrow::Cow;
+
+use super::{Layout, Limits, Recording, Route, Task, route};
+use crate::{
+    data::blocks::Blocks,
+    error::{Error, Result},
+    gpu::{Batch, Buffer, Context},
+    kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
+    memory,
+};
+
+/// Runs every pass of `plan`.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+pub fn run<'d>(
+    context: &Context,
+    blur: &Blur,
+    plan: &[Pass],
+    shape: Shape,
+    mut values: Values<'d>,
+) -> Result<Values<'d>> {
+    // All passes block by block, unless blocks would be mostly halo; then one pass after the other,
+    // each of which has a halo along its own axis only.
+    let halo = std::array::from_fn(|axis| blur.halo(axis));
+    let blocks = blocks(context, plan, shape, blur.edge, halo);
+    let worthwhile = |blocks: &Blocks| {
+        blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
+    };
+    if let Some(blocks) = blocks.filter(worthwhile) {
+        return Job::new(context, plan, shape, blur.edge, blocks)?.run(&values);
+    }
+    for pass in plan {
+        let radius = pass.taps.radius;
+        let halo = std::array::from_fn(|axis| if axis == pass.axis { radius } else { 0 });
+        let plan = std::slice::from_ref(pass);
+        let blocks = self::blocks(context, plan, shape, blur.edge, halo).ok_or_else(|| {
+            Error::gpu(format_args!(
+                "radius {radius} takes larger buffers than {} has",
+                context.info.name
+            ))
+        })?;
+        values = Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?;
+    }
+    Ok(values)
+}
+
+/// Blocks that the device takes at once; nothing where it takes not even one position with its halo.
+fn blocks(
+    context: &Context,
+    plan: &[Pass],
+    shape: Shape,
+    edge: Edge,
+    halo: [usize; 3],
+) -> Option<Blocks> {
+    let widest = plan.iter().map(|pass| pass.from.size().max(pass.to.size())).max().unwrap_or(1);
+    let max = u64::from(context.limits.workgroups);
+    Blocks::fitting(shape.dims, halo, edge == Edge::Wrap, |dims| {
+        let samples = Layout::new(Shape { dims, ..shape }).padded().samples() as u64;
+        let row_groups = dims[0].div_ceil(512) as u64 * (dims[1] * dims[2]) as u64;
+        // Along y and z a workgroup of 64 invocations computes four samples each, or more.
+        let groups = row_groups.max(samples.div_ceil(64 * 4));
+        samples * widest as u64 <= context.max_binding()
+            && samples < 1 << 31
+            && groups <= max * max / 2
+    })
+}
+
+/// A plan over a raster in blocks.
+struct Job<'a> {
+    steps: Steps<'a>,
+    channels: usize,
+    blocks: Blocks,
+}
+
+impl<'a> Job<'a> {
+    fn new(
+        context: &'a Context,
+        plan: &[Pass],
+        shape: Shape,
+        edge: Edge,
+        blocks: Blocks,
+    ) -> Result<Self> {
+        let largest = Shape { dims: blocks.longest(), ..shape };
+        let steps = Steps::new(context, plan, largest, edge)?;
+        Ok(Self { steps, channels: shape.channels, blocks })
+    }
+
+    fn run(&self, values: &Values<'_>) -> Result<Values<'static>> {
+        Ok(match (values, self.steps.to()) {
+            (Values::U8(v), Format::U8) => Values::U8(Cow::Owned(self.raster(v)?)),
+            (Values::U8(v), _) => Values::U16(Cow::Owned(self.raster(v)?)),
+            (Values::U16(v), Format::U8) => Values::U8(Cow::Owned(self.raster(v)?)),
+            (Values::U16(v), _) => Values::U16(Cow::Owned(self.raster(v)?)),
+            (Values::U24(v), _) => Values::U24(Cow::Owned(self.raster(v)?)),
+            (Values::F32(v), _) => Values::F32(Cow::Owned(self.raster(v)?)),
+        })
+    }
+
+    fn raster<S: bytemuck::Pod, D: bytemuck::Pod>(&self, source: &[S]) -> Result<Vec<D>> {
+        let Self { channels, blocks, .. } = *self;
+        if blocks.is_whole() {
+            return self.block(blocks.dims(), source);
+        }
+        let mut target = memory::zeros::<D>(source.len())?;
+        for block in blocks.iter() {
+            // The device takes the block's ends for the raster's; what that spoils lies in the halo.
+            let samples = blocks.gather(&block, channels, source)?;
+            let blurred: Vec<D> = self.block(block.padded(), &samples)?;
+            blocks.scatter(&block, channels, &blurred, &mut target);
+        }
+        Ok(target)
+    }
+
+    /// Blurs samples that the device takes at once.
+    fn block<S: bytemuck::Pod, D: bytemuck::Pod>(
+        &self,
+        dims: [usize; 3],
+        source: &[S],
+    ) -> Result<Vec<D>> {
+        let context = self.steps.context;
+        let layout = Layout::new(Shape { dims, channels: self.channels });
+        let [row, pitch] = [dims[0], layout.pitch].map(|positions| positions * self.channels);
+        let samples = layout.padded().samples();
+        let input = context.allocate("blur input", layout.bytes(self.steps.from))?;
+        if row == pitch {
+            context.write(&input, 0, source)?;
+        } else {
+            let mut padded = memory::zeros::<S>(samples)?;
+            for (to, from) in padded.chunks_exact_mut(pitch).zip(source.chunks_exact(row)) {
+                to[..row].copy_from_slice(from);
+            }
+            context.write(&input, 0, &padded)?;
+        }
+        let mut batch = context.batch();
+        let output = self.steps.record(&mut batch, layout, input, false)?;
+        batch.run()?;
+        let padded: Vec<D> = context.read(&output, samples)?;
+        if row == pitch {
+            return Ok(padded);
+        }
+        let mut rows = memory::room(samples / pitch * row)?;
+        padded.chunks_exact(pitch).for_each(|padded| rows.extend_from_slice(&padded[..row]));
+        Ok(rows)
+    }
+}
+
+/// A plan's routes, ready for blocks up to some size.
+#[derive(Debug)]
+struct Steps<'a> {
+    context: &'a Context,
+    /// What the first route reads.
+    from: Format,
+    /// Each route with what it writes.
+    routes: Vec<(Box<dyn Route>, Format)>,
+}
+
+impl<'a> Steps<'a> {
+    fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
+        let limits = Limits::of(context);
+        let (mut routes, mut passes) = (Vec::new(), plan);
+        while !passes.is_empty() {
+            let task = Task { passes, shape, edge, limits };
+            let (candidate, taken) = route(&task);
+            routes.push(((candidate.new)(context, &task)?, passes[taken - 1].to));
+            passes = &passes[taken..];
+        }
+        Ok(Self { context, from: plan[0].from, routes })
+    }
+
+    /// The format of the results.
+    fn to(&self) -> Format {
+        self.routes.last().expect("a plan has passes").1
+    }
+
+    /// Records all routes and returns the buffer that will hold the result. With `keep` nothing is
+    /// written to `input`.
+    fn record(
+        &self,
+        batch: &mut Batch<'a>,
+        layout: Layout,
+        input: Buffer,
+        keep: bool,
+    ) -> Result<Buffer> {
+        // Buffers that were read take later results of their format.
+        let mut spare: Vec<(Format, Buffer)> = Vec::new();
+        let (mut source, mut source_format) = (input, self.from);
+        for (number, (route, format)) in self.routes.iter().enumerate() {
+            let target = match spare.iter().position(|(spare, _)| spare == format) {
+                Some(index) => spare.swap_remove(index).1,
+                None => self.context.allocate("blur", layout.bytes(*format))?,
+            };
+            let mut to = Recording { context: self.context, batch, layout, source, target };
+            route.record(&mut to)?;
+            if number > 0 || !keep {
+                spare.push((source_format, to.source));
+            }
+            (source, source_format) = (to.target, *format);
+        }
+        Ok(source)
+    }
+}
+
+/// A plan over samples that stay on the device.
+#[derive(Debug)]
+pub struct Resident<'a> {
+    steps: Steps<'a>,
+    layout: Layout,
+}
+
+impl<'a> Resident<'a> {
+    /// Makes the pipelines and weights of `plan` over a raster of `shape`, which has to fit the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
+        let steps = Steps::new(context, plan, shape, edge)?;
+        Ok(Self { steps, layout: Layout::new(shape) })
+    }
+
+    /// Records all passes from `input`, whose rows are padded to a multiple of sixteen positions, and
+    /// returns the buffer that will hold the result in the same layout.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
+        self.steps.record(batch, self.layout, input, true)
+    }
+}

@@ -1,0 +1,29 @@
+//! How samples lie on the device.
+
+use crate::kernels::blur::{Format, Shape};
+
+/// Rows of a raster padded to a multiple of sixteen positions, so that shaders read and write whole words
+/// of any format.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    pub shape: Shape,
+    /// Positions from row to row.
+    pub pitch: usize,
+}
+
+impl Layout {
+    pub fn new(shape: Shape) -> Self {
+        Self { shape, pitch: shape.dims[0].next_multiple_of(16) }
+    }
+
+    /// The raster with its padding.
+    pub fn padded(&self) -> Shape {
+        let [_, y, z] = self.shape.dims;
+        Shape { dims: [self.pitch, y, z], ..self.shape }
+    }
+
+    /// Bytes of a buffer, which shaders may read in units of 16.
+    pub fn bytes(&self, format: Format) -> u64 {
+        ((self.padded().samples() * format.size()) as u64).next_multiple_of(16)
+    }
+}

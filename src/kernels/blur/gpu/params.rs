@@ -1,0 +1,128 @@
+//! A pass in the terms of its shaders: weights, parameters, and values of constants.
+
+use crate::kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding};
+
+impl Edge {
+    /// The value of its constant in `wgsl/shared/edge.wgsl`.
+    pub fn code(self) -> u32 {
+        match self {
+            Self::Clamp => 0,
+            Self::Reflect => 1,
+            Self::Mirror => 2,
+            Self::Wrap => 3,
+            Self::Constant(_) => 4,
+        }
+    }
+
+    /// The constant in `wgsl/shared/edge.wgsl`.
+    pub fn name(self) -> &'static str {
+        ["CLAMP", "REFLECT", "MIRROR", "WRAP", "CONSTANT"][self.code() as usize]
+    }
+}
+
+impl Format {
+    /// Bytes a sample.
+    pub fn size(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::U24 | Self::F32 => 4,
+        }
+    }
+
+    /// Its constant in `wgsl/shared/samples.wgsl`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "U8",
+            Self::U16 => "U16",
+            Self::U24 | Self::F32 => "BITS32",
+        }
+    }
+
+    /// The constants with which `pack` of `wgsl/shared/samples.wgsl` makes u8 or u16.
+    pub fn packed(self) -> [(&'static str, &'static str); 4] {
+        let [packed, first, second] = match self {
+            Self::U8 => ["u32", "1u", "0u"],
+            _ => ["vec2<u32>", "vec2(1u, 0u)", "vec2(0u, 1u)"],
+        };
+        [("TO", self.name()), ("Packed", packed), ("FIRST", first), ("SECOND", second)]
+    }
+}
+
+impl Arithmetic {
+    /// The constants of `wgsl/blur/weighted_sums.wgsl`.
+    pub fn constants(self) -> [(&'static str, &'static str); 2] {
+        let [name, number] = match self {
+            Self::ExactF32 => ["EXACT_F32", "f32"],
+            Self::U32 => ["U32", "u32"],
+            Self::U48 => ["U48", "u32"],
+            Self::F32 => ["F32", "f32"],
+        };
+        [("ARITHMETIC", name), ("Number", number)]
+    }
+}
+
+/// A WGSL literal.
+pub fn literal(value: usize) -> String {
+    format!("{value}u")
+}
+
+/// A WGSL literal.
+pub fn flag(value: bool) -> &'static str {
+    if value { "true" } else { "false" }
+}
+
+impl Pass {
+    /// Whether all taps weigh 1.
+    pub fn is_box(&self) -> bool {
+        self.arithmetic == Arithmetic::U32 && self.integer_weights.is_empty()
+    }
+
+    /// The constant of `wgsl/blur/rounding.wgsl`.
+    pub fn divides(&self) -> (&'static str, &'static str) {
+        ("DIVIDE", flag(matches!(self.rounding, Rounding::Divide { .. })))
+    }
+
+    /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.
+    pub fn rounding_params(&self) -> [u32; 4] {
+        match self.rounding {
+            Rounding::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
+            Rounding::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
+            Rounding::None => [0, 0, 0, 1],
+        }
+    }
+
+    /// The value outside, a channel, in the bits that the shader reads.
+    pub fn fill_channels(&self) -> [u32; 4] {
+        self.fill.map(|value| match self.arithmetic {
+            Arithmetic::F32 => (value as f32).to_bits(),
+            _ => value as u32,
+        })
+    }
+
+    /// The value outside as three words of u8, after which any number of channels repeats.
+    pub fn fill_words(&self, channels: usize) -> [u32; 4] {
+        let byte = |i: usize| (self.fill[i % channels] as u32) << (8 * (i % 4));
+        std::array::from_fn(|word| (4 * word..4 * word + 4).map(byte).sum())
+    }
+
+    /// The weight at a distance from the centre, in the bits that the shader reads; 0 beyond the radius.
+    pub fn weight(&self, distance: usize) -> u32 {
+        match self.arithmetic {
+            _ if distance > self.taps.radius => 0,
+            Arithmetic::F32 => self.float_weights[distance].to_bits(),
+            _ if self.integer_weights.is_empty() => 1,
+            Arithmetic::ExactF32 => (self.integer_weights[distance] as f32).to_bits(),
+            Arithmetic::U32 | Arithmetic::U48 => self.integer_weights[distance],
+        }
+    }
+
+    /// The weights of the whole window behind `before` zeros and before `after` or more, up to a
+    /// multiple of four.
+    pub fn window(&self, before: usize, after: usize) -> Vec<u32> {
+        let radius = self.taps.radius;
+        let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];
+        (0..=2 * radius).for_each(|k| weights[before + k] = self.weight(k.abs_diff(radius)));
+        weights
+    }
+}

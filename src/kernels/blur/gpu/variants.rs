@@ -1,0 +1,102 @@
+//! Every shader text that a blur can run, for the test that validates them.
+
+use super::{Limits, Task, route};
+use crate::{
+    gpu::Shader,
+    kernels::blur::{Blur, Edge, Format, Method, Shape, Taps, bench},
+};
+
+/// A device with a GPU's limits, one without optional features, and one with little workgroup memory and
+/// narrow subgroups.
+const DEVICES: [Limits; 3] = [
+    Limits {
+        workgroup_bytes: 48 << 10,
+        invocations: 1024,
+        subgroup: Some([32, 32]),
+        int64: true,
+        binding: 1 << 31,
+    },
+    Limits {
+        workgroup_bytes: 16 << 10,
+        invocations: 256,
+        subgroup: None,
+        int64: false,
+        binding: 1 << 27,
+    },
+    Limits {
+        workgroup_bytes: 16 << 10,
+        invocations: 256,
+        subgroup: Some([4, 128]),
+        int64: true,
+        binding: 1 << 27,
+    },
+];
+
+const EDGES: [Edge; 5] =
+    [Edge::Clamp, Edge::Reflect, Edge::Mirror, Edge::Wrap, Edge::Constant(1.0)];
+
+/// Radii on both sides of all that routes and their constants depend on.
+const RADII: [usize; 16] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 129, 191, 192, 500, 1500];
+
+/// The shaders of this family in the specialisations that run: each value of each constant occurs, with
+/// those of the others that it can meet in a blur of some image or volume.
+pub fn variants() -> Vec<Shader> {
+    let mut variants: Vec<Shader> = bench::variants();
+    for (number, radius) in RADII.into_iter().enumerate() {
+        for channels in 1..=4 {
+            // Edges and devices take turns with radii and channels.
+            let edge = EDGES[(number + channels) % EDGES.len()];
+            for limits in &DEVICES {
+                variants.extend(of_radius(radius, channels, edge, limits));
+            }
+        }
+    }
+    variants
+}
+
+fn of_radius(radius: usize, channels: usize, edge: Edge, limits: &Limits) -> Vec<Shader> {
+    let mut shaders = Vec::new();
+    let shape = Shape { dims: [1000, 500, 3], channels };
+    for (method, formats) in [
+        (Method::Gaussian, &[Format::U8, Format::U24, Format::F32][..]),
+        (Method::Box, &[Format::U8, Format::U16, Format::U24, Format::F32]),
+    ] {
+        let taps = match method {
+            Method::Gaussian => Taps::gaussian(radius as f64 / 3.0, radius),
+            Method::Box => Taps::box_filter(radius),
+        };
+        // Volumes, images, and single axes.
+        let axes = [
+            [taps; 3],
+            [taps, taps, Taps::NONE],
+            [taps, Taps::NONE, Taps::NONE],
+            [Taps::NONE, taps, Taps::NONE],
+        ];
+        for (axes, iterations) in axes.into_iter().flat_map(|axes| [(axes, 1), (axes, 2)]) {
+            let blur = Blur { method, axes, iterations, edge, linear: false };
+            for &format in formats {
+                let plan = blur.plan(format, [1.0; 4]);
+                let mut passes = &plan[..];
+                while !passes.is_empty() {
+                    let task = Task { passes, shape, edge, limits: *limits };
+                    let (candidate, taken) = route(&task);
+                    shaders.extend((candidate.shaders)(&task));
+                    passes = &passes[taken..];
+                }
+            }
+        }
+    }
+    shaders
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::ROUTES, variants};
+
+    #[test]
+    fn every_route_is_taken() {
+        let taken: std::collections::BTreeSet<_> =
+            variants().iter().map(|shader| shader.name()).collect();
+        assert_eq!(taken.len(), ROUTES.len() + 1, "{taken:?}");
+    }
+}

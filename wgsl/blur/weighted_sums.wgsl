@@ -1,0 +1,96 @@
+// Weighted sums of samples in any format, four results at a time: what `rows` and `columns` share.
+//
+// The importing shader declares FROM, TO, ARITHMETIC, `Number`, `params`, `source` and `target_`.
+
+#import blur/rounding
+#import shared/samples
+
+// Values of ARITHMETIC, with the type that is `Number`.
+const EXACT_F32 = 0u;  // f32: whole numbers below 2^24
+const U32 = 1u;        // u32
+const F32 = 2u;        // f32, with its rounding
+const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as three sums
+
+const FLUSH = 16u;     // steps of a partial sum, so that F32 loses less where many are added up
+
+fn number(bits: u32) -> Number {
+    if ARITHMETIC == F32 {
+        return bitcast<Number>(bits);
+    }
+    return Number(bits);
+}
+
+fn numbers(bits: vec4<u32>) -> vec4<Number> {
+    return vec4<Number>(number(bits.x), number(bits.y), number(bits.z), number(bits.w));
+}
+
+// Four neighbouring results, of four lanes each.
+struct Sums {
+    a: vec4<Number>,
+    b: vec4<Number>,
+    c: vec4<Number>,
+    d: vec4<Number>,
+}
+
+// Steps of four positions that four neighbouring results depend on.
+fn window_steps(radius: u32) -> u32 {
+    return (2u * radius + 7u) / 4u;
+}
+
+// Adds the positions p to s of a step to four results: `now` are the step's four weights, `before` those of the
+// step before.
+//
+//          p    q    r    s
+//     a   n.x  n.y  n.z  n.w     the result next to the right sees each position one tap further left
+//     b   b.w  n.x  n.y  n.z
+//     c   b.z  b.w  n.x  n.y
+//     d   b.y  b.z  b.w  n.x
+fn accumulate(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Number>, q: vec4<Number>,
+        r: vec4<Number>, s: vec4<Number>) -> Sums {
+    return Sums(
+        sums.a + now.x * p + now.y * q + now.z * r + now.w * s,
+        sums.b + before.w * p + now.x * q + now.y * r + now.z * s,
+        sums.c + before.z * p + before.w * q + now.x * r + now.y * s,
+        sums.d + before.y * p + before.z * q + before.w * r + now.x * s,
+    );
+}
+
+fn add_sums(one: Sums, other: Sums) -> Sums {
+    return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
+}
+
+// For U48 samples go into three sums by their bytes:
+//
+//     sample       | byte 2 | byte 1 | byte 0 |
+//     sum of w *   |  high  | middle |  low   |       each below 2^32, since the weights add up to 2^24
+//     result       (high * 2^16 + middle * 2^8 + low + 2^23) >> 24
+fn byte_of(samples: vec4<Number>, byte: u32) -> vec4<Number> {
+    return vec4<Number>((vec4<u32>(samples) >> vec4(8u * byte)) & vec4(0xffu));
+}
+
+fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
+    if ARITHMETIC == F32 {
+        return bitcast<vec4<u32>>(low);
+    }
+    if ARITHMETIC == U48 {
+        // Bits that cannot carry into the result are shifted out first.
+        let carry = vec4<u32>(middle) + (vec4<u32>(low) >> vec4(8u));
+        return (vec4<u32>(high) + (carry >> vec4(8u)) + vec4(128u)) >> vec4(8u);
+    }
+    return rounded(vec4<u32>(low), params.rounding);
+}
+
+// Stores four samples that lie side by side, `quad` fours from the start.
+fn store(v: vec4<u32>, quad: u32) {
+    if TO == U8 {
+        target_[quad] = v.x | (v.y << 8u) | (v.z << 16u) | (v.w << 24u);
+    } else if TO == U16 {
+        target_[2u * quad] = v.x | (v.y << 16u);
+        target_[2u * quad + 1u] = v.z | (v.w << 16u);
+    } else {
+        target_[4u * quad] = v.x;
+        target_[4u * quad + 1u] = v.y;
+        target_[4u * quad + 2u] = v.z;
+        target_[4u * quad + 3u] = v.w;
+    }
+}
