@@ -28,7 +28,7 @@ use crate::gpu::Shader;
 pub fn variants() -> Vec<Shader> {
     let plain = |shaders: &[&Shader]| shaders.iter().copied().cloned().collect::<Vec<_>>();
     [
-        plain(&blur::SHADERS),
+        blur::variants(),
         plain(&[&copy::SHADER]),
         plain(&histogram::SHADERS),
         jpeg::variants(),

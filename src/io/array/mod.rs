@@ -127,8 +127,7 @@ impl ArrayReader {
                 let shape = size.map(|size| vec![(size / width) as usize]);
                 // A file that shrinks meanwhile ends too early, as its outputs were told its length.
                 let left = size.map(|size| size / width);
-                let decoder =
-                    Decoder::Binary { element: Element::little_endian(number), left };
+                let decoder = Decoder::Binary { element: Element::little_endian(number), left };
                 (number, shape, decoder)
             }
             ArrayFormat::Npy => {

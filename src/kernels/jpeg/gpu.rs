@@ -18,9 +18,8 @@ static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
     let models = ["0u", "1u", "2u", "3u", "4u"].map(|model| INVERSE.with(&[("MODEL", model)]));
-    let planes = [("1u", "1u"), ("3u", "1u"), ("3u", "2u")].map(|(channels, shared)| {
-        FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)])
-    });
+    let planes = [("1u", "1u"), ("3u", "1u"), ("3u", "2u")]
+        .map(|(channels, shared)| FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)]));
     models.into_iter().chain(planes).collect()
 }
 

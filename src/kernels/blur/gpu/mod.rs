@@ -26,7 +26,7 @@ use layout::Layout;
 use super::{Edge, Pass, Shape};
 use crate::{
     error::Result,
-    gpu::{self, Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{self, Batch, Buffer, Context, Feature, Pipeline, Shader},
 };
 
 /// Why these shaders need no bounds checks.
