@@ -41,16 +41,19 @@ const RADII: [usize; 16] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 129, 191, 192, 
 /// The shaders of this family in the specialisations that run: each value of each constant occurs, with
 /// those of the others that it can meet in a blur of some image or volume.
 pub fn variants() -> Vec<Shader> {
-    let mut variants: Vec<Shader> = bench::variants();
+    let mut variants = bench::variants();
     for (number, radius) in RADII.into_iter().enumerate() {
         for channels in 1..=4 {
-            // Edges and devices take turns with radii and channels.
+            // Edges take turns with radii and channels.
             let edge = EDGES[(number + channels) % EDGES.len()];
             for limits in &DEVICES {
                 variants.extend(of_radius(radius, channels, edge, limits));
             }
         }
     }
+    // Equal texts once each.
+    variants.sort_by_cached_key(Shader::key);
+    variants.dedup_by_key(|shader| shader.key());
     variants
 }
 
