@@ -10,7 +10,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub(super) static BASELINES: Shader = shader!("blur/baselines");
+static BASELINES: Shader = shader!("blur/baselines");
 
 shader_struct! {
     struct BaselineParams { width: u32, height: u32, radius: u32, total: u32 }

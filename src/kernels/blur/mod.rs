@@ -13,7 +13,7 @@ mod volume;
 
 pub use bands::Bands;
 pub use bench::{cases, sweep};
-pub use gpu::{Resident, SHADERS, variants};
+pub use gpu::{Resident, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
 pub use volume::blur_volume;

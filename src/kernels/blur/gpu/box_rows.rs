@@ -7,7 +7,7 @@ use crate::{
     shader,
 };
 
-pub static SHADER: Shader = shader!("blur/box_rows").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/box_rows").unchecked(IN_RANGE);
 
 /// Positions a group.
 const GROUP: usize = 8;

@@ -13,7 +13,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("blur/box_tile").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/box_tile").unchecked(IN_RANGE);
 
 shader_struct! {
     struct BoxTileParams {

@@ -7,7 +7,7 @@ use crate::{
     shader,
 };
 
-pub static SHADER: Shader = shader!("blur/columns").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/columns").unchecked(IN_RANGE);
 
 #[derive(Debug)]
 pub struct Columns(ColumnPass);

@@ -14,7 +14,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("blur/columns_u16").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/columns_u16").unchecked(IN_RANGE);
 
 shader_struct! {
     struct Gap { start: u32, runs: u32 }

@@ -34,20 +34,6 @@ const IN_RANGE: &str = "the host sizes buffers and dispatches by the same layout
     at its width, height and pitch, positions outside are mapped inside or replaced before they are \
     read, and weights are padded to whole steps";
 
-/// Every shader of this family.
-pub const SHADERS: [&Shader; 10] = [
-    &fused::SHADER,
-    &box_tile::SHADER,
-    &box_rows::SHADER,
-    &box_columns::SHADER,
-    &rows_u8::SHADER,
-    &rows_u8_long::SHADER,
-    &columns_u16::SHADER,
-    &rows::SHADER,
-    &columns::SHADER,
-    &super::bench::BASELINES,
-];
-
 /// The routes in the order in which they are tried on what is left of a plan: the first that fits
 /// takes its passes.
 const ROUTES: [Candidate; 9] = [

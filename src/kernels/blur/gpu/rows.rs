@@ -7,7 +7,7 @@ use crate::{
     shader,
 };
 
-pub static SHADER: Shader = shader!("blur/rows").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/rows").unchecked(IN_RANGE);
 
 #[derive(Debug)]
 pub struct Rows(RowPass);

@@ -8,7 +8,7 @@ use crate::{
     shader,
 };
 
-pub static SHADER: Shader = shader!("blur/rows_u8").unchecked(IN_RANGE);
+static SHADER: Shader = shader!("blur/rows_u8").unchecked(IN_RANGE);
 
 #[derive(Debug)]
 pub struct RowsU8(RowPass);
