@@ -14,7 +14,7 @@ use crate::{
         samples::{Dtype, Samples},
         volume::Volume,
     },
-    error::{Error, Result},
+    error::{Error, Hint, Result},
     timings::Timings,
 };
 
@@ -100,9 +100,9 @@ impl VolumeFile {
         let dims = layout.dims.or(named_dims).or_else(|| cube().filter(|_| !compressed));
         let Some(Dims(dims)) = dims else {
             return Err(Error::bad_input(format_args!(
-                "{source}: neither name nor size tells the shape of the volume; \
-                 add --dims XxYxZ and --dtype TYPE"
-            )));
+                "{source}: neither name nor size tells the shape of the volume"
+            ))
+            .with_hint(Hint::VolumeShape));
         };
         let file = Self {
             source: source.clone(),
@@ -154,9 +154,10 @@ impl VolumeFile {
         let bytes = self.bytes().unwrap_or(u64::MAX);
         if bytes > limit {
             return Err(Error::bad_input(format_args!(
-                "{}: {bytes} bytes are more than the {limit} that --max-memory allows",
+                "{}: {bytes} bytes are more than the {limit} allowed",
                 self.source
-            )));
+            ))
+            .with_hint(Hint::Memory));
         }
         timings.time("read", || {
             let mut reader = self.reader()?;
