@@ -8,12 +8,29 @@
 
 use std::{env, sync::LazyLock};
 
-use pulp::{Arch, WithSimd};
+use pulp::{Arch, Simd, WithSimd};
 
 /// Runs `op` in the copy compiled for this processor.
 #[inline]
 pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     arch().dispatch(op)
+}
+
+/// As [`dispatch`], of a closure that is `#[inline(always)]`.
+#[inline]
+pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
+    // `WithSimd` of closures calls them by way of `FnOnce::call_once`, which is a function of its own
+    // for closures that borrow, compiled for no level.
+    struct Work<F>(F);
+    impl<R, F: FnMut() -> R> WithSimd for Work<F> {
+        type Output = R;
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(mut self, _: S) -> R {
+            (self.0)()
+        }
+    }
+    dispatch(Work(work))
 }
 
 /// The level, for code with instructions of its own for some of them.

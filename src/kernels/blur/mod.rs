@@ -3,7 +3,6 @@
 
 mod bands;
 mod bench;
-mod bytes;
 mod cpu;
 mod gpu;
 mod plan;
@@ -101,6 +100,17 @@ pub enum Values<'a> {
     /// [`Format::F32`].
     F32(Cow<'a, [f32]>),
 }
+
+macro_rules! owned_values {
+    ($($sample:ty => $format:ident),+) => {
+        $(impl From<Vec<$sample>> for Values<'_> {
+            fn from(values: Vec<$sample>) -> Self {
+                Self::$format(Cow::Owned(values))
+            }
+        })+
+    };
+}
+owned_values!(u8 => U8, u16 => U16, u32 => U24, f32 => F32);
 
 impl Blur {
     /// Prepares the samples, has `passes` blur them, and brings them back into their form.

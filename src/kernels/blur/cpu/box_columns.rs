@@ -1,0 +1,96 @@
+//! A box filter along y or z by sliding sums, one a column: the route of a pass along y or z by itself,
+//! and the first half of a box filter of u8.
+//!
+//! ```text
+//! row y - radius       -   leaves after row y is stored
+//! ...                  |   sums: of the rows in between
+//! row y + radius       +   enters before row y is stored
+//! ```
+
+use bytemuck::Zeroable;
+use rayon::prelude::*;
+
+use super::{
+    lines::Lines,
+    number::{Number, Round, Sample},
+};
+use crate::{error::Result, memory, simd};
+
+/// The rounded sums of `source` along the axis.
+pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
+    lines: &Lines<'_>,
+    source: &[T],
+    round: impl Round<u32, D>,
+) -> Result<Vec<D>> {
+    let mut target = memory::zeros(source.len())?;
+    slide(lines, source, &mut target, || {
+        move |window: Window<'_, T, u32>, target: &mut [D]| window.advance(round, target)
+    });
+    Ok(target)
+}
+
+/// Slides a window down the lines of `source`. For each line, the function that `start` makes for a
+/// thread's share of them gets the window and the line of `target`.
+pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [D])>(
+    lines: &Lines<'_>,
+    source: &[T],
+    target: &mut [D],
+    start: impl Fn() -> F + Sync,
+) {
+    let (inner, radius) = (lines.inner, lines.radius());
+    let fill = lines.fill();
+    // Each share adds up its first window anew, which costs little where shares are long.
+    let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
+    let outer = target.par_chunks_mut(lines.block()).zip(source.par_chunks(lines.block()));
+    outer.for_each(|(target, source)| {
+        let line = |at: isize| lines.line(source, at, &fill);
+        target.par_chunks_mut(rows * inner).enumerate().for_each(|(share, target)| {
+            let mut each = start();
+            let mut sums = vec![N::default(); inner];
+            let first = (share * rows) as isize - radius as isize;
+            for at in first..first + 2 * radius as isize {
+                simd::vectorize(
+                    #[inline(always)]
+                    || add(&mut sums, line(at)),
+                );
+            }
+            for (i, target) in target.chunks_exact_mut(inner).enumerate() {
+                let leaving = line(first + i as isize);
+                let entering = line(first + (i + 2 * radius) as isize);
+                each(Window { entering, leaving, sums: &mut sums }, target);
+            }
+        });
+    });
+}
+
+/// A window of lines.
+pub struct Window<'a, T, N> {
+    entering: &'a [T],
+    leaving: &'a [T],
+    /// Of the lines that are in the window but for the one that enters.
+    sums: &'a mut [N],
+}
+
+impl<T: Sample<N>, N: Number> Window<'_, T, N> {
+    /// Stores the rounded sums of the window in `target`, and moves it on by a line.
+    pub fn advance<D>(self, round: impl Round<N, D>, target: &mut [D]) {
+        let Self { entering, leaving, sums } = self;
+        simd::vectorize(
+            #[inline(always)]
+            || {
+                let ends = entering.iter().zip(leaving);
+                for ((sum, to), (entering, leaving)) in sums.iter_mut().zip(&mut *target).zip(ends)
+                {
+                    let full = sum.add(entering.widen());
+                    *to = round.round(full);
+                    *sum = full.sub(leaving.widen());
+                }
+            },
+        );
+    }
+}
+
+#[inline(always)]
+fn add<T: Sample<N>, N: Number>(sums: &mut [N], line: &[T]) {
+    sums.iter_mut().zip(line).for_each(|(sum, value)| *sum = sum.add(value.widen()));
+}

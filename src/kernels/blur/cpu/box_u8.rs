@@ -1,0 +1,133 @@
+//! A box filter of u8 along y and then x, row by row, so that what lies between stays in the cache.
+//! Chosen for one iteration of a box filter over an image.
+//!
+//! Along y, sums slide. Along x, up to [`FEW`] taps are added one by one in 16-bit lanes; for more, the
+//! sum of a window is the difference of two prefix sums.
+
+use super::{
+    Edge, Format, Pass, Rounding, Shape,
+    box_columns::{Window, slide},
+    lines::Lines,
+    number::{Keep, Round, ShiftU32},
+    weighted::{LANES, store},
+};
+use crate::{
+    data::division::{RoundedF64, RoundedU16, RoundedU32},
+    error::Result,
+    memory, simd,
+};
+
+/// Taps along x that are added one by one, at most.
+const FEW: usize = 15;
+
+/// Blurs `source` by both passes of `plan`, if they are of that kind.
+pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Option<Vec<u8>>> {
+    let [y, x] = plan else { return Ok(None) };
+    let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)
+    else {
+        return Ok(None);
+    };
+    if [y.axis, x.axis] != [1, 0] || x.to != Format::U8 {
+        return Ok(None);
+    }
+    let job = Job { y: Lines::new(y, edge, shape), x: Lines::new(x, edge, shape), source };
+    let shift = ShiftU32(shift);
+    // A quotient in 16 bits takes all sums of the window in 16 bits: then y does not shift.
+    let narrow = RoundedU16::new(divisor).filter(|_| up == 0 && x.taps.count() <= FEW);
+    match (narrow, RoundedU32::new(up, divisor)) {
+        (Some(divide), _) => job.few_taps(divide),
+        (None, Some(divide)) => job.prefix_sums(shift, divide),
+        (None, None) => job.prefix_sums(shift, RoundedF64::new(up, divisor)),
+    }
+    .map(Some)
+}
+
+struct Job<'a> {
+    y: Lines<'a>,
+    x: Lines<'a>,
+    source: &'a [u8],
+}
+
+impl Job<'_> {
+    fn few_taps(&self, round: RoundedU16) -> Result<Vec<u8>> {
+        let x = self.x;
+        let (row, step) = (x.block(), x.inner);
+        let mut target = memory::zeros(self.source.len())?;
+        slide(&self.y, self.source, &mut target, || {
+            let mut padded = vec![0u16; row + 2 * x.radius() * step + LANES];
+            move |window: Window<'_, u8, u16>, target: &mut [u8]| {
+                window.advance(Keep, &mut padded[x.radius() * step..][..row]);
+                x.pad_ends(&mut padded, |value| value as u16);
+                simd::vectorize(
+                    #[inline(always)]
+                    || add_taps(&padded, [x.pass.taps.count(), step], round, target),
+                );
+            }
+        });
+        Ok(target)
+    }
+
+    fn prefix_sums(&self, shift: ShiftU32, round: impl Round<u32, u8>) -> Result<Vec<u8>> {
+        let x = self.x;
+        let (row, step) = (x.block(), x.inner);
+        let window_len = x.pass.taps.count() * step;
+        let mut target = memory::zeros(self.source.len())?;
+        slide(&self.y, self.source, &mut target, || {
+            let mut sums = vec![0u16; row];
+            let mut padded = vec![0u32; row + window_len - step];
+            let mut prefix = vec![0u32; padded.len() + step];
+            move |window: Window<'_, u8, u32>, target: &mut [u8]| {
+                window.advance(shift, &mut sums);
+                x.pad(&sums, &mut padded);
+                match step {
+                    1 => scan::<1>(&padded, &mut prefix),
+                    2 => scan::<2>(&padded, &mut prefix),
+                    3 => scan::<3>(&padded, &mut prefix),
+                    _ => scan::<4>(&padded, &mut prefix),
+                }
+                simd::vectorize(
+                    #[inline(always)]
+                    || subtract(&prefix, &prefix[window_len..], round, target),
+                );
+            }
+        });
+        Ok(target)
+    }
+}
+
+/// Stores the rounded sums of `count` samples each, `step` apart.
+#[inline(always)]
+fn add_taps(padded: &[u16], [count, step]: [usize; 2], round: RoundedU16, target: &mut [u8]) {
+    for (chunk, target) in target.chunks_mut(LANES).enumerate() {
+        let mut sums = [0u16; LANES];
+        for tap in 0..count {
+            let samples = &padded[chunk * LANES + tap * step..][..LANES];
+            for lane in 0..LANES {
+                sums[lane] = sums[lane].wrapping_add(samples[lane]);
+            }
+        }
+        store(&sums, target, round);
+    }
+}
+
+/// Exclusive prefix sums of each channel, modulo 2^32; `prefix` is a position longer than `values` and
+/// starts with zeros.
+fn scan<const CHANNELS: usize>(values: &[u32], prefix: &mut [u32]) {
+    let mut sums = [0u32; CHANNELS];
+    let (values, _) = values.as_chunks::<CHANNELS>();
+    let (prefix, _) = prefix[CHANNELS..].as_chunks_mut::<CHANNELS>();
+    for (prefix, values) in prefix.iter_mut().zip(values) {
+        for (sum, value) in sums.iter_mut().zip(values) {
+            *sum = sum.wrapping_add(*value);
+        }
+        *prefix = sums;
+    }
+}
+
+/// Stores the rounded differences of prefix sums at the ends of windows.
+#[inline(always)]
+fn subtract(starts: &[u32], ends: &[u32], round: impl Round<u32, u8>, target: &mut [u8]) {
+    for (to, (start, end)) in target.iter_mut().zip(starts.iter().zip(ends)) {
+        *to = round.round(end.wrapping_sub(*start));
+    }
+}

@@ -1,0 +1,76 @@
+//! A pass's view of a raster, as `[outer, len, inner]` with the pass's axis in the middle, and what lies
+//! outside of the axis.
+
+use super::{
+    Edge, Pass, Shape,
+    number::{Number, Sample},
+};
+use crate::simd;
+
+/// A pass and the dimensions that it sees.
+#[derive(Clone, Copy)]
+pub struct Lines<'a> {
+    pub pass: &'a Pass,
+    edge: Edge,
+    channels: usize,
+    /// Positions along the axis.
+    pub len: usize,
+    /// Samples from one position along the axis to the next.
+    pub inner: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(pass: &'a Pass, edge: Edge, shape: Shape) -> Self {
+        let [_, len, inner] = shape.along(pass.axis);
+        Self { pass, edge, channels: shape.channels, len, inner }
+    }
+
+    pub fn radius(&self) -> usize {
+        self.pass.taps.radius
+    }
+
+    /// Samples of one outer index: `len` lines of `inner`.
+    pub fn block(&self) -> usize {
+        self.len * self.inner
+    }
+
+    /// A line of the constant edge's value.
+    pub fn fill<N, T: Sample<N>>(&self) -> Vec<T> {
+        (0..self.inner).map(|i| T::from_f64(self.pass.fill[i % self.channels])).collect()
+    }
+
+    /// The line at position `at` of `block`, or `fill`; `at` may be outside of the axis.
+    pub fn line<'s, T>(&self, block: &'s [T], at: isize, fill: &'s [T]) -> &'s [T] {
+        match self.edge.map(at, self.len) {
+            Some(inside) => &block[inside * self.inner..][..self.inner],
+            None => fill,
+        }
+    }
+
+    /// Writes `row`, the samples of one outer index of a pass along x, to the middle of `padded`, and
+    /// `radius` positions outside on both sides.
+    pub fn pad<T: Sample<N>, N: Number>(&self, row: &[T], padded: &mut [N]) {
+        let middle = &mut padded[self.radius() * self.inner..][..row.len()];
+        simd::vectorize(
+            #[inline(always)]
+            || middle.iter_mut().zip(row).for_each(|(to, from)| *to = from.widen()),
+        );
+        self.pad_ends(padded, |value| T::from_f64(value).widen());
+    }
+
+    /// Writes the `radius` positions on both sides of a row that is in the middle of `padded` already;
+    /// `fill` converts the constant edge's value.
+    pub fn pad_ends<N: Copy>(&self, padded: &mut [N], fill: impl Fn(f64) -> N) {
+        let (inner, radius) = (self.inner, self.radius());
+        let (left, rest) = padded.split_at_mut(radius * inner);
+        let (middle, right) = rest.split_at_mut(self.block());
+        let outside = |to: &mut [N], at: isize| match self.edge.map(at, self.len) {
+            Some(inside) => to.copy_from_slice(&middle[inside * inner..][..inner]),
+            None => to.iter_mut().zip(self.pass.fill).for_each(|(to, value)| *to = fill(value)),
+        };
+        for i in 0..radius {
+            outside(&mut left[i * inner..][..inner], i as isize - radius as isize);
+            outside(&mut right[i * inner..][..inner], (self.len + i) as isize);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The numbers that sums are made in: how samples become such numbers, and sums become samples.
+
+use pulp::Simd;
+
+use crate::data::division::{RoundedF64, RoundedU16, RoundedU32};
+
+/// A number to sum up; integers wrap around.
+pub trait Number: Sample<Self> + Default + 'static {
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    /// `self * weight + sum`, fused where SIMD level `S` has an instruction for it.
+    fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self;
+}
+
+macro_rules! integers {
+    ($($type:ty),+) => {
+        $(impl Number for $type {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
+                self.wrapping_mul(weight).wrapping_add(sum)
+            }
+        })+
+    };
+}
+integers!(u16, u32);
+
+macro_rules! floats {
+    ($($type:ty),+) => {
+        $(impl Number for $type {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self + other
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self - other
+            }
+            #[inline(always)]
+            fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
+                // AVX2 and above; elsewhere `mul_add` would call a function.
+                match const { cfg!(target_arch = "aarch64") || size_of::<S::f32s>() >= 32 } {
+                    true => self.mul_add(weight, sum),
+                    false => self * weight + sum,
+                }
+            }
+        })+
+    };
+}
+floats!(f32, f64);
+
+/// A stored sample that is summed as an `N`.
+pub trait Sample<N>: Copy + Send + Sync {
+    fn widen(self) -> N;
+    /// The constant edge's value.
+    fn from_f64(value: f64) -> Self;
+}
+
+macro_rules! samples {
+    ($($from:ty => $to:ty),+) => {
+        $(impl Sample<$to> for $from {
+            #[inline(always)]
+            fn widen(self) -> $to {
+                self as $to
+            }
+            fn from_f64(value: f64) -> Self {
+                value as Self
+            }
+        })+
+    };
+}
+samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u32 => f64);
+samples!(u16 => u16, u32 => u32, f32 => f32, f64 => f64);
+
+/// A rule that rounds a sum to a stored sample.
+pub trait Round<N, D>: Copy + Send + Sync {
+    fn round(self, sum: N) -> D;
+}
+
+/// [`Rounding::Shift`](super::Rounding::Shift) of a sum below 2^32.
+#[derive(Clone, Copy)]
+pub struct ShiftU32(pub u32);
+
+impl ShiftU32 {
+    #[inline(always)]
+    fn shift(self, sum: u32) -> u32 {
+        sum.wrapping_add(1 << self.0 >> 1) >> self.0
+    }
+}
+
+/// [`Rounding::Shift`](super::Rounding::Shift) of a sum below 2^52: multiplies by 2^-shift.
+#[derive(Clone, Copy)]
+pub struct ScaleF64(f64);
+
+impl ScaleF64 {
+    pub fn shift(shift: u32) -> Self {
+        Self(0.5f64.powi(shift as i32))
+    }
+}
+
+/// [`Rounding::None`](super::Rounding::None).
+#[derive(Clone, Copy)]
+pub struct Keep;
+
+/// The integer below 2^31 that an f32 holds; i32 is what every SIMD level converts to.
+#[inline(always)]
+fn to_u32(sum: f32) -> u32 {
+    sum as i32 as u32
+}
+
+macro_rules! round {
+    ($($from:ty => $to:ty: $rule:ty, |$self:ident, $sum:ident| $body:expr;)+) => {
+        $(impl Round<$from, $to> for $rule {
+            #[inline(always)]
+            fn round(self, $sum: $from) -> $to {
+                let $self = self;
+                $body
+            }
+        })+
+    };
+}
+round! {
+    f32 => u8: ShiftU32, |s, sum| s.shift(to_u32(sum)) as u8;
+    f32 => u16: ShiftU32, |s, sum| s.shift(to_u32(sum)) as u16;
+    u32 => u8: ShiftU32, |s, sum| s.shift(sum) as u8;
+    u32 => u16: ShiftU32, |s, sum| s.shift(sum) as u16;
+    u32 => u8: RoundedF64, |s, sum| s.divide(sum) as u8;
+    u32 => u16: RoundedF64, |s, sum| s.divide(sum) as u16;
+    u32 => u8: RoundedU32, |s, sum| s.divide(sum) as u8;
+    u16 => u8: RoundedU16, |s, sum| s.divide(sum) as u8;
+    f64 => u32: ScaleF64, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
+    u16 => u16: Keep, |_s, sum| sum;
+    f32 => f32: Keep, |_s, sum| sum;
+}
