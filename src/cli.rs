@@ -104,7 +104,7 @@ pub fn parse() -> Cli {
 /// fuzzing.
 ///
 /// # Errors
-/// [`Kind::Usage`] for what cannot be parsed, else those of the command.
+/// [`Kind::Usage`](crate::error::Kind::Usage) for what cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
     run(Cli::try_parse_from(arguments).map_err(Error::usage)?)
 }

@@ -22,7 +22,7 @@ fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> Coefficients {
         let last = noise.next() % 64;
         for (i, value) in block.iter_mut().enumerate().take(last as usize + 1) {
             let size = if wild { 4096 } else { 1 + 128 / (1 + i as u64) };
-            *value = (noise.next() % (2 * size) as u64) as i16 - size as i16;
+            *value = (noise.next() % (2 * size)) as i16 - size as i16;
         }
         block
     };

@@ -331,7 +331,7 @@ fn several<L: Lanes>(
     }
 }
 
-/// [`line`] of all lanes; products and their sums have 32 bits, all else fits 16.
+/// [`line()`] of all lanes; products and their sums have 32 bits, all else fits 16.
 #[inline(always)]
 fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
     let s0 = l.add16(v[0], v[7]);

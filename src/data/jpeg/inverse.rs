@@ -51,7 +51,7 @@ impl Steps {
 
 /// A row of a component's blocks.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockRow<'a> {
+pub struct BlockView<'a> {
     /// Coefficients, row by row.
     pub blocks: &'a [[i16; 64]],
     /// First coefficients that are held apart, to be added to those of the blocks.
@@ -62,7 +62,7 @@ pub struct BlockRow<'a> {
 
 /// Makes a row of blocks to eight rows of samples, `stride` apart.
 struct Transform<'a> {
-    row: BlockRow<'a>,
+    row: BlockView<'a>,
     steps: &'a Steps,
     samples: &'a mut [u8],
     stride: usize,
@@ -102,7 +102,7 @@ impl Transform<'_> {
     }
 }
 
-impl BlockRow<'_> {
+impl BlockView<'_> {
     /// Whether blocks `start` on have nothing but their first coefficients.
     #[inline(always)]
     fn flat(&self, start: usize, count: usize) -> bool {
@@ -179,12 +179,12 @@ fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
     out
 }
 
-/// [`BlockRow::one`] of the blocks of a vector; false where their values are too large for it.
+/// [`BlockView::one`] of the blocks of a vector; false where their values are too large for it.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn several<L: Lanes>(
     l: L,
-    row: &BlockRow<'_>,
+    row: &BlockView<'_>,
     start: usize,
     steps: &Steps,
     samples: &mut [u8],
@@ -219,7 +219,7 @@ fn several<L: Lanes>(
     true
 }
 
-/// [`line`] of all lanes.
+/// [`line()`] of all lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
@@ -254,14 +254,14 @@ fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
 /// Where the coefficients of a picture are.
 pub trait Source: Sync {
     /// Row `y` of the blocks of component `c`; nothing where none of them was coded: they are 0 then.
-    fn row(&self, c: usize, y: usize) -> Option<BlockRow<'_>>;
+    fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>>;
 }
 
 impl Source for super::Coefficients {
-    fn row(&self, c: usize, y: usize) -> Option<BlockRow<'_>> {
+    fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>> {
         let [across, _] = self.frame.blocks(c);
         let blocks = self.blocks[c].get(y * across..(y + 1) * across)?;
-        Some(BlockRow { blocks, first: None, more: &[] })
+        Some(BlockView { blocks, first: None, more: &[] })
     }
 }
 

@@ -51,7 +51,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("shared/samples", wgsl!("shared/samples")),
 ];
 
-/// Declares the [`Shader`](crate::gpu::Shader) `wgsl/<name>.wgsl`.
+/// Declares the [`Shader`] `wgsl/<name>.wgsl`.
 #[macro_export]
 macro_rules! shader {
     ($name:literal) => {

@@ -1,6 +1,6 @@
 //! Images: files of every format read into an [`Image`], and written in the format of their extension.
 //!
-//! A format is one file with one [`codec::Codec`]; this one chooses among them.
+//! A format is one file with one `codec::Codec`; this one chooses among them.
 
 mod bmp;
 mod codec;

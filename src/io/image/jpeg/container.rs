@@ -1,11 +1,14 @@
 //! The container: marker segments, up to the entropy-coded data of each scan (ITU-T T.81, annex B). Of
 //! the kinds that the standard has, those are accepted that nearly all files are: 8 bits, sequential
-//! or progressive, Huffman-coded, grey or YCbCr (T.871).
+//! or progressive, Huffman-coded.
 
 use std::ops::Range;
 
-use super::{block::ZIGZAG, entropy::Selection, huffman::Huffman};
-use crate::memory::{self, raise};
+use super::{entropy::Selection, huffman::Huffman};
+use crate::{
+    data::jpeg::{self, ColourModel, Frame, ZIGZAG},
+    memory::{self, raise},
+};
 
 /// Second bytes of markers (T.81, table B.1).
 mod marker {
@@ -32,7 +35,7 @@ pub struct File<'a> {
     pub progressive: bool,
     /// Width and height in pixels.
     pub size: [usize; 2],
-    /// Y, or Y, Cb and Cr.
+    /// The components in the order of the frame header.
     pub components: Vec<Component>,
     /// Minimum coded units (MCU) across and down, in scans of several components.
     pub mcus: [usize; 2],
@@ -49,7 +52,7 @@ pub struct Component {
     /// Blocks that hold its samples, across and down.
     pub blocks: [usize; 2],
     /// What coefficients are multiplied with, row by row.
-    pub quantization: [i32; 64],
+    pub quantization: [u16; 64],
 }
 
 /// A scan: some coefficients of some components (B.2.3).
@@ -76,12 +79,13 @@ pub struct Member {
 
 /// A file with more pixels than this per byte is left to a decoder that takes less memory for it.
 const MOST_PIXELS_A_BYTE: usize = 512;
-/// Narrower pictures: libjpeg upsamples their chroma without a triangle filter.
-const LEAST_WIDTH: usize = 6;
+/// The largest sampling factor (B.2.2).
+const MOST_SAMPLING: usize = 4;
 
 impl<'a> File<'a> {
-    /// Reads everything but the coefficients; nothing where the file is of another kind or damaged.
-    pub fn parse(bytes: &'a [u8]) -> Option<Self> {
+    /// Reads everything but the coefficients: the file and its geometry; nothing where it is of another kind or
+    /// damaged.
+    pub fn parse(bytes: &'a [u8]) -> Option<(Self, Frame)> {
         let mut parser = Parser::new(bytes);
         let mut at = bytes.starts_with(&[0xff, marker::SOI]).then_some(2)?;
         loop {
@@ -137,23 +141,27 @@ impl<'a> File<'a> {
         if components.len() != usize::from(count) || !rest.is_empty() {
             return None;
         }
-        let samplings: Vec<[usize; 2]> = components
-            .iter()
-            .map(|&[_, s, _]| [usize::from(s >> 4), usize::from(s & 15)])
-            .collect();
-        let most = match samplings[..] {
-            [_] => [1, 1],
-            [most @ ([1, 1] | [2, 1] | [2, 2]), [1, 1], [1, 1]] => most,
-            _ => return None,
+        let samplings: Vec<[usize; 2]> = match components {
+            // The factors of a single component mean nothing (A.2.2).
+            [_] => vec![[1, 1]],
+            _ => components
+                .iter()
+                .map(|c| [usize::from(c[1] >> 4), usize::from(c[1] & 15)])
+                .collect(),
         };
+        let valid = |factor: &usize| (1..=MOST_SAMPLING).contains(factor);
+        if !matches!(components.len(), 1 | 3 | 4) || !samplings.iter().flatten().all(valid) {
+            return None;
+        }
+        let most = [0, 1].map(|axis| samplings.iter().map(|s| s[axis]).max().unwrap_or(1));
         let pixels = width * height;
-        if pixels == 0 || width < LEAST_WIDTH || pixels / MOST_PIXELS_A_BYTE > self.bytes.len() {
+        if pixels == 0 || pixels / MOST_PIXELS_A_BYTE > self.bytes.len() {
             return None;
         }
         self.size = [width, height];
         self.mcus = [0, 1].map(|axis| self.size[axis].div_ceil(8 * most[axis]));
         for (i, &[id, _, table]) in components.iter().enumerate() {
-            let sampling = if components.len() == 1 { [1, 1] } else { samplings[i] };
+            let sampling = samplings[i];
             let blocks = [0, 1].map(|a| (self.size[a] * sampling[a]).div_ceil(most[a]).div_ceil(8));
             let quantization_table = (table < 4).then_some(usize::from(table))?;
             let quantization = [0; 64];
@@ -167,15 +175,15 @@ impl<'a> File<'a> {
 /// What segments before a scan set for it, and which coefficients the scans so far have.
 struct Parser<'a> {
     file: File<'a>,
-    quantization: [Option<[i32; 64]>; 4],
+    quantization: [Option<[u16; 64]>; 4],
     /// Of class 0 (DC) and 1 (AC).
     huffman: [[Option<Huffman>; 4]; 2],
     restart_interval: usize,
     is_jfif: bool,
-    /// The colour transform in Adobe's segment: 1 for YCbCr (ITU-T T.872, 6.5.3).
+    /// The colour transform in Adobe's segment: 0 for none, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3).
     adobe_transform: Option<u8>,
     /// Low bits that each coefficient of each component still lacks; none where no scan had it yet.
-    lacking: [[Option<u32>; 64]; 3],
+    lacking: [[Option<u32>; 64]; 4],
 }
 
 impl<'a> Parser<'a> {
@@ -194,7 +202,7 @@ impl<'a> Parser<'a> {
             restart_interval: 0,
             is_jfif: false,
             adobe_transform: None,
-            lacking: [[None; 64]; 3],
+            lacking: [[None; 64]; 4],
         }
     }
 
@@ -280,28 +288,37 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The file, where all its DC coefficients are there and its colours are known.
-    fn finish(self) -> Option<File<'a>> {
-        let ids: Vec<u8> = self.file.components.iter().map(|component| component.id).collect();
-        let is_ycbcr = match (ids.len(), self.adobe_transform) {
-            (1, _) | (3, Some(1)) => true,
-            (3, None) => self.is_jfif || ids == [1, 2, 3],
-            _ => false,
-        };
+    /// The file and its geometry, where all its DC coefficients are there.
+    fn finish(self) -> Option<(File<'a>, Frame)> {
+        let file = self.file;
+        let ids: Vec<u8> = file.components.iter().map(|component| component.id).collect();
         let complete = self.lacking[..ids.len()].iter().all(|lacking| lacking[0].is_some());
-        (is_ycbcr && complete).then_some(self.file)
+        // The choice of libjpeg, which trusts JFIF first, then Adobe's segment, then the components' names.
+        let colour = match (&ids[..], self.is_jfif, self.adobe_transform) {
+            ([_], ..) => ColourModel::Grey,
+            ([_, _, _], true, _) => ColourModel::YCbCr,
+            ([_, _, _], _, Some(0)) | (b"RGB", _, None) => ColourModel::Rgb,
+            ([_, _, _], ..) => ColourModel::YCbCr,
+            (_, _, Some(0) | None) => ColourModel::Cmyk,
+            _ => ColourModel::Ycck,
+        };
+        let component =
+            |c: &Component| jpeg::Component { sampling: c.sampling, steps: c.quantization };
+        let components = file.components.iter().map(component).collect();
+        let frame = Frame { size: file.size, colour, components };
+        complete.then_some((file, frame))
     }
 }
 
 /// Quantization tables (B.2.4.1).
-fn read_quantization(mut body: &[u8], tables: &mut [Option<[i32; 64]>; 4]) -> Option<()> {
+fn read_quantization(mut body: &[u8], tables: &mut [Option<[u16; 64]>; 4]) -> Option<()> {
     while let Some((&kind, rest)) = body.split_first() {
         let wide = kind >> 4 == 1;
         let (values, rest) = rest.split_at_checked(if wide { 128 } else { 64 })?;
         let mut table = [0; 64];
         for (i, &place) in ZIGZAG.iter().enumerate() {
             table[usize::from(place)] = match wide {
-                true => i32::from(u16::from_be_bytes([values[2 * i], values[2 * i + 1]])),
+                true => u16::from_be_bytes([values[2 * i], values[2 * i + 1]]),
                 false => values[i].into(),
             };
         }

@@ -15,6 +15,7 @@ use super::{
 use crate::{
     data::{
         image::{Image, Metadata},
+        jpeg::Frame,
         samples::Samples,
     },
     memory::{self, raise},
@@ -23,21 +24,20 @@ use crate::{
 /// Decodes a file, allocating about `limit` bytes at most; nothing where it is of another kind, damaged,
 /// or too large.
 pub fn decode(bytes: &[u8], limit: u64) -> Option<Image> {
-    let file = File::parse(bytes)?;
+    let (file, frame) = File::parse(bytes)?;
     if file.bytes_needed() > limit {
         return None;
     }
-    let ([width, height], channels) = (file.size, file.components.len());
-    let samples = Samples::U8(pixels(&file)?);
+    let ([width, height], channels) = (frame.size, frame.colour.channels());
+    let samples = Samples::U8(pixels(&file, &frame)?);
     let metadata = Metadata::default();
     Some(Image { width, height, channels, samples, is_linear: false, metadata })
 }
 
-fn pixels(file: &File<'_>) -> Option<Vec<u8>> {
-    let channels = file.components.len();
+fn pixels(file: &File<'_>, frame: &Frame) -> Option<Vec<u8>> {
     let empty = |c| (0..file.rows(c)).map(|_| BlockRow::default()).collect();
     let mut planes: Vec<Vec<BlockRow>> = file.components.iter().map(empty).collect();
-    let mut dc: Vec<Vec<i16>> = vec![Vec::new(); channels];
+    let mut dc: Vec<Vec<i16>> = vec![Vec::new(); file.components.len()];
     // The last scan, if it has AC coefficients, is read while pixels are made.
     let (last, earlier) = match file.scans.split_last() {
         Some((last, earlier)) if last.selection.end > 0 => (Some(last), earlier),
@@ -45,7 +45,8 @@ fn pixels(file: &File<'_>) -> Option<Vec<u8>> {
     };
     read_in_parallel(file, earlier, &mut planes, &mut dc)?;
     let is_last = |c: usize| last.is_some_and(|s| s.members.iter().any(|m| m.component == c));
-    let mut pixels = memory::zeros(file.size[0] * file.size[1] * channels).unwrap_or_else(raise);
+    let bytes = frame.size[0] * frame.size[1] * frame.colour.channels();
+    let mut pixels = memory::zeros(bytes).unwrap_or_else(raise);
     let mut unfinished = Vec::new();
     let mut rows: Vec<Vec<OnceLock<BlockRow>>> = Vec::new();
     for (c, plane) in planes.into_iter().enumerate() {
@@ -56,7 +57,7 @@ fn pixels(file: &File<'_>) -> Option<Vec<u8>> {
             rows.push(plane.into_iter().map(OnceLock::from).collect());
         }
     }
-    let bands = Bands { file, dc: &dc, rows };
+    let bands = Bands::new(frame, &dc, rows)?;
     match last {
         None => bands.render_all(&mut pixels),
         Some(scan) => rayon::scope(|scope| {

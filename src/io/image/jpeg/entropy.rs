@@ -2,9 +2,10 @@
 //! G).
 
 use super::{
-    block::{BlockMut, ZIGZAG},
+    block::BlockMut,
     huffman::{BitReader, Huffman},
 };
+use crate::data::jpeg::ZIGZAG;
 
 /// What a scan has of each block's coefficients: bits from `low_bit` up of those from `start` to `end`
 /// in zig-zag order (spectral selection Ss and Se, and successive approximation Al; B.2.3).

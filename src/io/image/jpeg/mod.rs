@@ -3,16 +3,13 @@
 
 mod bands;
 mod block;
-mod colour;
 mod container;
 mod decode;
 mod encode;
 mod entropy;
 mod huffman;
 mod huffman_encode;
-mod idct;
 mod scan;
-mod upsample;
 
 pub use decode::decode;
 pub use encode::{encode_coefficients, encode_pixels, frame};

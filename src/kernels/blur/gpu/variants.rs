@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn every_route_is_taken() {
         let taken: std::collections::BTreeSet<_> =
-            variants().iter().map(|shader| shader.name()).collect();
+            variants().iter().map(crate::gpu::Shader::name).collect();
         assert_eq!(taken.len(), ROUTES.len() + 1, "{taken:?}");
     }
 }
