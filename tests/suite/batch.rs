@@ -109,6 +109,7 @@ fn a_batch_keeps_to_its_memory() {
     };
     let (bounded, free) = (peak("100M"), peak("4G"));
     println!("{bounded} MiB of 100, {free} MiB of 4096");
-    assert!(bounded <= 130, "{bounded} MiB");
+    // What is promised of every command: the bound and 64 MiB.
+    assert!(bounded <= 164, "{bounded} MiB");
     assert!(free > 2 * bounded, "{free} MiB show no bound");
 }

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn texts_follow_once_each() {
         assert_eq!(resolve("x\n#import a\ny"), "x\ny\na\nc\n");
-        assert_eq!(resolve("#import a\n#import b\nx"), "x\nb\na\nc\n");
+        assert_eq!(resolve("#import a\n#import b\nx"), "x\nb\nc\na\n");
         assert_eq!(resolve("// #import a"), "// #import a\n");
     }
 
