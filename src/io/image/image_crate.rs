@@ -74,12 +74,6 @@ impl Opened<'_> {
         let image = Image { width, height, channels, samples, is_linear: false, metadata };
         Ok(Decoded { image, orientation, losses })
     }
-
-    /// The file with the samples of `image`, which another decoder made of it.
-    pub fn with_samples_of(self, image: Image) -> Decoded {
-        let Self { orientation, metadata, losses, .. } = self;
-        Decoded { image: Image { metadata, ..image }, orientation, losses }
-    }
 }
 
 /// Encodes the samples of an image, without metadata.

@@ -23,6 +23,8 @@ mod marker {
     pub const DQT: u8 = 0xdb;
     pub const DRI: u8 = 0xdd;
     pub const APP0: u8 = 0xe0;
+    pub const APP1: u8 = 0xe1;
+    pub const APP2: u8 = 0xe2;
     pub const APP14: u8 = 0xee;
     pub const APP15: u8 = 0xef;
     pub const COM: u8 = 0xfe;
@@ -40,6 +42,10 @@ pub struct File<'a> {
     /// Minimum coded units (MCU) across and down, in scans of several components.
     pub mcus: [usize; 2],
     pub scans: Vec<Scan>,
+    /// EXIF, beginning with its TIFF header.
+    pub exif: Option<Vec<u8>>,
+    /// Parts of the ICC profile with their numbers.
+    icc: Vec<(u8, &'a [u8])>,
 }
 
 /// A component of the frame (B.2.2).
@@ -110,6 +116,13 @@ impl<'a> File<'a> {
                 parser.segment(marker, body)?;
             }
         }
+    }
+
+    /// The ICC profile (ICC.1:2010, B.4).
+    pub fn icc(&self) -> Option<Vec<u8>> {
+        let mut parts = self.icc.clone();
+        parts.sort_by_key(|&(number, _)| number);
+        (!parts.is_empty()).then(|| parts.iter().flat_map(|(_, data)| *data).copied().collect())
     }
 
     /// Blocks of a component in a row, with those that fill the last MCU.
@@ -196,6 +209,8 @@ impl<'a> Parser<'a> {
                 components: Vec::new(),
                 mcus: [0; 2],
                 scans: Vec::new(),
+                exif: None,
+                icc: Vec::new(),
             },
             quantization: [None; 4],
             huffman: Default::default(),
@@ -207,7 +222,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads a segment that is no scan header.
-    fn segment(&mut self, marker: u8, body: &[u8]) -> Option<()> {
+    fn segment(&mut self, marker: u8, body: &'a [u8]) -> Option<()> {
         match marker {
             marker::SOF0..=marker::SOF2 if self.file.components.is_empty() => {
                 self.file.progressive = marker == marker::SOF2;
@@ -221,6 +236,15 @@ impl<'a> Parser<'a> {
             marker::APP0 if body.starts_with(b"JFIF\0") => self.is_jfif = true,
             marker::APP14 if body.starts_with(b"Adobe") => {
                 self.adobe_transform = body.get(11).copied();
+            }
+            marker::APP1 if self.file.exif.is_none() => {
+                self.file.exif = body.strip_prefix(b"Exif\0\0").map(<[u8]>::to_vec);
+            }
+            marker::APP2 => {
+                let part = body.strip_prefix(b"ICC_PROFILE\0");
+                if let Some(&[number, _count, ref data @ ..]) = part {
+                    self.file.icc.push((number, data));
+                }
             }
             marker::APP0..=marker::APP15 | marker::COM => {}
             _ => return None,

@@ -22,15 +22,20 @@ use crate::{
 };
 
 /// Decodes a file, allocating about `limit` bytes at most; nothing where it is of another kind, damaged,
-/// or too large.
+/// or too large. The image has the metadata as they are in the file.
 pub fn decode(bytes: &[u8], limit: u64) -> Option<Image> {
     let (file, frame) = File::parse(bytes)?;
+    decode_parsed(file, &frame, limit)
+}
+
+/// [`decode`] of a file whose headers are read.
+pub fn decode_parsed(file: File<'_>, frame: &Frame, limit: u64) -> Option<Image> {
     if file.bytes_needed() > limit {
         return None;
     }
     let ([width, height], channels) = (frame.size, frame.colour.channels());
-    let samples = Samples::U8(pixels(&file, &frame)?);
-    let metadata = Metadata::default();
+    let samples = Samples::U8(pixels(&file, frame)?);
+    let metadata = Metadata { icc: file.icc(), exif: file.exif };
     Some(Image { width, height, channels, samples, is_linear: false, metadata })
 }
 

@@ -11,15 +11,23 @@ mod huffman;
 mod huffman_encode;
 mod scan;
 
+use container::File;
 pub use decode::decode;
+use decode::decode_parsed;
 pub use encode::{encode_coefficients, encode_pixels, frame};
 
 use super::{
     codec::{BoxError, Codec, Decoded, Encoding, Holds},
     image_crate,
+    limits::check_size,
+    metadata::{capped_exif, capped_icc, take_orientation},
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, jpeg::Quality},
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata},
+        jpeg::Quality,
+    },
     io::Limits,
 };
 
@@ -36,11 +44,18 @@ pub(super) const CODEC: Codec = Codec {
 const FULL_CHROMA: u8 = 95;
 
 fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let file = image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?;
-    match decode(bytes, limits.bytes) {
-        Some(image) => Ok(file.with_samples_of(image)),
-        None => file.decode(),
-    }
+    let by_image_crate = || image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?.decode();
+    let Some((file, frame)) = File::parse(bytes) else { return by_image_crate() };
+    let [width, height] = frame.size;
+    check_size(limits, frame.size, (width * height * frame.colour.channels()) as u64)?;
+    let decoded = decode_parsed(file, &frame, limits.bytes);
+    let Some(mut image) = decoded else { return by_image_crate() };
+    let mut losses = Vec::new();
+    let Metadata { icc, exif } = image.metadata;
+    let mut exif = capped_exif(exif, &mut losses);
+    let orientation = exif.as_deref_mut().and_then(take_orientation).unwrap_or_default();
+    image.metadata = Metadata { icc: capped_icc(icc, &mut losses), exif };
+    Ok(Decoded { image, orientation, losses })
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
