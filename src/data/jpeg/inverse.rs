@@ -392,13 +392,13 @@ impl Plane {
     /// Row `y` of the picture at full resolution; nothing is done where rows have that.
     fn upsample(&self, arch: Arch, y: usize, sums: &mut [i32], out: &mut [u8]) {
         // The nearest row, and the next one on the other side of the pixels' row.
-        let near = self.row((y / 2) as isize);
-        let far = self.row((y / 2) as isize + if y.is_multiple_of(2) { -1 } else { 1 });
+        let near = || self.row((y / 2) as isize);
+        let far = || self.row((y / 2) as isize + if y.is_multiple_of(2) { -1 } else { 1 });
         let filter = match self.upsampling {
             Upsampling::Full => return,
             Upsampling::Across => Filter::Across { row: self.row(y as isize) },
-            Upsampling::Down => Filter::Down { near, far, bias: 1 + (y % 2) as u16 },
-            Upsampling::Both => Filter::Both { near, far, sums },
+            Upsampling::Down => Filter::Down { near: near(), far: far(), bias: 1 + (y % 2) as u16 },
+            Upsampling::Both => Filter::Both { near: near(), far: far(), sums },
             Upsampling::Repeat([across, down]) => {
                 let row = self.row((y / down) as isize);
                 for (out, &value) in out.chunks_exact_mut(across).zip(row) {

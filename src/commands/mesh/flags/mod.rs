@@ -182,10 +182,11 @@ impl Args {
 
 /// The volume's name with the extension of the mesh, in the current folder.
 fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
-    let Some(name) = source.path().and_then(Path::file_name) else {
+    let Some(path) = source.path() else {
         return Err(Error::usage("name an output: standard input has no name to make one from"));
     };
-    let name = name.to_string_lossy();
+    // Reading tells what is wrong with paths such as `.`.
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let stem = name.strip_suffix(".gz").unwrap_or(&name);
     Ok(Sink::File(Path::new(stem).with_extension(format.extension())))
 }
