@@ -185,7 +185,7 @@ mod tests {
             }
         }
         // Boxes of up to 15 x 15 taps.
-        assert!((0..8).all(|radius: u32| RoundedU16::new((2 * radius + 1).pow(2)).is_some()));
+        assert!((1..8).all(|radius: u32| RoundedU16::new((2 * radius + 1).pow(2)).is_some()));
         assert_eq!(RoundedU16::new(257), None);
     }
 
@@ -199,6 +199,6 @@ mod tests {
             let float = RoundedF64::new(up, divisor);
             check(up, divisor, 65535, |n| float.divide(n));
         }
-        assert_eq!(RoundedU32::new(20, 1 << 28), None);
+        assert_eq!(RoundedU32::new(20, 3), None);
     }
 }
