@@ -181,10 +181,11 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             if quality < 100 || half_colour {
                 continue;
             }
-            // Every step is 1: what is left is rounding in the transforms and the colours.
+            // Every step is 1. What is left is rounding: luma and chroma are off by 1 at most, and blue
+            // weighs its difference 1.772 times; then it is rounded itself.
             let back = Decode.cpu(&coefficients).unwrap();
             let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
-            assert!(worst <= Some(3), "{size:?}: {worst:?}");
+            assert!(worst <= Some(4), "{size:?}: {worst:?}");
         }
     }
 }
