@@ -2,10 +2,12 @@
 
 use gpuproc::{
     data::{
+        image::Metadata,
         jpeg::{Coefficients, ColourModel, Component, Frame, Quality, Upsampling},
         noise::Noise,
     },
     device::Kernel,
+    io::image::jpeg,
     kernels::jpeg::{Decode, Encode},
 };
 
@@ -178,6 +180,13 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             let pixels = picture(size, channels, &mut noise);
             let encode = Encode::new(size, channels, Quality(quality), half_colour).unwrap();
             let coefficients = assert_twins(&encode, &pixels[..], equal);
+            // A file of the kernel's coefficients is the file of the pixels.
+            let metadata = Metadata::default();
+            let file = jpeg::encode_pixels(encode.frame(), &pixels, &metadata).unwrap();
+            assert!(
+                jpeg::encode_coefficients(&coefficients, &metadata).unwrap() == file,
+                "{size:?}"
+            );
             if quality < 100 || half_colour {
                 continue;
             }

@@ -84,6 +84,24 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// That of a picture to be encoded: `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the
+    /// resolution along both axes.
+    pub fn for_pixels(
+        size: [usize; 2],
+        channels: usize,
+        quality: Quality,
+        half_chroma: bool,
+    ) -> Self {
+        let luma = |sampling| Component { sampling, steps: quality.luma() };
+        let chroma = Component { sampling: [1, 1], steps: quality.chroma() };
+        let (colour, components) = match (channels, half_chroma) {
+            (1, _) => (ColourModel::Grey, vec![luma([1, 1])]),
+            (_, false) => (ColourModel::YCbCr, vec![luma([1, 1]), chroma.clone(), chroma]),
+            (_, true) => (ColourModel::YCbCr, vec![luma([2, 2]), chroma.clone(), chroma]),
+        };
+        Self { size, colour, components }
+    }
+
     /// The largest sampling factors.
     pub fn most(&self) -> [usize; 2] {
         [0, 1].map(|axis| self.components.iter().map(|c| c.sampling[axis]).max().unwrap_or(1))

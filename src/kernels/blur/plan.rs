@@ -4,8 +4,6 @@
 //! or not, in any order; later passes work on 16-bit values in u32. That is why the CPU, SIMD of any
 //! width and every GPU agree to the bit.
 
-use std::ops::Range;
-
 use super::{Blur, Method, Taps};
 
 /// How samples are stored before, between and after passes.
@@ -67,26 +65,6 @@ impl Rounding {
             Self::None => sum,
         }
     }
-}
-
-/// F = ceil(2^k / divisor) and k, the last in `powers` with which floor(n F / 2^k) is floor(n / divisor)
-/// for each n up to `most` and F is at most `largest`.
-///
-/// With F = (2^k + e) / divisor, that holds while n e < 2^k, since n / divisor lies at least 1 / divisor
-/// below the next whole number.
-pub fn reciprocal(
-    divisor: u64,
-    most: u64,
-    largest: u64,
-    mut powers: Range<u32>,
-) -> Option<(u64, u32)> {
-    let factor = |k: u32| (1u64 << k).div_ceil(divisor);
-    let power = powers.rfind(|&k| {
-        let excess = factor(k) * divisor - (1 << k);
-        let exact = u128::from(most) * u128::from(excess) < 1 << k;
-        factor(k) <= largest && exact
-    })?;
-    Some((factor(power), power))
 }
 
 /// One pass along one axis.

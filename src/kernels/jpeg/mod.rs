@@ -9,7 +9,7 @@ use rayon::prelude::*;
 
 use crate::{
     data::jpeg::{
-        Coefficients, ColourModel, Component, Frame, Quality,
+        Coefficients, Frame, Quality,
         forward::{Divisor, McuRow},
         inverse::Renderer,
     },
@@ -56,7 +56,7 @@ pub struct Encode {
 }
 
 impl Encode {
-    /// Pictures of `size` pixels with 1 channel or 3. With `half_colour`, chroma has half the resolution along both axes.
+    /// Pictures of `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the resolution along both axes.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for other numbers of channels and for empty pictures.
@@ -64,19 +64,12 @@ impl Encode {
         size: [usize; 2],
         channels: usize,
         quality: Quality,
-        half_colour: bool,
+        half_chroma: bool,
     ) -> Result<Self> {
         if !matches!(channels, 1 | 3) || size.contains(&0) {
             return Err(Error::bad_input("JPEG holds grey and RGB pictures of at least one pixel"));
         }
-        let luma = |sampling| Component { sampling, steps: quality.luma() };
-        let chroma = Component { sampling: [1, 1], steps: quality.chroma() };
-        let (colour, components) = match (channels, half_colour) {
-            (1, _) => (ColourModel::Grey, vec![luma([1, 1])]),
-            (_, false) => (ColourModel::YCbCr, vec![luma([1, 1]), chroma.clone(), chroma]),
-            (_, true) => (ColourModel::YCbCr, vec![luma([2, 2]), chroma.clone(), chroma]),
-        };
-        Ok(Self { frame: Frame { size, colour, components } })
+        Ok(Self { frame: Frame::for_pixels(size, channels, quality, half_chroma) })
     }
 
     /// The geometry of the coefficients.

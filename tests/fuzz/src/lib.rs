@@ -15,7 +15,12 @@ use std::{
 
 use gpuproc::{
     cli,
-    data::{dtype::Dtype, image::Metadata, jpeg::Quality, number::Number},
+    data::{
+        dtype::Dtype,
+        image::Metadata,
+        jpeg::{Frame, Quality},
+        number::Number,
+    },
     error::Kind,
     io::{
         Source,
@@ -391,7 +396,7 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     if height == 0 {
         return;
     }
-    let frame = jpeg::frame([width, height], channels, Quality(1 + quality % 100), false);
+    let frame = Frame::for_pixels([width, height], channels, Quality(1 + quality % 100), false);
     let pixels = &pixels[..width * height * channels];
     let file = jpeg::encode_pixels(&frame, pixels, &Metadata::default()).unwrap();
     let ours = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");

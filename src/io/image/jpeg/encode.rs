@@ -8,7 +8,7 @@ use super::huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table};
 use crate::data::{
     image::Metadata,
     jpeg::{
-        Coefficients, ColourModel, Component, Frame, Quality, ZIGZAG,
+        Coefficients, Frame, ZIGZAG,
         forward::{Divisor, McuRow},
     },
 };
@@ -23,19 +23,6 @@ enum Blocks<'a> {
 const BAND: usize = 1 << 19;
 /// Bytes of an ICC profile in one segment: what is left of 65,533 behind its name and two numbers.
 const ICC_PART: usize = 65_533 - 14;
-
-/// The geometry of a picture of `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the resolution
-/// along both axes.
-pub fn frame(size: [usize; 2], channels: usize, quality: Quality, half_chroma: bool) -> Frame {
-    let luma = |sampling| Component { sampling, steps: quality.luma() };
-    let chroma = Component { sampling: [1, 1], steps: quality.chroma() };
-    let (colour, components) = match (channels, half_chroma) {
-        (1, _) => (ColourModel::Grey, vec![luma([1, 1])]),
-        (_, false) => (ColourModel::YCbCr, vec![luma([1, 1]), chroma.clone(), chroma]),
-        (_, true) => (ColourModel::YCbCr, vec![luma([2, 2]), chroma.clone(), chroma]),
-    };
-    Frame { size, colour, components }
-}
 
 /// Encodes `pixels`: rows from the top, u8 samples, grey or RGB.
 ///
@@ -236,6 +223,7 @@ impl<'a> Scan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::jpeg::Quality;
 
     #[test]
     fn intervals_decode_to_what_one_piece_does() {
@@ -243,7 +231,7 @@ mod tests {
             let (width, height) = (1003, 1301);
             let pixels: Vec<u8> =
                 (0..width * height * channels).map(|i| ((i / 5) ^ (i >> 11)) as u8).collect();
-            let frame = frame([width, height], channels, Quality(90), half_chroma);
+            let frame = Frame::for_pixels([width, height], channels, Quality(90), half_chroma);
             let metadata = Metadata { icc: Some(vec![7; 70_000]), exif: Some(b"MM\0*".to_vec()) };
             let bands = encode_pixels(&frame, &pixels, &metadata).unwrap();
             let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();

@@ -14,7 +14,7 @@ mod scan;
 use container::File;
 pub use decode::decode;
 use decode::decode_parsed;
-pub use encode::{encode_coefficients, encode_pixels, frame};
+pub use encode::{encode_coefficients, encode_pixels};
 
 use super::{
     codec::{BoxError, Codec, Decoded, Encoding, Holds},
@@ -26,7 +26,7 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{Image, Metadata},
-        jpeg::Quality,
+        jpeg::{Frame, Quality},
     },
     io::Limits,
 };
@@ -61,6 +61,6 @@ fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let half_chroma = encoding.quality < FULL_CHROMA;
     let size = [image.width, image.height];
-    let frame = frame(size, image.channels, Quality(encoding.quality), half_chroma);
+    let frame = Frame::for_pixels(size, image.channels, Quality(encoding.quality), half_chroma);
     Ok(encode_pixels(&frame, image.samples.as_bytes(), &image.metadata)?)
 }

@@ -7,9 +7,10 @@ use super::{
     params::{flag, literal},
 };
 use crate::{
+    data::division::RoundedU32,
     error::Result,
     gpu::{Buffer, Context, Pipeline, Shader},
-    kernels::blur::{Format, Rounding, plan::reciprocal},
+    kernels::blur::{Format, Rounding},
     shader, shader_struct,
 };
 
@@ -123,10 +124,10 @@ fn least_segment(task: &Task<'_>) -> Option<usize> {
 }
 
 /// How the sums along y are shifted, and those along x divided.
-fn roundings(task: &Task<'_>) -> Option<(u32, Quotient)> {
+fn roundings(task: &Task<'_>) -> Option<(u32, RoundedU32)> {
     let Rounding::Shift(shift) = task.passes[0].rounding else { return None };
     let Rounding::Divide { up, divisor } = task.passes[1].rounding else { return None };
-    Some((shift, Quotient::new(up, divisor)?))
+    Some((shift, RoundedU32::new(up, divisor)?))
 }
 
 /// The buffers beside source and target, for a block.
@@ -220,7 +221,7 @@ impl Route for BoxTile {
                 half: (1 << shift) >> 1,
                 shift,
                 factor: quotient.factor,
-                shift_x: quotient.shift,
+                shift_x: quotient.shift - 32,
                 addend: [quotient.addend as u32, (quotient.addend >> 32) as u32],
                 fill: task.passes[0].fill_words(task.shape.channels),
                 ..BoxTileParams::default()
@@ -272,49 +273,5 @@ impl Route for BoxTile {
         let pass = pass.buffer("margins", &margins).buffer("blocks", &sums);
         pass.dispatch(context.fold(params.total.into())?);
         Ok(())
-    }
-}
-
-/// floor((sum * 2^up + divisor / 2) / divisor) for results below 256, as
-/// floor((sum * factor + addend) / 2^(32 + shift)).
-#[derive(Clone, Copy, Debug)]
-struct Quotient {
-    factor: u32,
-    shift: u32,
-    addend: u64,
-}
-
-impl Quotient {
-    /// Nothing where the factor would not fit a word.
-    fn new(up: u32, divisor: u32) -> Option<Self> {
-        let divisor = u64::from(divisor);
-        // With powers below 56 the product stays within 64 bits.
-        let (factor, power) =
-            reciprocal(divisor, 256 * divisor, u64::from(u32::MAX >> up), 32..56)?;
-        let addend = factor * (divisor / 2);
-        Some(Self { factor: (factor << up) as u32, shift: power - 32, addend })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Quotient;
-
-    #[test]
-    fn multiplying_divides_exactly_at_every_step() {
-        for (up, divisor) in [(0, 9), (0, 25), (2, 1001 * 1001), (0, 3 * 257), (1, 129 * 515)] {
-            let Quotient { factor, shift, addend } = Quotient::new(up, divisor).expect("it fits");
-            let exact = |sum: u64| ((sum << up) + u64::from(divisor) / 2) / u64::from(divisor);
-            // Where the quotient changes, and just before.
-            for result in 1..=255 {
-                let first =
-                    (result * u64::from(divisor) - u64::from(divisor) / 2).div_ceil(1 << up);
-                for sum in [first - 1, first, first + 1] {
-                    let found = (sum * u64::from(factor) + addend) >> (32 + shift);
-                    assert_eq!(found, exact(sum), "{sum} * 2^{up} / {divisor}");
-                }
-                assert_eq!((exact(first - 1), exact(first)), (result - 1, result));
-            }
-        }
     }
 }
