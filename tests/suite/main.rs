@@ -12,6 +12,7 @@ mod cli;
 mod common;
 mod faults;
 mod files;
+mod floors;
 mod formats;
 mod fuzz;
 #[path = "../fuzz/src/lib.rs"]

@@ -1,0 +1,277 @@
+//! The floors of `src/`: a file uses what lies below it, and no circle joins the rooms of one floor.
+//!
+//! Read from `use` statements and from paths such as `crate::gpu::Context`; a name that a module passes on
+//! counts as a use of the module that it comes from. Unit tests and comments are not looked at.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+/// From the top. Parts that share a floor do not use each other: formats run no kernel, kernels read no file.
+const FLOORS: &[&[&str]] = &[
+    &["main"],
+    &["cli"],
+    &["commands"],
+    &["session", "batch", "signals"],
+    &["lib"],
+    &["kernels", "io"],
+    &["device"],
+    &["gpu"],
+    &["data"],
+    &["simd", "timings", "progress"],
+    &["memory"],
+    &["error"],
+];
+
+/// Parts that hold rooms: a command, a family of kernels, a kind of format. Files of one room, and of each
+/// other part, may use each other.
+const WITH_ROOMS: [&str; 4] = ["commands", "kernels", "io", "data"];
+
+/// Crates that only some parts may name.
+const CRATES: [(&str, &[&str]); 6] = [
+    ("wgpu", &["gpu"]),
+    ("naga", &["gpu"]),
+    ("image", &["io"]),
+    ("clap", &["main", "cli", "commands"]),
+    ("clap_complete", &["commands"]),
+    ("indicatif", &["progress"]),
+];
+
+/// Parts that name no flag.
+const FLAGLESS: [&str; 4] = ["kernels", "io", "data", "gpu"];
+
+#[derive(Default)]
+struct File {
+    /// The path of each imported name.
+    imports: BTreeMap<String, String>,
+    /// Paths outside of imports.
+    paths: Vec<String>,
+    /// All of the source but imports, comments and unit tests.
+    code: String,
+}
+
+/// Files by module: `kernels::blur::taps`, `main`; `lib.rs` is the empty name.
+#[derive(Default)]
+struct Tree(BTreeMap<String, File>);
+
+impl File {
+    fn parse(text: &str) -> Self {
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let mut file = Self::default();
+        while let Some(line) = lines.next() {
+            let line = line.trim_start();
+            let starts = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
+            if let Some(import) = starts.iter().find_map(|start| line.strip_prefix(start)) {
+                let mut import = import.to_owned();
+                while !import.ends_with(';') {
+                    import += lines.next().expect("a `use` ends").trim_start();
+                }
+                leaves("", import.trim_end_matches(';'), &mut file.imports);
+            } else {
+                file.code += &format!("{line}\n");
+            }
+        }
+        let words = file.code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+        let words = words.map(|word| word.trim_matches(':')).filter(|word| word.contains("::"));
+        file.paths = words.map(str::to_owned).collect();
+        file
+    }
+}
+
+/// Adds the name and the path of each leaf of `a::{b, c::{d as e}}`.
+fn leaves(prefix: &str, tree: &str, out: &mut BTreeMap<String, String>) {
+    let mut depth = 0;
+    let items = tree.split(|c| {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        c == ',' && depth == 0
+    });
+    for item in items.map(str::trim).filter(|item| !item.is_empty()) {
+        if let Some((head, inner)) = item.split_once('{') {
+            leaves(&format!("{prefix}{head}"), inner.strip_suffix('}').unwrap_or(inner), out);
+        } else {
+            let path = format!("{prefix}{item}");
+            let (path, name) = path.split_once(" as ").unwrap_or((&path, ""));
+            let path = path.strip_suffix("::self").unwrap_or(path);
+            let last = path.rsplit("::").next().unwrap_or_default();
+            out.insert(if name.is_empty() { last } else { name }.to_owned(), path.to_owned());
+        }
+    }
+}
+
+impl Tree {
+    fn read(&mut self, folder: &Path, module: &str) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            let name = join(module, if ["mod", "lib"].contains(&stem) { "" } else { stem });
+            if path.is_dir() {
+                self.read(&path, &name);
+            } else {
+                self.0.insert(name, File::parse(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+
+    /// The module that declares what `path` names in the module `from`; none for other crates.
+    fn find(&self, from: &str, path: &str) -> Option<String> {
+        let (first, mut rest) = path.split_once("::").unwrap_or((path, ""));
+        let mut module = match first {
+            "crate" => String::new(),
+            "gpuproc" if from == "main" => String::new(),
+            "self" => from.to_owned(),
+            "super" => parent(from),
+            child if self.0.contains_key(&join(from, child)) => join(from, child),
+            name => {
+                let import = self.0.get(from)?.imports.get(name)?;
+                let is_crate = import.split("::").next() == Some(name);
+                return if is_crate { None } else { self.find(from, &join(import, rest)) };
+            }
+        };
+        while !rest.is_empty() {
+            let (name, after) = rest.split_once("::").unwrap_or((rest, ""));
+            if name == "super" {
+                module = parent(&module);
+            } else if self.0.contains_key(&join(&module, name)) {
+                module = join(&module, name);
+            } else if module != from && self.0.get(&module)?.imports.contains_key(name) {
+                return self.find(&module, rest);
+            } else {
+                // An exported macro is named as if it stood in the root.
+                let rules = format!("macro_rules! {name} {{");
+                let mut files = self.0.iter().filter(|_| module.is_empty());
+                let declared = files.find(|(_, file)| file.code.contains(&rules));
+                return Some(declared.map_or(module, |(module, _)| module.clone()));
+            }
+            rest = after;
+        }
+        Some(module)
+    }
+
+    /// Everything that breaks the rules, one line each.
+    fn violations(&self) -> Vec<String> {
+        let (mut found, mut sideways) = (Vec::new(), BTreeMap::new());
+        for (from, file) in &self.0 {
+            for path in file.imports.values().chain(&file.paths) {
+                let Some(to) = self.find(from, path) else {
+                    let first = path.split("::").next().unwrap_or_default();
+                    let parts = CRATES.iter().find(|(name, _)| *name == first);
+                    if parts.is_some_and(|(_, parts)| !parts.contains(&part(from))) {
+                        found.push(format!("crate: {from} uses {path}"));
+                    }
+                    continue;
+                };
+                match (floor(from), floor(&to)) {
+                    (Some(above), Some(below)) if above < below => {}
+                    (Some(_), Some(_)) if part(from) == part(&to) => {
+                        if room(from) != room(&to) {
+                            let line = format!("circle: {from} uses {path}");
+                            sideways.insert((room(from).to_owned(), room(&to).to_owned()), line);
+                        }
+                    }
+                    _ => found.push(format!("upward: {from} uses {path}")),
+                }
+            }
+            let mut flags = file.code.split("--").skip(1);
+            let flag = flags.find(|word| word.starts_with(|c: char| c.is_ascii_lowercase()));
+            if let Some(flag) = flag.filter(|_| FLAGLESS.contains(&part(from))) {
+                found.push(format!(
+                    "flag: {from} names --{}",
+                    flag.lines().next().unwrap_or_default()
+                ));
+            }
+        }
+        // A room that uses no other, or that no other uses, is in no circle. Without them circles are left.
+        loop {
+            let (using, used): (BTreeSet<_>, BTreeSet<_>) = sideways.keys().cloned().unzip();
+            let before = sideways.len();
+            sideways.retain(|(from, to), _| used.contains(from) && using.contains(to));
+            if sideways.len() == before {
+                found.extend(sideways.into_values());
+                return found;
+            }
+        }
+    }
+}
+
+fn join(module: &str, name: &str) -> String {
+    let colons = if module.is_empty() || name.is_empty() { "" } else { "::" };
+    format!("{module}{colons}{name}")
+}
+
+fn parent(module: &str) -> String {
+    module.rsplit_once("::").map_or("", |(parent, _)| parent).to_owned()
+}
+
+fn part(module: &str) -> &str {
+    if module.is_empty() { "lib" } else { module.split("::").next().unwrap_or_default() }
+}
+
+fn room(module: &str) -> &str {
+    let words = if WITH_ROOMS.contains(&part(module)) { 2 } else { 1 };
+    module.match_indices("::").nth(words - 1).map_or(module, |(end, _)| &module[..end])
+}
+
+fn floor(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|parts| parts.contains(&part(module)))
+}
+
+#[test]
+fn no_file_uses_what_lies_above_it() {
+    let mut tree = Tree::default();
+    tree.read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "");
+    let mut violations = tree.violations();
+    // Until the scan and the sort know no command line.
+    violations.retain(|line| !(line.starts_with("crate: ") && line.contains("::scan")));
+    assert!(violations.is_empty(), "\n{}\n", violations.join("\n"));
+}
+
+#[test]
+fn planted_arrows_are_found() {
+    let good = [
+        ("", "pub mod device; pub use device::Device;"),
+        ("error", "pub struct Error;"),
+        ("gpu", "mod context;\npub use context::Context;"),
+        ("gpu::context", "use crate::error::Error;\nuse wgpu::Device;\nuse super::Context as C;"),
+        (
+            "device",
+            "use crate::gpu::{self, Context};\n// --device\nfn f() { gpu::context::open() }",
+        ),
+        ("kernels::blur", "use crate::{data::{a, b}, device::Device};\ncrate::fail!()"),
+        ("kernels::mesh", "#[cfg(test)]\nmod tests {\n    use crate::io::Sink;\n}"),
+        ("data", "macro_rules! fail {"),
+        ("io", ""),
+    ];
+    let with = |module: &str, text: &str| {
+        let all = good.into_iter().chain([(module, text)]);
+        Tree(all.map(|(module, text)| (module.to_owned(), File::parse(text))).collect())
+            .violations()
+    };
+    assert_eq!(with("io", ""), [""; 0]);
+    for (module, text, found) in [
+        (
+            "gpu::context",
+            "use crate::{\n    error::Error,\n    device::Device,\n};",
+            "upward: gpu::context uses crate::device::Device",
+        ),
+        ("error", "fn f(x: super::gpu::Context) {}", "upward: error uses super::gpu::Context"),
+        ("error", "use crate::Device;", "upward: error uses crate::Device"),
+        ("kernels::mesh", "use crate::io;", "upward: kernels::mesh uses crate::io"),
+        ("device", "fn f() -> wgpu::Limits {}", "crate: device uses wgpu::Limits"),
+        ("kernels::mesh", "const A: &str = \"use --iso\";", "flag: kernels::mesh names --iso\";"),
+        ("cellar", "use crate::error::Error;", "upward: cellar uses crate::error::Error"),
+    ] {
+        assert_eq!(with(module, text), [found], "{module}: {text}");
+    }
+    let rooms = [
+        ("kernels::a", "super::b::x()"),
+        ("kernels::b", "super::c::x()"),
+        ("kernels::c", "super::a::x()"),
+    ];
+    let rooms =
+        |count| rooms[..count].iter().map(|&(module, text)| (module.to_owned(), File::parse(text)));
+    assert_eq!(Tree(rooms(2).collect()).violations(), [""; 0]);
+    assert_eq!(Tree(rooms(3).collect()).violations().len(), 3);
+}
