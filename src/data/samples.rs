@@ -1,7 +1,6 @@
 //! Sample values of any supported type in one flat vector, as images and volumes hold them.
 
-pub use super::dtype::Dtype;
-use super::dtype::Scalar;
+use super::dtype::{Dtype, Scalar};
 use crate::{
     error::{Error, Result},
     for_dtype, memory,

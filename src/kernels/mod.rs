@@ -35,7 +35,7 @@ pub fn variants() -> Vec<Shader> {
         plain(&mesh::gpu::SHADERS),
         plain(&[&render::SHADER]),
         scan::variants(),
-        plain(&[&sort::SORT]),
+        plain(&[&sort::RADIX]),
     ]
     .concat()
 }

@@ -10,10 +10,7 @@ use std::{
 };
 
 use gpuproc::{
-    data::raster::Raster,
-    data::samples::{Dtype, Samples},
-    data::surface::Surface,
-    data::volume::Volume,
+    data::{dtype::Dtype, raster::Raster, samples::Samples, surface::Surface, volume::Volume},
     device::{Device, DeviceChoice, Kernel},
     error::{Kind, Result},
     gpu::{Caps, Context, Fault, Shader, any_hung},

@@ -8,8 +8,7 @@ use ::tiff::{
     tags::{ExtraSamples, Tag},
 };
 use gpuproc::{
-    data::image::Image,
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     io::{
         Source,
         image::{Encoding, read_image, write_image},

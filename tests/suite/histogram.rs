@@ -1,7 +1,7 @@
 //! Histogram: both twins against naive references, and the command line.
 
 use gpuproc::{
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, samples::Samples},
     kernels::histogram::{
         Adjust, Bins, Component, Counts, Histogram, Luma, Pixels, alpha_unit, luminance_levels,
     },

@@ -8,9 +8,7 @@ use std::{
 };
 
 use gpuproc::{
-    data::samples::{Dtype, Samples},
-    data::surface::Surface,
-    data::volume::Volume,
+    data::{dtype::Dtype, samples::Samples, surface::Surface, volume::Volume},
     device::Kernel,
     kernels::mesh::{
         self, MarchingCubes, Slab,

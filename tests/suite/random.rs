@@ -7,9 +7,7 @@
 use std::{cell::Cell, env, time::Instant};
 
 use gpuproc::{
-    data::raster::Raster,
-    data::samples::{Dtype, Samples},
-    data::volume::Volume,
+    data::{dtype::Dtype, raster::Raster, samples::Samples, volume::Volume},
     device::Kernel,
     gpu::{Baseline, Caps, Context, Feature},
     kernels::{

@@ -8,8 +8,8 @@ use gpuproc::{
     device::Kernel,
     gpu::Feature,
     kernels::scan::{
-        Algorithm, Axis, BLOCK, Grid, LOOKBACK, Op, Scan, Scannable, Scanned, SegmentedScan,
-        Segments, Spec, Table,
+        Algorithm, Arrays, Axis, BLOCK, LOOKBACK, Op, Scan, Scannable, Scanned, SegmentedScan,
+        Segments, Spec, Table, TableScan,
     },
 };
 
@@ -382,8 +382,8 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
         let carry = context.upload("carry", &places).unwrap();
         let shader = LOOKBACK.with(changed);
         let mut batch = context.batch();
-        spec.record_lookback(context, &mut batch, &source, &result, input.len(), &carry, &shader)
-            .unwrap();
+        let arrays = Arrays { source: &source, result: &result, len: input.len(), carry: &carry };
+        spec.record_lookback(context, &mut batch, arrays, &shader).unwrap();
         batch.run().unwrap();
         let found: Vec<u32> = context.read(&result, input.len()).unwrap();
         let wrong = found.iter().zip(expected).position(|(a, b)| a != b);
@@ -393,7 +393,7 @@ fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: 
 
 fn look_back_spec(inclusive: bool) -> Spec {
     let algorithm = Algorithm::Lookback;
-    Spec { number: Dtype::U32, op: Op::Sum, inclusive, algorithm }
+    Spec { dtype: Dtype::U32, op: Op::Sum, inclusive, algorithm }
 }
 
 #[test]
@@ -447,8 +447,8 @@ fn the_look_back_is_right_every_time() {
         // Nothing may be left over from the run before.
         batch.clear(&result);
         batch.clear(&carry);
-        spec.record_lookback(context, &mut batch, &source, &result, len, &carry, &LOOKBACK)
-            .unwrap();
+        let arrays = Arrays { source: &source, result: &result, len, carry: &carry };
+        spec.record_lookback(context, &mut batch, arrays, &LOOKBACK).unwrap();
         for round in 0..rounds {
             batch.run().unwrap();
             let after: Vec<u32> = context.read(&carry, 2).unwrap();
@@ -470,14 +470,14 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
             false => Algorithm::Reduce,
         };
         assert_eq!(spec.choose(context), expected, "{name}");
-        let floats = Spec { number: Dtype::F32, ..spec };
+        let floats = Spec { dtype: Dtype::F32, ..spec };
         assert_eq!(floats.choose(context), Algorithm::Reduce, "{name}");
     }
 }
 
 /// Sums of everything left of and above each pixel, one by one.
-fn naive_table(grid: &Grid<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
-    let Grid { width, height, channels, ref values } = *grid;
+fn naive_table(grid: &Table<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
+    let Table { width, height, channels, ref values } = *grid;
     let (width, height) = (width as isize, height as isize);
     let at = |x: isize, y: isize, c: usize| values[(y * width + x) as usize * channels + c];
     let mut sums = Vec::new();
@@ -499,10 +499,10 @@ fn naive_table(grid: &Grid<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
 fn tables_equal_sums_one_by_one() {
     for (width, height, channels) in [(1, 1, 1), (7, 130, 1), (65, 64, 3), (130, 66, 4)] {
         let values = noise(width * height * channels, 77);
-        let grid = Grid { width, height, channels, values };
+        let grid = Table { width, height, channels, values };
         for axis in [Axis::X, Axis::Y, Axis::Both] {
             for inclusive in [false, true] {
-                let table = Table::<u32>::new(axis, inclusive);
+                let table = TableScan::<u32>::new(axis, inclusive);
                 let found = assert_twins(&table, &grid, |cpu, gpu, name| {
                     assert!(cpu == gpu, "{width} x {height}, {table:?} on {name}");
                 });
@@ -517,8 +517,8 @@ fn tables_of_wide_and_high_images() {
     // Rows longer than a workgroup takes at once; more bands than one on the small device.
     for (width, height, channels) in [(2049, 300, 1), (33, 9001, 3), (70_000, 2, 1)] {
         let values = noise(width * height * channels, 78);
-        let grid = Grid { width, height, channels, values };
-        let table = Table::<u32>::new(Axis::Both, true);
+        let grid = Table { width, height, channels, values };
+        let table = TableScan::<u32>::new(Axis::Both, true);
         let found = assert_twins(&table, &grid, |cpu, gpu, name| {
             assert!(cpu == gpu, "{width} x {height} on {name}");
         });
@@ -529,8 +529,8 @@ fn tables_of_wide_and_high_images() {
             assert_eq!(found.values[found.values.len() - channels + c], sum);
         }
     }
-    let empty = Grid { width: 0, height: 5, channels: 1, values: Vec::new() };
-    let table = Table::<u32>::new(Axis::Both, true);
+    let empty = Table { width: 0, height: 5, channels: 1, values: Vec::new() };
+    let table = TableScan::<u32>::new(Axis::Both, true);
     assert_twins(&table, &empty, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
 }
 

@@ -1,6 +1,7 @@
-// Three-pass scan after Blelloch (1990): blocks of 512, a scan of their sums, and adding it back.
+// Blelloch's scan (1990): blocks of 512 as a tree, a scan of their sums, and adding it back.
 //
-// Kept to be compared with: it reads and writes everything twice.
+// In: `source`, `carry[0]`. Out: `result`, `carry[1]`. Everything is read and written twice, on every level
+// of sums. Kept for comparison; chosen only when asked for.
 
 #import scan/ops
 
@@ -8,23 +9,23 @@ struct Level {
     // Numbers in the part of the arrays that is bound, and blocks.
     len: u32,
     blocks: u32,
-    // The number of its first block, counted over all parts.
+    // The number of its first block in the whole level.
     first_block: u32,
     inclusive: u32,
-    // Whether this is the one block that everything ends in; the carry enters there.
+    // Whether this is the last level, a single block: `carry` comes before it.
     root: u32,
 }
 
 @group(0) @binding(0) var<storage, read> source: array<STORED>;
 @group(0) @binding(1) var<storage, read_write> result: array<STORED>;
-// One a block: its sum after `scan_block`; everything before it for `add_back`.
+// A number a block. Out of `scan_block`: its sum. Into `add_back`: everything before it.
 @group(0) @binding(2) var<storage, read_write> sums: array<STORED>;
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> level: Level;
 
 const LANES = 256u;
 const BLOCK = 512u;
-// A gap after every 32 numbers, so that powers of two do not meet in one memory bank.
+// Number i lies at i + i / 32, so that strides of powers of two do not meet in one memory bank.
 const ROOM = 528u;
 
 var<workgroup> tree: array<VALUE, ROOM>;

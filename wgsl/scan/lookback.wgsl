@@ -1,16 +1,30 @@
-// Chained scan with decoupled look-back: one pass, each number read once and written once.
+// Chained scan with decoupled look-back (Merrill and Garland 2016) in one pass.
 //
-// After Merrill and Garland (2016). Each workgroup publishes the sum of its tile and adds up what the
-// tiles before have published. Nothing promises that workgroups begin in order, or that one which
-// waits lets the one it waits for go on. So waiting is bounded: after SPINS looks the sum of the
-// missing tile is made here, from the numbers. They must not change while this runs.
+// In: `source`, `carry[part]`. Out: `result`, `carry[part + 1]`. Each number is read once and written once.
+// Chosen on NVIDIA hardware for 32-bit numbers whose results do not depend on the order of joining.
 //
-// Each invocation keeps 32 numbers in registers while its workgroup waits; more of them under way at a time
-// is what hides the waiting. A tile's sum is published before anything else is done with its numbers.
+// Each workgroup publishes the sum of its tile, then looks back over the tiles before it: it joins their sums
+// down to the nearest tile that has published the sum of everything up to its end, and publishes its own.
 //
-// Up to the last subgroup operation nothing branches on what differs within a subgroup, and lanes
-// that hold the same store it together. Where subgroups of a workgroup go different ways, a driver
-// need not bring the lanes of one together again, and its next operation would miss some of them.
+//   tile        t-4       t-3       t-2       t-1       t
+//   published   SO_FAR    TILE      TILE      TILE      TILE, later SO_FAR
+//               a         b         c         d         a + b + c + d = everything before tile t
+//
+// A state is two words, so that one 32-bit value and a tag need no 64-bit atomics. Both words carry the tag:
+//
+//   word 0   tag (2 bits) | 0 (14 bits) | low half of the value (16 bits)
+//   word 1   tag (2 bits) | 0 (14 bits) | high half of the value (16 bits)
+//
+// Words are stored and loaded in no order. They are of one value where their tags are equal: each tag is
+// published once, and a state with unequal tags counts as not published.
+//
+// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run.
+// So waiting is bounded: after SPINS looks at a state, its tile's sum is computed here, from `source`, which
+// must not change meanwhile.
+//
+// Subgroups: up to the last subgroup operation no branch differs within a subgroup, and all of its invocations
+// store equal values together. After such a branch a driver need not reconverge, and the next operation would
+// miss some invocations.
 
 #import scan/ops
 
@@ -19,33 +33,33 @@ struct Chain {
     len: u32,
     tiles: u32,
     inclusive: u32,
-    // Which of `carry` comes before this part; the next one becomes what comes after it.
+    // The number of this part.
     part: u32,
 }
 
 @group(0) @binding(0) var<storage, read> source: array<vec4<STORED>>;
 @group(0) @binding(1) var<storage, read_write> result: array<vec4<STORED>>;
-// Two words a tile, the first two of every STRIDE; all begin as zero.
+// A state every STRIDE words, zero at first.
 @group(0) @binding(2) var<storage, read_write> states: array<atomic<u32>>;
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> chain: Chain;
 
-// A tile is LANES * ROWS quads of 4 numbers. Rows are written out one by one below: in a loop over an array
-// they leave the registers, which on an H200 takes twice the time.
+// A tile is LANES * ROWS quads of 4 numbers: the more of them are in registers, the more of the waiting is
+// hidden. Rows are written out one by one below: in a loop over an array they would leave the registers, which
+// on an H200 takes twice the time.
 const LANES = 256u;
 const ROWS = 8u;
 const TILE = 8192u;
 
-// Words from one state to the next: states that many subgroups wait for lie in different sectors of
-// the cache, which on an H200 makes the whole scan an eighth faster than states side by side.
+// Words from one state to the next. States that many subgroups wait for lie in different sectors of the cache:
+// on an H200 the whole scan is an eighth faster than with states side by side.
 const STRIDE = 16u;
-// How often a state is looked at before its sum is made here.
+// Looks at a state before its tile's sum is computed here.
 const SPINS = 256u;
-// For tests: tiles with any of these bits in their number never publish anything.
+// For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
 
-// A state is a value in two words, 16 bits each, with what it is the sum of on top: tags in both
-// words tell whether they belong together, so no order of memory accesses is relied upon.
+// Tags: what a state's value is the sum of.
 const NOTHING = 0u;
 const TILE_SUM = 1u;
 const SUM_SO_FAR = 2u;
@@ -57,7 +71,7 @@ struct State {
 
 const NONE = 0xffffffffu;
 
-// The sums of the subgroups; a workgroup of 256 has 64 at most.
+// A sum a subgroup: a workgroup of 256 has 64 of them at most.
 var<workgroup> group_sums: array<VALUE, 64>;
 // A tile whose state does not come, or NONE.
 var<workgroup> missing: u32;
@@ -72,7 +86,7 @@ fn publish(tile: u32, tag: u32, value: VALUE) {
     atomicStore(&states[STRIDE * tile + 1u], tag << 30u | bits >> 16u);
 }
 
-// The state of the tile `distance` before `tile`; before the first one lies `carried`.
+// The state of the tile `distance` before `tile`. Before the first tile lies the sum `carried`.
 fn look(tile: u32, distance: u32, carried: VALUE) -> State {
     let inside = distance <= tile;
     let at = STRIDE * select(0u, tile - distance, inside);
@@ -86,7 +100,7 @@ fn look(tile: u32, distance: u32, carried: VALUE) -> State {
     );
 }
 
-// One quad of each row of a subgroup.
+// One quad of each row of a subgroup, rows from `a` to `h`.
 struct Quads {
     a: vec4<VALUE>,
     b: vec4<VALUE>,
@@ -103,7 +117,7 @@ fn load(quad: u32) -> vec4<VALUE> {
     return vec4<VALUE>(enter(number.x), enter(number.y), enter(number.z), enter(number.w));
 }
 
-// The same where the numbers may end.
+// The same in the last tile, with the identity behind the last number.
 fn load_last(quad: u32) -> vec4<VALUE> {
     return enter_quad(source[min(quad, (chain.len - 1u) / 4u)], 4u * quad, chain.len);
 }
@@ -112,7 +126,7 @@ fn total(v: vec4<VALUE>) -> VALUE {
     return join(join(v.x, v.y), join(v.z, v.w));
 }
 
-// All lanes of a subgroup joined, in every lane.
+// The values of all invocations of a subgroup joined, in each of them.
 fn joined(own: VALUE) -> VALUE {
     switch OP {
         case 0u: { return subgroupAdd(own); }
@@ -128,7 +142,7 @@ struct Row {
     after: VALUE,
 }
 
-// The scan of a row of quads, one a lane, after `before`.
+// The scan of a subgroup's row of quads, one an invocation, after `before`.
 fn scan_row(v: vec4<VALUE>, before: VALUE, lane: u32, width: u32) -> Row {
     let none = VALUE(IDENTITY);
     var upto = total(v);
@@ -173,7 +187,7 @@ fn lookback(
         return;
     }
 
-    // A subgroup has ROWS rows of neighbouring quads, one a lane.
+    // A subgroup has ROWS rows of neighbouring quads, one an invocation.
     let inside = group * ROWS * width + lane;
     let first = tile * LANES * ROWS + inside;
     let whole = TILE <= chain.len - tile * TILE;
@@ -201,6 +215,7 @@ fn lookback(
             load_last(first + 7u * width),
         );
     }
+    // The tile's sum is published before anything else is done with its numbers.
     let left = join(join(total(q.a), total(q.b)), join(total(q.c), total(q.d)));
     let right = join(join(total(q.e), total(q.f)), join(total(q.g), total(q.h)));
     group_sums[group] = joined(join(left, right));
@@ -223,7 +238,7 @@ fn lookback(
     let row_g = scan_row(q.g, row_f.after, lane, width);
     let row_h = scan_row(q.h, row_g.after, lane, width);
 
-    // The first subgroup looks back.
+    // The first subgroup looks back, each of its invocations at another tile.
     let carried = enter(carry[chain.part]);
     var before = VALUE(IDENTITY);
     var seen = tile;
@@ -233,7 +248,7 @@ fn lookback(
             var lost = NONE;
             loop {
                 let state = look(seen, lane + 1u, carried);
-                // The nearest tile whose state has everything, and the nearest without one.
+                // The nearest tile with everything up to its end, and the nearest without a state.
                 let nearest = subgroupMin(select(width, lane, state.tag == SUM_SO_FAR));
                 let gap = subgroupMin(select(width, lane, state.tag == NOTHING));
                 let counts = lane < gap && lane <= nearest;
@@ -260,6 +275,7 @@ fn lookback(
         if lost == NONE {
             break;
         }
+        // The whole workgroup computes the sum of the tile whose state did not come.
         let at = lost * LANES * ROWS + inside;
         var own = VALUE(IDENTITY);
         for (var row = 0u; row < ROWS; row++) {

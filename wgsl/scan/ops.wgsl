@@ -1,20 +1,20 @@
-// What scans join: number types and operations, put behind each scan shader by the host.
+// What scans join: number types and operations. The host sets all constants (`Spec::specialise`).
 
-// What arrays hold, as bits, and what is computed with. The host sets both, and the constants below.
+// A number in an array, as bits, and what is computed with: the number, or a key in its order.
 alias STORED = u32;
 alias VALUE = u32;
 
 // 0 sum, 1 minimum, 2 maximum, 3 product.
 const OP = 0u;
 
-// Changes nothing when joined to another value.
+// join(IDENTITY, a) == join(a, IDENTITY) == a
 const IDENTITY = 0u;
 
-// How a number becomes a value: 0 as it is; the rest are keys in the order of the numbers, for
-// minimum and maximum: 1 signed integer, 2 float with NaN before all, 3 float with NaN after all.
+// How a number becomes a value: 0 as it is. Minima and maxima compare unsigned keys in the order of the
+// numbers, made of 1 a signed integer, 2 a float, NaN lowest, 3 a float, NaN highest.
 const KEY = 0u;
 
-// The sign bit's number, and the bits of a float's infinity and of the NaN that results carry.
+// The place of the sign bit; the bits of a float's infinity; the NaN that results hold.
 const TOP = 31u;
 const INFINITE = 0x7f800000u;
 const NAN = 0x7fc00000u;
@@ -28,6 +28,9 @@ fn join(a: VALUE, b: VALUE) -> VALUE {
     }
 }
 
+// The value of a number. Of a float's bits (src/data/float_key.rs):
+//   positive   0 exponent mantissa   ->   1 exponent mantissa
+//   negative   1 exponent mantissa   ->   0 ~exponent ~mantissa
 fn enter(number: STORED) -> VALUE {
     let sign = STORED(1u) << TOP;
     var key = number;
@@ -41,6 +44,7 @@ fn enter(number: STORED) -> VALUE {
     return bitcast<VALUE>(key);
 }
 
+// The number of a value.
 fn leave(value: VALUE) -> STORED {
     let sign = STORED(1u) << TOP;
     let key = bitcast<STORED>(value);
@@ -55,7 +59,7 @@ fn leave(value: VALUE) -> STORED {
     return key;
 }
 
-// Element `quad` of an array of quads whose numbers from `len` on do not count.
+// The values of a quad whose first number is `at`, with the identity from number `len` on.
 fn enter_quad(quad: vec4<STORED>, at: u32, len: u32) -> vec4<VALUE> {
     let v = vec4<VALUE>(enter(quad.x), enter(quad.y), enter(quad.z), enter(quad.w));
     if at + 3u < len {

@@ -1,10 +1,11 @@
-// What `scan.wgsl` joins where segments begin anew: values, each with whether a segment begins there.
+// Reduce-then-scan of numbers in segments, after Schwartz (1980). An item of the passes is a value and
+// whether a segment begins in what it is the sum of: (a, s) + (b, t) is (b, true) where t, else (a + b, s).
 //
-// After Schwartz (1980): what stands before a begin does not reach past it.
+// In: also a bit a number. Out and layout: see `passes.wgsl`. Chosen when there are segments.
 
-#import scan/reduce
+#import scan/passes
 
-// A bit a number: whether a segment begins with it.
+// Whether a segment begins with a number: number i in bit i % 32 of word i / 32.
 @group(0) @binding(5) var<storage, read> starts: array<u32>;
 
 struct Item {
@@ -22,16 +23,16 @@ struct Quad {
     w: ITEM,
 }
 
-fn nothing() -> ITEM {
+fn identity() -> ITEM {
     return Item(VALUE(IDENTITY), 0u);
 }
 
-fn alone(value: VALUE) -> ITEM {
+fn carried(value: VALUE) -> ITEM {
     return Item(value, 0u);
 }
 
-// What comes before the first number of a segment: as stored, in the last of the sums, since some devices
-// grant a shader four buffers.
+// What comes before the first number of a segment. It is stored behind the last tile's sum: a uniform cannot
+// hold every type, and devices may grant no fifth storage buffer.
 fn start() -> VALUE {
     return enter(bitcast<STORED>(sums[arrayLength(&sums) - 1u].value));
 }
@@ -41,7 +42,7 @@ fn item(value: VALUE, at: u32) -> ITEM {
     return Item(select(value, join(start(), value), begins != 0u), begins);
 }
 
-fn both(a: ITEM, b: ITEM) -> ITEM {
+fn combine(a: ITEM, b: ITEM) -> ITEM {
     if b.begins != 0u {
         return b;
     }
@@ -52,7 +53,7 @@ fn value_of(own: ITEM) -> VALUE {
     return own.value;
 }
 
-// The result for the number `own`.
-fn shown(scanned: ITEM, own: ITEM) -> VALUE {
+// An exclusive result at a begin is not that of the segment before.
+fn result_of(scanned: ITEM, own: ITEM) -> VALUE {
     return select(scanned.value, start(), own.begins != 0u && slice.inclusive == 0u);
 }

@@ -1,20 +1,23 @@
-// Summed-area tables: sums along the rows, then down the columns, of 32-bit integers, in place.
+// Summed-area tables (Crow 1984) of u32, in place: sums along the rows, then down the columns.
+//
+// In and out: `data`, a band of rows; `above`. Layout: rows from the top, channels interleaved. Chosen for u32;
+// other types are summed up on the CPU.
 
 struct Band {
     width: u32,
-    // Rows that are bound.
+    // Rows of the band.
     height: u32,
     channels: u32,
     inclusive: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-// The sums of all columns above this band; afterwards with it.
+// The sum of each column above this band, and afterwards with it.
 @group(0) @binding(1) var<storage, read_write> above: array<u32>;
 @group(0) @binding(2) var<uniform> band: Band;
 
 const LANES = 256u;
-// Neighbouring pixels that an invocation takes at a time.
+// Neighbouring pixels of an invocation at a time.
 const EACH = 4u;
 
 var<workgroup> line: array<u32, LANES>;

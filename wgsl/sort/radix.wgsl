@@ -1,7 +1,16 @@
-// Radix sort, one digit of 4 bits a time: digits are counted a tile, the counts are scanned, and each
-// tile, sorted in workgroup memory, goes where the counts say. Equal digits keep their order.
+// Stable radix sort by one digit of 4 bits, least significant digit first (Satish, Harris and Garland 2009).
 //
-// After Satish, Harris and Garland (2009). It needs no subgroups and no order of workgroups.
+//   count     how many keys of each tile have each digit
+//   (scan)    the exclusive prefix sum of all counts, by `scan/*`
+//   scatter   each tile is sorted by the digit in workgroup memory, then written to where the sums say
+//
+// In: `keys`, `payload`. Out: `sorted_keys`, `sorted_payload`. Layout of `counts`: digit by digit, and within a
+// digit tile by tile, so that its prefix sum is the place of a tile's first key of a digit:
+//
+//   counts   digit 0: tile 0, tile 1, ... | digit 1: tile 0, tile 1, ... | ... | digit 15: ...
+//
+// Eight passes sort 32 bits. Chosen for all keys on all devices: no subgroups are needed, and no order of
+// workgroups.
 
 struct Digit {
     len: u32,
@@ -14,21 +23,26 @@ struct Digit {
 @group(0) @binding(1) var<storage, read_write> sorted_keys: array<u32>;
 @group(0) @binding(2) var<storage, read> payload: array<u32>;
 @group(0) @binding(3) var<storage, read_write> sorted_payload: array<u32>;
-// For each digit, for each tile: how many there are; once scanned, where the first of them goes.
+// Out of `count`: keys of each digit and tile. Into the scatters: the sums of all counts before.
 @group(0) @binding(4) var<storage, read_write> counts: array<u32>;
 @group(0) @binding(5) var<uniform> digit: Digit;
 
 const LANES = 256u;
 const DIGITS = 16u;
-// Neighbouring keys that one invocation takes.
+// Neighbouring keys of an invocation.
 const EACH = 8u;
 const TILE = 2048u;
 
-// Two counters of 16 bits a word: digit d of lane l is in half d / 8 of word d % 8 * LANES + l. Later
-// the tile's keys or payload in their new order.
+// Counters of digits, as two packed lanes of 16 bits a word. For p < 8, invocation l has in word p * LANES + l:
+//
+//   bits 31 ... 16    15 ... 0
+//   digit p + 8       digit p
+//
+// A tile has 2,048 keys, so no sum of counters overflows its 16 bits. Later the tile's keys or payload in
+// their new order.
 var<workgroup> words: array<u32, TILE>;
 var<workgroup> line: array<u32, LANES>;
-// For each digit, where its first key goes less its place in the sorted tile.
+// For each digit: target of its first key, less that key's place in the sorted tile.
 var<workgroup> targets: array<u32, DIGITS>;
 
 fn digit_of(key: u32) -> u32 {
@@ -45,7 +59,10 @@ fn count(
     if tile >= digit.tiles {
         return;
     }
-    // Private counters of 4 bits hold up to 15, so EACH may be at most that.
+    // Sixteen counters of 4 bits; none exceeds EACH = 8 < 16.
+    //
+    //   low    digit 7  | 6  | 5  | 4  | 3  | 2  | 1 | 0
+    //   high   digit 15 | 14 | 13 | 12 | 11 | 10 | 9 | 8
     var low = 0u;
     var high = 0u;
     for (var i = 0u; i < EACH; i++) {
@@ -60,13 +77,13 @@ fn count(
             }
         }
     }
-    // Sixteen sums of 256 lanes: spread to 16 bits, then halve the lanes again and again.
+    // Widened to the packed 16 bits of `words`, then summed up over the 256 invocations.
     for (var pair = 0u; pair < 8u; pair++) {
         let shift = pair * 4u;
         words[pair * LANES + lane] = (low >> shift & 15u) | (high >> shift & 15u) << 16u;
     }
     workgroupBarrier();
-    // 32 lanes a pair of digits, 8 words each.
+    // 32 invocations a pair of digits, 8 words each; then a tree over the 32.
     let pair = lane / 32u;
     var sum = 0u;
     for (var i = 0u; i < 8u; i++) {
@@ -85,7 +102,7 @@ fn count(
     }
 }
 
-// Exclusive sums over the lanes of what is in `line`, and the sum of all.
+// The exclusive prefix sum of `own` over the workgroup, and the sum of all. Two packed lanes are summed at once.
 fn scan_line(lane: u32, own: u32) -> vec2<u32> {
     line[lane] = own;
     workgroupBarrier();
@@ -102,18 +119,18 @@ fn scan_line(lane: u32, own: u32) -> vec2<u32> {
     return vec2<u32>(sum - own, all);
 }
 
-// Of a tile: keys that lie next to each other, later what will; where they lie in the sorted tile; where
-// the sorted ones go.
+// Of this invocation: EACH neighbouring keys of the tile, later every LANES-th key of the sorted tile; the
+// places of the former in the sorted tile; the targets of the latter.
 var<private> own: array<u32, EACH>;
 var<private> places: array<u32, EACH>;
 var<private> goals: array<u32, EACH>;
 
-// Finds a tile's `places` and `goals`, and leaves its sorted keys in `own`.
+// Sorts a tile by the digit: sets `places` and `goals`, and leaves the sorted keys in `own`.
 fn rank(tile: u32, lane: u32) {
     let first = tile * TILE;
     let in_tile = min(TILE, digit.len - first);
 
-    // Neighbouring keys to each lane, by way of workgroup memory.
+    // Each invocation gets neighbouring keys by way of workgroup memory, for loads of neighbours together.
     for (var i = 0u; i < EACH; i++) {
         let at = i * LANES + lane;
         words[at] = select(0xffffffffu, keys[first + min(at, in_tile - 1u)], at < in_tile);
@@ -124,7 +141,7 @@ fn rank(tile: u32, lane: u32) {
     }
     workgroupBarrier();
 
-    // Count each lane's digits; what lies past the end counts as the highest, behind all others.
+    // Count each invocation's digits. Places past the end count as the highest digit, behind all keys.
     for (var pair = 0u; pair < 8u; pair++) {
         words[pair * LANES + lane] = 0u;
     }
@@ -132,13 +149,13 @@ fn rank(tile: u32, lane: u32) {
         let d = select(DIGITS - 1u, digit_of(own[i]), lane * EACH + i < in_tile);
         let at = d % 8u * LANES + lane;
         let half = d / 8u * 16u;
-        // How many of this digit this lane had before.
+        // Keys of this digit that the invocation had before.
         places[i] = words[at] >> half & 0xffffu;
         words[at] += 1u << half;
     }
     workgroupBarrier();
-    // Scan the counters, lanes within digits: lane l sums words 8 l to 8 l + 7, both halves at once;
-    // no half exceeds 2,048.
+    // Scan the counters in the order of `words`: digit by digit, and within a digit invocation by invocation.
+    // Invocation l takes words 8 l to 8 l + 7, both packed lanes at once.
     var sums: array<u32, 8>;
     var sum = 0u;
     for (var i = 0u; i < 8u; i++) {
@@ -146,7 +163,10 @@ fn rank(tile: u32, lane: u32) {
         sum += words[lane * 8u + i];
     }
     let scanned = scan_line(lane, sum);
-    // The upper halves are the digits from 8 on, which come behind all of the lower ones.
+    // Digits from 8 on, in the upper lanes, come behind all lower ones, whose number the shift adds to them:
+    //
+    //   scanned.x          digits 8 to 15 before | digits 0 to 7 before
+    //   scanned.y << 16    all of digits 0 to 7  | 0
     let base = scanned.x + (scanned.y << 16u);
     for (var i = 0u; i < 8u; i++) {
         words[lane * 8u + i] = base + sums[i];
@@ -162,7 +182,7 @@ fn rank(tile: u32, lane: u32) {
     }
     workgroupBarrier();
 
-    // Into the new order here, to go out with neighbours together.
+    // Into the new order in workgroup memory, for stores of neighbours together.
     for (var i = 0u; i < EACH; i++) {
         words[places[i]] = own[i];
     }
@@ -170,7 +190,7 @@ fn rank(tile: u32, lane: u32) {
     for (var i = 0u; i < EACH; i++) {
         let at = i * LANES + lane;
         own[i] = words[at];
-        // Past the end, what is not used.
+        // Past the end: unused.
         goals[i] = targets[digit_of(own[i])] + at;
     }
 }
@@ -215,8 +235,8 @@ fn scatter(
     }
 }
 
-// Keys and payload at once, which takes five storage buffers. Where a device grants four, `scatter` and
-// `scatter_payload` do it one after the other.
+// Keys and payload at once, with five storage buffers. Chosen where a device grants so many, else `scatter` and
+// `scatter_payload` one after the other.
 @compute @workgroup_size(256)
 fn scatter_pairs(
     @builtin(workgroup_id) id: vec3<u32>,

@@ -247,7 +247,7 @@ fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {
 /// Integers must equal the serial sums, floats come near to the sums of the CPU.
 fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> Result<()> {
     let is_float = T::DTYPE.is_float();
-    let expected = match scan.checked(numbers) {
+    let expected = match scan.checked(numbers)? {
         Ok(serial) if !is_float => serial.values,
         // Where sums wrap around, and for floats, which are joined in another order.
         _ => Scan { algorithm: Algorithm::Auto, ..*scan }.cpu(numbers)?.values,

@@ -44,7 +44,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("mesh/validate", wgsl!("mesh/validate")),
     ("mesh/vertices", wgsl!("mesh/vertices")),
     ("scan/ops", wgsl!("scan/ops")),
-    ("scan/reduce", wgsl!("scan/reduce")),
+    ("scan/passes", wgsl!("scan/passes")),
     ("shared/divide", wgsl!("shared/divide")),
     ("shared/edge", wgsl!("shared/edge")),
     ("shared/lanes", wgsl!("shared/lanes")),

@@ -10,10 +10,7 @@ use std::{
 
 use super::{Limits, Source};
 use crate::{
-    data::{
-        samples::{Dtype, Samples},
-        volume::Volume,
-    },
+    data::{dtype::Dtype, samples::Samples, volume::Volume},
     error::{Error, Hint, Result},
     timings::Timings,
 };

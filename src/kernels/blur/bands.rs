@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use super::{Blur, Edge};
 use crate::{
-    data::raster::Raster,
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, raster::Raster, samples::Samples},
     error::{Error, Result},
 };
 

@@ -4,7 +4,7 @@
 use rayon::prelude::*;
 
 use crate::{
-    data::samples::{Dtype, Samples},
+    data::{dtype::Dtype, samples::Samples},
     for_samples,
 };
 

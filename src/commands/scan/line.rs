@@ -1,0 +1,190 @@
+//! The scan of numbers in one line: a stretch at a time, while the next is read and the last one written.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{self, JoinHandle},
+};
+
+use super::{flags::Line, keys::Keys};
+use crate::{
+    data::{dtype::Dtype, number::Number},
+    error::{Error, Hint, Kind, Result},
+    for_number,
+    io::array::{ArrayReader, ArrayWriter, Separator},
+    kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
+    session::Session,
+    timings::Timings,
+};
+
+/// Stretches in memory: two read ahead, one scanned and its results, two to be written; the rest is for
+/// buffers.
+const IN_FLIGHT: u64 = 8;
+
+/// Reads, scans, writes.
+///
+/// # Errors
+/// Those of reading, of the kernel, and of writing.
+pub fn run(line: &Line, session: &Session) -> Result<()> {
+    let format = line.formats.input.expect("images are tables");
+    let reader = ArrayReader::open(&line.input, format, line.dtype, session.max_memory / 2)?;
+    for_number!(reader.number(), T => stream::<T>(line, session, reader))
+}
+
+fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> Result<()> {
+    let (no_clobber, limit) = (session.no_clobber, session.max_memory);
+    let (shape, format) = (reader.shape(), line.formats.output);
+    let mut scanner = Scanner::<T>::new(line, session)?;
+    let writer = ArrayWriter::create(&line.output, no_clobber, format, T::DTYPE, shape, limit)?;
+    let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
+    let mut keys = Keys::of(line)?;
+    let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone());
+    let (to_write, writing) = write_behind(writer, session.timings.clone());
+    let mut scan_all = || loop {
+        let (numbers, layout) = stretches.recv().map_err(|_| crashed("reads"))??;
+        let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
+        let len = numbers.len() as u64;
+        if len == 0 {
+            return Ok(());
+        }
+        let values = scanner.scan(numbers, starts)?;
+        if to_write.send((values, layout)).is_err() {
+            // Writing failed; the thread's result below is the error.
+            return Ok(());
+        }
+        bar.advance(len);
+    };
+    let scanned: Result<()> = scan_all();
+    drop(to_write);
+    let writer = writing.join().map_err(|_| crashed("writes"))?;
+    scanned?;
+    let writer = writer?;
+    session.timings.time("write", || writer.finish())
+}
+
+/// A scan on its way through the stretches.
+struct Scanner<'a, T> {
+    line: &'a Line,
+    session: &'a Session,
+    scan: Scan<T>,
+    /// What comes before the first number of a segment.
+    start: T,
+    /// Numbers of a stretch.
+    stretch: usize,
+    /// Numbers that are done.
+    done: u64,
+}
+
+impl<'a, T: Scannable> Scanner<'a, T> {
+    fn new(line: &'a Line, session: &'a Session) -> Result<Self> {
+        let mut scan = Scan::<T>::new(line.op, line.inclusive);
+        scan.algorithm = line.algorithm;
+        if let Some(init) = &line.init {
+            scan.before = init.parse().map_err(|error: T::Err| {
+                Error::usage(format_args!("--init {init} is no {}: {error}", T::DTYPE))
+            })?;
+        }
+        let stretch = session.max_memory / (IN_FLIGHT * size_of::<T>() as u64);
+        let stretch = stretch.clamp(1 << 10, BLOCK as u64) as usize;
+        let scanner = Self { line, session, scan, start: scan.before, stretch, done: 0 };
+        if scanner.checks() {
+            log::debug!("--checked scans on the CPU");
+        }
+        Ok(scanner)
+    }
+
+    /// Whether an overflow is an error. Floats do not overflow: they become infinite.
+    fn checks(&self) -> bool {
+        self.line.checked && !T::DTYPE.is_float()
+    }
+
+    /// The results of the next numbers, in segments if there are `starts`.
+    fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
+        let Self { session, scan, start, done, .. } = *self;
+        let is_rounded = T::DTYPE.is_float() && matches!(scan.op, Op::Sum | Op::Product);
+        if is_rounded && done > 0 && self.stretch < BLOCK {
+            return Err(self.too_little_memory());
+        }
+        self.done += numbers.len() as u64;
+        let Scanned { values, after } = if let Some(starts) = starts {
+            session.device.run(&SegmentedScan { scan, start }, &Segments { numbers, starts })?
+        } else if self.checks() {
+            let checked = session.timings.time("scan", || scan.checked(&numbers))?;
+            checked.map_err(|place| self.overflow(done + place as u64))?
+        } else {
+            session.device.run(&scan, &numbers[..])?
+        };
+        self.scan.before = after;
+        Ok(values)
+    }
+
+    /// Rounded results are joined in whole blocks.
+    fn too_little_memory(&self) -> Error {
+        let (limit, op) = (self.session.max_memory, self.line.op);
+        let needed = IN_FLIGHT * (BLOCK * size_of::<T>()) as u64;
+        Error::bad_input(format_args!(
+            "{}: {op} of {} join in blocks of {BLOCK}, which take {needed} bytes, and --max-memory \
+             allows {limit}",
+            self.line.input,
+            T::DTYPE
+        ))
+    }
+
+    fn overflow(&self, place: u64) -> Error {
+        let (input, op, dtype) = (&self.line.input, self.line.op, T::DTYPE);
+        let error = Error::bad_input(format_args!(
+            "{input}: the {op} overflow {dtype} at number {place}, counted from 0"
+        ));
+        match dtype {
+            Dtype::U32 => error.with_hint(Hint::NumberType("u64")),
+            Dtype::I32 => error.with_hint(Hint::NumberType("i64")),
+            _ => error,
+        }
+    }
+}
+
+/// Numbers, and what stands behind each in a text.
+type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
+
+/// The stretches of an array, read on a thread of their own; the last one is empty, or an error. The thread
+/// is never joined: when something else fails, it may be waiting for more input.
+fn read_ahead<T: Number>(
+    mut reader: ArrayReader,
+    stretch: usize,
+    timings: Arc<Timings>,
+) -> Receiver<Result<Stretch<T>>> {
+    let (sender, stretches) = sync_channel(1);
+    thread::spawn(move || {
+        loop {
+            let mut numbers = Vec::new();
+            let read = timings.time("read", || reader.read(&mut numbers, stretch));
+            let last = read.is_err() || numbers.is_empty();
+            let stretch = read.map(|()| (numbers, reader.layout().map(<[_]>::to_vec)));
+            if sender.send(stretch).is_err() || last {
+                return;
+            }
+        }
+    });
+    stretches
+}
+
+/// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
+fn write_behind<T: Number>(
+    mut writer: ArrayWriter,
+    timings: Arc<Timings>,
+) -> (SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>) {
+    let (sender, stretches) = sync_channel::<Stretch<T>>(1);
+    let writing = thread::spawn(move || {
+        for (values, layout) in stretches {
+            timings.time("write", || writer.write(&values, layout.as_deref()))?;
+        }
+        Ok(writer)
+    });
+    (sender, writing)
+}
+
+fn crashed(what: &str) -> Error {
+    Error::new(Kind::Failure, format_args!("the thread that {what} crashed"))
+}

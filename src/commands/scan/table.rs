@@ -1,0 +1,129 @@
+//! Sums of tables: images, and arrays of two or three axes.
+
+use super::flags::TableJob;
+use crate::{
+    data::{dtype::Dtype, image::Image, number::Number},
+    error::{Error, Result},
+    for_number, for_samples,
+    io::{
+        array::{ArrayFormat, ArrayReader, ArrayWriter, Separator},
+        image::read_image,
+    },
+    kernels::scan::{Axis, Scannable, Table, TableScan},
+    session::Session,
+};
+
+/// Reads, sums up, writes.
+///
+/// # Errors
+/// Those of reading, of the kernel, and of writing.
+pub fn run(job: &TableJob, session: &Session) -> Result<()> {
+    match job.formats.input {
+        None => image_table(job, session),
+        Some(format) => array_table(job, format, session),
+    }
+}
+
+/// How many numbers a table's last sum along `axis` has.
+fn added(axis: Axis, width: usize, height: usize) -> u64 {
+    match axis {
+        Axis::X => width as u64,
+        Axis::Y => height as u64,
+        Axis::Both => width as u64 * height as u64,
+    }
+}
+
+/// The sums of an image. Their type is u32, or u64 where the last sum may not fit; f64 for float samples.
+fn image_table(job: &TableJob, session: &Session) -> Result<()> {
+    let picture = read_image(&job.input, session.limits(2), &session.timings)?;
+    let Image { width, height, channels, ref samples, .. } = picture;
+    let fits = |most: u64| added(job.axis, width, height).saturating_mul(most) <= u32::MAX.into();
+    let dtype = job.dtype.unwrap_or(match samples.dtype() {
+        Dtype::U8 if fits(255) => Dtype::U32,
+        Dtype::U16 if fits(65_535) => Dtype::U32,
+        Dtype::U8 | Dtype::U16 => Dtype::U64,
+        _ => Dtype::F64,
+    });
+    // The samples, the numbers and their sums.
+    let bytes = (samples.as_bytes().len() + samples.len() * 2 * dtype.size()) as u64;
+    if bytes > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "{}: a table of {width} x {height} x {channels} {dtype} takes {bytes} bytes, more than the {} \
+             that --max-memory allows",
+            job.input, session.max_memory
+        )));
+    }
+    for_number!(dtype, T => {
+        // Of f64 samples, which the expression is for as well, that is no conversion.
+        #[allow(clippy::useless_conversion)]
+        let values = for_samples!(samples, values => {
+            values.iter().map(|&value| T::from_f64(value.into())).collect()
+        });
+        let shape = [height, width, channels];
+        let axes = if channels == 1 { 2 } else { 3 };
+        write::<T>(job, session, &shape[..axes], values)
+    })
+}
+
+/// The sums of an array of rows x columns, perhaps x channels. 32-bit integers are widened where the last
+/// sum may not fit.
+fn array_table(job: &TableJob, format: ArrayFormat, session: &Session) -> Result<()> {
+    let mut reader = ArrayReader::open(&job.input, format, job.dtype, session.max_memory / 2)?;
+    let shape = match reader.shape() {
+        Some(shape @ ([_, _] | [_, _, _])) => shape.to_vec(),
+        _ => {
+            return Err(Error::usage(format_args!(
+                "{}: --axis is for images and for .npy arrays of two or three axes",
+                job.input
+            )));
+        }
+    };
+    let limit = session.max_memory / 4;
+    let dtype = reader.number();
+    let fits = reader.largest().is_none_or(|largest| {
+        let most = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
+        largest.saturating_mul(added(job.axis, shape[1], shape[0])) <= most
+    });
+    match dtype {
+        Dtype::U32 if !fits => {
+            let values = reader.read_all::<u32>(limit)?.into_iter().map(u64::from).collect();
+            write(job, session, &shape, values)
+        }
+        Dtype::I32 if !fits => {
+            let values = reader.read_all::<i32>(limit)?.into_iter().map(i64::from).collect();
+            write(job, session, &shape, values)
+        }
+        _ => for_number!(dtype, T => {
+            let values = reader.read_all::<T>(limit)?;
+            write(job, session, &shape, values)
+        }),
+    }
+}
+
+/// Writes the sums of `values`: rows x columns, perhaps x channels.
+fn write<T: Scannable>(
+    job: &TableJob,
+    session: &Session,
+    shape: &[usize],
+    values: Vec<T>,
+) -> Result<()> {
+    let (height, width) = (shape[0], shape[1]);
+    let channels = shape.get(2).copied().unwrap_or(1);
+    let (no_clobber, limit) = (session.no_clobber, session.max_memory);
+    let format = job.formats.output;
+    let mut writer =
+        ArrayWriter::create(&job.output, no_clobber, format, T::DTYPE, Some(shape), limit)?;
+    let table = Table { width, height, channels, values };
+    let sums = session.device.run(&TableScan::<T>::new(job.axis, job.inclusive), &table)?;
+    session.timings.time("write", || {
+        // In a text, a row is a line.
+        let mut row = vec![Separator::Blank; width * channels];
+        if let Some(last) = row.last_mut() {
+            *last = Separator::Newline;
+        }
+        for values in sums.values.chunks(row.len().max(1)) {
+            writer.write(values, Some(&row))?;
+        }
+        writer.finish()
+    })
+}

@@ -1,0 +1,63 @@
+//! Scan in any order, for operations that are exact: integers, minima and maxima.
+
+use rayon::prelude::*;
+
+use crate::kernels::scan::op::Monoid;
+
+/// Numbers of a thread at a time: they stay in its cache between the two passes.
+const RUN: usize = 1 << 15;
+
+/// Joins each thread's numbers, then scans them after those of the threads before.
+pub fn scan<M: Monoid>(
+    input: &[M::Stored],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    mut carry: M::Value,
+) -> M::Value {
+    let threads = rayon::current_num_threads();
+    if threads == 1 || input.len() <= RUN {
+        return serial::<M>(input, output, inclusive, carry);
+    }
+    // A stretch at a time, so that the second pass finds it in the cache.
+    let stretch = RUN * threads;
+    for (input, output) in input.chunks(stretch).zip(output.chunks_mut(stretch)) {
+        let run = input.len().div_ceil(threads).max(1);
+        let mut befores: Vec<M::Value> = input.par_chunks(run).map(total::<M>).collect();
+        for before in &mut befores {
+            let after = M::join(carry, *before);
+            *before = std::mem::replace(&mut carry, after);
+        }
+        let runs = input.par_chunks(run).zip(output.par_chunks_mut(run)).zip(befores);
+        runs.for_each(|((input, output), before)| {
+            serial::<M>(input, output, inclusive, before);
+        });
+    }
+    carry
+}
+
+/// All of `numbers` joined. Independent chains keep the arithmetic units busy.
+fn total<M: Monoid>(numbers: &[M::Stored]) -> M::Value {
+    let mut lanes = [M::IDENTITY; 32];
+    let (chunks, rest) = numbers.as_chunks::<32>();
+    for chunk in chunks {
+        for (lane, &number) in lanes.iter_mut().zip(chunk) {
+            *lane = M::join(*lane, M::enter(number));
+        }
+    }
+    let joined = lanes.into_iter().fold(M::IDENTITY, M::join);
+    rest.iter().fold(joined, |sum, &number| M::join(sum, M::enter(number)))
+}
+
+fn serial<M: Monoid>(
+    input: &[M::Stored],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    mut sum: M::Value,
+) -> M::Value {
+    for (&number, out) in input.iter().zip(output) {
+        let before = sum;
+        sum = M::join(sum, M::enter(number));
+        *out = M::leave(if inclusive { sum } else { before });
+    }
+    sum
+}

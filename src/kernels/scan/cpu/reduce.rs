@@ -1,0 +1,138 @@
+//! Reduce-then-scan, the twin of `wgsl/scan/passes.wgsl`: it joins in the same order, step for step, so
+//! that sums and products of floats have the same bits.
+//!
+//! ```text
+//! block   4,096 tiles, scanned as the numbers of a tile are
+//! tile    256 lanes      reduced as a balanced tree, scanned with doubling distance
+//! lane    4 quads        from the left
+//! quad    4 numbers      from the left
+//! ```
+
+use rayon::prelude::*;
+
+use crate::kernels::scan::{BLOCK, TILE, op::Monoid};
+
+/// Lanes of a tile.
+const LANES: usize = 256;
+/// Numbers of a lane.
+const EACH: usize = TILE / LANES;
+
+/// Scans a block after the other: sums of its tiles, their scan, each tile's scan.
+pub fn scan<M: Monoid>(
+    input: &[M::Stored],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    mut carry: M::Value,
+) -> M::Value {
+    for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
+        let mut sums = [M::leave(M::IDENTITY); TILE];
+        let tiles = input.par_chunks(TILE).zip(&mut sums);
+        tiles.for_each(|(tile, sum)| *sum = M::leave(sum_tile::<M>(tile)));
+        let mut befores = [M::leave(M::IDENTITY); TILE];
+        let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
+        carry = M::join(carry, sum);
+        let tiles = input.par_chunks(TILE).zip(output.par_chunks_mut(TILE)).zip(&befores[..]);
+        tiles.for_each(|((input, output), &before)| {
+            scan_tile::<M>(input, output, inclusive, M::enter(before));
+        });
+    }
+    carry
+}
+
+/// The tile's sum: lanes as a balanced tree, neighbours first.
+fn sum_tile<M: Monoid>(tile: &[M::Stored]) -> M::Value {
+    let mut padded = [M::leave(M::IDENTITY); TILE];
+    let mut lanes = lane_sums::<M>(filled_up(tile, &mut padded));
+    let mut count = LANES;
+    while count > 1 {
+        count /= 2;
+        for i in 0..count {
+            lanes[i] = M::join(lanes[2 * i], lanes[2 * i + 1]);
+        }
+    }
+    lanes[0]
+}
+
+/// Scans a tile after `before`, lanes with doubling distance (Hillis and Steele 1986). Returns the tile's
+/// sum.
+fn scan_tile<M: Monoid>(
+    input: &[M::Stored],
+    output: &mut [M::Stored],
+    inclusive: bool,
+    before: M::Value,
+) -> M::Value {
+    if output.len() < TILE {
+        let mut padded = [M::leave(M::IDENTITY); TILE];
+        let mut whole = padded;
+        let sum = scan_tile::<M>(filled_up(input, &mut padded), &mut whole, inclusive, before);
+        output.copy_from_slice(&whole[..output.len()]);
+        return sum;
+    }
+    let input = input.as_chunks::<EACH>().0;
+    let mut lanes = lane_sums::<M>(input.as_flattened());
+    let mut distance = 1;
+    while distance < LANES {
+        let nearer = lanes;
+        for (lane, &left) in lanes[distance..].iter_mut().zip(&nearer) {
+            *lane = M::join(left, *lane);
+        }
+        distance *= 2;
+    }
+    let mut left = M::IDENTITY;
+    for ((numbers, out), lane) in input.iter().zip(output.as_chunks_mut::<EACH>().0).zip(lanes) {
+        scan_lane::<M>(numbers, out, inclusive, M::join(before, left));
+        left = lane;
+    }
+    left
+}
+
+/// Scans a lane's quads after `base`.
+#[inline(always)]
+fn scan_lane<M: Monoid>(
+    numbers: &[M::Stored; EACH],
+    out: &mut [M::Stored; EACH],
+    inclusive: bool,
+    base: M::Value,
+) {
+    let q = quad_sums::<M>(numbers);
+    let two = M::join(q[0], q[1]);
+    let bases = [base, M::join(base, q[0]), M::join(base, two), M::join(base, M::join(two, q[2]))];
+    let quads = numbers.as_chunks::<4>().0.iter().zip(out.as_chunks_mut::<4>().0);
+    for ((v, out), base) in quads.zip(bases) {
+        let v = v.map(M::enter);
+        let two = M::join(v[0], v[1]);
+        let three = M::join(two, v[2]);
+        let [x, y, z] = [M::join(base, v[0]), M::join(base, two), M::join(base, three)];
+        *out = match inclusive {
+            true => [x, y, z, M::join(base, M::join(three, v[3]))],
+            false => [base, x, y, z],
+        }
+        .map(M::leave);
+    }
+}
+
+/// `tile`, or where it is short, `padded` with it at its start.
+fn filled_up<'a, T: Copy>(tile: &'a [T], padded: &'a mut [T; TILE]) -> &'a [T] {
+    if tile.len() == TILE {
+        return tile;
+    }
+    padded[..tile.len()].copy_from_slice(tile);
+    padded
+}
+
+fn lane_sums<M: Monoid>(tile: &[M::Stored]) -> [M::Value; LANES] {
+    let mut lanes = [M::IDENTITY; LANES];
+    for (lane, numbers) in lanes.iter_mut().zip(tile.as_chunks::<EACH>().0) {
+        let q = quad_sums::<M>(numbers);
+        *lane = M::join(M::join(M::join(q[0], q[1]), q[2]), q[3]);
+    }
+    lanes
+}
+
+#[inline(always)]
+fn quad_sums<M: Monoid>(numbers: &[M::Stored; EACH]) -> [M::Value; 4] {
+    std::array::from_fn(|quad| {
+        let v: [M::Value; 4] = std::array::from_fn(|i| M::enter(numbers[4 * quad + i]));
+        M::join(M::join(M::join(v[0], v[1]), v[2]), v[3])
+    })
+}

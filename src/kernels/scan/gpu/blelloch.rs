@@ -1,0 +1,79 @@
+//! Blelloch's scan, block by block and level by level: reads and writes twice. Kept for comparison.
+
+use super::{Arrays, Part, Spec};
+use crate::{
+    error::Result,
+    gpu::{Batch, Buffer, Context, Shader},
+    shader, shader_struct,
+};
+
+shader_struct! {
+    /// The part of a level that a pass works on.
+    struct Level { len: u32, blocks: u32, first_block: u32, inclusive: u32, root: u32 }
+}
+
+/// Scan of blocks, and adding back the scanned sums of blocks.
+pub static BLELLOCH: Shader = shader!("scan/blelloch").unchecked(
+    "numbers are read and written below level.len, which the host keeps within the bound parts; \
+     apart(511) is 526; sums are indexed below the count of all blocks",
+);
+
+/// Numbers that are scanned in blocks. The sums of the blocks are the next level's source.
+struct Row {
+    source: Buffer,
+    result: Buffer,
+    len: usize,
+}
+
+/// Records the scan.
+///
+/// # Errors
+/// As [`Spec::record`].
+pub fn record(
+    spec: &Spec,
+    context: &Context,
+    batch: &mut Batch<'_>,
+    Arrays { source, result, len, carry }: Arrays<'_>,
+) -> Result<()> {
+    let shader = spec.specialise(&BLELLOCH);
+    let block = BLELLOCH.constant("BLOCK") as usize;
+    let level = |part: &Part, depth: usize, root: bool| Level {
+        len: part.len as u32,
+        blocks: part.len.div_ceil(block) as u32,
+        first_block: (part.first / block) as u32,
+        inclusive: (depth == 0 && spec.inclusive).into(),
+        root: root.into(),
+    };
+    let scan_block = context.pipeline(&shader, "scan_block")?;
+    let mut rows = vec![Row { source: source.clone(), result: result.clone(), len }];
+    while let Some(row) = rows.last() {
+        let (blocks, depth) = (row.len.div_ceil(block), rows.len() - 1);
+        let root = blocks <= 1;
+        let bytes = ((blocks * spec.dtype.size()) as u64).next_multiple_of(16);
+        let sums = context.allocate("block sums", bytes)?;
+        for part in spec.parts(context, row.len) {
+            let level = level(&part, depth, root);
+            let pass = batch.pass("scan blocks", &scan_block);
+            let pass = pass.buffer("source", &part.of(&row.source));
+            let pass = pass.buffer("result", &part.of(&row.result));
+            let pass = pass.buffer("sums", &sums).buffer("carry", carry);
+            pass.uniform("level", &level).dispatch(context.fold(level.blocks.into())?);
+        }
+        if root {
+            break;
+        }
+        let result = context.allocate("block sums, scanned", bytes)?;
+        rows.push(Row { source: sums, result, len: blocks });
+    }
+    let add_back = context.pipeline(&shader, "add_back")?;
+    for (depth, pair) in rows.windows(2).enumerate().rev() {
+        for part in spec.parts(context, pair[0].len) {
+            let level = level(&part, depth, false);
+            let pass = batch.pass("scan add back", &add_back);
+            let pass = pass.buffer("result", &part.of(&pair[0].result));
+            let pass = pass.buffer("sums", &pair[1].result).uniform("level", &level);
+            pass.dispatch(context.fold(level.blocks.into())?);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,262 @@
+//! The scans on a GPU, from buffer to buffer: the list of routes, and a stretch at a time through one of them.
+
+mod blelloch;
+mod lookback;
+mod reduce;
+pub(super) mod segments;
+mod spec;
+pub(super) mod table;
+
+use std::ops::Range;
+
+use super::{Algorithm, BLOCK, Op, Scan, Scannable, Scanned, TILE};
+use crate::{
+    data::dtype::Dtype,
+    error::Result,
+    gpu::{Batch, Buffer, Context, Shader},
+    memory,
+};
+pub use lookback::LOOKBACK;
+pub use spec::Spec;
+
+/// The routes in the order in which they are tried where [`Algorithm::Auto`] leaves the choice to the
+/// device. Two jobs have a route each and no choice: segments are scanned by [`segments`], tables by [`table`].
+const ROUTES: [Route; 3] = [
+    // One pass: each number is read once and written once.
+    Route {
+        algorithm: Algorithm::Lookback,
+        pays: lookback::pays,
+        carry_places: lookback::carry_places,
+        record: lookback::record,
+    },
+    // Three passes: each number is read twice and written once. Any numbers on any device.
+    Route {
+        algorithm: Algorithm::Reduce,
+        pays: |_, _| true,
+        carry_places: |_, _, _| 2,
+        record: reduce::record,
+    },
+    // A baseline, taken only when asked for: each number is read twice and written twice.
+    Route {
+        algorithm: Algorithm::Blelloch,
+        pays: |_, _| false,
+        carry_places: |_, _, _| 2,
+        record: blelloch::record,
+    },
+];
+
+/// A way to scan numbers in one line. The file of each has its shader's name.
+struct Route {
+    algorithm: Algorithm,
+    /// Whether it runs on the device and is faster there than the routes after it.
+    pays: fn(&Spec, &Context) -> bool,
+    /// Numbers in the carry buffer of a scan of so many numbers.
+    carry_places: fn(&Spec, &Context, usize) -> usize,
+    record: fn(&Spec, &Context, &mut Batch<'_>, Arrays<'_>) -> Result<()>,
+}
+
+/// All specialisations of the scans' shaders.
+pub fn variants() -> Vec<Shader> {
+    let mut variants = vec![table::TABLE.clone()];
+    for dtype in Dtype::NUMBERS {
+        for op in Op::ALL {
+            let spec = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
+            let shaders = [&reduce::REDUCE, &segments::SEGMENTS, &blelloch::BLELLOCH];
+            variants.extend(shaders.map(|shader| spec.specialise(shader)));
+            if lookback::fits(&spec) {
+                variants.push(spec.specialise(&LOOKBACK));
+            }
+        }
+    }
+    variants
+}
+
+/// The buffers of a scan.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrays<'a> {
+    /// The numbers: whole quads, a length that is a multiple of four numbers.
+    pub source: &'a Buffer,
+    /// The results: another buffer of the same length.
+    pub result: &'a Buffer,
+    /// How many numbers are scanned.
+    pub len: usize,
+    /// [`Spec::carry_places`] numbers: the first comes before all of `source`, the last becomes what
+    /// comes after it.
+    pub carry: &'a Buffer,
+}
+
+impl Spec {
+    fn route(&self, context: &Context) -> &'static Route {
+        let is_taken = |route: &&Route| match self.algorithm {
+            Algorithm::Auto => (route.pays)(self, context),
+            asked => route.algorithm == asked,
+        };
+        ROUTES.iter().find(is_taken).expect("reduce-then-scan runs anywhere")
+    }
+
+    /// The algorithm on `context`.
+    pub fn choose(&self, context: &Context) -> Algorithm {
+        self.route(context).algorithm
+    }
+
+    /// Whether the look-back can run on `context`.
+    pub fn can_look_back(&self, context: &Context) -> bool {
+        lookback::fits(self) && lookback::runs_on(context)
+    }
+
+    /// Numbers in the carry buffer of [`Spec::record`] for `len` numbers.
+    pub fn carry_places(&self, context: &Context, len: usize) -> usize {
+        (self.route(context).carry_places)(self, context, len)
+    }
+
+    /// Records the scan of `arrays`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory, the driver refuses a shader,
+    /// or the device cannot run the algorithm that was asked for.
+    pub fn record(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        arrays: Arrays<'_>,
+    ) -> Result<()> {
+        (self.route(context).record)(self, context, batch, arrays)
+    }
+
+    /// Records [`Algorithm::Lookback`], on software too, with `shader`: [`LOOKBACK`] with other constants, for
+    /// tests.
+    ///
+    /// # Errors
+    /// As [`Spec::record`].
+    pub fn record_lookback(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        arrays: Arrays<'_>,
+        shader: &Shader,
+    ) -> Result<()> {
+        lookback::record_with(self, context, batch, arrays, shader)
+    }
+
+    /// Parts of whole tiles that fit one binding each, and whose numbers are counted in 31 bits.
+    fn parts(&self, context: &Context, len: usize) -> Vec<Part> {
+        let size = self.dtype.size();
+        let most = (context.max_binding() as usize / size).min(1 << 31) / TILE * TILE;
+        let part = |first: usize| {
+            let len = most.min(len - first);
+            let end = first + len.next_multiple_of(4);
+            Part { first, len, bytes: (first * size) as u64..(end * size) as u64 }
+        };
+        (0..len).step_by(most).map(part).collect()
+    }
+}
+
+/// A part of the arrays that is bound at a time.
+struct Part {
+    /// The place of its first number.
+    first: usize,
+    /// Numbers.
+    len: usize,
+    /// Where it lies in the buffers.
+    bytes: Range<u64>,
+}
+
+impl Part {
+    /// Its numbers in `buffer`.
+    fn of(&self, buffer: &Buffer) -> Buffer {
+        buffer.slice(self.bytes.clone())
+    }
+
+    /// Its bits in a buffer with a bit for each number.
+    fn bits_of(&self, buffer: &Buffer) -> Buffer {
+        let first = self.first as u64 / 8;
+        buffer.slice(first..first + self.len.div_ceil(32) as u64 * 4)
+    }
+}
+
+/// Numbers on the device at a time: 256 MiB of 32-bit numbers, and as much for the results.
+const STRETCH: usize = 4 * BLOCK;
+
+/// Scans `input`.
+///
+/// # Errors
+/// As [`Spec::record`].
+pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Result<Scanned<T>> {
+    let spec = scan.spec();
+    let places = spec.carry_places(context, input.len().min(STRETCH));
+    let carry = vec![scan.before; places];
+    in_stretches(context, input, &carry, |batch, _, arrays| {
+        spec.record(context, batch, arrays)?;
+        Ok(spec.carry_places(context, arrays.len) - 1)
+    })
+}
+
+/// Scans `input` anew after `start` from each number that `begins` marks.
+///
+/// # Errors
+/// As [`Spec::record`].
+pub fn scan_segments<T: Scannable>(
+    scan: &Scan<T>,
+    context: &Context,
+    input: &[T],
+    begins: &[bool],
+    start: T,
+) -> Result<Scanned<T>> {
+    let carry = [scan.before, scan.before, start];
+    in_stretches(context, input, &carry, |batch, first, arrays| {
+        let begins = &begins[first..][..arrays.len];
+        segments::record(&scan.spec(), context, batch, arrays, begins)?;
+        Ok(1)
+    })
+}
+
+/// Scans `input` one stretch after the other. `record` gets the place of the stretch's first number and
+/// returns the place in the carry buffer, which begins as `carry`, of what comes after the stretch.
+fn in_stretches<T: Scannable>(
+    context: &Context,
+    input: &[T],
+    carry: &[T],
+    record: impl Fn(&mut Batch<'_>, usize, Arrays<'_>) -> Result<usize>,
+) -> Result<Scanned<T>> {
+    let bytes = (input.len().min(STRETCH).next_multiple_of(4) * size_of::<T>()) as u64;
+    let source = context.allocate("scan source", bytes)?;
+    let result = context.allocate("scan result", bytes)?;
+    let mut after = carry[0];
+    let carry = context.upload("carry", carry)?;
+    let mut values = memory::room(input.len())?;
+    for (number, numbers) in input.chunks(STRETCH).enumerate() {
+        context.write(&source, 0, numbers)?;
+        context.write(&carry, 0, &[after])?;
+        let mut batch = context.batch();
+        let arrays = Arrays { source: &source, result: &result, len: numbers.len(), carry: &carry };
+        let last = record(&mut batch, number * STRETCH, arrays)?;
+        batch.run()?;
+        context.read_with(&result, 0..size_of_val(numbers) as u64, |bytes| {
+            values.extend_from_slice(bytemuck::cast_slice(bytes));
+            Ok(())
+        })?;
+        after = context.read::<T>(&carry, last + 1)?[last];
+    }
+    Ok(Scanned { values, after })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_twins_have_the_same_tiles() {
+        assert_eq!(4 * reduce::REDUCE.constant("TILE_QUADS") as usize, TILE);
+        // Parts are whole tiles of every route.
+        assert_eq!(TILE % blelloch::BLELLOCH.constant("BLOCK") as usize, 0);
+    }
+
+    #[test]
+    fn every_algorithm_has_one_route() {
+        let asked = [Algorithm::Reduce, Algorithm::Lookback, Algorithm::Blelloch];
+        for algorithm in asked {
+            let with = ROUTES.iter().filter(|route| route.algorithm == algorithm);
+            assert_eq!(with.count(), 1, "{algorithm:?}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a device scans, and the shaders' specialisation for it.
+
+use crate::{
+    data::{
+        dtype::Dtype,
+        float_key::{key_of_f32, key_of_f64},
+    },
+    gpu::{Context, Feature, Shader},
+    kernels::scan::{Algorithm, Op},
+};
+
+/// What a device scans, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// The numbers' type.
+    pub dtype: Dtype,
+    /// What they are joined with.
+    pub op: Op,
+    /// Whether a result includes the number at its own place.
+    pub inclusive: bool,
+    /// How it is done.
+    pub algorithm: Algorithm,
+}
+
+impl Spec {
+    /// Whether `context` can compute with these numbers.
+    pub fn runs_on(&self, context: &Context) -> bool {
+        let is_wide = self.dtype.size() == 8;
+        let computes_f64 = self.dtype == Dtype::F64 && self.is_rounded();
+        (!is_wide || context.has(Feature::Int64)) && (!computes_f64 || context.has(Feature::F64))
+    }
+
+    /// Whether results are rounded, so that the order of joining matters. Minima and maxima of floats are
+    /// those of integer keys.
+    pub(super) fn is_rounded(&self) -> bool {
+        self.dtype.is_float() && matches!(self.op, Op::Sum | Op::Product)
+    }
+
+    /// `shader` for these numbers and this operation, by the constants of `wgsl/scan/ops.wgsl`.
+    pub(super) fn specialise(&self, shader: &Shader) -> Shader {
+        let (bits, top, infinite, nan) = match self.dtype.size() {
+            8 => ("u64", "63u", "0x7ff0000000000000lu", "0x7ff8000000000000lu"),
+            _ => ("u32", "31u", "0x7f800000u", "0x7fc00000u"),
+        };
+        let (op, key) = match self.op {
+            Op::Sum => ("0u", "0u"),
+            Op::Min if self.dtype.is_float() => ("1u", "2u"),
+            Op::Min => ("1u", if self.dtype.is_signed() { "1u" } else { "0u" }),
+            Op::Max if self.dtype.is_float() => ("2u", "3u"),
+            Op::Max => ("2u", if self.dtype.is_signed() { "1u" } else { "0u" }),
+            Op::Product => ("3u", "0u"),
+        };
+        shader.with(&[
+            ("STORED", bits),
+            ("VALUE", if self.is_rounded() { self.dtype.name() } else { bits }),
+            ("OP", op),
+            ("IDENTITY", &self.identity()),
+            ("KEY", key),
+            ("TOP", top),
+            ("INFINITE", infinite),
+            ("NAN", nan),
+        ])
+    }
+
+    /// The identity of the operation as a literal of type `VALUE`: a number, or for minima and maxima a
+    /// key.
+    fn identity(&self) -> String {
+        let suffix = if self.dtype.size() == 8 { "lu" } else { "u" };
+        let integer = |value: u64| format!("{value}{suffix}");
+        match (self.op, self.dtype) {
+            (Op::Sum, dtype) if dtype.is_float() => "0.0".into(),
+            (Op::Product, dtype) if dtype.is_float() => "1.0".into(),
+            (Op::Sum, _) => integer(0),
+            (Op::Product, _) => integer(1),
+            (Op::Min, Dtype::F32) => integer(key_of_f32(f32::INFINITY).into()),
+            (Op::Min, Dtype::F64) => integer(key_of_f64(f64::INFINITY)),
+            (Op::Max, Dtype::F32) => integer(key_of_f32(f32::NEG_INFINITY).into()),
+            (Op::Max, Dtype::F64) => integer(key_of_f64(f64::NEG_INFINITY)),
+            (Op::Min, dtype) if dtype.size() == 8 => integer(u64::MAX),
+            (Op::Min, _) => integer(u32::MAX.into()),
+            (Op::Max, _) => integer(0),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Summed-area tables of u32: a workgroup a row and channel, then an invocation a column.
+
+use crate::{
+    data::dtype::Dtype,
+    error::Result,
+    gpu::{Context, Shader},
+    kernels::scan::{
+        Scannable,
+        table::{Axis, BAND_ROWS, Table},
+    },
+    shader, shader_struct,
+};
+
+/// Sums of u32.
+pub static TABLE: Shader = shader!("scan/table").unchecked(
+    "pixels are read and written below band.height * band.width * band.channels, which the host \
+         keeps within the bound rows; `above` has a place for each column",
+);
+
+shader_struct! {
+    /// The rows that one pass works on.
+    struct Band { width: u32, height: u32, channels: u32, inclusive: u32 }
+}
+
+/// Rows of a band that fit one binding and one dispatch; nothing where not even [`BAND_ROWS`] do, or for
+/// other types than u32.
+pub fn fits<T: Scannable>(context: &Context, input: &Table<T>) -> Option<usize> {
+    let pitch = input.width * input.channels;
+    let bound = (context.max_binding() as usize / 4).checked_div(pitch)?;
+    // A workgroup sums up a channel of a row.
+    let dispatched = context.limits.folded_workgroups() as usize / input.channels;
+    // An invocation goes down a column, and llvmpipe ends loops after 65,535 iterations.
+    let rows = bound.min(dispatched).min(1 << 15) / BAND_ROWS * BAND_ROWS;
+    (T::DTYPE == Dtype::U32 && rows > 0).then_some(rows)
+}
+
+/// Sums up `input` in bands of `rows` rows.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+pub fn run<T: Scannable>(
+    context: &Context,
+    input: &Table<T>,
+    rows: usize,
+    axis: Axis,
+    inclusive: bool,
+) -> Result<Table<T>> {
+    let pitch = input.width * input.channels;
+    let data = context.upload("table", &input.values)?;
+    let above = context.upload("sums above", &vec![0u32; pitch])?;
+    let mut batch = context.batch();
+    for first in (0..input.height).step_by(rows) {
+        let height = rows.min(input.height - first);
+        let bytes = (4 * first * pitch) as u64..(4 * (first + height) * pitch) as u64;
+        let data = data.slice(bytes);
+        let band = Band {
+            width: input.width as u32,
+            height: height as u32,
+            channels: input.channels as u32,
+            inclusive: inclusive.into(),
+        };
+        if axis != Axis::Y {
+            let pipeline = context.pipeline(&TABLE, "rows")?;
+            let lines = (height * input.channels) as u64;
+            let pass = batch.pass("table rows", &pipeline).buffer("data", &data);
+            pass.uniform("band", &band).dispatch(context.fold(lines)?);
+        }
+        if axis != Axis::X {
+            let pipeline = context.pipeline(&TABLE, "columns")?;
+            let groups = (pitch as u64).div_ceil(pipeline.workgroup_size[0].into());
+            let pass = batch.pass("table columns", &pipeline).buffer("data", &data);
+            let pass = pass.buffer("above", &above).uniform("band", &band);
+            pass.dispatch(context.fold(groups)?);
+        }
+    }
+    batch.run()?;
+    let values = context.read(&data, input.values.len())?;
+    Ok(Table { values, ..*input })
+}

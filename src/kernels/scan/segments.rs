@@ -1,0 +1,49 @@
+//! Scan in segments.
+
+use super::{Op, Scan, Scannable, Scanned, cpu, gpu};
+use crate::{device::Kernel, error::Result, gpu::Context};
+
+/// A scan that begins anew at certain numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SegmentedScan<T> {
+    /// The scan, and what comes before the first number where no segment begins with it.
+    pub scan: Scan<T>,
+    /// What comes before the first number of a segment.
+    pub start: T,
+}
+
+/// Numbers in segments.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segments<T> {
+    /// All numbers.
+    pub numbers: Vec<T>,
+    /// As many marks: whether a segment begins with the number.
+    pub starts: Vec<bool>,
+}
+
+impl<T: Scannable> Kernel for SegmentedScan<T> {
+    type In = Segments<T>;
+    type Out = Scanned<T>;
+    const NAME: &'static str = "scan";
+
+    fn cpu(&self, Segments { numbers, starts }: &Segments<T>) -> Result<Scanned<T>> {
+        let Scan { op, inclusive, before, .. } = self.scan;
+        let scan = match op {
+            Op::Sum => cpu::scan_segments::<T::Sum>,
+            Op::Min => cpu::scan_segments::<T::Min>,
+            Op::Max => cpu::scan_segments::<T::Max>,
+            Op::Product => cpu::scan_segments::<T::Product>,
+        };
+        let (values, after) = scan(numbers, starts, inclusive, self.start, before)?;
+        Ok(Scanned { values, after })
+    }
+
+    fn gpu(&self, context: &Context, input: &Segments<T>) -> Result<Scanned<T>> {
+        let spec = self.scan.spec();
+        if !spec.runs_on(context) || !gpu::segments::fits(&spec, context) {
+            log::debug!("{} cannot scan segments of {}", context.info.name, T::DTYPE);
+            return context.timings().time(Self::NAME, || self.cpu(input));
+        }
+        gpu::scan_segments(&self.scan, context, &input.numbers, &input.starts, self.start)
+    }
+}
