@@ -1079,6 +1079,11 @@ fn pictures_that_cannot_be_are_refused_before_the_work() {
         command.args(["--device", "cpu"]).assert().code(code);
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{picture}");
     }
+    let mut command = crate::common::gpuproc();
+    command.current_dir(&folder).arg("mesh").arg(&fixture);
+    command.args(["p.png", "--format", "ply", "--iso", "80", "--preview", "./p.png"]);
+    let twice = predicates::str::contains("p.png would be the mesh and its preview");
+    command.args(["--device", "cpu"]).assert().code(2).stderr(twice);
 }
 
 /// Where the gradients at an edge's two ends cancel out, rounding must not turn the normal around: it

@@ -141,6 +141,10 @@ impl Args {
             Some(sink) => sink.clone(),
             None => default_output(&self.volume, format)?,
         };
+        let preview = self.preview.job(several)?;
+        if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
+            return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
+        }
         Ok(MeshJob {
             volume: self.volume.clone(),
             layout: self.raw.layout(),
@@ -159,7 +163,7 @@ impl Args {
             output,
             format,
             ascii: self.ascii,
-            preview: self.preview.job(several)?,
+            preview,
         })
     }
 
