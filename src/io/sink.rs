@@ -14,7 +14,7 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result};
 
-/// Where data goes to.
+/// Where data go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sink {
     /// Standard output, `-`.
@@ -71,7 +71,7 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub fn abandon_outputs() {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
-        // Nothing more can be done about a file that will not go.
+        // A file that cannot be removed stays behind: the process ends.
         let _ = fs::remove_file(path);
     }
     std::mem::forget(unfinished);
@@ -87,17 +87,17 @@ struct Part(Option<NamedTempFile>);
 
 impl Part {
     fn create(builder: &tempfile::Builder<'_, '_>, folder: &Path) -> io::Result<Self> {
-        // Under the lock, so that no stop comes between the file and its entry.
+        // Under the lock: `abandon_outputs` finds either no file, or a file with its entry.
         let mut unfinished = unfinished();
         let file = builder.tempfile_in(folder)?;
         unfinished.push(file.path().to_owned());
         Ok(Self(Some(file)))
     }
 
-    /// Gives it its name; there is no file any more when that fails.
+    /// Renames it to its final path. When that fails, the file is removed.
     fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
         let Some(file) = self.0.take() else { return Ok(()) };
-        // Under the lock: after a stop no output appears any more.
+        // Under the lock: after `abandon_outputs` no output appears.
         let mut unfinished = unfinished();
         unfinished.retain(|path| path != file.path());
         let renamed = match no_clobber {
@@ -126,7 +126,7 @@ impl Drop for Part {
     }
 }
 
-/// Large writes: a mesh or an image leaves in few system calls.
+/// Bytes that are written at once: a mesh or an image leaves in few system calls.
 const BUFFER: usize = 1 << 20;
 
 impl Sink {
@@ -139,7 +139,19 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Opens the output now, so that a wrong path fails before the work and not after it.
+    /// Whether both would replace or create one file, or are standard output. Devices and pipes, such as
+    /// `/dev/null`, may be written twice.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stdout, Self::Stdout) => true,
+            (Self::File(one), Self::File(other)) => {
+                target(one).is_some_and(|one| target(other) == Some(one))
+            }
+            _ => false,
+        }
+    }
+
+    /// Opens the output. Commands do so before the work, so that a wrong path fails at once.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when the folder is missing or cannot be written, when the
@@ -169,6 +181,16 @@ impl Sink {
     }
 }
 
+/// The file that an output at `path` replaces or creates, links resolved; nothing for a device or a pipe.
+fn target(path: &Path) -> Option<PathBuf> {
+    if let Ok(found) = fs::metadata(path) {
+        return fs::canonicalize(path).ok().filter(|_| found.is_file());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+    Some(folder.join(path.file_name()?))
+}
+
 fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     let existing = fs::metadata(path).ok();
     match &existing {
@@ -180,7 +202,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         Some(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
         _ => {}
     }
-    // A link stays a link: the file that it names is replaced.
+    // Of a symbolic link, the file that it names is replaced.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut builder = tempfile::Builder::new();
@@ -188,7 +210,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The umask applies to this, as to any new file; a replaced file's mode is kept below.
+        // The umask applies, as to any new file. The mode of a file that is replaced is kept below.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let part = Part::create(&builder, folder.unwrap_or(Path::new(".")))?;
@@ -268,6 +290,23 @@ mod tests {
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn two_names_of_one_file_are_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let sink = |name: &str| Sink::File(folder.path().join(name));
+        assert!(sink("new").is_same(&sink("./new")) && !sink("new").is_same(&sink("other")));
+        fs::write(folder.path().join("old"), b"old").unwrap();
+        assert!(sink("old").is_same(&sink("./old")) && !sink("old").is_same(&sink("new")));
+        assert!(Sink::Stdout.is_same(&Sink::Stdout) && !Sink::Stdout.is_same(&sink("old")));
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("old", folder.path().join("link")).unwrap();
+            assert!(sink("link").is_same(&sink("old")));
+            let null = Sink::File("/dev/null".into());
+            assert!(!null.is_same(&null));
+        }
     }
 
     #[cfg(target_os = "linux")]

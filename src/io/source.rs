@@ -11,7 +11,7 @@ use std::{
 
 use crate::error::{Error, Hint, Kind, Result};
 
-/// Where data comes from.
+/// Where data come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Standard input, `-`.
@@ -20,7 +20,7 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What an input may take. A number alone limits the bytes.
+/// What an input may take. `Limits::from(bytes)` limits the memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory.

@@ -529,9 +529,11 @@ fn tables_of_wide_and_high_images() {
             assert_eq!(found.values[found.values.len() - channels + c], sum);
         }
     }
-    let empty = Table { width: 0, height: 5, channels: 1, values: Vec::new() };
-    let table = TableScan::<u32>::new(Axis::Both, true);
-    assert_twins(&table, &empty, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+    for (width, height, channels) in [(0, 5, 1), (1 << 40, 0, 3), (usize::MAX, 0, 2)] {
+        let empty = Table { width, height, channels, values: Vec::new() };
+        let table = TableScan::<u32>::new(Axis::Both, true);
+        assert_twins(&table, &empty, |cpu, gpu, name| assert_eq!(cpu, gpu, "{name}"));
+    }
 }
 
 // The command line.
@@ -736,6 +738,28 @@ fn images_become_summed_area_tables() {
     gpuproc(&["scan", "--inclusive", &path("wide.pgm"), &path("wide.txt")]).assert().success();
     let text = fs::read_to_string(path("wide.txt")).unwrap();
     assert_eq!(text.split_whitespace().last().unwrap(), (65_535u64 * 65_538).to_string());
+}
+
+#[test]
+fn rows_of_an_empty_array_may_be_of_any_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    // The second axis alone would take 2^40 bytes; the third and fourth cannot be allocated at all.
+    for shape in
+        ["(0, 5)", "(0, 1099511627776)", "(0, 9223372036854775808)", "(0, 9223372036854775808, 4)"]
+    {
+        let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+        let start = format!("NUMPY\x01\0{}\0{header}", header.len() as u8 as char);
+        fs::write(path("empty.npy"), [&b"\x93"[..], start.as_bytes()].concat()).unwrap();
+        for axis in ["x", "y", "both"] {
+            let scan = ["scan", "--axis", axis, "--max-memory", "1M", &path("empty.npy")];
+            let table = printed(&scan, "");
+            assert!(String::from_utf8_lossy(&table).contains(shape), "{axis}");
+            gpuproc(&[&scan[..], &[&path("table.txt")]].concat()).assert().success();
+            assert_eq!(fs::read(path("table.txt")).unwrap(), b"", "{shape} {axis}");
+        }
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "no output is left unfinished");
 }
 
 #[test]

@@ -107,6 +107,8 @@ fn the_program_sorts_texts_and_files() {
         gpuproc(arguments).write_stdin(input).assert().success().stdout(output);
     };
     prints(&["sort", "-"], "3 1,2", "1\n2\n3\n");
+    prints(&["sort"], "3 1,2", "1\n2\n3\n");
+    prints(&["sort", "--descending"], "3 1,2", "3\n2\n1\n");
     prints(&["sort", "-", "--argsort"], "3 1,2", "1\n2\n0\n");
     prints(&["sort", "-", "--type", "i32", "--descending"], "-1 5 -7", "5\n-1\n-7\n");
     prints(&["sort", "-", "--type", "f32"], "nan 1e9 -0.5", "-0.5\n1000000000\nNaN\n");
@@ -170,6 +172,17 @@ fn the_program_refuses_what_it_cannot_sort() {
     assert!(!std::path::Path::new(&moved).exists());
     fails(&["sort", "-", "--type", "f64"], 2, "f64 cannot be sorted");
     fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
+    let same = path("same.txt");
+    let twice = format!("{same} would be the output and --payload-output");
+    let by_another_name = path("./same.txt");
+    for output in [&same, &by_another_name] {
+        let payload = ["--payload", &two, "--payload-output", &same];
+        let run = gpuproc(&[&["sort", "-", output][..], &payload].concat()).assert().code(2);
+        run.stderr(predicates::str::contains(&twice));
+    }
+    let to_stdout = ["sort", "-", "--payload", &two, "--payload-output", "-"];
+    fails(&to_stdout, 2, "standard output would be the output and --payload-output");
+    assert!(!std::path::Path::new(&same).exists());
     fails(&["sort", "--max-memory", "12", "-"], 4, "--max-memory");
     fails(&["sort", "--max-memory", "39", &two], 4, "sorting 2 u32 takes 40 bytes");
 }

@@ -105,7 +105,7 @@ pub fn cases(
         Content::Array => {
             let format = ArrayFormat::of_input(source, None)?;
             let mut reader = ArrayReader::open(source, format, None, limits.bytes)?;
-            let number = reader.number();
+            let number = reader.dtype();
             for_number!(number, T => {
                 let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();
                 if numbers.is_empty() {

@@ -1,7 +1,15 @@
-//! Choices of arrays.
+//! What the flags say of arrays.
 
 use super::choice::Choice;
-use crate::io::array::ArrayFormat;
+use crate::{
+    data::dtype::Dtype,
+    error::Result,
+    io::{
+        Sink, Source,
+        array::{ArrayFormat, ArrayReader, ArrayWriter},
+    },
+    session::Session,
+};
 
 /// The choices of `--format`.
 pub const ARRAY_FORMATS: [Choice<ArrayFormat>; 3] = [
@@ -9,3 +17,49 @@ pub const ARRAY_FORMATS: [Choice<ArrayFormat>; 3] = [
     ("raw", ArrayFormat::Raw, "Nothing but the numbers, little-endian"),
     ("npy", ArrayFormat::Npy, "NumPy's array file"),
 ];
+
+/// An array to be read.
+#[derive(Clone, Debug)]
+pub struct ArrayInput {
+    /// Where it is.
+    pub source: Source,
+    /// How it is written down.
+    pub format: ArrayFormat,
+    /// The numbers' type, where a file does not say it.
+    pub dtype: Option<Dtype>,
+}
+
+impl ArrayInput {
+    /// Opens it. `limit` are the bytes that bringing it into C order may take.
+    ///
+    /// # Errors
+    /// Those of [`ArrayReader::open`].
+    pub fn open(&self, limit: u64) -> Result<ArrayReader> {
+        ArrayReader::open(&self.source, self.format, self.dtype, limit)
+    }
+}
+
+/// Where an array is written, and how.
+#[derive(Clone, Debug)]
+pub struct ArrayOutput {
+    /// Where it goes.
+    pub sink: Sink,
+    /// How it is written down.
+    pub format: ArrayFormat,
+}
+
+impl ArrayOutput {
+    /// Creates it for numbers of type `dtype`.
+    ///
+    /// # Errors
+    /// Those of [`ArrayWriter::create`].
+    pub fn create(
+        &self,
+        session: &Session,
+        dtype: Dtype,
+        shape: Option<&[usize]>,
+    ) -> Result<ArrayWriter> {
+        let (no_clobber, limit) = (session.no_clobber, session.max_memory);
+        ArrayWriter::create(&self.sink, no_clobber, self.format, dtype, shape, limit)
+    }
+}

@@ -4,6 +4,6 @@ mod array;
 mod choice;
 mod volume;
 
-pub use array::ARRAY_FORMATS;
+pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput};
 pub use choice::{Choice, dtype_of, one_of};
 pub use volume::{Triple, VolumeArgs};

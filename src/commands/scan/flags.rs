@@ -1,10 +1,10 @@
 //! The flags of `gpuproc scan`, and the job that they make.
 
 use crate::{
-    commands::flags::{ARRAY_FORMATS, Choice, dtype_of, one_of},
+    commands::flags::{ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, dtype_of, one_of},
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Sink, Source, array::ArrayFormat},
+    io::{Sink, Source, array::ArrayFormat, image::has_image_name},
     kernels::scan::{Algorithm, Axis, Op},
 };
 
@@ -127,17 +127,14 @@ pub enum Job {
 /// A scan of numbers in one line.
 #[derive(Debug)]
 pub struct Line {
-    pub input: Source,
-    pub output: Sink,
-    pub formats: Formats,
-    /// The numbers' type where the file says none.
-    pub dtype: Option<Dtype>,
+    pub input: ArrayInput,
+    pub output: ArrayOutput,
     pub op: Op,
     pub inclusive: bool,
     /// What comes before the first number, instead of the operation's identity.
     pub init: Option<String>,
-    /// Keys that begin a segment wherever one differs from the one before it.
-    pub keys: Option<Source>,
+    /// Keys: a segment begins wherever one differs from the one before it.
+    pub keys: Option<ArrayInput>,
     /// Whether an overflow is an error.
     pub checked: bool,
     pub algorithm: Algorithm,
@@ -146,67 +143,68 @@ pub struct Line {
 /// Sums of an image, or of an array of two or three axes.
 #[derive(Debug)]
 pub struct TableJob {
-    pub input: Source,
-    pub output: Sink,
-    pub formats: Formats,
-    /// The sums' type, instead of one that holds them all.
-    pub dtype: Option<Dtype>,
+    pub input: TableInput,
+    pub output: ArrayOutput,
     pub axis: Axis,
     pub inclusive: bool,
 }
 
-/// The formats of input and output.
-#[derive(Clone, Copy, Debug)]
-pub struct Formats {
-    /// Nothing for an image.
-    pub input: Option<ArrayFormat>,
-    pub output: ArrayFormat,
+/// What is summed up.
+#[derive(Debug)]
+pub enum TableInput {
+    /// An image, and the sums' type where it is not the narrowest that holds them.
+    Image(Source, Option<Dtype>),
+    /// An array.
+    Array(ArrayInput),
 }
 
 impl Args {
-    /// The job.
+    /// Validates the flags.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when a format is unknown or flags contradict each other.
+    /// When a format is unknown or flags contradict each other.
     pub fn job(&self) -> Result<Job> {
-        let (input, output) = (self.input.clone(), self.output.clone());
-        let is_image = self.format.is_none() && is_image(&self.input);
-        let formats = match is_image {
-            true => Formats {
-                input: None,
-                output: ArrayFormat::of_output(&output, ArrayFormat::Npy, None)?,
-            },
-            false => {
-                let format = ArrayFormat::of_input(&input, self.format)?;
-                let output = ArrayFormat::of_output(&output, format, self.format)?;
-                Formats { input: Some(format), output }
-            }
-        };
-        let Self { dtype, op, inclusive, checked, algorithm, .. } = *self;
-        if !is_image && self.axis.is_none() {
-            let (init, keys) = (self.init.clone(), self.by_key.clone());
-            return Ok(Job::Line(Line {
-                input,
-                output,
-                formats,
-                dtype,
-                op,
-                inclusive,
-                init,
-                keys,
-                checked,
-                algorithm,
-            }));
+        let (sink, axis) = (self.output.clone(), self.axis);
+        if self.format.is_none() && has_image_name(&self.input) {
+            self.check_table()?;
+            let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;
+            let input = TableInput::Image(self.input.clone(), self.dtype);
+            return Ok(self.table(input, ArrayOutput { sink, format }));
         }
-        if op != Op::Sum || self.init.is_some() || checked {
-            return Err(Error::usage("tables are of sums only, without --init and --checked"));
+        let format = ArrayFormat::of_input(&self.input, self.format)?;
+        let output = ArrayFormat::of_output(&sink, format, self.format)?;
+        let output = ArrayOutput { sink, format: output };
+        let input = ArrayInput { source: self.input.clone(), format, dtype: self.dtype };
+        if axis.is_some() {
+            self.check_table()?;
+            return Ok(self.table(TableInput::Array(input), output));
         }
-        let axis = self.axis.unwrap_or_default();
-        Ok(Job::Table(TableJob { input, output, formats, dtype, axis, inclusive }))
+        let Self { op, inclusive, checked, algorithm, .. } = *self;
+        let (init, keys) = (self.init.clone(), self.keys()?);
+        Ok(Job::Line(Line { input, output, op, inclusive, init, keys, checked, algorithm }))
     }
-}
 
-fn is_image(source: &Source) -> bool {
-    let extension = source.extension();
-    image::ImageFormat::from_extension(extension).is_some_and(|format| format.can_read())
+    fn table(&self, input: TableInput, output: ArrayOutput) -> Job {
+        let (axis, inclusive) = (self.axis.unwrap_or_default(), self.inclusive);
+        Job::Table(TableJob { input, output, axis, inclusive })
+    }
+
+    fn check_table(&self) -> Result<()> {
+        match self.op == Op::Sum && self.init.is_none() && !self.checked {
+            true => Ok(()),
+            false => Err(Error::usage("tables are of sums only, without --init and --checked")),
+        }
+    }
+
+    fn keys(&self) -> Result<Option<ArrayInput>> {
+        let Some(source) = self.by_key.clone() else { return Ok(None) };
+        let format = ArrayFormat::of_input(&source, None)?;
+        let dtype = match format {
+            // 64-bit floats hold all shorter numbers.
+            ArrayFormat::Text => Some(Dtype::F64),
+            ArrayFormat::Raw => self.dtype,
+            ArrayFormat::Npy => None,
+        };
+        Ok(Some(ArrayInput { source, format, dtype }))
+    }
 }

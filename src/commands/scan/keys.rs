@@ -1,11 +1,9 @@
 //! The keys of segments.
 
-use super::flags::Line;
 use crate::{
-    data::dtype::Dtype,
+    commands::flags::ArrayInput,
     error::{Error, Result},
     for_number,
-    io::array::{ArrayFormat, ArrayReader},
 };
 
 /// Reads so many keys, or fewer where they end, and returns which differ from the one before.
@@ -18,21 +16,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Opens the keys of `line`, if it has any.
+    /// Opens the file.
     ///
     /// # Errors
     /// Those of reading.
-    pub fn of(line: &Line) -> Result<Option<Self>> {
-        let Some(source) = &line.keys else { return Ok(None) };
-        let format = ArrayFormat::of_input(source, None)?;
-        let dtype = match format {
-            // 64-bit floats hold all shorter numbers.
-            ArrayFormat::Text => Some(Dtype::F64),
-            ArrayFormat::Raw => line.dtype,
-            ArrayFormat::Npy => None,
-        };
-        let mut reader = ArrayReader::open(source, format, dtype, u64::MAX)?;
-        let changes: Changes = for_number!(reader.number(), K => {
+    pub fn open(input: &ArrayInput) -> Result<Self> {
+        let mut reader = input.open(u64::MAX)?;
+        let changes: Changes = for_number!(reader.dtype(), K => {
             let mut last: Option<K> = None;
             let mut keys = Vec::<K>::new();
             Box::new(move |len| {
@@ -41,10 +31,10 @@ impl Keys {
                 Ok(keys.iter().map(change).collect())
             })
         });
-        Ok(Some(Self { changes, name: source.to_string() }))
+        Ok(Self { changes, name: input.source.to_string() })
     }
 
-    /// Where segments begin among the next `len` numbers. None is the end, where no key may be left.
+    /// Which of the next `len` numbers begin a segment. With `len` 0, at the end, no key may be left.
     ///
     /// # Errors
     /// Those of reading, and when there are more or fewer keys than numbers.

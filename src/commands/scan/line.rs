@@ -28,18 +28,15 @@ const IN_FLIGHT: u64 = 8;
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(line: &Line, session: &Session) -> Result<()> {
-    let format = line.formats.input.expect("images are tables");
-    let reader = ArrayReader::open(&line.input, format, line.dtype, session.max_memory / 2)?;
-    for_number!(reader.number(), T => stream::<T>(line, session, reader))
+    let reader = line.input.open(session.max_memory / 2)?;
+    for_number!(reader.dtype(), T => stream::<T>(line, session, reader))
 }
 
 fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> Result<()> {
-    let (no_clobber, limit) = (session.no_clobber, session.max_memory);
-    let (shape, format) = (reader.shape(), line.formats.output);
     let mut scanner = Scanner::<T>::new(line, session)?;
-    let writer = ArrayWriter::create(&line.output, no_clobber, format, T::DTYPE, shape, limit)?;
+    let writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
-    let mut keys = Keys::of(line)?;
+    let mut keys = line.keys.as_ref().map(Keys::open).transpose()?;
     let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone());
     let (to_write, writing) = write_behind(writer, session.timings.clone());
     let mut scan_all = || loop {
@@ -127,13 +124,13 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Error::bad_input(format_args!(
             "{}: {op} of {} join in blocks of {BLOCK}, which take {needed} bytes, and --max-memory \
              allows {limit}",
-            self.line.input,
+            self.line.input.source,
             T::DTYPE
         ))
     }
 
     fn overflow(&self, place: u64) -> Error {
-        let (input, op, dtype) = (&self.line.input, self.line.op, T::DTYPE);
+        let (input, op, dtype) = (&self.line.input.source, self.line.op, T::DTYPE);
         let error = Error::bad_input(format_args!(
             "{input}: the {op} overflow {dtype} at number {place}, counted from 0"
         ));

@@ -1,14 +1,12 @@
 //! Sums of tables: images, and arrays of two or three axes.
 
-use super::flags::TableJob;
+use super::flags::{TableInput, TableJob};
 use crate::{
+    commands::flags::ArrayInput,
     data::{dtype::Dtype, image::Image, number::Number},
     error::{Error, Result},
     for_number, for_samples,
-    io::{
-        array::{ArrayFormat, ArrayReader, ArrayWriter, Separator},
-        image::read_image,
-    },
+    io::{Source, array::Separator, image::read_image},
     kernels::scan::{Axis, Scannable, Table, TableScan},
     session::Session,
 };
@@ -18,13 +16,13 @@ use crate::{
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(job: &TableJob, session: &Session) -> Result<()> {
-    match job.formats.input {
-        None => image_table(job, session),
-        Some(format) => array_table(job, format, session),
+    match &job.input {
+        TableInput::Image(source, dtype) => image_table(job, source, *dtype, session),
+        TableInput::Array(input) => array_table(job, input, session),
     }
 }
 
-/// How many numbers a table's last sum along `axis` has.
+/// Numbers in the last sum along `axis`.
 fn added(axis: Axis, width: usize, height: usize) -> u64 {
     match axis {
         Axis::X => width as u64,
@@ -34,11 +32,16 @@ fn added(axis: Axis, width: usize, height: usize) -> u64 {
 }
 
 /// The sums of an image. Their type is u32, or u64 where the last sum may not fit; f64 for float samples.
-fn image_table(job: &TableJob, session: &Session) -> Result<()> {
-    let picture = read_image(&job.input, session.limits(2), &session.timings)?;
-    let Image { width, height, channels, ref samples, .. } = picture;
+fn image_table(
+    job: &TableJob,
+    source: &Source,
+    dtype: Option<Dtype>,
+    session: &Session,
+) -> Result<()> {
+    let image = read_image(source, session.limits(2), &session.timings)?;
+    let Image { width, height, channels, ref samples, .. } = image;
     let fits = |most: u64| added(job.axis, width, height).saturating_mul(most) <= u32::MAX.into();
-    let dtype = job.dtype.unwrap_or(match samples.dtype() {
+    let dtype = dtype.unwrap_or(match samples.dtype() {
         Dtype::U8 if fits(255) => Dtype::U32,
         Dtype::U16 if fits(65_535) => Dtype::U32,
         Dtype::U8 | Dtype::U16 => Dtype::U64,
@@ -48,13 +51,13 @@ fn image_table(job: &TableJob, session: &Session) -> Result<()> {
     let bytes = (samples.as_bytes().len() + samples.len() * 2 * dtype.size()) as u64;
     if bytes > session.max_memory {
         return Err(Error::bad_input(format_args!(
-            "{}: a table of {width} x {height} x {channels} {dtype} takes {bytes} bytes, more than the {} \
-             that --max-memory allows",
-            job.input, session.max_memory
+            "{source}: a table of {width} x {height} x {channels} {dtype} takes {bytes} bytes, more than \
+             the {} that --max-memory allows",
+            session.max_memory
         )));
     }
     for_number!(dtype, T => {
-        // Of f64 samples, which the expression is for as well, that is no conversion.
+        // The expression is compiled for f64 samples, too, which need no conversion.
         #[allow(clippy::useless_conversion)]
         let values = for_samples!(samples, values => {
             values.iter().map(|&value| T::from_f64(value.into())).collect()
@@ -67,19 +70,19 @@ fn image_table(job: &TableJob, session: &Session) -> Result<()> {
 
 /// The sums of an array of rows x columns, perhaps x channels. 32-bit integers are widened where the last
 /// sum may not fit.
-fn array_table(job: &TableJob, format: ArrayFormat, session: &Session) -> Result<()> {
-    let mut reader = ArrayReader::open(&job.input, format, job.dtype, session.max_memory / 2)?;
+fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<()> {
+    let mut reader = input.open(session.max_memory / 2)?;
     let shape = match reader.shape() {
         Some(shape @ ([_, _] | [_, _, _])) => shape.to_vec(),
         _ => {
             return Err(Error::usage(format_args!(
                 "{}: --axis is for images and for .npy arrays of two or three axes",
-                job.input
+                input.source
             )));
         }
     };
     let limit = session.max_memory / 4;
-    let dtype = reader.number();
+    let dtype = reader.dtype();
     let fits = reader.largest().is_none_or(|largest| {
         let most = if dtype.is_signed() { i32::MAX as u64 } else { u32::MAX.into() };
         largest.saturating_mul(added(job.axis, shape[1], shape[0])) <= most
@@ -109,15 +112,12 @@ fn write<T: Scannable>(
 ) -> Result<()> {
     let (height, width) = (shape[0], shape[1]);
     let channels = shape.get(2).copied().unwrap_or(1);
-    let (no_clobber, limit) = (session.no_clobber, session.max_memory);
-    let format = job.formats.output;
-    let mut writer =
-        ArrayWriter::create(&job.output, no_clobber, format, T::DTYPE, Some(shape), limit)?;
+    let mut writer = job.output.create(session, T::DTYPE, Some(shape))?;
     let table = Table { width, height, channels, values };
     let sums = session.device.run(&TableScan::<T>::new(job.axis, job.inclusive), &table)?;
     session.timings.time("write", || {
-        // In a text, a row is a line.
-        let mut row = vec![Separator::Blank; width * channels];
+        // In a text, a row is a line. Rows of an empty table may be of any length.
+        let mut row = vec![Separator::Blank; sums.values.len() / height.max(1)];
         if let Some(last) = row.last_mut() {
             *last = Separator::Newline;
         }

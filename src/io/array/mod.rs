@@ -1,5 +1,5 @@
-//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`, read and written in parts, so
-//! that they may be longer than memory.
+//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`. They are read and written in parts,
+//! so they may be longer than memory.
 
 pub mod npy;
 mod raw;
@@ -19,7 +19,7 @@ use crate::{
     error::{Error, Hint, Kind, Result},
 };
 
-/// How an array is written down.
+/// A file format of arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrayFormat {
     /// Numbers separated by white space, commas or newlines.
@@ -78,7 +78,7 @@ fn unknown_extension(name: &dyn std::fmt::Display, extension: &str) -> Error {
 pub struct ArrayReader {
     source: Source,
     input: Box<dyn Read + Send>,
-    number: Dtype,
+    dtype: Dtype,
     shape: Option<Vec<usize>>,
     decoder: Decoder,
 }
@@ -99,36 +99,35 @@ impl std::fmt::Debug for ArrayReader {
 }
 
 impl ArrayReader {
-    /// Opens `source`. Its numbers are of type `number`; `.npy` files say their type themselves, and
-    /// without either it is u32. Those in Fortran order are brought into C order, for which all of them
-    /// are read at once, `limit` bytes at most.
+    /// Opens `source`. Its numbers are of type `dtype`, else of the type that a `.npy` file says, else u32. A
+    /// `.npy` file in Fortran order is read at once and brought into C order, which takes `limit` bytes at most.
     ///
     /// # Errors
     /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, its length is
     /// no whole number of numbers, or it is too long to be reordered; [`Kind::Usage`] when its type is
-    /// not `number`.
+    /// not `dtype`.
     pub fn open(
         source: &Source,
         format: ArrayFormat,
-        number: Option<Dtype>,
+        dtype: Option<Dtype>,
         limit: u64,
     ) -> Result<Self> {
         let size = source.size()?;
         let mut input = source.open()?;
-        let wanted = number;
-        let number = wanted.unwrap_or(Dtype::U32);
-        let (number, shape, decoder) = match format {
-            ArrayFormat::Text => (number, None, Decoder::Text(Box::default())),
+        let wanted = dtype;
+        let dtype = wanted.unwrap_or(Dtype::U32);
+        let (dtype, shape, decoder) = match format {
+            ArrayFormat::Text => (dtype, None, Decoder::Text(Box::default())),
             ArrayFormat::Raw => {
-                let width = number.size() as u64;
+                let width = dtype.size() as u64;
                 if let Some(size) = size.filter(|size| !size.is_multiple_of(width)) {
-                    return Err(not_whole(source, size, number));
+                    return Err(not_whole(source, size, dtype));
                 }
                 let shape = size.map(|size| vec![(size / width) as usize]);
-                // A file that shrinks meanwhile ends too early, as its outputs were told its length.
+                // The length is fixed now, as outputs are told it: a file that shrinks later is an error.
                 let left = size.map(|size| size / width);
-                let decoder = Decoder::Binary { element: Element::little_endian(number), left };
-                (number, shape, decoder)
+                let decoder = Decoder::Binary { element: Element::little_endian(dtype), left };
+                (dtype, shape, decoder)
             }
             ArrayFormat::Npy => {
                 let header = npy::Header::read(&mut input).map_err(|error| match error.kind() {
@@ -138,7 +137,7 @@ impl ArrayReader {
                     }
                     _ => Error::io("read", source.to_string(), error),
                 })?;
-                let held = header.element.number();
+                let held = header.element.dtype();
                 if let Some(wanted) = wanted.filter(|&wanted| wanted != held) {
                     return Err(Error::usage(format_args!(
                         "{source} holds {held}, which cannot be read as {wanted}"
@@ -161,34 +160,33 @@ impl ArrayReader {
                 (held, Some(header.shape), Decoder::Binary { element: header.element, left })
             }
         };
-        Ok(Self { source: source.clone(), input, number, shape, decoder })
+        Ok(Self { source: source.clone(), input, dtype, shape, decoder })
     }
 
     /// The numbers' type.
-    pub fn number(&self) -> Dtype {
-        self.number
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
     }
 
-    /// How many numbers there are along each axis, the last axis fastest, where that is known.
+    /// The numbers along each axis, the last axis fastest, where they are known.
     pub fn shape(&self) -> Option<&[usize]> {
         self.shape.as_deref()
     }
 
-    /// How many numbers there are, where that is known.
+    /// The count of all numbers, where it is known.
     pub fn len(&self) -> Option<u64> {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
     }
 
-    /// The largest magnitude that an integer of this array may have, from the width that it is stored
-    /// with; nothing for floats.
+    /// The largest magnitude of the integers that are stored in so many bits; nothing for floats.
     pub fn largest(&self) -> Option<u64> {
         let bits = match self.decoder {
-            _ if self.number.is_float() => return None,
-            Decoder::Text(_) => 8 * self.number.size(),
+            _ if self.dtype.is_float() => return None,
+            Decoder::Text(_) => 8 * self.dtype.size(),
             Decoder::Binary { element, .. } => 8 * element.size(),
         };
         let most = u64::MAX >> (u64::BITS as usize - bits);
-        Some(if self.number.is_signed() { most / 2 + 1 } else { most })
+        Some(if self.dtype.is_signed() { most / 2 + 1 } else { most })
     }
 
     /// Whether it is known that there is no number.
@@ -196,16 +194,16 @@ impl ArrayReader {
         self.len() == Some(0)
     }
 
-    /// Replaces `values` by the next numbers, `most` at most; none of them means the end.
+    /// Replaces `values` by the next numbers, `most` at most. At the end there are none.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] for what is no number of type `T` (line and text are told), or when the
-    /// data end within a number or before all numbers; [`Kind::Io`] when reading fails.
+    /// [`Kind::BadInput`] for a text that is no number of type `T`, with its line, and when the data end
+    /// within a number or before all numbers; [`Kind::Io`] when reading fails.
     ///
     /// # Panics
-    /// When `T` is not [`ArrayReader::number`].
+    /// When `T` is not [`ArrayReader::dtype`].
     pub fn read<T: Number>(&mut self, values: &mut Vec<T>, most: usize) -> Result<()> {
-        assert_eq!(T::DTYPE, self.number, "read what was opened");
+        assert_eq!(T::DTYPE, self.dtype, "read what was opened");
         values.clear();
         match &mut self.decoder {
             Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
@@ -259,7 +257,7 @@ impl ArrayReader {
         if more.is_empty() { Ok(all) } else { Err(too_large) }
     }
 
-    /// In a text, what stands behind each number of the last [`ArrayReader::read`].
+    /// In a text, the separator behind each number of the last [`ArrayReader::read`].
     pub fn layout(&self) -> Option<&[Separator]> {
         match &self.decoder {
             Decoder::Text(tokens) => Some(&tokens.layout),
@@ -268,10 +266,10 @@ impl ArrayReader {
     }
 }
 
-fn not_whole(source: &Source, bytes: u64, number: Dtype) -> Error {
+fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
     Error::bad_input(format_args!(
-        "{source}: {bytes} bytes are no whole number of {number}, which take {} each",
-        number.size()
+        "{source}: {bytes} bytes are no whole number of {dtype}, which take {} each",
+        dtype.size()
     ))
 }
 
@@ -281,16 +279,16 @@ pub struct ArrayWriter {
     name: String,
     output: Output,
     format: ArrayFormat,
-    /// A `.npy` file whose length is not known beforehand is kept back until it is.
+    /// A `.npy` file of unknown length, whose header comes last: dtype, bytes so far, most bytes.
     kept: Option<(Dtype, Vec<u8>, u64)>,
     text: String,
-    /// What stands between the last number and the next.
+    /// The separator between the last number and the next.
     between: Option<char>,
 }
 
 impl ArrayWriter {
-    /// Opens `sink` for numbers of type `number`. `shape` is needed ahead by `.npy` alone; where it
-    /// is missing, the data are kept in memory, `limit` bytes at most.
+    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is kept in memory until its
+    /// length is known, `limit` bytes at most.
     ///
     /// # Errors
     /// As [`Sink::create`].
@@ -298,7 +296,7 @@ impl ArrayWriter {
         sink: &Sink,
         no_clobber: bool,
         format: ArrayFormat,
-        number: Dtype,
+        dtype: Dtype,
         shape: Option<&[usize]>,
         limit: u64,
     ) -> Result<Self> {
@@ -311,18 +309,18 @@ impl ArrayWriter {
             between: None,
         };
         match (format, shape) {
-            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(number, shape))?,
-            (ArrayFormat::Npy, None) => writer.kept = Some((number, Vec::new(), limit)),
+            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
+            (ArrayFormat::Npy, None) => writer.kept = Some((dtype, Vec::new(), limit)),
             _ => {}
         }
         Ok(writer)
     }
 
-    /// Writes the next numbers. A text keeps the `layout` of the text that it was made from; without
-    /// one each number is a line.
+    /// Writes the next numbers. In a text, `layout` are the separators behind them: those of the text that was
+    /// read, or newlines.
     ///
     /// # Errors
-    /// [`Kind::Io`] when writing fails, [`Kind::BadInput`] when more must be kept than memory allows.
+    /// [`Kind::Io`] when writing fails, [`Kind::BadInput`] when more must be kept than `limit`.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
         if self.format != ArrayFormat::Text {
             return match cfg!(target_endian = "little") {
@@ -379,8 +377,8 @@ impl ArrayWriter {
     /// # Errors
     /// [`Kind::Io`] when the last bytes or the rename fail; then there is no output.
     pub fn finish(mut self) -> Result<()> {
-        if let Some((number, kept, _)) = self.kept.take() {
-            self.raw(&npy::header(number, &[kept.len() / number.size()]))?;
+        if let Some((dtype, kept, _)) = self.kept.take() {
+            self.raw(&npy::header(dtype, &[kept.len() / dtype.size()]))?;
             self.raw(&kept)?;
         }
         if self.between.is_some() {

@@ -11,7 +11,7 @@ use crate::{data::dtype::Dtype, memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// A header longer than this is no plain array's.
+/// The most bytes of a header: that of an array of plain numbers has about a hundred.
 const LONGEST: usize = 1 << 20;
 
 /// What a header says.
@@ -35,8 +35,8 @@ impl Header {
     /// Reads the header; the numbers follow.
     ///
     /// # Errors
-    /// `InvalidData` when it is broken or describes something else than an array of numbers, and what
-    /// reading fails with.
+    /// `InvalidData` when it is broken or describes something else than an array of numbers, and those of
+    /// reading.
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         let got = fill(input, &mut start)?;
@@ -92,18 +92,18 @@ impl Header {
         let len = len
             .filter(|len| len.checked_mul(8).is_some())
             .ok_or_else(|| broken("its shape is too large"))?;
-        // One axis has one order.
+        // An array of one axis is in both orders.
         let fortran = entry("fortran_order")?.starts_with("True") && shape.len() > 1;
         Ok(Self { element, shape, len, fortran })
     }
 }
 
 impl Header {
-    /// The bytes of all numbers of an array in Fortran order, the last axis fastest; as many as there
-    /// are when the data end early.
+    /// The bytes of all numbers of an array in Fortran order, reordered so that the last axis is the fastest. When
+    /// the data end early, those that there are.
     ///
     /// # Errors
-    /// What reading fails with.
+    /// Those of reading.
     pub fn read_in_c_order(&self, input: &mut impl Read) -> io::Result<Vec<u8>> {
         let size = self.element.size();
         let mut bytes = Vec::new();
@@ -137,14 +137,14 @@ impl Header {
     }
 }
 
-/// The header, version 1.0, of an array of `number` in C order.
-pub fn header(number: Dtype, shape: &[usize]) -> Vec<u8> {
-    let kind = match (number.is_float(), number.is_signed()) {
+/// The header, version 1.0, of an array of `dtype` in C order.
+pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
+    let kind = match (dtype.is_float(), dtype.is_signed()) {
         (true, _) => "f",
         (false, true) => "i",
         (false, false) => "u",
     };
-    let size = number.size();
+    let size = dtype.size();
     // A tuple of one has a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
@@ -175,7 +175,7 @@ mod tests {
                 let bytes = header(number, &shape);
                 assert!(bytes.len().is_multiple_of(64));
                 let read = Header::read(&mut &bytes[..]).unwrap();
-                assert_eq!((read.element.number(), &read.shape), (number, &shape));
+                assert_eq!((read.element.dtype(), &read.shape), (number, &shape));
                 assert_eq!(read.len, shape.iter().product::<usize>() as u64);
             }
         }
@@ -185,7 +185,7 @@ mod tests {
     fn broken_headers_are_refused() {
         let read = |text: &str| Header::parse(text);
         let fine = "{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }";
-        assert_eq!(read(fine).unwrap().element.number(), Dtype::I32);
+        assert_eq!(read(fine).unwrap().element.dtype(), Dtype::I32);
         for (from, to) in [
             (">i2", ">c8"),
             ("'>i2'", "[('a', '<i2')]"),

@@ -1,10 +1,10 @@
-//! Numbers as plain bytes: all of a raw file, and what follows the header of a `.npy` file.
+//! Numbers as plain bytes: a raw file, or a `.npy` file behind its header.
 
 use std::io::{self, Read};
 
 use crate::data::{dtype::Dtype, number::Number};
 
-/// How a number is stored: narrow integers are widened to 32 bits when read.
+/// How a number is stored. 8- and 16-bit integers are widened to 32 bits when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Element {
     stored: Dtype,
@@ -13,8 +13,8 @@ pub struct Element {
 
 impl Element {
     /// A number as it is, little-endian.
-    pub fn little_endian(number: Dtype) -> Self {
-        Self { stored: number, swapped: cfg!(target_endian = "big") }
+    pub fn little_endian(dtype: Dtype) -> Self {
+        Self { stored: dtype, swapped: cfg!(target_endian = "big") }
     }
 
     /// From NumPy's description, such as `<f4`.
@@ -42,7 +42,7 @@ impl Element {
     }
 
     /// The type it has once read.
-    pub fn number(self) -> Dtype {
+    pub fn dtype(self) -> Dtype {
         match self.stored {
             Dtype::U8 | Dtype::U16 => Dtype::U32,
             Dtype::I8 | Dtype::I16 => Dtype::I32,
@@ -99,7 +99,7 @@ pub fn read_part<T: bytemuck::Pod>(
     values: &mut Vec<T>,
     most: usize,
 ) -> io::Result<usize> {
-    // The length that a header claims is believed only as far as data follow.
+    // Memory grows with the data that arrive, since a header may claim any length.
     const STEP: usize = 1 << 24;
     let mut bytes = 0;
     while values.len() < most {

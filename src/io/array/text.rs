@@ -8,7 +8,7 @@ use crate::{
     io::Source,
 };
 
-/// What stands behind a number in a text.
+/// The separator behind a number in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// Blanks.
@@ -19,20 +19,20 @@ pub enum Separator {
     Newline,
 }
 
-/// A text being cut into numbers.
+/// A text being split into numbers.
 pub struct Tokens {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     ended: bool,
     line: u64,
-    /// A comma was read that stands behind no number.
+    /// Whether a comma would stand behind no number: at the start, and after a comma.
     comma: bool,
-    /// What stands behind each number of the last [`Tokens::read`].
+    /// The separator behind each number of the last [`Tokens::read`].
     pub layout: Vec<Separator>,
 }
 
-/// A number of more characters than this is none.
+/// The most bytes of a number.
 const LONGEST: usize = 1 << 16;
 
 impl Default for Tokens {
@@ -53,7 +53,7 @@ impl Tokens {
     /// Appends the next numbers of `input` to `values` until those are `most`, or the text ends.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for what is no number of type `T`,
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for a text that is no number of type `T`,
     /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
     pub fn read<T: Number>(
         &mut self,
@@ -81,7 +81,8 @@ impl Tokens {
         }
     }
 
-    /// Moves on to the next number or the end, and notes what was passed behind the last one.
+    /// Moves on to the next number or the end, and notes the separator behind the last number: of several the
+    /// strongest, newline before comma before blank.
     fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
         loop {
             while self.start < self.end {

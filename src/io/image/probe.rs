@@ -1,4 +1,4 @@
-//! How much memory an image's samples take, from its header, before it is decoded.
+//! What is known of an image before it is decoded: by its name, and by its header.
 
 use std::{panic::catch_unwind, path::Path};
 
@@ -6,6 +6,12 @@ use exr::meta::MetaData;
 use image::{ImageDecoder, ImageReader};
 
 use crate::io::Source;
+
+/// Whether the extension of `source` is that of an image, of a format that is supported or not.
+pub fn has_image_name(source: &Source) -> bool {
+    let format = image::ImageFormat::from_extension(source.extension());
+    format.is_some_and(|format| format.can_read())
+}
 
 /// Bytes of the decoded samples of the image file `source`; nothing when that cannot be found out
 /// without consuming or decoding it. The header is trusted for planning only: decoders check it again.

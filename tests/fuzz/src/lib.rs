@@ -286,11 +286,11 @@ pub fn npy(bytes: &[u8]) {
     if let Ok(header) = npy::Header::read(&mut &bytes[..]) {
         let product = header.shape.iter().try_fold(1u64, |n, &axis| n.checked_mul(axis as u64));
         assert_eq!(product, Some(header.len));
-        let number = header.element.number();
+        let number = header.element.dtype();
         let again = npy::Header::read(&mut &npy::header(number, &header.shape)[..]);
         if header.shape.len() < 1000 {
             let again = again.expect("our own header");
-            assert_eq!((again.shape, again.element.number()), (header.shape, number));
+            assert_eq!((again.shape, again.element.dtype()), (header.shape, number));
         }
     }
     let folder = folder();

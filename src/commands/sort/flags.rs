@@ -1,0 +1,117 @@
+//! The flags of `gpuproc sort`, and the job that they make.
+
+use std::io::{IsTerminal, stdin};
+
+use crate::{
+    commands::flags::{ARRAY_FORMATS, ArrayInput, ArrayOutput, dtype_of, one_of},
+    data::dtype::Dtype,
+    error::{Error, Result},
+    io::{Sink, Source, array::ArrayFormat},
+};
+
+/// Sort an array of numbers, perhaps with a value for each.
+///
+/// Equal numbers keep their order. Floats are in total order, -0 before +0; NaN come last, also with
+/// --descending.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  printf '3 1 2' | gpuproc sort                      prints 1 2 3, one a line
+  printf '3 1 2' | gpuproc sort --argsort            prints 1 2 0: where they were
+  gpuproc sort --type f32 --descending scores.raw best.raw
+  gpuproc sort keys.npy keys-sorted.npy --payload ids.npy --payload-output ids-sorted.npy
+Keys, their payload and two copies of both are held in memory.")]
+pub struct Args {
+    /// File of numbers; - or none is standard input
+    input: Option<Source>,
+
+    /// File of sorted numbers, or - for standard output
+    #[arg(default_value = "-")]
+    output: Sink,
+
+    /// Largest first
+    #[arg(long)]
+    descending: bool,
+
+    /// Write where each number was, counted from 0, instead of the numbers
+    #[arg(long, conflicts_with = "payload")]
+    argsort: bool,
+
+    /// File of values, one a number, that are moved along
+    #[arg(long, value_name = "FILE", requires = "payload_output")]
+    payload: Option<Source>,
+
+    /// Type of the values: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
+    #[arg(long, value_name = "TYPE", requires = "payload", value_parser = dtype_of(&Dtype::NUMBERS))]
+    payload_type: Option<Dtype>,
+
+    /// File for the values of --payload in the numbers' new order
+    #[arg(long, value_name = "FILE", requires = "payload")]
+    payload_output: Option<Sink>,
+
+    /// Type of the numbers: u32 i32 f32 [default: what a .npy file says, else u32]
+    #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
+    dtype: Option<Dtype>,
+
+    /// Format of inputs, and of outputs whose extension tells none [default: by extension: .txt .csv
+    /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
+    #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
+    format: Option<ArrayFormat>,
+}
+
+/// What the flags ask for.
+#[derive(Debug)]
+pub struct Job {
+    pub keys: ArrayInput,
+    pub output: ArrayOutput,
+    pub descending: bool,
+    pub moved: Moved,
+}
+
+/// What moves with the keys.
+#[derive(Debug)]
+pub enum Moved {
+    /// Nothing.
+    Nothing,
+    /// The places of the keys, which are written instead of them (argsort).
+    Places,
+    /// Values of a file, which go to another one.
+    Payload(ArrayInput, ArrayOutput),
+}
+
+impl Args {
+    /// Validates the flags.
+    ///
+    /// # Errors
+    /// When a format is unknown, two outputs are one file, or no input is given on a terminal.
+    pub fn job(&self) -> Result<Job> {
+        let source = match &self.input {
+            Some(source) => source.clone(),
+            None if stdin().is_terminal() => {
+                return Err(Error::usage("give a file of numbers, or pipe numbers in"));
+            }
+            None => Source::Stdin,
+        };
+        let format = ArrayFormat::of_input(&source, self.format)?;
+        let output = |sink: &Sink| -> Result<ArrayOutput> {
+            let format = ArrayFormat::of_output(sink, format, self.format)?;
+            Ok(ArrayOutput { sink: sink.clone(), format })
+        };
+        let moved = match (&self.payload, &self.payload_output) {
+            (Some(payload), Some(sink)) => {
+                if sink.is_same(&self.output) {
+                    return Err(Error::usage(format_args!(
+                        "{sink} would be the output and --payload-output"
+                    )));
+                }
+                let format = ArrayFormat::of_input(payload, self.format)?;
+                let (source, dtype) = (payload.clone(), self.payload_type);
+                Moved::Payload(ArrayInput { source, format, dtype }, output(sink)?)
+            }
+            _ if self.argsort => Moved::Places,
+            _ => Moved::Nothing,
+        };
+        let keys = ArrayInput { source, format, dtype: self.dtype };
+        Ok(Job { keys, output: output(&self.output)?, descending: self.descending, moved })
+    }
+}

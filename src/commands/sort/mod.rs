@@ -1,0 +1,126 @@
+//! `gpuproc sort`: a stable radix sort.
+
+mod flags;
+
+use rayon::prelude::*;
+
+pub use flags::Args;
+use flags::{Job, Moved};
+
+use crate::{
+    data::{
+        dtype::{Dtype, Scalar},
+        number::Number,
+    },
+    error::{Error, Result},
+    for_number,
+    io::array::{ArrayReader, ArrayWriter},
+    kernels::sort::{Records, Sort, Sortable, same_length},
+    memory,
+    session::Session,
+};
+
+/// Reads, sorts, writes.
+///
+/// # Errors
+/// Those of reading, of the kernel, and of writing.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let job = args.job()?;
+    let reader = job.keys.open(job.share(session))?;
+    match reader.dtype() {
+        Dtype::U32 => sort::<u32>(&job, session, reader),
+        Dtype::I32 => sort::<i32>(&job, session, reader),
+        Dtype::F32 => sort::<f32>(&job, session, reader),
+        wide => Err(Error::usage(format_args!(
+            "{}: {wide} cannot be sorted; --type is u32, i32 or f32",
+            job.keys.source
+        ))),
+    }
+}
+
+impl Job {
+    /// Bytes that the keys may take. By measurement, five times as many are used with the copies that are
+    /// sorted, and eight times with what moves along.
+    fn share(&self, session: &Session) -> u64 {
+        session.max_memory / if matches!(self.moved, Moved::Nothing) { 5 } else { 8 }
+    }
+}
+
+fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
+    let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
+    let len = keys.len();
+    // Outputs are created before the work, so that a wrong path fails at once.
+    let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
+    let mut output = job.output.create(session, dtype, Some(&[len]))?;
+    let kernel = Sort::<T>::new(job.descending);
+    let sort = |payload| session.device.run(&kernel, &Records { keys, payload });
+    match &job.moved {
+        Moved::Nothing => {
+            let sorted = sort(None)?;
+            session.timings.time("write", || write(output, &sorted.keys))
+        }
+        Moved::Places => {
+            let sorted = sort(Some(places(len)?))?;
+            session.timings.time("write", || write(output, &sorted.payload.unwrap_or_default()))
+        }
+        Moved::Payload(values, moved) => {
+            let mut reader = values.open(job.share(session))?;
+            for_number!(reader.dtype(), P => {
+                let mut moved = moved.create(session, P::DTYPE, Some(&[len]))?;
+                let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
+                same_length(len, values.len())?;
+                let (keys, values) = sort_with::<T, P>(|payload| sort(Some(payload)), values)?;
+                session.timings.time("write", || {
+                    output.write(&keys, None)?;
+                    moved.write(&values, None)?;
+                    moved.finish()?;
+                    output.finish()
+                })
+            })
+        }
+    }
+}
+
+/// Sorted keys, and `values` in their order. A sort moves 32 bits with each key: those of its value, or where
+/// values are wider, the value's place.
+fn sort_with<T: Sortable, P: Number>(
+    sort: impl FnOnce(Vec<u32>) -> Result<Records<T>>,
+    values: Vec<P>,
+) -> Result<(Vec<T>, Vec<P>)> {
+    if size_of::<P>() == size_of::<u32>() {
+        let sorted = sort(bytemuck::allocation::cast_vec(values))?;
+        let payload = sorted.payload.unwrap_or_default();
+        return Ok((sorted.keys, bytemuck::allocation::cast_vec(payload)));
+    }
+    let sorted = sort(places(values.len())?)?;
+    let places = sorted.payload.unwrap_or_default();
+    let moved = places.into_par_iter().map(|place| values[place as usize]);
+    Ok((sorted.keys, memory::collect(moved)?))
+}
+
+/// 0, 1, 2 and so on.
+fn places(len: usize) -> Result<Vec<u32>> {
+    memory::collect((0..len).into_par_iter().map(|i| i as u32))
+}
+
+/// All keys.
+///
+/// # Errors
+/// Those of reading; too many keys for the memory are told with the bytes that the sort takes.
+fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
+    let (share, limit) = (job.share(session), session.max_memory);
+    if let Some(len) = reader.len().filter(|len| len * size_of::<T>() as u64 > share) {
+        let needed = len as u128 * size_of::<T>() as u128 * u128::from(limit / share.max(1));
+        return Err(Error::bad_input(format_args!(
+            "{}: sorting {len} {} takes {needed} bytes, and --max-memory allows {limit}",
+            job.keys.source,
+            T::DTYPE
+        )));
+    }
+    reader.read_all(share)
+}
+
+fn write<T: Number>(mut output: ArrayWriter, values: &[T]) -> Result<()> {
+    output.write(values, None)?;
+    output.finish()
+}
