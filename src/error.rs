@@ -5,12 +5,13 @@ use std::{error, fmt, io, iter, path::Path};
 /// A `Result` whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the terms that a shell script can act on.
+/// What went wrong, in the terms that a shell script can act on: the numbers are exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Kind {
     /// Anything that has no kind of its own.
     Failure = 1,
-    /// The command line makes no sense.
+    /// What was asked for makes no sense.
     Usage = 2,
     /// Some files of several failed; the others are done.
     Partial = 3,

@@ -1,51 +1,133 @@
-//! gpuproc: image and volume processing on the GPU, with a native CPU twin of every kernel.
+//! Image and volume processing on the GPU, and on the CPU with the same results.
 //!
-//! A command is three steps: [`io`] reads, a kernel from [`kernels`] runs on a [`device`], [`io`]
-//! writes. Start with one of the files in [`commands`] and follow its `run`.
+//! Every job here runs as a WGSL compute shader (Vulkan, Metal, DirectX 12) or as native code that is fast,
+//! too; [`Device::best`] chooses. Histograms, blurs of 8 bits and meshes are the same to the bit on both.
+//!
+//! Blur an image in memory:
+//! ```
+//! use gpuproc::{Blur, Channels, Device, Image};
+//!
+//! # fn main() -> gpuproc::Result<()> {
+//! let device = Device::best();
+//! let mut pixels = vec![0; 64 * 48 * 3];
+//! pixels[(24 * 64 + 32) * 3] = 255; // A red dot, in the middle.
+//! let image = Image::new(64, 48, Channels::Rgb, pixels)?;
+//! let soft = Blur::gaussian(2.0).run(&device, &image)?;
+//! assert_eq!(soft.samples()[(24 * 64 + 32) * 3], 10);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Count how often each value occurs in a slice:
+//! ```
+//! # fn main() -> gpuproc::Result<()> {
+//! let device = gpuproc::Device::best();
+//! let counts = gpuproc::histogram(&device, &[7u8, 255, 7])?;
+//! assert_eq!((counts.len(), counts[7], counts[255]), (256, 2, 1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Mesh a volume where its samples pass a value:
+//! ```
+//! use gpuproc::{Device, Volume, mesh};
+//!
+//! # fn main() -> gpuproc::Result<()> {
+//! let at = |i: usize| (i % 32) as f32 - 15.5;
+//! let distance = |i: usize| at(i).hypot(at(i / 32)).hypot(at(i / 32 / 32));
+//! let samples: Vec<f32> = (0..32 * 32 * 32).map(|i| 10.0 - distance(i)).collect();
+//! let ball = mesh(&Device::best(), &Volume::new([32; 3], samples)?, 0.0)?;
+//! // Euler: a closed surface without a hole has two more vertices and faces than edges.
+//! assert_eq!(ball.positions.len(), ball.triangles.len() / 2 + 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Samples come and go in plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an
+//! image of the `image` crate, `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of
+//! `ndarray` in standard order with axes z, y, x. A job may take more memory than there is: that is an
+//! [`Error`], as is all else that can go wrong; nothing here panics for what it is given. The
+//! [`log`](https://docs.rs/log) crate hears what happens.
+//!
+//! # Features
+//! `cli`, on by default, is the program `gpuproc` with all it needs: the command line and the formats of
+//! images, volumes, arrays and meshes. A library goes without it: `default-features = false`.
+//!
+//! # Inside
+//! What is not on this page is hidden and may change with any version. From the top, each floor using only
+//! those below it:
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`cli`] | the parser and the flags that all commands share |
-//! | [`commands`] | one file a command: its flags and its three steps |
-//! | [`kernels`] | one file a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
-//! | [`data`] | plain values that kernels and formats share |
-//! | [`session`] | what every command works with |
-//! | [`batch`] | many files side by side |
-//! | [`signals`] | ends of the process before its work is done |
-//! | [`device`] | `--device`, the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
-//! | [`gpu`] | all use of wgpu: context, shaders, buffers, batches, timestamps |
-//! | [`io`] | images, volumes, arrays, meshes; stdin and stdout; outputs that appear whole or not at all |
-//! | [`memory`] | vectors as long as an input |
-//! | [`simd`] | the instruction set that CPU code is run with |
-//! | [`timings`], [`progress`], [`error`] | what a run tells its user |
+//! | `main`, `cli` | the program: parser, shared flags, exit codes |
+//! | `commands` | one file or folder a command: flags become a job, then read, run a kernel, write |
+//! | `session`, `batch`, `signals` | what commands work with; many files side by side; early ends |
+//! | `api` | this page |
+//! | `kernels` | one folder a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
+//! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
+//! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
+//! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
+//! | `data` | plain values and their arithmetic, which kernels and formats share |
+//! | `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
 // one line of `main.rs`. A test holds the rest to that.
 #[forbid(unsafe_code)]
+mod api;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+#[forbid(unsafe_code)]
 pub mod batch;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod cli;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod commands;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod data;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod device;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod error;
+#[doc(hidden)]
 pub mod gpu;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod io;
+#[doc(hidden)]
 pub mod kernels;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod memory;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod progress;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod session;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod signals;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod simd;
+#[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod timings;
+
+pub use api::{
+    Blur, Blurred, Channels, Counts, Device, Histogram, Image, ImageSample, MarchingCubes, Mesh,
+    Sample, Volume, histogram, mesh,
+};
+pub use error::{Error, Kind as ErrorKind, Result};
+pub use kernels::blur::Edge;

@@ -49,7 +49,7 @@ fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
                     at - n
                 }
             }
-            Edge::Constant(_) => return None,
+            _ => return None,
         };
     }
     Some(at as usize)

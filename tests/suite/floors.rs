@@ -15,12 +15,14 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["commands"],
     &["session", "batch", "signals"],
+    &["progress"],
     &["lib"],
+    &["api"],
     &["kernels", "io"],
     &["device"],
     &["gpu"],
     &["data"],
-    &["simd", "timings", "progress"],
+    &["simd", "timings"],
     &["memory"],
     &["error"],
 ];
@@ -62,14 +64,17 @@ impl File {
         let mut lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
         let mut file = Self::default();
         while let Some(line) = lines.next() {
-            let line = line.trim_start();
+            let (is_inner, line) = (line.starts_with(' '), line.trim_start());
             let starts = ["use ", "pub use ", "pub(crate) use ", "pub(super) use "];
             if let Some(import) = starts.iter().find_map(|start| line.strip_prefix(start)) {
                 let mut import = import.to_owned();
                 while !import.ends_with(';') {
                     import += lines.next().expect("a `use` ends").trim_start();
                 }
-                leaves("", import.trim_end_matches(';'), &mut file.imports);
+                // An inner module's `super` is this file.
+                if !(is_inner && import.starts_with("super::")) {
+                    leaves("", import.trim_end_matches(';'), &mut file.imports);
+                }
             } else {
                 file.code += &format!("{line}\n");
             }

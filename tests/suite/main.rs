@@ -22,6 +22,7 @@ mod harness;
 mod histogram;
 mod image;
 mod jpeg;
+mod library;
 mod mesh;
 mod random;
 mod render;

@@ -514,7 +514,7 @@ fn every_height(kernel: &MarchingCubes, whole: &Volume) {
             let slice = width * rows;
             let samples = whole.samples.part(slices.start * slice..slices.end * slice);
             let slab = Slab {
-                volume: volume([width, rows, slices.len()], samples),
+                volume: volume([width, rows, slices.len()], samples).into(),
                 first_slice: slices.start,
                 depth,
                 layers,

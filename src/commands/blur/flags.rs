@@ -17,7 +17,7 @@ use crate::{
         image::{Encoding, ImageFormat},
         volume::RawLayout,
     },
-    kernels::blur::{Blur, Edge, Method, Taps},
+    kernels::blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
 };
 
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.
@@ -106,9 +106,7 @@ Examples:
   gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
   curl -s https://example.org/a.png | gpuproc blur - a.png";
 
-const MAX_SIGMA: f64 = 500.0;
 const DEFAULT_SIGMA: f64 = 2.0;
-const MAX_RADIUS: usize = 10_000;
 
 /// One value for all axes, or one each.
 #[derive(Clone, Debug, PartialEq)]

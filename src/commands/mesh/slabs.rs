@@ -59,7 +59,7 @@ impl Slabs {
             self.reader.expect_end()?;
         }
         Ok(Slab {
-            volume: Volume { dims: [width, rows, slices.len()], samples },
+            volume: Volume { dims: [width, rows, slices.len()], samples }.into(),
             first_slice: slices.start,
             depth,
             layers,

@@ -31,8 +31,14 @@ use crate::{
     gpu::Context,
 };
 
+/// The greatest standard deviation, in pixels.
+pub const MAX_SIGMA: f64 = 500.0;
+/// The greatest radius, in pixels.
+pub const MAX_RADIUS: usize = 10_000;
+
 /// What lies outside of an image or volume, as scipy names it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Edge {
     /// The nearest sample: a a a | a b c d | d d d.
     Clamp,

@@ -170,7 +170,7 @@ fn require(is_right: bool, otherwise: &str) -> Result<()> {
 
 /// Crossed edges and triangles, counted sample by sample.
 fn naive_counts(slab: &Slab, iso: f64) -> [usize; 2] {
-    let Volume { dims: [nx, ny, nz], samples } = &slab.volume;
+    let Volume { dims: [nx, ny, nz], samples } = &*slab.volume;
     for_samples!(samples, values => {
         let is_inside = |x: usize, y: usize, z: usize| {
             #[allow(clippy::unnecessary_cast)]

@@ -1,6 +1,6 @@
 //! The parameters of marching cubes, and the slab of a volume that a call works on.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use crate::{
     data::volume::Volume,
@@ -33,8 +33,8 @@ impl MarchingCubes {
 /// A range of z-slices of a volume, and which layers of cells to mesh in it.
 #[derive(Clone, Debug)]
 pub struct Slab {
-    /// The slices that are at hand.
-    pub volume: Volume,
+    /// The slices that are at hand; shared, so that a caller may keep them without a copy.
+    pub volume: Arc<Volume>,
     /// The number of the first of them in the whole volume.
     pub first_slice: usize,
     /// Slices of the whole volume.
@@ -48,7 +48,8 @@ pub struct Slab {
 
 impl Slab {
     /// The whole of `volume`.
-    pub fn whole(volume: Volume, kernel: &MarchingCubes) -> Self {
+    pub fn whole(volume: impl Into<Arc<Volume>>, kernel: &MarchingCubes) -> Self {
+        let volume = volume.into();
         let depth = volume.dims[2];
         let layers = 0..kernel.layers(depth);
         Self { volume, first_slice: 0, depth, layers, first_vertex: 0 }

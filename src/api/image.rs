@@ -1,0 +1,100 @@
+//! Images in memory.
+
+use std::marker::PhantomData;
+
+use super::sample::ImageSample;
+use crate::{
+    data::raster::Raster,
+    error::{Error, Result},
+};
+
+/// The samples of a pixel, in their order. Alpha is straight: colours are not multiplied with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Channels {
+    /// One sample.
+    Gray,
+    /// Gray and alpha.
+    GrayAlpha,
+    /// Red, green and blue.
+    Rgb,
+    /// Red, green, blue and alpha.
+    Rgba,
+}
+
+impl Channels {
+    /// How many samples a pixel has.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Gray => 1,
+            Self::GrayAlpha => 2,
+            Self::Rgb => 3,
+            Self::Rgba => 4,
+        }
+    }
+
+    /// Whether the last sample is alpha.
+    pub fn has_alpha(self) -> bool {
+        matches!(self, Self::GrayAlpha | Self::Rgba)
+    }
+}
+
+/// An image in memory: rows from the top, pixels from the left, the samples of a pixel side by side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Image<T> {
+    channels: Channels,
+    raster: Raster,
+    sample: PhantomData<T>,
+}
+
+impl<T: ImageSample> Image<T> {
+    /// The image of `width * height * channels.count()` samples.
+    ///
+    /// # Errors
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more or fewer samples.
+    pub fn new(width: usize, height: usize, channels: Channels, samples: Vec<T>) -> Result<Self> {
+        let wanted = width.checked_mul(height).and_then(|n| n.checked_mul(channels.count()));
+        if wanted != Some(samples.len()) {
+            let len = samples.len();
+            return Err(Error::bad_input(format_args!(
+                "{len} samples are no image of {width} x {height} pixels, {channels:?}"
+            )));
+        }
+        let raster = Raster {
+            dims: [width, height, 1],
+            channels: channels.count(),
+            alpha: channels.has_alpha(),
+            samples: T::store(samples),
+        };
+        Ok(Self { channels, raster, sample: PhantomData })
+    }
+
+    /// Pixels of a row.
+    pub fn width(&self) -> usize {
+        self.raster.dims[0]
+    }
+
+    /// Rows.
+    pub fn height(&self) -> usize {
+        self.raster.dims[1]
+    }
+
+    /// The samples of a pixel.
+    pub fn channels(&self) -> Channels {
+        self.channels
+    }
+
+    /// All samples.
+    pub fn samples(&self) -> &[T] {
+        T::read(&self.raster.samples)
+    }
+
+    /// All samples, without a copy.
+    pub fn into_samples(self) -> Vec<T> {
+        T::take(self.raster.samples)
+    }
+
+    pub(super) fn raster(&self) -> &Raster {
+        &self.raster
+    }
+}
