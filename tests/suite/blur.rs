@@ -156,24 +156,25 @@ fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Raster {
     Raster { dims, channels, alpha: false, samples: Samples::U8(samples) }
 }
 
-/// 8-bit results: alike on every device, within 1 of the reference, equal nearly everywhere.
+/// How far from the middle between two bytes integer weights may carry a result: measured at most 0.011, for
+/// a sigma of 60. One sample of a small image that is off by more is found.
+const ROUNDING: f64 = 1.0 / 64.0;
+
+/// 8-bit results: alike on every device, and the byte next to the reference.
 fn check_bytes(blur: &Blur, raster: &Raster) {
     let found = assert_twins(blur, raster, |cpu, gpu, name| {
         assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
     });
     let Samples::U8(found) = found else { panic!("the type changed") };
     let expected = reference(blur, raster);
-    let mut unequal = 0;
+    assert_eq!(found.len(), expected.len());
     for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
         let last = i - i % raster.channels + raster.channels - 1;
         // What cannot be seen has no colour.
         let exact = if raster.alpha && expected[last].round() == 0.0 { 0.0 } else { *exact };
-        let off = (f64::from(found) - exact.round()).abs();
-        assert!(off <= 1.0, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
-        unequal += usize::from(off != 0.0);
+        let off = (f64::from(found) - exact).abs();
+        assert!(off <= 0.5 + ROUNDING, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
     }
-    let allowed = found.len() / 100 + 2;
-    assert!(unequal <= allowed, "{blur:?} {:?}: {unequal} of {}", raster.dims, found.len());
 }
 
 #[test]

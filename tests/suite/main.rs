@@ -10,6 +10,7 @@ mod bench;
 mod blur;
 mod cli;
 mod common;
+mod console;
 mod faults;
 mod files;
 mod floors;
@@ -28,6 +29,7 @@ mod random;
 mod render;
 mod scan;
 mod shaders;
+mod simd;
 mod sort;
 
 fn main() {

@@ -1,0 +1,264 @@
+//! Console sessions as tests: `tests/snapshots/*.console`, the `console` blocks of the README, and the
+//! examples that end each command's help.
+//!
+//! A line `$ COMMAND` is run by a shell in a folder of small inputs; the lines below it are what it prints,
+//! on both streams, and `? CODE` when it fails. `GPUPROC_BLESS=1 cargo test --test suite console::`
+//! writes what is printed now into these files.
+#![cfg(unix)]
+
+use std::{
+    env, fs,
+    io::Write,
+    os::unix::fs::{PermissionsExt, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use image::{ColorType, ImageFormat, save_buffer_with_format};
+use tempfile::TempDir;
+
+use crate::common::{Noise, program};
+
+/// A session cut before each `$ `: what comes first is not run.
+fn steps(session: &str) -> Vec<String> {
+    let mut steps = vec![String::new()];
+    for line in session.split_inclusive('\n') {
+        if line.starts_with("$ ") {
+            steps.push(String::new());
+        }
+        *steps.last_mut().expect("never empty") += line;
+    }
+    steps
+}
+
+/// A folder with the inputs that examples name, and a `PATH` with the program under test.
+struct Sandbox(TempDir);
+
+impl Sandbox {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        for home in
+            [".zfunc", ".config/fish/completions", ".local/share/bash-completion/completions"]
+        {
+            fs::create_dir_all(path.join(home)).unwrap();
+        }
+        let programs = path.join(".programs");
+        fs::create_dir(&programs).unwrap();
+        symlink(program(), programs.join("gpuproc")).unwrap();
+        symlink(manifest("fixtures"), path.join("fixtures")).unwrap();
+        // What examples pipe from and to.
+        for (name, does) in [
+            ("curl", "cat photo.png"),
+            ("generate", "printf 12345678abcdefgh"),
+            ("consume", "cat >/dev/null"),
+            ("meshlab", "cat \"$1\" >/dev/null"),
+            ("jq", "cat >/dev/null"),
+        ] {
+            let file = programs.join(name);
+            fs::write(&file, format!("#!/bin/sh\n{does}\n")).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        write_pictures(path);
+        write_volumes(path);
+        write_numbers(path);
+        Self(folder)
+    }
+
+    /// What a command prints, and its exit code unless that is 0.
+    fn run(&self, command: &str) -> (String, i32) {
+        let folder = self.0.path();
+        let path = format!("{}:{}", folder.join(".programs").display(), env::var("PATH").unwrap());
+        let output = Command::new("sh")
+            .args(["-c", &format!("{{ {command}\n}} 2>&1")])
+            .current_dir(folder)
+            .env_clear()
+            .envs([("PATH", path.as_str()), ("HOME", folder.to_str().unwrap())])
+            .envs([("GPUPROC_DEVICE", "cpu"), ("TERM", "dumb")])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).expect("commands print text");
+        let lines = text.trim_end().lines();
+        (
+            lines.map(|line| format!("{}\n", line.trim_end())).collect(),
+            output.status.code().unwrap_or(-1),
+        )
+    }
+
+    /// A step as it is here and now, with as many empty lines below it. `with_codes` shows exit codes.
+    fn replay(&self, step: &str, with_codes: bool) -> String {
+        let Some(line) = step.strip_prefix("$ ") else { return step.to_owned() };
+        let command = line.lines().next().unwrap_or_default();
+        let (text, code) = self.run(command);
+        let code = if code != 0 && with_codes { format!("? {code}\n") } else { String::new() };
+        let empty = "\n".repeat(step.len() - step.trim_end_matches('\n').len() - 1);
+        format!("$ {command}\n{text}{code}{empty}")
+    }
+
+    /// The session as it is here and now, and the steps in which that differs.
+    fn replay_all(&self, session: &str, with_codes: bool) -> (String, Vec<String>) {
+        let (mut now, mut differences) = (String::new(), Vec::new());
+        for step in steps(session) {
+            let replayed = self.replay(&step, with_codes);
+            if replayed != step {
+                differences.push(format!("{step}is now\n{replayed}"));
+            }
+            now += &replayed;
+        }
+        (now, differences)
+    }
+}
+
+fn manifest(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+fn write_pictures(folder: &Path) {
+    const SIZE: [u32; 2] = [64, 48];
+    let save = |name: &str, samples: &[u8], colour| {
+        let (path, format) = (folder.join(name), ImageFormat::from_path(name).unwrap());
+        save_buffer_with_format(path, samples, SIZE[0], SIZE[1], colour, format).unwrap();
+    };
+    let pixels = (SIZE[0] * SIZE[1]) as usize;
+    let ramp: Vec<u8> = (0..3 * pixels).map(|i| (i / 40) as u8).collect();
+    fs::create_dir(folder.join("photos")).unwrap();
+    for name in
+        ["photo.jpg", "photo.png", "a.png", "dull.jpg", "fog.png", "photos/b.jpg", "photos/c.jpg"]
+    {
+        save(name, &ramp, ColorType::Rgb8);
+    }
+    save("scan.tif", &ramp[..2 * pixels], ColorType::L16);
+    save("scan16.png", &ramp[..2 * pixels], ColorType::L16);
+    save("icon.png", &Noise(1).bytes(4 * pixels), ColorType::Rgba8);
+    save("deep.png", &Noise(2).bytes(8 * pixels), ColorType::Rgba16);
+}
+
+fn write_volumes(folder: &Path) {
+    // Brightest in the middle: surfaces are round.
+    let ball = |[width, height, depth]: [usize; 3]| -> Vec<u8> {
+        let squares = |len: usize| -> Vec<usize> {
+            (0..len).map(|at| ((2 * at + 1).abs_diff(len) * 16 / len).pow(2)).collect()
+        };
+        let (x, y, z) = (squares(width), squares(height), squares(depth));
+        let rows = z.iter().flat_map(|z| y.iter().map(move |y| y + z));
+        rows.flat_map(|outer| x.iter().map(move |x| 255 - (x + outer).min(255) as u8)).collect()
+    };
+    fs::write(folder.join("skull_256x256x256_uint8.raw"), ball([256; 3])).unwrap();
+    fs::write(folder.join("engine_256x256x128_uint8.raw"), ball([256, 256, 128])).unwrap();
+    let wide: Vec<u8> = ball([256, 256, 225]).iter().flat_map(|&v| [v, 0]).collect();
+    let head = fs::File::create(folder.join("head_256x256x225_uint16.raw.gz")).unwrap();
+    GzEncoder::new(head, Compression::fast()).write_all(&wide).unwrap();
+    let unit = |v: &u8| (f32::from(*v) / 255.0).to_le_bytes();
+    let field: Vec<u8> = ball([200, 100, 50]).iter().flat_map(unit).collect();
+    fs::write(folder.join("field_200x100x50_float32.raw"), field).unwrap();
+    // Zeros take no room on the disk.
+    fs::File::create(folder.join("ct.raw")).unwrap().set_len(512 * 512 * 300 * 2).unwrap();
+}
+
+fn write_numbers(folder: &Path) {
+    for (name, text) in [
+        ("keys.txt", "7 7 7 8 8\n"),
+        ("heights.csv", "3,1,4\n1,5\n"),
+        ("amounts.txt", "10 20 30 40\n"),
+        ("customers.txt", "1 1 2 2\n"),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+    }
+    let floats: Vec<u8> = [2.5f32, -1.0, 0.5].iter().flat_map(|v| v.to_le_bytes()).collect();
+    for name in ["scores.raw", "samples.raw"] {
+        fs::write(folder.join(name), &floats).unwrap();
+    }
+    let integers: Vec<u8> = [5u32, 3, 9, 1, 7, 2].iter().flat_map(|v| v.to_le_bytes()).collect();
+    for (name, shape) in [
+        ("keys.npy", "(6,)"),
+        ("ids.npy", "(6,)"),
+        ("counts.npy", "(6,)"),
+        ("numbers.npy", "(6,)"),
+        ("rows.npy", "(2, 3)"),
+    ] {
+        let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+        let head = format!("\u{1}\0v\0{header:<117}\n");
+        fs::write(folder.join(name), [b"\x93NUMPY", head.as_bytes(), &integers].concat()).unwrap();
+    }
+}
+
+/// Fails when there are differences, or writes `now` to `path` where that is wanted.
+fn check(path: &Path, now: &str, differences: &[String]) {
+    if env::var_os("GPUPROC_BLESS").is_some_and(|value| value == "1") {
+        return fs::write(path, now).unwrap();
+    }
+    let (name, all) = (path.display(), differences.join("\n"));
+    assert!(differences.is_empty(), "{name}; GPUPROC_BLESS=1 rewrites it\n{all}");
+}
+
+#[test]
+fn snapshots_are_what_the_program_prints() {
+    let mut files = 0;
+    for entry in fs::read_dir(manifest("tests/snapshots")).unwrap() {
+        let path = entry.unwrap().path();
+        let session = fs::read_to_string(&path).unwrap();
+        let (now, differences) = Sandbox::new().replay_all(&session, true);
+        check(&path, &now, &differences);
+        files += 1;
+    }
+    assert!(files >= 3);
+}
+
+#[test]
+fn the_readme_shows_what_the_program_prints() {
+    let (path, sandbox) = (manifest("README.md"), Sandbox::new());
+    let text = fs::read_to_string(&path).unwrap();
+    let (mut now, mut differences) = (String::new(), Vec::new());
+    // Prose and blocks take turns.
+    for (i, part) in text.split("```").enumerate() {
+        let session = part.strip_prefix("console\n").filter(|_| i % 2 == 1);
+        let (replayed, more) =
+            session.map_or_else(Default::default, |s| sandbox.replay_all(s, false));
+        differences.extend(more);
+        let fence = if i == 0 { "" } else { "```" };
+        let part = session.map_or(part.to_owned(), |_| format!("console\n{replayed}"));
+        now += &format!("{fence}{part}");
+    }
+    check(&path, &now, &differences);
+}
+
+#[test]
+fn the_examples_of_each_help_text_work() {
+    let sandbox = Sandbox::new();
+    let (help, _) = sandbox.run("gpuproc --help");
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let mut tried = 0;
+    for command in commands.map_while(|line| line.split_whitespace().next()) {
+        let (help, _) = sandbox.run(&format!("gpuproc {command} --help"));
+        let examples = help.lines().skip_while(|line| *line != "Examples:");
+        for example in examples.filter_map(|line| line.strip_prefix("  ")) {
+            let (example, remark) = example.split_once("    ").unwrap_or((example, ""));
+            // What takes minutes is only begun.
+            let limit = if command == "bench" { " --timeout 1" } else { "" };
+            let (text, code) = sandbox.run(&format!("{example}{limit}"));
+            assert!(code == 0 || command == "bench" && code == 124, "{example}: {code}\n{text}");
+            if let Some(promise) = remark.trim().strip_prefix("prints ") {
+                let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(!words.is_empty() && promise.starts_with(&words), "{example}: {words}");
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 30, "{tried} examples");
+}
+
+#[test]
+fn planted_differences_are_found() {
+    let sandbox = Sandbox::new();
+    let session = "words\n$ printf 'a b\\nc  \\n'\na b\nc\n\n$ sh -c 'echo d; exit 3'\nd\n? 3\n";
+    assert_eq!(sandbox.replay_all(session, true), (session.to_owned(), Vec::new()));
+    for (from, to) in
+        [("? 3", "? 4"), ("\n? 3", ""), ("\nd", ""), ("d\n", "d\ne\n"), ("a b\nc", "a\nc")]
+    {
+        let (now, differences) = sandbox.replay_all(&session.replace(from, to), true);
+        assert_eq!((now.as_str(), differences.len()), (session, 1), "{from}");
+    }
+    assert_eq!(sandbox.replay_all(&session.replace("\n? 3", ""), false).1, [""; 0]);
+}

@@ -1,0 +1,144 @@
+//! The SIMD levels of CPU twins and decoders, forced in turn: the same bytes wherever integers are computed.
+//! Scalar code adds and multiplies floats in two roundings, the vector levels in one.
+
+use std::{fs, path::Path, process::Command};
+
+use gpuproc::simd::levels;
+use image::{ImageBuffer, Luma, Rgb, Rgba};
+
+use crate::{
+    common::{Noise, program},
+    harness,
+};
+
+/// In integers, or in floats that are not multiplied and added. Each command writes one file into `out`.
+const EXACT: &[&str] = &[
+    "blur u8.png out/a.png --sigma 2",
+    "blur u8.png out/a.png --sigma 30",
+    "blur u8.png out/a.png --method box --radius 3",
+    "blur rgba.png out/a.png --sigma 2",
+    "blur rgba.png out/a.png --method box --radius 40",
+    "blur u16.png out/a.png --method box --radius 3",
+    "blur u8.png out/a.jpg --sigma 0",
+    "blur u8.png out/a.jpg --sigma 0 --quality 100",
+    "blur u8.jpg out/a.png --sigma 0",
+    "histogram u8.png -o out/a.csv",
+    "histogram u16.png -o out/a.csv --bins 1000 --stats",
+    "histogram f32.tif -o out/a.csv --stats",
+    "mesh volume_37x41x29_uint8.raw out/a.ply --iso 100 --normals",
+    "mesh volume_37x41x29_uint16.raw out/a.ply --iso 30000 --close",
+    "scan numbers.txt out/a.txt",
+    "scan u8.png out/a.npy",
+    "sort numbers.txt out/a.txt",
+];
+
+/// In floats, for results that differ from scalar code's by 1 of 65,535 or 2e-6 at most.
+const FUSED: &[&str] = &[
+    "blur u16.png out/a.png --sigma 2",
+    "blur f32.tif out/a.tif --sigma 2",
+    "blur f32.tif out/a.tif --method box --radius 3",
+];
+
+/// Noise in files of every kind.
+fn write_inputs(folder: &Path) {
+    // Wider than the widest vectors, and no multiple of their width.
+    const SIZE: [u32; 2] = [259, 61];
+    let [width, height] = SIZE;
+    let pixels = (width * height) as usize;
+    let u8s = Noise(1).bytes(4 * pixels);
+    let u16s: Vec<u16> =
+        Noise(2).bytes(2 * pixels).chunks(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect();
+    let floats: Vec<f32> = u8s[..3 * pixels].iter().map(|&v| f32::from(v) / 255.0).collect();
+    let rgb = ImageBuffer::<Rgb<u8>, _>::from_raw(width, height, u8s[..3 * pixels].to_vec());
+    let rgb = rgb.unwrap();
+    rgb.save(folder.join("u8.png")).unwrap();
+    rgb.save(folder.join("u8.jpg")).unwrap();
+    let rgba = ImageBuffer::<Rgba<u8>, _>::from_raw(width, height, u8s);
+    rgba.unwrap().save(folder.join("rgba.png")).unwrap();
+    let grey = ImageBuffer::<Luma<u16>, _>::from_raw(width, height, u16s);
+    grey.unwrap().save(folder.join("u16.png")).unwrap();
+    let linear = ImageBuffer::<Rgb<f32>, _>::from_raw(width, height, floats);
+    linear.unwrap().save(folder.join("f32.tif")).unwrap();
+    let volume = Noise(3).bytes(2 * 37 * 41 * 29);
+    fs::write(folder.join("volume_37x41x29_uint8.raw"), &volume[..37 * 41 * 29]).unwrap();
+    fs::write(folder.join("volume_37x41x29_uint16.raw"), &volume).unwrap();
+    let numbers = Noise(4)
+        .bytes(40_000)
+        .chunks(4)
+        .map(|b| format!("{}\n", u32::from_le_bytes([b[0], b[1], b[2], b[3]])))
+        .collect::<String>();
+    fs::write(folder.join("numbers.txt"), numbers).unwrap();
+}
+
+/// What `command` writes at a level.
+fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
+    let out = folder.join("out");
+    fs::create_dir(&out).unwrap();
+    let run = Command::new(program())
+        .args(command.split(' '))
+        .args(["--device", "cpu"])
+        .env("GPUPROC_SIMD", level)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let messages = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && !messages.contains("GPUPROC_SIMD"), "{command}: {messages}");
+    let files: Vec<_> = fs::read_dir(&out).unwrap().collect();
+    assert_eq!(files.len(), 1, "{command}");
+    let bytes = fs::read(files[0].as_ref().unwrap().path()).unwrap();
+    fs::remove_dir_all(out).unwrap();
+    bytes
+}
+
+/// The samples of an image file, as parts of full intensity.
+fn samples(file: &[u8]) -> Vec<f64> {
+    let image = image::load_from_memory(file).unwrap();
+    match image.as_luma16() {
+        Some(grey) => grey.iter().map(|&v| f64::from(v) / 65535.0).collect(),
+        None => image.into_rgb32f().iter().map(|&v| v.into()).collect(),
+    }
+}
+
+/// `level` writes the bytes of `like`, which those of floats need not be for scalar code.
+fn assert_alike(level: &str, like: &str, missing: &'static str) {
+    if !levels().contains(&level) {
+        return harness::ignore(missing);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_inputs(folder.path());
+    let outputs = |command| [level, like].map(|level| output(folder.path(), command, level));
+    for command in EXACT {
+        let [found, expected] = outputs(command);
+        assert!(found == expected, "other bytes with {level} than with {like} by `{command}`");
+    }
+    for command in FUSED {
+        let [found, expected] = outputs(command);
+        if like != "scalar" {
+            assert!(found == expected, "other bytes with {level} than with {like} by `{command}`");
+        }
+        let most = if command.contains("u16") { 1.0001 / 65535.0 } else { 2e-6 };
+        let (found, expected) = (samples(&found), samples(&expected));
+        assert_eq!(found.len(), expected.len());
+        let off = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+        assert!(off <= most, "{off} between {level} and {like} by `{command}`");
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn avx2_is_scalar_code_sooner() {
+    assert_alike("avx2", "scalar", "no AVX2");
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn avx512_is_avx2_and_scalar_code_sooner() {
+    assert_alike("avx512", "scalar", "no AVX-512");
+    assert_alike("avx512", "avx2", "no AVX-512");
+}
+
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn neon_is_scalar_code_sooner() {
+    assert_alike("neon", "scalar", "no NEON");
+}
