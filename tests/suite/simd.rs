@@ -124,20 +124,17 @@ fn assert_alike(level: &str, like: &str, missing: &'static str) {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn avx2_is_scalar_code_sooner() {
     assert_alike("avx2", "scalar", "no AVX2");
 }
 
-#[cfg(target_arch = "x86_64")]
 #[test]
 fn avx512_is_avx2_and_scalar_code_sooner() {
     assert_alike("avx512", "scalar", "no AVX-512");
     assert_alike("avx512", "avx2", "no AVX-512");
 }
 
-#[cfg(target_arch = "aarch64")]
 #[test]
 fn neon_is_scalar_code_sooner() {
     assert_alike("neon", "scalar", "no NEON");
