@@ -9,7 +9,7 @@
 //!
 //! # fn main() -> gpuproc::Result<()> {
 //! let device = Device::best();
-//! let mut pixels = vec![0; 64 * 48 * 3];
+//! let mut pixels = vec![0u8; 64 * 48 * 3];
 //! pixels[(24 * 64 + 32) * 3] = 255; // A red dot, in the middle.
 //! let image = Image::new(64, 48, Channels::Rgb, pixels)?;
 //! let soft = Blur::gaussian(2.0).run(&device, &image)?;
