@@ -43,6 +43,8 @@ pub enum Hint {
     Pixels,
     /// Give the dimensions and the sample type of a raw volume.
     VolumeShape,
+    /// Choose one of the volumes of a file.
+    VolumeNumber,
     /// Give the format of an array: its extension is unknown.
     ArrayFormat,
     /// Read the numbers as this type.

@@ -15,6 +15,7 @@ fn remedy(hint: Hint) -> String {
         Hint::Memory => "raise --max-memory".into(),
         Hint::Pixels => "raise --max-pixels".into(),
         Hint::VolumeShape => "add --dims XxYxZ and --dtype TYPE".into(),
+        Hint::VolumeNumber => "choose one with --volume N".into(),
         Hint::ArrayFormat => "add --format text, raw or npy".into(),
         Hint::NumberType(name) => format!("try --type {name}"),
         Hint::ScanAlgorithm => "use --algorithm auto".into(),

@@ -73,6 +73,7 @@ commands! {
     blur::Blur => run(session);
     devices::Devices => run(session), no device;
     histogram::Histogram => run(session);
+    info::Info => run(session), no device;
     scan::Scan => run(session);
     sort::Sort => run(session);
 }

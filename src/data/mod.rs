@@ -9,6 +9,7 @@ pub mod jpeg;
 #[doc(hidden)]
 pub mod noise;
 pub mod number;
+pub mod placement;
 pub mod raster;
 pub mod samples;
 pub mod srgb;

@@ -112,6 +112,31 @@ impl Samples {
         for_samples!(self, values => bytemuck::cast_slice_mut(values))
     }
 
+    /// The same values as samples of type `dtype`: rounded and clamped where that holds less.
+    ///
+    /// # Errors
+    /// When the memory is not there, or `dtype` is none of [`Dtype::SAMPLES`].
+    pub fn converted(&self, dtype: Dtype) -> Result<Self> {
+        const STEP: usize = 1 << 12;
+        let mut converted = Self::zeros(dtype, self.len())?;
+        let mut values = [0.0; STEP];
+        for start in (0..self.len()).step_by(STEP) {
+            let range = start..self.len().min(start + STEP);
+            let values = &mut values[..range.len()];
+            for_samples!(self, from => {
+                values.iter_mut().zip(&from[range.clone()]).for_each(|(value, &from)| *value = f64::from(from));
+            });
+            let bytes =
+                &mut converted.as_bytes_mut()[range.start * dtype.size()..range.end * dtype.size()];
+            for_dtype!(dtype, T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
+                let to: &mut [T] = bytemuck::cast_slice_mut(bytes);
+                let whole = |value: f64| if T::DTYPE.is_float() { value } else { value.round() };
+                to.iter_mut().zip(values.iter()).for_each(|(to, &value)| *to = whole(value) as T);
+            }, _ => {});
+        }
+        Ok(converted)
+    }
+
     /// Turns every sample's bytes around, between big and little endian.
     pub fn swap_bytes(&mut self) {
         match self.dtype().size() {
@@ -132,6 +157,17 @@ mod tests {
             assert_eq!((samples.dtype(), samples.as_bytes().len()), (dtype, 3 * dtype.size()));
         }
         assert!(Samples::zeros(Dtype::U64, 3).is_err());
+    }
+
+    #[test]
+    fn values_are_converted() {
+        let floats = Samples::F64(vec![-1.5, 0.4, 254.6, 300.0, f64::NAN]);
+        assert_eq!(floats.converted(Dtype::U8).unwrap(), Samples::U8(vec![0, 0, 255, 255, 0]));
+        assert_eq!(floats.converted(Dtype::I16).unwrap(), Samples::I16(vec![-2, 0, 255, 300, 0]));
+        let many: Vec<u16> = (0..10_000).collect();
+        let wide = Samples::U16(many.clone()).converted(Dtype::F32).unwrap();
+        assert_eq!(wide.converted(Dtype::U16).unwrap(), Samples::U16(many));
+        assert!(floats.converted(Dtype::U64).is_err());
     }
 
     #[test]

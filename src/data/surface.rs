@@ -1,6 +1,11 @@
 //! A triangle mesh.
 
-use super::vec3::{Real, triangle_normal};
+use rayon::prelude::*;
+
+use super::{
+    placement::Placement,
+    vec3::{Real, dot, triangle_normal},
+};
 use crate::{error::Result, memory};
 
 /// A surface, or the part of one that a slab contributes.
@@ -40,6 +45,28 @@ impl Surface {
         Ok(())
     }
 
+    /// Moves the surface from the grid, where the box of sample i is from i to i + 1, to where `placement` puts its
+    /// samples.
+    pub fn place(&mut self, placement: &Placement) {
+        self.positions.par_iter_mut().for_each(|p| {
+            *p = placement.at(p.map(|v| f64::from(v) - 0.5)).map(|v| v as f32);
+        });
+        let axes = placement.normal_axes();
+        self.normals.par_iter_mut().for_each(|normal| {
+            let turned: [f64; 3] = std::array::from_fn(|i| {
+                (0..3).map(|axis| f64::from(normal[axis]) * axes[axis][i]).sum()
+            });
+            let length = dot(turned, turned).sqrt();
+            if length > 0.0 {
+                *normal = turned.map(|v| (v / length) as f32);
+            }
+        });
+        if placement.determinant() < 0.0 {
+            // A mirror turns the corners' order around.
+            self.triangles.par_iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+        }
+    }
+
     /// The least and the greatest coordinates, unless there is no vertex.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let first = *self.positions.first()?;
@@ -47,6 +74,7 @@ impl Surface {
             [std::array::from_fn(|i| low[i].min(p[i])), std::array::from_fn(|i| high[i].max(p[i]))]
         }))
     }
+
     /// The positions of a triangle's corners.
     pub fn corners<T: Real>(&self, triangle: [u32; 3]) -> [[T; 3]; 3] {
         triangle.map(|i| self.positions[i as usize].map(T::from))

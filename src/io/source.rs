@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    ffi::OsStr,
     fmt,
     fs::{self, File},
     io::{self, Read},
@@ -69,6 +70,19 @@ impl fmt::Display for Source {
             Self::Stdin => f.write_str("standard input"),
             Self::File(path) => path.display().fmt(f),
         }
+    }
+}
+
+/// The lower-case extension of a file's name without a `.gz` behind it, and whether that is there.
+pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
+    let lower = |name: Option<&OsStr>| {
+        name.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    };
+    match lower(path.and_then(Path::extension)).as_str() {
+        "gz" => {
+            (lower(path.and_then(Path::file_stem).map(Path::new).and_then(Path::extension)), true)
+        }
+        plain => (plain.to_owned(), false),
     }
 }
 

@@ -153,6 +153,9 @@ fn write_volumes(folder: &Path) {
     let unit = |v: &u8| (f32::from(*v) / 255.0).to_le_bytes();
     let field: Vec<u8> = ball([200, 100, 50]).iter().flat_map(unit).collect();
     fs::write(folder.join("field_200x100x50_float32.raw"), field).unwrap();
+    for (name, copy) in [("i16_itk.nii.gz", "head.nii.gz"), ("i16_ras_gzip.nrrd", "head.nrrd")] {
+        fs::copy(manifest("fixtures/volumes").join(name), folder.join(copy)).unwrap();
+    }
     // Zeros take no room on the disk.
     fs::File::create(folder.join("ct.raw")).unwrap().set_len(512 * 512 * 300 * 2).unwrap();
 }

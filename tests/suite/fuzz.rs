@@ -100,6 +100,11 @@ fn any_bytes_are_meshed_or_refused() {
     drive("mesh", 500);
 }
 
+#[test]
+fn any_bytes_are_volumes_or_refused() {
+    drive("volume", 1500);
+}
+
 /// Writes the seeds to `GPUPROC_FUZZ_SEEDS`, a folder a target, for libFuzzer to start from.
 #[test]
 fn seeds() {

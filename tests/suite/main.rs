@@ -31,6 +31,7 @@ mod scan;
 mod shaders;
 mod simd;
 mod sort;
+mod volumes;
 
 fn main() {
     harness::main();

@@ -652,7 +652,7 @@ impl Folder {
 }
 
 /// A PLY as an independent reader sees it.
-fn read_ply(bytes: &[u8]) -> Surface {
+pub fn read_ply(bytes: &[u8]) -> Surface {
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
     let float = |element: &DefaultElement, name: &str| element[name].to_f32_lossy().unwrap();
     let vertices = &ply.payload["vertex"];

@@ -4,7 +4,7 @@ use super::measure::Effort;
 use crate::{
     commands::flags::VolumeArgs,
     error::{Error, Result},
-    io::{Sink, Source, volume::RawLayout},
+    io::{Sink, Source, volume::Layout},
     kernels::case::Case,
 };
 
@@ -80,7 +80,7 @@ pub struct Plan {
     /// Files to measure on; none: made problems.
     pub inputs: Vec<Source>,
     /// How to read raw volumes.
-    pub layout: RawLayout,
+    pub layout: Layout,
     pub effort: Effort,
     pub outputs: Vec<Sink>,
 }

@@ -16,7 +16,7 @@ use crate::{
         Source,
         array::{ArrayFormat, ArrayReader},
         image::read_image,
-        volume::{RawLayout, VolumeFile},
+        volume::{Layout, VolumeFile, has_volume_name},
     },
     kernels::{
         blur::{Blur, Edge, Method, Taps},
@@ -37,7 +37,7 @@ enum Content {
 }
 
 impl Content {
-    fn of(source: &Source, volume: &RawLayout, wanted: &Wanted) -> Self {
+    fn of(source: &Source, volume: &Layout, wanted: &Wanted) -> Self {
         match source.extension().as_str() {
             _ if volume.dims.is_some() || volume.dtype.is_some() => Self::Volume,
             "npy" | "txt" | "csv" | "tsv" | "text" | "" => Self::Array,
@@ -46,7 +46,7 @@ impl Content {
             {
                 Self::Array
             }
-            "raw" | "bin" | "vol" | "dat" | "gz" => Self::Volume,
+            _ if has_volume_name(source) => Self::Volume,
             _ => Self::Image,
         }
     }
@@ -65,7 +65,7 @@ impl Content {
 pub fn cases(
     source: &Source,
     wanted: &Wanted,
-    volume: &RawLayout,
+    volume: &Layout,
     session: &Session,
 ) -> Result<(Vec<Case>, Vec<Sweep>)> {
     let content = Content::of(source, volume, wanted);

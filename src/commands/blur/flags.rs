@@ -15,7 +15,7 @@ use crate::{
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat},
-        volume::RawLayout,
+        volume::{Layout, VolumeFormat, has_volume_name},
     },
     kernels::blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
 };
@@ -23,7 +23,7 @@ use crate::{
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.
 ///
 /// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
-/// follows its extension. Raw volumes are blurred in three dimensions.
+/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, .npy, raw) are blurred in three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -85,7 +85,7 @@ pub struct Args {
     compression: u8,
 
     /// Fail rather than warn when the output's format cannot hold the input's depth, alpha, colour
-    /// profile or EXIF
+    /// profile, EXIF, spacing or orientation
     #[arg(long)]
     strict: bool,
 
@@ -103,6 +103,7 @@ Examples:
   gpuproc blur icon.png icon.png --radius 3 --edge reflect
   gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
   gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
+  gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
   gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
   curl -s https://example.org/a.png | gpuproc blur - a.png";
 
@@ -229,8 +230,8 @@ pub struct Job {
     pub source: Source,
     pub sink: Sink,
     pub blur: Blur,
-    /// How to read a raw volume; nothing for an image.
-    pub volume: Option<RawLayout>,
+    /// How to read a volume; nothing for an image.
+    pub volume: Option<Layout>,
 }
 
 impl Job {
@@ -248,7 +249,7 @@ pub struct Settings {
     /// How images are encoded.
     pub encoding: Encoding,
     /// Whether to fail when an output's format cannot hold all of the input.
-    pub strict: bool,
+    strict: bool,
     /// Whether folders of outputs are created.
     creates_folders: bool,
 }
@@ -272,6 +273,18 @@ impl Settings {
             blurred[index] = true;
         }
         Ok((0..channels).filter(|&channel| !blurred[channel]).collect())
+    }
+
+    /// Warns of what an output cannot hold of its input.
+    ///
+    /// # Errors
+    /// With `--strict`, what would be a warning.
+    pub fn tell_losses(&self, losses: &str) -> Result<()> {
+        if self.strict {
+            return Err(Error::bad_input(losses));
+        }
+        log::warn!("{losses}");
+        Ok(())
     }
 
     /// Creates the folder of `sink` inside of `--out-dir`.
@@ -337,11 +350,11 @@ impl Args {
 
     fn job(&self, source: Source, sink: Sink) -> Result<Job> {
         let layout = self.volume.layout();
-        let name = source.path().map(|path| path.to_string_lossy().to_lowercase());
-        let is_raw = name.is_some_and(|name| name.ends_with(".raw") || name.ends_with(".raw.gz"));
-        let is_volume = is_raw || layout.dims.is_some();
-        if !is_volume {
-            ImageFormat::of_output(&sink)?;
+        let is_volume =
+            has_volume_name(&source) || layout.dims.is_some() || layout.volume.is_some();
+        match is_volume {
+            true => drop(VolumeFormat::of_output(&sink)?),
+            false => drop(ImageFormat::of_output(&sink)?),
         }
         let blur = self.blur(if is_volume { 3 } else { 2 })?;
         Ok(Job { source, sink, blur, volume: is_volume.then_some(layout) })

@@ -4,11 +4,8 @@ use super::flags::{Job, Settings};
 use crate::{
     data::{dtype::Dtype, image::Image, raster::Raster, samples::Samples},
     device::Device,
-    error::{Error, Result},
-    io::{
-        Sink,
-        image::{ImageFormat, losses, read_image, write_image},
-    },
+    error::Result,
+    io::image::{ImageFormat, losses, read_image, write_image},
     kernels::blur::Edge,
     session::Session,
 };
@@ -19,22 +16,13 @@ use crate::{
 /// Those of the three steps.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let image = read_image(&job.source, session.limits(job.copies()), &session.timings)?;
-    check_losses(&image, &job.sink, settings.strict)?;
+    if let Some(losses) = losses(&image, ImageFormat::of_output(&job.sink)?) {
+        settings.tell_losses(&format!("{}: {losses} in this format", job.sink))?;
+    }
     let blurred = blur(job, settings, image, &session.device)
         .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
     let Settings { encoding, .. } = settings;
     write_image(&blurred, &job.sink, encoding, session.no_clobber, &session.timings)
-}
-
-/// Warns of what the output's format cannot hold; refuses it when `strict`.
-fn check_losses(image: &Image, sink: &Sink, strict: bool) -> Result<()> {
-    let Some(losses) = losses(image, ImageFormat::of_output(sink)?) else { return Ok(()) };
-    let message = format!("{sink}: {losses} in this format");
-    if strict {
-        return Err(Error::bad_input(message));
-    }
-    log::warn!("{message}");
-    Ok(())
 }
 
 fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result<Image> {

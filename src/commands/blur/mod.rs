@@ -13,7 +13,7 @@ use crate::{
     io::{
         Source,
         image::sample_bytes,
-        volume::{Endian, RawLayout, VolumeFile},
+        volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     kernels::blur::{Method, Taps, blur_volume},
     session::Session,
@@ -61,24 +61,28 @@ fn describe(job: &Job) -> Result<()> {
 fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     settings.create_folder(&job.sink)?;
     match &job.volume {
-        Some(layout) => process_volume(job, layout, session),
+        Some(layout) => process_volume(job, layout, settings, session),
         None if bands::run(job, settings, session)? => Ok(()),
         None => image::process(job, settings, session),
     }
 }
 
-fn process_volume(job: &Job, layout: &RawLayout, session: &Session) -> Result<()> {
+fn process_volume(
+    job: &Job,
+    layout: &Layout,
+    settings: &Settings,
+    session: &Session,
+) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
+    let endian = layout.endian.unwrap_or(Endian::Little);
+    let target = VolumeTarget::new(&job.sink, &file, endian)?;
+    if let Some(losses) = target.losses() {
+        settings.tell_losses(&format!("{}: {losses}", job.sink))?;
+    }
     let volume = file.read(session.limits(job.copies()), &session.timings)?;
     let blurred = blur_volume(&session.device, &job.blur, volume)
         .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
-    session.timings.time("write", || {
-        let mut samples = blurred.samples;
-        if layout.endian == Endian::Big {
-            samples.swap_bytes();
-        }
-        job.sink.write_with(session.no_clobber, |output| output.write_all(samples.as_bytes()))
-    })
+    target.write(blurred, session.no_clobber, &session.timings)
 }
 
 /// Processes many files side by side. A file that fails is reported and left out.
@@ -115,6 +119,8 @@ impl Work for Files<'_> {
 
     fn memory(&self, job: &Job) -> Option<u64> {
         let samples = match &job.volume {
+            // A pipe can be read only once.
+            Some(_) if !matches!(job.source.size(), Ok(Some(_))) => return None,
             Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
             None => sample_bytes(&job.source)?,
         };

@@ -1,4 +1,4 @@
-//! The flags of every command that reads raw volumes.
+//! The flags of every command that reads volumes.
 
 use std::str::FromStr;
 
@@ -6,37 +6,41 @@ use clap::Args;
 
 use super::choice::{Choice, dtype_of, one_of};
 use crate::{
-    data::dtype::Dtype,
-    io::volume::{Dims, Endian, RawLayout},
+    data::{dtype::Dtype, volume::Dims},
+    io::volume::{Endian, Layout},
 };
 
-/// How to read a raw volume.
+/// How to read a volume.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Raw volumes")]
+#[command(next_help_heading = "Volumes")]
 pub struct VolumeArgs {
-    /// Samples along x, y and z [default: from a name like skull_256x256x256_uint8.raw, else a cube
-    /// of bytes by the file's size]
+    /// Read bare samples, so many along x, y and z, as 256x256x128 or 256,256,128 [default: from a name
+    /// like skull_256x256x256_uint8.raw, else a cube by the file's size]
     #[arg(long, value_name = "XxYxZ")]
     dims: Option<Dims>,
 
-    /// Type of the samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
+    /// Type of raw samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
     #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::SAMPLES))]
     dtype: Option<Dtype>,
 
-    /// Order of a sample's bytes
-    #[arg(long, value_name = "ENDIAN", value_parser = one_of(&ENDIANS), default_value = "little")]
-    endian: Endian,
+    /// Order of a raw sample's bytes [default: little]
+    #[arg(long, value_name = "ENDIAN", value_parser = one_of(&ENDIANS))]
+    endian: Option<Endian>,
 
-    /// Bytes to skip before the first sample
+    /// Bytes to skip before the first raw sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     header_bytes: u64,
+
+    /// Which volume of a file that holds several, such as one in time, counted from 0
+    #[arg(long = "volume", value_name = "N")]
+    volume_number: Option<usize>,
 }
 
 impl VolumeArgs {
-    /// What the flags say of a raw volume's layout.
-    pub fn layout(&self) -> RawLayout {
-        let &Self { dims, dtype, endian, header_bytes } = self;
-        RawLayout { dims, dtype, endian, header_bytes }
+    /// What the flags say of a volume.
+    pub fn layout(&self) -> Layout {
+        let &Self { dims, dtype, endian, header_bytes, volume_number: volume } = self;
+        Layout { dims, dtype, endian, header_bytes, volume }
     }
 }
 

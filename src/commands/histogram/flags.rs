@@ -12,7 +12,7 @@ use crate::{
     commands::flags::{Choice, VolumeArgs, one_of},
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Sink, Source, image::ImageFormat, volume::RawLayout},
+    io::{Sink, Source, image::ImageFormat, volume::Layout},
     kernels::histogram::{Luma, type_range},
 };
 
@@ -215,7 +215,7 @@ pub struct Settings {
     pub bins: usize,
     range: Option<Range>,
     /// How to read a raw volume.
-    pub layout: RawLayout,
+    pub layout: Layout,
     pub adjustments: Vec<(Sink, Adjustment)>,
     /// Whether statistics are shown: those of binned values take a pass of their own.
     pub statistics: bool,

@@ -9,7 +9,11 @@ use super::{
 use crate::{
     data::{dtype::Dtype, image::Image},
     error::{Error, Result},
-    io::{Limits, Source, image::read_image, volume::VolumeFile},
+    io::{
+        Limits, Source,
+        image::read_image,
+        volume::{VolumeFile, has_volume_name},
+    },
     kernels::histogram::Pixels,
     session::Session,
 };
@@ -39,8 +43,8 @@ impl Input {
         // So many times an input is in memory while it is counted, selected or adjusted.
         let times = 3 + if adjusts { 3 } else { 0 } + if selection.mask.is_some() { 2 } else { 0 };
         let limit = session.limits(times);
-        let raw = ["raw", "bin", "vol", "dat", "gz"].contains(&source.extension().as_str());
-        match raw || layout.dims.is_some() || layout.dtype.is_some() {
+        let is_volume = has_volume_name(source) || layout.volume.is_some();
+        match is_volume || layout.dims.is_some() || layout.dtype.is_some() {
             true => Self::read_volume(source, settings, limit, session),
             false => Self::read_image(source, selection, adjusts, limit, session),
         }

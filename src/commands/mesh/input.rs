@@ -3,7 +3,7 @@
 use super::job::{Iso, MeshJob};
 use crate::{
     data::samples::Samples,
-    error::{Error, Result},
+    error::{Error, Hint, Result},
     io::volume::VolumeFile,
     kernels::mesh::{Otsu, Slab},
     session::Session,
@@ -76,8 +76,16 @@ impl VolumeInput {
     }
 }
 
-/// Refuses an input that would have to be read again and cannot be.
+/// Refuses an input whose slices do not fit into memory, and one that would have to be read again and cannot be.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
+    let slice = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64;
+    if file.bytes() > Some(session.max_memory) && slice > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "{}: each slice has {slice} bytes, more than the {} allowed",
+            job.volume, session.max_memory
+        ))
+        .with_hint(Hint::Memory));
+    }
     match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
         true => Err(Error::usage(
             "this input can be read only once, and --max-memory cannot hold it: give one --iso",

@@ -1,18 +1,19 @@
 //! What `gpuproc mesh` is to do: the flags, validated.
 
-use super::preview::Preview;
+use super::{placing::Placing, preview::Preview};
 use crate::{
-    io::{Sink, Source, mesh::MeshFormat, volume::RawLayout},
+    io::{Sink, Source, mesh::MeshFormat, volume::Layout},
     kernels::mesh::MarchingCubes,
 };
 
 /// What is to be done.
 pub(super) struct MeshJob {
     pub(super) volume: Source,
-    pub(super) layout: RawLayout,
+    pub(super) layout: Layout,
     pub(super) isovalues: Vec<Iso>,
-    /// At whatever isovalue.
+    /// At whatever isovalue, in the grid's coordinates.
     pub(super) kernel: MarchingCubes,
+    pub(super) placing: Placing,
     /// Whether only the largest connected part is kept.
     pub(super) largest: bool,
     /// Pairs of smoothing steps.

@@ -5,6 +5,7 @@ mod input;
 mod job;
 mod names;
 mod outputs;
+mod placing;
 mod preview;
 mod report;
 mod slabs;
@@ -17,6 +18,7 @@ use self::{
     job::{Iso, MeshJob},
     names::scratch_folder,
     outputs::Target,
+    placing::Placed,
     report::{Summary, tell_stats},
     surfaces::surfaces,
 };
@@ -42,8 +44,10 @@ pub use flags::Args;
 /// # Errors
 /// When the volume cannot be read or the mesh cannot be written.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let job = args.job()?;
+    let mut job = args.job()?;
     let file = VolumeFile::describe(&job.volume, &job.layout)?;
+    let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    let job = job;
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
@@ -57,8 +61,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         };
         let (sink, output) = target.open(iso, session)?;
         let summary = match job.needs_whole_surface() {
-            true => job.mesh_whole(&input, iso, &sink, output, session)?,
-            false => job.mesh_parts(&input, iso, &sink, output, session)?,
+            true => job.mesh_whole((&input, &placed), iso, &sink, output, session)?,
+            false => job.mesh_parts((&input, &placed), iso, &sink, output, session)?,
         };
         summary.report(iso, &sink, session);
     }
@@ -94,14 +98,14 @@ impl MeshJob {
     /// Meshes, improves, measures, draws and writes a surface in memory.
     fn mesh_whole(
         &self,
-        input: &VolumeInput,
+        (input, placed): (&VolumeInput, &Placed),
         iso: f64,
         sink: &Sink,
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
         let mut surface = Surface::default();
-        surfaces(input, &self.kernel(iso), session, |part| {
+        surfaces((input, placed), &self.kernel(iso), session, |part| {
             surface.append(part)?;
             match surface.bytes() > session.max_memory {
                 true => Err(Error::bad_input(format_args!(
@@ -124,7 +128,7 @@ impl MeshJob {
             preview.draw(iso, &surface, session)?;
         }
         session.timings.time("write", || {
-            write(&mut output, surface, self.format, self.ascii)
+            write(&mut output, surface, self.format, self.ascii, placed.space)
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
             output.commit()
         })?;
@@ -134,7 +138,7 @@ impl MeshJob {
     /// Meshes and writes a surface part by part, which takes no memory for all of it.
     fn mesh_parts(
         &self,
-        input: &VolumeInput,
+        (input, placed): (&VolumeInput, &Placed),
         iso: f64,
         sink: &Sink,
         mut output: Output,
@@ -142,9 +146,9 @@ impl MeshJob {
     ) -> Result<Summary> {
         let failed = |error| Error::io("write", sink.to_string(), error);
         let limit = (session.max_memory / 4).min(WHOLE);
-        let mut ply = PlyWriter::new(self.ascii, limit, scratch_folder(sink));
+        let mut ply = PlyWriter::new(self.ascii, placed.space, limit, scratch_folder(sink));
         let mut summary = Summary::default();
-        surfaces(input, &self.kernel(iso), session, |part| {
+        surfaces((input, placed), &self.kernel(iso), session, |part| {
             summary.add(&part);
             ply.push(part).map_err(failed)
         })?;

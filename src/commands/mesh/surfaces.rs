@@ -2,7 +2,7 @@
 
 use std::{sync::mpsc::sync_channel, thread};
 
-use super::{input::VolumeInput, slabs::Slabs};
+use super::{input::VolumeInput, placing::Placed, slabs::Slabs};
 use crate::{
     data::surface::Surface,
     error::{Error, Kind, Result},
@@ -14,13 +14,19 @@ use crate::{
 /// Bytes of samples a slab, where memory allows.
 const SLAB: u64 = 64 << 20;
 
-/// Hands the surface to `consume`, part by part.
+/// Hands the surface to `consume`, part by part, where it is `placed`.
 pub(super) fn surfaces(
-    input: &VolumeInput,
+    (input, placed): (&VolumeInput, &Placed),
     kernel: &MarchingCubes,
     session: &Session,
     mut consume: impl FnMut(Surface) -> Result<()> + Send,
 ) -> Result<()> {
+    let mut consume = |mut part: Surface| {
+        if let Some(placement) = &placed.map {
+            session.timings.time("place", || part.place(placement));
+        }
+        consume(part)
+    };
     match input {
         VolumeInput::Whole(slab) => consume(session.device.run(kernel, slab)?),
         VolumeInput::Stream(file) => stream(file, kernel, session, consume),

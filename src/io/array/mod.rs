@@ -10,6 +10,7 @@ use std::{
     io::{self, Read, Write},
 };
 
+pub use raw::fill;
 pub use text::Separator;
 
 use self::{raw::Element, text::Tokens};

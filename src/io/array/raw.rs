@@ -41,6 +41,16 @@ impl Element {
         Some(Self { stored, swapped: big != cfg!(target_endian = "big") })
     }
 
+    /// The type in the file.
+    pub fn stored(self) -> Dtype {
+        self.stored
+    }
+
+    /// Whether the file has the most significant byte first.
+    pub fn is_big_endian(self) -> bool {
+        self.swapped != cfg!(target_endian = "big")
+    }
+
     /// The type it has once read.
     pub fn dtype(self) -> Dtype {
         match self.stored {

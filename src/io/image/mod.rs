@@ -16,7 +16,7 @@ mod tiff;
 mod webp;
 
 pub use codec::Encoding;
-pub use probe::{has_image_name, sample_bytes};
+pub use probe::{Probe, has_image_name, probe, sample_bytes};
 
 use std::{borrow::Cow, io::Write, panic::catch_unwind};
 

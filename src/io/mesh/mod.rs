@@ -14,7 +14,7 @@ use std::{
 
 pub use ply::PlyWriter;
 
-use crate::data::surface::Surface;
+use crate::data::{placement::Space, surface::Surface};
 
 /// A file format for meshes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,12 @@ impl FromStr for MeshFormat {
     }
 }
 
-/// Writes a whole surface; `ascii` makes a PLY text.
+/// What a header says of coordinates of `space`, in the words of 3D Slicer, which turns a mesh by them.
+fn space_comment(space: Space) -> String {
+    format!("SPACE={}", space.name())
+}
+
+/// Writes a whole surface in coordinates of `space`; `ascii` makes a PLY text.
 ///
 /// # Errors
 /// When writing fails, or the surface is too large for the format.
@@ -65,15 +70,16 @@ pub fn write(
     surface: Surface,
     format: MeshFormat,
     ascii: bool,
+    space: Option<Space>,
 ) -> io::Result<()> {
     match format {
         MeshFormat::Ply => {
-            let mut ply = PlyWriter::new(ascii, u64::MAX, PathBuf::new());
+            let mut ply = PlyWriter::new(ascii, space, u64::MAX, PathBuf::new());
             ply.push(surface)?;
             ply.finish(out)
         }
-        MeshFormat::Stl => stl::write(out, &surface),
-        MeshFormat::Obj => obj::write(out, &surface),
+        MeshFormat::Stl => stl::write(out, &surface, space),
+        MeshFormat::Obj => obj::write(out, &surface, space),
         MeshFormat::Glb => glb::write(out, &surface),
     }
 }

@@ -5,10 +5,17 @@ use std::{
     io::{self, Write},
 };
 
-use super::chunks::write_each;
-use crate::data::surface::Surface;
+use super::{chunks::write_each, space_comment};
+use crate::data::{placement::Space, surface::Surface};
 
-pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut impl Write,
+    surface: &Surface,
+    space: Option<Space>,
+) -> io::Result<()> {
+    if let Some(space) = space {
+        writeln!(out, "# {}", space_comment(space))?;
+    }
     let Surface { positions, normals, triangles, .. } = surface;
     let line = |bytes: &mut Vec<u8>, text: fmt::Arguments<'_>| {
         bytes.write_fmt(text).expect("memory takes every byte");

@@ -15,11 +15,19 @@ use ply_rs_bw::{
 };
 use rayon::prelude::*;
 
-use super::chunks::{CHUNK, write_each};
-use crate::data::surface::Surface;
+use super::{
+    chunks::{CHUNK, write_each},
+    space_comment,
+};
+use crate::data::{placement::Space, surface::Surface};
 
 /// The header of a PLY file.
-fn header(encoding: Encoding, vertices: u64, faces: u64, normals: bool) -> Header {
+fn header(
+    encoding: Encoding,
+    space: Option<Space>,
+    [vertices, faces]: [u64; 2],
+    normals: bool,
+) -> Header {
     let mut vertex = ElementDef::new("vertex".into());
     vertex.count = vertices as usize;
     let names = ["x", "y", "z", "nx", "ny", "nz"];
@@ -33,6 +41,7 @@ fn header(encoding: Encoding, vertices: u64, faces: u64, normals: bool) -> Heade
     face.properties.add(PropertyDef::new("vertex_indices".into(), list));
     let mut header = Header::new();
     header.encoding = encoding;
+    header.comments.extend(space.map(space_comment));
     header.elements.add(vertex);
     header.elements.add(face);
     header
@@ -43,6 +52,7 @@ fn header(encoding: Encoding, vertices: u64, faces: u64, normals: bool) -> Heade
 #[derive(Debug)]
 pub struct PlyWriter {
     ascii: bool,
+    space: Option<Space>,
     has_normals: bool,
     limit: u64,
     folder: PathBuf,
@@ -55,10 +65,11 @@ pub struct PlyWriter {
 }
 
 impl PlyWriter {
-    /// Keeps at most about `limit` bytes in memory and the rest in temporary files in `folder`.
-    pub fn new(ascii: bool, limit: u64, folder: PathBuf) -> Self {
+    /// Of a surface in coordinates of `space`. Keeps at most about `limit` bytes in memory and the rest in temporary files in `folder`.
+    pub fn new(ascii: bool, space: Option<Space>, limit: u64, folder: PathBuf) -> Self {
         Self {
             ascii,
+            space,
             has_normals: false,
             limit,
             folder,
@@ -104,7 +115,7 @@ impl PlyWriter {
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
         let encoding = if self.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
-        let header = header(encoding, self.vertices, self.faces, self.has_normals);
+        let header = header(encoding, self.space, [self.vertices, self.faces], self.has_normals);
         let mut bytes = Vec::new();
         Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
         out.write_all(&bytes)?;
@@ -186,7 +197,7 @@ fn write_ascii<E: PropertyAccess + Sync>(
     name: &str,
     elements: &[E],
 ) -> io::Result<()> {
-    let header = header(Encoding::Ascii, 0, 0, !surface.normals.is_empty());
+    let header = header(Encoding::Ascii, None, [0, 0], !surface.normals.is_empty());
     let definition = &header.elements[name];
     write_each(out, elements, |element, bytes| {
         let written = Writer::<E>::new().write_ascii_element(bytes, element, definition);

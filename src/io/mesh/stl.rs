@@ -2,17 +2,26 @@
 
 use std::io::{self, Write};
 
-use super::chunks::{too_large, write_each};
+use super::{
+    chunks::{too_large, write_each},
+    space_comment,
+};
 use crate::data::{
+    placement::Space,
     surface::Surface,
     vec3::{dot, triangle_normal},
 };
 
-pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+pub(super) fn write(
+    out: &mut impl Write,
+    surface: &Surface,
+    space: Option<Space>,
+) -> io::Result<()> {
     let count = u32::try_from(surface.triangles.len())
         .map_err(|_| too_large("STL holds at most 4,294,967,295 triangles"))?;
     let mut header = [b' '; 80];
-    header[..7].copy_from_slice(b"gpuproc");
+    let text = format!("gpuproc {}", space.map(space_comment).unwrap_or_default());
+    header[..text.len()].copy_from_slice(text.as_bytes());
     out.write_all(&header)?;
     out.write_all(&count.to_le_bytes())?;
     write_each(out, &surface.triangles, |&triangle, bytes| {

@@ -1,143 +1,359 @@
-//! Raw volumes: bare samples, x fastest, then y, then z, whose shape the file's name or flags tell.
+//! Volumes: files of every format read slice by slice, and written.
+//!
+//! A format is one file with one `format::Format`: a parser of its header, which says what the samples are and
+//! where they begin. This file chooses among them; one reader then streams the samples of all (`reader`). Raw
+//! volumes have no header: their name, their size or flags make up for it.
+
+mod convert;
+mod data;
+mod format;
+mod meta_image;
+mod mrc;
+mod nifti;
+mod npy;
+mod nrrd;
+mod raw;
+mod reader;
+mod write;
 
 use std::{
     fmt,
-    fs::File,
-    io::{Read, Seek, SeekFrom},
-    path::Path,
-    str::FromStr,
+    io::{self, BufReader, Cursor, Read},
+    path::{Component, Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use super::{Limits, Source};
+use flate2::read::MultiGzDecoder;
+
+pub use format::{Endian, Scale, Stored};
+pub use raw::Layout;
+pub use reader::VolumeReader;
+pub use write::{VolumeFormat, VolumeTarget};
+
+use self::{
+    data::{Extent, Held, Place},
+    format::{BoxError, Format, Header, Packing, Start},
+};
+use super::{Limits, Source, array::fill, source::packed_extension};
 use crate::{
-    data::{dtype::Dtype, samples::Samples, volume::Volume},
+    data::{
+        dtype::Dtype,
+        placement::Placement,
+        volume::{Dims, Volume},
+    },
     error::{Error, Hint, Result},
     timings::Timings,
 };
 
-/// Samples along x, y and z.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dims(pub [usize; 3]);
+/// The formats with a header; a file is of the first one whose signature it bears. MetaImage is last: it has none but
+/// the names of its fields.
+const FORMATS: [&Format; 5] =
+    [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
 
-impl FromStr for Dims {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is not of the form 256x256x128");
-        let mut dims = [0; 3];
-        let mut parts = text.split(['x', 'X']);
-        for dim in &mut dims {
-            *dim = parts.next().and_then(|part| part.parse().ok()).ok_or_else(wrong)?;
-        }
-        if parts.next().is_some() || dims.contains(&0) {
-            return Err(wrong());
-        }
-        Ok(Self(dims))
-    }
+/// Whether the name of `source` is a volume's.
+pub fn has_volume_name(source: &Source) -> bool {
+    let (extension, is_packed) = packed_extension(source.path());
+    is_packed
+        || raw::EXTENSIONS.contains(&extension.as_str())
+        || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
 }
 
-impl fmt::Display for Dims {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [x, y, z] = self.0;
-        write!(f, "{x}x{y}x{z}")
-    }
-}
+/// Bytes that may lie before samples where all of them must be unpacked to be passed.
+const MOST_UNPACKED: u64 = 1 << 30;
 
-/// The order of a sample's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Endian {
-    /// Least significant byte first.
-    Little,
-    /// Most significant byte first.
-    Big,
-}
-
-/// What is known of a raw volume besides its file's name and size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RawLayout {
-    /// Samples along x, y and z.
-    pub dims: Option<Dims>,
-    /// The samples' type.
-    pub dtype: Option<Dtype>,
-    /// The order of a sample's bytes.
-    pub endian: Endian,
-    /// Bytes before the first sample.
-    pub header_bytes: u64,
-}
-
-/// A raw volume whose shape is known and whose samples are still to be read.
-#[derive(Clone, Debug)]
+/// A volume whose shape is known and whose samples are still to be read.
+#[derive(Clone)]
 pub struct VolumeFile {
     source: Source,
     /// Samples along x, y and z.
     pub dims: [usize; 3],
-    /// The samples' type.
+    /// The type of the samples once read: values are scaled, and 64-bit integers become f64.
     pub dtype: Dtype,
-    endian: Endian,
-    header_bytes: u64,
+    /// The format's name.
+    format: &'static str,
+    header: Header,
+    place: Place,
+    /// Which one of the volumes.
+    volume: usize,
+    /// A pipe behind its header.
+    held: Option<Arc<Mutex<Option<Held>>>>,
+    is_told: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for VolumeFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeFile")
+            .field("source", &self.source)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The beginning of a file.
+struct Opened {
+    /// From the first byte on, unpacked.
+    input: Box<dyn Read + Send>,
+    /// Its first bytes, unpacked.
+    first: Vec<u8>,
+    gzip: bool,
+    can_reopen: bool,
+}
+
+impl Opened {
+    fn new(source: &Source) -> Result<Self> {
+        /// No signature is farther from the beginning.
+        const FIRST: usize = 512;
+        let failed = |error| Error::io("read", source.to_string(), error);
+        let peek = |input: &mut dyn Read| {
+            let mut first = vec![0; FIRST];
+            let read = fill(&mut { input }, &mut first)?;
+            first.truncate(read);
+            Ok(first)
+        };
+        let can_reopen = source.size()?.is_some();
+        let mut input = source.open()?;
+        let mut first = peek(&mut input).map_err(failed)?;
+        let mut whole: Box<dyn Read + Send> = Box::new(Cursor::new(first.clone()).chain(input));
+        let gzip = first.starts_with(&[0x1f, 0x8b]);
+        if gzip {
+            whole = Box::new(MultiGzDecoder::new(whole));
+            // Broken gzip data are told when the header or the samples are read.
+            first = peek(&mut whole).unwrap_or_default();
+            whole = Box::new(Cursor::new(first.clone()).chain(whole));
+        }
+        Ok(Self { input: Box::new(BufReader::new(whole)), first, gzip, can_reopen })
+    }
 }
 
 impl VolumeFile {
-    /// Finds the shape of `source` from `layout`, from its name, or from its size, in that order.
+    /// Reads the header of `source`, or finds the shape of a raw volume in `layout`, its name or its size.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput) when the shape is not told, or the
-    /// file's length is not what the shape makes it.
-    pub fn describe(source: &Source, layout: &RawLayout) -> Result<Self> {
-        let size = source.size()?;
-        let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
-        let dtype = layout.dtype.or(named_dtype).unwrap_or(Dtype::U8);
-        let body = size.map(|size| size.saturating_sub(layout.header_bytes));
-        let cube = || {
-            let side = (body? as f64).cbrt().round() as u64;
-            let is_cube = dtype == Dtype::U8 && side > 0 && side.checked_pow(3) == body;
-            is_cube.then_some(Dims([side as usize; 3]))
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput)
+    /// when the header is broken or not understood, when the shape is not told, or when the file's length is not what
+    /// the shape makes it; [`Kind::Usage`](crate::error::Kind::Usage) when `layout` contradicts the header.
+    pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
+        let (extension, is_packed) = packed_extension(source.path());
+        if layout.is_raw() || raw::EXTENSIONS.contains(&extension.as_str()) {
+            return Self::raw(source, layout, is_packed, None);
+        }
+        let by_name =
+            FORMATS.into_iter().find(|format| format.extensions.contains(&extension.as_str()));
+        let header_file = source.path().and_then(|path| (by_name?.header_file)(path));
+        let source = &header_file.map_or_else(|| source.clone(), Source::File);
+        let opened = Opened::new(source)?;
+        let signed = FORMATS.into_iter().find(|format| (format.has_signature)(&opened.first));
+        match signed.or(by_name) {
+            Some(format) => Self::formatted(source, layout, format, opened),
+            None if opened.can_reopen => Self::raw(source, layout, is_packed, None),
+            None => {
+                let gzip = opened.gzip && is_packed;
+                Self::raw(source, layout, gzip, Some(Held { input: opened.input, position: 0 }))
+            }
+        }
+    }
+
+    fn raw(source: &Source, layout: &Layout, gzip: bool, held: Option<Held>) -> Result<Self> {
+        let header = raw::header(source, layout)?;
+        let place = Place::Own { source: source.clone(), gzip };
+        Self::checked(source, layout, "raw", header, place, held)
+    }
+
+    fn formatted(
+        source: &Source,
+        layout: &Layout,
+        format: &Format,
+        opened: Opened,
+    ) -> Result<Self> {
+        if layout.dtype.is_some() || layout.endian.is_some() {
+            return Err(Error::usage(format_args!(
+                "{source}: {} files state the type and the byte order of their samples",
+                format.name
+            )));
+        }
+        let Opened { mut input, gzip, can_reopen, .. } = opened;
+        let mut start = Start::new(&mut *input, source.path());
+        let header = (format.read)(&mut start);
+        let position = start.position;
+        let mut header = header.map_err(|error| unreadable(source, format, error))?;
+        if header.packing == Packing::Text {
+            header.endian = Endian::Little;
+        }
+        let place = match &header.files {
+            None => Place::Own { source: source.clone(), gzip },
+            Some(names) => Place::Others(other_files(source, names)?),
         };
-        let compressed = source.extension() == "gz";
-        let dims = layout.dims.or(named_dims).or_else(|| cube().filter(|_| !compressed));
-        let Some(Dims(dims)) = dims else {
-            return Err(Error::bad_input(format_args!(
-                "{source}: neither name nor size tells the shape of the volume"
-            ))
-            .with_hint(Hint::VolumeShape));
+        let is_own = matches!(place, Place::Own { .. });
+        let held = (!can_reopen && is_own).then_some(Held { input, position });
+        Self::checked(source, layout, format.name, header, place, held)
+    }
+
+    /// Checks sizes before anything is allocated for them.
+    fn checked(
+        source: &Source,
+        layout: &Layout,
+        format: &'static str,
+        header: Header,
+        place: Place,
+        held: Option<Held>,
+    ) -> Result<Self> {
+        let Header { dims, volumes, stored, .. } = header;
+        let volume = match (layout.volume, volumes) {
+            (Some(volume), _) if volume < volumes => volume,
+            (None, 1) => 0,
+            (chosen, _) => return Err(wrong_volume(source, chosen, volumes)),
         };
-        let file = Self {
+        let held = held.map(|held| Arc::new(Mutex::new(Some(held))));
+        let mut file = Self {
             source: source.clone(),
             dims,
-            dtype,
-            endian: layout.endian,
-            header_bytes: layout.header_bytes,
+            dtype: convert::dtype(stored, header.scale),
+            format,
+            header,
+            place,
+            volume,
+            held,
+            is_told: Arc::default(),
         };
-        let expected = file.bytes().and_then(|bytes| bytes.checked_add(layout.header_bytes));
-        let Some(expected) = expected else {
-            return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
-        };
-        match size {
-            Some(size) if size != expected && !compressed => Err(Error::bad_input(format_args!(
-                "{source}: {} of {dtype} make {expected} bytes, but the file has {size}",
-                Dims(dims)
-            ))),
-            _ => Ok(file),
+        let Header { skip, packing, .. } = file.header;
+        let is_packed =
+            packing != Packing::None || matches!(file.place, Place::Own { gzip: true, .. });
+        let behind = skip.from.saturating_add(skip.bytes.unwrap_or(0));
+        if is_packed && behind > MOST_UNPACKED {
+            return Err(Error::bad_input(format_args!(
+                "{source}: its samples are said to begin at byte {behind}"
+            )));
         }
+        let bytes = file.bytes().filter(|&bytes| isize::try_from(bytes).is_ok());
+        if bytes.and(file.extent()).is_none() {
+            return Err(Error::bad_input(format_args!("{source}: {} is too large", Dims(dims))));
+        }
+        file.check_length()?;
+        if matches!(stored, Stored::As(Dtype::U64 | Dtype::I64)) {
+            let what = format!("{} samples are read as f64, exact up to 2^53", stored.name());
+            file.header.warnings.push(what);
+        }
+        Ok(file)
+    }
+
+    /// Bytes of the volumes before, and of all.
+    fn extent(&self) -> Option<Extent> {
+        let Header { dims, volumes, stored, .. } = &self.header;
+        let samples = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
+        let bytes = samples.checked_mul(stored.size() as u64)?;
+        Some(Extent {
+            before: bytes.checked_mul(self.volume as u64)?,
+            all: bytes.checked_mul(*volumes as u64)?,
+        })
+    }
+
+    /// Compares the length of what is not packed with what the header makes it.
+    fn check_length(&mut self) -> Result<()> {
+        let Header { skip, packing, dims, stored, volumes, .. } = &self.header;
+        let (Some(after), true) = (skip.bytes, data::is_plain(*skip, *packing)) else {
+            return Ok(());
+        };
+        let sizes: Option<Vec<u64>> = match &self.place {
+            Place::Own { gzip: true, .. } => None,
+            Place::Own { source, .. } => source.size()?.map(|size| vec![size]),
+            Place::Others(paths) => {
+                let size = |path: &PathBuf| Source::File(path.clone()).size();
+                paths.iter().map(size).collect::<Result<Option<Vec<u64>>>>()?
+            }
+        };
+        let Some(sizes) = sizes else { return Ok(()) };
+        let head = skip.from.saturating_add(after);
+        let found =
+            sizes.iter().fold(0u64, |sum, size| sum.saturating_add(size.saturating_sub(head)));
+        let Some(Extent { all, .. }) = self.extent() else { return Ok(()) };
+        if found < all {
+            let times = if *volumes > 1 { format!("{volumes} times ") } else { String::new() };
+            return Err(Error::bad_input(format_args!(
+                "{}: {times}{} of {} make {all} bytes, but there are only {found}",
+                self.source,
+                Dims(*dims),
+                stored.name()
+            )));
+        }
+        if found > all {
+            let more = found - all;
+            self.header.warnings.push(format!("{more} bytes behind its samples are left out"));
+        }
+        Ok(())
     }
 
     /// Whether it can be read more than once.
     pub fn can_reopen(&self) -> bool {
-        matches!(self.source.size(), Ok(Some(_)))
+        self.held.is_none() && matches!(self.source.size(), Ok(Some(_)))
     }
 
-    /// Bytes of all samples; nothing when that does not fit 64 bits.
+    /// Bytes of all samples once read; nothing when that does not fit 64 bits.
     pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
         count.checked_mul(self.dtype.size() as u64)
     }
 
-    /// Refuses a volume of more samples than allowed.
+    /// The format's name.
+    pub fn format(&self) -> &'static str {
+        self.format
+    }
+
+    /// How samples are stored.
+    pub fn stored(&self) -> Stored {
+        self.header.stored
+    }
+
+    /// The order of a stored sample's bytes.
+    pub fn endian(&self) -> Endian {
+        self.header.endian
+    }
+
+    /// How values are made of stored numbers.
+    pub fn scale(&self) -> Option<Scale> {
+        self.header.scale
+    }
+
+    /// How many volumes the file holds.
+    pub fn volumes(&self) -> usize {
+        self.header.volumes
+    }
+
+    /// Where samples lie, where the file says it.
+    pub fn placement(&self) -> Option<&Placement> {
+        self.header.placement.as_ref()
+    }
+
+    /// What else the header says.
+    pub fn metadata(&self) -> &[(String, String)] {
+        &self.header.metadata
+    }
+
+    /// What was assumed or left out, in words.
+    pub fn warnings(&self) -> &[String] {
+        &self.header.warnings
+    }
+
+    /// Refuses a volume that takes more than allowed, and tells, once, what was assumed or left out.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) then.
     pub fn check(&self, limits: Limits) -> Result<()> {
-        limits.check(&self.dims).map_err(|error| error.context(&self.source))
+        limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
+        if self.header.transposed && self.bytes() > Some(limits.bytes / 3) {
+            return Err(Error::bad_input(format_args!(
+                "{}: arrays in Fortran order are read at once, and three times their size is more than \
+                 the {} bytes allowed",
+                self.source, limits.bytes
+            ))
+            .with_hint(Hint::Memory));
+        }
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            self.header.warnings.iter().for_each(|what| log::warn!("{}: {what}", self.source));
+        }
+        Ok(())
     }
 
     /// Reads all of it, at most `limits`.
@@ -169,106 +385,79 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
-        let failed = |error| Error::io("read", self.source.to_string(), error);
-        let input: Box<dyn Read + Send> = match &self.source {
-            Source::File(path) if self.source.extension() != "gz" => {
-                let mut file = File::open(path).map_err(failed)?;
-                // A pipe cannot seek; its header is read away below.
-                if file.seek(SeekFrom::Start(self.header_bytes)).is_err() {
-                    skip(&mut file, self.header_bytes).map_err(failed)?;
-                }
-                Box::new(file)
-            }
-            source => {
-                let mut input = source.open()?;
-                if source.extension() == "gz" {
-                    input = Box::new(flate2::read::MultiGzDecoder::new(input));
-                }
-                skip(&mut input, self.header_bytes).map_err(failed)?;
-                input
-            }
-        };
-        Ok(VolumeReader { file: self.clone(), input })
-    }
-}
-
-fn skip(input: &mut impl Read, bytes: u64) -> std::io::Result<()> {
-    std::io::copy(&mut input.take(bytes), &mut std::io::sink()).map(drop)
-}
-
-/// A volume being read from its first slice to its last.
-pub struct VolumeReader {
-    file: VolumeFile,
-    input: Box<dyn Read + Send>,
-}
-
-impl fmt::Debug for VolumeReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VolumeReader").field("file", &self.file).finish_non_exhaustive()
-    }
-}
-
-impl VolumeReader {
-    /// The samples of the next `slices` z-slices.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
-    pub fn read(&mut self, slices: usize) -> Result<Samples> {
-        self.read_after(None, slices)
-    }
-
-    /// The samples `before`, and behind them those of the next `slices` z-slices.
-    ///
-    /// # Errors
-    /// As [`VolumeReader::read`].
-    pub fn read_after(&mut self, before: Option<&Samples>, slices: usize) -> Result<Samples> {
-        let VolumeFile { source, dims, dtype, endian, .. } = &self.file;
-        let len = dims[0] * dims[1] * slices + before.map_or(0, Samples::len);
-        let mut samples = Samples::zeros(*dtype, len)
-            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
-        let mut new = samples.as_bytes_mut();
-        if let Some(before) = before {
-            let held = new.split_off_mut(..before.as_bytes().len()).expect("counted above");
-            held.copy_from_slice(before.as_bytes());
+        let Header { skip, packing, stored, .. } = self.header;
+        let held = self.held.as_ref().map(|held| {
+            let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
+            held.ok_or_else(|| {
+                Error::bad_input(format_args!("{}: it can be read only once", self.source))
+            })
+        });
+        let extent = self.extent().expect("checked before");
+        let mut input =
+            data::open(&self.place, held.transpose()?, skip, (packing, stored), extent)?;
+        if self.header.transposed {
+            input = data::transposed(input, self.dims, stored.size())
+                .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
         }
-        self.input.read_exact(new).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
-                Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
-            }
-            _ => Error::io("read", source.to_string(), error),
-        })?;
-        if (*endian == Endian::Big) != cfg!(target_endian = "big") {
-            new.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
-        }
-        Ok(samples)
-    }
-
-    /// Checks that nothing follows the last slice.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when something does.
-    pub fn expect_end(&mut self) -> Result<()> {
-        match self.input.read(&mut [0]) {
-            Ok(0) => Ok(()),
-            Ok(_) => Err(Error::bad_input(format_args!(
-                "{}: there are more data than {} of {} take",
-                self.file.source,
-                Dims(self.file.dims),
-                self.file.dtype
-            ))),
-            Err(error) => Err(Error::io("read", self.file.source.to_string(), error)),
-        }
+        Ok(VolumeReader::new(self.clone(), input))
     }
 }
 
-/// Dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots
-/// or spaces, in any place.
-fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // The last of each: a name may begin with a word such as `short`.
-    let mut parts = name.split(['_', '.', ' ']).rev();
-    let dims = parts.clone().find_map(|part| part.parse().ok());
-    (dims, parts.find_map(|part| Dtype::one_of(&Dtype::SAMPLES, part).ok()))
+/// An error of a format, with the file's name.
+fn unreadable(source: &Source, format: &Format, error: BoxError) -> Error {
+    match error.downcast::<io::Error>() {
+        Ok(error) if !data::is_content(&error) => Error::io("read", source.to_string(), *error),
+        Ok(error) if error.kind() == io::ErrorKind::UnexpectedEof => Error::bad_input(
+            format_args!("{source}: the file ends within its {} header", format.name),
+        ),
+        Ok(error) => Error::bad_input(format_args!("cannot read {source} as {}", format.name))
+            .caused_by(error),
+        Err(error) => Error::bad_input(format_args!("cannot read {source} as {}", format.name))
+            .caused_by(error),
+    }
+}
+
+fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize) -> Error {
+    let last = volumes.saturating_sub(1);
+    match chosen {
+        Some(chosen) => {
+            Error::usage(format_args!("{source}: there is no volume {chosen}, only 0 to {last}"))
+        }
+        None => Error::bad_input(format_args!("{source} holds {volumes} volumes, 0 to {last}"))
+            .with_hint(Hint::VolumeNumber),
+    }
+}
+
+/// The files that a header names, beside it or in folders below.
+fn other_files(source: &Source, names: &[String]) -> Result<Vec<PathBuf>> {
+    let Some(path) = source.path() else {
+        return Err(Error::bad_input(format_args!("{source}: its samples are in other files")));
+    };
+    if names.is_empty() {
+        return Err(Error::bad_input(format_args!("{source}: its list of files is empty")));
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let beside = |name: &String| {
+        // A header from a stranger must not name files of the user.
+        let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if name.is_empty() || !Path::new(name).components().all(below) {
+            return Err(Error::bad_input(format_args!(
+                "{source}: its samples are said to be in `{}`, which is not in its folder",
+                name.escape_debug()
+            )));
+        }
+        let path = folder.join(name);
+        match Source::File(path.clone()).size() {
+            Ok(Some(_)) => Ok(path),
+            Ok(None) => {
+                Err(Error::bad_input(format_args!("{} is no regular file", path.display())))
+            }
+            Err(error) => {
+                Err(error.context(format_args!("{source}: its samples are in another file")))
+            }
+        }
+    };
+    names.iter().map(beside).collect()
 }
 
 #[cfg(test)]
@@ -276,14 +465,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_shape_and_type() {
-        let read = |name: &str| from_name(Path::new(name));
-        let dims = Some(Dims([70, 123, 66]));
-        assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(Dtype::U8)));
-        assert_eq!(read("a/b_c_70x123x66_float32.raw.gz"), (dims, Some(Dtype::F32)));
-        assert_eq!(read("short_1x2x3_uint8.raw").1, Some(Dtype::U8));
-        assert_eq!(read("plain.raw"), (None, None));
-        assert!("0x1x1".parse::<Dims>().is_err());
-        assert!("1x1x1x1".parse::<Dims>().is_err());
+    fn names_of_volumes() {
+        for name in ["a.nii", "A.NII.GZ", "b.raw", "b.raw.gz", "c.mha", "d.nhdr", "e.npy", "f.map"]
+        {
+            assert!(has_volume_name(&Source::File(name.into())), "{name}");
+        }
+        for name in ["a.png", "a", "raw"] {
+            assert!(!has_volume_name(&Source::File(name.into())), "{name}");
+        }
+        assert!(!has_volume_name(&Source::Stdin));
+    }
+
+    #[test]
+    fn extensions_and_signatures_are_of_one_format() {
+        let mut all: Vec<&str> =
+            FORMATS.iter().flat_map(|format| format.extensions).copied().collect();
+        all.extend(raw::EXTENSIONS);
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        assert!(FORMATS.iter().all(|format| !(format.has_signature)(b"")));
     }
 }

@@ -2,6 +2,8 @@
 //! - i8 and i16 are blurred as u8 and u16 with the sign bit flipped, which adds half of the range: the
 //!   weights sum to 1, so the blur commutes with it;
 //! - u32, i32 and f64 are blurred as f32, with 24 significant bits.
+//!
+//! Where no neighbour counts, samples of any type stay as they are.
 
 use rayon::prelude::*;
 
@@ -18,6 +20,9 @@ use crate::{
 /// # Errors
 /// Those of the device.
 pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volume> {
+    if blur.axes.iter().all(|axis| axis.radius == 0) {
+        return Ok(volume);
+    }
     let dtype = volume.samples.dtype();
     if matches!(dtype, Dtype::U32 | Dtype::I32 | Dtype::F64) {
         log::warn!("{dtype} samples are blurred as f32, with 24 significant bits");

@@ -25,8 +25,10 @@ use gpuproc::{
     io::{
         Source,
         array::{ArrayFormat, ArrayReader, npy},
-        image::{jpeg, png::Png},
+        image::{jpeg, png::Png, probe},
+        volume::{Layout, VolumeFile},
     },
+    timings::Timings,
 };
 use image::ImageFormat;
 use tempfile::TempDir;
@@ -39,7 +41,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
@@ -49,6 +51,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "histogram", body: histogram, seeds: picture_seeds },
     Target { name: "scan", body: scan, seeds: scan_seeds },
     Target { name: "mesh", body: mesh, seeds: mesh_seeds },
+    Target { name: "volume", body: volume, seeds: volume_seeds },
 ];
 
 /// Lets the panics of this file be told, and no others: decoders panic on broken files, which is caught.
@@ -515,6 +518,9 @@ pub fn blur(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
     fs::write(folder.path().join("a"), picture).unwrap();
+    if let Err(error) = probe(&Source::File(folder.path().join("a"))) {
+        assert_bad_input(&error);
+    }
     let output =
         ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.exr", "@o.pnm"][usize::from(choice % 6)];
     let how: &[&str] = match choice / 6 % 4 {
@@ -619,5 +625,120 @@ fn mesh_seeds() -> Vec<Vec<u8>> {
     }
     seeds.push([&b"\0_9999999x9999999x999999_f64.raw\n"[..], &data].concat());
     seeds.push([&b"\0_4x4x4_uint8.raw.gz\n"[..], b"\x1f\x8b\x08\0\0\0\0\0\0\0"].concat());
+    seeds
+}
+
+/// Reads volumes of every format: a byte that chooses what is done, then the file, which is unpacked and packed
+/// again where a `.gz` is around it, so that changes reach the header.
+pub fn volume(bytes: &[u8]) {
+    let Some((&choice, data)) = bytes.split_first() else { return };
+    let folder = folder();
+    let names = ["v", "v.nii", "v.hdr", "v.nhdr", "v.mhd", "v.mrc", "v.npy"];
+    let name = names[usize::from(choice / 8) % names.len()];
+    let packed = choice & 0x80 != 0;
+    let name = if packed { format!("{name}.gz") } else { name.to_owned() };
+    let path = folder.path().join(&name);
+    if packed {
+        let file = fs::File::create(&path).unwrap();
+        let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        std::io::Write::write_all(&mut gz, data).unwrap();
+        gz.finish().unwrap();
+    } else {
+        fs::write(&path, data).unwrap();
+    }
+    // Headers may name these.
+    fs::write(folder.path().join("v.img"), [7; 200]).unwrap();
+    fs::write(folder.path().join("v.raw"), [3; 200]).unwrap();
+    let source = Source::File(path);
+    let layout = Layout { volume: (choice & 1 != 0).then_some(1), ..Layout::default() };
+    if let Ok(file) = VolumeFile::describe(&source, &layout) {
+        let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
+        assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
+        assert!(file.placement().is_none_or(|placement| placement.is_regular()));
+        if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
+            let mut reader = file.reader().expect("it was opened before");
+            let mut slices = Vec::new();
+            for _ in 0..file.dims[2] {
+                slices.extend_from_slice(reader.read(1).expect("it was read before").as_bytes());
+            }
+            assert!(slices == whole.samples.as_bytes(), "slices differ from the whole");
+        }
+    }
+    let input = format!("@{name}");
+    let how: &[&str] = match choice % 8 {
+        0 => &["mesh", &input, "@o.ply", "--iso=80", "--normals"],
+        1 => &["mesh", &input, "@o.ply", "--iso=auto", "--volume=1"],
+        2 => &["mesh", &input, "@o.stl", "--iso=0", "--close", "--space=lps"],
+        3 => &["mesh", &input, "@o.ply", "--iso=0", "--spacing=1,2,3", "--volume=0"],
+        4 => &["mesh", &input, "@o.glb", "--iso=0", "--origin=1,2,3", "--stats"],
+        5 => &["histogram", &input, "-o", "@o.csv", "--volume=0"],
+        6 => &["histogram", &input, "-o", "@o.json", "--bins=7"],
+        _ => &["mesh", &input, "@o.ply", "--iso=3", "--space=voxel"],
+    };
+    run(folder.path(), how, &["o.ply", "o.stl", "o.glb", "o.csv", "o.json"]);
+    // In a folder of its own, where it is not taken away.
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let outputs = ["o.nii.gz", "o.nrrd", "o.mha", "o.mrc", "o.npy", "o.raw"];
+    let output = format!("@out/{}", outputs[usize::from(choice % 6)]);
+    if run(folder.path(), &["blur", &input, &output, "--sigma=0", "--volume=0"], &[]) {
+        let written = Source::File(folder.path().join(&output[1..]));
+        // Of a raw one, the name does not tell the shape.
+        if choice % 6 < 5 {
+            let file = VolumeFile::describe(&written, &Layout::default());
+            let file = file.unwrap_or_else(|error| panic!("{output}: {}", error.one_line()));
+            file.read(1 << 22, &Timings::new(false)).expect("our own file");
+        }
+    }
+}
+
+fn volume_seeds() -> Vec<Vec<u8>> {
+    macro_rules! fixtures {
+        ($($name:literal),+) => {
+            [$(&include_bytes!(concat!("../../../fixtures/volumes/", $name))[..]),+]
+        };
+    }
+    let files = fixtures![
+        "i16_scaled.nii",
+        "u8_qform.nii.gz",
+        "f32_big.nii",
+        "i32_time_nifti2.nii.gz",
+        "u16_pair.hdr",
+        "i16_itk.mha",
+        "f32_itk_zlib.mha",
+        "u8_itk.mhd",
+        "i16_ras_gzip.nrrd",
+        "u8_text.nrrd",
+        "f32_detached.nhdr",
+        "i16_time.nrrd",
+        "i8.mrc",
+        "f16.mrc",
+        "f32_big.mrc",
+        "f32_fortran.npy",
+        "f64_time.npy"
+    ];
+    let mut seeds = Vec::new();
+    for (i, file) in files.into_iter().enumerate() {
+        let mut data = Vec::new();
+        let is_packed = file.starts_with(&[0x1f, 0x8b]);
+        match is_packed {
+            true => {
+                let read =
+                    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut data);
+                read.expect("a whole file");
+            }
+            false => data.extend_from_slice(file),
+        }
+        // Other files are known by other names than these.
+        for (from, to) in [("f32_detached.raw", "v.raw"), ("u8_itk.raw", "v.raw")] {
+            if let Some(at) = data.windows(from.len()).position(|part| part == from.as_bytes()) {
+                data.splice(at..at + from.len(), to.bytes());
+            }
+        }
+        for way in [i as u8 % 8, (i as u8 * 3 + 1) % 8] {
+            for name in [0, 1, 2, 3, 4, 5, 6].into_iter().skip(i % 7).take(2) {
+                seeds.push([&[way | name << 3 | u8::from(is_packed) << 7][..], &data].concat());
+            }
+        }
+    }
     seeds
 }

@@ -5,9 +5,13 @@ mod preview;
 use std::{path::Path, str::FromStr};
 
 use self::preview::PreviewArgs;
-use super::job::{Iso, MeshJob};
+use super::{
+    job::{Iso, MeshJob},
+    placing::{Coordinates, Placing},
+};
 use crate::{
     commands::flags::{Choice, Triple, VolumeArgs, one_of},
+    data::placement::Space,
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
     kernels::mesh::MarchingCubes,
@@ -15,21 +19,24 @@ use crate::{
 
 /// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
 ///
-/// The volume is raw samples, x fastest. The mesh has shared vertices and triangles whose normals
+/// The volume is a NIfTI, NRRD, MetaImage, MRC or .npy file, or raw samples, x fastest. The mesh lies where the file
+/// says that its samples lie. It has shared vertices and triangles whose normals
 /// point to lower values; the same bytes come out on every device. Volumes of any size go through in
 /// slabs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80
+  gpuproc mesh head.nii.gz --iso auto --largest head.ply
   gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 --spacing 0.7,0.7,1.25 bone.stl
   gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 'engine-{iso}.ply'
   gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --close --largest --smooth 10 head.glb
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png --view 215,12
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 --stats - | meshlab /dev/stdin")]
 pub struct Args {
-    /// Volume of raw samples: a name like skull_256x256x256_uint8.raw tells its shape and type; .gz
-    /// is unpacked; - is standard input
+    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like
+    /// skull_256x256x256_uint8.raw tells the shape and type of raw samples; .gz is unpacked; - is standard
+    /// input
     volume: Source,
 
     /// Mesh to write: .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output
@@ -42,13 +49,18 @@ pub struct Args {
     #[arg(allow_negative_numbers = true)]
     iso: Vec<Iso>,
 
-    /// Distance between samples along x, y and z, in any unit
-    #[arg(long, value_name = "X,Y,Z", default_value = "1,1,1", value_parser = spacing)]
-    spacing: Triple,
+    /// Coordinates of the mesh
+    #[arg(long, value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
+    space: Coordinates,
+
+    /// Distance between samples along x, y and z, in any unit [default: the file's, else 1,1,1]
+    #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
+    spacing: Option<Triple>,
 
     /// Corner of the volume's box, in the same unit; the first sample sits half a spacing from it
-    #[arg(long, value_name = "X,Y,Z", default_value = "0,0,0", allow_negative_numbers = true)]
-    origin: Triple,
+    /// [default: the file's, else 0,0,0]
+    #[arg(long, value_name = "X,Y,Z", allow_negative_numbers = true)]
+    origin: Option<Triple>,
 
     /// Close the surface where it leaves the volume, on the volume's box
     #[arg(long)]
@@ -95,6 +107,25 @@ const FORMATS: [Choice<MeshFormat>; 4] = [
     ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
     ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
+];
+
+const SPACES: [Choice<Coordinates>; 4] = [
+    ("world", Coordinates::World, "The file's own, where it states them, else as voxel"),
+    (
+        "voxel",
+        Coordinates::Voxel,
+        "Samples one unit apart, the first one at 0.5, as for raw volumes",
+    ),
+    (
+        "ras",
+        Coordinates::In(Space::Ras),
+        "The file's, turned so that x leads right, y to the front, z up",
+    ),
+    (
+        "lps",
+        Coordinates::In(Space::Lps),
+        "The file's, turned so that x leads left, y to the back, z up",
+    ),
 ];
 
 impl FromStr for Iso {
@@ -150,11 +181,14 @@ impl Args {
             layout: self.raw.layout(),
             isovalues: self.iso.clone(),
             kernel: MarchingCubes {
-                iso: 0.0,
-                spacing: self.spacing.0,
-                origin: self.origin.0,
                 close: self.close,
                 normals: self.normals,
+                ..MarchingCubes::new(0.0)
+            },
+            placing: Placing {
+                coordinates: self.space,
+                spacing: self.spacing.map(|spacing| spacing.0),
+                origin: self.origin.map(|origin| origin.0),
             },
             largest: self.largest,
             smooth: self.smooth,

@@ -1,0 +1,266 @@
+//! `gpuproc info`: what files hold, from their headers.
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use super::{flags::VolumeArgs, hints};
+use crate::{
+    data::placement::Placement,
+    error::{Error, Kind, Result},
+    io::{
+        Source,
+        array::{ArrayFormat, npy},
+        image::probe,
+        volume::{Endian, Layout, VolumeFile, has_volume_name},
+    },
+    session::Session,
+};
+
+/// Tell what files hold: format, size, type, spacing, orientation, pages, metadata.
+///
+/// Files are images, volumes or arrays, of which only headers are read. Coordinates are those of the file; x is
+/// the fastest axis of a volume.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc info head.nii.gz scan.tif numbers.npy
+  gpuproc info *.nrrd --json | jq '.[] | {file, spacing}'")]
+pub struct Args {
+    /// Files to look at; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<Source>,
+
+    /// Print a JSON array
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    volume: VolumeArgs,
+}
+
+/// What a file holds; what does not apply to it is missing.
+#[derive(Default, Serialize)]
+struct Info {
+    file: String,
+    /// `image`, `volume` or `array`.
+    kind: &'static str,
+    format: String,
+    /// Bytes of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// Samples along each axis: x and y of an image, x, y and z of a volume, the last axis fastest of an array.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    size: Vec<usize>,
+    /// The type of samples once read.
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    dtype: Option<String>,
+    /// How they are stored, where that is another type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stored: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    channels: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    byte_order: Option<&'static str>,
+    /// What a stored number is multiplied with, and what is added then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<[f64; 2]>,
+    /// Pages of an image, volumes of a file with several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pages: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spacing: Option<[f64; 3]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<String>,
+    /// The centre of the first sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<[f64; 3]>,
+    /// For each axis, where it leads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    directions: Option<[[f64; 3]; 3]>,
+    /// The same in letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    orientation: Option<String>,
+    /// How the coordinates' axes lie in the body.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    space: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    metadata: Vec<(String, String)>,
+    /// Bytes of the samples in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<u64>,
+    /// What was assumed, or is left out when it is read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+/// Prints what the files hold.
+///
+/// # Errors
+/// When a file cannot be read or understood; [`Kind::Partial`] when that is some of several.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let layout = args.volume.layout();
+    let (mut infos, mut failed) = (Vec::new(), 0);
+    for source in &args.files {
+        match session.timings.time("headers", || look(source, &layout)) {
+            Ok(info) => infos.push(info),
+            Err(error) if args.files.len() == 1 => return Err(error),
+            Err(error) => {
+                failed += 1;
+                log::error!("error: {}", hints::line(&error));
+            }
+        }
+    }
+    let text = match args.json {
+        true => serde_json::to_string_pretty(&infos).expect("plain data") + "\n",
+        false => infos.iter().map(Info::text).collect(),
+    };
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(|error| Error::io("write", "standard output", error))?;
+    match failed {
+        0 => Ok(()),
+        n => {
+            Err(Error::new(Kind::Partial, format_args!("{n} of {} files failed", args.files.len())))
+        }
+    }
+}
+
+/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds.
+fn look(source: &Source, layout: &Layout) -> Result<Info> {
+    let bytes = source.size()?;
+    let array = ArrayFormat::of_input(source, None).ok();
+    let of_array =
+        array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
+    let mut info = match of_array {
+        Some(format) if !layout.is_raw() => array_info(source, format)?,
+        _ if has_volume_name(source) || layout.is_raw() || source.path().is_none() => {
+            volume_info(&VolumeFile::describe(source, layout)?)
+        }
+        _ => match image_info(source) {
+            Ok(info) => info,
+            Err(error) => match VolumeFile::describe(source, layout) {
+                Ok(file) => volume_info(&file),
+                Err(_) => return Err(error),
+            },
+        },
+    };
+    info.file = source.to_string();
+    info.bytes = bytes;
+    Ok(info)
+}
+
+fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
+    if format == ArrayFormat::Text {
+        return Ok(Info { kind: "array", format: "text".into(), ..Info::default() });
+    }
+    let header = npy::Header::read(&mut source.open()?).map_err(|error| {
+        Error::bad_input(format_args!("{source} is no .npy file that can be used")).caused_by(error)
+    })?;
+    let stored = header.element.stored();
+    let order = if header.element.is_big_endian() { "big" } else { "little" };
+    let mut notes = Vec::new();
+    if header.fortran {
+        notes.push("in Fortran order: the first axis is the fastest".into());
+    }
+    Ok(Info {
+        kind: "array",
+        format: ".npy".into(),
+        memory: header.len.checked_mul(stored.size() as u64),
+        size: header.shape,
+        dtype: Some(stored.to_string()),
+        byte_order: (stored.size() > 1).then_some(order),
+        notes,
+        ..Info::default()
+    })
+}
+
+fn volume_info(file: &VolumeFile) -> Info {
+    let placement = file.placement();
+    let stored = file.stored().name();
+    Info {
+        kind: "volume",
+        format: file.format().into(),
+        size: file.dims.to_vec(),
+        dtype: Some(file.dtype.to_string()),
+        stored: (stored != file.dtype.name()).then(|| stored.into()),
+        byte_order: (file.stored().size() > 1).then_some(match file.endian() {
+            Endian::Little => "little",
+            Endian::Big => "big",
+        }),
+        scale: file.scale().map(|scale| [scale.slope, scale.intercept]),
+        pages: (file.volumes() > 1).then_some(file.volumes()),
+        spacing: placement.map(Placement::spacing),
+        unit: placement.and_then(|placement| placement.unit.clone()),
+        first: placement.map(|placement| placement.first),
+        directions: placement.map(Placement::directions),
+        orientation: placement.and_then(Placement::orientation),
+        space: placement.and_then(|placement| Some(placement.space?.name())),
+        metadata: file.metadata().to_vec(),
+        memory: file.bytes(),
+        notes: file.warnings().to_vec(),
+        ..Info::default()
+    }
+}
+
+fn image_info(source: &Source) -> Result<Info> {
+    let probe = probe(source)?;
+    Ok(Info {
+        kind: "image",
+        format: probe.format,
+        size: probe.size.to_vec(),
+        dtype: Some(probe.dtype),
+        channels: Some(probe.channels),
+        pages: probe.pages,
+        metadata: probe.metadata,
+        memory: Some(probe.bytes),
+        ..Info::default()
+    })
+}
+
+impl Info {
+    /// A line of the most important, and one for each of the rest.
+    fn text(&self) -> String {
+        let join = |numbers: &[f64]| {
+            // Coordinates of f32 headers have many digits that mean nothing.
+            let short = |v: &f64| format!("{}", (v * 1e6).round() / 1e6);
+            numbers.iter().map(short).collect::<Vec<_>>().join(" ")
+        };
+        let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();
+        let mut head = format!("{}: {} {}", self.file, self.format, self.kind);
+        if !size.is_empty() {
+            head += &format!(", {}", size.join("x"));
+        }
+        if let Some(dtype) = &self.dtype {
+            head += &format!(" of {dtype}");
+        }
+        let mut rows = vec![
+            ("channels", self.channels.clone()),
+            ("stored as", self.stored.clone()),
+            ("byte order", self.byte_order.map(|order| format!("{order}-endian"))),
+            (
+                "value",
+                self.scale.map(|[slope, intercept]| format!("{slope} * stored + {intercept}")),
+            ),
+            ("pages", self.pages.map(|pages| pages.to_string())),
+            ("spacing", self.spacing.map(|spacing| join(&spacing))),
+            ("unit", self.unit.clone()),
+            ("first sample", self.first.map(|first| join(&first))),
+            ("x leads to", self.directions.map(|directions| join(&directions[0]))),
+            ("y leads to", self.directions.map(|directions| join(&directions[1]))),
+            ("z leads to", self.directions.map(|directions| join(&directions[2]))),
+            ("orientation", self.orientation.clone()),
+            ("coordinates", self.space.map(str::to_owned)),
+            ("file", self.bytes.map(|bytes| format!("{bytes} bytes"))),
+            ("memory", self.memory.map(|bytes| format!("{bytes} bytes"))),
+        ];
+        rows.extend(self.metadata.iter().map(|(name, value)| (name.as_str(), Some(value.clone()))));
+        rows.extend(self.notes.iter().map(|note| ("note", Some(note.clone()))));
+        let printable = |text: &str| text.replace(char::is_control, " ");
+        let shown = rows.iter().filter(|(_, value)| value.is_some());
+        let width = shown.map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(24);
+        let line = |(name, value): (&str, Option<String>)| {
+            Some(format!("  {:<width$}  {}\n", printable(name), printable(&value?)))
+        };
+        head + "\n" + &rows.into_iter().filter_map(line).collect::<String>()
+    }
+}

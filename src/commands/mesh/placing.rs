@@ -1,0 +1,83 @@
+//! Where the mesh lies: in the file's world coordinates, or in the grid's.
+
+use crate::{
+    data::placement::{Placement, Space},
+    error::{Error, Result},
+    io::{Source, volume::VolumeFile},
+    kernels::mesh::MarchingCubes,
+};
+
+/// Where a mesh lies.
+pub(super) struct Placed {
+    /// What is still to be applied to the surface: axes that are turned, mirrored or skew.
+    pub(super) map: Option<Placement>,
+    /// How the coordinates' axes point, where that is known.
+    pub(super) space: Option<Space>,
+}
+
+/// Coordinates of a mesh.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Coordinates {
+    /// Those of the file, where it states them, else the grid's.
+    World,
+    /// The file's, with their axes turned into these.
+    In(Space),
+    /// The grid's: samples half a step from the box's corner, as for raw volumes.
+    Voxel,
+}
+
+/// What the flags say of where the mesh lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Placing {
+    pub(super) coordinates: Coordinates,
+    /// In place of the file's.
+    pub(super) spacing: Option<[f64; 3]>,
+    /// The corner of the volume's box, in place of the file's.
+    pub(super) origin: Option<[f64; 3]>,
+}
+
+impl Placing {
+    /// Puts the grid of `kernel` where the samples of `file` lie, as far as a grid can be put.
+    pub(super) fn apply(
+        &self,
+        kernel: &mut MarchingCubes,
+        source: &Source,
+        file: &VolumeFile,
+    ) -> Result<Placed> {
+        let Some(mut placement) = self.of_file(source, file)? else {
+            kernel.spacing = self.spacing.unwrap_or([1.0; 3]);
+            kernel.origin = self.origin.unwrap_or([0.0; 3]);
+            return Ok(Placed { map: None, space: None });
+        };
+        let space = placement.space;
+        if let Some(spacing) = self.spacing {
+            let directions = placement.directions();
+            placement.steps =
+                std::array::from_fn(|axis| directions[axis].map(|v| v * spacing[axis]));
+        }
+        if let Some(origin) = self.origin {
+            let corner = placement.corner();
+            placement.first = std::array::from_fn(|i| placement.first[i] - corner[i] + origin[i]);
+        }
+        if placement.is_straight() {
+            kernel.spacing = placement.spacing();
+            kernel.origin = placement.corner();
+            return Ok(Placed { map: None, space });
+        }
+        Ok(Placed { map: Some(placement), space })
+    }
+
+    fn of_file(&self, source: &Source, file: &VolumeFile) -> Result<Option<Placement>> {
+        let placement = file.placement();
+        match self.coordinates {
+            Coordinates::Voxel => Ok(None),
+            Coordinates::World => Ok(placement.cloned()),
+            Coordinates::In(space) => match placement.and_then(|placement| placement.to(space)) {
+                Some(placement) => Ok(Some(placement)),
+                None => Err(Error::usage(format_args!(
+                    "{source} does not tell how its axes lie in the body: use --space world or voxel"
+                ))),
+            },
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Where the samples of a volume lie in the world: the affine map from sample numbers to coordinates.
+//!
+//! Sample numbers count from 0 and name the centres of samples:
+//! `world = first + x * steps[0] + y * steps[1] + z * steps[2]`.
+
+use super::vec3::{cross, dot};
+
+/// How the axes of world coordinates point, as medical formats name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// x to the patient's right, y to the front (anterior), z up (superior): NIfTI.
+    Ras,
+    /// x to the left, y to the back (posterior), z up: DICOM, ITK.
+    Lps,
+    /// x to the left, y to the front, z up.
+    Las,
+}
+
+impl Space {
+    /// Its three letters.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ras => "RAS",
+            Self::Lps => "LPS",
+            Self::Las => "LAS",
+        }
+    }
+
+    /// The factor of each axis that leads to RAS, and back.
+    fn signs(self) -> [f64; 3] {
+        match self {
+            Self::Ras => [1.0, 1.0, 1.0],
+            Self::Lps => [-1.0, -1.0, 1.0],
+            Self::Las => [-1.0, 1.0, 1.0],
+        }
+    }
+}
+
+/// An affine map from sample numbers to world coordinates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Placement {
+    /// For each axis of the grid, the way from a sample to the next one.
+    pub steps: [[f64; 3]; 3],
+    /// The centre of the first sample.
+    pub first: [f64; 3],
+    /// How the world's axes point, where that is known.
+    pub space: Option<Space>,
+    /// The unit of length, where that is known: `mm`.
+    pub unit: Option<String>,
+}
+
+fn length(v: [f64; 3]) -> f64 {
+    dot(v, v).sqrt()
+}
+
+impl Placement {
+    /// Samples `spacing` apart along the world's axes, the first one at `first`.
+    pub fn straight(spacing: [f64; 3], first: [f64; 3]) -> Self {
+        let mut steps = [[0.0; 3]; 3];
+        (0..3).for_each(|axis| steps[axis][axis] = spacing[axis]);
+        Self { steps, first, space: None, unit: None }
+    }
+
+    /// Whether every number is finite and the axes span space.
+    pub fn is_regular(&self) -> bool {
+        let sizes = self.spacing();
+        let box_volume = sizes[0] * sizes[1] * sizes[2];
+        let finite = self.steps.iter().flatten().chain(&self.first).all(|v| v.is_finite());
+        finite && box_volume.is_finite() && self.determinant().abs() > 1e-6 * box_volume
+    }
+
+    /// Where the place `at` lies, counted in samples.
+    pub fn at(&self, at: [f64; 3]) -> [f64; 3] {
+        let [x, y, z] = self.steps;
+        let place = |i: usize| self.first[i] + (at[0] * x[i] + at[1] * y[i] + at[2] * z[i]);
+        std::array::from_fn(place)
+    }
+
+    /// The distance between samples along each axis of the grid.
+    pub fn spacing(&self) -> [f64; 3] {
+        self.steps.map(length)
+    }
+
+    /// A unit vector for each axis of the grid.
+    pub fn directions(&self) -> [[f64; 3]; 3] {
+        self.steps.map(|step| step.map(|v| v / length(step)))
+    }
+
+    /// The corner of the grid's box at the first sample, half a step along each axis before it.
+    pub fn corner(&self) -> [f64; 3] {
+        self.at([-0.5; 3])
+    }
+
+    /// The volume of a sample's box; negative when the grid is mirrored.
+    pub fn determinant(&self) -> f64 {
+        let [x, y, z] = self.steps;
+        dot(x, cross(y, z))
+    }
+
+    /// For each axis of the grid, the vector that is perpendicular to the two others: the transposed
+    /// inverse of the map, but for a positive factor. Normals are transformed by it.
+    pub fn normal_axes(&self) -> [[f64; 3]; 3] {
+        let [x, y, z] = self.steps;
+        let sign = self.determinant().signum();
+        [cross(y, z), cross(z, x), cross(x, y)].map(|axis| axis.map(|v| v * sign))
+    }
+
+    /// Whether the grid's axes point along the world's, in the same order.
+    pub fn is_straight(&self) -> bool {
+        let straight = |axis: usize| {
+            (0..3).all(|i| {
+                if i == axis { self.steps[axis][i] > 0.0 } else { self.steps[axis][i] == 0.0 }
+            })
+        };
+        (0..3).all(straight)
+    }
+
+    /// The same place in the coordinates of `space`; nothing when its own are not known.
+    pub fn to(&self, space: Space) -> Option<Self> {
+        let (from, to) = (self.space?.signs(), space.signs());
+        // A zero keeps its sign.
+        let turn =
+            |v: [f64; 3]| std::array::from_fn(|i| if from[i] == to[i] { v[i] } else { 0.0 - v[i] });
+        Some(Self {
+            steps: self.steps.map(turn),
+            first: turn(self.first),
+            space: Some(space),
+            unit: self.unit.clone(),
+        })
+    }
+
+    /// Where each axis of the grid leads, in letters: `LPS` is towards left, back and up. Nothing when
+    /// the world's axes are not known.
+    pub fn orientation(&self) -> Option<String> {
+        let ras = self.to(Space::Ras)?;
+        let letters = [['R', 'L'], ['A', 'P'], ['S', 'I']];
+        let mut left = [true; 3];
+        let mut name = ['?'; 3];
+        // The clearest axis chooses first.
+        let mut pairs: Vec<(usize, usize)> = (0..9).map(|i| (i / 3, i % 3)).collect();
+        let directions = ras.directions();
+        let share = |&(axis, world): &(usize, usize)| directions[axis][world].abs();
+        pairs.sort_by(|a, b| share(b).total_cmp(&share(a)));
+        for (axis, world) in pairs {
+            if left[world] && name[axis] == '?' {
+                left[world] = false;
+                name[axis] = letters[world][usize::from(directions[axis][world] < 0.0)];
+            }
+        }
+        Some(name.iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turned() -> Placement {
+        // x leads up, y to the left, z to the back, in RAS.
+        let steps = [[0.0, 0.0, 2.0], [-1.0, 0.0, 0.0], [0.0, -3.0, 0.0]];
+        Placement { steps, first: [10.0, 20.0, 30.0], space: Some(Space::Ras), unit: None }
+    }
+
+    #[test]
+    fn places_and_boxes() {
+        let place = turned();
+        assert_eq!(place.at([1.0, 2.0, 3.0]), [8.0, 11.0, 32.0]);
+        assert_eq!(place.spacing(), [2.0, 1.0, 3.0]);
+        assert_eq!(place.corner(), [10.5, 21.5, 29.0]);
+        assert_eq!(place.orientation().unwrap(), "SLP");
+        assert!(!place.is_straight() && place.is_regular());
+        let straight = Placement::straight([1.0, 2.0, 3.0], [0.0; 3]);
+        assert!(straight.is_straight() && straight.determinant() == 6.0);
+        assert!(!Placement::straight([1.0, 0.0, 1.0], [0.0; 3]).is_regular());
+        assert!(!Placement::straight([1.0, f64::NAN, 1.0], [0.0; 3]).is_regular());
+        assert_eq!(straight.orientation(), None);
+    }
+
+    #[test]
+    fn spaces_differ_by_signs() {
+        let ras = turned();
+        let lps = ras.to(Space::Lps).unwrap();
+        assert_eq!(lps.at([1.0, 2.0, 3.0]), [-8.0, -11.0, 32.0]);
+        assert_eq!(lps.to(Space::Ras).unwrap(), ras);
+        assert_eq!(lps.orientation(), ras.orientation());
+        assert_eq!(ras.to(Space::Las).unwrap().at([1.0, 2.0, 3.0]), [-8.0, 11.0, 32.0]);
+    }
+
+    #[test]
+    fn normals_stay_perpendicular() {
+        // Sheared and mirrored.
+        let steps = [[1.0, 0.5, 0.0], [0.0, -2.0, 0.0], [0.25, 0.0, 3.0]];
+        let place = Placement { steps, ..turned() };
+        let axes = place.normal_axes();
+        for i in 0..3 {
+            for j in 0..3 {
+                let product = dot(axes[i], steps[j]);
+                assert!(if i == j { product > 0.0 } else { product == 0.0 }, "{i} {j} {product}");
+            }
+        }
+    }
+}

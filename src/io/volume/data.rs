@@ -1,0 +1,372 @@
+//! The samples of a volume as a stream of bytes: found in their file or files, unpacked, from the first one on.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
+    path::PathBuf,
+    vec,
+};
+
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+
+use super::format::{Packing, Skip, Stored};
+use crate::{
+    data::dtype::Dtype,
+    error::{Error, Result},
+    for_dtype,
+    io::Source,
+    memory,
+};
+
+/// Bytes to be read.
+pub type Input = Box<dyn Read + Send>;
+
+/// A stream that cannot be opened again, behind its header.
+pub struct Held {
+    pub input: Input,
+    /// Bytes before, unpacked.
+    pub position: u64,
+}
+
+/// Where samples are, besides what their header says.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// In the file itself, which is packed by gzip or not.
+    Own { source: Source, gzip: bool },
+    /// In other files, one behind the other.
+    Others(Vec<PathBuf>),
+}
+
+/// What there is to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Extent {
+    /// Bytes of all volumes before.
+    pub before: u64,
+    /// Bytes of all volumes.
+    pub all: u64,
+}
+
+/// Opens the samples at `place`, `extent.before` bytes behind the first one.
+pub fn open(
+    place: &Place,
+    held: Option<Held>,
+    skip: Skip,
+    (packing, stored): (Packing, Stored),
+    extent: Extent,
+) -> Result<Input> {
+    let (name, input) = match place {
+        Place::Own { source, gzip } => {
+            let name = source.to_string();
+            (name, own(source, *gzip, held, skip, packing, extent)?)
+        }
+        Place::Others(paths) => {
+            let name = paths.first().map(|path| path.display().to_string()).unwrap_or_default();
+            let skip = match skip.bytes {
+                None => at_end(&Source::File(paths[0].clone()), extent)?,
+                Some(_) => skip,
+            };
+            let parts = Parts { paths: paths.clone().into_iter(), skip, packing, current: None };
+            (name, Box::new(parts) as Input)
+        }
+    };
+    let mut input = match packing {
+        Packing::Text => Box::new(Numbers::new(input, stored)?),
+        _ => input,
+    };
+    // Where it is a file of its own without packing, it has been opened there.
+    let opened = matches!(place, Place::Own { gzip: false, .. }) && is_plain(skip, packing);
+    let before = if opened { 0 } else { extent.before };
+    skip_bytes(&mut input, before).map_err(|error| failed(&name, error))?;
+    Ok(input)
+}
+
+/// Whether the place of a sample in the file can be computed.
+pub fn is_plain(skip: Skip, packing: Packing) -> bool {
+    packing == Packing::None && skip.lines == 0
+}
+
+fn own(
+    source: &Source,
+    gzip: bool,
+    held: Option<Held>,
+    skip: Skip,
+    packing: Packing,
+    extent: Extent,
+) -> Result<Input> {
+    let failed = |error| failed(source, error);
+    let skip = match skip.bytes {
+        None => at_end(source, extent)?,
+        Some(_) => skip,
+    };
+    let plain = !gzip && is_plain(skip, packing);
+    let mut all = skip;
+    if plain {
+        let more = [skip.bytes.unwrap_or(0), extent.before];
+        all = Skip::to(more.iter().fold(skip.from, |sum, &bytes| sum.saturating_add(bytes)));
+    }
+    if let Some(Held { mut input, position }) = held {
+        skip_bytes(&mut input, all.from.saturating_sub(position)).map_err(failed)?;
+        return unpacked(input, all, packing).map_err(failed);
+    }
+    let mut input = match source {
+        Source::File(path) if !gzip => {
+            source.size()?;
+            let mut file = File::open(path).map_err(failed)?;
+            // A pipe cannot seek; what is before the samples is read away.
+            if file.seek(SeekFrom::Start(all.from)).is_err() {
+                skip_bytes(&mut file, all.from).map_err(failed)?;
+            }
+            return unpacked(Box::new(file), all, packing).map_err(failed);
+        }
+        source => source.open()?,
+    };
+    if gzip {
+        input = Box::new(MultiGzDecoder::new(input));
+    }
+    skip_bytes(&mut input, all.from).map_err(failed)?;
+    unpacked(input, all, packing).map_err(failed)
+}
+
+/// An error of reading `name`: its content's fault or the system's.
+pub fn failed(name: &dyn std::fmt::Display, error: io::Error) -> Error {
+    match is_content(&error) {
+        true => Error::bad_input(format_args!("{name}: its samples are broken")).caused_by(error),
+        false => Error::io("read", name.to_string(), error),
+    }
+}
+
+/// Whether reading failed because of what the file holds.
+pub fn is_content(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput)
+}
+
+/// Samples that a file ends with begin so many bytes before its end.
+fn at_end(source: &Source, extent: Extent) -> Result<Skip> {
+    let size = source.size()?.and_then(|size| size.checked_sub(extent.all));
+    size.map(Skip::to).ok_or_else(|| {
+        Error::bad_input(format_args!(
+            "{source}: its samples are said to be its last {} bytes, which it has not",
+            extent.all
+        ))
+    })
+}
+
+/// Skips lines, unpacks, skips bytes.
+fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
+    let mut input = input;
+    if skip.lines > 0 {
+        let mut lines = BufReader::new(input);
+        for _ in 0..skip.lines {
+            skip_line(&mut lines)?;
+        }
+        input = Box::new(lines);
+    }
+    let mut input: Input = match packing {
+        Packing::None | Packing::Text => input,
+        Packing::Gzip => Box::new(MultiGzDecoder::new(input)),
+        Packing::Zlib => Box::new(ZlibDecoder::new(input)),
+    };
+    skip_bytes(&mut input, skip.bytes.unwrap_or(0))?;
+    Ok(input)
+}
+
+/// Reads a line of any length away.
+fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let bytes = input.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        match bytes.iter().position(|&byte| byte == b'\n') {
+            Some(end) => {
+                input.consume(end + 1);
+                return Ok(());
+            }
+            None => {
+                let len = bytes.len();
+                input.consume(len);
+            }
+        }
+    }
+}
+
+/// Reads `bytes` away, or all there are.
+pub fn skip_bytes(input: &mut impl Read, bytes: u64) -> io::Result<()> {
+    io::copy(&mut input.take(bytes), &mut io::sink()).map(drop)
+}
+
+/// Files, one behind the other, each opened when the one before has ended.
+struct Parts {
+    paths: vec::IntoIter<PathBuf>,
+    skip: Skip,
+    packing: Packing,
+    current: Option<Input>,
+}
+
+impl Read for Parts {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if let Some(current) = &mut self.current {
+                match current.read(bytes)? {
+                    0 if !bytes.is_empty() => self.current = None,
+                    read => return Ok(read),
+                }
+            }
+            let Some(path) = self.paths.next() else { return Ok(0) };
+            let Skip { from, .. } = self.skip;
+            let opened = File::open(&path).and_then(|mut file| {
+                file.seek(SeekFrom::Start(from))?;
+                unpacked(Box::new(file), self.skip, self.packing)
+            });
+            self.current = Some(opened.map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+            })?);
+        }
+    }
+}
+
+/// Decimal numbers between blanks or commas, as the little-endian bytes of samples.
+struct Numbers {
+    input: Input,
+    dtype: Dtype,
+    /// Text that is not parsed yet.
+    text: Vec<u8>,
+    /// Bytes that are not handed out yet, from `next` on.
+    bytes: Vec<u8>,
+    next: usize,
+    ended: bool,
+}
+
+/// A number has fewer digits.
+const LONGEST: usize = 1000;
+
+impl Numbers {
+    fn new(input: Input, stored: Stored) -> Result<Self> {
+        let Stored::As(dtype) = stored else {
+            return Err(Error::bad_input("numbers as text are not of 16-bit floats"));
+        };
+        Ok(Self { input, dtype, text: Vec::new(), bytes: Vec::new(), next: 0, ended: false })
+    }
+
+    /// Reads more text, and parses all numbers in it that have ended.
+    fn fill(&mut self) -> io::Result<()> {
+        const STEP: usize = 1 << 16;
+        let held = self.text.len();
+        self.text.resize(held + STEP, 0);
+        let read = self.input.read(&mut self.text[held..])?;
+        self.text.truncate(held + read);
+        self.ended = read == 0;
+        let blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
+        let end = match self.ended {
+            true => self.text.len(),
+            false => self.text.iter().rposition(blank).map_or(0, |last| last + 1),
+        };
+        self.bytes.clear();
+        self.next = 0;
+        for token in self.text[..end].split(blank).filter(|token| !token.is_empty()) {
+            let text = str::from_utf8(token).unwrap_or("?");
+            let wrong = || {
+                let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+                let message = format!("`{shown}` is no number of type {}", self.dtype);
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            };
+            for_dtype!(self.dtype, T in [u8 i8 u16 i16 u32 i32 u64 i64 f32 f64] => {
+                let number: T = text.parse().map_err(|_| wrong())?;
+                self.bytes.extend(number.to_le_bytes());
+            });
+        }
+        self.text.drain(..end);
+        if self.text.len() > LONGEST {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its text holds no numbers"));
+        }
+        Ok(())
+    }
+}
+
+impl Read for Numbers {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while self.next == self.bytes.len() && !self.ended {
+            match self.fill() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                done => done?,
+            }
+        }
+        let len = bytes.len().min(self.bytes.len() - self.next);
+        bytes[..len].copy_from_slice(&self.bytes[self.next..][..len]);
+        self.next += len;
+        Ok(len)
+    }
+}
+
+/// All samples of a volume that is stored with z fastest, as if it were x.
+pub fn transposed(mut input: Input, dims: [usize; 3], size: usize) -> Result<Input> {
+    let [x_len, y_len, z_len] = dims;
+    let mut stored = memory::zeros::<u8>(x_len * y_len * z_len * size)?;
+    let read = crate::io::array::fill(&mut input, &mut stored);
+    let read =
+        read.map_err(|error| Error::bad_input("cannot read the samples").caused_by(error))?;
+    if read < stored.len() {
+        return Ok(Box::new(io::empty()));
+    }
+    let mut ordered = memory::room(stored.len())?;
+    for z in 0..z_len {
+        for y in 0..y_len {
+            for x in 0..x_len {
+                let from = z + z_len * (y + y_len * x);
+                ordered.extend_from_slice(&stored[from * size..][..size]);
+            }
+        }
+    }
+    Ok(Box::new(io::Cursor::new(ordered).chain(input)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(text: &'static str, dtype: Dtype) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let input = Box::new(text.as_bytes());
+        Numbers::new(input, Stored::As(dtype)).unwrap().read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    #[test]
+    fn texts_become_samples() {
+        assert_eq!(numbers("1 -2\n3,4\t", Dtype::I16).unwrap(), [1, 0, 254, 255, 3, 0, 4, 0]);
+        assert!(numbers("", Dtype::U8).unwrap().is_empty());
+        assert_eq!(numbers(" 7", Dtype::U8).unwrap(), [7]);
+        assert_eq!(numbers("0.5", Dtype::F32).unwrap(), 0.5f32.to_le_bytes());
+        assert!(numbers("256", Dtype::U8).is_err() && numbers("1 x", Dtype::U8).is_err());
+        // Longer than what is read at once.
+        let long: &'static str = Box::leak("12 ".repeat(50_000).into_boxed_str());
+        assert_eq!(numbers(long, Dtype::U8).unwrap(), vec![12; 50_000]);
+        let blob: &'static str = Box::leak("1".repeat(200_000).into_boxed_str());
+        assert!(numbers(blob, Dtype::F64).is_err());
+    }
+
+    #[test]
+    fn lines_and_bytes_are_skipped() {
+        let input = Box::new(&b"one\ntwo\n__data"[..]);
+        let mut rest = String::new();
+        let skip = Skip { from: 0, lines: 2, bytes: Some(2) };
+        unpacked(input, skip, Packing::None).unwrap().read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "data");
+    }
+
+    #[test]
+    fn the_last_axis_becomes_the_first() {
+        // Each sample is its own place as three digits, z fastest.
+        let mut stored = Vec::new();
+        for x in 0..2u8 {
+            for y in 0..3 {
+                stored.extend((0..2).map(|z| 100 * z + 10 * y + x));
+            }
+        }
+        let mut ordered = Vec::new();
+        let input = transposed(Box::new(io::Cursor::new(stored)), [2, 3, 2], 1).unwrap();
+        input.take(99).read_to_end(&mut ordered).unwrap();
+        assert_eq!(ordered, [0, 1, 10, 11, 20, 21, 100, 101, 110, 111, 120, 121]);
+    }
+}

@@ -1,0 +1,337 @@
+//! What every volume format provides, and what passes between a format and its callers.
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use crate::data::{
+    dtype::Dtype,
+    placement::{Placement, Space},
+};
+
+/// A volume format with a header: one constant in one file.
+pub struct Format {
+    /// Its name, as its users say it.
+    pub name: &'static str,
+    /// File name extensions, in lower case, without a `.gz` behind them.
+    pub extensions: &'static [&'static str],
+    /// Whether a file of this format may begin with these bytes, unpacked.
+    pub has_signature: fn(&[u8]) -> bool,
+    /// The file that holds the header of this one, where that is another.
+    pub header_file: fn(&Path) -> Option<PathBuf>,
+    /// Reads the header.
+    pub read: fn(&mut Start<'_>) -> Result<Header, BoxError>,
+    /// Writes files, where that is possible.
+    pub write: Option<Writing>,
+}
+
+/// How files of a format are written: a header, then the samples, little-endian, x fastest.
+#[derive(Debug)]
+pub struct Writing {
+    /// Extensions of the files that are written, in lower case.
+    pub extensions: &'static [&'static str],
+    /// Whether a `.gz` may follow.
+    pub may_be_packed: bool,
+    /// Sample types.
+    pub dtypes: &'static [Dtype],
+    /// What can be said of where the samples lie.
+    pub placing: Placing,
+    /// Whether an entry of metadata is kept.
+    pub keeps: fn(&(String, String)) -> bool,
+    /// The header.
+    pub header: fn(&Outgoing<'_>) -> Vec<u8>,
+}
+
+/// What a format can say of where samples lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placing {
+    /// Nothing.
+    Nothing,
+    /// Spacing and origin, along the world's axes.
+    Straight,
+    /// Any affine map, in the coordinates of one space, or of several where there is none.
+    Affine(Option<Space>),
+}
+
+/// What a header that is written tells.
+#[derive(Debug)]
+pub struct Outgoing<'a> {
+    /// Samples along x, y and z.
+    pub dims: [usize; 3],
+    /// One of [`Writing::dtypes`].
+    pub dtype: Dtype,
+    /// Where they lie; as [`Writing::placing`] allows.
+    pub placement: Option<&'a Placement>,
+    /// Metadata that the format keeps.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// The order of a sample's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// How a sample is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// As a sample or number of this type.
+    As(Dtype),
+    /// As a 16-bit IEEE 754 float.
+    F16,
+}
+
+impl Stored {
+    /// Size in bytes.
+    pub fn size(self) -> usize {
+        match self {
+            Self::As(dtype) => dtype.size(),
+            Self::F16 => 2,
+        }
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::As(dtype) => dtype.name(),
+            Self::F16 => "f16",
+        }
+    }
+}
+
+/// The value of a stored number n is `slope * n + intercept`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale {
+    /// The factor.
+    pub slope: f64,
+    /// The value of 0.
+    pub intercept: f64,
+}
+
+/// What a header says.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Samples along x, y and z.
+    pub dims: [usize; 3],
+    /// How many volumes of this size follow each other.
+    pub volumes: usize,
+    /// How each sample is stored.
+    pub stored: Stored,
+    /// The order of its bytes.
+    pub endian: Endian,
+    /// How values are made of stored numbers.
+    pub scale: Option<Scale>,
+    /// Where samples lie, where the header says it.
+    pub placement: Option<Placement>,
+    /// The files with the samples, joined, where they are not in the same file.
+    pub files: Option<Vec<String>>,
+    /// Where the samples begin in it, or in each of them.
+    pub skip: Skip,
+    /// How they are packed.
+    pub packing: Packing,
+    /// Whether the last axis of the file is the fastest, so that all samples must be reordered.
+    pub transposed: bool,
+    /// What else it says.
+    pub metadata: Vec<(String, String)>,
+    /// What of it is not understood, in words.
+    pub warnings: Vec<String>,
+}
+
+/// Where samples begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skip {
+    /// Bytes from the beginning of the file.
+    pub from: u64,
+    /// Then so many lines.
+    pub lines: u32,
+    /// Then, once unpacked, so many bytes; nothing when the samples are what the file ends with.
+    pub bytes: Option<u64>,
+}
+
+impl Skip {
+    /// At a byte of the file.
+    pub fn to(from: u64) -> Self {
+        Self { from, lines: 0, bytes: Some(0) }
+    }
+}
+
+/// How samples are packed, besides a `.gz` around the whole file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    None,
+    /// By gzip.
+    Gzip,
+    /// By zlib.
+    Zlib,
+    /// As decimal numbers between blanks.
+    Text,
+}
+
+impl Header {
+    /// Of one volume whose samples follow at byte `from`, little-endian.
+    pub fn new(dims: [usize; 3], stored: Stored, from: u64) -> Self {
+        Self {
+            dims,
+            volumes: 1,
+            stored,
+            endian: Endian::Little,
+            scale: None,
+            placement: None,
+            files: None,
+            skip: Skip::to(from),
+            packing: Packing::None,
+            transposed: false,
+            metadata: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Says where samples lie, unless that makes no sense.
+    pub fn place(&mut self, placement: Placement) {
+        match placement.is_regular() {
+            true => self.placement = Some(placement),
+            false => self
+                .warnings
+                .push("its spacing or orientation makes no sense and is left out".into()),
+        }
+    }
+}
+
+/// Longest header of lines.
+const MOST_TEXT: usize = 1 << 20;
+
+/// The beginning of a file, unpacked, of which a format reads its header.
+pub struct Start<'a> {
+    input: &'a mut (dyn Read + Send),
+    /// Bytes read so far.
+    pub position: u64,
+    /// Bytes read as lines.
+    text: usize,
+    /// The file's name.
+    pub path: Option<&'a Path>,
+}
+
+impl<'a> Start<'a> {
+    /// Before the first byte of `input`.
+    pub fn new(input: &'a mut (dyn Read + Send), path: Option<&'a Path>) -> Self {
+        Self { input, position: 0, text: 0, path }
+    }
+
+    /// The next `N` bytes.
+    ///
+    /// # Errors
+    /// What reading fails with.
+    pub fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        self.position += N as u64;
+        Ok(bytes)
+    }
+
+    /// The next line, without its end; nothing at the end of the file.
+    ///
+    /// # Errors
+    /// What reading fails with, and when there are too many or too long lines.
+    pub fn line(&mut self) -> Result<Option<String>, BoxError> {
+        let mut line = Vec::new();
+        let mut byte = [0];
+        loop {
+            match self.input.read(&mut byte) {
+                Ok(0) if line.is_empty() => return Ok(None),
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            }
+            self.position += 1;
+            self.text += 1;
+            if self.text > MOST_TEXT {
+                return Err("the header does not end".into());
+            }
+            match byte[0] {
+                b'\n' => break,
+                0 => return Err("the header holds what is no text".into()),
+                byte => line.push(byte),
+            }
+        }
+        if line.last() == Some(&b'\r') {
+            line.pop();
+        }
+        Ok(Some(String::from_utf8_lossy(&line).into_owned()))
+    }
+}
+
+impl Read for Start<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(bytes)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
+/// Three sizes of a header as numbers of samples.
+///
+/// # Errors
+/// When one is not greater than 0 or does not fit.
+pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
+    sizes: [T; 3],
+) -> Result<[usize; 3], BoxError> {
+    let mut dims = [0; 3];
+    for (dim, size) in dims.iter_mut().zip(sizes) {
+        *dim = size
+            .try_into()
+            .ok()
+            .filter(|&size| size > 0)
+            .ok_or_else(|| format!("it says that there are {size} samples along an axis"))?;
+    }
+    Ok(dims)
+}
+
+/// The beginning of a text from a file, for a message.
+pub fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(60).collect()
+}
+
+/// One name, or a format with its first and last number and a step: `slice%03d.raw 1 120 1`.
+pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let numbered = words.first().is_some_and(|name| name.contains('%')) && words.len() >= 4;
+    if !numbered {
+        return Ok(vec![text.to_owned()]);
+    }
+    let broken = || format!("`{}` names no files", shown(text));
+    let numbers: Vec<i64> = words[1..4]
+        .iter()
+        .map(|word| word.parse().ok())
+        .collect::<Option<_>>()
+        .ok_or_else(broken)?;
+    let [first, last, step] = numbers[..] else { return Err(broken().into()) };
+    let (head, rest) = words[0].split_once('%').ok_or_else(broken)?;
+    let (width, tail) = rest.split_once('d').ok_or_else(broken)?;
+    let digits = match width {
+        "" => 0,
+        width => width.parse::<usize>().ok().filter(|&digits| digits < 20).ok_or_else(broken)?,
+    };
+    let padded = width.starts_with('0');
+    let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
+    // More than any volume has slices.
+    if !(0..1 << 20).contains(&count) {
+        return Err(broken().into());
+    }
+    let name = |i: i64| {
+        let number = first + i * step;
+        match padded {
+            true => format!("{head}{number:0digits$}{tail}"),
+            false => format!("{head}{number:digits$}{tail}"),
+        }
+    };
+    Ok((0..=count).map(name).collect())
+}
+
+/// Any error of a format.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

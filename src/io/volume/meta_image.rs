@@ -1,0 +1,316 @@
+//! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value` up to the one that says where the samples are: in the same
+//! file (`.mha`), or in others (`.mhd`).
+//!
+//! World coordinates are LPS, as in ITK; `Offset` is the centre of the first sample.
+
+use std::path::Path;
+
+use super::format::{
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored, Writing,
+    dims_of, pattern,
+};
+use crate::data::{
+    dtype::Dtype,
+    placement::{Placement, Space},
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "MetaImage",
+    extensions: &["mha", "mhd"],
+    has_signature: |bytes| {
+        [&b"ObjectType"[..], b"NDims", b"Comment = "].iter().any(|start| bytes.starts_with(start))
+    },
+    header_file: |_: &Path| None,
+    read,
+    write: Some(Writing {
+        extensions: &["mha"],
+        may_be_packed: false,
+        keeps: |_| false,
+        dtypes: &Dtype::SAMPLES,
+        placing: Placing::Affine(Some(Space::Lps)),
+        header: header_bytes,
+    }),
+};
+
+const TYPES: [(&str, Dtype); 12] = [
+    ("MET_UCHAR", Dtype::U8),
+    ("MET_CHAR", Dtype::I8),
+    ("MET_USHORT", Dtype::U16),
+    ("MET_SHORT", Dtype::I16),
+    ("MET_UINT", Dtype::U32),
+    ("MET_INT", Dtype::I32),
+    ("MET_FLOAT", Dtype::F32),
+    ("MET_DOUBLE", Dtype::F64),
+    ("MET_ULONG_LONG", Dtype::U64),
+    ("MET_LONG_LONG", Dtype::I64),
+    // Of 32 bits, whatever machine wrote them.
+    ("MET_ULONG", Dtype::U32),
+    ("MET_LONG", Dtype::I32),
+];
+
+struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Of several names, the first that is there.
+    fn get(&self, names: &[&str]) -> Option<&str> {
+        let named = |name: &&str| self.0.iter().find(|(key, _)| key == name);
+        names.iter().find_map(named).map(|(_, value)| value.as_str())
+    }
+
+    fn numbers(&self, names: &[&str], count: usize) -> Result<Option<Vec<f64>>, BoxError> {
+        let Some(text) = self.get(names) else { return Ok(None) };
+        let numbers: Option<Vec<f64>> =
+            text.split_whitespace().map(|part| part.parse().ok()).collect();
+        match numbers.filter(|numbers| numbers.len() >= count) {
+            Some(numbers) => Ok(Some(numbers)),
+            None => Err(format!("its `{}` is no list of {count} numbers", names[0]).into()),
+        }
+    }
+
+    fn is_true(&self, names: &[&str]) -> bool {
+        self.get(names).is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+    }
+}
+
+fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
+    let mut fields = Fields(Vec::new());
+    let mut files = Vec::new();
+    loop {
+        let Some(line) = start.line()? else {
+            return Err("its header does not say where the samples are".into());
+        };
+        let Some((name, value)) = line.split_once('=') else {
+            match line.trim().is_empty() {
+                true => continue,
+                false => return Err("it does not begin as one".into()),
+            }
+        };
+        let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
+        let is_last = name == "ElementDataFile";
+        fields.0.push((name, value));
+        if is_last {
+            break;
+        }
+    }
+    let place = fields.get(&["ElementDataFile"]).unwrap_or_default().to_owned();
+    if place.starts_with("LIST") {
+        while let Some(line) = start.line()? {
+            files.extend(Some(line.trim().to_owned()).filter(|name| !name.is_empty()));
+        }
+    } else if !place.eq_ignore_ascii_case("LOCAL") {
+        files = pattern(&place)?;
+    }
+    let mut header = header(&fields, start.position)?;
+    if !files.is_empty() || place.starts_with("LIST") {
+        header.skip.from = 0;
+        header.files = Some(files);
+    }
+    Ok(header)
+}
+
+fn header(fields: &Fields, position: u64) -> Result<Header, BoxError> {
+    let axes = fields.get(&["NDims"]).and_then(|text| text.parse::<usize>().ok());
+    let axes = axes
+        .filter(|axes| (1..=10).contains(axes))
+        .ok_or("it does not tell how many axes there are")?;
+    let sizes: Option<Vec<u64>> = fields
+        .get(&["DimSize"])
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|part| part.parse().ok().filter(|&size| size > 0))
+        .collect();
+    let sizes = sizes.filter(|sizes| sizes.len() == axes);
+    let sizes = sizes
+        .ok_or_else(|| format!("its DimSize is no list of {axes} whole numbers greater than 0"))?;
+    let size = |axis: usize| sizes.get(axis).copied().unwrap_or(1);
+    let dims = dims_of([size(0), size(1), size(2)])?;
+    let volumes = (3..axes).map(size).fold(1, u64::saturating_mul);
+    if let Some(channels) =
+        fields.get(&["ElementNumberOfChannels"]).filter(|&channels| channels != "1")
+    {
+        return Err(format!("each of its samples is a vector of {channels} numbers").into());
+    }
+    let kind = fields.get(&["ElementType"]).unwrap_or_default();
+    let dtype = TYPES.iter().find(|(name, _)| *name == kind).map(|&(_, dtype)| dtype);
+    let dtype = dtype.ok_or_else(|| format!("samples of type `{kind}` are not supported"))?;
+    let mut header = Header::new(dims, Stored::As(dtype), position);
+    header.volumes = usize::try_from(volumes)?;
+    if fields.is_true(&["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
+        header.endian = Endian::Big;
+    }
+    let is_text =
+        fields.get(&["BinaryData"]).is_some_and(|value| value.eq_ignore_ascii_case("false"));
+    header.packing = match fields.is_true(&["CompressedData"]) {
+        true => Packing::Zlib,
+        false if is_text => Packing::Text,
+        false => Packing::None,
+    };
+    if let Some(bytes) = fields.get(&["HeaderSize"]) {
+        header.skip = match bytes.parse::<i64>() {
+            Ok(-1) if header.packing == Packing::None => {
+                Skip { from: position, lines: 0, bytes: None }
+            }
+            Ok(bytes @ 0..) => Skip { from: position, lines: 0, bytes: Some(bytes as u64) },
+            _ => return Err("its HeaderSize makes no sense".into()),
+        };
+    }
+    place(&mut header, fields, axes)?;
+    const KNOWN: [&str; 27] = [
+        "ObjectType",
+        "ObjectSubType",
+        "NDims",
+        "DimSize",
+        "BinaryData",
+        "BinaryDataByteOrderMSB",
+        "ElementByteOrderMSB",
+        "CompressedData",
+        "CompressedDataSize",
+        "CompressionLevel",
+        "TransformMatrix",
+        "Rotation",
+        "Orientation",
+        "Offset",
+        "Position",
+        "Origin",
+        "CenterOfRotation",
+        "ElementSpacing",
+        "ElementSize",
+        "ElementType",
+        "ElementNumberOfChannels",
+        "ElementDataFile",
+        "HeaderSize",
+        "DistanceUnits",
+        "ID",
+        "ParentID",
+        "AnatomicalOrientation",
+    ];
+    for (name, value) in &fields.0 {
+        if !KNOWN.contains(&name.as_str()) && !value.is_empty() {
+            header.metadata.push((name.clone(), value.clone()));
+        }
+    }
+    Ok(header)
+}
+
+/// Spacing, offset and directions, where one of them is there.
+fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxError> {
+    let spacing = fields.numbers(&["ElementSpacing", "ElementSize"], axes)?;
+    let offset = fields.numbers(&["Offset", "Position", "Origin"], axes)?;
+    let matrix = fields.numbers(&["TransformMatrix", "Rotation", "Orientation"], axes * axes)?;
+    if spacing.is_none() && offset.is_none() && matrix.is_none() {
+        return Ok(());
+    }
+    let value = |list: &Option<Vec<f64>>, axis: usize, default: f64| match list {
+        Some(list) if axis < axes => list[axis],
+        _ => default,
+    };
+    let mut steps = [[0.0; 3]; 3];
+    for (axis, step) in steps.iter_mut().enumerate() {
+        for (world, step) in step.iter_mut().enumerate() {
+            let diagonal = f64::from(axis == world);
+            // Each row of the file is the direction of an axis of the grid.
+            let direction = match &matrix {
+                Some(matrix) if axis.max(world) < axes => matrix[axis * axes + world],
+                _ => diagonal,
+            };
+            *step = direction * value(&spacing, axis, 1.0);
+        }
+    }
+    let unit = fields.get(&["DistanceUnits"]).filter(|&unit| unit != "?" && !unit.is_empty());
+    header.place(Placement {
+        steps,
+        first: std::array::from_fn(|axis| value(&offset, axis, 0.0)),
+        space: Some(Space::Lps),
+        unit: Some(unit.unwrap_or("mm").to_owned()),
+    });
+    Ok(())
+}
+
+/// The header of a new `.mha` file.
+fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let Outgoing { dims: [x, y, z], dtype, placement, .. } = outgoing;
+    let kind = TYPES.iter().find(|(_, known)| known == dtype).map_or("MET_FLOAT", |(name, _)| name);
+    let list =
+        |numbers: &[f64]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let mut text =
+        "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n\
+                    CompressedData = False\n"
+            .to_owned();
+    if let Some(placement) = placement {
+        let directions = placement.directions();
+        text += &format!(
+            "TransformMatrix = {}\nOffset = {}\nCenterOfRotation = 0 0 0\n",
+            list(directions.as_flattened()),
+            list(&placement.first)
+        );
+        if let Some(unit) =
+            placement.unit.as_deref().filter(|unit| !unit.contains(char::is_control))
+        {
+            text += &format!("DistanceUnits = {unit}\n");
+        }
+    }
+    let spacing = placement.map_or([1.0; 3], Placement::spacing);
+    text += &format!("ElementSpacing = {}\n", list(&spacing));
+    text += &format!("DimSize = {x} {y} {z}\nElementType = {kind}\nElementDataFile = LOCAL\n");
+    text.into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Header, BoxError> {
+        let mut input = text.as_bytes();
+        read(&mut Start::new(&mut input, None))
+    }
+
+    const PLAIN: &str =
+        "NDims = 3\nDimSize = 4 5 6\nElementType = MET_SHORT\nElementDataFile = LOCAL\n";
+
+    #[test]
+    fn headers_come_back() {
+        let steps = [[0.0, 0.5, 0.0], [-2.0, 0.0, 0.0], [0.0, 0.0, -2.0]];
+        let unit = Some("mm".to_owned());
+        let place = Placement { steps, first: [0.1, -20.0, 1e-9], space: Some(Space::Lps), unit };
+        for dtype in Dtype::SAMPLES {
+            let bytes = header_bytes(&Outgoing {
+                dims: [4, 5, 6],
+                dtype,
+                placement: Some(&place),
+                metadata: Vec::new(),
+            });
+            assert!((FORMAT.has_signature)(&bytes));
+            let header = parse(std::str::from_utf8(&bytes).unwrap()).unwrap();
+            assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
+            assert_eq!(header.placement.as_ref(), Some(&place));
+            assert_eq!(header.skip, Skip::to(bytes.len() as u64));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        let header = parse(PLAIN).unwrap();
+        assert_eq!((header.placement, header.packing, header.volumes), (None, Packing::None, 1));
+        for (from, to) in [
+            ("NDims = 3", "NDims = 4"),
+            ("4 5 6", "4 5 x"),
+            ("4 5 6", "4 0 6"),
+            ("MET_SHORT", "MET_STRING"),
+            ("ElementType", "ElementSpacing = 1 2\nElementType"),
+            ("ElementType", "ElementNumberOfChannels = 3\nElementType"),
+            ("ElementType", "HeaderSize = -2\nElementType"),
+            ("ElementDataFile = LOCAL\n", ""),
+        ] {
+            assert!(parse(&PLAIN.replace(from, to)).is_err(), "{to}");
+        }
+        let more = "Offset = 1 2 3\nCompressedData = True\nModality = MET_MOD_CT\nElementType";
+        let header = parse(&PLAIN.replace("ElementType", more)).unwrap();
+        assert_eq!(header.placement.unwrap().first, [1.0, 2.0, 3.0]);
+        assert_eq!((header.packing, header.metadata.len()), (Packing::Zlib, 1));
+        let header = parse(&PLAIN.replace("3\nDimSize = 4 5 6", "4\nDimSize = 4 5 6 7")).unwrap();
+        assert_eq!(header.volumes, 7);
+        let other = parse(&PLAIN.replace("LOCAL", "a b.raw")).unwrap();
+        assert_eq!(other.files.unwrap(), ["a b.raw"]);
+    }
+}

@@ -1,0 +1,218 @@
+//! MRC2014 and CCP4 maps (ccpem.ac.uk/mrc-format): 1,024 bytes of header, an extended header, samples.
+//!
+//! Lengths are in angstrom. Columns, rows and sections lie along the world's axes that `mapc`, `mapr` and `maps` name.
+//! The first sample is at the header's origin, or where that is zero at `nxstart`, `nystart`, `nzstart`, as ChimeraX
+//! takes it.
+
+use std::path::Path;
+
+use super::format::{
+    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Writing, dims_of,
+};
+use crate::data::{dtype::Dtype, placement::Placement};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "MRC",
+    extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
+    has_signature: |bytes| bytes.get(208..212) == Some(b"MAP "),
+    header_file: |_: &Path| None,
+    read,
+    write: Some(Writing {
+        extensions: &["mrc", "map", "rec", "st", "mrcs", "ccp4"],
+        may_be_packed: true,
+        keeps: |_| false,
+        dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
+        placing: Placing::Straight,
+        header: header_bytes,
+    }),
+};
+
+const SIZE: usize = 1024;
+
+/// What IMOD leaves in word 38; flags follow.
+const IMOD: i32 = 1_146_047_817;
+
+fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
+    let bytes = start.bytes::<SIZE>()?;
+    // The machine stamp, which old files lack; then only one order gives a known mode.
+    let endian = match [bytes[212], bytes[213]] {
+        [0x44, 0x44 | 0x41] => Endian::Little,
+        [0x11, 0x11] => Endian::Big,
+        _ if bytes[12] == 0 && bytes[13] == 0 && bytes[15] != 0 => Endian::Big,
+        _ => Endian::Little,
+    };
+    let raw = |word: usize| -> [u8; 4] {
+        let mut raw: [u8; 4] = bytes[4 * word..][..4].try_into().expect("four bytes");
+        if endian == Endian::Big {
+            raw.reverse();
+        }
+        raw
+    };
+    let int = |word: usize| i32::from_le_bytes(raw(word));
+    let real = |word: usize| f64::from(f32::from_le_bytes(raw(word)));
+    let stored = match int(3) {
+        // IMOD's files say whether their bytes have a sign.
+        0 if int(38) == IMOD && int(39) & 1 == 0 => Stored::As(Dtype::U8),
+        0 => Stored::As(Dtype::I8),
+        1 => Stored::As(Dtype::I16),
+        2 => Stored::As(Dtype::F32),
+        6 => Stored::As(Dtype::U16),
+        12 => Stored::F16,
+        3 | 4 => return Err("complex numbers are not supported".into()),
+        101 => return Err("samples of 4 bits are not supported".into()),
+        mode => return Err(format!("samples of the unknown mode {mode}").into()),
+    };
+    let [columns, rows, mut sections] = dims_of([int(0), int(1), int(2)])?;
+    // A stack of volumes: each has mz sections.
+    let (group, mz) = (int(22), usize::try_from(int(9)).unwrap_or(0));
+    let mut volumes = 1;
+    if (401..=630).contains(&group) && mz > 0 && sections.is_multiple_of(mz) {
+        (volumes, sections) = (sections / mz, mz);
+    }
+    let extended = u64::try_from(int(23)).map_err(|_| "its extended header makes no sense")?;
+    let mut header = Header::new([columns, rows, sections], stored, SIZE as u64 + extended);
+    header.endian = endian;
+    header.volumes = volumes;
+    let labels = usize::try_from(int(55)).unwrap_or(0).min(10);
+    for label in 0..labels {
+        let text = String::from_utf8_lossy(&bytes[224 + 80 * label..][..80]).into_owned();
+        let text = text.trim_matches(['\0', ' ']).to_owned();
+        header.metadata.push(("label".into(), text));
+    }
+    if extended > 0 {
+        header.metadata.push(("extended header".into(), format!("{extended} bytes")));
+    }
+    let axes = [int(16), int(17), int(18)];
+    let mut sorted = axes;
+    sorted.sort_unstable();
+    let axes = match sorted {
+        [1, 2, 3] => axes.map(|axis| axis as usize - 1),
+        [0, 0, 0] => [0, 1, 2],
+        _ => {
+            header.warnings.push(format!("its axes {axes:?} are none; columns are taken as x"));
+            [0, 1, 2]
+        }
+    };
+    let angles = [real(13), real(14), real(15)];
+    if angles.iter().any(|&angle| angle != 90.0 && angle != 0.0) {
+        header
+            .warnings
+            .push(format!("its cell has the angles {angles:?} and is taken as rectangular"));
+    }
+    let cell = [real(10), real(11), real(12)];
+    if cell.iter().any(|&side| side != 0.0) {
+        header.place(placement(
+            axes,
+            cell,
+            [7, 8, 9].map(int),
+            [4, 5, 6].map(int),
+            [49, 50, 51].map(real),
+        ));
+    }
+    Ok(header)
+}
+
+/// From the cell's size, the intervals that it is divided into, and the numbers of its first column, row and section.
+fn placement(
+    axes: [usize; 3],
+    cell: [f64; 3],
+    intervals: [i32; 3],
+    starts: [i32; 3],
+    origin: [f64; 3],
+) -> Placement {
+    let mut steps = [[0.0; 3]; 3];
+    let mut first = origin;
+    for (axis, &world) in axes.iter().enumerate() {
+        let size = cell[world] / f64::from(intervals[world]);
+        steps[axis][world] = size;
+        if origin == [0.0; 3] {
+            first[world] = f64::from(starts[axis]) * size;
+        }
+    }
+    Placement { steps, first, space: None, unit: Some("angstrom".into()) }
+}
+
+/// The header of a new file.
+fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let &Outgoing { dims, dtype, placement, .. } = outgoing;
+    let mut bytes = vec![0; SIZE];
+    let mut put = |word: usize, value: [u8; 4]| bytes[4 * word..][..4].copy_from_slice(&value);
+    let mode: i32 = match dtype {
+        Dtype::I8 => 0,
+        Dtype::I16 => 1,
+        Dtype::U16 => 6,
+        _ => 2,
+    };
+    let spacing = placement.map_or([1.0; 3], Placement::spacing);
+    for axis in 0..3 {
+        let dim = dims[axis] as i32;
+        put(axis, dim.to_le_bytes());
+        put(7 + axis, dim.to_le_bytes());
+        put(10 + axis, ((spacing[axis] * f64::from(dim)) as f32).to_le_bytes());
+        put(13 + axis, 90f32.to_le_bytes());
+        put(16 + axis, (axis as i32 + 1).to_le_bytes());
+        let origin = placement.map_or(0.0, |placement| placement.first[axis]);
+        put(49 + axis, (origin as f32).to_le_bytes());
+    }
+    put(3, mode.to_le_bytes());
+    // Least, greatest, mean and deviation, in the order that says that they were not computed.
+    put(19, 0f32.to_le_bytes());
+    put(20, (-1f32).to_le_bytes());
+    put(21, (-2f32).to_le_bytes());
+    put(22, 1i32.to_le_bytes());
+    put(27, 20140i32.to_le_bytes());
+    put(52, *b"MAP ");
+    put(53, [0x44, 0x44, 0, 0]);
+    put(54, (-1f32).to_le_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(bytes: &[u8]) -> Result<Header, BoxError> {
+        let mut input = bytes;
+        read(&mut Start::new(&mut input, None))
+    }
+
+    #[test]
+    fn headers_come_back() {
+        let place = Placement::straight([0.5, 2.0, 3.0], [1.0, -2.0, 4.0]);
+        for &dtype in FORMAT.write.as_ref().unwrap().dtypes {
+            let outgoing =
+                Outgoing { dims: [4, 5, 6], dtype, placement: Some(&place), metadata: Vec::new() };
+            let bytes = header_bytes(&outgoing);
+            assert!((FORMAT.has_signature)(&bytes));
+            let header = parse(&bytes).unwrap();
+            assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
+            assert_eq!(header.skip.from, 1024);
+            let found = header.placement.unwrap();
+            assert_eq!((found.steps, found.first), (place.steps, place.first));
+        }
+    }
+
+    #[test]
+    fn axes_may_be_swapped() {
+        let place = Placement::straight([1.0; 3], [0.0; 3]);
+        let mut bytes = header_bytes(&Outgoing {
+            dims: [4, 5, 6],
+            dtype: Dtype::I8,
+            placement: Some(&place),
+            metadata: Vec::new(),
+        });
+        // Columns along z, rows along x, sections along y; the first column is number 10.
+        for (word, value) in [(16, 3i32), (17, 1), (18, 2), (4, 10), (7, 5), (8, 6), (9, 4)] {
+            bytes[4 * word..][..4].copy_from_slice(&value.to_le_bytes());
+        }
+        let place = parse(&bytes).unwrap().placement.unwrap();
+        assert_eq!(place.first, [0.0, 0.0, 10.0 * 6.0 / 4.0]);
+        assert_eq!(place.steps[0], [0.0, 0.0, 1.5]);
+        assert_eq!(place.steps[1], [0.8, 0.0, 0.0]);
+        bytes[64] = 7;
+        assert_eq!(parse(&bytes).unwrap().warnings.len(), 1);
+        bytes[12] = 4;
+        assert!(parse(&bytes).is_err());
+    }
+}

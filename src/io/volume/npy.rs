@@ -1,0 +1,76 @@
+//! NumPy's `.npy` files as volumes: arrays of two or three axes, z, y, x; a fourth before them counts volumes. The
+//! order of the axes decides, not the order in memory. There are no world coordinates.
+
+use std::path::Path;
+
+use super::format::{
+    BoxError, Endian, Format, Header, Outgoing, Placing, Start, Stored, Writing, dims_of,
+};
+use crate::{
+    data::dtype::Dtype,
+    io::array::npy::{self, header},
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: ".npy",
+    extensions: &["npy"],
+    has_signature: |bytes| bytes.starts_with(b"\x93NUMPY"),
+    header_file: |_: &Path| None,
+    read,
+    write: Some(Writing {
+        extensions: &["npy"],
+        may_be_packed: false,
+        keeps: |_| false,
+        dtypes: &Dtype::SAMPLES,
+        placing: Placing::Nothing,
+        header: |&Outgoing { dims: [x, y, z], dtype, .. }| header(dtype, &[z, y, x]),
+    }),
+};
+
+fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
+    let array = npy::Header::read(start)?;
+    let (volumes, sizes) = match array.shape[..] {
+        [y, x] => (1, [x, y, 1]),
+        [z, y, x] => (1, [x, y, z]),
+        [volumes, z, y, x] => (volumes, [x, y, z]),
+        _ => return Err(format!("it has {} axes, not 2, 3 or 4", array.shape.len()).into()),
+    };
+    let dims = dims_of(sizes)?;
+    dims_of([volumes; 3])?;
+    let mut header = Header::new(dims, Stored::As(array.element.stored()), start.position);
+    header.volumes = volumes;
+    header.endian = if array.element.is_big_endian() { Endian::Big } else { Endian::Little };
+    header.transposed = array.fortran;
+    if header.transposed && volumes > 1 {
+        return Err("four axes in Fortran order are not supported".into());
+    }
+    Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_come_back() {
+        for dtype in Dtype::SAMPLES {
+            let writing = FORMAT.write.as_ref().unwrap();
+            let bytes = (writing.header)(&Outgoing {
+                dims: [4, 5, 6],
+                dtype,
+                placement: None,
+                metadata: Vec::new(),
+            });
+            let mut input = &bytes[..];
+            let header = read(&mut Start::new(&mut input, None)).unwrap();
+            assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
+            assert_eq!((header.skip.from, header.volumes), (bytes.len() as u64, 1));
+        }
+        for shape in [&[][..], &[7], &[0, 3, 4], &[1, 2, 3, 4, 5]] {
+            let bytes = header(Dtype::U8, shape);
+            let mut input = &bytes[..];
+            assert!(read(&mut Start::new(&mut input, None)).is_err(), "{shape:?}");
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! NRRD (teem.sourceforge.net/nrrd/format.html): lines of text up to an empty one, then the samples, or the names of
+//! files that hold them (`.nhdr`).
+//!
+//! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
+
+use std::path::Path;
+
+use super::format::{
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored, Writing,
+    dims_of, pattern, shown,
+};
+use crate::data::{
+    dtype::Dtype,
+    placement::{Placement, Space},
+};
+
+/// The format.
+pub const FORMAT: Format = Format {
+    name: "NRRD",
+    extensions: &["nrrd", "nhdr"],
+    has_signature: |bytes| bytes.starts_with(b"NRRD000"),
+    header_file: |_: &Path| None,
+    read,
+    write: Some(Writing {
+        extensions: &["nrrd"],
+        may_be_packed: false,
+        keeps,
+        dtypes: &Dtype::SAMPLES,
+        placing: Placing::Affine(None),
+        header: header_bytes,
+    }),
+};
+
+/// The fields of a header.
+#[derive(Default)]
+struct Fields {
+    fields: Vec<(String, String)>,
+    pairs: Vec<(String, String)>,
+    files: Vec<String>,
+}
+
+/// A field's name as it is compared: `data file`, `datafile` and `Data File` are one.
+fn key(name: &str) -> String {
+    name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
+}
+
+impl Fields {
+    fn read(start: &mut Start<'_>) -> Result<Self, BoxError> {
+        let magic = start.line()?.unwrap_or_default();
+        let version =
+            magic.strip_prefix("NRRD").and_then(|version| version.trim().parse::<u32>().ok());
+        match version {
+            Some(1..=5) => {}
+            _ => return Err("it does not begin as one".into()),
+        }
+        let mut all = Self::default();
+        let mut lists_files = false;
+        while let Some(line) = start.line()? {
+            if lists_files {
+                if !line.trim().is_empty() {
+                    all.files.push(line.trim().to_owned());
+                }
+                continue;
+            }
+            if line.is_empty() {
+                break;
+            }
+            if line.starts_with('#') {
+                continue;
+            }
+            // A pair of the user's has no blank behind the colon.
+            if let Some((name, value)) = line.split_once(":=") {
+                all.pairs.push((name.to_owned(), value.to_owned()));
+            } else if let Some((name, value)) = line.split_once(':') {
+                let (name, value) = (key(name), value.trim().to_owned());
+                // The names of files go on to the end.
+                lists_files = name == "datafile" && value.starts_with("LIST");
+                all.fields.push((name, value));
+            } else {
+                return Err(format!("its line `{}` is none of a header", shown(&line)).into());
+            }
+        }
+        Ok(all)
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(field, _)| field == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn need(&self, name: &str) -> Result<&str, BoxError> {
+        self.get(name).ok_or_else(|| format!("its header has no field `{name}`").into())
+    }
+}
+
+fn dtype(name: &str) -> Result<Dtype, BoxError> {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let unsigned = words.first() == Some(&"unsigned");
+    // `signed long long int` is `long long`.
+    let bare: Vec<&str> =
+        words.iter().copied().filter(|&word| word != "signed" && word != "unsigned").collect();
+    let bare = match &bare[..] {
+        [kind @ .., "int"] if !kind.is_empty() => kind,
+        all => all,
+    };
+    Ok(match (bare, unsigned) {
+        (["char" | "int8" | "int8_t"], false) => Dtype::I8,
+        (["uchar" | "uint8" | "uint8_t"], false) | (["char"], true) => Dtype::U8,
+        (["short" | "int16" | "int16_t"], false) => Dtype::I16,
+        (["ushort" | "uint16" | "uint16_t"], false) | (["short"], true) => Dtype::U16,
+        (["int" | "int32" | "int32_t"], false) => Dtype::I32,
+        (["uint" | "uint32" | "uint32_t"], false) | (["int"], true) => Dtype::U32,
+        (["longlong" | "int64" | "int64_t"] | ["long", "long"], false) => Dtype::I64,
+        (["ulonglong" | "uint64" | "uint64_t"], false) | (["long", "long"], true) => Dtype::U64,
+        (["float"], false) => Dtype::F32,
+        (["double"], false) => Dtype::F64,
+        _ => return Err(format!("samples of type `{}` are not supported", shown(name)).into()),
+    })
+}
+
+/// `(1,0,0)` as a vector.
+fn vector(text: &str) -> Option<Vec<f64>> {
+    let inner = text.strip_prefix('(')?.strip_suffix(')')?;
+    inner.split(',').map(|part| part.trim().parse().ok()).collect()
+}
+
+/// The vectors of a list such as `(1,0,0) none (0, 1, 0)`; nothing for an axis without one.
+fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
+    let mut rest = text.trim();
+    let mut all = Vec::new();
+    let broken = || format!("`{}` is no list of vectors", shown(text));
+    while !rest.is_empty() {
+        if let Some(behind) = rest.strip_prefix("none") {
+            all.push(None);
+            rest = behind.trim_start();
+        } else {
+            let end = rest.find(')').ok_or_else(broken)? + 1;
+            all.push(Some(vector(&rest[..end]).ok_or_else(broken)?));
+            rest = rest[end..].trim_start();
+        }
+        if all.len() > 16 {
+            return Err(broken().into());
+        }
+    }
+    Ok(all)
+}
+
+/// Numbers between blanks, NaN where there is none.
+fn numbers(text: &str) -> Vec<f64> {
+    text.split_whitespace().map(|part| part.parse().unwrap_or(f64::NAN)).collect()
+}
+
+fn space(name: &str) -> Option<Space> {
+    match name.to_ascii_lowercase().as_str() {
+        "right-anterior-superior" | "ras" => Some(Space::Ras),
+        "left-posterior-superior" | "lps" => Some(Space::Lps),
+        "left-anterior-superior" | "las" => Some(Space::Las),
+        _ => None,
+    }
+}
+
+/// A unit by its short name.
+fn unit(name: &str) -> Option<String> {
+    let name = name.split('"').map(str::trim).find(|part| !part.is_empty())?;
+    Some(match name.to_lowercase().as_str() {
+        "mm" | "millimeter" | "millimeters" => "mm".into(),
+        "um" | "µm" | "μm" | "micron" | "microns" | "micrometer" | "micrometers" => "um".into(),
+        "m" | "meter" | "meters" => "m".into(),
+        _ => shown(name),
+    })
+}
+
+/// Which axes of the file are x, y and z, and how many volumes follow each other.
+struct Axes {
+    dims: [usize; 3],
+    volumes: usize,
+    spatial: Vec<usize>,
+}
+
+/// Axes that hold the components of a vector, or time, are no axes of space.
+fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxError> {
+    let sizes: Vec<u64> = fields
+        .need("sizes")?
+        .split_whitespace()
+        .map(|size| size.parse().ok().filter(|&size| size > 0))
+        .collect::<Option<_>>()
+        .ok_or("its sizes are no whole numbers greater than 0")?;
+    let dimension: usize =
+        fields.need("dimension")?.parse().map_err(|_| "its dimension is no number")?;
+    if dimension != sizes.len() || !(1..=16).contains(&dimension) {
+        return Err(format!("it has the dimension {dimension}, but {} sizes", sizes.len()).into());
+    }
+    let kinds: Vec<String> = fields
+        .get("kinds")
+        .map_or_else(Vec::new, |kinds| kinds.split_whitespace().map(key).collect());
+    let is_spatial = |&axis: &usize| {
+        let kind = kinds.get(axis).map_or("domain", String::as_str);
+        match directions.get(axis) {
+            Some(direction) => direction.is_some(),
+            None => matches!(kind, "domain" | "space" | "???" | "none"),
+        }
+    };
+    let mut spatial: Vec<usize> = (0..dimension).filter(is_spatial).collect();
+    // Without a word on it, a fourth axis is time.
+    spatial.truncate(3);
+    let last = spatial.last().copied().unwrap_or(0);
+    if let Some(axis) = (0..last).find(|axis| !spatial.contains(axis) && sizes[*axis] > 1) {
+        let size = sizes[axis];
+        return Err(
+            format!("each of its samples is a vector of {size} numbers (axis {axis})").into()
+        );
+    }
+    let size = |i: usize| spatial.get(i).map_or(1, |&axis| sizes[axis]);
+    let others = (0..dimension).filter(|axis| !spatial.contains(axis)).map(|axis| sizes[axis]);
+    let volumes = others.fold(1u64, u64::saturating_mul);
+    Ok(Axes {
+        dims: dims_of([size(0), size(1), size(2)])?,
+        volumes: usize::try_from(volumes)?,
+        spatial,
+    })
+}
+
+/// Where samples lie, by `space directions`, or by `spacings` and `axis mins`; nothing when neither is there.
+fn placement(
+    fields: &Fields,
+    directions: &[Option<Vec<f64>>],
+    spatial: &[usize],
+) -> Result<Option<Placement>, BoxError> {
+    let three = |v: &[f64]| match v {
+        &[x] => Some([x, 0.0, 0.0]),
+        &[x, y] => Some([x, y, 0.0]),
+        &[x, y, z] => Some([x, y, z]),
+        _ => None,
+    };
+    let unit_of = |list: &str| fields.get(list).and_then(unit);
+    if !directions.is_empty() {
+        let mut steps = [[0.0; 3]; 3];
+        for (i, step) in steps.iter_mut().enumerate() {
+            let direction = spatial.get(i).and_then(|&axis| directions.get(axis)?.as_deref());
+            // An axis of one sample has any direction.
+            step[i] = 1.0;
+            if let Some(direction) = direction {
+                *step = three(direction).ok_or("its space directions have not three components")?;
+            }
+        }
+        let origin = match fields.get("spaceorigin") {
+            Some(text) => vector(text.trim())
+                .as_deref()
+                .and_then(three)
+                .ok_or("its space origin is no vector")?,
+            None => [0.0; 3],
+        };
+        let space = fields.get("space").and_then(space);
+        return Ok(Some(Placement { steps, first: origin, space, unit: unit_of("spaceunits") }));
+    }
+    let Some(spacings) = fields.get("spacings").map(numbers) else { return Ok(None) };
+    let minima = fields.get("axismins").map_or_else(Vec::new, numbers);
+    let cells = fields.get("centers").unwrap_or_default().to_lowercase();
+    let cells: Vec<&str> = cells.split_whitespace().collect();
+    let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
+    for (i, &axis) in spatial.iter().enumerate() {
+        spacing[i] = spacings.get(axis).copied().filter(|v| v.is_finite()).unwrap_or(1.0);
+        // The least coordinate is the border of the first sample where samples are cells.
+        let half = if cells.get(axis) == Some(&"cell") { 0.5 } else { 0.0 };
+        let minimum = minima.get(axis).copied().filter(|v| v.is_finite());
+        first[i] = minimum.map_or(0.0, |minimum| minimum + half * spacing[i]);
+    }
+    Ok(Some(Placement { unit: unit_of("units"), ..Placement::straight(spacing, first) }))
+}
+
+fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
+    let fields = Fields::read(start)?;
+    let directions = fields.get("spacedirections").map_or_else(|| Ok(Vec::new()), vectors)?;
+    let Axes { dims, volumes, spatial } = axes(&fields, &directions)?;
+    let dtype = dtype(fields.need("type")?)?;
+    let mut header = Header::new(dims, Stored::As(dtype), start.position);
+    header.volumes = volumes;
+    header.packing = match fields.need("encoding")?.to_lowercase().as_str() {
+        "raw" => Packing::None,
+        "gz" | "gzip" => Packing::Gzip,
+        "ascii" | "text" | "txt" => Packing::Text,
+        other => return Err(format!("the encoding `{}` is not supported", shown(other)).into()),
+    };
+    header.endian = match fields.get("endian").map(str::to_lowercase).as_deref() {
+        Some("big") => Endian::Big,
+        Some("little") => Endian::Little,
+        None if dtype.size() == 1 || header.packing == Packing::Text => Endian::Little,
+        _ => return Err("its header does not tell the order of bytes".into()),
+    };
+    let count = |name: &str| match fields.get(name) {
+        None => Ok(0),
+        Some(text) => text.parse::<i64>().map_err(|_| format!("its `{name}` is no whole number")),
+    };
+    header.skip = Skip {
+        from: start.position,
+        lines: count("lineskip")?.try_into().map_err(|_| "its `lineskip` is no whole number")?,
+        bytes: match count("byteskip")? {
+            -1 if header.packing == Packing::None => None,
+            bytes => Some(bytes.try_into().map_err(|_| "its `byteskip` is no whole number")?),
+        },
+    };
+    if let Some(text) = fields.get("datafile") {
+        header.skip.from = 0;
+        header.files = Some(match text.starts_with("LIST") {
+            true => fields.files.clone(),
+            false => pattern(text)?,
+        });
+    }
+    match placement(&fields, &directions, &spatial)? {
+        Some(placement) => header.place(placement),
+        None => {}
+    }
+    if let Some(content) = fields.get("content") {
+        header.metadata.push(("content".into(), content.to_owned()));
+    }
+    header.metadata.extend(fields.pairs);
+    Ok(header)
+}
+
+/// The header of a new file, with the empty line that ends it.
+fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let Outgoing { dims: [x, y, z], dtype, placement, metadata } = outgoing;
+    let kind = match dtype {
+        Dtype::U8 => "uint8",
+        Dtype::I8 => "int8",
+        Dtype::U16 => "uint16",
+        Dtype::I16 => "int16",
+        Dtype::U32 => "uint32",
+        Dtype::I32 => "int32",
+        Dtype::U64 => "uint64",
+        Dtype::I64 => "int64",
+        Dtype::F32 => "float",
+        Dtype::F64 => "double",
+    };
+    let mut text = format!(
+        "NRRD0004\n# Complete NRRD file format specification at:\n# http://teem.sourceforge.net/nrrd/format.html\ntype: {kind}\ndimension: 3\n"
+    );
+    let vector = |[x, y, z]: [f64; 3]| format!("({x},{y},{z})");
+    if let Some(Placement { space, .. }) = placement {
+        text += match space {
+            Some(Space::Ras) => "space: right-anterior-superior\n",
+            Some(Space::Lps) => "space: left-posterior-superior\n",
+            Some(Space::Las) => "space: left-anterior-superior\n",
+            None => "space dimension: 3\n",
+        };
+    }
+    text += &format!("sizes: {x} {y} {z}\n");
+    if let Some(Placement { steps, .. }) = placement {
+        let [x, y, z] = steps.map(vector);
+        text += &format!("space directions: {x} {y} {z}\n");
+    }
+    text += "kinds: domain domain domain\nendian: little\nencoding: raw\n";
+    if let Some(Placement { first, unit, .. }) = placement {
+        if let Some(unit) = unit {
+            text += &format!("space units: \"{unit}\" \"{unit}\" \"{unit}\"\n");
+        }
+        text += &format!("space origin: {}\n", vector(*first));
+    }
+    for (name, value) in metadata {
+        text += &format!("{name}:={value}\n");
+    }
+    text.push('\n');
+    text.into_bytes()
+}
+
+/// What is a pair on one line.
+fn keeps((name, value): &(String, String)) -> bool {
+    let plain = |text: &str| !text.contains(char::is_control);
+    plain(name)
+        && plain(value)
+        && !name.starts_with('#')
+        && !name.contains(":=")
+        && !name.ends_with(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Header, BoxError> {
+        let mut input = text.as_bytes();
+        read(&mut Start::new(&mut input, None))
+    }
+
+    const PLAIN: &str =
+        "NRRD0005\ntype: short\ndimension: 3\nsizes: 4 5 6\nendian: little\nencoding: raw\n";
+
+    #[test]
+    fn headers_come_back() {
+        let steps = [[0.5, 0.25, 0.0], [-0.25, 0.5, 0.0], [0.0, 0.0, -2.0]];
+        for space in [None, Some(Space::Ras), Some(Space::Lps), Some(Space::Las)] {
+            for dtype in Dtype::SAMPLES {
+                let unit = Some("mm".to_owned());
+                let place = Placement { steps, first: [0.1, -20.0, 1e-9], space, unit };
+                let bytes = header_bytes(&Outgoing {
+                    dims: [4, 5, 6],
+                    dtype,
+                    placement: Some(&place),
+                    metadata: vec![("my key".to_owned(), "my: value".to_owned())],
+                });
+                let header = parse(std::str::from_utf8(&bytes).unwrap()).unwrap();
+                assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
+                assert_eq!(header.placement.as_ref(), Some(&place));
+                assert_eq!(header.skip, Skip::to(bytes.len() as u64));
+                assert_eq!(header.metadata.len(), 1);
+            }
+        }
+    }
+
+    #[test]
+    fn axes_that_are_none_of_space() {
+        let with = |sizes: &str, more: &str| {
+            let dimension = sizes.split(' ').count();
+            let text = PLAIN.replace(
+                "dimension: 3\nsizes: 4 5 6",
+                &format!("dimension: {dimension}\nsizes: {sizes}\n{more}"),
+            );
+            parse(&text.replace("\n\n", "\n"))
+        };
+        let found = |sizes: &str, more: &str| {
+            let header = with(sizes, more).unwrap();
+            (header.dims, header.volumes)
+        };
+        assert_eq!(found("4 5 6", ""), ([4, 5, 6], 1));
+        assert_eq!(found("4 5", ""), ([4, 5, 1], 1));
+        assert_eq!(found("4 5 6 7", ""), ([4, 5, 6], 7));
+        assert_eq!(found("1 4 5 6", "kinds: vector domain domain domain\n"), ([4, 5, 6], 1));
+        assert_eq!(found("4 5 6 7", "kinds: domain domain domain list\n"), ([4, 5, 6], 7));
+        assert!(with("3 4 5 6", "kinds: vector domain domain domain\n").is_err());
+        assert!(with("3 4 5", "kinds: RGB-color domain domain\n").is_err());
+        let none = "space dimension: 3\nspace directions: none (1,0,0) (0,1,0) (0,0,1)\n";
+        assert!(with("3 4 5 6", none).is_err());
+        assert_eq!(found("1 4 5 6", none), ([4, 5, 6], 1));
+        assert!(with("4 0 6", "").is_err() && with("4 x 6", "").is_err());
+        assert!(with("99999999999999999999 5 6", "").is_err());
+    }
+
+    #[test]
+    fn types_and_fields_have_many_spellings() {
+        for (name, found) in [
+            ("signed char", Dtype::I8),
+            ("unsigned short int", Dtype::U16),
+            ("long long int", Dtype::I64),
+            ("unsigned long long", Dtype::U64),
+            ("uint32_t", Dtype::U32),
+            ("int", Dtype::I32),
+        ] {
+            assert_eq!(dtype(name).unwrap(), found, "{name}");
+        }
+        assert!(dtype("block").is_err() && dtype("").is_err());
+        let header = parse(
+            &(PLAIN.to_owned() + "spacings: 0.5 nan 2\nData File: a.raw\nmy key:=my: value\n"),
+        );
+        let header = header.unwrap();
+        assert_eq!(header.placement.unwrap().spacing(), [0.5, 1.0, 2.0]);
+        assert_eq!((header.files.unwrap(), header.skip.from), (vec!["a.raw".to_owned()], 0));
+        assert_eq!(header.metadata, [("my key".to_owned(), "my: value".to_owned())]);
+        let centers = "spacings: 2 2 2\naxis mins: 10 nan 30\ncenters: cell cell node\n";
+        let header = parse(&(PLAIN.to_owned() + centers)).unwrap();
+        assert_eq!(header.placement.unwrap().first, [11.0, 0.0, 30.0]);
+    }
+
+    #[test]
+    fn files_may_be_numbered() {
+        assert_eq!(pattern("a b.raw").unwrap(), ["a b.raw"]);
+        assert_eq!(pattern("s%03d.raw 9 11 1").unwrap(), ["s009.raw", "s010.raw", "s011.raw"]);
+        assert_eq!(pattern("s%d 4 0 -2").unwrap(), ["s4", "s2", "s0"]);
+        assert!(pattern("s%03d.raw 1 9999999999 1").is_err());
+        assert!(pattern("s%03d.raw 1 9 0").is_err() && pattern("s%s 1 2 1").is_err());
+        let list = parse(&(PLAIN.to_owned() + "data file: LIST\na\nb\n")).unwrap();
+        assert_eq!(list.files.unwrap(), ["a", "b"]);
+    }
+}

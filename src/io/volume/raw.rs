@@ -1,0 +1,154 @@
+//! Raw volumes: bare samples, x fastest, then y, then z, whose shape the file's name or flags tell.
+
+use std::path::Path;
+
+use super::format::{Endian, Header, Stored};
+use crate::{
+    data::{dtype::Dtype, volume::Dims},
+    error::{Error, Hint, Result},
+    io::{Source, source::packed_extension},
+};
+
+/// Extensions of raw volumes, in lower case, without a `.gz` behind them.
+pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
+
+/// What the user says of a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// Samples along x, y and z of a raw volume.
+    pub dims: Option<Dims>,
+    /// The type of its samples.
+    pub dtype: Option<Dtype>,
+    /// The order of a sample's bytes; little where nothing is said.
+    pub endian: Option<Endian>,
+    /// Bytes before its first sample.
+    pub header_bytes: u64,
+    /// Which one, of a file with several volumes, counted from 0.
+    pub volume: Option<usize>,
+}
+
+impl Layout {
+    /// Whether it tells the shape of a raw volume.
+    pub fn is_raw(&self) -> bool {
+        self.dims.is_some() || self.header_bytes > 0
+    }
+}
+
+/// The header that `source` might have: by `layout`, by its name, or by its size, in that order.
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput) when
+/// the shape is not told, or the file's length is not what the shape makes it.
+pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
+    let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
+    let told_dtype = layout.dtype.or(named_dtype);
+    let dtype = told_dtype.unwrap_or(Dtype::U8);
+    let is_packed = packed_extension(source.path()).1;
+    // Of a packed file, the size says nothing.
+    let size = source.size()?.filter(|_| !is_packed);
+    let body = size.map(|size| size.saturating_sub(layout.header_bytes));
+    let told_dims = layout.dims.or(named_dims);
+    let Some(Dims(dims)) = told_dims.or_else(|| cube(body?, dtype)) else {
+        return Err(no_shape(source, body));
+    };
+    let mut header = Header::new(dims, Stored::As(dtype), layout.header_bytes);
+    header.endian = layout.endian.unwrap_or(Endian::Little);
+    let count = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64));
+    let bytes = count.and_then(|count| count.checked_mul(dtype.size() as u64));
+    if let (Some(body), Some(bytes)) = (body, bytes)
+        && body != bytes
+    {
+        return Err(wrong_size(source, &header, body, bytes));
+    }
+    if told_dims.is_none() {
+        let guess = Dims(dims);
+        header.warnings.push(format!(
+            "taken as {guess} of {dtype} by its size alone, which other shapes have, too"
+        ));
+    } else if told_dtype.is_none() {
+        header.warnings.push(format!("its samples are taken as {dtype}"));
+    }
+    Ok(header)
+}
+
+/// The cube of `dtype` that takes so many bytes.
+fn cube(bytes: u64, dtype: Dtype) -> Option<Dims> {
+    let count = bytes / dtype.size() as u64;
+    let side = (count as f64).cbrt().round() as u64;
+    let fits = side > 0 && side.checked_pow(3)?.checked_mul(dtype.size() as u64) == Some(bytes);
+    fits.then_some(Dims([usize::try_from(side).ok()?; 3]))
+}
+
+fn no_shape(source: &Source, bytes: Option<u64>) -> Error {
+    let known = match bytes {
+        Some(bytes) => {
+            let of = |size: u64, names: &str| {
+                bytes.is_multiple_of(size).then(|| format!("{} of {names}", bytes / size))
+            };
+            let fits =
+                [of(1, "u8 or i8"), of(2, "u16 or i16"), of(4, "u32, i32 or f32"), of(8, "f64")];
+            let fits: Vec<String> = fits.into_iter().flatten().collect();
+            format!("; its {bytes} bytes are {}", fits.join(", "))
+        }
+        None => String::new(),
+    };
+    Error::bad_input(format_args!(
+        "{source}: neither name nor size tells the shape of the volume{known}"
+    ))
+    .with_hint(Hint::VolumeShape)
+}
+
+fn wrong_size(source: &Source, header: &Header, body: u64, bytes: u64) -> Error {
+    let Header { dims, stored, .. } = header;
+    let count = bytes / stored.size() as u64;
+    let fits: Vec<&str> = Dtype::SAMPLES
+        .iter()
+        .filter(|dtype| count.checked_mul(dtype.size() as u64) == Some(body))
+        .map(|dtype| dtype.name())
+        .collect();
+    let fits = match fits[..] {
+        [] => String::new(),
+        _ => format!(", as it would of {}", fits.join(" or ")),
+    };
+    let header_bytes = header.skip.from;
+    let (bytes, size) = (bytes.saturating_add(header_bytes), body.saturating_add(header_bytes));
+    Error::bad_input(format_args!(
+        "{source}: {} of {} make {bytes} bytes, but the file has {size}{fits}",
+        Dims(*dims),
+        stored.name()
+    ))
+}
+
+/// Dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots
+/// or spaces, in any place.
+pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    // The last of each: a name may begin with a word such as `short`.
+    let mut parts = name.split(['_', '.', ' ']).rev();
+    let dims = parts.clone().find_map(|part| part.parse().ok());
+    (dims, parts.find_map(|part| Dtype::one_of(&Dtype::SAMPLES, part).ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_shape_and_type() {
+        let read = |name: &str| from_name(Path::new(name));
+        let dims = Some(Dims([70, 123, 66]));
+        assert_eq!(read("bolt_70x123x66_uint8.raw"), (dims, Some(Dtype::U8)));
+        assert_eq!(read("a/b_c_70x123x66_float32.raw.gz"), (dims, Some(Dtype::F32)));
+        assert_eq!(read("short_1x2x3_uint8.raw").1, Some(Dtype::U8));
+        assert_eq!(read("plain.raw"), (None, None));
+    }
+
+    #[test]
+    fn cubes_are_guessed() {
+        assert_eq!(cube(27, Dtype::U8), Some(Dims([3; 3])));
+        assert_eq!(cube(54, Dtype::U8), None);
+        assert_eq!(cube(54, Dtype::I16), Some(Dims([3; 3])));
+        assert_eq!(cube(55, Dtype::I16), None);
+        assert_eq!(cube(0, Dtype::U8), None);
+    }
+}

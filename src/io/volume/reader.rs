@@ -1,0 +1,113 @@
+//! The samples of a volume, slice by slice, whatever its format.
+
+use std::{
+    fmt,
+    io::{self, Read},
+};
+
+use super::{
+    VolumeFile, convert,
+    data::{self, Input},
+    format::{Endian, Header, Stored},
+};
+use crate::{
+    data::{samples::Samples, volume::Dims},
+    error::{Error, Result},
+};
+
+/// A volume being read from its first slice to its last.
+pub struct VolumeReader {
+    file: VolumeFile,
+    input: Input,
+}
+
+impl fmt::Debug for VolumeReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VolumeReader").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+impl VolumeReader {
+    pub(super) fn new(file: VolumeFile, input: Input) -> Self {
+        Self { file, input }
+    }
+
+    /// The samples of the next `slices` z-slices.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early or are broken, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    pub fn read(&mut self, slices: usize) -> Result<Samples> {
+        self.read_after(None, slices)
+    }
+
+    /// The samples `before`, and behind them those of the next `slices` z-slices.
+    ///
+    /// # Errors
+    /// As [`VolumeReader::read`].
+    pub fn read_after(&mut self, before: Option<&Samples>, slices: usize) -> Result<Samples> {
+        let VolumeFile { source, dims, dtype, header, .. } = &self.file;
+        let len = dims[0] * dims[1] * slices + before.map_or(0, Samples::len);
+        let mut samples = Samples::zeros(*dtype, len)
+            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
+        let mut new = samples.as_bytes_mut();
+        if let Some(before) = before {
+            let held = new.split_off_mut(..before.as_bytes().len()).expect("counted above");
+            held.copy_from_slice(before.as_bytes());
+        }
+        let Header { stored, endian, scale, .. } = *header;
+        let read = match scale.is_none() && stored == Stored::As(*dtype) {
+            true => self.input.read_exact(new).map(|()| {
+                if (endian == Endian::Big) != cfg!(target_endian = "big") && dtype.size() > 1 {
+                    new.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+                }
+            }),
+            false => convert::read(&mut self.input, (stored, endian), scale, *dtype, new),
+        };
+        read.map_err(|error| self.failed(error))?;
+        Ok(samples)
+    }
+
+    fn failed(&self, error: io::Error) -> Error {
+        let VolumeFile { source, dims, .. } = &self.file;
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                Error::bad_input(format_args!("{source}: the data end before {} do", Dims(*dims)))
+            }
+            _ => data::failed(source, error),
+        }
+    }
+
+    /// Checks that nothing follows the last slice: an error for a raw volume, whose shape is then wrong, else a
+    /// warning.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when something does, or when what is packed is broken at its
+    /// end.
+    pub fn expect_end(&mut self) -> Result<()> {
+        let VolumeFile { source, dims, dtype, header, .. } = &self.file;
+        if self.file.volume + 1 < header.volumes {
+            return Ok(());
+        }
+        let more = loop {
+            match self.input.read(&mut [0]) {
+                Ok(read) => break read > 0,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(data::failed(source, error)),
+            }
+        };
+        match more {
+            false => Ok(()),
+            true if self.file.format == "raw" => Err(Error::bad_input(format_args!(
+                "{source}: there are more data than {} of {dtype} take",
+                Dims(*dims)
+            ))),
+            true => {
+                // Where the length of the file is known, it has been told before.
+                if header.warnings.iter().all(|what| !what.contains("behind its samples")) {
+                    log::warn!("{source}: what is behind its samples is left out");
+                }
+                Ok(())
+            }
+        }
+    }
+}

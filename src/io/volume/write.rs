@@ -1,0 +1,314 @@
+//! Writes volumes: a header of the output's format, then the samples, packed by gzip where the name ends so.
+
+use std::io::{self, Write};
+
+use flate2::{Compression, write::GzEncoder};
+use rayon::prelude::*;
+
+use super::{
+    FORMATS, VolumeFile,
+    format::{Endian, Outgoing, Placing, Writing},
+    raw,
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        placement::Placement,
+        volume::{Dims, Volume},
+    },
+    error::{Error, Result},
+    io::{Sink, source::packed_extension},
+    timings::Timings,
+};
+
+/// What a volume file is written as.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeFormat {
+    /// Nothing for bare samples.
+    writing: Option<&'static Writing>,
+    gzip: bool,
+}
+
+impl VolumeFormat {
+    /// The format that the extension of `sink` names; nothing when it has none.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when there is no such format, or none that is written.
+    pub fn of_output(sink: &Sink) -> Result<Option<Self>> {
+        let Sink::File(path) = sink else { return Ok(None) };
+        let (extension, gzip) = packed_extension(Some(path));
+        if extension.is_empty() && !gzip {
+            return Ok(None);
+        }
+        if raw::EXTENSIONS.contains(&extension.as_str()) {
+            return Ok(Some(Self { writing: None, gzip }));
+        }
+        let writing = FORMATS.iter().filter_map(|format| format.write.as_ref());
+        let named = |writing: &&Writing| writing.extensions.contains(&extension.as_str());
+        match writing.into_iter().find(named) {
+            Some(writing) if writing.may_be_packed || !gzip => {
+                Ok(Some(Self { writing: Some(writing), gzip }))
+            }
+            _ => {
+                let gz = if gzip { ".gz" } else { "" };
+                Err(Error::usage(format_args!(
+                    "{sink}: no volume is written as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, \
+                     .mrc, .npy, .raw or .raw.gz"
+                )))
+            }
+        }
+    }
+}
+
+/// A volume file that is to be written.
+#[derive(Debug)]
+pub struct VolumeTarget<'a> {
+    sink: &'a Sink,
+    format: VolumeFormat,
+    dtype: Dtype,
+    endian: Endian,
+    placement: Option<Placement>,
+    metadata: &'a [(String, String)],
+    /// Whether it is raw, with a name that does not tell shape and type.
+    name_is_silent: bool,
+    losses: Vec<String>,
+}
+
+impl<'a> VolumeTarget<'a> {
+    /// For a volume made of `file`, of the same size and type, to be written to `sink`: in the format of its
+    /// extension, or without one in that of `file`. `endian` is the order of raw samples.
+    ///
+    /// # Errors
+    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size.
+    pub fn new(sink: &'a Sink, file: &'a VolumeFile, endian: Endian) -> Result<Self> {
+        let format = match VolumeFormat::of_output(sink)? {
+            Some(format) => format,
+            None => {
+                let own = FORMATS.iter().find(|format| format.name == file.format());
+                VolumeFormat { writing: own.and_then(|format| format.write.as_ref()), gzip: false }
+            }
+        };
+        let mut target = Self {
+            sink,
+            format,
+            dtype: file.dtype,
+            endian: Endian::Little,
+            placement: None,
+            metadata: &[],
+            name_is_silent: false,
+            losses: Vec::new(),
+        };
+        match format.writing {
+            Some(writing) => target.fit(writing, file),
+            None => target.fit_raw(file, endian)?,
+        }
+        let (own, new) = (file.dtype, target.dtype);
+        if !holds(new, own) {
+            target.losses.push(format!("{own} samples become {new}"));
+        }
+        Ok(target)
+    }
+
+    fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) {
+        self.dtype = nearest(writing.dtypes, file.dtype);
+        self.metadata = file.metadata();
+        let placement = file.placement();
+        self.placement = match writing.placing {
+            Placing::Affine(None) => placement.cloned(),
+            // Coordinates of an unknown space are left as they are.
+            Placing::Affine(Some(space)) => {
+                placement.map(|placement| placement.to(space).unwrap_or_else(|| placement.clone()))
+            }
+            Placing::Straight => placement.map(|placement| match placement.is_straight() {
+                true => placement.clone(),
+                false => Placement {
+                    unit: placement.unit.clone(),
+                    ..Placement::straight(placement.spacing(), placement.first)
+                },
+            }),
+            Placing::Nothing => None,
+        };
+        let turned = placement.is_some_and(|placement| !placement.is_straight());
+        match writing.placing {
+            Placing::Nothing => self.lose_placement(placement),
+            Placing::Straight if turned => self.losses.push("the orientation is dropped".into()),
+            _ => {}
+        }
+        self.lose_metadata(file, |entry| (writing.keeps)(entry));
+    }
+
+    fn fit_raw(&mut self, file: &'a VolumeFile, endian: Endian) -> Result<()> {
+        let sink = self.sink;
+        let (dims, dtype) = match sink {
+            Sink::File(path) => raw::from_name(path),
+            Sink::Stdout => (None, None),
+        };
+        if let Some(dims) = dims.filter(|dims| dims.0 != file.dims) {
+            let own = Dims(file.dims);
+            return Err(Error::usage(format_args!(
+                "{sink}: its name says {dims}, but the volume is {own}"
+            )));
+        }
+        self.endian = endian;
+        self.dtype = dtype.unwrap_or(file.dtype);
+        self.name_is_silent = dims.is_none() || dtype.is_none();
+        self.lose_placement(file.placement());
+        self.lose_metadata(file, |_| false);
+        Ok(())
+    }
+
+    fn lose_placement(&mut self, placement: Option<&Placement>) {
+        if placement.is_some() {
+            self.losses.push("spacing and orientation are dropped".into());
+        }
+    }
+
+    fn lose_metadata(&mut self, file: &VolumeFile, keeps: impl Fn(&(String, String)) -> bool) {
+        let dropped: Vec<&str> = file
+            .metadata()
+            .iter()
+            .filter(|entry| !keeps(entry))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !dropped.is_empty() {
+            let names: String =
+                dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
+            self.losses.push(format!("metadata is dropped ({names})"));
+        }
+    }
+
+    /// What of the volume the file cannot hold, in words; nothing when it holds all.
+    pub fn losses(&self) -> Option<String> {
+        (!self.losses.is_empty()).then(|| self.losses.join(" and "))
+    }
+
+    /// Writes `volume`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
+        let Volume { dims, mut samples } = volume;
+        if samples.dtype() != self.dtype {
+            samples = samples.converted(self.dtype)?;
+        }
+        if (self.endian == Endian::Big) != cfg!(target_endian = "big") {
+            samples.swap_bytes();
+        }
+        let header = self.format.writing.map_or_else(Vec::new, |writing| {
+            let placement = self.placement.as_ref();
+            let keeps = |entry: &&(String, String)| (writing.keeps)(entry);
+            let metadata = self.metadata.iter().filter(keeps).cloned().collect();
+            (writing.header)(&Outgoing { dims, dtype: self.dtype, placement, metadata })
+        });
+        if self.name_is_silent {
+            let order = match self.endian {
+                _ if self.dtype.size() == 1 => "",
+                Endian::Little => ", little-endian",
+                Endian::Big => ", big-endian",
+            };
+            log::info!("{}: {} of {}{order}", self.sink, Dims(dims), self.dtype);
+        }
+        timings.time("write", || {
+            self.sink.write_with(no_clobber, |output| match self.format.gzip {
+                true => write_packed(output, &header, samples.as_bytes()),
+                false => {
+                    output.write_all(&header)?;
+                    output.write_all(samples.as_bytes())
+                }
+            })
+        })
+    }
+}
+
+/// Whether every value of `from` is one of `to`.
+fn holds(to: Dtype, from: Dtype) -> bool {
+    match (to.is_float(), from.is_float()) {
+        (false, true) => false,
+        (true, true) => to.size() >= from.size(),
+        (true, false) => to.size() > from.size(),
+        (false, false) if to.is_signed() == from.is_signed() => to.size() >= from.size(),
+        (false, false) => to.is_signed() && to.size() > from.size(),
+    }
+}
+
+/// Of `held`, the type itself, else the first one that holds all its values, else the last one.
+fn nearest(held: &[Dtype], dtype: Dtype) -> Dtype {
+    let whole = held.iter().copied().find(|&to| holds(to, dtype));
+    match held.contains(&dtype) {
+        true => dtype,
+        false => whole.unwrap_or(held[held.len() - 1]),
+    }
+}
+
+/// Bytes that are packed at once, by one thread.
+const MEMBER: usize = 4 << 20;
+
+/// Packs `header` and `samples` by gzip, on all threads: each stretch is a member of its own, which every reader of
+/// gzip joins again.
+fn write_packed(output: &mut impl Write, header: &[u8], samples: &[u8]) -> io::Result<()> {
+    let first = MEMBER.min(samples.len());
+    let pack = |parts: &[&[u8]]| -> io::Result<Vec<u8>> {
+        let mut gz = GzEncoder::new(Vec::new(), Compression::new(4));
+        parts.iter().try_for_each(|part| gz.write_all(part))?;
+        gz.finish()
+    };
+    output.write_all(&pack(&[header, &samples[..first]])?)?;
+    for parts in samples[first..].chunks(MEMBER * rayon::current_num_threads()) {
+        let packed: Vec<io::Result<Vec<u8>>> =
+            parts.par_chunks(MEMBER).map(|part| pack(&[part])).collect();
+        for member in packed {
+            output.write_all(&member?)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    #[test]
+    fn the_nearest_type_holds_all_values_where_one_does() {
+        let mrc = [Dtype::I8, Dtype::I16, Dtype::U16, Dtype::F32];
+        for (own, found) in [
+            (Dtype::U8, Dtype::I16),
+            (Dtype::I8, Dtype::I8),
+            (Dtype::U16, Dtype::U16),
+            (Dtype::I32, Dtype::F32),
+            (Dtype::F64, Dtype::F32),
+        ] {
+            assert_eq!(nearest(&mrc, own), found, "{own}");
+        }
+        for own in Dtype::SAMPLES {
+            assert!(holds(own, own) && holds(Dtype::F64, own));
+        }
+        assert!(!holds(Dtype::F32, Dtype::I32) && !holds(Dtype::U16, Dtype::I8));
+    }
+
+    #[test]
+    fn outputs_are_known_by_their_names() {
+        let format = |name: &str| VolumeFormat::of_output(&Sink::File(name.into()));
+        for name in ["a.nii", "a.nii.gz", "a.NRRD", "a.mha", "a.mrc", "a.npy", "a.raw", "b.raw.gz"]
+        {
+            assert!(format(name).unwrap().is_some(), "{name}");
+        }
+        for name in ["a.tif", "a.png", "a.nrrd.gz", "a.mhd", "a.img", "a.gz", "a.dcm"] {
+            assert!(format(name).is_err(), "{name}");
+        }
+        assert!(
+            format("a").unwrap().is_none()
+                && VolumeFormat::of_output(&Sink::Stdout).unwrap().is_none()
+        );
+    }
+
+    #[test]
+    fn members_join_to_the_whole() {
+        let samples: Vec<u8> = (0..3 * MEMBER + 17).map(|i| (i * i >> 9) as u8).collect();
+        let (mut packed, mut whole) = (Vec::new(), Vec::new());
+        write_packed(&mut packed, b"head", &samples).unwrap();
+        flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut whole).unwrap();
+        assert!(whole[..4] == *b"head" && whole[4..] == samples);
+    }
+}
