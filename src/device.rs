@@ -218,6 +218,12 @@ impl Device {
         }
     }
 
+    /// Whether kernels may run on a GPU, as far as that is known now.
+    pub fn may_be_gpu(&self) -> bool {
+        self.start();
+        !matches!(self.opened.get(), Some(None))
+    }
+
     /// The name of what runs the job, once that is known.
     pub fn name(&self) -> Option<&str> {
         self.opened.get().map(|gpu| gpu.as_ref().map_or("CPU", |gpu| &gpu.info.name))

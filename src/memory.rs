@@ -46,12 +46,20 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
+/// Makes room for `more` values, and for as many again as there are when that takes an allocation.
+///
+/// # Errors
+/// As [`room`].
+pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
+    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
+}
+
 /// Moves `more` to the end of `values`.
 ///
 /// # Errors
 /// As [`room`].
 pub fn append<T>(values: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
-    values.try_reserve(more.len()).map_err(|_| refused::<T>(values.len() + more.len()))?;
+    reserve(values, more.len())?;
     values.append(more);
     Ok(())
 }

@@ -1,14 +1,18 @@
 //! Storage buffers.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
-use super::{Context, Fault};
+use super::{
+    Context, Fault,
+    pool::{Lent, Pool},
+};
 use crate::error::{Error, Result};
 
-/// A range of a storage buffer on the device. Clones share the memory.
+/// A range of a storage buffer on the device. Clones share the memory; after the last of them it is kept for another
+/// buffer.
 #[derive(Clone, Debug)]
 pub struct Buffer {
-    pub(super) inner: wgpu::Buffer,
+    pub(super) inner: Arc<Lent>,
     pub(super) offset: u64,
     pub(super) bytes: u64,
 }
@@ -53,7 +57,12 @@ impl Context {
             | wgpu::BufferUsages::COPY_SRC
             | wgpu::BufferUsages::COPY_DST
             | wgpu::BufferUsages::INDIRECT;
-        let buffer = Buffer { inner: self.create_buffer(label, usage, bytes)?, offset: 0, bytes };
+        let size = Pool::size(bytes, self.limits.buffer_bytes);
+        let inner = match self.storage.take(size) {
+            Some(buffer) => buffer,
+            None => self.create_buffer(label, usage, size)?,
+        };
+        let buffer = Buffer { inner: Arc::new(self.storage.lend(inner)), offset: 0, bytes };
         if self.poison {
             let noise: Vec<u32> =
                 (0..bytes as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
@@ -62,7 +71,7 @@ impl Context {
         Ok(buffer)
     }
 
-    /// A buffer of wgpu's.
+    /// A buffer of wgpu's. What the pools keep is given up where there is no memory otherwise.
     pub(super) fn create_buffer(
         &self,
         label: &str,
@@ -73,6 +82,10 @@ impl Context {
         let label = Some(label);
         let mapped_at_creation = false;
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation };
-        self.guarded(|| self.device.create_buffer(&descriptor))
+        let create = || self.guarded(|| self.device.create_buffer(&descriptor));
+        create().or_else(|error| match self.storage.clear() | self.readbacks.clear() {
+            true => self.wait().and_then(|()| create()),
+            false => Err(error),
+        })
     }
 }

@@ -10,6 +10,8 @@ use std::{
 use super::{
     Adapter, AdapterInfo, Caps, DeviceLimits, Fault, Feature, Pipeline, Shader,
     guard::{LastWords, PATIENCE, panic_text},
+    pool::Pool,
+    transfer::Uploads,
 };
 use crate::{
     error::{Error, Result},
@@ -36,6 +38,11 @@ pub struct Context {
     pub(super) fault_places: AtomicU64,
     pub(super) last_words: LastWords,
     pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    /// Storage buffers without a user.
+    pub(super) storage: Pool,
+    /// Staging buffers for readback without a user.
+    pub(super) readbacks: Pool,
+    pub(super) uploads: Uploads,
 }
 
 impl Context {
@@ -75,6 +82,9 @@ impl Context {
             fault: caps.fault,
             fault_places: AtomicU64::new(0),
             pipelines: Mutex::default(),
+            storage: Pool::keeping(4 << 30),
+            readbacks: Pool::keeping(256 << 20),
+            uploads: Uploads::default(),
         })
     }
 

@@ -88,6 +88,15 @@ impl Context {
         self.wait_for(None)
     }
 
+    /// Calls the callbacks of what is done.
+    pub(super) fn poll(&self) -> Result<()> {
+        // wgpu panics when the device is lost.
+        catch_unwind(AssertUnwindSafe(|| self.device.poll(wgpu::PollType::Poll)))
+            .map_err(|panic| Error::gpu(panic_text(panic)))?
+            .map_err(Error::gpu)?;
+        self.check()
+    }
+
     /// Waits until `submission` is done, or everything when there is none.
     pub(super) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let poll = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };

@@ -20,6 +20,8 @@ mod fault;
 mod guard;
 mod pipeline;
 #[forbid(unsafe_code)]
+mod pool;
+#[forbid(unsafe_code)]
 mod shader;
 #[forbid(unsafe_code)]
 mod submit;
@@ -37,3 +39,4 @@ pub(crate) use guard::panic_text;
 pub use pipeline::Pipeline;
 pub use shader::{Shader, ShaderStruct};
 pub use submit::Submission;
+pub use transfer::Readback;

@@ -176,15 +176,19 @@ impl Recorded {
 }
 
 impl Submission<'_> {
-    /// Waits for the work and records each pass's time: GPU timestamps where the device has them,
-    /// else the wall clock of the whole batch, named `passes`.
+    /// Where times of passes are wanted, waits for the work and records them: GPU timestamps where the device has
+    /// them, else the wall clock of the whole batch, named `passes`. Results are waited for when they are read.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn finish(self) -> Result<()> {
         let Self { context, labels, timestamps } = self;
         let Some(timestamps) = timestamps else {
-            return context.timings.time("passes", || context.wait());
+            // Only who asks for times waits here: transfers and passes of several jobs overlap.
+            return match context.timings.wants_passes() {
+                true => context.timings.time("passes", || context.wait()),
+                false => context.check(),
+            };
         };
         let period = f64::from(context.queue.get_timestamp_period());
         context.await_map(context.map(&timestamps, wgpu::MapMode::Read, None)?)?;

@@ -1,18 +1,97 @@
-//! Copies between host memory and storage buffers, in chunks through two staging buffers: while the
-//! device copies one chunk, the cores copy the other.
+//! Copies between host memory and storage buffers by way of staging buffers, which are kept for the next copy.
+//!
+//! ```text
+//! upload     host memory --cores--> chunk mapped for writing --device--> storage buffer
+//! readback   storage buffer --device--> buffer mapped for reading --cores--> host memory
+//! ```
+//! While the device copies one chunk, the cores copy the others.
 
-use std::{ops::Range, sync::mpsc};
+use std::{
+    collections::VecDeque,
+    ops::{Deref, Range},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+};
 
 use rayon::prelude::*;
 
-use super::{Buffer, Context, Fault};
+use super::{
+    Buffer, Context, Fault,
+    pool::{Lent, Pool},
+};
 use crate::{
     error::{Error, Result},
     memory,
 };
 
-/// Bytes of a staging buffer.
-const CHUNK: u64 = 32 << 20;
+/// Bytes of a staging buffer for uploads, and of a part that is read back at once.
+const CHUNK: u64 = 16 << 20;
+/// Staging buffers for uploads, at most: enough for the cores to copy while the device does.
+const UPLOADS: usize = 8;
+/// Parts of a readback that are under way at once.
+const AHEAD: usize = 3;
+/// Uploads of fewer bytes are left to wgpu.
+const SMALL: usize = 64 << 10;
+
+/// Staging buffers for uploads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uploads(Arc<(Mutex<Stagings>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct Stagings {
+    /// Those that are mapped and can be written.
+    mapped: Vec<wgpu::Buffer>,
+    /// How many there are: mapped, being written, being copied.
+    count: usize,
+    /// The latest copies, the oldest first: a buffer is mapped again after one of them.
+    copies: VecDeque<wgpu::SubmissionIndex>,
+}
+
+/// What a thread that needs a staging buffer does.
+enum Turn {
+    Write(wgpu::Buffer),
+    Make,
+    Await(wgpu::SubmissionIndex),
+}
+
+impl Uploads {
+    fn lock(&self) -> MutexGuard<'_, Stagings> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A staging buffer for this thread, or how to get one.
+    fn turn(&self) -> Turn {
+        let mut stagings = self.lock();
+        loop {
+            if let Some(staging) = stagings.mapped.pop() {
+                return Turn::Write(staging);
+            }
+            if stagings.count < UPLOADS {
+                stagings.count += 1;
+                return Turn::Make;
+            }
+            if let Some(copy) = stagings.copies.pop_front() {
+                return Turn::Await(copy);
+            }
+            // Other threads write to all of them.
+            stagings = self.0.1.wait(stagings).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Stagings)) {
+        change(&mut self.lock());
+        self.0.1.notify_all();
+    }
+
+    /// Notes a copy out of one of the buffers.
+    fn copying(&self, copy: wgpu::SubmissionIndex) {
+        self.change(|stagings| {
+            stagings.copies.push_back(copy);
+            if stagings.copies.len() > UPLOADS {
+                stagings.copies.pop_front();
+            }
+        });
+    }
+}
 
 impl Context {
     /// A buffer that holds `data`, padded to a multiple of 4 bytes.
@@ -43,7 +122,7 @@ impl Context {
         self.timings.time("upload", || {
             // Copies are multiples of 4 bytes: what is left is padded.
             let (whole, rest) = data.split_at(data.len() & !3);
-            match whole.len() as u64 > CHUNK {
+            match whole.len() > SMALL {
                 true => self.write_chunks(&buffer.inner, start, whole)?,
                 false => put(start, whole)?,
             }
@@ -56,33 +135,73 @@ impl Context {
         })
     }
 
-    /// Writes `data`, a chunk after the other.
+    /// Copies `data` to `buffer` from byte `offset` on, a chunk after the other.
     fn write_chunks(&self, buffer: &wgpu::Buffer, offset: u64, data: &[u8]) -> Result<()> {
-        let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
-        let staging = || self.create_buffer("staging", usage, CHUNK);
-        let stagings = [staging()?, staging()?];
-        let mut mappings: [Option<Mapping>; 2] = [None, None];
-        let mut at = offset;
-        for (chunk, turn) in data.chunks(CHUNK as usize).zip((0..2).cycle()) {
-            let staging = &stagings[turn];
-            let mapping = match mappings[turn].take() {
-                Some(mapping) => mapping,
-                None => self.map(staging, wgpu::MapMode::Write, None)?,
-            };
-            self.await_map(mapping)?;
-            let submission = self.guarded(|| {
-                let mut view = staging.slice(..).get_mapped_range_mut().map_err(unmappable)?;
-                par_copy(view.slice(..chunk.len()), chunk);
-                drop(view);
-                staging.unmap();
-                let mut encoder = self.device.create_command_encoder(&Default::default());
-                encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
-                Ok(self.queue.submit([encoder.finish()]))
-            })??;
-            mappings[turn] = Some(self.map(staging, wgpu::MapMode::Write, Some(submission))?);
-            at += chunk.len() as u64;
+        for (chunk, at) in data.chunks(CHUNK as usize).zip((offset..).step_by(CHUNK as usize)) {
+            let staging = self.upload_staging()?;
+            self.write_chunk(&staging, chunk, buffer, at)
+                // A buffer in an unknown state is not used again.
+                .inspect_err(|_| {
+                    self.uploads
+                        .change(|stagings| stagings.count = stagings.count.saturating_sub(1))
+                })?;
         }
-        self.wait()
+        Ok(())
+    }
+
+    /// Copies `chunk` to `buffer` by way of `staging`, which is mapped for the next upload after that.
+    fn write_chunk(
+        &self,
+        staging: &wgpu::Buffer,
+        chunk: &[u8],
+        buffer: &wgpu::Buffer,
+        at: u64,
+    ) -> Result<()> {
+        self.can_fail(Fault::Map)?;
+        let (uploads, mapped) = (self.uploads.clone(), staging.clone());
+        self.guarded(|| {
+            let mut view = staging.slice(..).get_mapped_range_mut().map_err(unmappable)?;
+            par_copy(view.slice(..chunk.len()), chunk);
+            drop(view);
+            staging.unmap();
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
+            let copy = self.queue.submit([encoder.finish()]);
+            staging.slice(..).map_async(wgpu::MapMode::Write, move |result| {
+                uploads.change(|stagings| match result {
+                    Ok(()) => stagings.mapped.push(mapped),
+                    // The device is lost.
+                    Err(_) => stagings.count = stagings.count.saturating_sub(1),
+                });
+            });
+            self.uploads.copying(copy);
+            Ok(())
+        })?
+    }
+
+    /// A mapped staging buffer: one that is free, or a new one, or the first that the device has done with.
+    fn upload_staging(&self) -> Result<wgpu::Buffer> {
+        self.poll()?;
+        loop {
+            match self.uploads.turn() {
+                Turn::Write(staging) => return Ok(staging),
+                Turn::Make => return self.new_upload_staging(),
+                // A callback then frees a buffer, which another thread may take first.
+                Turn::Await(copy) => self.wait_for(Some(copy))?,
+            }
+        }
+    }
+
+    fn new_upload_staging(&self) -> Result<wgpu::Buffer> {
+        let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
+        let mapped = self.create_buffer("upload staging", usage, CHUNK).and_then(|staging| {
+            let mapping = self.map(&staging, wgpu::MapMode::Write, None)?;
+            self.await_map(mapping)?;
+            Ok(staging)
+        });
+        mapped.inspect_err(|_| {
+            self.uploads.change(|stagings| stagings.count = stagings.count.saturating_sub(1))
+        })
     }
 
     /// The first `len` values of `buffer`, once everything submitted so far is done.
@@ -114,40 +233,49 @@ impl Context {
         range: Range<u64>,
         mut consume: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        assert!(range.start.is_multiple_of(4) && range.end <= buffer.bytes, "{range:?}");
-        if range.is_empty() {
-            return Ok(());
-        }
-        // What runs before the copy is not the copy's time.
-        self.wait()?;
+        let chunks = range.clone().step_by(CHUNK as usize);
+        let mut chunks = chunks.map(|start| start..(start + CHUNK).min(range.end));
         self.timings.time("readback", || {
-            let chunks = self.chunks_of(buffer, range)?;
-            let mut fetched = Some(chunks.fetch(0)?);
-            for i in 0..chunks.count {
-                let mapping = fetched.take().expect("fetched one chunk ahead");
-                self.await_map(mapping)?;
-                if i + 1 < chunks.count {
-                    fetched = Some(chunks.fetch(i + 1)?);
+            let mut fetched = VecDeque::new();
+            loop {
+                while fetched.len() < AHEAD
+                    && let Some(chunk) = chunks.next()
+                {
+                    fetched.push_back(self.fetch(buffer, chunk)?);
                 }
-                let (staging, len) = chunks.staging(i);
-                let view = staging.slice(..).get_mapped_range().map_err(unmappable)?;
-                consume(&view[..len])?;
-                drop(view);
-                staging.unmap();
+                let Some(next) = fetched.pop_front() else { return Ok(()) };
+                consume(&next.mapped()?)?;
             }
-            Ok(())
         })
     }
 
-    /// Cuts `range` into chunks and allocates their staging buffers.
-    fn chunks_of<'a>(&'a self, buffer: &'a Buffer, range: Range<u64>) -> Result<Chunks<'a>> {
+    /// The bytes `range` of `buffer`, from a multiple of 4 on, once everything submitted so far is done.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn read_back(&self, buffer: &Buffer, range: Range<u64>) -> Result<Readback> {
+        self.timings.time("readback", || self.fetch(buffer, range)?.mapped())
+    }
+
+    /// Starts to copy the bytes `range` of `buffer` into a staging buffer.
+    fn fetch(&self, buffer: &Buffer, range: Range<u64>) -> Result<Fetched<'_>> {
+        assert!(range.start.is_multiple_of(4) && range.end <= buffer.bytes, "{range:?}");
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let bytes = range.end - range.start;
-        let size = bytes.min(CHUNK).next_multiple_of(8);
-        let count = bytes.div_ceil(CHUNK);
-        let stagings = (0..count.min(2)).map(|_| self.create_buffer("staging", usage, size));
-        let stagings = stagings.collect::<Result<_>>()?;
-        Ok(Chunks { context: self, buffer, range, count, stagings })
+        let len = range.end - range.start;
+        let copied = len.next_multiple_of(4).max(4);
+        let size = Pool::size(copied.next_multiple_of(8), u64::MAX);
+        let staging = match self.readbacks.take(size) {
+            Some(staging) => staging,
+            None => self.create_buffer("readback staging", usage, size)?,
+        };
+        let submission = self.guarded(|| {
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            let from = buffer.offset + range.start;
+            encoder.copy_buffer_to_buffer(&buffer.inner, from, &staging, 0, copied);
+            self.queue.submit([encoder.finish()])
+        })?;
+        let mapping = self.map(&staging, wgpu::MapMode::Read, Some(submission))?;
+        Ok(Fetched { context: self, staging, mapping, len: len as usize })
     }
 
     /// Asks for `buffer` to be mapped once the work up to `after` is done.
@@ -176,34 +304,46 @@ impl Context {
     }
 }
 
-/// A range of a buffer that is read in chunks, each through one of two staging buffers.
-struct Chunks<'a> {
+/// A part of a buffer on its way to the host.
+struct Fetched<'a> {
     context: &'a Context,
-    buffer: &'a Buffer,
-    range: Range<u64>,
-    count: u64,
-    stagings: Vec<wgpu::Buffer>,
+    staging: wgpu::Buffer,
+    mapping: Mapping,
+    len: usize,
 }
 
-impl Chunks<'_> {
-    /// The staging buffer of chunk `i`, and the chunk's length.
-    fn staging(&self, i: u64) -> (&wgpu::Buffer, usize) {
-        let len = (self.range.end - self.range.start - i * CHUNK).min(CHUNK);
-        (&self.stagings[i as usize % 2], len as usize)
+impl Fetched<'_> {
+    /// Waits for it.
+    fn mapped(self) -> Result<Readback> {
+        let Self { context, staging, mapping, len } = self;
+        context.await_map(mapping)?;
+        let view = staging.slice(..).get_mapped_range().map_err(unmappable)?;
+        Ok(Readback { view: Some(view), len, staging: context.readbacks.lend(staging) })
     }
+}
 
-    /// Starts to copy chunk `i` into its staging buffer.
-    fn fetch(&self, i: u64) -> Result<Mapping> {
-        let Self { context, buffer, .. } = self;
-        let (staging, len) = self.staging(i);
-        let from = buffer.offset + self.range.start + i * CHUNK;
-        let submission = context.guarded(|| {
-            let mut encoder = context.device.create_command_encoder(&Default::default());
-            let len = (len as u64).next_multiple_of(4);
-            encoder.copy_buffer_to_buffer(&buffer.inner, from, staging, 0, len);
-            context.queue.submit([encoder.finish()])
-        })?;
-        context.map(staging, wgpu::MapMode::Read, Some(submission))
+/// Bytes of a storage buffer in mapped memory, which is kept for another readback when this is dropped.
+#[derive(Debug)]
+pub struct Readback {
+    /// There until it is dropped.
+    view: Option<wgpu::BufferView>,
+    len: usize,
+    staging: Lent,
+}
+
+impl Deref for Readback {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        let view = self.view.as_ref().expect("only dropping takes it");
+        &view[..self.len]
+    }
+}
+
+impl Drop for Readback {
+    fn drop(&mut self) {
+        self.view = None;
+        self.staging.unmap();
     }
 }
 

@@ -12,6 +12,8 @@ pub mod histogram;
 #[forbid(unsafe_code)]
 pub mod jpeg;
 #[forbid(unsafe_code)]
+pub mod jpeg_blur;
+#[forbid(unsafe_code)]
 pub mod mesh;
 #[forbid(unsafe_code)]
 pub mod render;

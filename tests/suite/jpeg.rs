@@ -3,12 +3,18 @@
 use gpuproc::{
     data::{
         image::Metadata,
-        jpeg::{Coefficients, ColourModel, Component, Frame, Quality, Upsampling},
+        jpeg::{
+            Coefficients, ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling,
+        },
         noise::Noise,
     },
     device::Kernel,
     io::image::jpeg,
-    kernels::jpeg::{Decode, Encode},
+    kernels::{
+        blur::{Blur, Edge, Method, Taps},
+        jpeg::{Decode, Encode},
+        jpeg_blur::{Blurred, JpegBlur},
+    },
 };
 
 use crate::common::assert_twins;
@@ -18,7 +24,7 @@ fn equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
 }
 
 /// Random coefficients, fewer and smaller ones at higher frequencies.
-fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> Coefficients {
+fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> SparseCoefficients {
     let mut block = || {
         let mut block = [0i16; 64];
         let last = noise.next() % 64;
@@ -30,7 +36,8 @@ fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> Coefficients {
     };
     let count = |c: usize| frame.blocks(c).iter().product::<usize>();
     let blocks = (0..frame.components.len()).map(|c| (0..count(c)).map(|_| block()).collect());
-    Coefficients { frame: frame.clone(), blocks: blocks.collect() }
+    let dense = Coefficients { frame: frame.clone(), blocks: blocks.collect() };
+    SparseCoefficients::of(&dense).unwrap()
 }
 
 fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: u16) -> Frame {
@@ -122,7 +129,7 @@ fn every_sampling_and_model_decodes_alike_on_all_devices() {
     for frame in &cases {
         let coefficients = random(frame, &mut noise, false);
         let pixels = assert_twins(&Decode, &coefficients, equal);
-        let expected = reference(&coefficients);
+        let expected = reference(&coefficients.to_dense().unwrap());
         assert_eq!(pixels.len(), expected.len());
         // The transform is exact to half a step, filters and colours round once more each.
         for (found, expected) in pixels.iter().zip(&expected) {
@@ -195,6 +202,45 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             let back = Decode.cpu(&coefficients).unwrap();
             let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
             assert!(worst <= Some(4), "{size:?}: {worst:?}");
+        }
+    }
+}
+
+/// The blur between two JPEG pictures is decoding, blurring and encoding, also where the device takes bands.
+#[test]
+fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
+    let mut noise = Noise(18);
+    for (size, colour, radius) in [
+        ([33, 20], ColourModel::YCbCr, 3),
+        ([700, 310], ColourModel::YCbCr, 24),
+        ([129, 64], ColourModel::Grey, 5),
+        ([64, 64], ColourModel::Cmyk, 0),
+    ] {
+        let samplings = [[2, 2], [1, 1], [1, 1], [2, 2]];
+        let samplings = match colour {
+            ColourModel::Grey => &[[1, 1]][..],
+            ColourModel::Cmyk => &samplings,
+            _ => &samplings[..3],
+        };
+        let input = random(&frame(size, colour, samplings, 4), &mut noise, false);
+        let axis = Taps::gaussian(radius as f64 / 3.0, radius);
+        let blur = Blur {
+            method: Method::Gaussian,
+            axes: [axis, axis, Taps::NONE],
+            iterations: 1,
+            edge: Edge::Mirror,
+            linear: false,
+        };
+        let encode = Encode::new(size, colour.channels(), Quality(80), true).unwrap();
+        for encode in [None, Some(encode)] {
+            let kernel = JpegBlur { blur: blur.clone(), encode: encode.clone() };
+            let blurred = assert_twins(&kernel, &input, equal);
+            let pixels = match (&blurred, &encode) {
+                (Blurred::Pixels(pixels), None) => pixels.clone(),
+                (Blurred::Coefficients(blurred), Some(_)) => Decode.cpu(blurred).unwrap(),
+                _ => panic!("the other kind"),
+            };
+            assert_eq!(pixels.len(), size[0] * size[1] * colour.channels());
         }
     }
 }

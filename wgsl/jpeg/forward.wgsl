@@ -3,10 +3,12 @@
 // `plane`, once a component: YCbCr, averaged over the pixels that share a sample. In: rows of `pitch` words of u8 pixels,
 // grey or RGB. Out: the component's plane of u8 samples, four an invocation.
 //
-// `coefficients`, once a component: forward DCT and quantisation. Out: blocks of 64 i16, row by row, two a word. A
-// workgroup of 64 invocations has eight blocks; an invocation has a row, then a column, then a row of one.
+// `coefficients`, once a component: forward DCT and quantisation. Out: blocks and entries, as in wgsl/jpeg/sparse.wgsl;
+// `cursor` counts the entries. A workgroup of 64 invocations has eight blocks; an invocation has a row, then a column,
+// then eight neighbours in coded order of one. Workgroups take their entries' places in any order, which the blocks tell.
 
 #import jpeg/dct
+#import jpeg/sparse
 
 struct PlaneParams {
     width: u32,    // pixels a row
@@ -71,25 +73,19 @@ fn plane(
         | (averaged(x + 2u, y) << 16u) | (averaged(x + 3u, y) << 24u);
 }
 
-struct BlockParams {
-    blocks: u32,   // of the component
-    across: u32,   // blocks a row
-    first: u32,    // its first row of coefficients
-    plane: u32,    // the first word of its plane
-    steps: array<vec4<u32>, 16>, // quantisation, row by row
-}
-
-@group(0) @binding(0) var<uniform> block_params: BlockParams;
 @group(0) @binding(1) var<storage, read> made: array<u32>;
-@group(0) @binding(2) var<storage, read_write> blocks: array<vec4<u32>>;
+@group(0) @binding(2) var<storage, read_write> blocks: array<vec2<u32>>;
+@group(0) @binding(3) var<storage, read_write> entries: array<u32>;
+@group(0) @binding(4) var<storage, read_write> cursor: atomic<u32>;
+
+// For each invocation: bit i is set where its value i is an entry.
+var<workgroup> present: array<u32, 64>;
+// The first entry of each block.
+var<workgroup> starts: array<u32, 8>;
 
 // The DCT's results are 8 times too large.
-fn quantised(value: i32, step: u32) -> i32 {
-    return sign(value) * i32((u32(abs(value)) + 4u * step) / (8u * step));
-}
-
-fn packed(a: i32, b: i32) -> u32 {
-    return (u32(a) & 0xffffu) | (u32(b) << 16u);
+fn quantised(value: i32, step: i32) -> i32 {
+    return sign(value) * i32((u32(abs(value)) + 4u * u32(step)) / (8u * u32(step)));
 }
 
 @compute @workgroup_size(64)
@@ -113,16 +109,51 @@ fn coefficients(
     let row = array(left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w);
     put_row(base, line, forward_line(row, BITS - PASS_BITS));
     workgroupBarrier();
-    let column = forward_line(get_column(base, line), BITS + PASS_BITS);
-    var quotients: array<i32, 8>;
-    for (var y = 0u; y < 8u; y++) { // unrolled
-        quotients[y] = quantised(column[y], block_params.steps[2u * y + line / 4u][line % 4u]);
-    }
-    put_column(base, line, quotients);
+    put_column(base, line, forward_line(get_column(base, line), BITS + PASS_BITS));
     workgroupBarrier();
-    let v = get_row(base, line);
-    if inside {
-        blocks[block_params.first + block * 8u + line] =
-            vec4(packed(v[0], v[1]), packed(v[2], v[3]), packed(v[4], v[5]), packed(v[6], v[7]));
+    var values: array<i32, 8>;
+    var bits = 0u;
+    for (var i = 0u; i < 8u; i++) { // unrolled
+        let place = 8u * line + i;
+        values[i] = quantised(tile[base + tile_place(place)], step_at(place));
+        bits |= select(0u, 1u << i, inside && place > 0u && values[i] != 0);
+    }
+    present[local] = bits;
+    workgroupBarrier();
+    // Entries of this block, and those of the invocations before this one.
+    var count = 0u;
+    var before = 0u;
+    for (var i = 0u; i < 8u; i++) { // unrolled
+        let more = countOneBits(present[local / 8u * 8u + i]);
+        count += more;
+        before += select(0u, more, i < line);
+    }
+    if line == 0u {
+        starts[local / 8u] = count;
+    }
+    workgroupBarrier();
+    if local == 0u {
+        var all = 0u;
+        for (var i = 0u; i < 8u; i++) { // unrolled
+            all += starts[i];
+        }
+        var start = atomicAdd(&cursor, all);
+        for (var i = 0u; i < 8u; i++) { // unrolled
+            let next = start + starts[i];
+            starts[i] = start;
+            start = next;
+        }
+    }
+    workgroupBarrier();
+    let start = starts[local / 8u];
+    if inside && line == 0u {
+        blocks[block_params.first + block] = vec2(start, (count << 16u) | (u32(values[0]) & 0xffffu));
+    }
+    var to = start + before;
+    for (var i = 0u; i < 8u; i++) { // unrolled
+        if ((bits >> i) & 1u) == 1u {
+            entries[to] = ((8u * line + i) << 16u) | (u32(values[i]) & 0xffffu);
+            to += 1u;
+        }
     }
 }

@@ -1,33 +1,17 @@
 // Quantised DCT coefficients of a JPEG picture to its pixels, with libjpeg's results.
 //
-// `samples`, once a component: dequantisation and inverse DCT. In: blocks of 64 i16, row by row, two a word. Out: the
-// component's plane of u8 samples, four a word. A workgroup of 64 invocations has eight blocks; an invocation has a
-// row, then a column, then a row of one.
+// `samples`, once a component: dequantisation and inverse DCT. In: blocks and entries, as in wgsl/jpeg/sparse.wgsl. Out:
+// the component's plane of u8 samples, four a word. A workgroup of 64 invocations has eight blocks; an invocation has
+// every eighth entry, then a column, then a row of one.
 //
 // `pixels`: all planes at full resolution, then RGB. Out: rows of `pitch` pixels, four pixels an invocation.
 
 #import jpeg/dct
+#import jpeg/sparse
 
-struct BlockParams {
-    blocks: u32,   // of the component
-    across: u32,   // blocks a row
-    first: u32,    // its first row of coefficients
-    plane: u32,    // the first word of its plane
-    steps: array<vec4<u32>, 16>, // quantisation, row by row
-}
-
-@group(0) @binding(0) var<uniform> block_params: BlockParams;
-@group(0) @binding(1) var<storage, read> coefficients: array<vec4<u32>>;
-@group(0) @binding(2) var<storage, read_write> planes: array<u32>;
-
-// Two i16 of a word.
-fn low(word: u32) -> i32 {
-    return i32(word << 16u) >> 16u;
-}
-
-fn high(word: u32) -> i32 {
-    return i32(word) >> 16u;
-}
+@group(0) @binding(1) var<storage, read> blocks: array<vec2<u32>>;
+@group(0) @binding(2) var<storage, read> entries: array<u32>;
+@group(0) @binding(3) var<storage, read_write> planes: array<u32>;
 
 fn sample(value: i32) -> u32 {
     return u32(clamp(value, -128, 127) + 128);
@@ -43,17 +27,20 @@ fn samples(
     let line = local % 8u;
     let base = local / 8u * BLOCK;
     let inside = block < block_params.blocks;
-    var words: vec4<u32>;
+    put_column(base, line, array<i32, 8>());
+    workgroupBarrier();
     if inside {
-        words = coefficients[block_params.first + block * 8u + line];
+        let found = blocks[block_params.first + block];
+        if line == 0u {
+            tile[base] = value_of(found.y) * step_at(0u);
+        }
+        let count = found.y >> 16u;
+        for (var i = line; i < count; i += 8u) {
+            let entry = entries[found.x + i];
+            let place = entry >> 16u;
+            tile[base + tile_place(place)] = value_of(entry) * step_at(place);
+        }
     }
-    let steps = array(
-        vec4<i32>(block_params.steps[2u * line]),
-        vec4<i32>(block_params.steps[2u * line + 1u]),
-    );
-    let left = vec4(low(words.x), high(words.x), low(words.y), high(words.y)) * steps[0];
-    let right = vec4(low(words.z), high(words.z), low(words.w), high(words.w)) * steps[1];
-    put_row(base, line, array(left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w));
     workgroupBarrier();
     put_column(base, line, inverse_line(get_column(base, line), BITS - PASS_BITS));
     workgroupBarrier();

@@ -255,6 +255,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether no channel stays as it is.
+    pub fn blurs_all_channels(&self) -> bool {
+        self.channels.is_empty()
+    }
+
     /// The channels, of so many, that stay as they are.
     ///
     /// # Errors

@@ -2,11 +2,19 @@
 
 use super::flags::{Job, Settings};
 use crate::{
-    data::{dtype::Dtype, image::Image, raster::Raster, samples::Samples},
+    data::{dtype::Dtype, image::Image, jpeg::Quality, raster::Raster, samples::Samples},
     device::Device,
-    error::Result,
-    io::image::{ImageFormat, losses, read_image, write_image},
-    kernels::blur::Edge,
+    error::{Error, Result},
+    io::image::{
+        Encoding, ImageFile, ImageFormat,
+        jpeg::{Picture, has_half_chroma},
+        losses, write_image, write_jpeg,
+    },
+    kernels::{
+        blur::Edge,
+        jpeg::Encode,
+        jpeg_blur::{Blurred, JpegBlur},
+    },
     session::Session,
 };
 
@@ -15,14 +23,61 @@ use crate::{
 /// # Errors
 /// Those of the three steps.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
-    let image = read_image(&job.source, session.limits(job.copies()), &session.timings)?;
-    if let Some(losses) = losses(&image, ImageFormat::of_output(&job.sink)?) {
-        settings.tell_losses(&format!("{}: {losses} in this format", job.sink))?;
+    let Session { device, timings, no_clobber, .. } = session;
+    let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
+    // Between JPEG files a GPU takes coefficients, which are fewer than pixels; the CPU twins blur what is decoded
+    // while the file is read.
+    if device.may_be_gpu()
+        && settings.blurs_all_channels()
+        && let Some(picture) = file.jpeg(timings)?
+    {
+        return process_jpeg(job, settings, picture, session);
     }
-    let blurred = blur(job, settings, image, &session.device)
-        .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
-    let Settings { encoding, .. } = settings;
-    write_image(&blurred, &job.sink, encoding, session.no_clobber, &session.timings)
+    let image = file.decode(timings)?;
+    drop(file);
+    check_losses(&image, job, settings)?;
+    let blurred = blur(job, settings, image, device).map_err(|error| cannot_blur(job, error))?;
+    write_image(&blurred, &job.sink, &settings.encoding, *no_clobber, timings)
+}
+
+/// Tells what the output's format cannot hold.
+fn check_losses(image: &Image, job: &Job, settings: &Settings) -> Result<()> {
+    match losses(image, ImageFormat::of_output(&job.sink)?) {
+        Some(losses) => settings.tell_losses(&format!("{}: {losses} in this format", job.sink)),
+        None => Ok(()),
+    }
+}
+
+fn cannot_blur(job: &Job, error: Error) -> Error {
+    error.context(format_args!("cannot blur {}", job.source))
+}
+
+/// Blurs and writes a picture from its coefficients.
+fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Session) -> Result<()> {
+    let Session { device, timings, no_clobber, .. } = session;
+    let Picture { coefficients, metadata, .. } = picture;
+    let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
+    let Encoding { quality, .. } = settings.encoding;
+    let encode = match ImageFormat::of_output(&job.sink)? {
+        ImageFormat::Jpeg => {
+            let half_chroma = has_half_chroma(quality);
+            Some(Encode::new(size, channels, Quality(quality), half_chroma)?)
+        }
+        _ => None,
+    };
+    let kernel = JpegBlur { blur: job.blur.clone(), encode };
+    let blurred = device.run(&kernel, &coefficients).map_err(|error| cannot_blur(job, error))?;
+    match blurred {
+        Blurred::Coefficients(blurred) => {
+            write_jpeg(&blurred, &metadata, &job.sink, *no_clobber, timings)
+        }
+        Blurred::Pixels(pixels) => {
+            let ([width, height], samples) = (size, Samples::U8(pixels));
+            let image = Image { width, height, channels, samples, is_linear: false, metadata };
+            check_losses(&image, job, settings)?;
+            write_image(&image, &job.sink, &settings.encoding, *no_clobber, timings)
+        }
+    }
 }
 
 fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result<Image> {

@@ -6,8 +6,10 @@
 pub mod forward;
 pub mod inverse;
 mod lanes;
+mod sparse;
 mod tables;
 
+pub use sparse::{Entry, SparseBlock, SparseCoefficients};
 pub use tables::{Quality, ZIGZAG};
 
 /// What the components of a picture stand for.
@@ -117,6 +119,11 @@ impl Frame {
     pub fn blocks(&self, c: usize) -> [usize; 2] {
         let mcus = self.mcus();
         [0, 1].map(|axis| mcus[axis] * self.components[c].sampling[axis])
+    }
+
+    /// Blocks of all components before component `c`; with the number of components, of all.
+    pub fn first_block(&self, c: usize) -> usize {
+        (0..c).map(|c| self.blocks(c).iter().product::<usize>()).sum()
     }
 
     /// Samples of component `c` across and down that belong to the picture (T.81, A.1.1).

@@ -18,12 +18,19 @@ mod webp;
 pub use codec::Encoding;
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
 
-use std::{borrow::Cow, io::Write, panic::catch_unwind};
+use std::{
+    borrow::Cow,
+    io::Write,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use self::codec::{BoxError, Codec, Decoded, Holds};
 use super::{Limits, Sink, Source};
 use crate::{
-    data::image::Image,
+    data::{
+        image::{Image, Metadata},
+        jpeg::SparseCoefficients,
+    },
     error::{Error, Kind, Result},
     memory,
     timings::Timings,
@@ -93,26 +100,97 @@ impl ImageFormat {
 /// [`Kind::Io`] when it cannot be read, [`Kind::BadInput`] when it is no image, a broken one, or too
 /// large.
 pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
-    let limits = limits.into();
-    let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-    timings.time("decode", || {
-        // Decoders panic on some broken files.
-        let decoded = catch_unwind(|| -> Result<Image, BoxError> {
+    ImageFile::read(source, limits, timings)?.decode(timings)
+}
+
+/// A file that is read but not decoded.
+#[derive(Debug)]
+pub struct ImageFile<'a> {
+    source: &'a Source,
+    bytes: Vec<u8>,
+    limits: Limits,
+}
+
+impl<'a> ImageFile<'a> {
+    /// Reads `source`. The file and its samples each take at most `limits`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when it cannot be read.
+    pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
+        let limits = limits.into();
+        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
+        Ok(Self { source, bytes, limits })
+    }
+
+    /// Decodes the file, whatever its name says of its format. A picture stored rotated comes out upright.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`] when it is no image, a broken one, or too large.
+    pub fn decode(&self, timings: &Timings) -> Result<Image> {
+        let Self { source, bytes, limits } = self;
+        self.catching(timings, || {
             let Decoded { image, orientation, losses } =
-                (ImageFormat::of_file(&bytes)?.codec().decode)(&bytes, limits)?;
+                (ImageFormat::of_file(bytes)?.codec().decode)(bytes, *limits)?;
             losses.iter().for_each(|loss| log::warn!("{source}: {loss}"));
             Ok(image.upright(orientation)?)
-        });
-        let decoded: Result<Image, BoxError> = decoded.unwrap_or_else(|panic| {
+        })
+    }
+
+    /// The coefficients of a JPEG file; nothing of other files, nor where its pixels have to be turned.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
+        self.catching(timings, || {
+            let Some(picture) = jpeg::read_coefficients(&self.bytes, self.limits) else {
+                return Ok(None);
+            };
+            picture.losses.iter().for_each(|loss| log::warn!("{}: {loss}", self.source));
+            Ok(Some(picture))
+        })
+    }
+
+    /// Runs `decode`. Decoders panic on some broken files.
+    fn catching<T>(
+        &self,
+        timings: &Timings,
+        decode: impl FnOnce() -> Result<T, BoxError>,
+    ) -> Result<T> {
+        let decoded = timings.time("decode", || catch_unwind(AssertUnwindSafe(decode)));
+        let decoded = decoded.unwrap_or_else(|panic| {
             Err(match memory::raised(panic) {
                 Ok(error) => error.into(),
                 Err(_) => "the decoder crashed on it".into(),
             })
         });
         decoded.map_err(|error| {
-            Error::bad_input(format_args!("cannot decode {source}")).caused_by(error)
+            Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(error)
         })
-    })
+    }
+}
+
+/// Writes a JPEG file of `coefficients`.
+///
+/// # Errors
+/// [`Kind::Io`] when it cannot be written.
+pub fn write_jpeg(
+    coefficients: &SparseCoefficients,
+    metadata: &Metadata,
+    sink: &Sink,
+    no_clobber: bool,
+    timings: &Timings,
+) -> Result<()> {
+    let encode = || jpeg::encode_coefficients(coefficients, metadata);
+    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
+    write_bytes(&bytes, sink, no_clobber, timings)
+}
+
+fn cannot_encode(sink: &Sink, cause: impl Into<BoxError>) -> Error {
+    Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(cause)
+}
+
+fn write_bytes(bytes: &[u8], sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
+    timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(bytes)))
 }
 
 /// Encodes `image` to `sink` in the format of its extension.
@@ -134,10 +212,8 @@ pub fn write_image(
         drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
         (codec.encode)(&fitted, encoding)
     };
-    let bytes = timings.time("encode", encode).map_err(|error| {
-        Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(error)
-    })?;
-    timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
+    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
+    write_bytes(&bytes, sink, no_clobber, timings)
 }
 
 /// `image` with the samples and channels that a format holds.

@@ -119,6 +119,31 @@ macro_rules! owned_values {
 owned_values!(u8 => U8, u16 => U16, u32 => U24, f32 => F32);
 
 impl Blur {
+    /// Whether it leaves everything as it is.
+    pub fn is_idle(&self) -> bool {
+        self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0)
+    }
+
+    /// The blur of u8 samples without alpha that stay on `context`; nothing where the device does not take them in one
+    /// piece, nor of a blur in linear light or an [idle](Blur::is_idle) one.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn resident<'c>(&self, context: &'c Context, shape: Shape) -> Result<Option<Resident<'c>>> {
+        if self.linear || self.is_idle() {
+            return Ok(None);
+        }
+        let fill = match self.edge {
+            Edge::Constant(value) => value.round(),
+            _ => 0.0,
+        };
+        let plan = self.plan(Format::U8, [fill; 4]);
+        match gpu::fits(context, self, &plan, shape) {
+            true => Resident::new(context, &plan, shape, self.edge).map(Some),
+            false => Ok(None),
+        }
+    }
+
     /// Prepares the samples, has `passes` blur them, and brings them back into their form.
     fn run(
         &self,
@@ -129,8 +154,7 @@ impl Blur {
         if shape.samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
             return Err(Error::bad_input("the samples do not fill the raster"));
         }
-        let idle = self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0);
-        if idle || raster.samples.is_empty() {
+        if self.is_idle() || raster.samples.is_empty() {
             return Ok(raster.samples.clone());
         }
         let tone = Tone::of(self, raster)?;

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use crate::{
-    data::jpeg::{Coefficients, ColourModel, Frame, Upsampling},
+    data::jpeg::{
+        ColourModel, Component, Entry, Frame, SparseBlock, SparseCoefficients, Upsampling, ZIGZAG,
+    },
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     memory, shader, shader_struct,
 };
 
-const IN_RANGE: &str = "blocks, planes and rows are indexed below the numbers that the host sizes the buffers by; \
+const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the numbers that the host sizes the buffers by; \
     columns and rows are limited to the last of a plane";
 
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
@@ -24,7 +26,7 @@ pub fn variants() -> Vec<Shader> {
 }
 
 shader_struct! {
-    struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, steps: [[u32; 4]; 16] }
+    struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, order: [[u32; 4]; 16] }
 }
 
 shader_struct! {
@@ -51,12 +53,12 @@ struct Layout {
     blocks: Vec<usize>,
 }
 
+/// Bytes of the largest number of entries that a block may have.
+const ENTRIES: u64 = 63 * size_of::<Entry>() as u64;
+
 impl Layout {
     fn new(frame: &Frame) -> Self {
-        let mut blocks = vec![0];
-        for c in 0..frame.components.len() {
-            blocks.push(blocks[c] + frame.blocks(c).iter().product::<usize>());
-        }
+        let blocks = (0..=frame.components.len()).map(|c| frame.first_block(c)).collect();
         Self { frame: frame.clone(), blocks }
     }
 
@@ -64,9 +66,9 @@ impl Layout {
         self.blocks[self.frame.components.len()]
     }
 
-    /// Bytes of all coefficients.
-    fn coefficient_bytes(&self) -> u64 {
-        self.all() as u64 * 128
+    /// Bytes of all blocks.
+    fn block_bytes(&self) -> u64 {
+        (self.all() * size_of::<SparseBlock>()) as u64
     }
 
     /// Bytes of all planes.
@@ -85,19 +87,18 @@ impl Layout {
     }
 
     fn block_params(&self, c: usize) -> BlockParams {
-        let steps = self.frame.components[c].steps.map(u32::from);
         BlockParams {
             blocks: (self.blocks[c + 1] - self.blocks[c]) as u32,
             across: self.frame.blocks(c)[0] as u32,
-            first: 8 * self.blocks[c] as u32,
+            first: self.blocks[c] as u32,
             plane: 16 * self.blocks[c] as u32,
-            steps: *steps.as_chunks::<4>().0.first_chunk().expect("64 steps"),
+            order: order(&self.frame.components[c]),
         }
     }
 
     /// Whether `context` has room for the picture in one piece.
     fn fits(&self, context: &Context) -> bool {
-        let largest = self.coefficient_bytes().max(self.pixel_bytes());
+        let largest = (ENTRIES * self.all() as u64).max(self.pixel_bytes());
         let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
         largest <= context.max_binding() && context.fold(groups).is_ok()
     }
@@ -123,6 +124,19 @@ impl Layout {
             Error::gpu(format_args!("{} has no room for rows of {width} pixels", context.info.name))
         })
     }
+}
+
+/// Places row by row, and steps, in coded order.
+fn order(component: &Component) -> [[u32; 4]; 16] {
+    let words = ZIGZAG.map(|at| u32::from(at) << 16 | u32::from(component.steps[usize::from(at)]));
+    *words.as_chunks().0.first_chunk().expect("64 words")
+}
+
+/// Coefficients on a device.
+#[derive(Debug)]
+pub struct Blocks {
+    blocks: Buffer,
+    entries: Buffer,
 }
 
 /// Decodes pictures of one geometry on a device.
@@ -189,23 +203,22 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// A buffer with `coefficients`.
+    /// Copies `coefficients` to the device.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn upload(&self, coefficients: &Coefficients) -> Result<Buffer> {
-        let buffer = self.context.allocate("coefficients", self.layout.coefficient_bytes())?;
-        for (blocks, &before) in coefficients.blocks.iter().zip(&self.layout.blocks) {
-            self.context.write(&buffer, 128 * before as u64, blocks)?;
-        }
-        Ok(buffer)
+    pub fn upload(&self, coefficients: &SparseCoefficients) -> Result<Blocks> {
+        Ok(Blocks {
+            blocks: self.context.upload("jpeg blocks", &coefficients.blocks)?,
+            entries: self.context.upload("jpeg entries", &coefficients.entries)?,
+        })
     }
 
     /// Records the passes from `coefficients`; the pixels' rows are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
-    pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Buffer) -> Result<Buffer> {
+    pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
         let Self { context, layout, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
         let pixels = context.allocate("pixels", layout.pixel_bytes())?;
@@ -213,8 +226,11 @@ impl<'a> Decoder<'a> {
             let params = layout.block_params(c);
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
             let pass = batch.pass("jpeg inverse DCT", &self.samples);
-            let pass = pass.buffer("coefficients", coefficients).buffer("planes", &planes);
-            pass.uniform("block_params", &params).dispatch(groups);
+            pass.buffer("blocks", &coefficients.blocks)
+                .buffer("entries", &coefficients.entries)
+                .buffer("planes", &planes)
+                .uniform("block_params", &params)
+                .dispatch(groups);
         }
         let groups = context.fold(u64::from(self.pixel_params.total).div_ceil(64))?;
         let pass = batch.pass("jpeg pixels", &self.pixels);
@@ -267,11 +283,14 @@ impl<'a> Encoder<'a> {
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
-    pub fn record(&self, batch: &mut Batch<'_>, pixels: &Buffer) -> Result<Buffer> {
+    pub fn record(&self, batch: &mut Batch<'_>, pixels: &Buffer) -> Result<Encoded> {
         let Self { context, layout, .. } = self;
         let frame = &layout.frame;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
-        let blocks = context.allocate("coefficients", layout.coefficient_bytes())?;
+        let blocks = context.allocate("jpeg blocks", layout.block_bytes())?;
+        let entries = context.allocate("jpeg entries", ENTRIES * layout.all() as u64)?;
+        let cursor = context.allocate("jpeg cursor", 4)?;
+        batch.clear(&cursor);
         let [width, height] = frame.size;
         for (c, pipeline) in self.planes.iter().enumerate() {
             let [across, down] = frame.blocks(c);
@@ -294,35 +313,41 @@ impl<'a> Encoder<'a> {
             let params = layout.block_params(c);
             let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
             let pass = batch.pass("jpeg forward DCT", &self.coefficients);
-            let pass = pass.buffer("made", &planes).buffer("blocks", &blocks);
-            pass.uniform("block_params", &params).dispatch(groups);
+            pass.buffer("made", &planes)
+                .buffer("blocks", &blocks)
+                .buffer("entries", &entries)
+                .buffer("cursor", &cursor)
+                .uniform("block_params", &params)
+                .dispatch(groups);
         }
-        Ok(blocks)
+        Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
     }
 
-    /// The coefficients in a buffer that [`Encoder::record`] filled.
+    /// The coefficients that [`Encoder::record`] made.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn read(&self, blocks: &Buffer) -> Result<Vec<Vec<[i16; 64]>>> {
-        let part = |pair: &[usize]| {
-            let bytes = 128 * pair[0] as u64..128 * pair[1] as u64;
-            let mut values: Vec<[i16; 64]> = memory::room(pair[1] - pair[0])?;
-            self.context.read_with(blocks, bytes, |chunk| {
-                values.extend_from_slice(bytemuck::cast_slice(chunk));
-                Ok(())
-            })?;
-            Ok(values)
-        };
-        self.layout.blocks.windows(2).map(part).collect()
+    pub fn read(&self, encoded: &Encoded) -> Result<SparseCoefficients> {
+        let (context, Blocks { blocks, entries }) = (self.context, &encoded.coefficients);
+        let blocks = context.read(blocks, self.layout.all())?;
+        let count: Vec<u32> = context.read(&encoded.cursor, 1)?;
+        let entries = context.read(entries, count[0] as usize)?;
+        Ok(SparseCoefficients { frame: self.layout.frame.clone(), blocks, entries })
     }
+}
+
+/// Coefficients that were made on a device, and how many entries they have.
+#[derive(Debug)]
+pub struct Encoded {
+    coefficients: Blocks,
+    cursor: Buffer,
 }
 
 /// MCU rows that a band's last and first rows of pixels depend on beyond it.
 const HALO: usize = 1;
 
 /// Decodes a picture, in bands where the device needs that.
-pub(super) fn decode(context: &Context, coefficients: &Coefficients) -> Result<Vec<u8>> {
+pub(super) fn decode(context: &Context, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
     let frame = &coefficients.frame;
     let layout = Layout::new(frame);
     let [width, height] = frame.size;
@@ -334,11 +359,7 @@ pub(super) fn decode(context: &Context, coefficients: &Coefficients) -> Result<V
     for first in (0..mcus).step_by(own) {
         let (start, end) = (first.saturating_sub(HALO), (first + own + HALO).min(mcus));
         let band = layout.band(start, end - start);
-        let blocks = (0..frame.components.len()).map(|c| {
-            let (across, down) = (frame.blocks(c)[0], frame.components[c].sampling[1]);
-            coefficients.blocks[c][start * down * across..end * down * across].to_vec()
-        });
-        let part = Coefficients { frame: band.frame.clone(), blocks: blocks.collect() };
+        let part = band.part(coefficients, start)?;
         let decoder = Decoder::with_layout(context, band)?;
         let input = decoder.upload(&part)?;
         let mut batch = context.batch();
@@ -354,13 +375,36 @@ pub(super) fn decode(context: &Context, coefficients: &Coefficients) -> Result<V
     Ok(pixels)
 }
 
+impl Layout {
+    /// The coefficients of this band, whose first MCU row is row `start` of `all`.
+    fn part(&self, all: &SparseCoefficients, start: usize) -> Result<SparseCoefficients> {
+        let mut part = SparseCoefficients::zeros(&self.frame)?;
+        for c in 0..self.frame.components.len() {
+            let row = self.frame.blocks(c)[0] * self.frame.components[c].sampling[1];
+            let from = &all.blocks[all.frame.first_block(c) + start * row..];
+            let own = self.blocks[c]..self.blocks[c + 1];
+            for (to, &block) in part.blocks[own].iter_mut().zip(from) {
+                let entries = all.entries_of(block);
+                *to = SparseBlock::new(part.entries.len() as u32, entries.len() as u32, block.dc());
+                memory::reserve(&mut part.entries, entries.len())?;
+                part.entries.extend_from_slice(entries);
+            }
+        }
+        Ok(part)
+    }
+}
+
 /// Encodes a picture, in bands where the device needs that.
-pub(super) fn encode(context: &Context, frame: &Frame, pixels: &[u8]) -> Result<Coefficients> {
+pub(super) fn encode(
+    context: &Context,
+    frame: &Frame,
+    pixels: &[u8],
+) -> Result<SparseCoefficients> {
     let layout = Layout::new(frame);
     let row = frame.size[0] * frame.colour.channels();
     let [_, mcus] = frame.mcus();
     let most = layout.rows(context, 1)?;
-    let mut blocks = vec![Vec::new(); frame.components.len()];
+    let mut all = SparseCoefficients::zeros(frame)?;
     for first in (0..mcus).step_by(most) {
         let band = layout.band(first, most.min(mcus - first));
         let start = first * 8 * frame.most()[1] * row;
@@ -375,9 +419,17 @@ pub(super) fn encode(context: &Context, frame: &Frame, pixels: &[u8]) -> Result<
         let mut batch = context.batch();
         let output = encoder.record(&mut batch, &input)?;
         batch.run()?;
-        for (all, part) in blocks.iter_mut().zip(encoder.read(&output)?) {
-            all.extend(part);
+        let mut part = encoder.read(&output)?;
+        let moved = all.entries.len() as u32;
+        for c in 0..frame.components.len() {
+            let row = frame.blocks(c)[0] * frame.components[c].sampling[1];
+            let own = encoder.layout.blocks[c]..encoder.layout.blocks[c + 1];
+            let to = &mut all.blocks[layout.blocks[c] + first * row..];
+            for (to, block) in to.iter_mut().zip(&part.blocks[own]) {
+                *to = block.moved(moved);
+            }
         }
+        memory::append(&mut all.entries, &mut part.entries)?;
     }
-    Ok(Coefficients { frame: frame.clone(), blocks })
+    Ok(all)
 }

@@ -3,13 +3,13 @@
 
 mod gpu;
 
-pub use gpu::{Decoder, Encoder, variants};
+pub use gpu::{Blocks, Decoder, Encoded, Encoder, variants};
 
 use rayon::prelude::*;
 
 use crate::{
     data::jpeg::{
-        Coefficients, Frame, Quality,
+        Coefficients, Frame, Quality, SparseCoefficients,
         forward::{Divisor, McuRow},
         inverse::Renderer,
     },
@@ -24,11 +24,12 @@ use crate::{
 pub struct Decode;
 
 impl Kernel for Decode {
-    type In = Coefficients;
+    type In = SparseCoefficients;
     type Out = Vec<u8>;
     const NAME: &'static str = "jpeg decode";
 
-    fn cpu(&self, coefficients: &Coefficients) -> Result<Vec<u8>> {
+    fn cpu(&self, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
+        let coefficients = &coefficients.to_dense()?;
         let frame = &coefficients.frame;
         let renderer = Renderer::new(frame).ok_or_else(fractional)?;
         let [width, height] = frame.size;
@@ -40,7 +41,7 @@ impl Kernel for Decode {
         Ok(pixels)
     }
 
-    fn gpu(&self, context: &Context, coefficients: &Coefficients) -> Result<Vec<u8>> {
+    fn gpu(&self, context: &Context, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
         gpu::decode(context, coefficients)
     }
 }
@@ -94,10 +95,10 @@ impl Encode {
 impl Kernel for Encode {
     /// Rows from the top, u8 samples, grey or RGB.
     type In = [u8];
-    type Out = Coefficients;
+    type Out = SparseCoefficients;
     const NAME: &'static str = "jpeg encode";
 
-    fn cpu(&self, pixels: &[u8]) -> Result<Coefficients> {
+    fn cpu(&self, pixels: &[u8]) -> Result<SparseCoefficients> {
         self.check(pixels)?;
         let frame = &self.frame;
         let divisors = self.divisors();
@@ -120,10 +121,10 @@ impl Kernel for Encode {
             .collect();
         let component = |c: usize| rows.iter().flat_map(|row| row[c].iter().copied()).collect();
         let blocks = (0..divisors.len()).map(component).collect();
-        Ok(Coefficients { frame: frame.clone(), blocks })
+        SparseCoefficients::of(&Coefficients { frame: frame.clone(), blocks })
     }
 
-    fn gpu(&self, context: &Context, pixels: &[u8]) -> Result<Coefficients> {
+    fn gpu(&self, context: &Context, pixels: &[u8]) -> Result<SparseCoefficients> {
         self.check(pixels)?;
         gpu::encode(context, &self.frame, pixels)
     }

@@ -5,7 +5,7 @@ use std::{slice::ChunksMut, sync::OnceLock};
 
 use rayon::{Scope, prelude::*};
 
-use super::block::BlockRow;
+use super::{block::BlockRow, scan::Finished};
 use crate::data::jpeg::{
     Frame,
     inverse::{BlockView, Renderer, Source},
@@ -82,15 +82,15 @@ impl<'a, 's> Stream<'a, 's> {
     pub fn new(bands: &'s Bands<'s>, scope: &'a Scope<'s>, pixels: &'s mut [u8]) -> Self {
         Self { bands, scope, pixels: bands.split(pixels), started: 0 }
     }
+}
 
-    /// Takes a complete row of blocks.
-    pub fn finish(&self, component: usize, y: usize, row: BlockRow) {
+impl Finished for Stream<'_, '_> {
+    fn row(&mut self, component: usize, y: usize, row: BlockRow) {
         self.bands.rows.rows[component][y].set(row).expect("each row ends once");
     }
 
-    /// Starts the bands for which `mcu_rows` complete rows of MCUs suffice; all with `usize::MAX`.
-    pub fn start(&mut self, mcu_rows: usize) {
-        while mcu_rows > self.bands.renderer.last_row(self.started) {
+    fn mcu_rows(&mut self, count: usize) {
+        while count > self.bands.renderer.last_row(self.started) {
             let Some(band) = self.pixels.next() else { return };
             let (bands, number) = (self.bands, self.started);
             self.scope.spawn(move |_| bands.render(number, band));

@@ -10,12 +10,12 @@ use super::{
     bands::{Bands, Stream},
     block::BlockRow,
     container::{File, Scan},
-    scan::{read_ac, read_dc},
+    scan::{Finished, read_ac, read_dc},
 };
 use crate::{
     data::{
         image::{Image, Metadata},
-        jpeg::Frame,
+        jpeg::{Frame, SparseCoefficients},
         samples::Samples,
     },
     memory::{self, raise},
@@ -40,37 +40,95 @@ pub fn decode_parsed(file: File<'_>, frame: &Frame, limit: u64) -> Option<Image>
 }
 
 fn pixels(file: &File<'_>, frame: &Frame) -> Option<Vec<u8>> {
-    let empty = |c| (0..file.rows(c)).map(|_| BlockRow::default()).collect();
-    let mut planes: Vec<Vec<BlockRow>> = file.components.iter().map(empty).collect();
-    let mut dc: Vec<Vec<i16>> = vec![Vec::new(); file.components.len()];
-    // The last scan, if it has AC coefficients, is read while pixels are made.
-    let (last, earlier) = match file.scans.split_last() {
-        Some((last, earlier)) if last.selection.end > 0 => (Some(last), earlier),
-        _ => (None, &file.scans[..]),
-    };
-    read_in_parallel(file, earlier, &mut planes, &mut dc)?;
-    let is_last = |c: usize| last.is_some_and(|s| s.members.iter().any(|m| m.component == c));
+    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file)?;
     let bytes = frame.size[0] * frame.size[1] * frame.colour.channels();
     let mut pixels = memory::zeros(bytes).unwrap_or_else(raise);
-    let mut unfinished = Vec::new();
-    let mut rows: Vec<Vec<OnceLock<BlockRow>>> = Vec::new();
-    for (c, plane) in planes.into_iter().enumerate() {
-        if is_last(c) {
-            rows.push(plane.iter().map(|_| OnceLock::new()).collect());
-            unfinished.push(plane);
-        } else {
-            rows.push(plane.into_iter().map(OnceLock::from).collect());
-        }
+    let rows = finished.into_iter().map(|rows| rows.into_iter().map(OnceLock::from).collect());
+    let mut rows: Vec<Vec<OnceLock<BlockRow>>> = rows.collect();
+    for (c, plane) in &unfinished {
+        rows[*c] = plane.iter().map(|_| OnceLock::new()).collect();
     }
     let bands = Bands::new(frame, &dc, rows)?;
     match last {
         None => bands.render_all(&mut pixels),
         Some(scan) => rayon::scope(|scope| {
-            let stream = Stream::new(&bands, scope, &mut pixels);
-            read_ac(file, scan, unfinished.iter_mut().collect(), Some(stream))
+            let mut stream = Stream::new(&bands, scope, &mut pixels);
+            let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
+            read_ac(file, scan, planes, Some(&mut stream))
         })?,
     }
     Some(pixels)
+}
+
+/// The coefficients of `file`; nothing where it is damaged.
+pub fn coefficients(file: &File<'_>, frame: &Frame) -> Option<SparseCoefficients> {
+    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file)?;
+    let mut sparse = SparseCoefficients::zeros(frame).unwrap_or_else(raise);
+    let mut gather = Gather { frame, dc: &dc, sparse: &mut sparse };
+    for (c, rows) in finished.into_iter().enumerate() {
+        if !unfinished.iter().any(|(member, _)| *member == c) {
+            rows.into_iter().enumerate().for_each(|(y, row)| gather.row(c, y, row));
+        }
+    }
+    if let Some(scan) = last {
+        let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
+        read_ac(file, scan, planes, Some(&mut gather))?;
+    }
+    Some(sparse)
+}
+
+/// Gathers the coefficients that are not 0.
+struct Gather<'a> {
+    frame: &'a Frame,
+    /// DC coefficients of progressive files, one vector a component.
+    dc: &'a [Vec<i16>],
+    sparse: &'a mut SparseCoefficients,
+}
+
+impl Finished for Gather<'_> {
+    fn row(&mut self, c: usize, y: usize, row: BlockRow) {
+        let [across, _] = self.frame.blocks(c);
+        let first = self.frame.first_block(c) + y * across;
+        for x in 0..across {
+            let (values, nonzero) = match row.nonzero.is_empty() {
+                // No scan has AC coefficients of this row.
+                true => (&[0; 64], 0),
+                false => (&row.values.as_chunks::<64>().0[x], row.nonzero[x]),
+            };
+            let apart = self.dc[c].get(y * across + x).copied().unwrap_or(0);
+            let set = self.sparse.set(first + x, values, values[0].wrapping_add(apart), nonzero);
+            set.unwrap_or_else(raise);
+        }
+    }
+}
+
+/// The coefficients of all scans but the last, if that one has AC coefficients: what is done with those can begin while
+/// they are read.
+struct Blocks<'a> {
+    last: Option<&'a Scan>,
+    /// The components of the last scan, with their rows.
+    unfinished: Vec<(usize, Vec<BlockRow>)>,
+    /// The rows of the others, one vector a component.
+    finished: Vec<Vec<BlockRow>>,
+    /// DC coefficients of progressive files, one vector a component.
+    dc: Vec<Vec<i16>>,
+}
+
+impl<'a> Blocks<'a> {
+    fn read(file: &'a File<'_>) -> Option<Self> {
+        let empty = |c| (0..file.rows(c)).map(|_| BlockRow::default()).collect();
+        let mut finished: Vec<Vec<BlockRow>> = file.components.iter().map(empty).collect();
+        let mut dc: Vec<Vec<i16>> = vec![Vec::new(); file.components.len()];
+        let (last, earlier) = match file.scans.split_last() {
+            Some((last, earlier)) if last.selection.end > 0 => (Some(last), earlier),
+            _ => (None, &file.scans[..]),
+        };
+        read_in_parallel(file, earlier, &mut finished, &mut dc)?;
+        let members = last.map_or(&[][..], |scan| &scan.members);
+        let take = |c| (c, std::mem::take(&mut finished[c]));
+        let unfinished = members.iter().map(|member| member.component).map(take).collect();
+        Some(Self { last, unfinished, finished, dc })
+    }
 }
 
 /// Reads `scans`: DC coefficients, and the AC coefficients of each component, are independent of each

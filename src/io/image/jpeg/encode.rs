@@ -2,21 +2,50 @@
 //!
 //! Bands of MCU rows are encoded side by side, each a restart interval (T.81, E.1.4).
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table};
 use crate::data::{
     image::Metadata,
     jpeg::{
-        Coefficients, Frame, ZIGZAG,
+        Frame, SparseBlock, SparseCoefficients, ZIGZAG,
         forward::{Divisor, McuRow},
     },
 };
 
-/// A frame with its blocks, or with the pixels that they are made from.
+/// The blocks of a frame, or the pixels that they are made from.
 enum Blocks<'a> {
     Pixels { pixels: &'a [u8], divisors: Vec<Divisor> },
-    Coefficients(&'a [Vec<[i16; 64]>]),
+    Coefficients(&'a SparseCoefficients),
+}
+
+/// The blocks of a component in a row of MCUs.
+trait BlockRows {
+    /// Codes block `x` of row `y`.
+    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter);
+}
+
+/// All coefficients of blocks, and how many blocks a row has.
+struct Dense<'a>(&'a [[i16; 64]], usize);
+
+impl BlockRows for Dense<'_> {
+    #[inline(always)]
+    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter) {
+        out.block(&self.0[y * self.1 + x], last, &codes[0], &codes[1]);
+    }
+}
+
+/// Blocks of a picture of sparse ones, and how many a row has.
+struct Sparse<'a>(&'a [SparseBlock], usize, &'a SparseCoefficients);
+
+impl BlockRows for Sparse<'_> {
+    #[inline(always)]
+    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter) {
+        let block = self.0[y * self.1 + x];
+        out.sparse_block(block.dc(), self.2.entries_of(block), last, &codes[0], &codes[1]);
+    }
 }
 
 /// Pixels of a restart interval, about.
@@ -42,10 +71,10 @@ pub fn encode_pixels(
 /// # Errors
 /// As [`encode_pixels`].
 pub fn encode_coefficients(
-    coefficients: &Coefficients,
+    coefficients: &SparseCoefficients,
     metadata: &Metadata,
 ) -> Result<Vec<u8>, &'static str> {
-    encode(&coefficients.frame, &Blocks::Coefficients(&coefficients.blocks), metadata)
+    encode(&coefficients.frame, &Blocks::Coefficients(coefficients), metadata)
 }
 
 fn encode(
@@ -164,55 +193,55 @@ impl<'a> Scan<'a> {
     }
 
     /// The data of one restart interval: MCU rows `rows`.
-    fn interval(&self, blocks: &Blocks<'_>, rows: std::ops::Range<usize>) -> Vec<u8> {
+    fn interval(&self, blocks: &Blocks<'_>, rows: Range<usize>) -> Vec<u8> {
         let mut out = BitWriter::default();
         let mut last = [0; 4];
         let components = 0..self.frame.components.len();
-        let mut room = match blocks {
-            Blocks::Pixels { .. } => Some(McuRow::new(self.frame)),
-            Blocks::Coefficients(_) => None,
-        };
-        for row in rows {
-            match (blocks, &mut room) {
-                (Blocks::Pixels { pixels, divisors }, Some(room)) => {
-                    let strides: Vec<usize> = components.clone().map(|c| room.stride(c)).collect();
+        match blocks {
+            Blocks::Pixels { pixels, divisors } => {
+                let mut room = McuRow::new(self.frame);
+                let strides: Vec<usize> = components.map(|c| room.stride(c)).collect();
+                for row in rows {
                     let blocks = room.transform(self.frame, divisors, pixels, row);
-                    let parts = blocks.iter().map(Vec::as_slice).zip(strides).collect::<Vec<_>>();
-                    self.mcu_row(row, &parts, &mut last, &mut out);
+                    let parts = blocks.iter().zip(&strides).map(|(b, &stride)| Dense(b, stride));
+                    self.mcu_row(row, &parts.collect::<Vec<_>>(), &mut last, &mut out);
                 }
-                (Blocks::Coefficients(blocks), _) => {
+            }
+            Blocks::Coefficients(sparse) => {
+                let firsts: Vec<usize> =
+                    components.clone().map(|c| self.frame.first_block(c)).collect();
+                for row in rows {
                     let part = |c: usize| {
                         let across = self.frame.blocks(c)[0];
-                        let down = self.frame.components[c].sampling[1];
-                        (&blocks[c][row * down * across..][..down * across], across)
+                        let first = row * self.frame.components[c].sampling[1] * across;
+                        Sparse(&sparse.blocks[firsts[c] + first..], across, sparse)
                     };
-                    let parts = components.clone().map(part).collect::<Vec<_>>();
+                    let parts: Vec<_> = components.clone().map(part).collect();
                     self.mcu_row(row, &parts, &mut last, &mut out);
                 }
-                (Blocks::Pixels { .. }, None) => unreachable!("made above"),
             }
         }
         out.finish()
     }
 
-    /// Codes a row of MCUs (T.81, A.2.3): the block rows of each component, and blocks from one to the next.
-    fn mcu_row(
+    /// Codes a row of MCUs (T.81, A.2.3).
+    fn mcu_row<B: BlockRows>(
         &self,
         number: usize,
-        blocks: &[(&[[i16; 64]], usize)],
+        blocks: &[B],
         last: &mut [i32; 4],
         out: &mut BitWriter,
     ) {
         let [across, _] = self.frame.mcus();
         for mcu in 0..across {
-            for (c, &(blocks, stride)) in blocks.iter().enumerate() {
+            for (c, blocks) in blocks.iter().enumerate() {
                 let [h, v] = self.frame.components[c].sampling;
-                let [dc, ac] = &self.codes[usize::from(c > 0)];
+                let codes = &self.codes[usize::from(c > 0)];
                 for (x, y) in (0..v).flat_map(|y| (0..h).map(move |x| (mcu * h + x, y))) {
                     // Blocks that only fill up an MCU repeat the first coefficient and have no others.
                     match x < self.real[c][0] && number * v + y < self.real[c][1] {
-                        true => out.block(&blocks[y * stride + x], &mut last[c], dc, ac),
-                        false => out.empty_block(dc, ac),
+                        true => blocks.code(x, y, &mut last[c], codes, out),
+                        false => out.empty_block(&codes[0], &codes[1]),
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3.
 
-use crate::data::jpeg::ZIGZAG;
+use crate::data::jpeg::{Entry, ZIGZAG};
 
 /// A Huffman table: codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
 #[derive(Clone, Copy, Debug)]
@@ -121,23 +121,57 @@ impl BitWriter {
     #[inline(always)]
     pub fn block(&mut self, block: &[i16; 64], last: &mut i32, dc: &Codes, ac: &Codes) {
         let first = i32::from(block[0]);
-        self.value(0, first - *last, dc);
-        *last = first;
+        self.first(first, last, dc);
         let sorted = ZIGZAG.map(|place| block[usize::from(place)]);
         let mut nonzero = nonzero(&sorted) & !1;
         let mut before = 0;
         while nonzero != 0 {
             let place = nonzero.trailing_zeros();
             nonzero &= nonzero - 1;
-            let mut run = place - before - 1;
-            before = place;
-            while run > 15 {
-                self.symbol(ZRL, ac);
-                run -= 16;
-            }
-            self.value(run << 4, sorted[place as usize & 63].into(), ac);
+            self.other(place, sorted[place as usize & 63], &mut before, ac);
         }
-        if before < 63 {
+        self.end(before, ac);
+    }
+
+    /// [`BitWriter::block`] of a first coefficient and of the others that are not 0.
+    #[inline(always)]
+    pub fn sparse_block(
+        &mut self,
+        first: i16,
+        others: &[Entry],
+        last: &mut i32,
+        dc: &Codes,
+        ac: &Codes,
+    ) {
+        self.first(first.into(), last, dc);
+        let mut before = 0;
+        for entry in others {
+            self.other(entry.place(), entry.value(), &mut before, ac);
+        }
+        self.end(before, ac);
+    }
+
+    #[inline(always)]
+    fn first(&mut self, first: i32, last: &mut i32, dc: &Codes) {
+        self.value(0, first - *last, dc);
+        *last = first;
+    }
+
+    /// The coefficient at `place` in coded order; the one coded before it is at `before`.
+    #[inline(always)]
+    fn other(&mut self, place: u32, value: i16, before: &mut u32, ac: &Codes) {
+        let mut run = place - *before - 1;
+        *before = place;
+        while run > 15 {
+            self.symbol(ZRL, ac);
+            run -= 16;
+        }
+        self.value(run << 4, value.into(), ac);
+    }
+
+    #[inline(always)]
+    fn end(&mut self, last: u32, ac: &Codes) {
+        if last < 63 {
             self.symbol(EOB, ac);
         }
     }

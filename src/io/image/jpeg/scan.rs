@@ -1,7 +1,6 @@
 //! Reads the blocks of one scan in their order, and puts their coefficients where they belong.
 
 use super::{
-    bands::Stream,
     block::{BlockMut, BlockRow},
     container::{File, Scan, unstuffed},
     entropy::{self, State},
@@ -22,18 +21,27 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>]) -> Option<()> 
     walk(file, scan, &mut DcReader { file, scan, dc })
 }
 
+/// Takes rows of blocks as soon as a file's last scan of them is read.
+pub trait Finished {
+    /// Row `y` of a component.
+    fn row(&mut self, component: usize, y: usize, row: BlockRow);
+
+    /// So many rows of MCUs are complete; `usize::MAX` is all.
+    fn mcu_rows(&mut self, _count: usize) {}
+}
+
 /// Reads AC coefficients, and those of DC, too, in a sequential file, into `rows`, one vector for each
-/// component of the scan. With `stream`, rows of blocks become pixels as soon as they are read.
-pub fn read_ac(
+/// component of the scan, or moves them on to `finished`.
+pub fn read_ac<'a>(
     file: &File<'_>,
-    scan: &Scan,
-    rows: Vec<&mut Vec<BlockRow>>,
-    stream: Option<Stream<'_, '_>>,
+    scan: &'a Scan,
+    rows: Vec<&'a mut Vec<BlockRow>>,
+    finished: Option<&'a mut (dyn Finished + 'a)>,
 ) -> Option<()> {
     match (file.progressive, scan.refines) {
-        (false, _) => walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, stream }),
-        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, stream }),
-        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, stream }),
+        (false, _) => walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, finished }),
+        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, finished }),
+        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, finished }),
     }
 }
 
@@ -138,14 +146,14 @@ const FIRST: u8 = 1;
 /// A later one.
 const REFINEMENT: u8 = 2;
 
-struct AcReader<'a, 's, const KIND: u8> {
+struct AcReader<'a, const KIND: u8> {
     scan: &'a Scan,
     /// The rows of each member.
     rows: Vec<&'a mut Vec<BlockRow>>,
-    stream: Option<Stream<'a, 's>>,
+    finished: Option<&'a mut (dyn Finished + 'a)>,
 }
 
-impl<const KIND: u8> AcReader<'_, '_, KIND> {
+impl<const KIND: u8> AcReader<'_, KIND> {
     /// Component, number and blocks of the rows that row `y` of the scan has.
     fn rows_of(
         &mut self,
@@ -161,7 +169,7 @@ impl<const KIND: u8> AcReader<'_, '_, KIND> {
     }
 }
 
-impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
+impl<const KIND: u8> Reader for AcReader<'_, KIND> {
     fn begin(&mut self, y: usize, file: &File<'_>) {
         for (component, _, row) in self.rows_of(y, file) {
             if row.nonzero.is_empty() {
@@ -196,18 +204,18 @@ impl<const KIND: u8> Reader for AcReader<'_, '_, KIND> {
     }
 
     fn end(&mut self, y: usize, file: &File<'_>) {
-        if self.stream.is_none() {
+        if self.finished.is_none() {
             return;
         }
-        let finished: Vec<(usize, usize, BlockRow)> =
+        let rows: Vec<(usize, usize, BlockRow)> =
             self.rows_of(y, file).map(|(c, y, row)| (c, y, std::mem::take(row))).collect();
-        let stream = self.stream.as_mut().expect("checked above");
-        finished.into_iter().for_each(|(component, y, row)| stream.finish(component, y, row));
+        let finished = self.finished.as_mut().expect("checked above");
+        rows.into_iter().for_each(|(component, y, row)| finished.row(component, y, row));
         let first = &file.components[self.scan.members[0].component];
         let (down, all) = match self.scan.members.len() {
             1 => (first.sampling[1], first.blocks[1]),
             _ => (1, file.mcus[1]),
         };
-        stream.start(if y + 1 == all { usize::MAX } else { (y + 1) / down });
+        finished.mcu_rows(if y + 1 == all { usize::MAX } else { (y + 1) / down });
     }
 }

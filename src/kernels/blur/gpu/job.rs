@@ -24,8 +24,7 @@ pub fn run<'d>(
 ) -> Result<Values<'d>> {
     // All passes block by block, unless blocks would be mostly halo; then one pass after the other,
     // each of which has a halo along its own axis only.
-    let halo = std::array::from_fn(|axis| blur.halo(axis));
-    let blocks = blocks(context, plan, shape, blur.edge, halo);
+    let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
     let worthwhile = |blocks: &Blocks| {
         blocks.0.iter().all(|axis| axis.block == axis.len || axis.block >= axis.halo[0])
     };
@@ -45,6 +44,17 @@ pub fn run<'d>(
         values = Job::new(context, plan, shape, blur.edge, blocks)?.run(&values)?;
     }
     Ok(values)
+}
+
+/// Positions along each axis that a result depends on beyond it.
+fn halo(blur: &Blur) -> [usize; 3] {
+    std::array::from_fn(|axis| blur.halo(axis))
+}
+
+/// Whether the device takes all of a raster at once.
+pub fn fits(context: &Context, blur: &Blur, plan: &[Pass], shape: Shape) -> bool {
+    let blocks = blocks(context, plan, shape, blur.edge, halo(blur));
+    blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
 /// Blocks that the device takes at once; nothing where it takes not even one position with its halo.
@@ -122,7 +132,7 @@ impl<'a> Job<'a> {
     ) -> Result<Vec<D>> {
         let context = self.steps.context;
         let layout = Layout::new(Shape { dims, channels: self.channels });
-        let [row, pitch] = [dims[0], layout.pitch].map(|positions| positions * self.channels);
+        let [row, pitch] = layout.rows();
         let samples = layout.padded().samples();
         let input = context.allocate("blur input", layout.bytes(self.steps.from))?;
         if row == pitch {
@@ -137,14 +147,21 @@ impl<'a> Job<'a> {
         let mut batch = context.batch();
         let output = self.steps.record(&mut batch, layout, input, false)?;
         batch.run()?;
-        let padded: Vec<D> = context.read(&output, samples)?;
-        if row == pitch {
-            return Ok(padded);
-        }
-        let mut rows = memory::room(samples / pitch * row)?;
-        padded.chunks_exact(pitch).for_each(|padded| rows.extend_from_slice(&padded[..row]));
-        Ok(rows)
+        read(context, layout, &output)
     }
+}
+
+/// Samples without the padding of their rows.
+fn read<T: bytemuck::Pod>(context: &Context, layout: Layout, buffer: &Buffer) -> Result<Vec<T>> {
+    let samples = layout.padded().samples();
+    let padded: Vec<T> = context.read(buffer, samples)?;
+    let [row, pitch] = layout.rows();
+    if row == pitch {
+        return Ok(padded);
+    }
+    let mut rows = memory::room(samples / pitch * row)?;
+    padded.chunks_exact(pitch).for_each(|padded| rows.extend_from_slice(&padded[..row]));
+    Ok(rows)
 }
 
 /// A plan's routes, ready for blocks up to some size.
@@ -227,5 +244,13 @@ impl<'a> Resident<'a> {
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'a>, input: Buffer) -> Result<Buffer> {
         self.steps.record(batch, self.layout, input, true)
+    }
+
+    /// The samples in a buffer that [`Resident::record`] returned, without padding.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn read(&self, blurred: &Buffer) -> Result<Vec<u8>> {
+        read(self.steps.context, self.layout, blurred)
     }
 }

@@ -22,6 +22,11 @@ impl Layout {
         Shape { dims: [self.pitch, y, z], ..self.shape }
     }
 
+    /// Samples of a row, and from row to row.
+    pub fn rows(&self) -> [usize; 2] {
+        [self.shape.dims[0], self.pitch].map(|positions| positions * self.shape.channels)
+    }
+
     /// Bytes of a buffer, which shaders may read in units of 16.
     pub fn bytes(&self, format: Format) -> u64 {
         ((self.padded().samples() * format.size()) as u64).next_multiple_of(16)

@@ -16,7 +16,7 @@ mod rows_u8;
 mod rows_u8_long;
 mod variants;
 
-pub use job::{Resident, run};
+pub use job::{Resident, fits, run};
 pub use variants::variants;
 
 use std::{fmt::Debug, sync::Arc};

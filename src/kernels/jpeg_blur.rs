@@ -1,0 +1,105 @@
+//! A blur from one JPEG picture to another, coefficients to coefficients: on a GPU the pixels never leave the device, and
+//! a tenth of their bytes crosses the bus.
+
+use crate::{
+    data::{
+        jpeg::SparseCoefficients,
+        raster::{Raster, Shape},
+        samples::Samples,
+    },
+    device::Kernel,
+    error::Result,
+    gpu::Context,
+    kernels::{
+        blur::Blur,
+        jpeg::{Decode, Decoder, Encode, Encoder},
+    },
+};
+
+/// Decodes, blurs, and encodes again where that is wanted.
+#[derive(Clone, Debug)]
+pub struct JpegBlur {
+    /// The blur.
+    pub blur: Blur,
+    /// How the result is encoded; pixels are wanted where there is none.
+    pub encode: Option<Encode>,
+}
+
+/// A blurred picture.
+#[derive(Debug, PartialEq)]
+pub enum Blurred {
+    /// Rows from the top, u8 samples, grey or RGB.
+    Pixels(Vec<u8>),
+    /// Of an encoded picture.
+    Coefficients(SparseCoefficients),
+}
+
+impl Kernel for JpegBlur {
+    type In = SparseCoefficients;
+    type Out = Blurred;
+    const NAME: &'static str = "blur";
+
+    fn cpu(&self, input: &SparseCoefficients) -> Result<Blurred> {
+        self.one_by_one(input, None)
+    }
+
+    fn gpu(&self, context: &Context, input: &SparseCoefficients) -> Result<Blurred> {
+        match self.whole(context, input)? {
+            Some(blurred) => Ok(blurred),
+            None => self.one_by_one(input, Some(context)),
+        }
+    }
+}
+
+impl JpegBlur {
+    /// All passes over a picture that the device takes in one piece; nothing for others.
+    fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<Blurred>> {
+        let frame = &input.frame;
+        let shape = shape(input);
+        let Some(decoder) = Decoder::new(context, frame)? else { return Ok(None) };
+        let Some(blur) = self.blur.resident(context, shape)? else { return Ok(None) };
+        let encoder = match &self.encode {
+            Some(encode) => match Encoder::new(context, encode.frame())? {
+                Some(encoder) => Some(encoder),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let coefficients = decoder.upload(input)?;
+        let mut batch = context.batch();
+        let pixels = decoder.record(&mut batch, &coefficients)?;
+        let blurred = blur.record(&mut batch, pixels)?;
+        let Some(encoder) = encoder else {
+            batch.run()?;
+            return blur.read(&blurred).map(Blurred::Pixels).map(Some);
+        };
+        let encoded = encoder.record(&mut batch, &blurred)?;
+        batch.run()?;
+        encoder.read(&encoded).map(Blurred::Coefficients).map(Some)
+    }
+
+    /// One kernel after the other, with pixels in host memory in between.
+    fn one_by_one(&self, input: &SparseCoefficients, context: Option<&Context>) -> Result<Blurred> {
+        fn run<K: Kernel>(kernel: &K, context: Option<&Context>, input: &K::In) -> Result<K::Out> {
+            match context {
+                Some(context) => kernel.gpu(context, input),
+                None => kernel.cpu(input),
+            }
+        }
+        let Shape { dims, channels } = shape(input);
+        let samples = Samples::U8(run(&Decode, context, input)?);
+        let raster = Raster { dims, channels, alpha: false, samples };
+        let Samples::U8(pixels) = run(&self.blur, context, &raster)? else {
+            unreachable!("a blur keeps the type")
+        };
+        Ok(match &self.encode {
+            Some(encode) => Blurred::Coefficients(run(encode, context, &pixels[..])?),
+            None => Blurred::Pixels(pixels),
+        })
+    }
+}
+
+fn shape(input: &SparseCoefficients) -> Shape {
+    let [width, height] = input.frame.size;
+    Shape { dims: [width, height, 1], channels: input.frame.colour.channels() }
+}
