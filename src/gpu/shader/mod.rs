@@ -32,6 +32,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("blur/row_params", wgsl!("blur/row_params")),
     ("blur/weighted_sums", wgsl!("blur/weighted_sums")),
     ("jpeg/dct", wgsl!("jpeg/dct")),
+    ("jpeg/sparse", wgsl!("jpeg/sparse")),
     ("mesh/cells", wgsl!("mesh/cells")),
     ("mesh/classify", wgsl!("mesh/classify")),
     ("mesh/count", wgsl!("mesh/count")),
