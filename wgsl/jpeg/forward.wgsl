@@ -121,15 +121,15 @@ fn coefficients(
     present[local] = bits;
     workgroupBarrier();
     // Entries of this block, and those of the invocations before this one.
-    var count = 0u;
+    var own = 0u;
     var before = 0u;
     for (var i = 0u; i < 8u; i++) { // unrolled
         let more = countOneBits(present[local / 8u * 8u + i]);
-        count += more;
+        own += more;
         before += select(0u, more, i < line);
     }
     if line == 0u {
-        starts[local / 8u] = count;
+        starts[local / 8u] = own;
     }
     workgroupBarrier();
     if local == 0u {
@@ -147,7 +147,7 @@ fn coefficients(
     workgroupBarrier();
     let start = starts[local / 8u];
     if inside && line == 0u {
-        blocks[block_params.first + block] = vec2(start, (count << 16u) | (u32(values[0]) & 0xffffu));
+        blocks[block_params.first + block] = vec2(start, (own << 16u) | (u32(values[0]) & 0xffffu));
     }
     var to = start + before;
     for (var i = 0u; i < 8u; i++) { // unrolled
