@@ -79,8 +79,8 @@ pub struct Device {
     turns: Turns,
 }
 
-/// Kernels that are on a GPU at once, at most: one is transferred while another is computed.
-const IN_FLIGHT: usize = 2;
+/// Kernels that are on a GPU at once, at most: one is computed while others are transferred or described.
+const IN_FLIGHT: usize = 4;
 
 /// Lets [`IN_FLIGHT`] kernels onto a GPU.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
@@ -17,6 +17,9 @@ use crate::{
     error::{Error, Result},
     timings::Timings,
 };
+
+/// The place of a pipeline, empty until it is made.
+type Place = Arc<Mutex<Option<Arc<Pipeline>>>>;
 
 /// An open device with its queue, its limits, and the pipelines made so far.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ pub struct Context {
     /// How often the planted fault could have occurred so far.
     pub(super) fault_places: AtomicU64,
     pub(super) last_words: LastWords,
-    pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
+    pipelines: Mutex<HashMap<String, Place>>,
     /// Storage buffers without a user.
     pub(super) storage: Pool,
     /// Staging buffers for readback without a user.
@@ -115,7 +118,11 @@ impl Context {
     /// buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
-        if let Some(pipeline) = self.pipelines().get(&key) {
+        let lock = |pipelines| Mutex::lock(pipelines).unwrap_or_else(PoisonError::into_inner);
+        let place = lock(&self.pipelines).entry(key).or_default().clone();
+        // Whoever comes second waits, and others make other pipelines meanwhile.
+        let mut made = place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pipeline) = &*made {
             return Ok(pipeline.clone());
         }
         let (granted, needed) = (self.limits.storage_buffers, shader.storage_buffers(entry));
@@ -128,12 +135,8 @@ impl Context {
         }
         let make = || self.timings.time("pipelines", || Pipeline::new(self, shader, entry));
         let pipeline = Arc::new(self.guarded(make)?);
-        self.pipelines().insert(key, pipeline.clone());
+        *made = Some(pipeline.clone());
         Ok(pipeline)
-    }
-
-    fn pipelines(&self) -> MutexGuard<'_, HashMap<String, Arc<Pipeline>>> {
-        self.pipelines.lock().expect("no holder of this lock panics")
     }
 
     /// `count` workgroups, folded into two dimensions where one is not enough. The shader finds its

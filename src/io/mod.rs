@@ -3,6 +3,8 @@
 pub mod array;
 pub mod image;
 pub mod mesh;
+#[cfg(unix)]
+mod parallel_file;
 pub mod plot;
 mod sink;
 mod source;

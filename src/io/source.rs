@@ -10,7 +10,12 @@ use std::{
     str::FromStr,
 };
 
-use crate::error::{Error, Hint, Kind, Result};
+#[cfg(unix)]
+use super::parallel_file::ParallelFile;
+use crate::{
+    error::{Error, Hint, Result},
+    memory,
+};
 
 /// Where data come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,10 +124,12 @@ impl Source {
     /// # Errors
     /// [`Kind::Io`] when that fails.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
-        self.size()?;
+        let is_regular = self.size()?.is_some();
         match self {
             Self::Stdin => Ok(Box::new(io::stdin())),
             Self::File(path) => match File::open(path) {
+                #[cfg(unix)]
+                Ok(file) if is_regular => Ok(Box::new(ParallelFile::new(file))),
                 Ok(file) => Ok(Box::new(file)),
                 Err(error) => Err(Error::io("read", path, error)),
             },
@@ -142,11 +149,20 @@ impl Source {
         if expected > limit {
             return Err(too_large(&expected));
         }
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(expected as usize).map_err(|error| {
-            Error::new(Kind::Failure, format_args!("no memory for {self}")).caused_by(error)
-        })?;
-        let read = self.open()?.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+        let mut input = self.open()?.take(limit.saturating_add(1));
+        let mut bytes = memory::zeros(expected as usize).map_err(|error| error.context(self))?;
+        let mut filled = 0;
+        let read = loop {
+            match input.read(&mut bytes[filled..]) {
+                Ok(0) => break Ok(()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => break Err(error),
+            }
+        };
+        bytes.truncate(filled);
+        // A pipe, or a file that has grown.
+        let read = read.and_then(|()| input.read_to_end(&mut bytes));
         read.map_err(|error| Error::io("read", self.to_string(), error))?;
         match bytes.len() as u64 > limit {
             true => Err(too_large(&format_args!("more than {limit}"))),

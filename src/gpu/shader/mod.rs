@@ -11,7 +11,10 @@ mod layout;
 mod reflection;
 mod unroll;
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
+};
 
 pub use layout::ShaderStruct;
 pub use reflection::{Binding, Reflection};
@@ -72,6 +75,10 @@ pub struct Shader {
     reflection: OnceLock<Arc<Reflection>>,
 }
 
+/// The texts that were parsed, by key. Parsing takes longer than many a kernel, and each of many small inputs makes its
+/// shaders anew.
+static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Reflection>>>> = LazyLock::new(Mutex::default);
+
 impl Shader {
     /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
@@ -130,7 +137,11 @@ impl Shader {
     /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not
     /// parse: a test tries every text that can run.
     pub fn reflection(&self) -> &Arc<Reflection> {
-        self.reflection.get_or_init(|| Arc::new(Reflection::new(self.name, self.source())))
+        self.reflection.get_or_init(|| {
+            let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+            let reflect = || Arc::new(Reflection::new(self.name, self.source()));
+            known.entry(self.key()).or_insert_with(reflect).clone()
+        })
     }
 
     /// The value of the integer constant `name`.

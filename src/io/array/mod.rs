@@ -210,7 +210,10 @@ impl ArrayReader {
             Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
             Decoder::Binary { element, left } => {
                 let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
-                let bytes = element.read(&mut self.input, values, wanted);
+                // Headers may claim any length, files may not.
+                let file = self.source.size().ok().flatten().unwrap_or(0) / element.size() as u64;
+                let there = wanted.min(file as usize);
+                let bytes = element.read(&mut self.input, values, wanted, there);
                 let bytes = bytes.map_err(|error| match error.kind() {
                     io::ErrorKind::OutOfMemory => {
                         Error::new(Kind::Failure, format_args!("no memory for {}", self.source))

@@ -107,7 +107,7 @@ impl Header {
     pub fn read_in_c_order(&self, input: &mut impl Read) -> io::Result<Vec<u8>> {
         let size = self.element.size();
         let mut bytes = Vec::new();
-        read_part::<u8>(input, &mut bytes, self.len as usize * size)?;
+        read_part::<u8>(input, &mut bytes, self.len as usize * size, 0)?;
         if bytes.len() as u64 != self.len * size as u64 {
             return Ok(bytes);
         }

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read};
 
-use crate::data::{dtype::Dtype, number::Number};
+use crate::{
+    data::{dtype::Dtype, number::Number},
+    memory,
+};
 
 /// How a number is stored. 8- and 16-bit integers are widened to 32 bits when read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,8 +68,8 @@ impl Element {
         self.stored.size()
     }
 
-    /// Fills `values` with up to `most` numbers; returns the bytes read, which are no multiple of
-    /// [`Element::size`] when the data end within a number.
+    /// Fills `values`, which are empty, with up to `most` numbers, of which `there` are known to be there; returns the
+    /// bytes read, which are no multiple of [`Element::size`] when the data end within a number.
     ///
     /// # Errors
     /// Those of reading.
@@ -75,9 +78,10 @@ impl Element {
         input: &mut impl Read,
         values: &mut Vec<T>,
         most: usize,
+        there: usize,
     ) -> io::Result<usize> {
         if self.stored == T::DTYPE {
-            let bytes = read_part(input, values, most)?;
+            let bytes = read_part(input, values, most, there)?;
             if self.swapped {
                 let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
                 bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
@@ -85,7 +89,8 @@ impl Element {
             return Ok(bytes);
         }
         let mut narrow: Vec<u8> = Vec::new();
-        let bytes = read_part(input, &mut narrow, most.saturating_mul(self.size()))?;
+        let [most, there] = [most, there].map(|numbers| numbers.saturating_mul(self.size()));
+        let bytes = read_part(input, &mut narrow, most, there)?;
         let wide = |bits: u32| -> T { bytemuck::cast_slice(&[bits])[0] };
         let pair = |pair: &[u8]| match self.swapped {
             false => u16::from_ne_bytes([pair[0], pair[1]]),
@@ -103,15 +108,27 @@ impl Element {
     }
 }
 
-/// Fills `values` with up to `most` numbers as they are; returns the bytes read.
+/// Fills `values`, which are empty, with up to `most` numbers as they are, of which `there` are known to be there; returns
+/// the bytes read.
 pub fn read_part<T: bytemuck::Pod>(
     input: &mut impl Read,
     values: &mut Vec<T>,
     most: usize,
+    there: usize,
 ) -> io::Result<usize> {
     // Memory grows with the data that arrive, since a header may claim any length.
     const STEP: usize = 1 << 24;
+    let there = there.min(most);
     let mut bytes = 0;
+    // A vector that is as long is used again; a new one has untouched pages, which all threads map as they read.
+    if values.capacity() < there {
+        *values = memory::zeros(there).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        bytes = fill(input, bytemuck::cast_slice_mut(values))?;
+        values.truncate(bytes / size_of::<T>());
+        if bytes < there * size_of::<T>() {
+            return Ok(bytes);
+        }
+    }
     while values.len() < most {
         let (first, step) = (values.len(), STEP.min(most - values.len()));
         values.try_reserve(step).map_err(|_| io::ErrorKind::OutOfMemory)?;
@@ -148,7 +165,7 @@ mod tests {
     fn narrow_and_swapped_numbers_are_widened() {
         let read = |descr: &str, bytes: &[u8]| {
             let mut values = Vec::<i32>::new();
-            Element::from_descr(descr).unwrap().read(&mut &bytes[..], &mut values, 9).unwrap();
+            Element::from_descr(descr).unwrap().read(&mut &bytes[..], &mut values, 9, 1).unwrap();
             values
         };
         assert_eq!(read("|i1", &[1, 0xff]), [1, -1]);

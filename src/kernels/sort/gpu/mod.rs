@@ -19,6 +19,9 @@ pub fn sort_runs(
     payload: Option<&[u32]>,
     run: usize,
 ) -> Result<Records<u32>> {
+    if keys.len() <= run {
+        return sort_run(context, keys, payload);
+    }
     let mut sorted = Records {
         keys: memory::room(keys.len())?,
         payload: payload.map(|_| memory::room(keys.len())).transpose()?,
