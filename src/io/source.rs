@@ -45,7 +45,7 @@ impl Limits {
     /// Refuses an image or volume of `sides` before memory is allocated for it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] when it has more pixels than allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it has more pixels than allowed.
     pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
@@ -109,7 +109,7 @@ impl Source {
     /// The length in bytes of a regular file.
     ///
     /// # Errors
-    /// [`Kind::Io`] when the file is missing or a directory.
+    /// [`Kind::Io`](crate::error::Kind::Io) when the file is missing or a directory.
     pub fn size(&self) -> Result<Option<u64>> {
         let Some(path) = self.path() else { return Ok(None) };
         let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
@@ -122,7 +122,7 @@ impl Source {
     /// Opens it for reading.
     ///
     /// # Errors
-    /// [`Kind::Io`] when that fails.
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         match self {
@@ -139,7 +139,7 @@ impl Source {
     /// All its bytes, at most `limit`.
     ///
     /// # Errors
-    /// [`Kind::Io`] when reading fails, [`Kind::BadInput`] when there are more bytes than `limit`.
+    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when there are more bytes than `limit`.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let expected = self.size()?.unwrap_or(0);
         let too_large = |size: &dyn fmt::Display| {
