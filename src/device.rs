@@ -107,6 +107,24 @@ impl Drop for Turn<'_> {
     }
 }
 
+/// About how long a job will take.
+#[derive(Clone, Copy, Debug)]
+pub struct Estimate {
+    /// On the CPU.
+    pub cpu: Duration,
+    /// On a GPU that has started.
+    pub gpu: Duration,
+}
+
+impl Estimate {
+    /// Of so many seconds each.
+    pub fn of_seconds(cpu: f64, gpu: f64) -> Self {
+        let [cpu, gpu] =
+            [cpu, gpu].map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX / 2));
+        Self { cpu, gpu }
+    }
+}
+
 /// What starting a GPU takes at least: instance, adapter and device took 0.145 s on an NVIDIA H200.
 const START_UP: Duration = Duration::from_millis(145);
 
@@ -124,18 +142,22 @@ impl Device {
         device
     }
 
-    /// Starts to open the device, unless [`DeviceChoice::Auto`] leaves it to this, and the CPU twins will have
-    /// done all of a job within `cpu_time`, before a GPU could begin.
-    pub fn expect(&self, cpu_time: Duration) {
-        if self.choice == DeviceChoice::Auto && cpu_time < START_UP {
-            self.start.call_once(|| {
-                log::debug!(
-                    "device: CPU, which takes about {} ms; a GPU takes {} ms to start",
-                    cpu_time.as_millis(),
-                    START_UP.as_millis()
-                );
-                self.opened.set(None).expect("set only once");
-            });
+    /// Starts to open the device, unless [`DeviceChoice::Auto`] leaves it to this, and by `estimate` the CPU twins will
+    /// have done all of a job before a GPU has started and done it.
+    pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
+        if self.choice == DeviceChoice::Auto && may_have_hardware() {
+            let Estimate { cpu, gpu } = estimate();
+            if cpu < START_UP + gpu {
+                self.start.call_once(|| {
+                    log::debug!(
+                        "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
+                        cpu.as_millis(),
+                        (START_UP + gpu).as_millis(),
+                        START_UP.as_millis()
+                    );
+                    self.opened.set(None).expect("set only once");
+                });
+            }
         }
         self.start();
     }
@@ -321,12 +343,12 @@ mod tests {
         let timings = || Arc::new(Timings::new(false));
         let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);
-        device.expect(Duration::from_millis(10));
+        device.expect(|| Estimate::of_seconds(0.01, 0.0));
         assert_eq!(device.name(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
         // What was asked for by name is opened all the same.
         let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
-        device.expect(Duration::ZERO);
+        device.expect(|| Estimate::of_seconds(0.0, 0.0));
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
         assert_eq!(device.context().unwrap_err().kind(), Kind::NoDevice);
     }

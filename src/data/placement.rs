@@ -192,9 +192,9 @@ mod tests {
         let steps = [[1.0, 0.5, 0.0], [0.0, -2.0, 0.0], [0.25, 0.0, 3.0]];
         let place = Placement { steps, ..turned() };
         let axes = place.normal_axes();
-        for i in 0..3 {
-            for j in 0..3 {
-                let product = dot(axes[i], steps[j]);
+        for (i, axis) in axes.into_iter().enumerate() {
+            for (j, step) in steps.into_iter().enumerate() {
+                let product = dot(axis, step);
                 assert!(if i == j { product > 0.0 } else { product == 0.0 }, "{i} {j} {product}");
             }
         }

@@ -116,6 +116,7 @@ impl Samples {
     ///
     /// # Errors
     /// When the memory is not there, or `dtype` is none of [`Dtype::SAMPLES`].
+    #[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
     pub fn converted(&self, dtype: Dtype) -> Result<Self> {
         const STEP: usize = 1 << 12;
         let mut converted = Self::zeros(dtype, self.len())?;
@@ -124,7 +125,7 @@ impl Samples {
             let range = start..self.len().min(start + STEP);
             let values = &mut values[..range.len()];
             for_samples!(self, from => {
-                values.iter_mut().zip(&from[range.clone()]).for_each(|(value, &from)| *value = f64::from(from));
+                values.iter_mut().zip(&from[range.clone()]).for_each(|(value, &from)| *value = from as f64);
             });
             let bytes =
                 &mut converted.as_bytes_mut()[range.start * dtype.size()..range.end * dtype.size()];

@@ -61,7 +61,12 @@ impl Context {
         let result = catch_unwind(AssertUnwindSafe(work));
         let scopes = [internal, memory, validation].map(|scope| pollster::block_on(scope.pop()));
         let value = result.map_err(|panic| Error::gpu(panic_text(panic)))?;
-        match scopes.into_iter().flatten().next() {
+        let failure = scopes.into_iter().flatten().next();
+        if failure.is_some() {
+            // A lost device says so only when it is asked; the failure itself is what is returned.
+            let _ = self.poll();
+        }
+        match failure {
             Some(wgpu::Error::OutOfMemory { .. }) => {
                 Err(Error::gpu(format_args!("{} is out of memory", self.info.name)))
             }

@@ -82,6 +82,11 @@ impl Uploads {
         self.0.1.notify_all();
     }
 
+    /// Forgets a buffer that nobody will use again.
+    fn lose(&self) {
+        self.change(|stagings| stagings.count = stagings.count.saturating_sub(1));
+    }
+
     /// Notes a copy out of one of the buffers.
     fn copying(&self, copy: wgpu::SubmissionIndex) {
         self.change(|stagings| {
@@ -141,10 +146,7 @@ impl Context {
             let staging = self.upload_staging()?;
             self.write_chunk(&staging, chunk, buffer, at)
                 // A buffer in an unknown state is not used again.
-                .inspect_err(|_| {
-                    self.uploads
-                        .change(|stagings| stagings.count = stagings.count.saturating_sub(1))
-                })?;
+                .inspect_err(|_| self.uploads.lose())?;
         }
         Ok(())
     }
@@ -168,11 +170,11 @@ impl Context {
             encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
             let copy = self.queue.submit([encoder.finish()]);
             staging.slice(..).map_async(wgpu::MapMode::Write, move |result| {
-                uploads.change(|stagings| match result {
-                    Ok(()) => stagings.mapped.push(mapped),
+                match result {
+                    Ok(()) => uploads.change(|stagings| stagings.mapped.push(mapped)),
                     // The device is lost.
-                    Err(_) => stagings.count = stagings.count.saturating_sub(1),
-                });
+                    Err(_) => uploads.lose(),
+                }
             });
             self.uploads.copying(copy);
             Ok(())
@@ -199,9 +201,7 @@ impl Context {
             self.await_map(mapping)?;
             Ok(staging)
         });
-        mapped.inspect_err(|_| {
-            self.uploads.change(|stagings| stagings.count = stagings.count.saturating_sub(1))
-        })
+        mapped.inspect_err(|_| self.uploads.lose())
     }
 
     /// The first `len` values of `buffer`, once everything submitted so far is done.

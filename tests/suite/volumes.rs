@@ -8,7 +8,11 @@ use std::{
 };
 
 use gpuproc::{
-    data::{placement::Space, samples::Samples, surface::Surface},
+    data::{
+        placement::{Placement, Space},
+        samples::Samples,
+        surface::Surface,
+    },
     error::{Error, Kind},
     for_samples,
     io::{
@@ -83,6 +87,7 @@ fn points(list: &Value) -> Option<Vec<[f64; 3]>> {
 const PLACES: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
 
+#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
 fn as_f64(samples: &Samples) -> Vec<f64> {
     for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
 }
@@ -575,12 +580,14 @@ fn blurred_volumes_keep_values_and_place() {
             );
             match lossy {
                 true => {
-                    assert!(found.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs()))
+                    assert!(
+                        found.iter().zip(&values).all(|(a, b)| (a - b).abs() <= 1e-6 * b.abs())
+                    );
                 }
                 false => assert_eq!(found, values, "{name} {output}"),
             }
             let Some(place) = own.placement() else {
-                assert_eq!(file.placement().map(|p| p.spacing()).unwrap_or([1.0; 3]), [1.0; 3]);
+                assert_eq!(file.placement().map(Placement::spacing).unwrap_or([1.0; 3]), [1.0; 3]);
                 continue;
             };
             let Some(there) = file.placement() else {
@@ -622,7 +629,8 @@ fn blurs_of_volumes_are_those_of_their_samples() {
     // Several, side by side.
     let [a, b] = ["i8.nii.gz", "i16_itk.mha"]
         .map(|name| fs::copy(Fixture::named(name).path(), folder.join(name)));
-    (a.unwrap(), b.unwrap());
+    a.unwrap();
+    b.unwrap();
     works(folder, "blur i8.nii.gz i16_itk.mha --out-dir o --sigma 0");
     assert_eq!(read(&folder.join("o/i16_itk.mha")).1, Fixture::named("i16_itk.mha").values());
     assert_eq!(read(&folder.join("o/i8.nii.gz")).1, Fixture::named("i8.nii.gz").values());

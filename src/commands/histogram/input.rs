@@ -25,7 +25,7 @@ pub enum Input {
     /// A volume in memory.
     Held(Pixels),
     /// A volume that is read part by part, whenever it is needed.
-    File(VolumeFile),
+    File(Box<VolumeFile>),
 }
 
 /// Bytes of a volume's part; three of them are in memory at a time.
@@ -69,7 +69,7 @@ impl Input {
             let samples = file.read(limit, &session.timings)?.samples;
             return Ok(Self::Held(Pixels { samples, channels: 1 }));
         }
-        Ok(Self::File(file))
+        Ok(Self::File(Box::new(file)))
     }
 
     fn read_image(

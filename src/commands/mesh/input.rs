@@ -17,7 +17,7 @@ pub(super) enum VolumeInput {
     /// All of them, in memory.
     Whole(Box<Slab>),
     /// Slab by slab.
-    Stream(VolumeFile),
+    Stream(Box<VolumeFile>),
 }
 
 impl VolumeInput {
@@ -30,7 +30,7 @@ impl VolumeInput {
             false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
-            return Ok(Self::Stream(file));
+            return Ok(Self::Stream(Box::new(file)));
         }
         let volume = file.read(limit, &session.timings)?;
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel))))

@@ -11,8 +11,6 @@ mod report;
 mod slabs;
 mod surfaces;
 
-use std::time::Duration;
-
 use self::{
     input::{VolumeInput, WHOLE},
     job::{Iso, MeshJob},
@@ -24,6 +22,7 @@ use self::{
 };
 use crate::{
     data::surface::Surface,
+    device::Estimate,
     error::{Error, Result},
     io::{
         Output, Sink,
@@ -51,7 +50,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
-    session.device.expect(job.cpu_time(&file));
+    session.device.expect(|| Estimate::of_seconds(job.cpu_seconds(&file), 0.0));
     let targets = Target::open_all(&job, session)?;
     let input = VolumeInput::open(&job, file, session)?;
     for target in targets {
@@ -70,15 +69,14 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// About how long the CPU twins will take.
-    fn cpu_time(&self, file: &VolumeFile) -> Duration {
+    /// About how long the CPU twins will take. A GPU, once it has started, takes next to nothing.
+    fn cpu_seconds(&self, file: &VolumeFile) -> f64 {
         /// A sample of a CT, of which 2.5 % of the cells are crossed, on one core.
-        const PER_SAMPLE: Duration = Duration::from_nanos(3);
+        const PER_SAMPLE: f64 = 3e-9;
         let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
         let cores = rayon::current_num_threads() as f64;
         let preview = self.preview.as_ref().map_or(0.0, |preview| preview.cpu_time(cores));
-        let one = PER_SAMPLE.as_secs_f64() * samples / cores + preview;
-        Duration::try_from_secs_f64(one * self.isovalues.len() as f64).unwrap_or(Duration::MAX)
+        (PER_SAMPLE * samples / cores + preview) * self.isovalues.len() as f64
     }
 
     /// Whether something is made of the whole surface. Only PLY can be written part by part.

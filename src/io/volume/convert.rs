@@ -22,6 +22,7 @@ pub fn dtype(stored: Stored, scale: Option<Scale>) -> Dtype {
 ///
 /// # Errors
 /// What reading fails with.
+#[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
 pub fn read(
     input: &mut impl Read,
     (stored, endian): (Stored, Endian),

@@ -185,7 +185,7 @@ impl Common {
             };
         }
         let spacing = [1, 2, 3].map(|axis| match self.pixdim[axis].abs() {
-            zero if zero == 0.0 => 1.0,
+            0.0 => 1.0,
             size => size,
         });
         if self.qform <= 0 {

@@ -226,10 +226,10 @@ fn placement(
     directions: &[Option<Vec<f64>>],
     spatial: &[usize],
 ) -> Result<Option<Placement>, BoxError> {
-    let three = |v: &[f64]| match v {
-        &[x] => Some([x, 0.0, 0.0]),
-        &[x, y] => Some([x, y, 0.0]),
-        &[x, y, z] => Some([x, y, z]),
+    let three = |v: &[f64]| match *v {
+        [x] => Some([x, 0.0, 0.0]),
+        [x, y] => Some([x, y, 0.0]),
+        [x, y, z] => Some([x, y, z]),
         _ => None,
     };
     let unit_of = |list: &str| fields.get(list).and_then(unit);
@@ -306,9 +306,8 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
             false => pattern(text)?,
         });
     }
-    match placement(&fields, &directions, &spatial)? {
-        Some(placement) => header.place(placement),
-        None => {}
+    if let Some(placement) = placement(&fields, &directions, &spatial)? {
+        header.place(placement);
     }
     if let Some(content) = fields.get("content") {
         header.metadata.push(("content".into(), content.to_owned()));

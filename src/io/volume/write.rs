@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn members_join_to_the_whole() {
-        let samples: Vec<u8> = (0..3 * MEMBER + 17).map(|i| (i * i >> 9) as u8).collect();
+        let samples: Vec<u8> = (0..3 * MEMBER + 17).map(|i| ((i * i) >> 9) as u8).collect();
         let (mut packed, mut whole) = (Vec::new(), Vec::new());
         write_packed(&mut packed, b"head", &samples).unwrap();
         flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut whole).unwrap();

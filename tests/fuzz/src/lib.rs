@@ -20,6 +20,7 @@ use gpuproc::{
         image::Metadata,
         jpeg::{Frame, Quality},
         number::Number,
+        placement::Placement,
     },
     error::Kind,
     io::{
@@ -654,7 +655,7 @@ pub fn volume(bytes: &[u8]) {
     if let Ok(file) = VolumeFile::describe(&source, &layout) {
         let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
         assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
-        assert!(file.placement().is_none_or(|placement| placement.is_regular()));
+        assert!(file.placement().is_none_or(Placement::is_regular));
         if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
             let mut reader = file.reader().expect("it was opened before");
             let mut slices = Vec::new();
