@@ -33,7 +33,7 @@ pub struct Records<T> {
 /// Whether there is a value for each key.
 ///
 /// # Errors
-/// [`Kind::BadInput`] when there is not.
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) when there is not.
 pub fn same_length(keys: usize, values: usize) -> Result<()> {
     match keys == values {
         true => Ok(()),
