@@ -63,8 +63,8 @@ impl Context {
         let value = result.map_err(|panic| Error::gpu(panic_text(panic)))?;
         let failure = scopes.into_iter().flatten().next();
         if failure.is_some() {
-            // A lost device says so only when it is asked; the failure itself is what is returned.
-            let _ = self.poll();
+            // A lost device says so at the end of a wait. What is returned is the failure itself.
+            let _ = self.wait();
         }
         match failure {
             Some(wgpu::Error::OutOfMemory { .. }) => {
