@@ -70,7 +70,7 @@ commands! {
     bench::Bench => run(session);
     completions::Completions => run(parser()), no device;
     mesh::Mesh => run(session), later device;
-    blur::Blur => run(session);
+    blur::Blur => run(session), later device;
     devices::Devices => run(session), no device;
     histogram::Histogram => run(session);
     info::Info => run(session), no device;
