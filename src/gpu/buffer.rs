@@ -4,6 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     Context, Fault,
+    guard::Driver,
     pool::{Lent, Pool},
 };
 use crate::error::{Error, Result};
@@ -64,9 +65,10 @@ impl Context {
         };
         let buffer = Buffer { inner: Arc::new(self.storage.lend(inner)), offset: 0, bytes };
         if self.poison {
-            let noise: Vec<u32> =
-                (0..bytes as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
-            self.write(&buffer, 0, &noise)?;
+            let words = (0..bytes as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b9));
+            let noise: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
+            let Driver { queue, .. } = &self.driver;
+            self.driver.guarded(|| queue.write_buffer(&buffer.inner, 0, &noise))?;
         }
         Ok(buffer)
     }
@@ -78,11 +80,11 @@ impl Context {
         usage: wgpu::BufferUsages,
         size: u64,
     ) -> Result<wgpu::Buffer> {
-        self.can_fail(Fault::Allocate)?;
+        self.driver.can_fail(Fault::Allocate)?;
         let label = Some(label);
         let mapped_at_creation = false;
         let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation };
-        let create = || self.guarded(|| self.device.create_buffer(&descriptor));
+        let create = || self.driver.guarded(|| self.driver.device.create_buffer(&descriptor));
         create().or_else(|error| match self.storage.clear() | self.readbacks.clear() {
             true => self.wait().and_then(|()| create()),
             false => Err(error),

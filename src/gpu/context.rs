@@ -3,15 +3,16 @@
 use std::{
     collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError, atomic::AtomicU64},
-    time::Duration,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use super::{
-    Adapter, AdapterInfo, Caps, DeviceLimits, Fault, Feature, Pipeline, Shader,
-    guard::{LastWords, PATIENCE, panic_text},
+    Adapter, AdapterInfo, Caps, DeviceLimits, Feature, Pipeline, Shader,
+    adapter::AdapterKind,
+    fault::Planted,
+    guard::{Driver, panic_text},
     pool::Pool,
-    transfer::Uploads,
+    staging::UploadStaging,
 };
 use crate::{
     error::{Error, Result},
@@ -24,8 +25,7 @@ type Place = Arc<Mutex<Option<Arc<Pipeline>>>>;
 /// An open device with its queue, its limits, and the pipelines made so far.
 #[derive(Debug)]
 pub struct Context {
-    pub(super) device: wgpu::Device,
-    pub(super) queue: wgpu::Queue,
+    pub(super) driver: Driver,
     /// What the device allows; every kernel splits its work to fit.
     pub limits: DeviceLimits,
     /// Which adapter this is.
@@ -34,18 +34,22 @@ pub struct Context {
     features: wgpu::Features,
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
-    pub(super) checked: bool,
-    pub(super) patience: Duration,
-    pub(super) fault: Option<(Fault, u64)>,
-    /// How often the planted fault could have occurred so far.
-    pub(super) fault_places: AtomicU64,
-    pub(super) last_words: LastWords,
+    checked: bool,
     pipelines: Mutex<HashMap<String, Place>>,
     /// Storage buffers without a user.
     pub(super) storage: Pool,
     /// Staging buffers for readback without a user.
     pub(super) readbacks: Pool,
-    pub(super) uploads: Uploads,
+    pub(super) uploads: UploadStaging,
+}
+
+/// Bytes of storage buffers that a device keeps without a user, at most. Only memory of the device's own is plentiful:
+/// elsewhere storage buffers are host memory, of which commands promise how much they take.
+fn kept_storage(kind: AdapterKind) -> u64 {
+    match kind {
+        AdapterKind::Discrete => 4 << 30,
+        _ => 256 << 20,
+    }
 }
 
 impl Context {
@@ -65,15 +69,18 @@ impl Context {
         };
         let refused =
             |cause: String| Error::gpu(format_args!("cannot open {}: {cause}", adapter.info.name));
-        let (device, queue) = catch_unwind(AssertUnwindSafe(|| {
+        let opened = catch_unwind(AssertUnwindSafe(|| {
             pollster::block_on(adapter.inner.request_device(&descriptor))
         }))
         .map_err(|panic| refused(panic_text(panic)))?
         .map_err(|error| refused(error.to_string()))?;
         Ok(Self {
-            last_words: LastWords::of(&device),
-            device,
-            queue,
+            driver: Driver::new(
+                adapter.info.name.clone(),
+                opened,
+                caps.patience,
+                Planted::new(caps.fault),
+            ),
             limits: DeviceLimits::from(&limits),
             info: adapter.info.clone(),
             uniform_alignment: limits.min_uniform_buffer_offset_alignment as usize,
@@ -81,13 +88,10 @@ impl Context {
             timings,
             poison: caps.poison,
             checked: caps.checked,
-            patience: caps.patience.unwrap_or(PATIENCE),
-            fault: caps.fault,
-            fault_places: AtomicU64::new(0),
             pipelines: Mutex::default(),
-            storage: Pool::keeping(4 << 30),
+            storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
-            uploads: Uploads::default(),
+            uploads: UploadStaging::default(),
         })
     }
 
@@ -99,6 +103,19 @@ impl Context {
     /// Whether this is hardware, not software on the CPU.
     pub fn is_hardware(&self) -> bool {
         self.info.is_hardware()
+    }
+
+    /// Whether the device was lost, hangs, or failed in a way that leaves its state unknown.
+    pub fn is_lost(&self) -> bool {
+        self.driver.check().is_err()
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device is lost or does not answer in a minute.
+    pub fn wait(&self) -> Result<()> {
+        self.driver.wait_for(None)
     }
 
     /// The recorder of upload, pass and readback times.
@@ -133,8 +150,10 @@ impl Context {
                 shader.name()
             )));
         }
-        let make = || self.timings.time("pipelines", || Pipeline::new(self, shader, entry));
-        let pipeline = Arc::new(self.guarded(make)?);
+        let Driver { device, .. } = &self.driver;
+        let make = || Pipeline::new(device, shader, entry, self.checked);
+        let pipeline = self.timings.time("pipelines", || self.driver.guarded(make))?;
+        let pipeline = Arc::new(pipeline);
         *made = Some(pipeline.clone());
         Ok(pipeline)
     }

@@ -1,9 +1,6 @@
 //! Planted faults, for tests of what happens when a device fails.
 
-use std::sync::atomic::Ordering;
-
-use super::Context;
-use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,31 +37,36 @@ impl Fault {
     ];
 }
 
-impl Context {
-    /// A place where `fault` can occur: does so when [`Caps::fault`](super::Caps::fault) asks for it here.
-    pub(super) fn can_fail(&self, fault: Fault) -> Result<()> {
-        let planted = self.fault.filter(|&(planted, _)| planted == fault);
-        let Some((_, at)) = planted else { return Ok(()) };
-        if self.fault_places.fetch_add(1, Ordering::Relaxed) != at {
-            return Ok(());
-        }
-        match fault {
-            Fault::Lose => self.device.destroy(),
-            Fault::Invalid => self.guarded(|| self.break_a_rule())?,
-            Fault::Uncaught => self.break_a_rule(),
-            Fault::Panic => self.guarded(|| panic!("planted fault: Panic"))?,
-            _ => return Err(Error::gpu(format_args!("planted fault: {fault:?}"))),
-        }
-        Ok(())
+/// The fault of a device, and how often it could have occurred so far.
+#[derive(Debug, Default)]
+pub(super) struct Planted {
+    /// What fails, and at which of its occurrences, counted from 0.
+    fault: Option<(Fault, u64)>,
+    seen: AtomicU64,
+}
+
+impl Planted {
+    pub fn new(fault: Option<(Fault, u64)>) -> Self {
+        Self { fault, seen: AtomicU64::new(0) }
     }
 
-    /// Asks for a buffer that no API allows.
-    fn break_a_rule(&self) {
-        let _ = self.device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("planted"),
-            size: 4,
-            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
-            mapped_at_creation: false,
-        });
+    /// Whether `fault` occurs here, at a place where it can.
+    pub fn occurs(&self, fault: Fault) -> bool {
+        let at = self.fault.filter(|&(planted, _)| planted == fault).map(|(_, at)| at);
+        at.is_some_and(|at| self.seen.fetch_add(1, Ordering::Relaxed) == at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Planted};
+
+    #[test]
+    fn a_fault_occurs_once_and_others_never() {
+        let planted = Planted::new(Some((Fault::Map, 2)));
+        let met = [Fault::Map, Fault::Lose, Fault::Map, Fault::Map, Fault::Map];
+        let met = met.map(|fault| planted.occurs(fault));
+        assert_eq!(met, [false, false, false, true, false]);
+        assert!(!Planted::new(None).occurs(Fault::Map));
     }
 }

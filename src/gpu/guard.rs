@@ -1,4 +1,5 @@
-//! Failures of drivers and devices as errors: error scopes, panics, lost devices, endless waits.
+//! wgpu's device and queue, with each of their failures as an error: broken rules, panics, lost devices, endless
+//! waits.
 
 use std::{
     any::Any,
@@ -10,11 +11,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, Fault};
+use super::{Fault, fault::Planted};
 use crate::error::{Error, Result};
 
 /// How long one wait for a device may last before it counts as hung.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 static HUNG: AtomicBool = AtomicBool::new(false);
 
@@ -27,11 +28,11 @@ pub fn any_hung() -> bool {
 /// The first failure that no call returned: wgpu reports it to a callback, at any time and on any
 /// thread. A device with such a failure is not used any more.
 #[derive(Clone, Debug, Default)]
-pub struct LastWords(Arc<Mutex<Option<String>>>);
+struct LastWords(Arc<Mutex<Option<String>>>);
 
 impl LastWords {
     /// Receives the failures of `device`.
-    pub fn of(device: &wgpu::Device) -> Self {
+    fn of(device: &wgpu::Device) -> Self {
         let words = Self::default();
         let (uncaught, lost) = (words.clone(), words.clone());
         device.on_uncaptured_error(Arc::new(move |error| uncaught.set(&error.to_string())));
@@ -51,10 +52,38 @@ impl LastWords {
     }
 }
 
-impl Context {
+/// wgpu's device and queue.
+#[derive(Debug)]
+pub(super) struct Driver {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    /// The device's name, for messages.
+    name: String,
+    patience: Duration,
+    planted: Planted,
+    last_words: LastWords,
+}
+
+impl Driver {
+    /// The device called `name`. A wait lasts `patience` at most, a minute where there is none.
+    pub fn new(
+        name: String,
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        patience: Option<Duration>,
+        planted: Planted,
+    ) -> Self {
+        let (last_words, patience) = (LastWords::of(&device), patience.unwrap_or(PATIENCE));
+        Self { device, queue, name, patience, planted, last_words }
+    }
+
+    /// How long one wait may last.
+    pub fn patience(&self) -> Duration {
+        self.patience
+    }
+
     /// Runs `work`, which calls wgpu, and returns whatever goes wrong there as an error: a broken rule, too
     /// little memory, a panic.
-    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+    pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
@@ -64,37 +93,24 @@ impl Context {
         let failure = scopes.into_iter().flatten().next();
         if failure.is_some() {
             // A lost device says so at the end of a wait. What is returned is the failure itself.
-            let _ = self.wait();
+            let _ = self.wait_for(None);
         }
         match failure {
             Some(wgpu::Error::OutOfMemory { .. }) => {
-                Err(Error::gpu(format_args!("{} is out of memory", self.info.name)))
+                Err(Error::gpu(format_args!("{} is out of memory", self.name)))
             }
             Some(error) => Err(Error::gpu(error)),
             None => Ok(value),
         }
     }
 
-    /// Whether the device was lost, hangs, or failed in a way that leaves its state unknown.
-    pub fn is_lost(&self) -> bool {
-        self.check().is_err()
-    }
-
-    /// An error when the device is lost.
-    pub(super) fn check(&self) -> Result<()> {
+    /// An error when the device was lost, hangs, or failed in a way that leaves its state unknown.
+    pub fn check(&self) -> Result<()> {
         self.last_words.get().map_or(Ok(()), |words| Err(Error::gpu(words)))
     }
 
-    /// Waits until everything submitted so far is done.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device is lost or does not answer in a minute.
-    pub fn wait(&self) -> Result<()> {
-        self.wait_for(None)
-    }
-
     /// Calls the callbacks of what is done.
-    pub(super) fn poll(&self) -> Result<()> {
+    pub fn poll(&self) -> Result<()> {
         // wgpu panics when the device is lost.
         catch_unwind(AssertUnwindSafe(|| self.device.poll(wgpu::PollType::Poll)))
             .map_err(|panic| Error::gpu(panic_text(panic)))?
@@ -102,8 +118,8 @@ impl Context {
         self.check()
     }
 
-    /// Waits until `submission` is done, or everything when there is none.
-    pub(super) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
+    /// Waits until `submission` is done, or everything submitted so far when there is none.
+    pub fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         let poll = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
         // wgpu panics when the device is lost during the wait.
         let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
@@ -114,11 +130,36 @@ impl Context {
             HUNG.store(true, Ordering::Relaxed);
         }
         if let Err(cause) = planted.and(polled.map(drop)) {
-            let what = format!("{} does not answer", self.info.name);
+            let what = format!("{} does not answer", self.name);
             self.last_words.set(&what);
             return Err(Error::gpu(format_args!("{what}: {cause}")));
         }
         self.check()
+    }
+
+    /// A place where `fault` can occur: it does when [`Caps::fault`](super::Caps::fault) asks for it here.
+    pub fn can_fail(&self, fault: Fault) -> Result<()> {
+        if !self.planted.occurs(fault) {
+            return Ok(());
+        }
+        match fault {
+            Fault::Lose => self.device.destroy(),
+            Fault::Invalid => self.guarded(|| self.break_a_rule())?,
+            Fault::Uncaught => self.break_a_rule(),
+            Fault::Panic => self.guarded(|| panic!("planted fault: Panic"))?,
+            _ => return Err(Error::gpu(format_args!("planted fault: {fault:?}"))),
+        }
+        Ok(())
+    }
+
+    /// Asks for a buffer that no API allows.
+    fn break_a_rule(&self) {
+        let _ = self.device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("planted"),
+            size: 4,
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::MAP_WRITE,
+            mapped_at_creation: false,
+        });
     }
 }
 

@@ -24,6 +24,8 @@ mod pool;
 #[forbid(unsafe_code)]
 mod shader;
 #[forbid(unsafe_code)]
+mod staging;
+#[forbid(unsafe_code)]
 mod submit;
 #[forbid(unsafe_code)]
 mod transfer;
@@ -39,4 +41,3 @@ pub(crate) use guard::panic_text;
 pub use pipeline::Pipeline;
 pub use shader::{Shader, ShaderStruct};
 pub use submit::Submission;
-pub use transfer::Readback;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{
-    Context, Shader, ShaderStruct,
+    Shader, ShaderStruct,
     shader::{Binding, Reflection},
 };
 
@@ -19,13 +19,15 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    pub(super) fn new(context: &Context, shader: &Shader, entry: &str) -> Self {
-        let (device, reflection) = (&context.device, shader.reflection());
+    /// Entry point `entry` of `shader`, in which `checked` puts bounds and loop checks even where an argument says
+    /// that they are not needed.
+    pub(super) fn new(device: &wgpu::Device, shader: &Shader, entry: &str, checked: bool) -> Self {
+        let reflection = shader.reflection();
         let descriptor = wgpu::ShaderModuleDescriptor {
             label: Some(shader.name()),
             source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(reflection.source())),
         };
-        let module = match shader.is_unchecked() && !context.checked {
+        let module = match shader.is_unchecked() && !checked {
             false => device.create_shader_module(descriptor),
             #[expect(unsafe_code)]
             // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,

@@ -38,13 +38,7 @@ impl Pool {
     pub fn put(&self, buffer: wgpu::Buffer) {
         let mut free = self.free();
         free.push(buffer);
-        let mut kept = 0;
-        let fits = |buffer: &&wgpu::Buffer| {
-            kept += buffer.size();
-            kept <= self.1
-        };
-        let count = free.iter().rev().take_while(fits).count();
-        let surplus = free.len() - count;
+        let surplus = surplus(free.iter().map(wgpu::Buffer::size), self.1);
         free.drain(..surplus);
     }
 
@@ -57,6 +51,18 @@ impl Pool {
     pub fn lend(&self, buffer: wgpu::Buffer) -> Lent {
         Lent { buffer, pool: self.clone() }
     }
+}
+
+/// How many buffers of these sizes, the oldest first, have to go, so that those behind them take `most` bytes together
+/// at most.
+fn surplus(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator, most: u64) -> usize {
+    let count = sizes.len();
+    let mut kept = 0;
+    let fits = |size: &u64| {
+        kept += size;
+        kept <= most
+    };
+    count - sizes.rev().take_while(fits).count()
 }
 
 /// A buffer that goes back to its pool when it is dropped. What was submitted before that may still use it: the queue
@@ -83,7 +89,20 @@ impl Drop for Lent {
 
 #[cfg(test)]
 mod tests {
-    use super::Pool;
+    use super::{Pool, surplus};
+
+    #[test]
+    fn the_oldest_buffers_go_first() {
+        let surplus = |sizes: &[u64], most| surplus(sizes.iter().copied(), most);
+        assert_eq!(surplus(&[], 0), 0);
+        assert_eq!(surplus(&[5, 3, 2], 10), 0);
+        assert_eq!(surplus(&[6, 3, 2], 10), 1);
+        // All that is older than the first that does not fit goes, even if there is room for some of it.
+        assert_eq!(surplus(&[1, 9, 3, 2], 10), 2);
+        // Even the newest, where it alone is too large.
+        assert_eq!(surplus(&[1, 11], 10), 2);
+        assert_eq!(surplus(&[1, 10], 10), 1);
+    }
 
     #[test]
     fn sizes_are_few_and_close() {

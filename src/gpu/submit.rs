@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{
     Batch, Context, Fault, Feature,
     batch::{Recorded, Step, Workgroups},
+    guard::Driver,
     transfer::unmappable,
 };
 use crate::{error::Result, timings::Clock};
@@ -28,17 +29,17 @@ impl<'a> Batch<'a> {
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when validation, memory or the device fails.
     pub fn submit(&self) -> Result<Submission<'a>> {
         let context = self.context;
-        context.check()?;
+        context.driver.check()?;
         for fault in [Fault::Submit, Fault::Invalid, Fault::Uncaught, Fault::Panic] {
-            context.can_fail(fault)?;
+            context.driver.can_fail(fault)?;
         }
         let passes = self.steps.iter().filter_map(|step| match step {
             Step::Pass(pass) => Some(pass.label.clone()),
             Step::Copy { .. } | Step::Clear(_) => None,
         });
         let labels: Vec<String> = passes.take(MAX_QUERIES / 2).collect();
-        let timestamps = context.guarded(|| self.encode(labels.len() as u32))?;
-        context.can_fail(Fault::Lose)?;
+        let timestamps = context.driver.guarded(|| self.encode(labels.len() as u32))?;
+        context.driver.can_fail(Fault::Lose)?;
         Ok(Submission { context, labels, timestamps })
     }
 
@@ -52,7 +53,7 @@ impl<'a> Batch<'a> {
 
     /// Submits all steps, with timestamps of the first `timed` passes. Returns the timestamps' buffer.
     fn encode(&self, timed: u32) -> Option<wgpu::Buffer> {
-        let Context { device, queue, .. } = self.context;
+        let Driver { device, queue, .. } = &self.context.driver;
         let uniforms = self.upload_uniforms();
         let queries = self.queries(timed);
         let mut encoder = device.create_command_encoder(&Default::default());
@@ -82,22 +83,22 @@ impl<'a> Batch<'a> {
         if self.uniforms.is_empty() {
             return None;
         }
-        let buffer = self.context.device.create_buffer(&wgpu::BufferDescriptor {
+        let buffer = self.context.driver.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("uniforms"),
             size: self.uniforms.len() as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
         });
-        self.context.queue.write_buffer(&buffer, 0, &self.uniforms);
+        self.context.driver.queue.write_buffer(&buffer, 0, &self.uniforms);
         Some(buffer)
     }
 
     /// Two queries a pass, where timings are wanted and the device has a clock.
     fn queries(&self, passes: u32) -> Option<wgpu::QuerySet> {
-        let Context { device, timings, .. } = self.context;
+        let Context { driver, timings, .. } = self.context;
         let wanted = timings.wants_passes() && self.context.has(Feature::Timestamps) && passes > 0;
         wanted.then(|| {
-            device.create_query_set(&wgpu::QuerySetDescriptor {
+            driver.device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: Some("passes"),
                 ty: wgpu::QueryType::Timestamp,
                 count: 2 * passes,
@@ -117,7 +118,7 @@ impl<'a> Batch<'a> {
             let label = Some("timestamps");
             let mapped_at_creation = false;
             let descriptor = wgpu::BufferDescriptor { label, size, usage, mapped_at_creation };
-            self.context.device.create_buffer(&descriptor)
+            self.context.driver.device.create_buffer(&descriptor)
         };
         let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
         let staging = buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
@@ -187,10 +188,10 @@ impl Submission<'_> {
             // Only who asks for times waits here: transfers and passes of several jobs overlap.
             return match context.timings.wants_passes() {
                 true => context.timings.time("passes", || context.wait()),
-                false => context.check(),
+                false => context.driver.check(),
             };
         };
-        let period = f64::from(context.queue.get_timestamp_period());
+        let period = f64::from(context.driver.queue.get_timestamp_period());
         context.await_map(context.map(&timestamps, wgpu::MapMode::Read, None)?)?;
         let bytes = timestamps.slice(..).get_mapped_range().map_err(unmappable)?;
         let ticks: &[u64] = bytemuck::cast_slice(&bytes);

@@ -9,7 +9,7 @@
 use std::{
     collections::VecDeque,
     ops::{Deref, Range},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc},
+    sync::mpsc,
 };
 
 use rayon::prelude::*;
@@ -17,6 +17,7 @@ use rayon::prelude::*;
 use super::{
     Buffer, Context, Fault,
     pool::{Lent, Pool},
+    staging::Turn,
 };
 use crate::{
     error::{Error, Result},
@@ -25,78 +26,10 @@ use crate::{
 
 /// Bytes of a staging buffer for uploads, and of a part that is read back at once.
 const CHUNK: u64 = 16 << 20;
-/// Staging buffers for uploads, at most: enough for the cores to copy while the device does.
-const UPLOADS: usize = 8;
 /// Parts of a readback that are under way at once.
 const AHEAD: usize = 3;
 /// Uploads of fewer bytes are left to wgpu.
 const SMALL: usize = 64 << 10;
-
-/// Staging buffers for uploads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Uploads(Arc<(Mutex<Stagings>, Condvar)>);
-
-#[derive(Debug, Default)]
-struct Stagings {
-    /// Those that are mapped and can be written.
-    mapped: Vec<wgpu::Buffer>,
-    /// How many there are: mapped, being written, being copied.
-    count: usize,
-    /// The latest copies, the oldest first: a buffer is mapped again after one of them.
-    copies: VecDeque<wgpu::SubmissionIndex>,
-}
-
-/// What a thread that needs a staging buffer does.
-enum Turn {
-    Write(wgpu::Buffer),
-    Make,
-    Await(wgpu::SubmissionIndex),
-}
-
-impl Uploads {
-    fn lock(&self) -> MutexGuard<'_, Stagings> {
-        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A staging buffer for this thread, or how to get one.
-    fn turn(&self) -> Turn {
-        let mut stagings = self.lock();
-        loop {
-            if let Some(staging) = stagings.mapped.pop() {
-                return Turn::Write(staging);
-            }
-            if stagings.count < UPLOADS {
-                stagings.count += 1;
-                return Turn::Make;
-            }
-            if let Some(copy) = stagings.copies.pop_front() {
-                return Turn::Await(copy);
-            }
-            // Other threads write to all of them.
-            stagings = self.0.1.wait(stagings).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Stagings)) {
-        change(&mut self.lock());
-        self.0.1.notify_all();
-    }
-
-    /// Forgets a buffer that nobody will use again.
-    fn lose(&self) {
-        self.change(|stagings| stagings.count = stagings.count.saturating_sub(1));
-    }
-
-    /// Notes a copy out of one of the buffers.
-    fn copying(&self, copy: wgpu::SubmissionIndex) {
-        self.change(|stagings| {
-            stagings.copies.push_back(copy);
-            if stagings.copies.len() > UPLOADS {
-                stagings.copies.pop_front();
-            }
-        });
-    }
-}
 
 impl Context {
     /// A buffer that holds `data`, padded to a multiple of 4 bytes.
@@ -122,8 +55,9 @@ impl Context {
         let data: &[u8] = bytemuck::cast_slice(data);
         assert!(offset + data.len() as u64 <= buffer.bytes, "write past the end of a buffer");
         let start = buffer.offset + offset;
-        let put =
-            |at, bytes: &[u8]| self.guarded(|| self.queue.write_buffer(&buffer.inner, at, bytes));
+        let put = |at, bytes: &[u8]| {
+            self.driver.guarded(|| self.driver.queue.write_buffer(&buffer.inner, at, bytes))
+        };
         self.timings.time("upload", || {
             // Copies are multiples of 4 bytes: what is left is padded.
             let (whole, rest) = data.split_at(data.len() & !3);
@@ -136,7 +70,7 @@ impl Context {
                 word[..rest.len()].copy_from_slice(rest);
                 put(start + whole.len() as u64, &word)?;
             }
-            self.check()
+            self.driver.check()
         })
     }
 
@@ -159,19 +93,19 @@ impl Context {
         buffer: &wgpu::Buffer,
         at: u64,
     ) -> Result<()> {
-        self.can_fail(Fault::Map)?;
+        self.driver.can_fail(Fault::Map)?;
         let (uploads, mapped) = (self.uploads.clone(), staging.clone());
-        self.guarded(|| {
+        self.driver.guarded(|| {
             let mut view = staging.slice(..).get_mapped_range_mut().map_err(unmappable)?;
             par_copy(view.slice(..chunk.len()), chunk);
             drop(view);
             staging.unmap();
-            let mut encoder = self.device.create_command_encoder(&Default::default());
+            let mut encoder = self.driver.device.create_command_encoder(&Default::default());
             encoder.copy_buffer_to_buffer(staging, 0, buffer, at, chunk.len() as u64);
-            let copy = self.queue.submit([encoder.finish()]);
+            let copy = self.driver.queue.submit([encoder.finish()]);
             staging.slice(..).map_async(wgpu::MapMode::Write, move |result| {
                 match result {
-                    Ok(()) => uploads.change(|stagings| stagings.mapped.push(mapped)),
+                    Ok(()) => uploads.mapped(mapped),
                     // The device is lost.
                     Err(_) => uploads.lose(),
                 }
@@ -183,13 +117,13 @@ impl Context {
 
     /// A mapped staging buffer: one that is free, or a new one, or the first that the device has done with.
     fn upload_staging(&self) -> Result<wgpu::Buffer> {
-        self.poll()?;
+        self.driver.poll()?;
         loop {
             match self.uploads.turn() {
                 Turn::Write(staging) => return Ok(staging),
                 Turn::Make => return self.new_upload_staging(),
                 // A callback then frees a buffer, which another thread may take first.
-                Turn::Await(copy) => self.wait_for(Some(copy))?,
+                Turn::Await(copy) => self.driver.wait_for(Some(copy))?,
             }
         }
     }
@@ -249,14 +183,6 @@ impl Context {
         })
     }
 
-    /// The bytes `range` of `buffer`, from a multiple of 4 on, once everything submitted so far is done.
-    ///
-    /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-    pub fn read_back(&self, buffer: &Buffer, range: Range<u64>) -> Result<Readback> {
-        self.timings.time("readback", || self.fetch(buffer, range)?.mapped())
-    }
-
     /// Starts to copy the bytes `range` of `buffer` into a staging buffer.
     fn fetch(&self, buffer: &Buffer, range: Range<u64>) -> Result<Fetched<'_>> {
         assert!(range.start.is_multiple_of(4) && range.end <= buffer.bytes, "{range:?}");
@@ -268,11 +194,11 @@ impl Context {
             Some(staging) => staging,
             None => self.create_buffer("readback staging", usage, size)?,
         };
-        let submission = self.guarded(|| {
-            let mut encoder = self.device.create_command_encoder(&Default::default());
+        let submission = self.driver.guarded(|| {
+            let mut encoder = self.driver.device.create_command_encoder(&Default::default());
             let from = buffer.offset + range.start;
             encoder.copy_buffer_to_buffer(&buffer.inner, from, &staging, 0, copied);
-            self.queue.submit([encoder.finish()])
+            self.driver.queue.submit([encoder.finish()])
         })?;
         let mapping = self.map(&staging, wgpu::MapMode::Read, Some(submission))?;
         Ok(Fetched { context: self, staging, mapping, len: len as usize })
@@ -285,9 +211,9 @@ impl Context {
         mode: wgpu::MapMode,
         after: Option<wgpu::SubmissionIndex>,
     ) -> Result<Mapping> {
-        self.can_fail(Fault::Map)?;
+        self.driver.can_fail(Fault::Map)?;
         let (sender, result) = mpsc::channel();
-        self.guarded(|| {
+        self.driver.guarded(|| {
             buffer.slice(..).map_async(mode, move |mapped| {
                 // The receiver is gone only after a failed wait, which returned its own error.
                 let _ = sender.send(mapped);
@@ -298,9 +224,9 @@ impl Context {
 
     /// Waits until the buffer is mapped.
     pub(super) fn await_map(&self, mapping: Mapping) -> Result<()> {
-        self.wait_for(mapping.after)?;
+        self.driver.wait_for(mapping.after)?;
         // A wait on another thread may have taken the callback without having called it yet.
-        mapping.result.recv_timeout(self.patience).map_err(unmappable)?.map_err(unmappable)
+        mapping.result.recv_timeout(self.driver.patience()).map_err(unmappable)?.map_err(unmappable)
     }
 }
 
@@ -324,7 +250,7 @@ impl Fetched<'_> {
 
 /// Bytes of a storage buffer in mapped memory, which is kept for another readback when this is dropped.
 #[derive(Debug)]
-pub struct Readback {
+struct Readback {
     /// There until it is dropped.
     view: Option<wgpu::BufferView>,
     len: usize,

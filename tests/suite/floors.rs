@@ -27,9 +27,9 @@ const FLOORS: &[&[&str]] = &[
     &["error"],
 ];
 
-/// Parts that hold rooms: a command, a family of kernels, a kind of format. Files of one room, and of each
-/// other part, may use each other.
-const WITH_ROOMS: [&str; 4] = ["commands", "kernels", "io", "data"];
+/// Parts that hold rooms: a command, a family of kernels, a kind of format, a step on the way to a device. Files of one
+/// room, and of each other part, may use each other.
+const WITH_ROOMS: [&str; 5] = ["commands", "kernels", "io", "gpu", "data"];
 
 /// Crates that only some parts may name.
 const CRATES: [(&str, &[&str]); 6] = [
@@ -277,4 +277,12 @@ fn planted_arrows_are_found() {
         |count| rooms[..count].iter().map(|&(module, text)| (module.to_owned(), File::parse(text)));
     assert_eq!(Tree(rooms(2).collect()).violations(), [""; 0]);
     assert_eq!(Tree(rooms(3).collect()).violations().len(), 3);
+    // By way of the names that the part passes on, too.
+    let gpu = [
+        ("gpu", "mod context;\nmod guard;\npub use context::Context;\npub use guard::Guard;"),
+        ("gpu::context", "use super::Guard;"),
+        ("gpu::guard", "use super::Context;"),
+    ];
+    let gpu = gpu.map(|(module, text)| (module.to_owned(), File::parse(text)));
+    assert_eq!(Tree(gpu.into()).violations().len(), 2);
 }
