@@ -1,0 +1,61 @@
+//! The file formats of arrays, and the extensions that name them.
+
+use crate::{
+    error::{Error, Hint, Result},
+    io::{Sink, Source},
+};
+
+/// A file format of arrays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayFormat {
+    /// Numbers separated by white space, commas or newlines.
+    Text,
+    /// Nothing but the numbers, little-endian.
+    Raw,
+    /// NumPy's array file.
+    Npy,
+}
+
+impl ArrayFormat {
+    /// The format that a lower-case extension stands for.
+    fn by_extension(extension: &str) -> Option<Self> {
+        match extension {
+            "txt" | "csv" | "tsv" | "dat" | "text" => Some(Self::Text),
+            "raw" | "bin" | "u32" | "i32" | "f32" | "u64" | "i64" | "f64" => Some(Self::Raw),
+            "npy" => Some(Self::Npy),
+            _ => None,
+        }
+    }
+
+    /// The format of an input: `given`, else by its extension; text without one.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.
+    pub fn of_input(source: &Source, given: Option<Self>) -> Result<Self> {
+        let extension = source.extension();
+        let known = given.or_else(|| Self::by_extension(&extension));
+        match known {
+            Some(format) => Ok(format),
+            None if extension.is_empty() => Ok(Self::Text),
+            None => Err(unknown_extension(source, &extension)),
+        }
+    }
+
+    /// The format of an output: by its extension; without one that of the input.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.
+    pub fn of_output(sink: &Sink, input: Self, given: Option<Self>) -> Result<Self> {
+        let extension = sink.extension();
+        match Self::by_extension(&extension) {
+            Some(format) => Ok(format),
+            None if extension.is_empty() || given.is_some() => Ok(input),
+            None => Err(unknown_extension(sink, &extension)),
+        }
+    }
+}
+
+fn unknown_extension(name: &dyn std::fmt::Display, extension: &str) -> Error {
+    Error::usage(format_args!("{name}: no array format is known by the extension `{extension}`"))
+        .with_hint(Hint::ArrayFormat)
+}

@@ -1,0 +1,225 @@
+//! Arrays being read, a part at a time, from any of the formats.
+
+use std::io::{self, Cursor, Read};
+
+use super::{ArrayFormat, Separator, npy::Header, raw::Element, text::Tokens};
+use crate::{
+    data::{dtype::Dtype, number::Number},
+    error::{Error, Hint, Kind, Result},
+    io::Source,
+};
+
+/// An array being read from its first number to its last.
+pub struct ArrayReader {
+    source: Source,
+    input: Box<dyn Read + Send>,
+    dtype: Dtype,
+    shape: Option<Vec<usize>>,
+    decoder: Decoder,
+}
+
+enum Decoder {
+    Text(Box<Tokens>),
+    /// Plain numbers, and how many of them are still to come where that is known.
+    Binary {
+        element: Element,
+        left: Option<u64>,
+    },
+}
+
+impl std::fmt::Debug for ArrayReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArrayReader").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+impl ArrayReader {
+    /// Opens `source`. Its numbers are of type `wanted`, else of the type that a `.npy` file says, else u32. A
+    /// `.npy` file in Fortran order is read at once and brought into C order, which takes `limit` bytes at most.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, its length is
+    /// no whole number of numbers, or it is too long to be reordered; [`Kind::Usage`] when its type is
+    /// not `wanted`.
+    pub fn open(
+        source: &Source,
+        format: ArrayFormat,
+        wanted: Option<Dtype>,
+        limit: u64,
+    ) -> Result<Self> {
+        let size = source.size()?;
+        let mut input = source.open()?;
+        let dtype = wanted.unwrap_or(Dtype::U32);
+        let (dtype, shape, decoder) = match format {
+            ArrayFormat::Text => (dtype, None, Decoder::Text(Box::default())),
+            ArrayFormat::Raw => {
+                let width = dtype.size() as u64;
+                if let Some(size) = size.filter(|size| !size.is_multiple_of(width)) {
+                    return Err(not_whole(source, size, dtype));
+                }
+                let shape = size.map(|size| vec![(size / width) as usize]);
+                // The length is fixed now, as outputs are told it: a file that shrinks later is an error.
+                let left = size.map(|size| size / width);
+                let decoder = Decoder::Binary { element: Element::little_endian(dtype), left };
+                (dtype, shape, decoder)
+            }
+            ArrayFormat::Npy => {
+                let header = npy_header(source, &mut input, wanted)?;
+                let (dtype, left) = (header.element.dtype(), Some(header.len));
+                if header.fortran {
+                    input = Box::new(in_c_order(source, input, &header, limit)?);
+                }
+                (dtype, Some(header.shape), Decoder::Binary { element: header.element, left })
+            }
+        };
+        Ok(Self { source: source.clone(), input, dtype, shape, decoder })
+    }
+
+    /// The numbers' type.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The numbers along each axis, the last axis fastest, where they are known.
+    pub fn shape(&self) -> Option<&[usize]> {
+        self.shape.as_deref()
+    }
+
+    /// The count of all numbers, where it is known.
+    pub fn len(&self) -> Option<u64> {
+        self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
+    }
+
+    /// The largest magnitude of the integers that are stored in so many bits; nothing for floats.
+    pub fn largest(&self) -> Option<u64> {
+        let bits = match self.decoder {
+            _ if self.dtype.is_float() => return None,
+            Decoder::Text(_) => 8 * self.dtype.size(),
+            Decoder::Binary { element, .. } => 8 * element.size(),
+        };
+        let most = u64::MAX >> (u64::BITS as usize - bits);
+        Some(if self.dtype.is_signed() { most / 2 + 1 } else { most })
+    }
+
+    /// Whether it is known that there is no number.
+    pub fn is_empty(&self) -> bool {
+        self.len() == Some(0)
+    }
+
+    /// Replaces `values` by the next numbers, `most` at most. At the end there are none.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`] for a text that is no number of type `T`, with its line, and when the data end
+    /// within a number or before all numbers; [`Kind::Io`] when reading fails.
+    ///
+    /// # Panics
+    /// When `T` is not [`ArrayReader::dtype`].
+    pub fn read<T: Number>(&mut self, values: &mut Vec<T>, most: usize) -> Result<()> {
+        assert_eq!(T::DTYPE, self.dtype, "read what was opened");
+        values.clear();
+        match &mut self.decoder {
+            Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
+            Decoder::Binary { element, left } => {
+                let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
+                // Headers may claim any length, files may not.
+                let file = self.source.size().ok().flatten().unwrap_or(0) / element.size() as u64;
+                let there = wanted.min(file as usize);
+                let bytes = element.read(&mut self.input, values, wanted, there);
+                let bytes = bytes.map_err(|error| match error.kind() {
+                    io::ErrorKind::OutOfMemory => {
+                        Error::new(Kind::Failure, format_args!("no memory for {}", self.source))
+                    }
+                    _ => Error::io("read", self.source.to_string(), error),
+                })?;
+                if bytes % element.size() != 0 {
+                    return Err(not_whole(&self.source, bytes as u64, T::DTYPE));
+                }
+                if let Some(left) = left {
+                    if values.len() < wanted {
+                        return Err(Error::bad_input(format_args!(
+                            "{}: the data end {} numbers early",
+                            self.source,
+                            *left - values.len() as u64
+                        )));
+                    }
+                    *left -= wanted as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Reads all numbers, at most `limit` bytes of them.
+    ///
+    /// # Errors
+    /// As [`ArrayReader::read`], and [`Kind::BadInput`] when there are more than `limit` bytes.
+    pub fn read_all<T: Number>(&mut self, limit: u64) -> Result<Vec<T>> {
+        let most = usize::try_from(limit).unwrap_or(usize::MAX) / size_of::<T>();
+        let too_large = Error::bad_input(format_args!(
+            "{}: its numbers take more than the {limit} bytes allowed",
+            self.source
+        ))
+        .with_hint(Hint::Memory);
+        if self.len().is_some_and(|len| len > most as u64) {
+            return Err(too_large);
+        }
+        let mut all = Vec::new();
+        self.read(&mut all, most)?;
+        let mut more = Vec::<T>::new();
+        if all.len() == most {
+            self.read(&mut more, 1)?;
+        }
+        if more.is_empty() { Ok(all) } else { Err(too_large) }
+    }
+
+    /// In a text, the separator behind each number of the last [`ArrayReader::read`].
+    pub fn layout(&self) -> Option<&[Separator]> {
+        match &self.decoder {
+            Decoder::Text(tokens) => Some(&tokens.layout),
+            Decoder::Binary { .. } => None,
+        }
+    }
+}
+
+fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
+    Error::bad_input(format_args!(
+        "{source}: {bytes} bytes are no whole number of {dtype}, which take {} each",
+        dtype.size()
+    ))
+}
+
+/// Reads the header of a `.npy` file, whose numbers must be of type `wanted`, if any.
+fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> Result<Header> {
+    let header = Header::read(input).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            Error::bad_input(format_args!("{source} is no .npy file that can be used"))
+                .caused_by(error)
+        }
+        _ => Error::io("read", source.to_string(), error),
+    })?;
+    let held = header.element.dtype();
+    match wanted {
+        Some(wanted) if wanted != held => Err(Error::usage(format_args!(
+            "{source} holds {held}, which cannot be read as {wanted}"
+        ))),
+        _ => Ok(header),
+    }
+}
+
+/// The numbers behind a header that says Fortran order, in C order.
+fn in_c_order(
+    source: &Source,
+    mut input: impl Read,
+    header: &Header,
+    limit: u64,
+) -> Result<Cursor<Vec<u8>>> {
+    let bytes = header.len * header.element.size() as u64;
+    if bytes > limit / 2 {
+        return Err(Error::bad_input(format_args!(
+            "{source}: {bytes} bytes in Fortran order are read at once, and twice as many are more \
+             than the {limit} that may be used"
+        )));
+    }
+    let ordered = header.read_in_c_order(&mut input);
+    ordered.map(Cursor::new).map_err(|error| Error::io("read", source.to_string(), error))
+}

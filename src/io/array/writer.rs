@@ -1,0 +1,125 @@
+//! Arrays being written, a part at a time, in any of the formats.
+
+use std::{fmt::Write as _, io::Write};
+
+use super::{ArrayFormat, Separator, npy};
+use crate::{
+    data::{dtype::Dtype, number::Number},
+    error::{Error, Hint, Result},
+    io::{Sink, sink::Output},
+};
+
+/// An array being written. Unless finished, no trace of it remains.
+#[derive(Debug)]
+pub struct ArrayWriter {
+    name: String,
+    output: Output,
+    format: ArrayFormat,
+    /// A `.npy` file of unknown length, whose header comes last: dtype, bytes so far, most bytes.
+    kept: Option<(Dtype, Vec<u8>, u64)>,
+    text: String,
+    /// The separator between the last number and the next.
+    between: Option<char>,
+}
+
+impl ArrayWriter {
+    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is kept in memory until its
+    /// length is known, `limit` bytes at most.
+    ///
+    /// # Errors
+    /// As [`Sink::create`].
+    pub fn create(
+        sink: &Sink,
+        no_clobber: bool,
+        format: ArrayFormat,
+        dtype: Dtype,
+        shape: Option<&[usize]>,
+        limit: u64,
+    ) -> Result<Self> {
+        let mut writer = Self {
+            name: sink.to_string(),
+            output: sink.create(no_clobber)?,
+            format,
+            kept: None,
+            text: String::new(),
+            between: None,
+        };
+        match (format, shape) {
+            (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
+            (ArrayFormat::Npy, None) => writer.kept = Some((dtype, Vec::new(), limit)),
+            _ => {}
+        }
+        Ok(writer)
+    }
+
+    /// Writes the next numbers. In a text, `layout` are the separators behind them: those of the text that was
+    /// read, or newlines.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when more must be kept than `limit`.
+    pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
+        if self.format != ArrayFormat::Text {
+            return match cfg!(target_endian = "little") {
+                true => self.raw(bytemuck::cast_slice(values)),
+                false => {
+                    let mut bytes = bytemuck::cast_slice::<T, u8>(values).to_vec();
+                    bytes.chunks_exact_mut(size_of::<T>()).for_each(<[u8]>::reverse);
+                    self.raw(&bytes)
+                }
+            };
+        }
+        for (i, value) in values.iter().enumerate() {
+            let behind = layout.map_or('\n', |layout| match layout[i] {
+                Separator::Blank => ' ',
+                Separator::Comma => ',',
+                Separator::Newline => '\n',
+            });
+            self.text.extend(self.between.replace(behind));
+            write!(self.text, "{value}").expect("text grows");
+            if self.text.len() > 1 << 16 {
+                self.flush_text()?;
+            }
+        }
+        self.flush_text()
+    }
+
+    fn flush_text(&mut self) -> Result<()> {
+        let text = std::mem::take(&mut self.text);
+        self.raw(text.as_bytes())?;
+        self.text = text;
+        self.text.clear();
+        Ok(())
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some((_, kept, limit)) = &mut self.kept {
+            let fits = (kept.len() + bytes.len()) as u64 <= *limit;
+            if !fits || kept.try_reserve(bytes.len()).is_err() {
+                return Err(Error::bad_input(format_args!(
+                    "{}: a .npy file of an input whose length is not known is kept in memory, and \
+                     takes more than the {limit} bytes allowed; write .raw",
+                    self.name
+                ))
+                .with_hint(Hint::Memory));
+            }
+            kept.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.output.write_all(bytes).map_err(|error| Error::io("write", &self.name, error))
+    }
+
+    /// Completes the output.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
+    pub fn finish(mut self) -> Result<()> {
+        if let Some((dtype, kept, _)) = self.kept.take() {
+            self.raw(&npy::header(dtype, &[kept.len() / dtype.size()]))?;
+            self.raw(&kept)?;
+        }
+        if self.between.is_some() {
+            self.raw(b"\n")?;
+        }
+        self.output.commit()
+    }
+}
