@@ -20,7 +20,7 @@ pub struct ParallelFile {
 }
 
 impl ParallelFile {
-    /// Reads `file`, which keeps its content by offset.
+    /// Reads `file`, a regular one: pipes and terminals have no offsets to read at.
     pub fn new(file: File) -> Self {
         Self { file, at: 0 }
     }

@@ -256,7 +256,7 @@ fn wide_boxes_of_narrow_images_match_on_small_bindings() {
 #[test]
 fn bands_of_every_height_give_the_same() {
     let mut noise = Noise(23);
-    let halves = Samples::U16((0..41 * 53 * 3).map(|_| (noise.next() >> 48) as u16).collect());
+    let words = Samples::U16((0..41 * 53 * 3).map(|_| (noise.next() >> 48) as u16).collect());
     let mut opaque = with_alpha([31, 53, 1], 4);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
     samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
@@ -264,7 +264,7 @@ fn bands_of_every_height_give_the_same() {
         bytes([41, 53, 1], 3, 24),
         with_alpha([41, 53, 1], 4),
         opaque,
-        Raster { dims: [41, 53, 1], channels: 3, alpha: false, samples: halves },
+        Raster { dims: [41, 53, 1], channels: 3, alpha: false, samples: words },
     ];
     for (number, raster) in rasters.iter().enumerate() {
         for edge in EDGES {

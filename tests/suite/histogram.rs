@@ -86,7 +86,7 @@ fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Op
     }
 }
 
-fn halves(noise: &mut Noise, len: usize) -> Vec<u16> {
+fn words(noise: &mut Noise, len: usize) -> Vec<u16> {
     (0..len).map(|_| (noise.next() >> 48) as u16).collect()
 }
 
@@ -126,7 +126,7 @@ fn inputs_past_a_binding_are_counted_in_bands() {
     // 3 MiB and a little: three bands on the small device, more groups than it dispatches at once.
     let bytes = Noise(3).bytes(3 * 1_050_001);
     check_integers(Samples::U8(bytes), 3, &[256], None);
-    check_integers(Samples::U16(halves(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
+    check_integers(Samples::U16(words(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn sixteen_bits_equal_the_reference() {
     let mut noise = Noise(5);
     for channels in 1..=4 {
         for pixels in [0, 1, 7, 8, 9, 257, 5003] {
-            let samples = Samples::U16(halves(&mut noise, pixels * channels));
+            let samples = Samples::U16(words(&mut noise, pixels * channels));
             check_integers(samples, channels, &[256, 1000, 65_536], None);
         }
     }
@@ -158,7 +158,7 @@ fn signed_samples_keep_their_order() {
     let bytes = Noise(6).bytes(5001);
     let signed = bytes.iter().map(|&b| b as i8).collect();
     check_integers(Samples::I8(signed), 1, &[1, 10, 256], None);
-    let wide = halves(&mut Noise(7), 5001).iter().map(|&h| h as i16).collect();
+    let wide = words(&mut Noise(7), 5001).iter().map(|&h| h as i16).collect();
     check_integers(Samples::I16(wide), 1, &[1, 10, 65_536], None);
 }
 
@@ -168,7 +168,7 @@ fn ranges_leave_values_below_and_above() {
     for (low, high) in [(10.0, 20.0), (0.5, 1.5), (-100.0, 100.25), (300.0, 400.0), (99.9, 180.3)] {
         check_integers(Samples::U8(bytes.clone()), 3, &[1, 7, 256, 65_536], Some((low, high)));
     }
-    let wide = halves(&mut Noise(9), 3 * 2003);
+    let wide = words(&mut Noise(9), 3 * 2003);
     check_integers(Samples::U16(wide), 3, &[7, 256, 65_536], Some((1000.0, 2000.5)));
 }
 
@@ -279,10 +279,10 @@ fn alpha_weighs_where_it_is_asked_to() {
     for channels in [2, 4] {
         let bytes = noise.bytes(channels * 3001);
         let floats = bytes.iter().map(|&b| f32::from(b) / 255.0).collect();
-        let halves = bytes.iter().map(|&b| u16::from(b) * 257).collect();
+        let words = bytes.iter().map(|&b| u16::from(b) * 257).collect();
         let all = [
             (Samples::U8(bytes), 255.0),
-            (Samples::U16(halves), 65535.0),
+            (Samples::U16(words), 65535.0),
             (Samples::F32(floats), 1.0),
         ];
         for (samples, most) in all {
@@ -664,10 +664,10 @@ fn adjustments_equal_the_reference() {
             // Dark pixels with some structure.
             let bytes: Vec<u8> =
                 noise.bytes(count * channels).iter().map(|&b| 20 + b / 3).collect();
-            let halves: Vec<u16> = bytes.iter().map(|&b| u16::from(b) * 200 + 77).collect();
+            let words: Vec<u16> = bytes.iter().map(|&b| u16::from(b) * 200 + 77).collect();
             let mut all = vec![(Samples::U8(bytes), 255.0)];
             if count < 1000 {
-                all.push((Samples::U16(halves), 65535.0));
+                all.push((Samples::U16(words), 65535.0));
             }
             for (samples, most) in all {
                 check_adjustments(samples, channels, most);

@@ -32,16 +32,16 @@ fn picture(channels: u8, bits: u8) -> DynamicImage {
     let wide = |i: u32| (i * 9973 % 65536) as u16;
     let (w, h) = (23, 17);
     let bytes = || (0..w * h * u32::from(channels)).map(at).collect::<Vec<u8>>();
-    let halves = || (0..w * h * u32::from(channels)).map(wide).collect::<Vec<u16>>();
+    let words = || (0..w * h * u32::from(channels)).map(wide).collect::<Vec<u16>>();
     match (channels, bits) {
         (1, 8) => DynamicImage::ImageLuma8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
         (2, 8) => DynamicImage::ImageLumaA8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
         (3, 8) => DynamicImage::ImageRgb8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
         (4, 8) => DynamicImage::ImageRgba8(ImageBuffer::from_raw(w, h, bytes()).unwrap()),
-        (1, _) => DynamicImage::ImageLuma16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
-        (2, _) => DynamicImage::ImageLumaA16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
-        (3, _) => DynamicImage::ImageRgb16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
-        (_, _) => DynamicImage::ImageRgba16(ImageBuffer::from_raw(w, h, halves()).unwrap()),
+        (1, _) => DynamicImage::ImageLuma16(ImageBuffer::from_raw(w, h, words()).unwrap()),
+        (2, _) => DynamicImage::ImageLumaA16(ImageBuffer::from_raw(w, h, words()).unwrap()),
+        (3, _) => DynamicImage::ImageRgb16(ImageBuffer::from_raw(w, h, words()).unwrap()),
+        (_, _) => DynamicImage::ImageRgba16(ImageBuffer::from_raw(w, h, words()).unwrap()),
     }
 }
 

@@ -25,8 +25,8 @@ use crate::{
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let Session { device, timings, no_clobber, .. } = session;
     let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
-    // Between JPEG files a GPU takes coefficients, which are fewer than pixels; the CPU twins blur what is decoded
-    // while the file is read.
+    // A GPU is given the coefficients of a JPEG input, which take fewer bytes than its pixels, and decodes them itself.
+    // The CPU blurs pixels, which are decoded while the file is read.
     if device.may_be_gpu()
         && settings.blurs_all_channels()
         && let Some(picture) = file.jpeg(timings)?

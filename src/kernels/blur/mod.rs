@@ -7,8 +7,8 @@ mod cpu;
 mod gpu;
 mod plan;
 mod taps;
-mod tone;
 mod volume;
+mod working_space;
 
 pub use bands::Bands;
 pub use bench::{cases, sweep};
@@ -19,7 +19,7 @@ pub use volume::blur_volume;
 
 use std::borrow::Cow;
 
-use tone::Tone;
+use working_space::WorkingSpace;
 
 use crate::{
     data::{
@@ -144,7 +144,7 @@ impl Blur {
         }
     }
 
-    /// Prepares the samples, has `passes` blur them, and brings them back into their form.
+    /// Brings the samples to the [`WorkingSpace`], where `passes` blur them, and back.
     fn run(
         &self,
         raster: &Raster,
@@ -157,10 +157,10 @@ impl Blur {
         if self.is_idle() || raster.samples.is_empty() {
             return Ok(raster.samples.clone());
         }
-        let tone = Tone::of(self, raster)?;
-        let plan = self.plan(tone.format(), tone.fill(self.edge, raster));
-        let blurred = passes(&plan, shape, tone.expose(raster))?;
-        Ok(tone.develop(raster, blurred))
+        let space = WorkingSpace::of(self, raster)?;
+        let plan = self.plan(space.format(), space.fill(self.edge, raster));
+        let blurred = passes(&plan, shape, space.to_working(raster))?;
+        Ok(space.to_stored(raster, blurred))
     }
 }
 

@@ -1,5 +1,5 @@
-//! Pixels from coefficients, in bands of rows that are made in parallel, also while later rows are still
-//! being read.
+//! Pixels from coefficients, in bands of rows, side by side. A band is rendered as soon as the last scan of the file has
+//! given the coefficients that it needs, while later ones are still being decoded.
 
 use std::{slice::ChunksMut, sync::OnceLock};
 
@@ -11,20 +11,20 @@ use crate::data::jpeg::{
     inverse::{BlockView, Renderer, Source},
 };
 
-/// Coefficients on their way to pixels.
+/// The bands of a picture, and what they are rendered from.
 pub struct Bands<'a> {
     renderer: Renderer<'a>,
     rows: Rows<'a>,
 }
 
-/// The coefficients that are read so far.
+/// The coefficients decoded so far.
 struct Rows<'a> {
     frame: &'a Frame,
-    /// DC coefficients of progressive files, one vector a component.
+    /// DC coefficients of each component in a progressive file, which has them in scans of their own; else empty.
     dc: &'a [Vec<i16>],
-    /// Rows of blocks of each component that are complete.
+    /// Of each component, the rows of blocks; those that are complete are set.
     rows: Vec<Vec<OnceLock<BlockRow>>>,
-    /// The blocks of rows whose AC coefficients are all 0.
+    /// Stands for rows whose AC coefficients are all 0.
     zeros: BlockRow,
 }
 
@@ -32,7 +32,7 @@ impl Source for Rows<'_> {
     fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>> {
         let [across, _] = self.frame.blocks(c);
         let first = self.dc[c].get(y * across..(y + 1) * across);
-        // No scan has AC coefficients of a row that is missing or empty.
+        // The AC coefficients of a row that is not set, or holds no blocks, are in no scan: they are all 0.
         let row = self.rows[c][y].get().filter(|row| !row.nonzero.is_empty());
         let row = row.or(first.map(|_| &self.zeros))?;
         let blocks = &row.values.as_chunks::<64>().0[..across];
@@ -41,7 +41,8 @@ impl Source for Rows<'_> {
 }
 
 impl<'a> Bands<'a> {
-    /// Of `rows` of blocks a component; nothing where a component's resolution is no whole fraction of the picture's.
+    /// The bands of a picture with `rows` of blocks for each component; nothing where a component's resolution is no
+    /// whole fraction of the picture's.
     pub fn new(
         frame: &'a Frame,
         dc: &'a [Vec<i16>],
@@ -52,12 +53,12 @@ impl<'a> Bands<'a> {
         Some(Self { renderer: Renderer::new(frame)?, rows: Rows { frame, dc, rows, zeros } })
     }
 
-    /// The pixels of each band.
+    /// The bands' parts of the picture's `pixels`.
     fn split<'p>(&self, pixels: &'p mut [u8]) -> ChunksMut<'p, u8> {
         pixels.chunks_mut(self.renderer.band_bytes())
     }
 
-    /// Makes all pixels, when all rows are complete.
+    /// Renders all bands, once all rows are complete.
     pub fn render_all(&self, pixels: &mut [u8]) {
         let bands = self.split(pixels).enumerate();
         bands.par_bridge().for_each(|(number, band)| self.render(number, band));
@@ -68,17 +69,18 @@ impl<'a> Bands<'a> {
     }
 }
 
-/// Renders bands while the last scan is being read.
+/// Renders bands while the last scan is being decoded.
 pub struct Stream<'a, 's> {
     bands: &'s Bands<'s>,
     scope: &'a Scope<'s>,
-    /// Pixels of the bands that are not started.
+    /// Pixels of the bands whose rendering has not started.
     pixels: ChunksMut<'s, u8>,
+    /// How many have started.
     started: usize,
 }
 
 impl<'a, 's> Stream<'a, 's> {
-    /// Renders to `pixels` in threads of `scope`.
+    /// Renders to `pixels` in tasks of `scope`.
     pub fn new(bands: &'s Bands<'s>, scope: &'a Scope<'s>, pixels: &'s mut [u8]) -> Self {
         Self { bands, scope, pixels: bands.split(pixels), started: 0 }
     }

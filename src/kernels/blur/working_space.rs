@@ -1,0 +1,283 @@
+//! The space that samples are blurred in: colours premultiplied by alpha, and in linear light where that is asked for.
+//!
+//! A blur averages light, so that a pixel must weigh as much as it covers (its alpha; Porter and Duff, Compositing Digital
+//! Images, 1984), and nothing of the colour of transparent pixels may show.
+//!
+//! ```text
+//! stored -> working   decode sRGB to linear light, then multiply by alpha
+//! working -> stored   divide by alpha, then encode to sRGB
+//! ```
+
+use std::{borrow::Cow, sync::OnceLock};
+
+use rayon::prelude::*;
+
+use super::{Blur, Edge, Format, Method, Values};
+use crate::{
+    data::{
+        raster::Raster,
+        samples::Samples,
+        srgb::{from_linear, to_linear},
+    },
+    error::{Error, Result},
+    memory::{self, raise},
+};
+
+/// What a raster is blurred in.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkingSpace {
+    format: Format,
+    /// Colours are multiplied by alpha.
+    premultiply: bool,
+    /// Colours are in linear light, decoded from sRGB.
+    linear: bool,
+    /// Full intensity in units of the samples.
+    full: f64,
+}
+
+/// Full intensity of [`Format::U24`]: 255 times 255 for colour and alpha of 8 bits, with 8 fraction bits.
+const FULL_U24: u32 = (255 * 255) << 8;
+/// Samples that a thread takes at a time.
+const CHUNK: usize = 1 << 16;
+
+impl WorkingSpace {
+    /// What `blur` needs for `raster`.
+    pub fn of(blur: &Blur, raster: &Raster) -> Result<Self> {
+        let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
+        let last = raster.channels - 1;
+        // Where all pixels are opaque, colours times alpha are the colours, and a blur keeps alpha full.
+        let premultiply = raster.alpha
+            && (clear
+                || match &raster.samples {
+                    Samples::U8(v) => {
+                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u8::MAX)
+                    }
+                    Samples::U16(v) => {
+                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u16::MAX)
+                    }
+                    _ => true,
+                });
+        let (format, full) = match &raster.samples {
+            Samples::U8(_) if premultiply || blur.linear => (Format::U24, 255.0),
+            Samples::U8(_) => (Format::U8, 255.0),
+            Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
+            Samples::U16(_) if blur.method == Method::Box => (Format::U16, 65535.0),
+            Samples::U16(_) => (Format::F32, 65535.0),
+            Samples::F32(_) => (Format::F32, 1.0),
+            other => {
+                let dtype = other.dtype();
+                return Err(Error::bad_input(format_args!("{dtype} samples cannot be blurred")));
+            }
+        };
+        // Floats are linear light already.
+        let linear = blur.linear && !matches!(raster.samples, Samples::F32(_));
+        Ok(Self { format, premultiply, linear, full })
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The constant that lies outside of the raster, by channel, in this space.
+    pub fn fill(&self, edge: Edge, raster: &Raster) -> [f64; 4] {
+        let Edge::Constant(value) = edge else { return [0.0; 4] };
+        let unit = match self.format {
+            Format::U24 => f64::from(FULL_U24) / 255.0,
+            _ => 1.0,
+        };
+        let colour = if self.linear { self.full * to_linear(value / self.full) } else { value };
+        let mut fill = [colour * unit; 4];
+        if raster.alpha {
+            fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
+        }
+        if self.format != Format::F32 {
+            fill = fill.map(f64::round);
+        }
+        fill
+    }
+
+    /// The samples in this space.
+    pub fn to_working<'a>(&self, raster: &'a Raster) -> Values<'a> {
+        match (&raster.samples, self.format) {
+            (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
+            (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
+            (Samples::U8(values), _) => Values::U24(Cow::Owned(self.u24_of_u8(raster, values))),
+            (Samples::U16(values), _) => Values::F32(Cow::Owned(self.f32_of_u16(raster, values))),
+            (Samples::F32(values), _) if !self.premultiply => Values::F32(Cow::Borrowed(values)),
+            (Samples::F32(values), _) => Values::F32(Cow::Owned(premultiplied(raster, values))),
+            (other, _) => unreachable!("`of` refuses {}", other.dtype()),
+        }
+    }
+
+    fn u24_of_u8(&self, raster: &Raster, values: &[u8]) -> Vec<u32> {
+        let colours = colours(raster);
+        let full = u64::from(FULL_U24);
+        let table: Vec<u64> = (0..=255u32)
+            .map(|v| match self.linear {
+                true => (full as f64 * to_linear(f64::from(v) / 255.0)).round() as u64,
+                false => full / 255 * u64::from(v),
+            })
+            .collect();
+        let mut words = memory::zeros(values.len()).unwrap_or_else(raise);
+        each_pixel(values, &mut words, raster.channels, |pixel, out| {
+            let alpha = if self.premultiply { u64::from(pixel[colours]) } else { 255 };
+            for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
+                *out = ((table[usize::from(v)] * alpha + 127) / 255) as u32;
+            }
+            if raster.alpha {
+                out[colours] = u32::from(pixel[colours]) * (255 << 8);
+            }
+        });
+        words
+    }
+
+    fn f32_of_u16(&self, raster: &Raster, values: &[u16]) -> Vec<f32> {
+        let colours = colours(raster);
+        let table = self.linear.then(linear_of_u16);
+        let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
+        each_pixel(values, &mut floats, raster.channels, |pixel, out| {
+            let alpha = if self.premultiply { f32::from(pixel[colours]) } else { 65535.0 };
+            for (&v, out) in pixel[..colours].iter().zip(&mut *out) {
+                let value = table.map_or_else(|| f32::from(v), |t| t[usize::from(v)]);
+                *out = value * (alpha / 65535.0);
+            }
+            if raster.alpha {
+                out[colours] = f32::from(pixel[colours]);
+            }
+        });
+        floats
+    }
+
+    /// Samples of the raster's type from blurred ones in this space.
+    pub fn to_stored(&self, raster: &Raster, blurred: Values<'_>) -> Samples {
+        match (blurred, &raster.samples) {
+            (Values::U8(values), _) => Samples::U8(owned(values)),
+            (Values::U16(values), _) => Samples::U16(owned(values)),
+            (Values::U24(words), _) => Samples::U8(self.u8_of_u24(raster, &words)),
+            (Values::F32(floats), Samples::U16(_)) => {
+                Samples::U16(self.u16_of_f32(raster, &floats))
+            }
+            (Values::F32(floats), _) if !self.premultiply => Samples::F32(owned(floats)),
+            (Values::F32(floats), _) => Samples::F32(straight(raster, owned(floats))),
+        }
+    }
+
+    fn u8_of_u24(&self, raster: &Raster, words: &[u32]) -> Vec<u8> {
+        let colours = colours(raster);
+        let table = self.linear.then(u8_of_linear);
+        let mut bytes = memory::zeros(words.len()).unwrap_or_else(raise);
+        each_pixel(words, &mut bytes, raster.channels, |pixel, out| {
+            let full = if self.premultiply { pixel[colours] } else { FULL_U24 };
+            if raster.alpha {
+                out[colours] = ((pixel[colours] + (255 << 7)) / (255 << 8)) as u8;
+                if out[colours] == 0 {
+                    return out.fill(0);
+                }
+            }
+            let full = u64::from(full);
+            for (&v, out) in pixel[..colours].iter().zip(out) {
+                let ratio = |scale| (u64::from(v) * scale + full / 2) / full;
+                *out = match table {
+                    Some(table) => table[ratio(65535).min(65535) as usize],
+                    None => ratio(255).min(255) as u8,
+                };
+            }
+        });
+        bytes
+    }
+
+    fn u16_of_f32(&self, raster: &Raster, floats: &[f32]) -> Vec<u16> {
+        let colours = colours(raster);
+        let mut words = memory::zeros(floats.len()).unwrap_or_else(raise);
+        each_pixel(floats, &mut words, raster.channels, |pixel, out| {
+            let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
+            if raster.alpha {
+                out[colours] = pixel[colours].round() as u16;
+                if out[colours] == 0 {
+                    return out.fill(0);
+                }
+            }
+            for (v, out) in pixel[..colours].iter().zip(out) {
+                let value = v / full;
+                // Casts saturate.
+                *out = match self.linear {
+                    true => (65535.0 * from_linear(f64::from(value) / 65535.0)).round() as u16,
+                    false => value.round() as u16,
+                };
+            }
+        });
+        words
+    }
+}
+
+/// Channels before alpha.
+fn colours(raster: &Raster) -> usize {
+    raster.channels - usize::from(raster.alpha)
+}
+
+/// Colours times alpha, the last channel.
+fn premultiplied(raster: &Raster, values: &[f32]) -> Vec<f32> {
+    let colours = colours(raster);
+    let mut floats = memory::zeros(values.len()).unwrap_or_else(raise);
+    each_pixel(values, &mut floats, raster.channels, |pixel, out| {
+        for (v, out) in pixel[..colours].iter().zip(&mut *out) {
+            *out = v * pixel[colours];
+        }
+        out[colours] = pixel[colours];
+    });
+    floats
+}
+
+/// Colours divided by alpha, the last channel: straight alpha. What is transparent is black.
+fn straight(raster: &Raster, mut floats: Vec<f32>) -> Vec<f32> {
+    let colours = colours(raster);
+    floats.par_chunks_exact_mut(raster.channels).for_each(|pixel| {
+        let alpha = pixel[colours];
+        let colours = &mut pixel[..colours];
+        match alpha == 0.0 {
+            true => colours.fill(0.0),
+            false => colours.iter_mut().for_each(|v| *v /= alpha),
+        }
+    });
+    floats
+}
+
+fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {
+    match values {
+        Cow::Borrowed(values) => memory::copied(values).unwrap_or_else(raise),
+        Cow::Owned(values) => values,
+    }
+}
+
+/// Calls `make` with every pixel of `from` and its place in `to`.
+fn each_pixel<A: Sync, B: Send>(
+    from: &[A],
+    to: &mut [B],
+    channels: usize,
+    make: impl Fn(&[A], &mut [B]) + Sync,
+) {
+    let chunk = CHUNK * channels;
+    to.par_chunks_mut(chunk).zip(from.par_chunks(chunk)).for_each(|(to, from)| {
+        for (to, from) in to.chunks_exact_mut(channels).zip(from.chunks_exact(channels)) {
+            make(from, to);
+        }
+    });
+}
+
+/// Linear light, 0 to 65535, of each u16 in sRGB.
+fn linear_of_u16() -> &'static [f32] {
+    static TABLE: OnceLock<Vec<f32>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let light = |v: u32| (65535.0 * to_linear(f64::from(v) / 65535.0)) as f32;
+        (0..=65535).into_par_iter().map(light).collect()
+    })
+}
+
+/// The u8 in sRGB of linear light, 0 to 65535.
+fn u8_of_linear() -> &'static [u8] {
+    static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        let byte = |v: u32| (255.0 * from_linear(f64::from(v) / 65535.0)).round() as u8;
+        (0..=65535).into_par_iter().map(byte).collect()
+    })
+}
