@@ -123,6 +123,11 @@ impl Estimate {
             [cpu, gpu].map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX / 2));
         Self { cpu, gpu }
     }
+
+    /// Whether the CPU twins will have done all of the job before a GPU has started and done it.
+    pub fn prefers_cpu(&self) -> bool {
+        self.cpu < START_UP + self.gpu
+    }
 }
 
 /// What starting a GPU takes at least: instance, adapter and device took 0.145 s on an NVIDIA H200.
@@ -142,12 +147,13 @@ impl Device {
         device
     }
 
-    /// Starts to open the device, unless [`DeviceChoice::Auto`] leaves it to this, and by `estimate` the CPU twins will
-    /// have done all of a job before a GPU has started and done it.
+    /// Starts to open the device. Where the choice is [`DeviceChoice::Auto`] and `estimate`
+    /// [prefers the CPU](Estimate::prefers_cpu), the device is the CPU.
     pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
-            let Estimate { cpu, gpu } = estimate();
-            if cpu < START_UP + gpu {
+            let estimate = estimate();
+            if estimate.prefers_cpu() {
+                let Estimate { cpu, gpu } = estimate;
                 self.start.call_once(|| {
                     log::debug!(
                         "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
@@ -339,7 +345,24 @@ mod tests {
     }
 
     #[test]
-    fn small_work_stays_on_the_cpu() {
+    fn a_gpu_has_to_win_more_than_its_start() {
+        let start = START_UP.as_secs_f64();
+        for (cpu, gpu, prefers_cpu) in [
+            (0.0, 0.0, true),
+            (start * 0.99, 0.0, true),
+            (start * 1.01, 0.0, false),
+            (1.0, 1.0 - start * 0.99, true),
+            (1.0, 1.0 - start * 1.01, false),
+            (1.0, 10.0, true),
+            (f64::INFINITY, 10.0, false),
+        ] {
+            let estimate = Estimate::of_seconds(cpu, gpu);
+            assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{cpu} {gpu}");
+        }
+    }
+
+    #[test]
+    fn an_estimate_moves_only_auto_to_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
         let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);

@@ -1,6 +1,7 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
 mod bands;
+mod estimate;
 mod flags;
 mod image;
 
@@ -9,7 +10,6 @@ use std::io::{self, Write};
 use crate::{
     batch::{Batch, Work},
     commands::hints,
-    device::Estimate,
     error::{Error, Kind, Result},
     io::{
         Source,
@@ -32,40 +32,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     if dry_run {
         return jobs.iter().try_for_each(describe);
     }
-    session.device.expect(|| estimate(&jobs));
+    session.device.expect(|| estimate::of_jobs(&jobs));
     match &jobs[..] {
         [job] => process(job, &settings, session),
         _ => process_all(&jobs, &settings, session),
     }
-}
-
-/// About how long `jobs` take, by the sizes of the first of them: measured on a host with 16 cores and an NVIDIA H200, JPEG
-/// to JPEG.
-fn estimate(jobs: &[Job]) -> Estimate {
-    const LOOKED_AT: usize = 16;
-    /// Seconds of a core a sample on the CPU, and a sample and a unit of the radius; both a sample with a GPU.
-    const CPU: f64 = 5e-9;
-    const CPU_RADIUS: f64 = 0.08e-9;
-    const GPU: f64 = 3e-9;
-    /// Seconds a file with a GPU that only one thread can work for it.
-    const GPU_FILE: f64 = 0.65e-3;
-    /// How many times longer linear light takes on the CPU.
-    const LINEAR: f64 = 4.0;
-    let samples = |job: &Job| match job.volume {
-        Some(_) => job.source.size().ok().flatten(),
-        None => sample_bytes(&job.source),
-    };
-    let known: Vec<u64> = jobs.iter().take(LOOKED_AT).filter_map(samples).collect();
-    let files = jobs.len() as f64;
-    let samples = known.iter().sum::<u64>() as f64 / known.len().max(1) as f64 * files;
-    let Some(Job { blur, .. }) = jobs.first() else { return Estimate::of_seconds(0.0, 0.0) };
-    let radius = match blur.method {
-        Method::Gaussian => blur.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
-        Method::Box => 0,
-    };
-    let cores = rayon::current_num_threads() as f64;
-    let cpu = (CPU + CPU_RADIUS * radius as f64) * if blur.linear { LINEAR } else { 1.0 };
-    Estimate::of_seconds(samples * cpu / cores, files * GPU_FILE + samples * GPU / cores)
 }
 
 /// One line of what would become of a file.
