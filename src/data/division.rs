@@ -15,6 +15,27 @@
 
 use std::ops::Range;
 
+/// times / divisor in lowest terms: floor(n times / divisor) then takes the fewest bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    /// The numerator.
+    pub times: u32,
+    /// The denominator.
+    pub divisor: u32,
+}
+
+impl Ratio {
+    /// The ratio of two numbers that are not both 0.
+    pub fn new(times: u32, divisor: u32) -> Self {
+        // Euclid's algorithm: the greatest common divisor.
+        let (mut common, mut rest) = (times, divisor);
+        while rest > 0 {
+            (common, rest) = (rest, common % rest);
+        }
+        Self { times: times / common, divisor: divisor / common }
+    }
+}
+
 /// floor(n / d) as `n * factor >> shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reciprocal {
@@ -148,6 +169,19 @@ mod tests {
             }
         }
         assert_eq!(divide(0), 0);
+    }
+
+    #[test]
+    fn ratios_are_in_lowest_terms() {
+        for (times, divisor, reduced) in [
+            (256, 1_275_000, (32, 159_375)),
+            (100, 255_000, (1, 2550)),
+            (7, 12, (7, 12)),
+            (0, 9, (0, 1)),
+        ] {
+            let Ratio { times, divisor } = Ratio::new(times, divisor);
+            assert_eq!((times, divisor), reduced);
+        }
     }
 
     #[test]

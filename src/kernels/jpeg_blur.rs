@@ -1,5 +1,6 @@
-//! A blur from one JPEG picture to another, coefficients to coefficients: on a GPU the pixels never leave the device, and
-//! a tenth of their bytes crosses the bus.
+//! A blur of a JPEG picture, from its coefficients to those of another or to pixels. On a GPU the pixels in between never
+//! leave the device: what crosses the bus are coefficients that are not 0, for a photograph 23 % of the bytes of its
+//! pixels on the way there, and 12 % on the way back.
 
 use crate::{
     data::{

@@ -26,18 +26,18 @@ use self::case::{Case, Sweep};
 use crate::gpu::Shader;
 
 /// Every shader in every specialisation that can run, so that a test can validate each; some may occur
-/// twice. A family whose shaders are specialised lists them in a function `variants` of its own.
+/// twice. A family whose shaders are specialised lists them in a function `variants` of its own, by the function that its
+/// kernels specialise them with. Where constants may have any value (radii, bins), the list has some.
 pub fn variants() -> Vec<Shader> {
-    let plain = |shaders: &[&Shader]| shaders.iter().copied().cloned().collect::<Vec<_>>();
     [
         blur::variants(),
-        plain(&[&copy::SHADER]),
-        plain(&histogram::SHADERS),
+        vec![copy::SHADER.clone()],
+        histogram::variants(),
         jpeg::variants(),
-        plain(&mesh::gpu::SHADERS),
-        plain(&[&render::SHADER]),
+        mesh::gpu::variants(),
+        render::variants(),
         scan::variants(),
-        plain(&[&sort::RADIX]),
+        vec![sort::RADIX.clone()],
     ]
     .concat()
 }

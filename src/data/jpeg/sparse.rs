@@ -1,5 +1,5 @@
-//! Quantised coefficients without their zeros: about a tenth of the bytes, for the way to a device and back, and in the
-//! order of Huffman coding.
+//! Quantised coefficients without their zeros, in the order of Huffman coding: what crosses the bus to a device and back.
+//! Of a photograph they took 23 % of the bytes of its pixels, and 12 % after a blur.
 //!
 //! ```text
 //! block   | first: place of its first entry | count of entries << 16 | DC coefficient |
@@ -9,7 +9,10 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::{Coefficients, Frame, ZIGZAG};
-use crate::{error::Result, memory};
+use crate::{
+    error::{Error, Result},
+    memory,
+};
 
 /// A block: its first (DC) coefficient, and which entries it has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
@@ -26,7 +29,7 @@ impl SparseBlock {
         Self { first, count_and_dc: count << 16 | u32::from(dc as u16) }
     }
 
-    /// The block when its entries lie `by` further on.
+    /// The block when its entries lie `by` further on, with a sum below 2^32.
     pub fn moved(self, by: u32) -> Self {
         Self { first: self.first + by, ..self }
     }
@@ -89,10 +92,11 @@ impl SparseCoefficients {
     /// are set in `nonzero`.
     ///
     /// # Errors
-    /// When there is no memory for more entries.
+    /// When there is no memory for more entries, or they would be too many to be numbered.
     pub fn set(&mut self, at: usize, values: &[i16; 64], dc: i16, mut nonzero: u64) -> Result<()> {
         nonzero &= !1;
-        let (first, count) = (self.entries.len() as u32, nonzero.count_ones());
+        let count = nonzero.count_ones();
+        let first = first_entry(self.entries.len(), count as usize)?;
         self.blocks[at] = SparseBlock::new(first, count, dc);
         memory::reserve(&mut self.entries, count as usize)?;
         while nonzero != 0 {
@@ -143,6 +147,17 @@ impl SparseCoefficients {
     }
 }
 
+/// The place of the first of `more` entries behind `len` others.
+///
+/// # Errors
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) when places exceed 32 bits.
+pub fn first_entry(len: usize, more: usize) -> Result<u32> {
+    match u32::try_from(len + more) {
+        Ok(_) => Ok(len as u32),
+        Err(_) => Err(Error::bad_input("a JPEG picture has 2^32 coefficients that are not 0")),
+    }
+}
+
 /// Whether the coefficients are equal, wherever their entries are.
 impl PartialEq for SparseCoefficients {
     fn eq(&self, other: &Self) -> bool {
@@ -159,6 +174,15 @@ impl PartialEq for SparseCoefficients {
 mod tests {
     use super::*;
     use crate::data::jpeg::Quality;
+
+    #[test]
+    fn places_beyond_32_bits_are_refused() {
+        const MOST: usize = u32::MAX as usize;
+        assert_eq!(first_entry(MOST - 63, 63).unwrap(), u32::MAX - 63);
+        for (len, more) in [(MOST - 62, 63), (MOST, 1), (MOST + 1, 0), (1 << 33, 5)] {
+            assert!(first_entry(len, more).is_err(), "{len} + {more}");
+        }
+    }
 
     #[test]
     fn sparse_and_dense_hold_the_same() {

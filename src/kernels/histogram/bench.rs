@@ -7,13 +7,13 @@ use super::{
     counts::{Component, Counts, Pixels},
     cpu,
     gpu::{
-        baselines::{Baseline, Counting},
+        baselines::{self, Baseline, Counting},
         slots::SlotsPass,
         u8_levels::U8Pass,
     },
     kernel::Histogram,
-    luma::Luma,
-    plan::{LumaDivision, Plan, U8Components, U8Counts},
+    luma::{Luma, LumaBins},
+    plan::{Plan, U8Components, U8Counts},
     statistics::moments,
 };
 use crate::{
@@ -73,7 +73,7 @@ pub fn cases(full: bool) -> Vec<Case> {
     let large = Problem { width: side, height: side, content: Content::Noise };
     let flat = Problem { content: Content::OneColour, ..large };
     let mut cases = Vec::new();
-    for rows in [1, 4] {
+    for rows in baselines::ROWS {
         cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &small, rows)));
         cases.extend([&small, &large, &flat].map(|problem| u8_case(problem, rows)));
     }
@@ -103,7 +103,7 @@ pub fn cases_of(
             .collect();
         let [width, height] = [width, height].map(|n| n as u32);
         let problem = Problem { width, height, content: Content::Given(words, name.to_owned()) };
-        for rows in [1, 4] {
+        for rows in baselines::ROWS {
             cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &problem, rows)));
         }
     }
@@ -171,7 +171,7 @@ fn check_counts(kernel: &Histogram, pixels: &Pixels, found: &Vec<Counts>) -> Res
 
 /// Luminance when `rows` is 1, else red, green, blue and luminance.
 fn u8_components(rows: u32) -> U8Components {
-    let luma = Some(LumaDivision::new(Luma::Bt709, 256));
+    let luma = Some(LumaBins::new(Luma::Bt709, 256));
     U8Components { channels: [rows == 4, rows == 4, rows == 4, false], luma }
 }
 

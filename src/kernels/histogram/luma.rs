@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::{
-    data::{samples::Samples, srgb},
+    data::{division::Ratio, samples::Samples, srgb},
     memory::{self, raise},
 };
 
@@ -80,5 +80,28 @@ impl Luma {
         let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
         let pixels = samples.par_chunks_exact(channels);
         memory::collect(pixels.map(|pixel| self.float(pixel))).unwrap_or_else(raise)
+    }
+}
+
+/// Bins of equal width over 0..=255 for the luminance of u8 pixels, by one exact division:
+///
+/// ```text
+/// bin = floor(weights . (red, green, blue) * times / divisor),   all of it below 2^32
+/// ```
+/// Full white alone gets bin `count`, one too many: it belongs to the last bin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LumaBins {
+    /// Below 2^16.
+    pub weights: [u32; 3],
+    /// Bins a unit of the weighted sum.
+    pub ratio: Ratio,
+    pub count: usize,
+}
+
+impl LumaBins {
+    /// `count` bins, 256 at most.
+    pub fn new(luma: Luma, count: usize) -> Self {
+        let (weights, sum) = luma.weights();
+        Self { weights, ratio: Ratio::new(count as u32, sum * 255), count }
     }
 }

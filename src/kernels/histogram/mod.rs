@@ -20,7 +20,7 @@ pub use adjust::{Adjust, luminance_levels};
 pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
-pub use gpu::SHADERS;
+pub use gpu::variants;
 pub use kernel::Histogram;
 pub use luma::Luma;
 pub use statistics::{Moments, Statistics, moments};

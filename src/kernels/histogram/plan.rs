@@ -3,7 +3,7 @@
 use super::{
     bins::Bins,
     counts::{Component, Pixels},
-    luma::Luma,
+    luma::{Luma, LumaBins},
 };
 use crate::{
     data::dtype::Dtype,
@@ -16,7 +16,7 @@ pub enum Plan {
     /// The levels of this 8-bit channel.
     U8Levels(usize),
     /// Luminance of u8 pixels, binned by one integer division.
-    U8Luma(LumaDivision),
+    U8Luma(LumaBins),
     /// The levels of this 16-bit channel.
     U16Levels(usize),
     /// Luminance of u8 or u16 pixels, binned by comparison with the edges.
@@ -40,7 +40,7 @@ impl Plan {
             (Component::Channel(channel), Dtype::U8 | Dtype::I8) => Self::U8Levels(channel),
             (Component::Channel(channel), Dtype::U16 | Dtype::I16) => Self::U16Levels(channel),
             (Component::Luma(luma), Dtype::U8) if luma != Luma::Linear && over_u8 => {
-                Self::U8Luma(LumaDivision::new(luma, bins.count))
+                Self::U8Luma(LumaBins::new(luma, bins.count))
             }
             (Component::Luma(luma), Dtype::U8 | Dtype::U16) => Self::Luma(luma),
             (Component::Luma(_), Dtype::F32) | (Component::Channel(_), _) => {
@@ -62,8 +62,8 @@ impl Plan {
             check(component, pixels)?;
             let plan = Self::new(component, pixels.samples.dtype(), bins)?;
             Ok(match (plan, component) {
-                (Self::U8Luma(division), Component::Luma(luma))
-                    if division != *shared.get_or_insert(division) =>
+                (Self::U8Luma(binning), Component::Luma(luma))
+                    if binning != *shared.get_or_insert(binning) =>
                 {
                     Self::Luma(luma)
                 }
@@ -91,36 +91,13 @@ fn check(component: Component, pixels: &Pixels) -> Result<()> {
 /// Most bins of luminance that are counted together with 8-bit channels.
 const MOST_U8_BINS: usize = 256;
 
-/// Bin of a luminance = (weights . (r, g, b)) * times / divisor in integers, below 2^32 throughout,
-/// weights below 2^16. Full white alone makes `bins`, one too many: it belongs to the last bin.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LumaDivision {
-    pub weights: [u32; 3],
-    pub times: u32,
-    pub divisor: u32,
-    pub bins: usize,
-}
-
-impl LumaDivision {
-    pub fn new(luma: Luma, bins: usize) -> Self {
-        let (weights, sum) = luma.weights();
-        let (mut times, mut divisor) = (bins as u32, sum * 255);
-        for prime in [2, 3, 5, 17] {
-            while times.is_multiple_of(prime) && divisor.is_multiple_of(prime) {
-                (times, divisor) = (times / prime, divisor / prime);
-            }
-        }
-        Self { weights, times, divisor, bins }
-    }
-}
-
 /// What one pass over 8-bit pixels counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct U8Components {
     /// Which channels.
     pub channels: [bool; 4],
     /// The luminance of the first three channels.
-    pub luma: Option<LumaDivision>,
+    pub luma: Option<LumaBins>,
 }
 
 impl U8Components {
@@ -130,11 +107,16 @@ impl U8Components {
         for plan in plans {
             match *plan {
                 Plan::U8Levels(channel) => components.channels[channel] = true,
-                Plan::U8Luma(division) => components.luma = Some(division),
+                Plan::U8Luma(binning) => components.luma = Some(binning),
                 _ => {}
             }
         }
         components
+    }
+
+    /// Whether there are no more than the four that a pass counts on a GPU.
+    pub fn fits_one_pass(&self) -> bool {
+        self.luma.is_none() || self.channels.contains(&false)
     }
 
     pub fn is_empty(&self) -> bool {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     data::jpeg::{
         ColourModel, Component, Entry, Frame, SparseBlock, SparseCoefficients, Upsampling, ZIGZAG,
+        first_entry,
     },
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
@@ -17,12 +18,29 @@ const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the n
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 
+/// The colour models, each at the place of its number in the shader, `MODEL`.
+const MODELS: [ColourModel; 5] =
+    [ColourModel::Grey, ColourModel::YCbCr, ColourModel::Rgb, ColourModel::Cmyk, ColourModel::Ycck];
+
+/// The pixels' channels, and pixels along x that share a sample of a component: those of all [`Frame::for_pixels`].
+const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
+
+/// The shader that makes pixels of this model.
+fn inverse(model: ColourModel) -> Shader {
+    let number = MODELS.iter().position(|&known| known == model).expect("all are listed");
+    INVERSE.with(&[("MODEL", &format!("{number}u"))])
+}
+
+/// The shader that makes the planes of pixels of `channels`, each sample of `shared` pixels along x.
+fn forward((channels, shared): (usize, usize)) -> Shader {
+    assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
+    FORWARD.with(&[("CHANNELS", &format!("{channels}u")), ("SHARED", &format!("{shared}u"))])
+}
+
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
-    let models = ["0u", "1u", "2u", "3u", "4u"].map(|model| INVERSE.with(&[("MODEL", model)]));
-    let planes = [("1u", "1u"), ("3u", "1u"), ("3u", "2u")]
-        .map(|(channels, shared)| FORWARD.with(&[("CHANNELS", channels), ("SHARED", shared)]));
-    models.into_iter().chain(planes).collect()
+    let plain = [INVERSE.clone(), FORWARD.clone()];
+    plain.into_iter().chain(MODELS.map(inverse)).chain(PLANES.map(forward)).collect()
 }
 
 shader_struct! {
@@ -165,13 +183,6 @@ impl<'a> Decoder<'a> {
 
     fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
         let frame = &layout.frame;
-        let model = match frame.colour {
-            ColourModel::Grey => "0u",
-            ColourModel::YCbCr => "1u",
-            ColourModel::Rgb => "2u",
-            ColourModel::Cmyk => "3u",
-            ColourModel::Ycck => "4u",
-        };
         let [width, height] = frame.size;
         let quads = width.div_ceil(4);
         let mut params = PixelParams {
@@ -196,7 +207,7 @@ impl<'a> Decoder<'a> {
         }
         Ok(Self {
             samples: context.pipeline(&INVERSE, "samples")?,
-            pixels: context.pipeline(&INVERSE.with(&[("MODEL", model)]), "pixels")?,
+            pixels: context.pipeline(&inverse(frame.colour), "pixels")?,
             context,
             pixel_params: params,
             layout,
@@ -265,11 +276,9 @@ impl<'a> Encoder<'a> {
 
     fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
         let frame = &layout.frame;
-        let channels = format!("{}u", frame.colour.channels());
         let plane = |c: usize| {
             let shared = frame.most()[0] / frame.components[c].sampling[0];
-            let values = [("CHANNELS", channels.as_str()), ("SHARED", &format!("{shared}u"))];
-            context.pipeline(&FORWARD.with(&values), "plane")
+            context.pipeline(&forward((frame.colour.channels(), shared)), "plane")
         };
         Ok(Self {
             planes: (0..frame.components.len()).map(plane).collect::<Result<_>>()?,
@@ -385,7 +394,8 @@ impl Layout {
             let own = self.blocks[c]..self.blocks[c + 1];
             for (to, &block) in part.blocks[own].iter_mut().zip(from) {
                 let entries = all.entries_of(block);
-                *to = SparseBlock::new(part.entries.len() as u32, entries.len() as u32, block.dc());
+                let first = first_entry(part.entries.len(), entries.len())?;
+                *to = SparseBlock::new(first, entries.len() as u32, block.dc());
                 memory::reserve(&mut part.entries, entries.len())?;
                 part.entries.extend_from_slice(entries);
             }
@@ -420,7 +430,7 @@ pub(super) fn encode(
         let output = encoder.record(&mut batch, &input)?;
         batch.run()?;
         let mut part = encoder.read(&output)?;
-        let moved = all.entries.len() as u32;
+        let moved = first_entry(all.entries.len(), part.entries.len())?;
         for c in 0..frame.components.len() {
             let row = frame.blocks(c)[0] * frame.components[c].sampling[1];
             let own = encoder.layout.blocks[c]..encoder.layout.blocks[c + 1];

@@ -6,9 +6,22 @@ use super::view::{RenderParams, SHADER, samples, taps};
 use crate::{
     data::surface::Surface,
     error::{Error, Result},
-    gpu::{Buffer, Context},
+    gpu::{Buffer, Context, Shader},
     memory,
 };
+
+/// The two passes over the triangles: `IDENTIFY` in the shader, and the pass's name.
+const RASTER: [(&str, &str); 2] = [("false", "render depths"), ("true", "render owners")];
+
+fn raster(identify: &str) -> Shader {
+    SHADER.with(&[("IDENTIFY", identify)])
+}
+
+/// Every text of this family that can run.
+pub fn variants() -> Vec<Shader> {
+    let raster = RASTER.map(|(identify, _)| raster(identify));
+    [SHADER.clone()].into_iter().chain(raster).collect()
+}
 
 pub(super) fn draw(
     context: &Context,
@@ -114,8 +127,8 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
         .buffer("owners", &owners)
         .dispatch(each(subpixels)?);
     let strips = params.height.div_ceil(SHADER.constant("STRIP"));
-    for (identify, label) in [("false", "render depths"), ("true", "render owners")] {
-        let shader = SHADER.with(&[("IDENTIFY", identify)]);
+    for (identify, label) in RASTER {
+        let shader = raster(identify);
         for chunk in chunks {
             let [x, y, _] = each(chunk.triangles.into())?;
             for (entry, groups) in [("raster_small", [x, y, 1]), ("raster_large", [x, y, strips])] {

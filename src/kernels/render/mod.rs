@@ -15,7 +15,8 @@ use std::borrow::Cow;
 
 use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};
 
-pub use view::{Render, SHADER};
+pub use gpu::variants;
+pub use view::Render;
 
 /// The surface's normals, else those of its triangles; of any length.
 fn normals(surface: &Surface) -> Result<Cow<'_, [[f32; 3]]>> {

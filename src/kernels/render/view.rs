@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// `wgsl/render/render.wgsl`.
-pub static SHADER: Shader = shader!("render/render");
+pub(super) static SHADER: Shader = shader!("render/render");
 
 /// Subpixels along each side of a pixel.
 pub(super) fn samples() -> u32 {

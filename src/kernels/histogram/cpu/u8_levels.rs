@@ -6,9 +6,13 @@
 use rayon::prelude::*;
 
 use super::CHUNK;
-use crate::kernels::histogram::{
-    counts::Pixels,
-    plan::{LumaDivision, U8Components, U8Counts},
+use crate::{
+    data::division::Reciprocal,
+    kernels::histogram::{
+        counts::Pixels,
+        luma::LumaBins,
+        plan::{U8Components, U8Counts},
+    },
 };
 
 /// Counts `components` of 8-bit pixels.
@@ -27,9 +31,9 @@ pub fn count(pixels: &Pixels, components: &U8Components) -> U8Counts {
         .map(|chunk| count_chunk(chunk, luma))
         .reduce(|| [[0; SIZE]; 5], add_tables);
     let luma = luma.map(|luma| {
-        let mut bins = by_luma[..luma.bins].to_vec();
+        let mut bins = by_luma[..luma.count].to_vec();
         // Full white is counted one past the last bin, where it belongs.
-        bins[luma.bins - 1] += by_luma[luma.bins];
+        bins[luma.count - 1] += by_luma[luma.count];
         bins
     });
     U8Counts {
@@ -53,11 +57,14 @@ fn add_tables(mut sum: Tables<u64>, more: Tables<u64>) -> Tables<u64> {
 }
 
 /// Counts every channel of C, and the luminance where it is asked for.
-fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaDivision>) -> Tables<u64> {
+fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaBins>) -> Tables<u64> {
     let mut tables = [[[0u32; SIZE]; 5]; 4];
     let divide = luma.map(|luma| {
-        let inverse = (1u64 << SHIFT).div_ceil(u64::from(luma.divisor));
-        (luma.weights.map(|weight| weight * luma.times), inverse)
+        let weights = luma.weights.map(|weight| weight * luma.ratio.times);
+        let largest = 255 * u64::from(weights.iter().sum::<u32>());
+        let divisor = luma.ratio.divisor.into();
+        let reciprocal = Reciprocal::new(divisor, largest, u64::MAX / largest, SHIFT..SHIFT + 1);
+        (weights, reciprocal.expect("sums below 2^30 and divisors below 2^21").factor)
     });
     let mut fours = chunk.chunks_exact(4 * C);
     for four in &mut fours {
@@ -73,8 +80,8 @@ fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaDivision>) -> Tab
     })
 }
 
-/// n / d = n * ceil(2^52 / d) >> 52 for n < 2^30 and d < 2^21: the inverse is too large by less than
-/// one, so the quotient by less than 2^30 / 2^52, and the fraction of n / d leaves 2^-21 at least.
+/// The shift of the reciprocal by which weighted sums n < 2^30 are divided, by d < 2^21: the excess e < d of
+/// [`Reciprocal`] then fulfils n e < 2^51. A constant shift compiles to a faster loop than the best one.
 const SHIFT: u32 = 52;
 
 #[inline(always)]
@@ -86,10 +93,10 @@ fn add_pixel<const C: usize>(
     for c in 0..C {
         table[c][usize::from(pixel[c])] += 1;
     }
-    if let (true, Some(([red, green, blue], inverse))) = (C >= 3, divide) {
+    if let (true, Some(([red, green, blue], factor))) = (C >= 3, divide) {
         let [r, g, b] = [pixel[0], pixel[1], pixel[2 % C]].map(u32::from);
         let sum = red * r + green * g + blue * b;
-        let bin = (u64::from(sum) * inverse) >> SHIFT;
+        let bin = (u64::from(sum) * factor) >> SHIFT;
         table[4][bin as usize % SIZE] += 1;
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("histogram/adjust");
+static SHADER: Shader = shader!("histogram/adjust");
 
 shader_struct! {
     struct AdjustJob {
@@ -17,6 +17,7 @@ shader_struct! {
     }
 }
 
+/// The shader for samples of `size` bytes.
 fn specialised(size: usize, channels: usize, shifts: bool) -> Shader {
     let flag = |flag: bool| if flag { "true" } else { "false" };
     SHADER.with(&[
@@ -25,6 +26,15 @@ fn specialised(size: usize, channels: usize, shifts: bool) -> Shader {
         ("ALPHA", flag(matches!(channels, 2 | 4))),
         ("SHIFTS", flag(shifts)),
     ])
+}
+
+/// The shaders for all samples.
+pub fn variants() -> Vec<Shader> {
+    let mut shaders = Vec::new();
+    for (size, channels) in [1, 2].into_iter().flat_map(|size| (1..=4).map(move |n| (size, n))) {
+        shaders.extend([false, true].map(|shifts| specialised(size, channels, shifts)));
+    }
+    shaders
 }
 
 /// The adjusted samples of 8-bit or 16-bit pixels. `shifts`: whether the table holds shifts by luminance, or

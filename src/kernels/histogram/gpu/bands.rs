@@ -3,7 +3,7 @@
 
 use crate::{
     error::Result,
-    gpu::{Batch, Buffer, Context},
+    gpu::{Batch, Buffer, Context, DeviceLimits},
 };
 
 /// Bytes of input on the device at a time.
@@ -42,10 +42,13 @@ pub fn count_bands(
 
 /// Invocations a workgroup: `wanted`, since those of one workgroup share its counters, or 256, which every
 /// device grants, where workgroup memory is small.
-pub fn workgroup_size(context: &Context, wanted: u32) -> u32 {
-    let limits = &context.limits;
-    let small = limits.workgroup_bytes < 32 << 10;
-    if small || limits.workgroup_size < wanted { 256 } else { wanted }
+pub fn workgroup_size(limits: &DeviceLimits, wanted: u32) -> u32 {
+    if has_little_memory(limits) || limits.workgroup_size < wanted { 256 } else { wanted }
+}
+
+/// Whether a workgroup's memory has no room for 8192 counters.
+pub fn has_little_memory(limits: &DeviceLimits) -> bool {
+    limits.workgroup_bytes < 32 << 10
 }
 
 /// Most workgroups that stride over the pixels: they fill large GPUs, and more would only add their

@@ -7,7 +7,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("histogram/baselines");
+static SHADER: Shader = shader!("histogram/baselines");
 
 shader_struct! {
     struct BaselineJob {
@@ -56,7 +56,7 @@ pub struct Counting<'a> {
     pub context: &'a Context,
     /// Width and height of the image.
     pub size: [u32; 2],
-    /// Histograms: 1 counts luminance, 4 count red, green, blue and luminance.
+    /// Histograms, a number out of [`ROWS`].
     pub rows: u32,
     /// RGBA8 pixels.
     pub data: &'a Buffer,
@@ -64,9 +64,22 @@ pub struct Counting<'a> {
     pub counts: &'a Buffer,
 }
 
+/// Histograms that are counted: of luminance alone, or of red, green, blue and luminance.
+pub const ROWS: [u32; 2] = [1, 4];
+
+/// The shader that counts so many histograms.
+fn specialised(rows: u32) -> Shader {
+    SHADER.with(&[("ROWS", &format!("{rows}u"))])
+}
+
+/// All shaders.
+pub fn variants() -> [Shader; 2] {
+    ROWS.map(specialised)
+}
+
 impl Counting<'_> {
     fn shader(&self) -> Shader {
-        SHADER.with(&[("ROWS", &format!("{}u", self.rows))])
+        specialised(self.rows)
     }
 
     fn job(&self) -> BaselineJob {

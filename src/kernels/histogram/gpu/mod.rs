@@ -6,8 +6,30 @@ pub mod baselines;
 pub mod slots;
 pub mod u8_levels;
 
-use crate::gpu::Shader;
+use crate::gpu::{DeviceLimits, Shader};
 
-/// The shaders of this family.
-pub const SHADERS: [&Shader; 4] =
-    [&u8_levels::SHADER, &slots::SHADER, &baselines::SHADER, &adjust::SHADER];
+/// A device with a GPU's limits, one whose workgroups are small, and one that has little memory for them.
+const DEVICES: [DeviceLimits; 3] =
+    [limits(48 << 10, 1024), limits(32 << 10, 256), limits(16_352, 256)];
+
+const fn limits(workgroup_bytes: u32, workgroup_size: u32) -> DeviceLimits {
+    DeviceLimits {
+        binding_bytes: 1 << 27,
+        buffer_bytes: 1 << 28,
+        storage_buffers: 4,
+        workgroups: 65_535,
+        workgroup_bytes,
+        workgroup_size,
+    }
+}
+
+/// Every text of this family that can run.
+pub fn variants() -> Vec<Shader> {
+    let mut shaders = adjust::variants();
+    shaders.extend(baselines::variants());
+    for limits in &DEVICES {
+        shaders.extend(u8_levels::variants(limits));
+        shaders.extend(slots::variants(limits));
+    }
+    shaders
+}

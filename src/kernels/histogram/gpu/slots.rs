@@ -6,9 +6,9 @@ use super::bands::{count_bands, most_workgroups, workgroup_size};
 use crate::{
     data::dtype::Dtype,
     error::Result,
-    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
     kernels::histogram::{
-        bins::{Bins, Keys},
+        bins::{Bins, Keys, MAX_BINS},
         counts::{Component, Pixels},
         cpu,
         luma::Luma,
@@ -17,7 +17,7 @@ use crate::{
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("histogram/slots").unchecked(
+static SHADER: Shader = shader!("histogram/slots").unchecked(
     "the host binds whole vectors that hold `pixels` pixels and bins + 1 keys; guesses are \
          clamped to the bins, slots compared with SPAN, and the counters cover whole spans",
 );
@@ -123,8 +123,8 @@ struct Layout {
 impl Layout {
     /// Few slots have several counters each. More have one, in up to six spans. Even more are in spans of
     /// twice as many counters, of 16 bits each.
-    fn new(context: &Context, slots: usize) -> Self {
-        let bytes = context.limits.workgroup_bytes.min(48 << 10);
+    fn new(limits: &DeviceLimits, slots: usize) -> Self {
+        let bytes = limits.workgroup_bytes.min(48 << 10);
         let words = bytes as usize / 4;
         match slots {
             few if few <= words => {
@@ -138,7 +138,52 @@ impl Layout {
     }
 }
 
-fn specialised(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
+/// How a device counts in slots.
+struct Specialised {
+    shader: Shader,
+    rule: Rule,
+    /// Slots counted.
+    slots: usize,
+    layout: Layout,
+}
+
+impl Specialised {
+    fn new(limits: &DeviceLimits, dtype: Dtype, channels: usize, bins: &Bins, plan: &Plan) -> Self {
+        let rule = Rule::new(dtype, bins, plan);
+        let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
+        let layout = Layout::new(limits, slots);
+        // Spans read the same input: large workgroups leave fewer invocations waiting for it.
+        let group = if slots > layout.span { 1024 } else { 512 };
+        let shader = shader(&rule, layout, channels, workgroup_size(limits, group));
+        Self { shader, rule, slots, layout }
+    }
+}
+
+/// The shaders for all components that are counted in slots, with some numbers of bins.
+pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
+    let mut jobs = Vec::new();
+    for channels in 1..=4 {
+        let levels = (0..channels).map(|channel| (Dtype::U16, channels, Plan::U16Levels(channel)));
+        jobs.extend(levels);
+    }
+    for luma in [Luma::Bt709, Luma::Bt601, Luma::Linear] {
+        for dtype in [Dtype::U8, Dtype::U16] {
+            jobs.extend([3, 4].map(|channels| (dtype, channels, Plan::Luma(luma))));
+        }
+    }
+    let values = Plan::Values(Component::Channel(0));
+    jobs.extend([Dtype::U32, Dtype::I32, Dtype::F32].map(|dtype| (dtype, 1, values)));
+    let mut shaders = Vec::new();
+    for (dtype, channels, plan) in jobs {
+        for count in [1, 100, 256, 1000, 10_000, MAX_BINS] {
+            let bins = Bins::new(count, 0.0, 255.0, dtype).expect("any range has so many bins");
+            shaders.push(Specialised::new(limits, dtype, channels, &bins, &plan).shader);
+        }
+    }
+    shaders
+}
+
+fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
     let Layout { span, replicas, packed } = layout;
     let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
     let number = |value: usize| format!("{value}u");
@@ -182,14 +227,12 @@ impl SlotsPass {
         bins: &Bins,
         plan: &Plan,
     ) -> Result<Self> {
-        let rule = Rule::new(dtype, bins, plan);
-        let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
-        let layout = Layout::new(context, slots);
+        let limits = &context.limits;
+        let Specialised { shader, rule, slots, layout } =
+            Specialised::new(limits, dtype, channels, bins, plan);
         let spans = slots.div_ceil(layout.span);
-        // Spans read the same input: large workgroups leave fewer invocations waiting for it, and few
-        // workgroups have to add their many counters in the end.
-        let (group, fewer) = if spans > 1 { (1024, 8) } else { (512, 1) };
-        let shader = specialised(&rule, layout, channels, workgroup_size(context, group));
+        // Few workgroups have to add the many counters of several spans in the end.
+        let fewer = if spans > 1 { 8 } else { 1 };
         let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
         let Keys { low, scale, offset, .. } = keys;
         Ok(Self {

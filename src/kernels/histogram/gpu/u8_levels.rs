@@ -2,18 +2,20 @@
 
 use std::sync::Arc;
 
-use super::bands::{count_bands, most_workgroups, workgroup_size};
+use super::bands::{count_bands, has_little_memory, most_workgroups, workgroup_size};
 use crate::{
+    data::division::Ratio,
     error::Result,
-    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    gpu::{Batch, Buffer, Context, DeviceLimits, Pipeline, Shader},
     kernels::histogram::{
         counts::Pixels,
-        plan::{LumaDivision, U8Components, U8Counts},
+        luma::{Luma, LumaBins},
+        plan::{U8Components, U8Counts},
     },
     shader, shader_struct,
 };
 
-pub static SHADER: Shader = shader!("histogram/u8_levels").unchecked(
+static SHADER: Shader = shader!("histogram/u8_levels").unchecked(
     "the host binds whole vectors that hold `pixels` pixels; levels are bytes, luminance bins less \
          than 256, rows and copies taken modulo their numbers",
 );
@@ -33,8 +35,7 @@ const INVOCATIONS: u32 = 132 * WORKGROUP;
 
 /// Counts `components` of 8-bit pixels.
 pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> Result<U8Counts> {
-    if components.luma.is_some() && !components.channels.contains(&false) {
-        // One more than a pass counts.
+    if !components.fits_one_pass() {
         let alone = |components| count(context, pixels, &components);
         let channels = alone(U8Components { luma: None, ..*components })?.channels;
         let luma = alone(U8Components { channels: [false; 4], ..*components })?.luma;
@@ -69,7 +70,7 @@ struct Rows {
 impl Rows {
     /// For pixels of `channels` bytes. Luminance takes the place of a channel that is not counted.
     fn new(components: &U8Components, channels: usize) -> Self {
-        let bins = components.luma.map(|luma| luma.bins);
+        let bins = components.luma.map(|luma| luma.count);
         let counted = |channel: &usize| components.channels[*channel];
         let all: Vec<usize> = (0..4).filter(counted).collect();
         let free = (0..4).rev().find(|channel| !counted(channel)).unwrap_or(0);
@@ -91,33 +92,56 @@ impl Rows {
     }
 }
 
-/// The shader for pixels of `channels` bytes, in workgroups of `group` invocations.
+/// The shader that counts `components`, four of them at most, of pixels of `channels` bytes, and its rows.
 fn specialised(
-    rows: &Rows,
-    luma: Option<LumaDivision>,
+    components: &U8Components,
     channels: usize,
-    lanes: u32,
-    group: u32,
-) -> Shader {
-    let division = luma.unwrap_or(LumaDivision { weights: [0; 3], times: 1, divisor: 1, bins: 1 });
+    limits: &DeviceLimits,
+) -> (Rows, Shader) {
+    let rows = Rows::new(components, channels);
+    let none = LumaBins { weights: [0; 3], ratio: Ratio { times: 1, divisor: 1 }, count: 1 };
+    let LumaBins { weights, ratio, count } = components.luma.unwrap_or(none);
     let bytes = |shift: u32| {
-        let [red, green, blue] = division.weights.map(|weight| (weight >> shift & 255) as u8);
+        let [red, green, blue] = weights.map(|weight| (weight >> shift & 255) as u8);
         u32::from_le_bytes([red, green, blue, 0])
     };
+    let lanes = if has_little_memory(limits) { 16 } else { 32 };
     let number = |value: u32| format!("{value}u");
-    SHADER.with(&[
+    let shader = SHADER.with(&[
         ("CHANNELS", &number(channels as u32)),
         ("ROWS", &number(rows.count as u32)),
-        ("LUMINANCE", if luma.is_some() { "true" } else { "false" }),
+        ("LUMINANCE", if components.luma.is_some() { "true" } else { "false" }),
         ("SHIFT", &number(rows.shift as u32)),
         ("LANES", &number(lanes)),
-        ("GROUP", &number(group)),
+        ("GROUP", &number(workgroup_size(limits, WORKGROUP))),
         ("HIGH", &number(bytes(8))),
         ("LOW", &number(bytes(0))),
-        ("TIMES", &number(division.times)),
-        ("DIVISOR", &number(division.divisor)),
-        ("BINS", &number(division.bins as u32)),
-    ])
+        ("TIMES", &number(ratio.times)),
+        ("DIVISOR", &number(ratio.divisor)),
+        ("BINS", &number(count as u32)),
+    ]);
+    (rows, shader)
+}
+
+/// The shaders for all components of all pixels that a pass counts, with some numbers of bins.
+pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
+    let bins = [None, Some((Luma::Bt709, 256)), Some((Luma::Bt709, 1)), Some((Luma::Bt601, 100))];
+    let mut shaders = Vec::new();
+    for (channels, luma) in (1..=4).flat_map(|channels| bins.map(|luma| (channels, luma))) {
+        let luma = luma.map(|(luma, count)| LumaBins::new(luma, count));
+        for set in 0..1 << channels {
+            let components = U8Components {
+                channels: [0, 1, 2, 3].map(|channel| set >> channel & 1 == 1),
+                luma,
+            };
+            let has_luma = luma.is_some();
+            let is_possible = !(components.is_empty() || has_luma && channels < 3);
+            if is_possible && components.fits_one_pass() {
+                shaders.push(specialised(&components, channels, limits).1);
+            }
+        }
+    }
+    shaders
 }
 
 /// A pipeline that counts components of 8-bit pixels.
@@ -134,11 +158,8 @@ pub struct U8Pass {
 impl U8Pass {
     /// For at most four components of pixels of `channels` bytes.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
-        let rows = Rows::new(components, channels);
-        let room = context.limits.workgroup_bytes >= 32 << 10;
-        let group = workgroup_size(context, WORKGROUP);
-        let lanes = if room { 32 } else { 16 };
-        let shader = specialised(&rows, components.luma, channels, lanes, group);
+        let (rows, shader) = specialised(components, channels, &context.limits);
+        let group = workgroup_size(&context.limits, WORKGROUP);
         Ok(Self {
             pipeline: context.pipeline(&shader, "count")?,
             rows,

@@ -9,7 +9,7 @@ use super::{
         table::CASES,
         voxel::Isovalue,
     },
-    upload::{RowBand, Voxels},
+    upload::{RowBand, VoxelKind, Voxels},
 };
 use crate::{
     data::surface::Surface,
@@ -18,12 +18,23 @@ use crate::{
     shader, shader_struct,
 };
 
-pub(super) static SHADER: Shader = shader!("mesh/cubes").unchecked(
+static SHADER: Shader = shader!("mesh/cubes").unchecked(
     "the host sizes every buffer by the parameters that bound the indices: words and blocks by \
          the grid, samples by the slices that the slab must hold, vertices and triangles by the \
          totals, which the emitting passes reach by the same masks and the same table as the \
          counting pass",
 );
+
+/// The shader for samples of a kind, of which some may be no numbers.
+fn specialised(kind: VoxelKind, has_nan: bool) -> Shader {
+    SHADER.with(&[("KIND", &format!("{}u", kind as u32)), ("HAS_NAN", &has_nan.to_string())])
+}
+
+/// All shaders.
+pub(super) fn variants() -> Vec<Shader> {
+    let nan = specialised(VoxelKind::F32, true);
+    VoxelKind::ALL.into_iter().map(|kind| specialised(kind, false)).chain([nan]).collect()
+}
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.
@@ -151,7 +162,7 @@ pub(super) fn max_groups(context: &Context) -> u64 {
 pub(super) struct SlabPasses<'a> {
     pub(super) context: &'a Context,
     kernel: MarchingCubes,
-    kind: u32,
+    kind: VoxelKind,
     has_nan: bool,
     shader: Shader,
     params: SlabParams,
@@ -211,8 +222,7 @@ impl<'a> SlabPasses<'a> {
             kernel: kernel.clone(),
             kind,
             has_nan,
-            shader: SHADER
-                .with(&[("KIND", &format!("{kind}u")), ("HAS_NAN", &has_nan.to_string())]),
+            shader: specialised(kind, has_nan),
             params,
             volume,
             bits: context.allocate("planes of bits", 4 * bits)?,
@@ -254,7 +264,7 @@ impl<'a> SlabPasses<'a> {
     /// Records the passes that fill the planes of bits.
     fn record_bits(&self, batch: &mut Batch<'_>) -> Result<()> {
         let Self { context, params, shader, volume, bits, has_nan, .. } = self;
-        let is_plain = self.kind == 0
+        let is_plain = self.kind == VoxelKind::U8
             && params.pad == 0
             && params.width.is_multiple_of(16)
             && volume.len() == 1;

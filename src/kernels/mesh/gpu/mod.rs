@@ -14,8 +14,12 @@ use crate::{
     gpu::{Context, Shader},
 };
 
-/// The family's shaders.
-pub static SHADERS: [&Shader; 2] = [&cubes::SHADER, &classic::SHADER];
+/// Every text of this family that can run.
+pub fn variants() -> Vec<Shader> {
+    let mut shaders = cubes::variants();
+    shaders.push(classic::SHADER.clone());
+    shaders
+}
 
 pub(super) fn mesh(kernel: &MarchingCubes, context: &Context, slab: &Slab) -> Result<Surface> {
     let mut surface = Surface::default();

@@ -19,13 +19,27 @@ use crate::{
     memory,
 };
 
-/// Samples as the shader reads them: u8, i8, u16, i16 or f32.
+/// A type of sample that the shader reads, with its number there, `KIND`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum VoxelKind {
+    U8 = 0,
+    I8 = 1,
+    U16 = 2,
+    I16 = 3,
+    /// The only one that may have samples that are no numbers.
+    F32 = 4,
+}
+
+impl VoxelKind {
+    pub(super) const ALL: [Self; 5] = [Self::U8, Self::I8, Self::U16, Self::I16, Self::F32];
+}
+
+/// Samples as the shader reads them.
 pub(super) struct Voxels<'a> {
     samples: Cow<'a, Samples>,
     /// Bytes a sample.
     pub(super) size: usize,
-    /// `KIND` in the shader.
-    pub(super) kind: u32,
+    pub(super) kind: VoxelKind,
     pub(super) has_nan: bool,
 }
 
@@ -33,11 +47,11 @@ impl<'a> Voxels<'a> {
     /// `samples`; those of types that f32 does not hold as distances from the isovalue.
     pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
         let (kind, size) = match samples {
-            Samples::U8(_) => (0, 1),
-            Samples::I8(_) => (1, 1),
-            Samples::U16(_) => (2, 2),
-            Samples::I16(_) => (3, 2),
-            _ => (4, 4),
+            Samples::U8(_) => (VoxelKind::U8, 1),
+            Samples::I8(_) => (VoxelKind::I8, 1),
+            Samples::U16(_) => (VoxelKind::U16, 2),
+            Samples::I16(_) => (VoxelKind::I16, 2),
+            _ => (VoxelKind::F32, 4),
         };
         let has_nan = match samples {
             Samples::F32(values) => values.par_iter().any(|value| value.is_nan()),
