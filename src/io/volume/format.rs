@@ -26,6 +26,25 @@ pub struct Format {
     pub write: Option<Writing>,
 }
 
+#[cfg(test)]
+impl Format {
+    /// The header of a file that begins with `bytes`.
+    pub fn parse(&self, mut bytes: &[u8]) -> Result<Header, BoxError> {
+        (self.read)(&mut Start::new(&mut bytes, None))
+    }
+
+    /// The header of a new file, and what is read of it: sizes, type and place must be those that were written.
+    pub fn write_and_parse(&self, outgoing: &Outgoing<'_>) -> (Vec<u8>, Header) {
+        let bytes = (self.write.as_ref().expect("it is written").header)(outgoing);
+        assert!((self.has_signature)(&bytes));
+        let header = self.parse(&bytes).unwrap();
+        let Outgoing { dims, dtype, .. } = *outgoing;
+        assert_eq!((header.dims, header.stored), (dims, Stored::As(dtype)));
+        assert_eq!(header.skip, Skip::to(bytes.len() as u64));
+        (bytes, header)
+    }
+}
+
 /// How files of a format are written: a header, then the samples, little-endian, x fastest.
 #[derive(Debug)]
 pub struct Writing {
@@ -290,6 +309,11 @@ pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
             .ok_or_else(|| format!("it says that there are {size} samples along an axis"))?;
     }
     Ok(dims)
+}
+
+/// Whole numbers greater than 0 between blanks; nothing where something else is among them.
+pub fn sizes_of(text: &str) -> Option<Vec<u64>> {
+    text.split_whitespace().map(|size| size.parse().ok().filter(|&size| size > 0)).collect()
 }
 
 /// The beginning of a text from a file, for a message.

@@ -172,22 +172,14 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn parse(bytes: &[u8]) -> Result<Header, BoxError> {
-        let mut input = bytes;
-        read(&mut Start::new(&mut input, None))
-    }
-
     #[test]
     fn headers_come_back() {
         let place = Placement::straight([0.5, 2.0, 3.0], [1.0, -2.0, 4.0]);
         for &dtype in FORMAT.write.as_ref().unwrap().dtypes {
             let outgoing =
                 Outgoing { dims: [4, 5, 6], dtype, placement: Some(&place), metadata: Vec::new() };
-            let bytes = header_bytes(&outgoing);
-            assert!((FORMAT.has_signature)(&bytes));
-            let header = parse(&bytes).unwrap();
-            assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
-            assert_eq!(header.skip.from, 1024);
+            let (bytes, header) = FORMAT.write_and_parse(&outgoing);
+            assert_eq!(bytes.len(), 1024);
             let found = header.placement.unwrap();
             assert_eq!((found.steps, found.first), (place.steps, place.first));
         }
@@ -206,13 +198,13 @@ mod tests {
         for (word, value) in [(16, 3i32), (17, 1), (18, 2), (4, 10), (7, 5), (8, 6), (9, 4)] {
             bytes[4 * word..][..4].copy_from_slice(&value.to_le_bytes());
         }
-        let place = parse(&bytes).unwrap().placement.unwrap();
+        let place = FORMAT.parse(&bytes).unwrap().placement.unwrap();
         assert_eq!(place.first, [0.0, 0.0, 10.0 * 6.0 / 4.0]);
         assert_eq!(place.steps[0], [0.0, 0.0, 1.5]);
         assert_eq!(place.steps[1], [0.8, 0.0, 0.0]);
         bytes[64] = 7;
-        assert_eq!(parse(&bytes).unwrap().warnings.len(), 1);
+        assert_eq!(FORMAT.parse(&bytes).unwrap().warnings.len(), 1);
         bytes[12] = 4;
-        assert!(parse(&bytes).is_err());
+        assert!(FORMAT.parse(&bytes).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::format::{
     BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored, Writing,
-    dims_of, pattern, shown,
+    dims_of, pattern, shown, sizes_of,
 };
 use crate::data::{
     dtype::Dtype,
@@ -179,12 +179,8 @@ struct Axes {
 
 /// Axes that hold the components of a vector, or time, are no axes of space.
 fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxError> {
-    let sizes: Vec<u64> = fields
-        .need("sizes")?
-        .split_whitespace()
-        .map(|size| size.parse().ok().filter(|&size| size > 0))
-        .collect::<Option<_>>()
-        .ok_or("its sizes are no whole numbers greater than 0")?;
+    let sizes =
+        sizes_of(fields.need("sizes")?).ok_or("its sizes are no whole numbers greater than 0")?;
     let dimension: usize =
         fields.need("dimension")?.parse().map_err(|_| "its dimension is no number")?;
     if dimension != sizes.len() || !(1..=16).contains(&dimension) {
@@ -377,8 +373,7 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<Header, BoxError> {
-        let mut input = text.as_bytes();
-        read(&mut Start::new(&mut input, None))
+        FORMAT.parse(text.as_bytes())
     }
 
     const PLAIN: &str =
@@ -391,17 +386,13 @@ mod tests {
             for dtype in Dtype::SAMPLES {
                 let unit = Some("mm".to_owned());
                 let place = Placement { steps, first: [0.1, -20.0, 1e-9], space, unit };
-                let bytes = header_bytes(&Outgoing {
-                    dims: [4, 5, 6],
-                    dtype,
-                    placement: Some(&place),
-                    metadata: vec![("my key".to_owned(), "my: value".to_owned())],
-                });
-                let header = parse(std::str::from_utf8(&bytes).unwrap()).unwrap();
-                assert_eq!((header.dims, header.stored), ([4, 5, 6], Stored::As(dtype)));
-                assert_eq!(header.placement.as_ref(), Some(&place));
-                assert_eq!(header.skip, Skip::to(bytes.len() as u64));
-                assert_eq!(header.metadata.len(), 1);
+                let metadata = vec![("my key".to_owned(), "my: value".to_owned())];
+                let placement = Some(&place);
+                let outgoing =
+                    Outgoing { dims: [4, 5, 6], dtype, placement, metadata: metadata.clone() };
+                let (_, header) = FORMAT.write_and_parse(&outgoing);
+                assert_eq!(header.placement.as_ref(), placement);
+                assert_eq!(header.metadata, metadata);
             }
         }
     }
