@@ -38,7 +38,7 @@ pub trait Work: Sync {
     /// The input, whose length is for the progress bar.
     fn source<'j>(&self, job: &'j Self::Job) -> &'j Source;
 
-    /// Bytes of memory that the work takes at its peak. A job of which that is unknown runs alone.
+    /// Bytes of memory that the work takes at its peak. A job whose peak is unknown runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
 
     /// Reads, computes, writes. May be called by several threads at once. The result must not depend on

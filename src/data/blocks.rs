@@ -6,8 +6,8 @@
 //! blocks    |    0    |    1    |  2  |
 //! block 1        [hhhh|ccccccccc|hhhh]      c core, h halo, [ ] padded
 //! ```
-//! Only arithmetic: what is outside of the axis is the kernel's own business, but for an axis that
-//! wraps, where the halo at one end holds positions from the other.
+//! Only arithmetic. A halo ends where the axis ends, and the kernel supplies what lies outside; on an axis that wraps,
+//! the halo at one end holds positions from the other end.
 
 use std::ops::Range;
 

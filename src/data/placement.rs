@@ -97,8 +97,8 @@ impl Placement {
         dot(x, cross(y, z))
     }
 
-    /// For each axis of the grid, the vector that is perpendicular to the two others: the transposed
-    /// inverse of the map, but for a positive factor. Normals are transformed by it.
+    /// For each axis of the grid, a vector perpendicular to the two others: the transposed inverse of the map, up to a
+    /// positive factor. Normals are transformed by it.
     pub fn normal_axes(&self) -> [[f64; 3]; 3] {
         let [x, y, z] = self.steps;
         let sign = self.determinant().signum();

@@ -43,8 +43,8 @@ pub struct Context {
     pub(super) uploads: UploadStaging,
 }
 
-/// Bytes of storage buffers that a device keeps without a user, at most. Only memory of the device's own is plentiful:
-/// elsewhere storage buffers are host memory, of which commands promise how much they take.
+/// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere storage
+/// buffers are host memory, whose use commands promise to limit.
 fn kept_storage(kind: AdapterKind) -> u64 {
     match kind {
         AdapterKind::Discrete => 4 << 30,

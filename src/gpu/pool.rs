@@ -53,8 +53,8 @@ impl Pool {
     }
 }
 
-/// How many buffers of these sizes, the oldest first, have to go, so that those behind them take `most` bytes together
-/// at most.
+/// How many buffers, oldest first, must be dropped so that the others take `most` bytes or less. `sizes` has the oldest
+/// first.
 fn surplus(sizes: impl DoubleEndedIterator<Item = u64> + ExactSizeIterator, most: u64) -> usize {
     let count = sizes.len();
     let mut kept = 0;

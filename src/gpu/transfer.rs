@@ -157,7 +157,7 @@ impl Context {
     }
 
     /// Calls `consume` with the bytes `range` of `buffer`, in order, in chunks of mapped memory whose
-    /// lengths are multiples of 64 but for the last. The start of the range is a multiple of 4.
+    /// lengths are multiples of 64, except the last. The start of the range is a multiple of 4.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, and those of `consume`.

@@ -68,8 +68,8 @@ const AHEAD = 4i;        // rows whose loads are in flight together
 // A column's sums along y in two words of u16 lanes: channels 0 | 2 and 1 | 3. Column i of invocation n is at
 // i * WIDTH + n.
 var<workgroup> span: array<vec2<u32>, PIXELS * WIDTH>;
-// For each invocation the prefix sum, from its segment's start, to where the windows end that end in its columns:
-// four sums of 24 bits in three words.
+// For each invocation, the prefix sums of its segment up to the invocation's columns, where other windows end: one sum
+// of 24 bits a channel, four of them in three words.
 //
 //     | byte 0 of d |      a      |   | byte 1 of d |      b      |   | byte 2 of d |      c      |
 var<workgroup> window_ends: array<u32, 3u * WIDTH>;

@@ -12,7 +12,7 @@
 //
 //         All counters are atomic: with a plain `+= 1`, invocations that increment one counter at once
 //         would lose counts.
-// Chosen: for what `u8_levels` does not count, but for f64.
+// Chosen: for all that `u8_levels` does not count, except f64 samples, which the CPU counts.
 
 // Set by the host: which values are counted, and how.
 const U16_LEVELS = 0u;

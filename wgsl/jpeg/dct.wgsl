@@ -1,5 +1,5 @@
 // One dimension of the DCT of Loeffler, Ligtenberg and Moschytz (1989, figure 1) in i32, forward and inverse, as libjpeg
-// computes it: constants with 13 bits behind the point, two bits behind the point between rows and columns.
+// computes it: constants have 13 fraction bits, values between the pass over rows and that over columns have two.
 
 const BITS = 13u;
 const PASS_BITS = 2u;
@@ -48,7 +48,7 @@ fn inverse_line(v: array<i32, 8>, shift: u32) -> array<i32, 8> {
     );
 }
 
-// Sums that are not multiplied get the bits behind the point in the first pass and lose them in the second.
+// Sums that no constant multiplies: the first pass gives them the two fraction bits, the second rounds these away.
 fn scaled(value: i32, shift: u32) -> i32 {
     if shift < BITS {
         return value << PASS_BITS;

@@ -5,7 +5,8 @@
 //
 // `coefficients`, once a component: forward DCT and quantisation. Out: blocks and entries, as in wgsl/jpeg/sparse.wgsl;
 // `cursor` counts the entries. A workgroup of 64 invocations has eight blocks; an invocation has a row, then a column,
-// then eight neighbours in coded order of one. Workgroups take their entries' places in any order, which the blocks tell.
+// then eight neighbours in coded order of one. Workgroups reserve places for their entries in any order; each block says
+// where its entries begin.
 
 #import jpeg/dct
 #import jpeg/sparse
@@ -53,7 +54,7 @@ fn averaged(x: u32, y: u32) -> u32 {
     }
     let sum = component(2u * x, 2u * y) + component(2u * x + 1u, 2u * y)
         + component(2u * x, 2u * y + 1u) + component(2u * x + 1u, 2u * y + 1u);
-    // 1 and 2 in turn before the division by 4.
+    // libjpeg's rounding: it adds 1 and 2 in turn before the division by 4.
     return (sum + 1u + x % 2u) >> 2u;
 }
 
@@ -78,7 +79,7 @@ fn plane(
 @group(0) @binding(3) var<storage, read_write> entries: array<u32>;
 @group(0) @binding(4) var<storage, read_write> cursor: atomic<u32>;
 
-// For each invocation: bit i is set where its value i is an entry.
+// For each invocation: bit i is set where value i of its eight is not 0, and so becomes an entry.
 var<workgroup> present: array<u32, 64>;
 // The first entry of each block.
 var<workgroup> starts: array<u32, 8>;

@@ -1,5 +1,5 @@
-// A bit a point: whether its sample is greater than the threshold; points beyond the samples are not. An
-// invocation makes one word.
+// A bit a point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation makes
+// one word of 32 points.
 //
 // In: volume. Out: the planes `inside` and, with NaN, `numbers`.
 

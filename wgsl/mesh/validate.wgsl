@@ -1,5 +1,5 @@
-// Cells without NaN: others emit nothing, and edges with none of them beside carry no vertex. Only where
-// HAS_NAN. An invocation makes one word.
+// Which cells are valid: those without NaN at a corner. Other cells emit no triangles, and an edge carries a vertex only
+// if a valid cell touches it. Runs where HAS_NAN; an invocation makes one word.
 //
 // In: the plane `numbers`. Out: the plane `valid`, from the layer below the first on.
 

@@ -11,7 +11,7 @@ use super::{
 
 use crate::simd;
 
-/// The bits behind the point between the two passes of the DCT.
+/// Fraction bits between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
 
 /// The division by one table's quantisation steps.
@@ -360,7 +360,7 @@ fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// What both passes do with sums that are not multiplied.
+/// Both passes' shift of sums that no constant multiplies.
 #[inline(always)]
 fn scaled<L: Lanes, const SHIFT: u32>(l: L, v: L::V) -> L::V {
     match SHIFT < BITS {

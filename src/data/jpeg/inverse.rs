@@ -13,7 +13,7 @@ use crate::{
     simd,
 };
 
-/// The bits behind the point between the two passes of the DCT.
+/// Fraction bits between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
 /// The shift after the second pass: its results are 8 times too large.
 const LAST: u32 = BITS + PASS_BITS + 3;
@@ -29,9 +29,9 @@ pub struct Steps {
 
 /// The largest sum of dequantised magnitudes in a column for the DCT in 16-bit lanes.
 ///
-/// The first pass weighs each by 1.39 at most and leaves two bits behind the point, so its results are below
+/// The first pass weighs each by 1.39 at most and leaves two fraction bits, so its results are below
 /// `2946 * 1.39 * 4 = 16,380` and sums of two of them below 2^15. Blocks of real pictures stay below
-/// `sqrt(8) * 1024 = 2897` (Parseval), but for their rounding.
+/// `sqrt(8) * 1024 = 2897` (Parseval), up to their rounding.
 const LARGEST: u16 = 2946;
 
 impl Steps {

@@ -108,9 +108,9 @@ pub fn descaled<L: Lanes, const BY: u32>(l: L, v: [L::V; 2]) -> L::V {
     l.pack(l.shift_right32::<BY>(l.add32(v[0], half)), l.shift_right32::<BY>(l.add32(v[1], half)))
 }
 
-/// Constants of the DCTs with 13 bits behind the point, in the order of the paper's rotations.
+/// Constants of the DCTs with 13 fraction bits, in the order of the paper's rotations.
 pub mod constants {
-    /// The bits behind the point.
+    /// Fraction bits.
     pub const BITS: u32 = 13;
 
     pub const fn fixed(value: f64) -> i32 {

@@ -88,8 +88,8 @@ impl SparseCoefficients {
         Ok(Self { frame: frame.clone(), blocks, entries: Vec::new() })
     }
 
-    /// Gives block `at` its coefficients, row by row. Of those behind the first it has those whose bits, in coded order,
-    /// are set in `nonzero`.
+    /// Sets block `at` from its coefficients, row by row, and its DC coefficient. Bit i of `nonzero` says whether AC
+    /// coefficient i, in coded order, becomes an entry.
     ///
     /// # Errors
     /// When there is no memory for more entries, or they would be too many to be numbered.

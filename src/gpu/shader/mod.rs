@@ -75,8 +75,8 @@ pub struct Shader {
     reflection: OnceLock<Arc<Reflection>>,
 }
 
-/// The texts that were parsed, by key. Parsing takes longer than many a kernel, and each of many small inputs makes its
-/// shaders anew.
+/// The texts parsed so far, by key. Parsing takes longer than many a kernel, and a job of many small inputs specialises
+/// its shaders for each of them.
 static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Reflection>>>> = LazyLock::new(Mutex::default);
 
 impl Shader {

@@ -25,7 +25,7 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Whether bands can go without rows far away; where opposite edges meet, they cannot.
+    /// Whether a band depends on rows nearby only. With [`Edge::Wrap`] the first and last bands depend on each other's.
     pub fn is_possible(&self) -> bool {
         !(self.blur.edge == Edge::Wrap && self.blur.halo(1) > 0)
     }
@@ -53,8 +53,8 @@ impl Bands {
         let [width, height] = self.dims;
         let row = width * self.channels;
         let window = self.window(band.clone());
-        // What is transparent elsewhere decides how all is computed: then a row that is, beyond what
-        // the band depends on, makes the window alike.
+        // The kernel premultiplies, and so rounds differently, if any pixel that it is given is transparent. Where
+        // one is anywhere in the image, each window gets a transparent row beyond those that the band depends on.
         let whole = window.len() == height;
         let (above, below) = match self.alpha && self.transparent && !whole {
             true => (usize::from(window.end == height), usize::from(window.end < height)),

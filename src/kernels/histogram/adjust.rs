@@ -17,10 +17,10 @@ use crate::{
 /// A table for 8-bit or 16-bit images. Alpha stays as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adjust {
-    /// Every sample becomes what the table holds for it.
+    /// Every sample becomes the table's entry for it.
     Samples(Vec<i32>),
-    /// What the table holds for a pixel's luminance, rounded to a sample value, is added to all its
-    /// colours, which keeps their differences; then they are clamped.
+    /// The table's entry for a pixel's luminance, rounded to a sample value, is added to all its colours, which keeps
+    /// their differences; then the colours are clamped.
     Shifts(Vec<i32>),
 }
 

@@ -28,8 +28,8 @@ impl Luma {
         }
     }
 
-    /// For each sample value from 0 to `max` the integer that is weighted, and the factor by which these
-    /// integers are finer than samples: 1 and the value itself, but in linear light.
+    /// For each sample value from 0 to `max`, its light as the integer that is weighted, and how many of these units make
+    /// one step of a sample. For [`Luma::Linear`] they are fine enough for the curve; for the others they are the samples.
     pub(super) fn light(self, max: u32) -> (Vec<u32>, u32) {
         match self {
             Self::Bt709 | Self::Bt601 => ((0..=max).collect(), 1),

@@ -3,7 +3,7 @@
 use super::{Op, Scan, Scannable, Scanned, cpu, gpu};
 use crate::{device::Kernel, error::Result, gpu::Context};
 
-/// A scan that begins anew at certain numbers.
+/// A scan in segments: it starts again at certain numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentedScan<T> {
     /// The scan, and what comes before the first number where no segment begins with it.

@@ -34,7 +34,7 @@ pub struct Table<T> {
     pub values: Vec<T>,
 }
 
-/// The sums of a [`Table`], each channel for itself. Integers wrap around.
+/// The sums of a [`Table`], channel by channel. Integers wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableScan<T> {
     /// Direction of the sums.

@@ -102,7 +102,7 @@ impl Finished for Gather<'_> {
     }
 }
 
-/// The coefficients of all scans but the last, if that one has AC coefficients: what is done with those can begin while
+/// The coefficients of all scans except the last, if that one has AC coefficients: what is done with those can begin while
 /// they are read.
 struct Blocks<'a> {
     last: Option<&'a Scan>,

@@ -64,7 +64,7 @@ impl<'a> TiffFile<'a> {
         })
     }
 
-    /// Decodes the file but for its EXIF.
+    /// Decodes the file, except its EXIF.
     ///
     /// # Errors
     /// When the file is broken, or the image exceeds `limits`.

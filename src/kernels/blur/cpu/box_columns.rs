@@ -29,8 +29,8 @@ pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
     Ok(target)
 }
 
-/// Slides a window down the lines of `source`. For each line, the function that `start` makes for a
-/// thread's share of them gets the window and the line of `target`.
+/// Slides a window down the lines of `source`. Each thread takes a share of the lines and calls `start` for it; the
+/// function that this returns gets, for each line of the share, the window and the line of `target`.
 pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [D])>(
     lines: &Lines<'_>,
     source: &[T],
@@ -39,7 +39,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 ) {
     let (inner, radius) = (lines.inner, lines.radius());
     let fill = lines.fill();
-    // Each share adds up its first window anew, which costs little where shares are long.
+    // Each share begins by adding up its first window, which costs little where shares are long.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outer = target.par_chunks_mut(lines.block()).zip(source.par_chunks(lines.block()));
     outer.for_each(|(target, source)| {
@@ -67,7 +67,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 pub struct Window<'a, T, N> {
     entering: &'a [T],
     leaving: &'a [T],
-    /// Of the lines that are in the window but for the one that enters.
+    /// Sums of all lines in the window except the one that enters.
     sums: &'a mut [N],
 }
 

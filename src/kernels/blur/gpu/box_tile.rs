@@ -95,7 +95,7 @@ impl Sizes {
         let chunk = if task.shape.channels.is_multiple_of(2) { 4 } else { 2 };
         let margin = (x + 2 * PIXELS).next_multiple_of(PIXELS);
         let sizes = Self { invocations, tile, run, lead, chunk, margin };
-        // Beside a narrow image the margins may be what is large.
+        // The margins of a narrow image may be larger than the image.
         let buffers = Buffers::new(&sizes, &Layout::new(task.shape));
         let blocks = if y >= BLOCKS_RADIUS { buffers.blocks_bytes } else { 0 };
         (buffers.margins_bytes.max(blocks) <= limits.binding).then_some(sizes)

@@ -116,7 +116,8 @@ impl<'a> Job<'a> {
         }
         let mut target = memory::zeros::<D>(source.len())?;
         for block in blocks.iter() {
-            // The device takes the block's ends for the raster's; what that spoils lies in the halo.
+            // The device applies the edge mode at the block's ends as if they were the raster's. The results that this makes
+            // wrong lie in the halo, which is dropped.
             let samples = blocks.gather(&block, channels, source)?;
             let blurred: Vec<D> = self.block(block.padded(), &samples)?;
             blocks.scatter(&block, channels, &blurred, &mut target);

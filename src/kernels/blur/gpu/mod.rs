@@ -62,7 +62,7 @@ trait Route: Debug {
         1
     }
 
-    /// Whether it computes the task's first passes, of which there are as many as it takes.
+    /// Whether it can compute the task's first [`Route::passes`] passes.
     fn fits(task: &Task<'_>) -> bool
     where
         Self: Sized;

@@ -1,4 +1,4 @@
-//! Puts colour samples through a table, or shifts pixels by what the table holds for their luminance.
+//! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
 
 use rayon::prelude::*;
 

@@ -40,8 +40,8 @@ pub fn count_bands(
     Ok(sums)
 }
 
-/// Invocations a workgroup: `wanted`, since those of one workgroup share its counters, or 256, which every
-/// device grants, where workgroup memory is small.
+/// Invocations a workgroup: `wanted`, where workgroup memory and limits allow that, else the 256 that every device grants.
+/// All invocations of a workgroup share its counters.
 pub fn workgroup_size(limits: &DeviceLimits, wanted: u32) -> u32 {
     if has_little_memory(limits) || limits.workgroup_size < wanted { 256 } else { wanted }
 }

@@ -70,11 +70,11 @@ fn channel_of(pixels: &Pixels, channel: usize) -> Vec<u8> {
     samples.step_by(pixels.channels).flatten().copied().collect()
 }
 
-/// What becomes of a pixel: a slot number by a rule of the shader, and the tables of that rule.
+/// How a pixel's slot is found: the shader's rule for it, and the tables of that rule.
 struct Rule {
     /// The shader's name for it.
     mode: &'static str,
-    /// The channel of which levels are counted.
+    /// The channel whose levels are counted.
     channel: usize,
     luma: Option<Luma>,
     /// The edges of the bins; levels need none.

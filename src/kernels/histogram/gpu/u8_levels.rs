@@ -26,8 +26,7 @@ shader_struct! {
     }
 }
 
-/// Invocations of a workgroup: many, because every workgroup clears its counters and adds them up in the
-/// end.
+/// Invocations of a workgroup: many, because each workgroup clears its counters and in the end adds them to those of all.
 const WORKGROUP: u32 = 1024;
 
 /// Invocations in all: one workgroup a core of an NVIDIA H200 was fastest there.
@@ -63,7 +62,8 @@ struct Rows {
     channels: [Option<usize>; 4],
     /// The row of the luminance, and its bins.
     luma: Option<(usize, usize)>,
-    /// Where a pixel's byte that the luminance replaces, or the only one that is counted, begins.
+    /// The first bit, in a pixel's word, of the byte that the luminance replaces; without luminance, of the only byte that
+    /// is counted.
     shift: usize,
 }
 

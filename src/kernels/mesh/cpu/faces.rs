@@ -246,8 +246,8 @@ impl HalfWord<'_> {
     }
 }
 
-/// As many of `numbers` as there is room for. Not inlined: the compiler would merge it with the copy of
-/// sixteen into one of variable length.
+/// Copies as many of `numbers` as there is room for. Not inlined: the compiler would merge this copy and that of all
+/// sixteen into one copy of variable length, which is slower.
 #[cold]
 #[inline(never)]
 fn copy_some(out: &mut [u32], numbers: &[u32; 16]) {

@@ -93,7 +93,7 @@ impl<'a> Classic<'a> {
         })
     }
 
-    /// All steps, with a readback of the active cells and one of the vertices. Returns the latter.
+    /// All steps, with one readback of the number of active cells and one of that of vertices, which is returned.
     pub fn run(&self) -> Result<u64> {
         let context = self.context;
         let mut batch = context.batch();

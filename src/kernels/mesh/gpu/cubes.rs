@@ -25,7 +25,7 @@ static SHADER: Shader = shader!("mesh/cubes").unchecked(
          counting pass",
 );
 
-/// The shader for samples of a kind, of which some may be no numbers.
+/// The shader for samples of a kind; `has_nan`: some are no numbers.
 fn specialised(kind: VoxelKind, has_nan: bool) -> Shader {
     SHADER.with(&[("KIND", &format!("{}u", kind as u32)), ("HAS_NAN", &has_nan.to_string())])
 }

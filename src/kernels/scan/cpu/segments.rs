@@ -8,8 +8,9 @@ use crate::{
     memory,
 };
 
-/// Scans `input` anew after `start` from each number that `begins`, which is as long, marks; before the
-/// first of them after `carry`. Returns the results and the carry for what follows.
+/// Scans `input` in segments. `begins`, as long as `input`, marks the first number of each segment, which is joined to
+/// `start`; numbers before the first mark continue a segment whose total is `carry`. Returns the results and the carry
+/// for the numbers that follow.
 ///
 /// # Errors
 /// When the memory is not there.

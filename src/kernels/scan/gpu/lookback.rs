@@ -51,8 +51,8 @@ pub fn carry_places(spec: &Spec, context: &Context, len: usize) -> usize {
 /// Records the scan.
 ///
 /// # Errors
-/// As [`Spec::record`]; on software, too, which ends long loops without a word (llvmpipe after 65,535
-/// iterations): the loop of a workgroup that waits is one.
+/// As [`Spec::record`], and on software: llvmpipe silently leaves a loop after 65,535 iterations, and a workgroup that
+/// waits for another may take more.
 pub fn record(
     spec: &Spec,
     context: &Context,

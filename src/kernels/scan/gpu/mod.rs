@@ -191,7 +191,7 @@ pub fn scan<T: Scannable>(scan: &Scan<T>, context: &Context, input: &[T]) -> Res
     })
 }
 
-/// Scans `input` anew after `start` from each number that `begins` marks.
+/// Scans `input` in segments, each after `start`; `begins` marks their first numbers.
 ///
 /// # Errors
 /// As [`Spec::record`].
