@@ -227,7 +227,7 @@ impl Device {
         let Some(context) = self.context()? else { return cpu() };
         let auto = self.choice == DeviceChoice::Auto;
         let turn = self.turns.wait();
-        // A device that was lost stays lost; that has been told.
+        // A lost device stays lost, and its first failure was a warning.
         if auto && context.is_lost() {
             drop(turn);
             return cpu();

@@ -68,8 +68,8 @@ impl Element {
         self.stored.size()
     }
 
-    /// Fills `values`, which are empty, with up to `most` numbers, of which `there` are known to be there; returns the
-    /// bytes read, which are no multiple of [`Element::size`] when the data end within a number.
+    /// Reads up to `most` numbers into `values`, which are empty. `there` of them are known to follow: memory for these is
+    /// taken at once. Returns the bytes read, no multiple of [`Element::size`] when the data end within a number.
     ///
     /// # Errors
     /// Those of reading.
@@ -108,8 +108,7 @@ impl Element {
     }
 }
 
-/// Fills `values`, which are empty, with up to `most` numbers as they are, of which `there` are known to be there; returns
-/// the bytes read.
+/// [`Element::read`] of numbers that are stored as they are in memory.
 pub fn read_part<T: bytemuck::Pod>(
     input: &mut impl Read,
     values: &mut Vec<T>,

@@ -58,7 +58,7 @@ impl ArrayReader {
                     return Err(not_whole(source, size, dtype));
                 }
                 let shape = size.map(|size| vec![(size / width) as usize]);
-                // The length is fixed now, as outputs are told it: a file that shrinks later is an error.
+                // Outputs are created for the length that the file has now: to shrink later is an error.
                 let left = size.map(|size| size / width);
                 let decoder = Decoder::Binary { element: Element::little_endian(dtype), left };
                 (dtype, shape, decoder)
@@ -90,7 +90,7 @@ impl ArrayReader {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
     }
 
-    /// The largest magnitude of the integers that are stored in so many bits; nothing for floats.
+    /// The largest magnitude that the stored integers can have, by their bits and sign; nothing for floats.
     pub fn largest(&self) -> Option<u64> {
         let bits = match self.decoder {
             _ if self.dtype.is_float() => return None,

@@ -102,8 +102,8 @@ impl Finished for Gather<'_> {
     }
 }
 
-/// The coefficients of all scans except the last, if that one has AC coefficients: what is done with those can begin while
-/// they are read.
+/// The coefficients of all scans, except those of a last scan with AC coefficients: pixels are made of these while they
+/// are read.
 struct Blocks<'a> {
     last: Option<&'a Scan>,
     /// The components of the last scan, with their rows.
