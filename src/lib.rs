@@ -68,10 +68,10 @@
 //! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
-//! | `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
+//! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
-// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), and
-// one line of `main.rs`. A test holds the rest to that.
+// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), the vectors
+// that all threads fill (`parallel`), and one line of `main.rs`. A test holds the rest to that.
 #[forbid(unsafe_code)]
 mod api;
 #[cfg(feature = "cli")]
@@ -106,6 +106,8 @@ pub mod kernels;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod memory;
+#[doc(hidden)]
+pub mod parallel;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]

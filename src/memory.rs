@@ -9,8 +9,6 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
-use rayon::prelude::*;
-
 use crate::error::{Error, Kind, Result};
 
 fn refused<T>(len: usize) -> Error {
@@ -64,16 +62,6 @@ pub fn append<T>(values: &mut Vec<T>, more: &mut Vec<T>) -> Result<()> {
     Ok(())
 }
 
-/// The items of `values`, computed by all threads.
-///
-/// # Errors
-/// As [`room`].
-pub fn collect<I: IndexedParallelIterator>(values: I) -> Result<Vec<I::Item>> {
-    let mut collected = room(values.len())?;
-    values.collect_into_vec(&mut collected);
-    Ok(collected)
-}
-
 /// Unwinds with `error`.
 pub fn raise<T>(error: Error) -> T {
     resume_unwind(Box::new(error))
@@ -111,18 +99,12 @@ mod tests {
         };
         is_refused(room::<u64>(TOO_MANY).unwrap_err());
         is_refused(zeros::<u64>(TOO_MANY).unwrap_err());
-        // Raised on whatever thread.
-        let raising = || {
-            (0..9).into_par_iter().for_each(|_| drop(room::<u64>(TOO_MANY).unwrap_or_else(raise)));
-            Ok(())
-        };
-        is_refused(catch(raising).unwrap_err());
+        is_refused(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
     }
 
     #[test]
     fn the_vectors_hold_what_they_should() {
         assert_eq!(zeros::<u16>(3).unwrap(), [0, 0, 0]);
         assert_eq!(copied(&[1, 2]).unwrap(), [1, 2]);
-        assert_eq!(collect((0..5usize).into_par_iter().map(|i| i * i)).unwrap(), [0, 1, 4, 9, 16]);
     }
 }

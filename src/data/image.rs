@@ -1,13 +1,15 @@
 //! An image in memory, and conversions of its samples between the conventions of file formats.
 
-use rayon::prelude::*;
-
 use super::{
     dtype::Dtype,
     samples::Samples,
     srgb::{from_linear, to_linear},
 };
-use crate::{error::Result, memory};
+use crate::{
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
 
 /// An image in memory: rows from the top, pixels from the left, channels interleaved.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,22 +82,22 @@ impl Image {
         let (channels, colours) = (self.channels, self.colours());
         let curve = |most: u16| -> Vec<f32> {
             let light = |v| to_linear(f64::from(v) / f64::from(most)) as f32;
-            (0..=most).into_par_iter().map(light).collect()
+            (0..=most).map(light).collect()
         };
         let mut light: Vec<f32> = match &self.samples {
             Samples::U8(values) => {
                 let curve = curve(255);
-                memory::collect(values.par_iter().map(|&v| curve[usize::from(v)]))?
+                parallel::mapped(values, |&v| curve[usize::from(v)])?
             }
             Samples::U16(values) => {
                 let curve = curve(65535);
-                memory::collect(values.par_iter().map(|&v| curve[usize::from(v)]))?
+                parallel::mapped(values, |&v| curve[usize::from(v)])?
             }
             Samples::F32(values) => memory::copied(values)?,
             other => unreachable!("images hold no {}", other.dtype()),
         };
         if self.has_alpha() {
-            light.par_chunks_exact_mut(channels).enumerate().for_each(|(at, pixel)| {
+            each_pixel(&mut light, channels, |at, pixel| {
                 let at = at * channels + colours;
                 // Alpha is linear in every format.
                 pixel[colours] = match &self.samples {
@@ -121,7 +123,7 @@ impl Image {
         let (channels, colours) = (self.channels, self.colours());
         let Samples::F32(light) = &self.samples else { unreachable!("linear light is f32") };
         let mut straight = memory::copied(light)?;
-        straight.par_chunks_exact_mut(channels).for_each(|pixel| {
+        each_pixel(&mut straight, channels, |_, pixel| {
             // Where alpha is 0 (light without cover, such as a flame) colours stay as they are.
             let alpha = pixel.get(colours).copied().filter(|&alpha| alpha > 0.0).unwrap_or(1.0);
             for v in &mut pixel[..colours] {
@@ -197,15 +199,15 @@ fn narrowed(samples: &Samples, dtype: Dtype) -> Result<Samples> {
     Ok(match (samples, dtype) {
         (Samples::U16(v), _) => {
             let narrow = |&v: &u16| ((u32::from(v) + 128) / 257) as u8;
-            Samples::U8(memory::collect(v.par_iter().map(narrow))?)
+            Samples::U8(parallel::mapped(v, narrow)?)
         }
         (Samples::F32(v), Dtype::U16) => {
             let narrow = |v: &f32| (v.clamp(0.0, 1.0) * 65535.0).round() as u16;
-            Samples::U16(memory::collect(v.par_iter().map(narrow))?)
+            Samples::U16(parallel::mapped(v, narrow)?)
         }
         (Samples::F32(v), _) => {
             let narrow = |v: &f32| (v.clamp(0.0, 1.0) * 255.0).round() as u8;
-            Samples::U8(memory::collect(v.par_iter().map(narrow))?)
+            Samples::U8(parallel::mapped(v, narrow)?)
         }
         (other, _) => other.copy()?,
     })
@@ -251,7 +253,7 @@ impl Orientation {
         let [columns, _] = self.size(size);
         let stored = stored.as_chunks::<N>().0;
         let mut upright = memory::zeros(stored.len() * N)?;
-        upright.par_chunks_exact_mut(columns * N).enumerate().for_each(|(row, pixels)| {
+        upright.chunks_exact_mut(columns * N).enumerate().par_each(|(row, pixels)| {
             for (column, pixel) in pixels.as_chunks_mut::<N>().0.iter_mut().enumerate() {
                 let [x, y] = if self.transposed { [row, column] } else { [column, row] };
                 let x = if self.reversed_x { width - 1 - x } else { x };
@@ -261,6 +263,16 @@ impl Orientation {
         });
         Ok(upright)
     }
+}
+
+/// Calls `change` with the number and the samples of each pixel.
+fn each_pixel(samples: &mut [f32], channels: usize, change: impl Fn(usize, &mut [f32]) + Sync) {
+    const PIXELS: usize = 1 << 14;
+    samples.chunks_mut(PIXELS * channels).enumerate().par_each(|(number, samples)| {
+        for (pixel, at) in samples.chunks_exact_mut(channels).zip(number * PIXELS..) {
+            change(at, pixel);
+        }
+    });
 }
 
 #[cfg(test)]

@@ -4,9 +4,7 @@
 //! Number n is `mix(seed + (n + 1) * GAMMA)`: it depends on no other number, so all cores can fill one
 //! vector.
 
-use rayon::prelude::*;
-
-use crate::{error::Result, memory};
+use crate::{error::Result, parallel};
 
 /// 2^64 divided by the golden ratio, made odd.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -47,7 +45,7 @@ impl Noise {
     /// # Errors
     /// When the memory is not there.
     pub fn collect<T: Send>(&self, len: usize, value: impl Fn(u64) -> T + Sync) -> Result<Vec<T>> {
-        memory::collect((0..len).into_par_iter().map(|n| value(self.at(n as u64))))
+        parallel::generated(len, |n| value(self.at(n as u64)))
     }
 
     /// The upper halves of the first `len` numbers, computed by all cores.

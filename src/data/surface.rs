@@ -1,12 +1,10 @@
 //! A triangle mesh.
 
-use rayon::prelude::*;
-
 use super::{
     placement::Placement,
     vec3::{Real, dot, triangle_normal},
 };
-use crate::{error::Result, memory};
+use crate::{error::Result, memory, parallel};
 
 /// A surface, or the part of one that a slab contributes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -48,11 +46,11 @@ impl Surface {
     /// Moves the surface from the grid, where the box of sample i is from i to i + 1, to where `placement` puts its
     /// samples.
     pub fn place(&mut self, placement: &Placement) {
-        self.positions.par_iter_mut().for_each(|p| {
+        parallel::update(&mut self.positions, |p| {
             *p = placement.at(p.map(|v| f64::from(v) - 0.5)).map(|v| v as f32);
         });
         let axes = placement.normal_axes();
-        self.normals.par_iter_mut().for_each(|normal| {
+        parallel::update(&mut self.normals, |normal| {
             let turned: [f64; 3] = std::array::from_fn(|i| {
                 (0..3).map(|axis| f64::from(normal[axis]) * axes[axis][i]).sum()
             });
@@ -63,7 +61,7 @@ impl Surface {
         });
         if placement.determinant() < 0.0 {
             // A mirror turns the corners' order around.
-            self.triangles.par_iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+            parallel::update(&mut self.triangles, |[_, b, c]| std::mem::swap(b, c));
         }
     }
 

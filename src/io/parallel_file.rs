@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::FileExt,
 };
 
-use rayon::prelude::*;
+use crate::parallel::Parallel;
 
 /// Bytes that a thread reads at once.
 const PIECE: usize = 4 << 20;
@@ -46,12 +46,12 @@ impl Read for ParallelFile {
         if bytes.len() <= PIECE {
             read = self.file.read_at(bytes, self.at)?;
         } else {
-            let pieces = bytes.par_chunks_mut(PIECE).enumerate();
+            let pieces = bytes.chunks_mut(PIECE).enumerate();
             let offset = |number: usize| self.at + (number * PIECE) as u64;
             let fill = |(number, piece): (usize, &mut [u8])| {
                 self.fill(piece, offset(number)).map(|filled| (filled, filled == piece.len()))
             };
-            for filled in pieces.map(fill).collect::<Vec<_>>() {
+            for filled in pieces.par_map(fill) {
                 match filled {
                     // What stands before an error is there; the error comes again.
                     Err(error) if read == 0 => return Err(error),

@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use rayon::prelude::*;
-
 use crate::{
     data::noise::Noise,
     error::{Error, Result},
     gpu::{Batch, Buffer, Context, Shader},
     kernels::case::{Case, Prepared},
+    parallel::Parallel,
     shader,
 };
 
@@ -82,10 +81,8 @@ fn prepare_cpu(bytes: u64) -> Result<Prepared<'static>> {
     Ok(Prepared {
         run: Box::new(move || {
             let mut target = target.lock().expect(lock);
-            target
-                .par_chunks_mut(1 << 18)
-                .zip(source.par_chunks(1 << 18))
-                .for_each(|(to, from)| to.copy_from_slice(from));
+            let pieces = target.chunks_mut(1 << 18).zip(source.chunks(1 << 18));
+            pieces.par_each(|(to, from)| to.copy_from_slice(from));
             Ok(())
         }),
         check: Box::new(move || check(&data, &copied.lock().expect(lock))),

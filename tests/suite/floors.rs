@@ -23,6 +23,7 @@ const FLOORS: &[&[&str]] = &[
     &["gpu"],
     &["data"],
     &["simd", "timings"],
+    &["parallel"],
     &["memory"],
     &["error"],
 ];

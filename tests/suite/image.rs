@@ -4,9 +4,14 @@ use std::{fs, path::Path};
 
 use assert_cmd::Command;
 use gpuproc::{
-    data::image::Image,
+    data::{image::Image, samples::Samples},
+    device::Kernel,
     error::Kind,
-    io::{Source, image::read_image},
+    io::{
+        Limits, Source,
+        image::{jpeg, read_image},
+    },
+    kernels::jpeg::Decode,
     timings::Timings,
 };
 use image::{
@@ -15,7 +20,7 @@ use image::{
 };
 use predicates::prelude::*;
 
-use crate::common::Noise;
+use crate::common::{Noise, assert_twins};
 
 fn gpuproc() -> Command {
     let mut command = crate::common::gpuproc();
@@ -85,6 +90,13 @@ fn jpeg_files_decode_as_by_libjpeg() {
             let (found, expected) =
                 (read(&path).unwrap(), read(&path.with_extension("png")).unwrap());
             assert!(found.samples == expected.samples, "{}", path.display());
+            // By way of the coefficients that a device decodes.
+            let picture =
+                jpeg::read_coefficients(&fs::read(&path).unwrap(), Limits::from(1 << 30)).unwrap();
+            let pixels = assert_twins(&Decode, &picture.coefficients, |cpu, gpu, name| {
+                assert!(cpu == gpu, "{name}");
+            });
+            assert!(Samples::U8(pixels) == expected.samples, "{}", path.display());
             files += 1;
         }
     }
@@ -110,6 +122,11 @@ fn damaged_jpeg_files_do_no_harm() {
                     let at = noise.next() as usize % whole.len();
                     drop(bytes.drain(at..whole.len().min(at + 7)));
                 }
+            }
+            if let Some(picture) = jpeg::read_coefficients(&bytes, Limits::from(1 << 26)) {
+                let frame = &picture.coefficients.frame;
+                let len = frame.size.iter().product::<usize>() * frame.colour.channels();
+                assert_eq!(Decode.cpu(&picture.coefficients).unwrap().len(), len);
             }
             fs::write(&path, bytes).unwrap();
             match read_image(&Source::File(path.clone()), 1 << 26, &timings) {

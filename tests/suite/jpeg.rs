@@ -7,6 +7,8 @@ use gpuproc::{
             Coefficients, ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling,
         },
         noise::Noise,
+        raster::Raster,
+        samples::Samples,
     },
     device::Kernel,
     io::image::jpeg,
@@ -231,16 +233,17 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
             edge: Edge::Mirror,
             linear: false,
         };
-        let encode = Encode::new(size, colour.channels(), Quality(80), true).unwrap();
-        for encode in [None, Some(encode)] {
-            let kernel = JpegBlur { blur: blur.clone(), encode: encode.clone() };
-            let blurred = assert_twins(&kernel, &input, equal);
-            let pixels = match (&blurred, &encode) {
-                (Blurred::Pixels(pixels), None) => pixels.clone(),
-                (Blurred::Coefficients(blurred), Some(_)) => Decode.cpu(blurred).unwrap(),
-                _ => panic!("the other kind"),
-            };
-            assert_eq!(pixels.len(), size[0] * size[1] * colour.channels());
+        let samples = Samples::U8(Decode.cpu(&input).unwrap());
+        let (dims, channels) = ([size[0], size[1], 1], colour.channels());
+        let raster = Raster { dims, channels, alpha: false, samples };
+        let Samples::U8(pixels) = blur.cpu(&raster).unwrap() else { panic!("the type changed") };
+        let encode = Encode::new(size, channels, Quality(80), true).unwrap();
+        let coefficients = encode.cpu(&pixels).unwrap();
+        for (encode, expected) in
+            [(None, Blurred::Pixels(pixels)), (Some(encode), Blurred::Coefficients(coefficients))]
+        {
+            let kernel = JpegBlur { blur: blur.clone(), encode };
+            assert!(assert_twins(&kernel, &input, equal) == expected, "{size:?} {colour:?}");
         }
     }
 }

@@ -57,6 +57,9 @@ fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Sess
     let Session { device, timings, no_clobber, .. } = session;
     let Picture { coefficients, metadata, .. } = picture;
     let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
+    let ([width, height], samples) = (size, Samples::U8(Vec::new()));
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    check_losses(&image, job, settings)?;
     let Encoding { quality, .. } = settings.encoding;
     let encode = match ImageFormat::of_output(&job.sink)? {
         ImageFormat::Jpeg => {
@@ -69,12 +72,10 @@ fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Sess
     let blurred = device.run(&kernel, &coefficients).map_err(|error| cannot_blur(job, error))?;
     match blurred {
         Blurred::Coefficients(blurred) => {
-            write_jpeg(&blurred, &metadata, &job.sink, *no_clobber, timings)
+            write_jpeg(&blurred, &image.metadata, &job.sink, *no_clobber, timings)
         }
         Blurred::Pixels(pixels) => {
-            let ([width, height], samples) = (size, Samples::U8(pixels));
-            let image = Image { width, height, channels, samples, is_linear: false, metadata };
-            check_losses(&image, job, settings)?;
+            let image = Image { samples: Samples::U8(pixels), ..image };
             write_image(&image, &job.sink, &settings.encoding, *no_clobber, timings)
         }
     }

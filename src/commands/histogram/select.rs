@@ -2,17 +2,15 @@
 
 use std::str::FromStr;
 
-use clap::ValueEnum;
-use rayon::prelude::*;
-
 use crate::{
     data::{image::Image, samples::Samples},
     error::{Error, Result},
     for_samples,
     io::Source,
     kernels::histogram::Pixels,
-    memory,
+    memory, parallel,
 };
+use clap::ValueEnum;
 
 /// Which pixels count.
 #[derive(Debug)]
@@ -122,10 +120,11 @@ impl Selection {
 fn in_mask(mask: &Image) -> Result<Vec<bool>> {
     let colours = mask.channels - usize::from(mask.has_alpha());
     for_samples!(&mask.samples, values => {
-        memory::collect(values.par_chunks_exact(mask.channels).map(|pixel| {
+        parallel::generated(values.len() / mask.channels, |at| {
             #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
             let shows = |v: &_| (*v as f64) > 0.0;
+            let pixel = &values[at * mask.channels..][..mask.channels];
             pixel[..colours].iter().any(shows) && pixel[colours..].iter().all(shows)
-        }))
+        })
     })
 }

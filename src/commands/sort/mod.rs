@@ -2,8 +2,6 @@
 
 mod flags;
 
-use rayon::prelude::*;
-
 pub use flags::Args;
 use flags::{Job, Moved};
 
@@ -16,7 +14,7 @@ use crate::{
     for_number,
     io::array::{ArrayReader, ArrayWriter},
     kernels::sort::{Records, Sort, Sortable, same_length},
-    memory,
+    parallel,
     session::Session,
 };
 
@@ -94,13 +92,13 @@ fn sort_with<T: Sortable, P: Number>(
     }
     let sorted = sort(places(values.len())?)?;
     let places = sorted.payload.unwrap_or_default();
-    let moved = places.into_par_iter().map(|place| values[place as usize]);
-    Ok((sorted.keys, memory::collect(moved)?))
+    let moved = parallel::mapped(&places, |&place| values[place as usize])?;
+    Ok((sorted.keys, moved))
 }
 
 /// 0, 1, 2 and so on.
 fn places(len: usize) -> Result<Vec<u32>> {
-    memory::collect((0..len).into_par_iter().map(|i| i as u32))
+    parallel::generated(len, |i| i as u32)
 }
 
 /// All keys.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use rayon::prelude::*;
+use crate::parallel::Parallel;
 
 /// Items that are turned into bytes at a time, so that each write is a large one.
 pub(super) const CHUNK: usize = 1 << 17;
@@ -14,14 +14,11 @@ pub(super) fn write_each<T: Sync>(
     format: impl Fn(&T, &mut Vec<u8>) + Sync,
 ) -> io::Result<()> {
     for items in items.chunks(CHUNK) {
-        let parts: Vec<Vec<u8>> = items
-            .par_chunks(CHUNK / 16)
-            .map(|items| {
-                let mut bytes = Vec::new();
-                items.iter().for_each(|item| format(item, &mut bytes));
-                bytes
-            })
-            .collect();
+        let parts = items.chunks(CHUNK / 16).par_map(|items| {
+            let mut bytes = Vec::new();
+            items.iter().for_each(|item| format(item, &mut bytes));
+            bytes
+        });
         out.write_all(&parts.concat())?;
     }
     Ok(())

@@ -6,6 +6,14 @@ use std::{
     path::PathBuf,
 };
 
+use super::{
+    chunks::{CHUNK, write_each},
+    space_comment,
+};
+use crate::{
+    data::{placement::Space, surface::Surface},
+    parallel::Parallel,
+};
 use ply_rs_bw::{
     ply::{
         Addable, ElementDef, Encoding, Header, PropertyAccess, PropertyDef, PropertyType,
@@ -13,13 +21,6 @@ use ply_rs_bw::{
     },
     writer::Writer,
 };
-use rayon::prelude::*;
-
-use super::{
-    chunks::{CHUNK, write_each},
-    space_comment,
-};
-use crate::data::{placement::Space, surface::Surface};
 
 /// The header of a PLY file.
 fn header(
@@ -176,8 +177,8 @@ fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Resu
     let mut bytes = vec![0; CHUNK.min(triangles.len()) * FACE];
     for chunk in triangles.chunks(CHUNK) {
         let bytes = &mut bytes[..chunk.len() * FACE];
-        let parts = bytes.par_chunks_mut(FACE << 13).zip(chunk.par_chunks(1 << 13));
-        parts.for_each(|(bytes, triangles)| {
+        let parts = bytes.chunks_mut(FACE << 13).zip(chunk.chunks(1 << 13));
+        parts.par_each(|(bytes, triangles)| {
             for (face, [a, b, c]) in bytes.as_chunks_mut::<FACE>().0.iter_mut().zip(triangles) {
                 face[0] = 3;
                 face[1..5].copy_from_slice(&a.to_le_bytes());

@@ -2,9 +2,6 @@
 
 use std::io::{self, Write};
 
-use flate2::{Compression, write::GzEncoder};
-use rayon::prelude::*;
-
 use super::{
     FORMATS, VolumeFile,
     format::{Endian, Outgoing, Placing, Writing},
@@ -18,8 +15,10 @@ use crate::{
     },
     error::{Error, Result},
     io::{Sink, source::packed_extension},
+    parallel::Parallel,
     timings::Timings,
 };
+use flate2::{Compression, write::GzEncoder};
 
 /// What a volume file is written as.
 #[derive(Clone, Copy, Debug)]
@@ -254,9 +253,7 @@ fn write_packed(output: &mut impl Write, header: &[u8], samples: &[u8]) -> io::R
     };
     output.write_all(&pack(&[header, &samples[..first]])?)?;
     for parts in samples[first..].chunks(MEMBER * rayon::current_num_threads()) {
-        let packed: Vec<io::Result<Vec<u8>>> =
-            parts.par_chunks(MEMBER).map(|part| pack(&[part])).collect();
-        for member in packed {
+        for member in parts.chunks(MEMBER).par_map(|part| pack(&[part])) {
             output.write_all(&member?)?;
         }
     }

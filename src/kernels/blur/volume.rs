@@ -5,14 +5,12 @@
 //!
 //! Where no neighbour counts, samples of any type stay as they are.
 
-use rayon::prelude::*;
-
 use super::{Blur, Edge};
 use crate::{
     data::{dtype::Dtype, raster::Raster, samples::Samples, volume::Volume},
     device::Device,
     error::Result,
-    memory,
+    parallel,
 };
 
 /// `volume` after `blur` on `device`, of the same type.
@@ -43,34 +41,24 @@ pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volum
 
 fn to_blurrable(samples: Samples) -> Result<Samples> {
     Ok(match samples {
-        Samples::I8(v) => Samples::U8(memory::collect(v.par_iter().map(|&v| (v as u8) ^ 0x80))?),
-        Samples::I16(v) => {
-            Samples::U16(memory::collect(v.par_iter().map(|&v| (v as u16) ^ 0x8000))?)
-        }
-        Samples::U32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
-        Samples::I32(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
-        Samples::F64(v) => Samples::F32(memory::collect(v.par_iter().map(|&v| v as f32))?),
+        Samples::I8(v) => Samples::U8(parallel::mapped(&v, |&v| (v as u8) ^ 0x80)?),
+        Samples::I16(v) => Samples::U16(parallel::mapped(&v, |&v| (v as u16) ^ 0x8000)?),
+        Samples::U32(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
+        Samples::I32(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
+        Samples::F64(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
         other => other,
     })
 }
 
 fn from_blurrable(samples: Samples, dtype: Dtype) -> Result<Samples> {
     Ok(match (samples, dtype) {
-        (Samples::U8(v), Dtype::I8) => {
-            Samples::I8(memory::collect(v.par_iter().map(|&v| (v ^ 0x80) as i8))?)
-        }
+        (Samples::U8(v), Dtype::I8) => Samples::I8(parallel::mapped(&v, |&v| (v ^ 0x80) as i8)?),
         (Samples::U16(v), Dtype::I16) => {
-            Samples::I16(memory::collect(v.par_iter().map(|&v| (v ^ 0x8000) as i16))?)
+            Samples::I16(parallel::mapped(&v, |&v| (v ^ 0x8000) as i16)?)
         }
-        (Samples::F32(v), Dtype::U32) => {
-            Samples::U32(memory::collect(v.par_iter().map(|v| v.round() as u32))?)
-        }
-        (Samples::F32(v), Dtype::I32) => {
-            Samples::I32(memory::collect(v.par_iter().map(|v| v.round() as i32))?)
-        }
-        (Samples::F32(v), Dtype::F64) => {
-            Samples::F64(memory::collect(v.par_iter().map(|&v| v.into()))?)
-        }
+        (Samples::F32(v), Dtype::U32) => Samples::U32(parallel::mapped(&v, |v| v.round() as u32)?),
+        (Samples::F32(v), Dtype::I32) => Samples::I32(parallel::mapped(&v, |v| v.round() as i32)?),
+        (Samples::F32(v), Dtype::F64) => Samples::F64(parallel::mapped(&v, |&v| v.into())?),
         (other, _) => other,
     })
 }

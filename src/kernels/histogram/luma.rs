@@ -1,10 +1,9 @@
 //! Luminance of red, green and blue: weighted sums, in integers where the samples are integers.
 
-use rayon::prelude::*;
-
 use crate::{
     data::{division::Ratio, samples::Samples, srgb},
-    memory::{self, raise},
+    memory::raise,
+    parallel,
 };
 
 /// How red, green and blue make luminance.
@@ -78,8 +77,8 @@ impl Luma {
     /// [`Luma::float`] of every pixel.
     pub(super) fn float_plane(self, samples: &Samples, channels: usize) -> Vec<f32> {
         let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
-        let pixels = samples.par_chunks_exact(channels);
-        memory::collect(pixels.map(|pixel| self.float(pixel))).unwrap_or_else(raise)
+        let pixel = |at: usize| self.float(&samples[at * channels..][..channels]);
+        parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
     }
 }
 

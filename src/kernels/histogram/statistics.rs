@@ -1,6 +1,5 @@
 //! Statistics of a component: mean, percentiles, entropy and the like.
 
-use rayon::prelude::*;
 use serde::Serialize;
 
 use super::{
@@ -11,6 +10,7 @@ use super::{
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
+    parallel::Parallel,
 };
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
@@ -139,13 +139,10 @@ pub fn moments(
         value: impl Fn(&[T]) -> f64 + Sync,
         [low, high]: [f64; 2],
     ) -> Moments {
-        let parts: Vec<Moments> = samples
-            .par_chunks(channels << 16)
-            .map(|chunk| {
-                let values = chunk.chunks_exact(channels).map(|pixel| (value(pixel), 1));
-                Moments::of(values, low, high)
-            })
-            .collect();
+        let parts = samples.chunks(channels << 16).par_map(|chunk| {
+            let values = chunk.chunks_exact(channels).map(|pixel| (value(pixel), 1));
+            Moments::of(values, low, high)
+        });
         parts.into_iter().fold(Moments::NONE, Moments::and)
     }
     let range = [low, high];

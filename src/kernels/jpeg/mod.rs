@@ -5,8 +5,6 @@ mod gpu;
 
 pub use gpu::{Blocks, Decoder, Encoded, Encoder, variants};
 
-use rayon::prelude::*;
-
 use crate::{
     data::jpeg::{
         Coefficients, Frame, Quality, SparseCoefficients,
@@ -17,6 +15,7 @@ use crate::{
     error::{Error, Result},
     gpu::Context,
     memory,
+    parallel::Parallel,
 };
 
 /// From coefficients to pixels: rows from the top, u8 samples, grey or RGB.
@@ -34,10 +33,8 @@ impl Kernel for Decode {
         let renderer = Renderer::new(frame).ok_or_else(fractional)?;
         let [width, height] = frame.size;
         let mut pixels = memory::zeros(width * height * frame.colour.channels())?;
-        pixels
-            .par_chunks_mut(renderer.band_bytes())
-            .enumerate()
-            .for_each(|(number, band)| renderer.render(coefficients, number, band));
+        let bands = pixels.chunks_mut(renderer.band_bytes()).enumerate();
+        bands.par_each(|(number, band)| renderer.render(coefficients, number, band));
         Ok(pixels)
     }
 
@@ -103,22 +100,20 @@ impl Kernel for Encode {
         let frame = &self.frame;
         let divisors = self.divisors();
         let [_, mcus] = frame.mcus();
-        let rows: Vec<Vec<Vec<[i16; 64]>>> = (0..mcus)
-            .into_par_iter()
-            .map_init(
-                || McuRow::new(frame),
-                |row, number| {
-                    let strides: Vec<usize> = (0..divisors.len()).map(|c| row.stride(c)).collect();
-                    let blocks = row.transform(frame, &divisors, pixels, number);
-                    let tight = |(c, blocks): (usize, &Vec<[i16; 64]>)| {
-                        let [across, _] = frame.blocks(c);
-                        let rows = blocks.chunks_exact(strides[c]);
-                        rows.flat_map(|row| row[..across].iter().copied()).collect()
-                    };
-                    blocks.iter().enumerate().map(tight).collect()
-                },
-            )
-            .collect();
+        let mut rows: Vec<Vec<Vec<[i16; 64]>>> = vec![Vec::new(); mcus];
+        rows.iter_mut().enumerate().par_fold(
+            || McuRow::new(frame),
+            |row, (number, components)| {
+                let strides: Vec<usize> = (0..divisors.len()).map(|c| row.stride(c)).collect();
+                let blocks = row.transform(frame, &divisors, pixels, number);
+                let tight = |(c, blocks): (usize, &Vec<[i16; 64]>)| {
+                    let [across, _] = frame.blocks(c);
+                    let rows = blocks.chunks_exact(strides[c]);
+                    rows.flat_map(|row| row[..across].iter().copied()).collect()
+                };
+                *components = blocks.iter().enumerate().map(tight).collect();
+            },
+        );
         let component = |c: usize| rows.iter().flat_map(|row| row[c].iter().copied()).collect();
         let blocks = (0..divisors.len()).map(component).collect();
         SparseCoefficients::of(&Coefficients { frame: frame.clone(), blocks })

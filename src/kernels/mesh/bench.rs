@@ -6,8 +6,6 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use rayon::prelude::*;
-
 use super::{
     gpu::{classic::Classic, prepared::PreparedSlab},
     params::{MarchingCubes, Slab},
@@ -20,6 +18,7 @@ use crate::{
     for_samples,
     gpu::Context,
     kernels::case::{Case, Prepared},
+    parallel::Parallel,
 };
 
 /// A gyroid in cubes: small ones, which software Vulkan does in a second or two, or `full` ones.
@@ -193,7 +192,7 @@ fn naive_counts(slab: &Slab, iso: f64) -> [usize; 2] {
             }
             [vertices, triangles]
         };
-        (0..*nz).into_par_iter().map(count).reduce(|| [0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
+        (0..*nz).par_map(count).iter().fold([0; 2], |a, b| [a[0] + b[0], a[1] + b[1]])
     })
 }
 
@@ -202,7 +201,7 @@ fn gyroid(side: usize) -> Volume {
     let waves: Vec<(f32, f32)> =
         (0..side).map(|i| (i as f32 * std::f32::consts::TAU / 64.0).sin_cos()).collect();
     let mut values = vec![0u8; side * side * side];
-    values.par_chunks_mut(side * side).zip(&waves).for_each(|(slice, &(sz, cz))| {
+    values.chunks_mut(side * side).zip(&waves).par_each(|(slice, &(sz, cz))| {
         for (row, &(sy, cy)) in slice.chunks_exact_mut(side).zip(&waves) {
             for (value, &(sx, cx)) in row.iter_mut().zip(&waves) {
                 *value = (80.0 + 70.0 * (sx * cy + sy * cz + sz * cx)).clamp(0.0, 255.0) as u8;

@@ -1,11 +1,10 @@
 //! An isovalue from the data: Otsu's threshold (1979), which splits the samples' histogram into the
 //! two classes whose means differ most, weighted by their sizes.
 
-use rayon::prelude::*;
-
 use crate::{
     data::{dtype::Dtype, samples::Samples},
     for_samples,
+    parallel::Parallel,
 };
 
 /// Bins of the histogram: one a value for types of 8 and 16 bits.
@@ -42,41 +41,38 @@ impl Otsu {
 
     /// Widens the range to finite samples.
     pub fn range(&mut self, samples: &Samples) {
-        let [low, high] = for_samples!(samples, values => values
-            .par_chunks(1 << 16)
-            .map(|chunk| chunk.iter().fold([f64::MAX, f64::MIN], |[low, high], &value| {
-                #[allow(clippy::unnecessary_cast)]
-                let value = value as f64;
-                match value.is_finite() {
-                    true => [low.min(value), high.max(value)],
-                    false => [low, high],
-                }
-            }))
-            .reduce(|| [f64::MAX, f64::MIN], |a, b| [a[0].min(b[0]), a[1].max(b[1])]));
-        (self.low, self.high) = (self.low.min(low), self.high.max(high));
+        let ranges = for_samples!(samples, values => values
+        .chunks(1 << 16)
+        .par_map(|chunk| chunk.iter().fold([f64::MAX, f64::MIN], |[low, high], &value| {
+            #[allow(clippy::unnecessary_cast)]
+            let value = value as f64;
+            match value.is_finite() {
+                true => [low.min(value), high.max(value)],
+                false => [low, high],
+            }
+        })));
+        for [low, high] in ranges {
+            (self.low, self.high) = (self.low.min(low), self.high.max(high));
+        }
     }
 
     /// Counts finite samples.
     pub fn count(&mut self, samples: &Samples) {
         let (low, high, exact) = (self.low, self.high, self.exact);
         let scale = if exact { 1.0 } else { (BINS - 1) as f64 / (high - low) };
-        let add = |mut counts: Vec<u64>, value: f64| {
+        let add = |counts: &mut [u64], value: f64| {
             if value.is_finite() {
                 counts[(((value - low) * scale) as usize).min(BINS - 1)] += 1;
             }
-            counts
         };
         #[allow(clippy::unnecessary_cast)]
         let counts = for_samples!(samples, values => values
-        .par_chunks(values.len().div_ceil(16).max(1 << 16))
-        .map(|chunk| chunk.iter().fold(vec![0; BINS], |counts, &v| add(counts, v as f64)))
-        .reduce(|| vec![0; BINS], |mut a, b| {
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            a
+        .chunks(1 << 16)
+        .par_fold(|| vec![0; BINS], |counts: &mut Vec<u64>, chunk| {
+            chunk.iter().for_each(|&value| add(counts, value as f64));
         }));
-        if self.counts.is_empty() {
-            self.counts = counts;
-        } else {
+        self.counts.resize(BINS, 0);
+        for counts in counts {
             self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }
     }

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rayon::prelude::*;
-
 use super::view::{RenderParams, Tap, samples, taps};
 use crate::{
     data::{srgb, surface::Surface, vec3::dot},
     error::Result,
-    memory, simd,
+    memory,
+    parallel::{self, Parallel},
+    simd,
 };
 
 pub(super) fn draw(
@@ -20,21 +20,25 @@ pub(super) fn draw(
         let RenderParams { right, down, away, .. } = params;
         [right, down, away].map(|axis| dot(xyz(axis), p) + axis[3])
     };
-    let points = memory::collect(surface.positions.par_iter().map(project))?;
+    let points = parallel::mapped(&surface.positions, project)?;
     let subpixels = params.width as usize * params.height as usize;
-    let nearest = (0..subpixels).into_par_iter().map(|_| AtomicU64::new(NOTHING));
-    let nearest = memory::collect(nearest)?;
+    let nearest = parallel::generated(subpixels, |_| AtomicU64::new(NOTHING))?;
     let canvas = Canvas { params, surface, normals, samples: samples(), points, nearest };
-    let numbers = (0..params.triangles).into_par_iter();
-    numbers.with_min_len(1024).for_each(|number| canvas.raster(number));
+    let pieces = (0..params.triangles.div_ceil(PIECE)).map(|piece| piece * PIECE);
+    pieces.par_each(|first| {
+        (first..params.triangles.min(first + PIECE)).for_each(|number| canvas.raster(number));
+    });
     let relief = Relief::new(&canvas.nearest, params)?;
     let columns = (params.width / canvas.samples) as usize;
     let mut picture = memory::zeros(columns * params.rows as usize * 4)?;
-    picture.par_chunks_mut(columns * 4).enumerate().for_each(|(y, row)| {
+    picture.chunks_mut(columns * 4).enumerate().par_each(|(y, row)| {
         canvas.row(&relief, y as u32, row);
     });
     Ok(picture)
 }
+
+/// Triangles that a thread draws at a time.
+const PIECE: u32 = 1024;
 
 /// What a subpixel without a surface holds in place of depth and triangle.
 const NOTHING: u64 = u64::MAX;
@@ -71,7 +75,7 @@ impl Relief {
         let border = params.reach.ceil() as usize;
         let stride = width + 2 * border;
         let mut depths = memory::zeros::<f32>(stride * (height + 2 * border))?;
-        depths.par_chunks_mut(stride).enumerate().for_each(|(y, row)| {
+        depths.chunks_mut(stride).enumerate().par_each(|(y, row)| {
             let y = y.saturating_sub(border).min(height - 1);
             for (x, depth) in row.iter_mut().enumerate() {
                 let x = x.saturating_sub(border).min(width - 1);

@@ -1,13 +1,11 @@
 //! The rasterizer on a GPU: bands of the picture, each drawn from chunks of the mesh that fit a binding.
 
-use rayon::prelude::*;
-
 use super::view::{RenderParams, SHADER, samples, taps};
 use crate::{
     data::surface::Surface,
     error::{Error, Result},
     gpu::{Buffer, Context, Shader},
-    memory,
+    memory, parallel,
 };
 
 /// The two passes over the triangles: `IDENTIFY` in the shader, and the pass's name.
@@ -88,8 +86,8 @@ impl Chunk {
             let vertices = context.allocate("vertices", 2 * bytes)?;
             context.write(&vertices, 0, &surface.positions[range.clone()])?;
             context.write(&vertices, bytes, &normals[range])?;
-            let triangles = surface.triangles[start..end].par_iter();
-            let indices = memory::collect(triangles.map(|t| t.map(|corner| corner - low)))?;
+            let triangles = &surface.triangles[start..end];
+            let indices = parallel::mapped(triangles, |t| t.map(|corner| corner - low))?;
             chunks.push(Self {
                 vertices,
                 indices: context.upload("indices", &indices)?,

@@ -2,8 +2,6 @@
 
 use std::f32::consts::TAU;
 
-use rayon::prelude::*;
-
 use crate::{
     data::{
         surface::Surface,
@@ -11,6 +9,7 @@ use crate::{
     },
     error::{Error, Result},
     gpu::Shader,
+    parallel::Parallel,
     shader, shader_struct,
 };
 
@@ -136,6 +135,8 @@ pub(super) fn taps(reach: f32) -> Vec<Tap> {
 
 /// The least and the greatest coordinate along `axis`.
 fn extent(positions: &[[f32; 3]], axis: [f32; 3]) -> [f32; 2] {
-    let all = positions.par_iter().map(|&p| [dot(p, axis); 2]);
-    all.reduce(|| [f32::INFINITY, f32::NEG_INFINITY], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
+    let wider = |[low, high]: [f32; 2], other: [f32; 2]| [low.min(other[0]), high.max(other[1])];
+    let none = [f32::INFINITY, f32::NEG_INFINITY];
+    let of_piece = |piece: &[[f32; 3]]| piece.iter().map(|&p| [dot(p, axis); 2]).fold(none, wider);
+    positions.chunks(1 << 14).par_map(of_piece).into_iter().fold(none, wider)
 }

@@ -12,13 +12,12 @@ pub use bench::cases;
 pub use gpu::radix::RADIX;
 pub use keys::Sortable;
 
-use rayon::prelude::*;
-
 use crate::{
     device::Kernel,
     error::{Error, Result},
     gpu::Context,
     memory,
+    parallel::{self, Parallel},
 };
 
 /// Keys, perhaps with a value each.
@@ -88,16 +87,20 @@ impl<T: Sortable> Sort<T> {
     /// The numbers of sorted keys, in their place.
     fn numbers(&self, mut keys: Vec<u32>) -> Vec<T> {
         let number = |key: &mut u32| *key = bytemuck::cast(self.number(*key));
-        keys.par_iter_mut().with_min_len(1 << 14).for_each(number);
+        parallel::update(&mut keys, number);
         bytemuck::allocation::cast_vec(keys)
     }
 
     /// The numbers and the payload of sorted pairs.
     fn records(&self, pairs: Vec<(u32, u32)>) -> Result<Records<T>> {
-        let (mut keys, mut payload) = (memory::room(pairs.len())?, memory::room(pairs.len())?);
-        let pairs = pairs.into_par_iter().with_min_len(1 << 14);
-        let pairs = pairs.map(|(key, value)| (self.number(key), value));
-        pairs.unzip_into_vecs(&mut keys, &mut payload);
+        let (mut keys, mut payload) = (memory::zeros(pairs.len())?, memory::zeros(pairs.len())?);
+        const PIECE: usize = 1 << 15;
+        let pieces = pairs.chunks(PIECE).zip(keys.chunks_mut(PIECE)).zip(payload.chunks_mut(PIECE));
+        pieces.par_each(|((pairs, keys), payload)| {
+            for (&(from, value), (key, place)) in pairs.iter().zip(keys.iter_mut().zip(payload)) {
+                (*key, *place) = (self.number(from), value);
+            }
+        });
         Ok(Records { keys, payload: Some(payload) })
     }
 }
@@ -121,14 +124,13 @@ impl<T: Sortable> Kernel for Sort<T> {
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
         self.check(input)?;
-        let keys = input.keys.par_iter().with_min_len(1 << 14);
-        let keys: Vec<u32> = memory::collect(keys.map(|&number| self.key(number)))?;
+        let keys = parallel::mapped(&input.keys, |&number| self.key(number))?;
         // What fits one binding is sorted on the device; sorted runs are merged here.
         let run = (context.max_binding() / 4).min(1 << 30) as usize;
         let sorted = gpu::sort_runs(context, &keys, input.payload.as_deref(), run)?;
         Ok(match sorted.payload {
             Some(payload) if keys.len() > run => {
-                let pairs = memory::collect(sorted.keys.into_par_iter().zip(payload))?;
+                let pairs = parallel::generated(keys.len(), |i| (sorted.keys[i], payload[i]))?;
                 self.records(cpu::merge_runs(pairs, run)?)?
             }
             payload => {

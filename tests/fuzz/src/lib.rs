@@ -21,7 +21,9 @@ use gpuproc::{
         jpeg::{Frame, Quality},
         number::Number,
         placement::Placement,
+        samples::Samples,
     },
+    device::Kernel,
     error::Kind,
     io::{
         Source,
@@ -29,6 +31,7 @@ use gpuproc::{
         image::{jpeg, png::Png, probe},
         volume::{Layout, VolumeFile},
     },
+    kernels::jpeg::Decode,
     timings::Timings,
 };
 use image::ImageFormat;
@@ -383,6 +386,10 @@ pub fn jpeg(bytes: &[u8]) {
     assert!(len as u64 <= LIMIT && len > 0 && matches!(picture.channels, 1 | 3));
     let again = jpeg::decode(rest, LIMIT).expect("it was decoded before");
     assert!(again == picture, "threads make a difference");
+    if let Some(read) = jpeg::read_coefficients(rest, LIMIT.into()) {
+        let pixels = Decode.cpu(&read.coefficients).expect("its memory is bounded");
+        assert!(Samples::U8(pixels) == picture.samples, "another way, other pixels");
+    }
     if let Ok(other) = image::load_from_memory_with_format(rest, ImageFormat::Jpeg) {
         let size = (other.width() as usize, other.height() as usize);
         assert_eq!((picture.width, picture.height), size);

@@ -6,13 +6,11 @@ use std::{
     mem,
 };
 
-use rayon::prelude::*;
-
 use super::{
     SIGNATURE,
     zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
 };
-use crate::data::image::Metadata;
+use crate::{data::image::Metadata, parallel::Parallel};
 
 /// What is written before the pixels, and the effort of compression.
 #[derive(Clone, Copy, Debug)]
@@ -138,9 +136,7 @@ impl<W: Write> PngWriter<W> {
             };
             Part::compress(&filter(rows, row, above, compression == 0), compression)
         };
-        let parts: Vec<io::Result<Part>> =
-            pixels.par_chunks(band).enumerate().map(encode).collect();
-        for part in parts {
+        for part in pixels.chunks(band).enumerate().par_map(encode) {
             let part = part?;
             self.checksum.append(&part);
             chunk(&mut self.output, b"IDAT", &[&part.blocks])?;

@@ -7,14 +7,12 @@
 //! row y + radius       +   enters before row y is stored
 //! ```
 
-use bytemuck::Zeroable;
-use rayon::prelude::*;
-
 use super::{
     lines::Lines,
     number::{Number, Round, Sample},
 };
-use crate::{error::Result, memory, simd};
+use crate::{error::Result, memory, parallel::Parallel, simd};
+use bytemuck::Zeroable;
 
 /// The rounded sums of `source` along the axis.
 pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
@@ -41,10 +39,10 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
     let fill = lines.fill();
     // Each share begins by adding up its first window, which costs little where shares are long.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
-    let outer = target.par_chunks_mut(lines.block()).zip(source.par_chunks(lines.block()));
-    outer.for_each(|(target, source)| {
+    let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
+    outer.par_each(|(target, source)| {
         let line = |at: isize| lines.line(source, at, &fill);
-        target.par_chunks_mut(rows * inner).enumerate().for_each(|(share, target)| {
+        target.chunks_mut(rows * inner).enumerate().par_each(|(share, target)| {
             let mut each = start();
             let mut sums = vec![N::default(); inner];
             let first = (share * rows) as isize - radius as isize;

@@ -3,14 +3,12 @@
 //! The sum of a window is that of the window before, plus the sample that enters on the right, minus
 //! the one that leaves on the left, whatever the radius.
 
-use bytemuck::Zeroable;
-use rayon::prelude::*;
-
 use super::{
     lines::Lines,
     number::{Round, Sample},
 };
-use crate::{error::Result, memory};
+use crate::{error::Result, memory, parallel::Parallel};
+use bytemuck::Zeroable;
 
 /// The rounded sums of `source` along x.
 pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
@@ -21,7 +19,7 @@ pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
     let (row, step) = (lines.block(), lines.inner);
     let before_last = 2 * lines.radius();
     let mut target = memory::zeros(source.len())?;
-    target.par_chunks_mut(row).zip(source.par_chunks(row)).for_each_init(
+    target.chunks_mut(row).zip(source.chunks(row)).par_fold(
         || vec![0; row + before_last * step],
         |padded, (target, source)| {
             lines.pad(source, padded);

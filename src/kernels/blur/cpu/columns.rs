@@ -3,16 +3,14 @@
 //! Taps are lines of contiguous samples; each chunk of 64 lanes goes down a block of rows, so that the
 //! lines of one row are still in the cache for the next.
 
-use bytemuck::Zeroable;
-use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
-
 use super::{
     lines::Lines,
     number::{Number, Round, Sample},
     weighted::{LANES, store, sums},
 };
-use crate::{error::Result, memory, simd};
+use crate::{error::Result, memory, parallel::Parallel, simd};
+use bytemuck::Zeroable;
+use pulp::{Simd, WithSimd};
 
 /// The weighted sums of `source` along the axis; `weights` are those of taps 0 to radius.
 pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
@@ -25,9 +23,9 @@ pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     let fill = lines.fill();
     let rows = lines.len.div_ceil(4 * rayon::current_num_threads()).clamp(1, 64);
     let mut target = memory::zeros(source.len())?;
-    let outer = target.par_chunks_mut(lines.block()).zip(source.par_chunks(lines.block()));
-    outer.for_each(|(target, source)| {
-        target.par_chunks_mut(rows * inner).enumerate().for_each(|(task, target)| {
+    let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
+    outer.par_each(|(target, source)| {
+        target.chunks_mut(rows * inner).enumerate().par_each(|(task, target)| {
             let first = (task * rows) as isize - radius as isize;
             let end = first + (target.len() / inner + 2 * radius) as isize;
             let taps: Vec<&[T]> = (first..end).map(|at| lines.line(source, at, &fill)).collect();

@@ -5,11 +5,9 @@
 //! Integers throughout: sums along x are below 2^24 and become 15 bits, 7 of them fraction; sums along
 //! y are below 2^31. All arithmetic is exact modulo 2^32, so results are those of pass by pass.
 
-use pulp::Arch;
-use rayon::prelude::*;
-
 use super::{Arithmetic, Edge, Format, Pass, Rounding, Shape, lanes::Lanes};
-use crate::{error::Result, memory, simd};
+use crate::{error::Result, memory, parallel::Parallel, simd};
+use pulp::Arch;
 
 /// Rows that are summed together along y: a line that is loaded goes into all of them.
 const ROWS: usize = 4;
@@ -117,7 +115,7 @@ impl Job<'_> {
                 }
                 tiles.extend(across.into_iter().enumerate().map(|(x, rows)| (number, x, rows)));
             }
-            tiles.into_par_iter().for_each(|(y, x, rows)| {
+            tiles.into_iter().par_each(|(y, x, rows)| {
                 let (left, top) = (x * tile_width, y * tile_height);
                 let tile = Tile { job: self, source, left, top, kept, keep_all };
                 lanes.vectorize(

@@ -9,16 +9,14 @@
 //! tap  i                           [ 64 lanes ]
 //! ```
 
-use bytemuck::Zeroable;
-use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
-
 use super::{
     lines::Lines,
     number::{Number, Round, Sample},
     weighted::{LANES, store, sums},
 };
-use crate::{error::Result, memory, simd};
+use crate::{error::Result, memory, parallel::Parallel, simd};
+use bytemuck::Zeroable;
+use pulp::{Simd, WithSimd};
 
 /// Samples that a thread takes at a time, at least: small images cost little to share out.
 const TASK: usize = 4096;
@@ -34,7 +32,7 @@ pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     let task = (TASK / row).max(1) * row;
     let padded_len = row + 2 * lines.radius() * lines.inner + LANES;
     let mut target = memory::zeros(source.len())?;
-    target.par_chunks_mut(task).zip(source.par_chunks(task)).for_each_init(
+    target.chunks_mut(task).zip(source.chunks(task)).par_fold(
         || vec![N::default(); padded_len],
         |padded, (target, source)| {
             for (target, source) in target.chunks_exact_mut(row).zip(source.chunks_exact(row)) {

@@ -1,8 +1,9 @@
 //! Looks colour samples up in a table, or adds to all colours of a pixel the table's entry for its luminance.
 
-use rayon::prelude::*;
-
-use crate::memory::{self, raise};
+use crate::{
+    memory::{self, raise},
+    parallel::Parallel,
+};
 
 /// Pixels of `channels` samples from 0 to `most`, of which the second or fourth is alpha and stays.
 /// `shifts`: whether the table holds shifts by luminance, or else new samples by old ones.
@@ -20,7 +21,7 @@ pub fn apply<T: Copy + Send + Sync + Into<i32> + TryFrom<i32>>(
         _ => pixel[0].into(),
     };
     let mut result = memory::copied(samples).unwrap_or_else(raise);
-    result.par_chunks_mut(channels << 12).for_each(|chunk| {
+    result.chunks_mut(channels << 12).par_each(|chunk| {
         for pixel in chunk.chunks_exact_mut(channels) {
             if shifts {
                 let shift = table[level(pixel) as usize];

@@ -1,8 +1,5 @@
 //! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
 
-use bytemuck::Pod;
-use rayon::prelude::*;
-
 use super::CHUNK;
 use crate::{
     data::samples::Samples,
@@ -13,7 +10,9 @@ use crate::{
         luma::Luma,
         plan::Plan,
     },
+    parallel::Parallel,
 };
+use bytemuck::Pod;
 
 /// Levels or slots of one component, as `plan` says.
 pub fn count(pixels: &Pixels, bins: &Bins, plan: &Plan) -> Vec<u64> {
@@ -80,7 +79,7 @@ fn count_slots<T: Pod + Sync>(
     slots: usize,
     slot: impl Fn(&[T]) -> usize + Sync,
 ) -> Vec<u64> {
-    let count_chunk = |chunk: &[T]| {
+    let count_chunk = |sums: &mut Vec<u64>, chunk: &[T]| {
         // Neighbours count in different tables: an increment of the counter that the one before has
         // just written would wait for that write.
         let mut even = vec![0u32; slots];
@@ -97,15 +96,15 @@ fn count_slots<T: Pod + Sync>(
         for pixel in rest.chunks_exact(channels) {
             even[slot(pixel)] += 1;
         }
-        let mut sums: Vec<u64> = even.into_iter().map(u64::from).collect();
+        sums.iter_mut().zip(even).for_each(|(sum, more)| *sum += u64::from(more));
         sums.iter_mut().zip(odd).for_each(|(sum, more)| *sum += u64::from(more));
-        sums
-    };
-    let add = |mut sum: Vec<u64>, more: Vec<u64>| {
-        sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-        sum
     };
     // Tables of 65,536 slots are worth filling only with many pixels.
     let chunk = CHUNK.max(slots * 16) * channels;
-    samples.par_chunks(chunk).map(count_chunk).reduce(|| vec![0; slots], add)
+    let parts = samples.chunks(chunk).par_fold(|| vec![0; slots], count_chunk);
+    let mut sums = vec![0; slots];
+    for part in parts {
+        sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
+    }
+    sums
 }

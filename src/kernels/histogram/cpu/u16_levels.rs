@@ -1,8 +1,6 @@
 //! The 65,536 levels of every 16-bit channel in one pass over the pixels; for one channel alone, `slots`.
 
-use rayon::prelude::*;
-
-use crate::kernels::histogram::counts::Pixels;
+use crate::{kernels::histogram::counts::Pixels, parallel::Parallel};
 
 /// Levels of 16 bits.
 const LEVELS: usize = 1 << 16;
@@ -21,7 +19,7 @@ pub fn count(pixels: &Pixels) -> Vec<Vec<u64>> {
 fn count_channels<const C: usize>(samples: &[u16]) -> Vec<Vec<u64>> {
     // One piece a thread: tables of this size are worth filling with many pixels only.
     let piece = (samples.len() / C).div_ceil(rayon::current_num_threads()).clamp(1 << 20, 1 << 31);
-    let parts: Vec<_> = samples.par_chunks(piece * C).map(count_piece::<C>).collect();
+    let parts = samples.chunks(piece * C).par_map(count_piece::<C>);
     let mut sums = vec![vec![0; LEVELS]; C];
     for part in &parts {
         for (sums, part) in sums.iter_mut().zip(part) {

@@ -3,8 +3,6 @@
 //! Each thread counts chunks in tables of its own. Four neighbouring pixels count in four tables: an
 //! increment of the counter that the one before has just written would wait for that write.
 
-use rayon::prelude::*;
-
 use super::CHUNK;
 use crate::{
     data::division::Reciprocal,
@@ -13,6 +11,7 @@ use crate::{
         luma::LumaBins,
         plan::{U8Components, U8Counts},
     },
+    parallel::Parallel,
 };
 
 /// Counts `components` of 8-bit pixels.
@@ -27,9 +26,13 @@ pub fn count(pixels: &Pixels, components: &U8Components) -> U8Counts {
     };
     let luma = components.luma.as_ref();
     let [red, green, blue, alpha, by_luma] = bytes
-        .par_chunks(CHUNK * channels)
-        .map(|chunk| count_chunk(chunk, luma))
-        .reduce(|| [[0; SIZE]; 5], add_tables);
+        .chunks(CHUNK * channels)
+        .par_fold(|| [[0; SIZE]; 5], |sums, chunk| add_tables(sums, &count_chunk(chunk, luma)))
+        .iter()
+        .fold([[0; SIZE]; 5], |mut sums, more| {
+            add_tables(&mut sums, more);
+            sums
+        });
     let luma = luma.map(|luma| {
         let mut bins = by_luma[..luma.count].to_vec();
         // Full white is counted one past the last bin, where it belongs.
@@ -49,11 +52,10 @@ const SIZE: usize = 512;
 /// Four channels, then luminance.
 type Tables<T> = [[T; SIZE]; 5];
 
-fn add_tables(mut sum: Tables<u64>, more: Tables<u64>) -> Tables<u64> {
-    for (sum, more) in sum.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
+fn add_tables(sums: &mut Tables<u64>, more: &Tables<u64>) {
+    for (sum, more) in sums.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
         *sum += more;
     }
-    sum
 }
 
 /// Counts every channel of C, and the luminance where it is asked for.

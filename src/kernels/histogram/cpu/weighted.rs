@@ -1,8 +1,5 @@
 //! Counts in which a pixel counts as often as its alpha has steps, on every device.
 
-use bytemuck::Pod;
-use rayon::prelude::*;
-
 use super::CHUNK;
 use crate::{
     data::{dtype::Dtype, samples::Samples},
@@ -10,7 +7,9 @@ use crate::{
         bins::Bins,
         counts::{Component, Counts, Pixels, alpha_unit},
     },
+    parallel::Parallel,
 };
+use bytemuck::Pod;
 
 /// The weighted counts of a component of pixels with alpha.
 pub fn count(pixels: &Pixels, bins: &Bins, component: Component) -> Counts {
@@ -80,5 +79,5 @@ fn parts<T: Pod + Sync, R: Send>(
         let pixels = chunk.chunks_exact(channels);
         consume(&mut pixels.map(|pixel| (value(pixel), weight(pixel[channels - 1]))))
     };
-    samples.par_chunks(CHUNK * channels).map(part).collect()
+    samples.chunks(CHUNK * channels).par_map(part)
 }

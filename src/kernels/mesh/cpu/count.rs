@@ -1,13 +1,13 @@
 //! How many vertices and triangles each slice makes: all at once, by popcounts of words.
 
 use pulp::NullaryFnOnce;
-use rayon::prelude::*;
 
 use super::{
     cells::{CASE_TABLE, CaseTable},
     planes::BitPlanes,
     simd_ops::SimdOps,
 };
+use crate::parallel::Parallel;
 
 /// What a slice and the layer above it make.
 #[derive(Clone, Copy, Default)]
@@ -20,8 +20,8 @@ pub(super) struct SliceCounts {
 /// Of one slice more than there are layers: the topmost layer shares that slice's vertices with the next
 /// slab.
 pub(super) fn slice_counts<S: SimdOps>(planes: &BitPlanes, simd: S) -> Vec<SliceCounts> {
-    let slices = (0..planes.grid.layers + 1).into_par_iter();
-    slices.map(|z| simd.vectorize(CountSlice { planes, table: &CASE_TABLE, z })).collect()
+    let slices = 0..planes.grid.layers + 1;
+    slices.par_map(|z| simd.vectorize(CountSlice { planes, table: &CASE_TABLE, z }))
 }
 
 struct CountSlice<'a> {

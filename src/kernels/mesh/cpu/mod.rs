@@ -24,9 +24,6 @@ mod vertices;
 
 use std::mem;
 
-use pulp::{Arch, Scalar};
-use rayon::prelude::*;
-
 use self::{
     count::{SliceCounts, slice_counts},
     faces::{EmitFaces, VertexStart},
@@ -39,7 +36,8 @@ use super::{
     params::{MarchingCubes, Slab, check_count},
     voxel::{Isovalue, Voxel},
 };
-use crate::{data::surface::Surface, error::Result, for_samples, memory, simd};
+use crate::{data::surface::Surface, error::Result, for_samples, memory, parallel::Parallel, simd};
+use pulp::{Arch, Scalar};
 
 pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(Surface::default()) };
@@ -69,7 +67,7 @@ impl<T: Voxel> Mesher<'_, T> {
         let owned = &counts[..self.grid.owned()];
         let mut surface = self.allocate(owned)?;
         let mut parts = self.parts(&mut surface, owned);
-        parts.par_chunks_mut(TASK).try_for_each(|parts| {
+        parts.chunks_mut(TASK).par_try_each(|parts| {
             for part in &mut *parts {
                 let SlicePart { z, .. } = *part;
                 let positions = mem::take(&mut part.positions);

@@ -1,8 +1,5 @@
 //! Samples to planes of one bit a point, and which points and cells these planes say the surface passes.
 
-use pulp::NullaryFnOnce;
-use rayon::prelude::*;
-
 use super::{
     super::{
         grid::CellGrid,
@@ -12,7 +9,12 @@ use super::{
     mesher::Mesher,
     simd_ops::SimdOps,
 };
-use crate::{error::Result, memory};
+use crate::{
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
+use pulp::NullaryFnOnce;
 
 /// One bit a point of every slice at hand, 64 to a word along x:
 ///
@@ -168,10 +170,7 @@ impl<T: Voxel> Mesher<'_, T> {
         let words = grid.points[0].div_ceil(64);
         let inside = self.plane(simd, words, 0, T::is_inside, false)?;
         let mut planes = BitPlanes { grid, words, inside, valid: Vec::new() };
-        let has_nan = T::MAY_BE_NAN
-            && samples
-                .par_chunks(1 << 16)
-                .any(|chunk| chunk.iter().fold(false, |nan, v| nan | !v.is_number(&iso)));
+        let has_nan = T::MAY_BE_NAN && parallel::any(samples, |v| !v.is_number(&iso));
         if has_nan {
             let numbers = self.plane(simd, words, 1, T::is_number, true)?;
             planes.valid = planes.whole_cells(&numbers)?;
@@ -192,7 +191,7 @@ impl<T: Voxel> Mesher<'_, T> {
         let Self { grid, .. } = *self;
         let slice_words = words * grid.points[1];
         let mut plane = memory::zeros::<u64>((grid.slices + below) * slice_words)?;
-        plane.par_chunks_mut(slice_words).enumerate().for_each(|(z, slice)| {
+        plane.chunks_mut(slice_words).enumerate().par_each(|(z, slice)| {
             for (y, row) in slice.chunks_exact_mut(words).enumerate() {
                 match grid.sample_row(y as isize, z as isize - below as isize) {
                     None => row.fill(if beyond { u64::MAX } else { 0 }),

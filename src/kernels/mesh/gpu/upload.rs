@@ -2,8 +2,6 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use rayon::prelude::*;
-
 use super::super::{
     grid::CellGrid,
     voxel::{Isovalue, Voxel},
@@ -16,7 +14,7 @@ use crate::{
     error::{Error, Result},
     for_samples,
     gpu::{Buffer, Context},
-    memory,
+    memory, parallel,
 };
 
 /// A type of sample that the shader reads, with its number there, `KIND`.
@@ -54,14 +52,14 @@ impl<'a> Voxels<'a> {
             _ => (VoxelKind::F32, 4),
         };
         let has_nan = match samples {
-            Samples::F32(values) => values.par_iter().any(|value| value.is_nan()),
-            Samples::F64(values) => values.par_iter().any(|value| value.is_nan()),
+            Samples::F32(values) => parallel::any(values, |value| value.is_nan()),
+            Samples::F64(values) => parallel::any(values, |value| value.is_nan()),
             _ => false,
         };
         let samples = match samples {
             Samples::U32(_) | Samples::I32(_) | Samples::F64(_) => {
                 let fields = for_samples!(samples, values => {
-                    memory::collect(values.par_iter().map(|value| value.field(iso)))?
+                    parallel::mapped(values, |value| value.field(iso))?
                 });
                 Cow::Owned(Samples::F32(fields))
             }

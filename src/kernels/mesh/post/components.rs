@@ -1,14 +1,11 @@
 //! Connected parts of a surface, by union-find.
 
-use rayon::prelude::*;
-
 use super::vertices::drop_unused;
-use crate::{data::surface::Surface, error::Result, memory};
+use crate::{data::surface::Surface, error::Result, memory, parallel};
 
 /// For each vertex, the least vertex that it is connected with.
 pub(super) fn components(surface: &Surface) -> Result<Vec<u32>> {
-    let mut parents =
-        memory::collect((0..surface.positions.len()).into_par_iter().map(|i| i as u32))?;
+    let mut parents = parallel::generated(surface.positions.len(), |i| i as u32)?;
     for &[a, b, c] in &surface.triangles {
         for (a, b) in [(a, b), (b, c)] {
             let (a, b) = (root(&mut parents, a), root(&mut parents, b));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::{data::surface::Surface, error::Result, memory};
+use crate::{data::surface::Surface, error::Result, parallel};
 
 /// An edge as one triangle runs along it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
         HalfEdge { low: a.min(b), high: a.max(b), backwards: a > b }
     };
     let count = 3 * surface.triangles.len();
-    let mut half_edges = memory::collect((0..count).into_par_iter().map(half_edge))?;
+    let mut half_edges = parallel::generated(count, half_edge)?;
     half_edges.par_sort_unstable();
     Ok(half_edges)
 }

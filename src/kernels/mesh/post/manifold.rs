@@ -6,7 +6,7 @@ use super::{
     half_edges::{HalfEdge, edges, half_edges},
     vertices::replace,
 };
-use crate::{data::surface::Surface, error::Result, memory};
+use crate::{data::surface::Surface, error::Result, memory, parallel};
 
 /// Leaves no edge to more than two triangles, as edge collapses do where the surface is thin: triangles
 /// back to back go, and where parts still touch along an edge, its two ends become one vertex.
@@ -14,8 +14,7 @@ pub(super) fn repair(surface: &mut Surface) -> Result<()> {
     loop {
         drop_flaps(surface);
         let half_edges = half_edges(surface)?;
-        let vertices = 0..surface.positions.len();
-        let mut becomes = memory::collect(vertices.into_par_iter().map(|i| i as u32))?;
+        let mut becomes = parallel::generated(surface.positions.len(), |i| i as u32)?;
         let mut touched = memory::zeros::<bool>(becomes.len())?;
         for edge in edges(&half_edges).filter(|edge| edge.len() > 2) {
             let HalfEdge { low, high, .. } = half_edges[edge.start];

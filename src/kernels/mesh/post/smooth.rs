@@ -9,7 +9,7 @@ use super::half_edges::{HalfEdge, edges, half_edges};
 use crate::{
     data::{surface::Surface, vec3::dot},
     error::Result,
-    memory,
+    memory, parallel,
 };
 
 /// The factors of a pair of steps.
@@ -26,8 +26,8 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
     let neighbours = Neighbours::of(surface)?;
     for factor in (0..pairs).flat_map(|_| PAIR) {
         let before = &surface.positions;
-        let moved = before.par_iter().enumerate().map(|(vertex, &position)| {
-            let neighbours = neighbours.of_vertex(vertex);
+        surface.positions = parallel::generated(before.len(), |vertex| {
+            let (position, neighbours) = (before[vertex], neighbours.of_vertex(vertex));
             if neighbours.is_empty() {
                 return position;
             }
@@ -36,8 +36,7 @@ pub fn smooth(surface: &mut Surface, pairs: u32) -> Result<()> {
                 std::array::from_fn(|i| sum[i] + (other[i] - position[i]))
             });
             std::array::from_fn(|i| position[i] + factor * (sum[i] / neighbours.len() as f32))
-        });
-        surface.positions = memory::collect(moved)?;
+        })?;
     }
     if !surface.normals.is_empty() {
         surface.normals = unit_normals(surface)?;
@@ -71,7 +70,7 @@ impl Neighbours {
         for vertex in 1..starts.len() {
             starts[vertex] += starts[vertex - 1];
         }
-        let all = memory::collect(pairs.into_par_iter().map(|pair| pair.1))?;
+        let all = parallel::mapped(&pairs, |pair| pair.1)?;
         Ok(Self { starts, all })
     }
 
@@ -86,5 +85,5 @@ fn unit_normals(surface: &Surface) -> Result<Vec<[f32; 3]>> {
         let length = dot(sum, sum).sqrt();
         if length > 0.0 { sum.map(|v| (v / length) as f32) } else { [0.0, 0.0, 1.0] }
     };
-    memory::collect(surface.area_normals::<f64>()?.par_iter().map(unit))
+    parallel::mapped(&surface.area_normals::<f64>()?, unit)
 }

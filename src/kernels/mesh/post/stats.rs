@@ -1,7 +1,5 @@
 //! Measures of a surface.
 
-use rayon::prelude::*;
-
 use super::{
     components::components,
     half_edges::{edges, half_edges},
@@ -13,6 +11,7 @@ use crate::{
     },
     error::Result,
     memory,
+    parallel::Parallel,
 };
 
 /// What a surface is like.
@@ -51,9 +50,9 @@ fn area_and_volume(surface: &Surface) -> [f64; 2] {
         let normal = triangle_normal(corners);
         [area + dot(normal, normal).sqrt() / 2.0, volume + dot(corners[0], normal) / 6.0]
     };
-    let chunks = surface.triangles.par_chunks(1 << 12);
+    let chunks = surface.triangles.chunks(1 << 12);
     // Chunks of one size, summed in order: the sums do not depend on the number of threads.
-    let sums: Vec<_> = chunks.map(|chunk| chunk.iter().fold([0.0; 2], add)).collect();
+    let sums = chunks.par_map(|chunk| chunk.iter().fold([0.0; 2], add));
     sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
 }
 

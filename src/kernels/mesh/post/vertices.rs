@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
-use rayon::prelude::*;
-
 use crate::{
     data::surface::Surface,
     error::{Error, Kind, Result},
-    memory,
+    memory, parallel,
 };
 
 /// Makes vertices at one place one, and drops the triangles without area that this leaves: samples
@@ -43,7 +41,7 @@ pub(super) fn drop_unused(surface: &mut Surface) -> Result<()> {
         *number = next;
         next += u32::from(used);
     }
-    triangles.par_iter_mut().flatten().for_each(|i| *i = numbers[*i as usize]);
+    parallel::update(triangles, |triangle| *triangle = triangle.map(|i| numbers[i as usize]));
     for vectors in [positions, normals] {
         let mut used = used.iter();
         vectors.retain(|_| *used.next().expect("one a vertex"));

@@ -1,8 +1,6 @@
 //! Scan in any order, for operations that are exact: integers, minima and maxima.
 
-use rayon::prelude::*;
-
-use crate::kernels::scan::op::Monoid;
+use crate::{kernels::scan::op::Monoid, parallel::Parallel};
 
 /// Numbers of a thread at a time: they stay in its cache between the two passes.
 const RUN: usize = 1 << 15;
@@ -22,13 +20,13 @@ pub fn scan<M: Monoid>(
     let stretch = RUN * threads;
     for (input, output) in input.chunks(stretch).zip(output.chunks_mut(stretch)) {
         let run = input.len().div_ceil(threads).max(1);
-        let mut befores: Vec<M::Value> = input.par_chunks(run).map(total::<M>).collect();
+        let mut befores = input.chunks(run).par_map(total::<M>);
         for before in &mut befores {
             let after = M::join(carry, *before);
             *before = std::mem::replace(&mut carry, after);
         }
-        let runs = input.par_chunks(run).zip(output.par_chunks_mut(run)).zip(befores);
-        runs.for_each(|((input, output), before)| {
+        let runs = input.chunks(run).zip(output.chunks_mut(run)).zip(befores);
+        runs.par_each(|((input, output), before)| {
             serial::<M>(input, output, inclusive, before);
         });
     }

@@ -8,12 +8,15 @@
 //! quad    4 numbers      from the left
 //! ```
 
-use rayon::prelude::*;
-
-use crate::kernels::scan::{BLOCK, TILE, op::Monoid};
+use crate::{
+    kernels::scan::{BLOCK, TILE, op::Monoid},
+    parallel::Parallel,
+};
 
 /// Lanes of a tile.
 const LANES: usize = 256;
+/// Tiles that a thread takes at a time.
+const TASK: usize = 16;
 /// Numbers of a lane.
 const EACH: usize = TILE / LANES;
 
@@ -26,14 +29,20 @@ pub fn scan<M: Monoid>(
 ) -> M::Value {
     for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
         let mut sums = [M::leave(M::IDENTITY); TILE];
-        let tiles = input.par_chunks(TILE).zip(&mut sums);
-        tiles.for_each(|(tile, sum)| *sum = M::leave(sum_tile::<M>(tile)));
+        input.chunks(TASK * TILE).zip(sums.chunks_mut(TASK)).par_each(|(input, sums)| {
+            for (tile, sum) in input.chunks(TILE).zip(sums) {
+                *sum = M::leave(sum_tile::<M>(tile));
+            }
+        });
         let mut befores = [M::leave(M::IDENTITY); TILE];
         let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
         carry = M::join(carry, sum);
-        let tiles = input.par_chunks(TILE).zip(output.par_chunks_mut(TILE)).zip(&befores[..]);
-        tiles.for_each(|((input, output), &before)| {
-            scan_tile::<M>(input, output, inclusive, M::enter(before));
+        let tasks = input.chunks(TASK * TILE).zip(output.chunks_mut(TASK * TILE));
+        tasks.zip(befores.chunks(TASK)).par_each(|((input, output), befores)| {
+            let tiles = input.chunks(TILE).zip(output.chunks_mut(TILE)).zip(befores);
+            for ((input, output), &before) in tiles {
+                scan_tile::<M>(input, output, inclusive, M::enter(before));
+            }
         });
     }
     carry

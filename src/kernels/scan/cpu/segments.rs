@@ -1,11 +1,9 @@
 //! Scan in segments: a scan of numbers marked with the begins of segments.
 
-use rayon::prelude::*;
-
 use crate::{
     error::Result,
     kernels::scan::op::{Monoid, Segmented},
-    memory,
+    memory, parallel,
 };
 
 /// Scans `input` in segments. `begins`, as long as `input`, marks the first number of each segment, which is joined to
@@ -23,18 +21,17 @@ pub fn scan_segments<M: Monoid>(
 ) -> Result<(Vec<M::Stored>, M::Stored)> {
     let start = M::enter(start);
     // `start` is joined to the first number of each segment.
-    let mark = |(&number, &begins): (&M::Stored, &bool)| match begins {
-        true => (M::leave(M::join(start, M::enter(number))), true),
-        false => (number, false),
+    let mark = |at: usize| match begins[at] {
+        true => (M::leave(M::join(start, M::enter(input[at]))), true),
+        false => (input[at], false),
     };
-    let marked = memory::collect(input.par_iter().zip(begins).map(mark))?;
+    let marked = parallel::generated(input.len(), mark)?;
     let mut scanned = memory::copied(&marked)?;
     let (after, _) = super::scan::<Segmented<M>>(&marked, &mut scanned, inclusive, (carry, false));
     // An exclusive result at a begin is that of the segment before.
-    let result = |((value, _), begins): ((M::Stored, bool), &bool)| match inclusive || !begins {
-        true => value,
+    let result = |at: usize| match inclusive || !begins[at] {
+        true => scanned[at].0,
         false => M::leave(start),
     };
-    let results = memory::collect(scanned.into_par_iter().zip(begins).map(result));
-    Ok((results?, after))
+    Ok((parallel::generated(scanned.len(), result)?, after))
 }

@@ -1,10 +1,11 @@
 //! Summed-area tables.
 
-use rayon::prelude::*;
-
-use crate::kernels::scan::{
-    Monoid, Scannable,
-    table::{Axis, BAND_ROWS, Table},
+use crate::{
+    kernels::scan::{
+        Monoid, Scannable,
+        table::{Axis, BAND_ROWS, Table},
+    },
+    parallel::Parallel,
 };
 
 /// Replaces the numbers of `table` by their sums along `axis`.
@@ -13,8 +14,8 @@ pub fn sum_table<T: Scannable>(table: &mut Table<T>, axis: Axis, inclusive: bool
         return;
     }
     if axis != Axis::Y {
-        let rows = table.values.par_chunks_mut(table.width * table.channels);
-        rows.for_each(|row| sum_row(row, table.channels, inclusive));
+        let rows = table.values.chunks_mut(table.width * table.channels);
+        rows.par_each(|row| sum_row(row, table.channels, inclusive));
     }
     if axis != Axis::X {
         sum_columns(table, inclusive);
@@ -47,8 +48,7 @@ fn sum_columns<T: Scannable>(table: &mut Table<T>, inclusive: bool) {
         band.chunks_exact(pitch).for_each(|row| add_row(&mut sums, row));
         sums
     };
-    let bands = table.values.par_chunks(BAND_ROWS * pitch);
-    let mut bands: Vec<Vec<T>> = bands.map(band_sums).collect();
+    let mut bands = table.values.chunks(BAND_ROWS * pitch).par_map(band_sums);
     let mut above = vec![T::default(); pitch];
     for band in &mut bands {
         let sums = std::mem::replace(band, above.clone());
@@ -63,5 +63,5 @@ fn sum_columns<T: Scannable>(table: &mut Table<T>, inclusive: bool) {
             }
         }
     };
-    table.values.par_chunks_mut(BAND_ROWS * pitch).zip(bands).for_each(scan_band);
+    table.values.chunks_mut(BAND_ROWS * pitch).zip(bands).par_each(scan_band);
 }

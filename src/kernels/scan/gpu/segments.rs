@@ -1,7 +1,5 @@
 //! Reduce-then-scan of numbers marked with the begins of segments.
 
-use rayon::prelude::*;
-
 use super::{
     Arrays, Spec,
     reduce::{IN_RANGE, record_passes},
@@ -10,7 +8,7 @@ use crate::{
     error::Result,
     gpu::{Batch, Context, Shader},
     kernels::scan::TILE,
-    memory, shader,
+    parallel, shader,
 };
 
 /// Reduce-then-scan in segments.
@@ -51,5 +49,7 @@ pub fn record(
 fn packed(begins: &[bool]) -> Result<Vec<u32>> {
     let word =
         |begins: &[bool]| begins.iter().rev().fold(0, |word, &mark| word << 1 | u32::from(mark));
-    memory::collect(begins.par_chunks(32).with_min_len(1 << 10).map(word))
+    parallel::generated(begins.len().div_ceil(32), |at| {
+        word(&begins[32 * at..begins.len().min(32 * (at + 1))])
+    })
 }

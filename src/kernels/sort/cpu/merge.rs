@@ -1,9 +1,7 @@
 //! Merging sorted runs.
 
-use rayon::prelude::*;
-
 use super::{Item, SHORT};
-use crate::{error::Result, memory};
+use crate::{error::Result, memory, parallel::Parallel};
 
 /// Merges sorted runs of `run` items each; the last may be shorter. Of equal keys those of earlier runs
 /// come first.
@@ -16,8 +14,8 @@ pub fn merge_runs<I: Item>(mut items: Vec<I>, mut run: usize) -> Result<Vec<I>> 
     }
     let mut other = memory::zeros(items.len())?;
     while run < items.len() {
-        let pairs = items.par_chunks(2 * run).zip(other.par_chunks_mut(2 * run));
-        pairs.for_each(|(pair, merged)| {
+        let pairs = items.chunks(2 * run).zip(other.chunks_mut(2 * run));
+        pairs.par_each(|(pair, merged)| {
             let (first, second) = pair.split_at(run.min(pair.len()));
             merge(first, second, merged);
         });

@@ -4,10 +4,8 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::{Item, SHORT};
-use crate::{error::Result, memory};
+use crate::{error::Result, memory, parallel::Parallel};
 
 /// Bits of a digit: 256 places to write to stay within the first cache.
 const BITS: u32 = 8;
@@ -46,8 +44,15 @@ fn partition_and_sort<I: Item>(
         buckets.push(to.split_off_mut(..len).expect("lengths add up"));
     }
     // One scratch a thread: new memory costs a page fault every 4 KiB.
-    let sort = |scratch: &mut Vec<I>, bucket| sort_bucket(bucket, scratch, below);
-    buckets.into_par_iter().try_for_each_init(Vec::new, sort)
+    let sorted = buckets.into_iter().par_fold(
+        || (Vec::new(), Ok(())),
+        |(scratch, result), bucket| {
+            if result.is_ok() {
+                *result = sort_bucket(bucket, scratch, below);
+            }
+        },
+    );
+    sorted.into_iter().try_for_each(|(_, result)| result)
 }
 
 /// Sorts by the lowest `bits` bits of the keys, those above being equal.
@@ -82,18 +87,20 @@ fn partition<I: Item>(
             part.clone().for_each(|i| counts[digit(item(i), shift)] += 1);
             counts
         };
-        let counts: Vec<[usize; DIGITS]> = parts.par_iter().map(count).collect();
+        let counts = parts.iter().par_map(count);
         let lengths: [usize; DIGITS] =
             std::array::from_fn(|digit| counts.iter().map(|counts| counts[digit]).sum());
         if shift == 0 || len == 0 || !lengths.contains(&len) {
             break (counts, lengths);
         }
-        let (first, keys) = (item(0).key(), (0..len).into_par_iter().with_min_len(SHORT));
-        let differing = keys.map(|i| item(i).key() ^ first).reduce(|| 0, |a, b| a | b);
+        let first = item(0).key();
+        let differing =
+            |part: &Range<usize>| part.clone().fold(0, |bits, i| bits | (item(i).key() ^ first));
+        let differing = parts.iter().par_map(differing).into_iter().fold(0, |a, b| a | b);
         shift = differing.checked_ilog2().unwrap_or(0) / BITS * BITS;
     };
     let places = places(&counts, to);
-    parts.into_par_iter().zip(places).for_each(|(part, places)| {
+    parts.into_iter().zip(places).par_each(|(part, places)| {
         scatter(part.map(&item), places, shift);
     });
     (lengths, shift)

@@ -1,0 +1,210 @@
+//! Loops over all threads, for items that take microseconds each and more: rows, bands, blocks.
+//!
+//! Items come from a plain iterator, one after the other, and go to whichever thread is free. Only the loop's
+//! body is compiled for its types, not the scheduler: rayon's own iterators are compiled whole for each loop,
+//! which was a third of this crate.
+
+use std::{
+    mem::MaybeUninit,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use rayon::prelude::*;
+
+use crate::{error::Result, memory};
+
+/// Values that a thread takes at a time where each takes nanoseconds.
+const PIECE: usize = 1 << 15;
+
+/// Ends of an iterator chain whose last step runs on all threads.
+pub trait Parallel: ExactSizeIterator + Send + Sized {
+    /// Calls `work` with each item.
+    fn par_each(self, work: impl Fn(Self::Item) + Sync) {
+        let count = self.len();
+        let items = Mutex::new(self);
+        on_all_threads(count, &|| {
+            // Not in the `if`: the lock would be held while at work.
+            let item = lock(&items).next();
+            if let Some(item) = item {
+                work(item);
+            }
+        });
+    }
+
+    /// Calls `work` with each item until one fails.
+    ///
+    /// # Errors
+    /// The first of those of `work`.
+    fn par_try_each<E: Send>(
+        self,
+        work: impl Fn(Self::Item) -> Result<(), E> + Sync,
+    ) -> Result<(), E> {
+        let failure = Mutex::new(None);
+        self.par_each(|item| {
+            if lock(&failure).is_none()
+                && let Err(error) = work(item)
+            {
+                lock(&failure).get_or_insert(error);
+            }
+        });
+        into_inner(failure).map_or(Ok(()), Err)
+    }
+
+    /// What `work` makes of each item, in their order.
+    fn par_map<T: Send>(self, work: impl Fn(Self::Item) -> T + Sync) -> Vec<T> {
+        let mut results: Vec<Option<T>> =
+            std::iter::repeat_with(|| None).take(self.len()).collect();
+        self.zip(&mut results).par_each(|(item, result)| *result = Some(work(item)));
+        results.into_iter().map(|result| result.expect("every item had its turn")).collect()
+    }
+
+    /// Calls `work` with each item and a state that is no other thread's at the time. Returns the states,
+    /// each made by `start`: as many as were at work at once.
+    fn par_fold<S: Send>(
+        self,
+        start: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, Self::Item) + Sync,
+    ) -> Vec<S> {
+        let states = Mutex::new(Vec::new());
+        self.par_each(|item| {
+            let idle = lock(&states).pop();
+            let mut state = idle.unwrap_or_else(&start);
+            work(&mut state, item);
+            lock(&states).push(state);
+        });
+        into_inner(states)
+    }
+}
+
+impl<I: ExactSizeIterator + Send> Parallel for I {}
+
+/// `value` of each of `values`.
+///
+/// # Errors
+/// As [`memory::room`].
+pub fn mapped<T: Sync, U: Send>(values: &[T], value: impl Fn(&T) -> U + Sync) -> Result<Vec<U>> {
+    filled(values.len(), |from, piece| {
+        for (slot, from) in piece.iter_mut().zip(&values[from..]) {
+            slot.write(value(from));
+        }
+    })
+}
+
+/// `value` of each number below `len`.
+///
+/// # Errors
+/// As [`memory::room`].
+pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Result<Vec<T>> {
+    filled(len, |from, piece| {
+        for (slot, at) in piece.iter_mut().zip(from..) {
+            slot.write(value(at));
+        }
+    })
+}
+
+/// `len` values: `fill` writes all of the slots that it is given, which begin at a number.
+fn filled<T: Send>(
+    len: usize,
+    fill: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
+) -> Result<Vec<T>> {
+    let mut values = memory::room(len)?;
+    let pieces = values.spare_capacity_mut()[..len].chunks_mut(PIECE).enumerate();
+    pieces.par_each(|(number, piece)| fill(number * PIECE, piece));
+    // SAFETY: the capacity is `len` at least, and `mapped` and `generated` have written each slot below it.
+    #[allow(unsafe_code)]
+    unsafe {
+        values.set_len(len);
+    }
+    Ok(values)
+}
+
+/// Calls `change` with each of `values`.
+pub fn update<T: Send>(values: &mut [T], change: impl Fn(&mut T) + Sync) {
+    values.chunks_mut(PIECE).par_each(|piece| piece.iter_mut().for_each(&change));
+}
+
+/// Whether `is_so` of any of `values`.
+pub fn any<T: Sync>(values: &[T], is_so: impl Fn(&T) -> bool + Sync) -> bool {
+    let found = AtomicBool::new(false);
+    values.chunks(PIECE).par_each(|piece| {
+        // A sum of bits is one instruction for many values, where an early end is a branch for each.
+        if !found.load(Relaxed) && piece.iter().fold(false, |any, value| any | is_so(value)) {
+            found.store(true, Relaxed);
+        }
+    });
+    found.into_inner()
+}
+
+/// The one loop that the scheduler is compiled for.
+fn on_all_threads(count: usize, step: &(dyn Fn() + Sync)) {
+    (0..count).into_par_iter().for_each(|_| step());
+}
+
+/// What a panic leaves behind is whole: the panic goes on once the loop has ended.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+    use crate::error::Error;
+
+    #[test]
+    fn every_item_has_its_turn() {
+        let mut squares = vec![0; 1000];
+        squares.chunks_mut(7).enumerate().par_each(|(number, chunk)| {
+            chunk.iter_mut().zip(number * 7..).for_each(|(square, n)| *square = n * n);
+        });
+        assert!(squares.iter().enumerate().all(|(n, &square)| square == n * n));
+        assert_eq!((0..1000).par_map(|n| n * n), squares);
+        let sums = (0..1000).par_fold(|| 0, |sum, n| *sum += n);
+        assert_eq!(sums.iter().sum::<usize>(), 499_500);
+        assert!((0..0usize).par_map(|n| n).is_empty());
+    }
+
+    #[test]
+    fn values_are_mapped_over_the_ends_of_pieces() {
+        let len = 3 * PIECE + 5;
+        let mut values = generated(len, |n| n as u64).unwrap();
+        assert!(values.iter().enumerate().all(|(n, &value)| value == n as u64));
+        update(&mut values, |value| *value += 1);
+        let halves = mapped(&values, |&value| value as f64 / 2.0).unwrap();
+        assert!(halves.iter().enumerate().all(|(n, &half)| half == (n + 1) as f64 / 2.0));
+        assert!(any(&values, |&value| value == len as u64));
+        assert!(!any(&values, |&value| value > len as u64));
+        assert_eq!((halves.len(), generated(0, |n| n).unwrap().len()), (len, 0));
+    }
+
+    #[test]
+    fn errors_are_raised_through_loops() {
+        let missing = || memory::room::<u64>(usize::MAX / 16).unwrap_or_else(memory::raise);
+        let raising = || {
+            (0..9).par_each(|_| drop(missing()));
+            Ok(())
+        };
+        let error = memory::catch(raising).unwrap_err();
+        assert!(error.one_line().starts_with("no memory for "), "{error}");
+    }
+
+    #[test]
+    fn a_failure_ends_the_loop() {
+        let done = AtomicUsize::new(0);
+        let work = |n: usize| {
+            done.fetch_add(1, Relaxed);
+            if n == 3 { Err(Error::usage("three")) } else { Ok(()) }
+        };
+        let error = (0..1 << 20).par_try_each(work).unwrap_err();
+        assert_eq!(error.one_line(), "three");
+        assert!(done.into_inner() < 1 << 20);
+    }
+}
