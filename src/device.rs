@@ -223,27 +223,42 @@ impl Device {
     /// # Errors
     /// Those of the kernel and of [`Device::context`].
     pub fn run<K: Kernel>(&self, kernel: &K, input: &K::In) -> Result<K::Out> {
-        let cpu = || self.timings.time(K::NAME, || memory::catch(|| kernel.cpu(input)));
-        let Some(context) = self.context()? else { return cpu() };
-        let auto = self.choice == DeviceChoice::Auto;
-        let turn = self.turns.wait();
-        // A lost device stays lost, and its first failure was a warning.
-        if auto && context.is_lost() {
-            drop(turn);
-            return cpu();
-        }
-        let result =
-            catch_unwind(AssertUnwindSafe(|| kernel.gpu(context, input))).unwrap_or_else(|panic| {
-                Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
+        let mut output = None;
+        self.run_twin(K::NAME, &mut |context| {
+            output = Some(match context {
+                Some(context) => kernel.gpu(context, input)?,
+                None => kernel.cpu(input)?,
             });
-        drop(turn);
-        match result {
-            Err(error) if error.kind() == Kind::Gpu && auto => {
-                log::warn!("{}; doing it again on the CPU", error.one_line());
-                cpu()
+            Ok(())
+        })?;
+        Ok(output.expect("one of the twins ran"))
+    }
+
+    /// Calls `twin` with the context to run on, or with none for the CPU; again with none where it may.
+    fn run_twin(
+        &self,
+        name: &str,
+        twin: &mut dyn FnMut(Option<&Context>) -> Result<()>,
+    ) -> Result<()> {
+        let auto = self.choice == DeviceChoice::Auto;
+        if let Some(context) = self.context()? {
+            let turn = self.turns.wait();
+            // A lost device stays lost, and its first failure was a warning.
+            if !(auto && context.is_lost()) {
+                let run = catch_unwind(AssertUnwindSafe(|| twin(Some(context))));
+                let result = run.unwrap_or_else(|panic| {
+                    Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
+                });
+                match result {
+                    Err(error) if error.kind() == Kind::Gpu && auto => {
+                        log::warn!("{}; doing it again on the CPU", error.one_line());
+                    }
+                    result => return result,
+                }
             }
-            result => result,
+            drop(turn);
         }
+        self.timings.time(name, || memory::catch(|| twin(None)))
     }
 
     /// Whether kernels may run on a GPU, as far as that is known now.
