@@ -70,7 +70,7 @@
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
 //! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
-// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), the vectors
+// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), huge pages (`memory`), vectors
 // that all threads fill (`parallel`), and one line of `main.rs`. A test holds the rest to that.
 #[forbid(unsafe_code)]
 mod api;
@@ -104,7 +104,6 @@ pub mod io;
 #[doc(hidden)]
 pub mod kernels;
 #[doc(hidden)]
-#[forbid(unsafe_code)]
 pub mod memory;
 #[doc(hidden)]
 pub mod parallel;

@@ -9,6 +9,9 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
 };
 
+#[cfg(target_os = "linux")]
+use rustix::mm::Advice;
+
 use crate::error::{Error, Kind, Result};
 
 fn refused<T>(len: usize) -> Error {
@@ -23,6 +26,7 @@ fn refused<T>(len: usize) -> Error {
 pub fn room<T>(len: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| refused::<T>(len))?;
+    ask_for_huge_pages(values.spare_capacity_mut());
     Ok(values)
 }
 
@@ -31,7 +35,32 @@ pub fn room<T>(len: usize) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn zeros<T: bytemuck::Zeroable>(len: usize) -> Result<Vec<T>> {
-    bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(len))
+    let mut values = bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused::<T>(len))?;
+    ask_for_huge_pages(&mut values[..]);
+    Ok(values)
+}
+
+/// Has the system map these values in pages of 2 MiB, if it can: new memory is cleared when a page is first
+/// written, and with pages of 4 KiB that takes longer than most kernels.
+fn ask_for_huge_pages<T>(values: &mut [T]) {
+    #[cfg(target_os = "linux")]
+    {
+        const WORTH_IT: usize = 4 << 20;
+        let page = rustix::param::page_size();
+        let range = values.as_mut_ptr_range();
+        let [start, end] = [range.start, range.end].map(|at| at.addr());
+        if end - start < WORTH_IT {
+            return;
+        }
+        let whole = start.next_multiple_of(page)..end / page * page;
+        let first = range.start.with_addr(whole.start).cast();
+        // SAFETY: the pages belong to `values` alone, and this advice leaves what they hold as it is. Without an
+        // effect it does no harm.
+        #[allow(unsafe_code)]
+        let _ = unsafe { rustix::mm::madvise(first, whole.len(), Advice::LinuxHugepage) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = values;
 }
 
 /// A copy of `values`.
@@ -49,7 +78,9 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
-    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
+    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))?;
+    ask_for_huge_pages(values.spare_capacity_mut());
+    Ok(())
 }
 
 /// Moves `more` to the end of `values`.
@@ -100,6 +131,18 @@ mod tests {
         is_refused(room::<u64>(TOO_MANY).unwrap_err());
         is_refused(zeros::<u64>(TOO_MANY).unwrap_err());
         is_refused(catch(|| Ok(room::<u64>(TOO_MANY).unwrap_or_else(raise))).unwrap_err());
+    }
+
+    /// Whatever the system makes of the advice, values are what they were.
+    #[test]
+    fn large_vectors_keep_what_they_hold() {
+        const LEN: usize = (9 << 20) + 5;
+        let mut values = zeros::<u8>(LEN).unwrap();
+        assert!(values.iter().all(|&value| value == 0));
+        values.iter_mut().zip(0u32..).for_each(|(value, n)| *value = n as u8);
+        reserve(&mut values, LEN).unwrap();
+        let copy = copied(&values).unwrap();
+        assert!(copy.iter().zip(0u32..).all(|(&value, n)| value == n as u8) && copy.len() == LEN);
     }
 
     #[test]

@@ -90,5 +90,5 @@ fn unsafe_code_is_only_where_it_is_named() {
         }
     }
     found.sort();
-    assert_eq!(found, ["main.rs", "pipeline.rs"]);
+    assert_eq!(found, ["main.rs", "memory.rs", "parallel.rs", "pipeline.rs"]);
 }
