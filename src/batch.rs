@@ -56,6 +56,8 @@ pub struct Batch<'a> {
     pub title: &'a str,
     /// Bytes that all jobs may take together.
     pub memory: u64,
+    /// Jobs that may be done before an earlier one is: so many results wait to be reported.
+    pub ahead: usize,
     /// Makes the progress bar.
     pub progress: Progress,
 }
@@ -73,7 +75,7 @@ impl Batch<'_> {
         mut report: impl FnMut(&W::Job, Result<W::Out>) -> Result<()>,
     ) -> Result<()> {
         let threads = rayon::current_num_threads();
-        let schedule = Schedule::new(jobs.len(), threads, self.memory);
+        let schedule = Schedule::new(jobs.len(), threads, self);
         let lengths: Vec<u64> = jobs.iter().map(|job| input_bytes(work.source(job))).collect();
         let mut bar = self.progress.files(self.title, jobs.len(), lengths.iter().sum());
         let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
@@ -143,14 +145,12 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Result<&ThreadPool> {
     Ok(pool.as_ref().expect("made above"))
 }
 
-/// Jobs that may be done before an earlier one is, so that results waiting to be reported stay few.
-const AHEAD: usize = 1024;
-
 /// Which job is next, whether there is memory for it, and who takes it.
 struct Schedule {
     jobs: usize,
     threads: usize,
     memory: u64,
+    ahead: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -191,8 +191,9 @@ struct Turn {
 }
 
 impl Schedule {
-    fn new(jobs: usize, threads: usize, memory: u64) -> Self {
-        Self { jobs, threads, memory, state: Mutex::default(), changed: Condvar::new() }
+    fn new(jobs: usize, threads: usize, batch: &Batch<'_>) -> Self {
+        let Batch { memory, ahead, .. } = *batch;
+        Self { jobs, threads, memory, ahead, state: Mutex::default(), changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -241,7 +242,7 @@ impl Schedule {
     /// Whether a job of so many bytes may begin now. One that is too large for the memory runs alone.
     fn admits(&self, state: &State, bytes: u64) -> bool {
         let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
-        fits && state.next < state.reported + AHEAD
+        fits && state.next < state.reported + self.ahead
     }
 
     fn turn(&self, state: &mut State, worker: usize, bytes: u64) -> Turn {
@@ -346,7 +347,8 @@ mod tests {
 
     /// Runs `jobs` with so many threads; the jobs and results in the order of their reports.
     fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
-        let batch = Batch { title: "fake", memory: LIMIT, progress: Progress::new(true) };
+        let batch =
+            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress: Progress::new(true) };
         let mut reports = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
@@ -410,7 +412,8 @@ mod tests {
                 Ok(thread::current().id())
             }
         }
-        let batch = Batch { title: "where", memory: LIMIT, progress: Progress::new(true) };
+        let batch =
+            Batch { title: "where", memory: LIMIT, ahead: 1024, progress: Progress::new(true) };
         let mut threads = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
         let report = |_: &u64, thread: Result<_>| {
@@ -423,11 +426,44 @@ mod tests {
         assert!(changes < 5, "{threads:?}");
     }
 
+    /// Results that cannot be reported yet are as few as the batch says.
+    #[test]
+    fn few_jobs_are_done_before_an_earlier_one() {
+        struct FirstIsSlow(AtomicUsize);
+        impl Work for FirstIsSlow {
+            type Job = usize;
+            /// Jobs that had begun by the end of this one.
+            type Out = usize;
+            fn source<'j>(&self, _: &'j usize) -> &'j Source {
+                &Source::Stdin
+            }
+            fn memory(&self, _: &usize) -> Option<u64> {
+                Some(1)
+            }
+            fn run(&self, &index: &usize) -> Result<usize> {
+                self.0.fetch_add(1, Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(if index == 0 { 50 } else { 0 }));
+                Ok(self.0.load(Ordering::SeqCst))
+            }
+        }
+        let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress: Progress::new(true) };
+        let jobs: Vec<usize> = (0..20).collect();
+        let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+        let mut begun = Vec::new();
+        let report = |_: &usize, result: Result<usize>| {
+            begun.push(result?);
+            Ok(())
+        };
+        let work = FirstIsSlow(AtomicUsize::new(0));
+        pool.install(|| batch.run(&work, &jobs, report)).unwrap();
+        assert_eq!((begun[0], begun.len()), (3, 20));
+    }
+
     #[test]
     fn an_error_of_the_report_ends_the_batch() {
         let (fake, batch) = (
             Fake::default(),
-            Batch { title: "fake", memory: LIMIT, progress: Progress::new(true) },
+            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress: Progress::new(true) },
         );
         let mut reports = 0;
         let result = batch.run(&fake, &[30; 1000], |_, _| {

@@ -90,7 +90,8 @@ fn process_volume(
 /// Processes many files side by side. A file that fails is reported and left out.
 fn process_all(jobs: &[Job], settings: &Settings, session: &Session) -> Result<()> {
     let mut failed = 0;
-    let batch = Batch { title: "blur", memory: session.max_memory, progress: session.progress };
+    let (memory, progress) = (session.max_memory, session.progress);
+    let batch = Batch { title: "blur", memory, ahead: 1024, progress };
     batch.run(&Files { settings, session }, jobs, |_, result| {
         if let Err(error) = result {
             log::error!("error: {}", hints::line(&error));

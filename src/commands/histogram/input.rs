@@ -2,16 +2,13 @@
 
 use std::{sync::mpsc, thread};
 
-use super::{
-    flags::{Range, Settings},
-    select::Selection,
-};
+use super::flags::{Range, Settings};
 use crate::{
     data::{dtype::Dtype, image::Image},
     error::{Error, Result},
     io::{
         Limits, Source,
-        image::read_image,
+        image::{read_image, sample_bytes},
         volume::{VolumeFile, has_volume_name},
     },
     kernels::histogram::Pixels,
@@ -28,6 +25,20 @@ pub enum Input {
     File(Box<VolumeFile>),
 }
 
+/// How many times an input is in memory while it is counted, selected or adjusted.
+fn copies(settings: &Settings) -> u64 {
+    let adjusting = if settings.adjustments.is_empty() { 0 } else { 3 };
+    3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
+}
+
+fn is_volume(source: &Source, settings: &Settings) -> bool {
+    let Settings { layout, .. } = settings;
+    has_volume_name(source)
+        || layout.volume.is_some()
+        || layout.dims.is_some()
+        || layout.dtype.is_some()
+}
+
 /// Bytes of a volume's part; three of them are in memory at a time.
 const PART: u64 = 32 << 20;
 
@@ -38,16 +49,25 @@ impl Input {
     /// # Errors
     /// Those of reading and selecting.
     pub fn read(source: &Source, settings: &Settings, session: &Session) -> Result<Self> {
-        let Settings { selection, layout, .. } = settings;
-        let adjusts = !settings.adjustments.is_empty();
-        // So many times an input is in memory while it is counted, selected or adjusted.
-        let times = 3 + if adjusts { 3 } else { 0 } + if selection.mask.is_some() { 2 } else { 0 };
-        let limit = session.limits(times);
-        let is_volume = has_volume_name(source) || layout.volume.is_some();
-        match is_volume || layout.dims.is_some() || layout.dtype.is_some() {
+        let limit = session.limits(copies(settings));
+        match is_volume(source, settings) {
             true => Self::read_volume(source, settings, limit, session),
-            false => Self::read_image(source, selection, adjusts, limit, session),
+            false => Self::read_image(source, settings, limit, session),
         }
+    }
+
+    /// Bytes of memory that [`Input::read`] and all that follows take; nothing where that is not known before.
+    pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
+        let is_volume = is_volume(source, settings);
+        // A pipe can be read only once.
+        if is_volume && !matches!(source.size(), Ok(Some(_))) {
+            return None;
+        }
+        let bytes = match is_volume {
+            true => VolumeFile::describe(source, &settings.layout).ok()?.bytes()?,
+            false => sample_bytes(source)?,
+        };
+        Some(bytes.saturating_mul(copies(settings)))
     }
 
     fn read_volume(
@@ -74,18 +94,18 @@ impl Input {
 
     fn read_image(
         source: &Source,
-        selection: &Selection,
-        keep: bool,
+        settings: &Settings,
         limit: Limits,
         session: &Session,
     ) -> Result<Self> {
-        let timings = &session.timings;
+        let (selection, timings) = (&settings.selection, &session.timings);
         let image = read_image(source, limit, timings)?;
         let mask = match &selection.mask {
             Some(mask) => Some(read_image(mask, limit, timings)?),
             None => None,
         };
-        let whole = keep.then(|| image.copy()).transpose()?;
+        let adjusts = !settings.adjustments.is_empty();
+        let whole = adjusts.then(|| image.copy()).transpose()?;
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
         Ok(Self::Image(pixels, whole))
     }

@@ -22,6 +22,7 @@ use tally::Tally;
 
 use super::hints;
 use crate::{
+    batch::{Batch, Work},
     error::{Error, Kind, Result},
     io::Source,
     session::Session,
@@ -52,15 +53,20 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 /// Most bytes of counts in memory, beside those of the input that is being counted.
 const MOST_COUNTS: u64 = 32 << 20;
 
+/// Bytes of the counts of one input, at most: five components of 16 bits.
+const LARGEST_TALLY: u64 = 5 * 8 << 16;
+
 /// Counts all inputs, and how many of them failed. Each is forgotten once its counts are there, and levels
 /// once there are statistics.
 fn count_all(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
     let mut outcomes = Outcomes::new(MOST_COUNTS.min(session.max_memory / 4));
     let (mut sum, mut failed): (Option<Tally>, _) = (None, 0);
-    let mut bar = session.progress.bar("histogram", job.inputs.len() as u64);
-    for source in &job.inputs {
-        match (count_input(source, &job.settings, session), &mut sum) {
+    let ahead = (session.max_memory / 4 / LARGEST_TALLY).clamp(1, 1024) as usize;
+    let (memory, progress) = (session.max_memory, session.progress);
+    let batch = Batch { title: "histogram", memory, ahead, progress };
+    batch.run(&Inputs { settings: &job.settings, session }, &job.inputs, |_, result| {
+        match (result, &mut sum) {
             (Ok(tally), Some(sum)) => sum.add(tally)?,
             (Ok(tally), None) if job.sum => sum = Some(tally),
             (Ok(tally), None) => outcomes.push(tally.finish(percentages))?,
@@ -72,9 +78,8 @@ fn count_all(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
                 log::error!("{}", hints::line(&error));
             }
         }
-        bar.advance(1);
-    }
-    drop(bar);
+        Ok(())
+    })?;
     if let Some(sum) = sum {
         outcomes.push(sum.finish(percentages))?;
     }
@@ -84,11 +89,29 @@ fn count_all(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     }
 }
 
-/// Reads and counts one input, and writes its adjusted images.
-fn count_input(source: &Source, settings: &Settings, session: &Session) -> Result<Tally> {
-    let mut input = Input::read(source, settings, session)?;
-    adjust::write(source, &mut input, settings, session)?;
-    count::count(source, &input, settings, session)
+struct Inputs<'a> {
+    settings: &'a Settings,
+    session: &'a Session,
+}
+
+impl Work for Inputs<'_> {
+    type Job = Source;
+    type Out = Tally;
+
+    fn source<'j>(&self, source: &'j Source) -> &'j Source {
+        source
+    }
+
+    fn memory(&self, source: &Source) -> Option<u64> {
+        Input::memory(source, self.settings)
+    }
+
+    /// Reads and counts one input, and writes its adjusted images.
+    fn run(&self, source: &Source) -> Result<Tally> {
+        let mut input = Input::read(source, self.settings, self.session)?;
+        adjust::write(source, &mut input, self.settings, self.session)?;
+        count::count(source, &input, self.settings, self.session)
+    }
 }
 
 fn print_pictures(outcomes: &Outcomes, job: &Job) -> Result<()> {
