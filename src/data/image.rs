@@ -80,17 +80,17 @@ impl Image {
     /// When there is no memory for it.
     pub fn to_linear(&self) -> Result<Self> {
         let (channels, colours) = (self.channels, self.colours());
-        let curve = |most: u16| -> Vec<f32> {
-            let light = |v| to_linear(f64::from(v) / f64::from(most)) as f32;
-            (0..=most).map(light).collect()
+        let curve = |most: u16| {
+            let light = |v: usize| to_linear(v as f64 / f64::from(most)) as f32;
+            parallel::generated(usize::from(most) + 1, light)
         };
         let mut light: Vec<f32> = match &self.samples {
             Samples::U8(values) => {
-                let curve = curve(255);
+                let curve = curve(255)?;
                 parallel::mapped(values, |&v| curve[usize::from(v)])?
             }
             Samples::U16(values) => {
-                let curve = curve(65535);
+                let curve = curve(65535)?;
                 parallel::mapped(values, |&v| curve[usize::from(v)])?
             }
             Samples::F32(values) => memory::copied(values)?,

@@ -12,8 +12,6 @@ use std::{
     sync::mpsc,
 };
 
-use rayon::prelude::*;
-
 use super::{
     Buffer, Context, Fault,
     pool::{Lent, Pool},
@@ -22,6 +20,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     memory,
+    parallel::Parallel,
 };
 
 /// Bytes of a staging buffer for uploads, and of a part that is read back at once.
@@ -290,7 +289,7 @@ fn par_copy(to: wgpu::WriteOnly<'_, [u8]>, from: &[u8]) {
     let (pieces, mut rest) = to.into_chunks::<PIECE>();
     let pieces: Vec<_> = pieces.into_iter().collect();
     let (from, from_rest) = from.split_at(pieces.len() * PIECE);
-    pieces.into_par_iter().zip(from.par_chunks_exact(PIECE)).for_each(|(piece, from)| {
+    pieces.into_iter().zip(from.chunks_exact(PIECE)).par_each(|(piece, from)| {
         wgpu::WriteOnly::<[u8]>::from(piece).copy_from_slice(from);
     });
     rest.copy_from_slice(from_rest);

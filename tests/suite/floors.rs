@@ -32,14 +32,17 @@ const FLOORS: &[&[&str]] = &[
 /// room, and of each other part, may use each other.
 const WITH_ROOMS: [&str; 5] = ["commands", "kernels", "io", "gpu", "data"];
 
-/// Crates that only some parts may name.
-const CRATES: [(&str, &[&str]); 6] = [
+/// Crates, or modules of them, that only some parts may name.
+const CRATES: [(&str, &[&str]); 8] = [
     ("wgpu", &["gpu"]),
     ("naga", &["gpu"]),
     ("image", &["io"]),
     ("clap", &["main", "cli", "commands"]),
     ("clap_complete", &["commands"]),
     ("indicatif", &["progress"]),
+    // Its iterators take long to compile, loop by loop.
+    ("rayon::iter", &["parallel"]),
+    ("rayon::prelude", &["parallel"]),
 ];
 
 /// Parts that name no flag.
@@ -162,8 +165,11 @@ impl Tree {
         for (from, file) in &self.0 {
             for path in file.imports.values().chain(&file.paths) {
                 let Some(to) = self.find(from, path) else {
-                    let first = path.split("::").next().unwrap_or_default();
-                    let parts = CRATES.iter().find(|(name, _)| *name == first);
+                    let is_of = |name: &str| {
+                        path.strip_prefix(name)
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+                    };
+                    let parts = CRATES.iter().find(|(name, _)| is_of(name));
                     if parts.is_some_and(|(_, parts)| !parts.contains(&part(from))) {
                         found.push(format!("crate: {from} uses {path}"));
                     }
@@ -264,6 +270,7 @@ fn planted_arrows_are_found() {
         ("error", "use crate::Device;", "upward: error uses crate::Device"),
         ("kernels::mesh", "use crate::io;", "upward: kernels::mesh uses crate::io"),
         ("device", "fn f() -> wgpu::Limits {}", "crate: device uses wgpu::Limits"),
+        ("io", "use rayon::prelude::*;", "crate: io uses rayon::prelude::*"),
         ("kernels::mesh", "const A: &str = \"use --iso\";", "flag: kernels::mesh names --iso\";"),
         ("cellar", "use crate::error::Error;", "upward: cellar uses crate::error::Error"),
     ] {

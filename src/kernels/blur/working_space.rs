@@ -10,8 +10,6 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use rayon::prelude::*;
-
 use super::{Blur, Edge, Format, Method, Values};
 use crate::{
     data::{
@@ -21,6 +19,7 @@ use crate::{
     },
     error::{Error, Result},
     memory::{self, raise},
+    parallel::{self, Parallel},
 };
 
 /// What a raster is blurred in.
@@ -49,12 +48,8 @@ impl WorkingSpace {
         let premultiply = raster.alpha
             && (clear
                 || match &raster.samples {
-                    Samples::U8(v) => {
-                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u8::MAX)
-                    }
-                    Samples::U16(v) => {
-                        v.par_chunks_exact(raster.channels).any(|p| p[last] != u16::MAX)
-                    }
+                    Samples::U8(v) => any_pixel(v, raster.channels, |p| p[last] != u8::MAX),
+                    Samples::U16(v) => any_pixel(v, raster.channels, |p| p[last] != u16::MAX),
                     _ => true,
                 });
         let (format, full) = match &raster.samples {
@@ -231,12 +226,14 @@ fn premultiplied(raster: &Raster, values: &[f32]) -> Vec<f32> {
 /// Colours divided by alpha, the last channel: straight alpha. What is transparent is black.
 fn straight(raster: &Raster, mut floats: Vec<f32>) -> Vec<f32> {
     let colours = colours(raster);
-    floats.par_chunks_exact_mut(raster.channels).for_each(|pixel| {
-        let alpha = pixel[colours];
-        let colours = &mut pixel[..colours];
-        match alpha == 0.0 {
-            true => colours.fill(0.0),
-            false => colours.iter_mut().for_each(|v| *v /= alpha),
+    floats.chunks_mut(CHUNK * raster.channels).par_each(|floats| {
+        for pixel in floats.chunks_exact_mut(raster.channels) {
+            let alpha = pixel[colours];
+            let colours = &mut pixel[..colours];
+            match alpha == 0.0 {
+                true => colours.fill(0.0),
+                false => colours.iter_mut().for_each(|v| *v /= alpha),
+            }
         }
     });
     floats
@@ -249,6 +246,12 @@ fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {
     }
 }
 
+/// Whether `is_so` of any pixel.
+fn any_pixel<T: Sync>(samples: &[T], channels: usize, is_so: impl Fn(&[T]) -> bool + Sync) -> bool {
+    let pieces = samples.chunks(CHUNK * channels);
+    pieces.par_map(|piece| piece.chunks_exact(channels).any(&is_so)).contains(&true)
+}
+
 /// Calls `make` with every pixel of `from` and its place in `to`.
 fn each_pixel<A: Sync, B: Send>(
     from: &[A],
@@ -257,7 +260,7 @@ fn each_pixel<A: Sync, B: Send>(
     make: impl Fn(&[A], &mut [B]) + Sync,
 ) {
     let chunk = CHUNK * channels;
-    to.par_chunks_mut(chunk).zip(from.par_chunks(chunk)).for_each(|(to, from)| {
+    to.chunks_mut(chunk).zip(from.chunks(chunk)).par_each(|(to, from)| {
         for (to, from) in to.chunks_exact_mut(channels).zip(from.chunks_exact(channels)) {
             make(from, to);
         }
@@ -268,8 +271,8 @@ fn each_pixel<A: Sync, B: Send>(
 fn linear_of_u16() -> &'static [f32] {
     static TABLE: OnceLock<Vec<f32>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let light = |v: u32| (65535.0 * to_linear(f64::from(v) / 65535.0)) as f32;
-        (0..=65535).into_par_iter().map(light).collect()
+        let light = |v: usize| (65535.0 * to_linear(v as f64 / 65535.0)) as f32;
+        parallel::generated(65536, light).unwrap_or_else(raise)
     })
 }
 
@@ -277,7 +280,7 @@ fn linear_of_u16() -> &'static [f32] {
 fn u8_of_linear() -> &'static [u8] {
     static TABLE: OnceLock<Vec<u8>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let byte = |v: u32| (255.0 * from_linear(f64::from(v) / 65535.0)).round() as u8;
-        (0..=65535).into_par_iter().map(byte).collect()
+        let byte = |v: usize| (255.0 * from_linear(v as f64 / 65535.0)).round() as u8;
+        parallel::generated(65536, byte).unwrap_or_else(raise)
     })
 }

@@ -3,12 +3,15 @@
 
 use std::{slice::ChunksMut, sync::OnceLock};
 
-use rayon::{Scope, prelude::*};
+use rayon::Scope;
 
 use super::{block::BlockRow, scan::Finished};
-use crate::data::jpeg::{
-    Frame,
-    inverse::{BlockView, Renderer, Source},
+use crate::{
+    data::jpeg::{
+        Frame,
+        inverse::{BlockView, Renderer, Source},
+    },
+    parallel::Parallel,
 };
 
 /// The bands of a picture, and what they are rendered from.
@@ -60,8 +63,7 @@ impl<'a> Bands<'a> {
 
     /// Renders all bands, once all rows are complete.
     pub fn render_all(&self, pixels: &mut [u8]) {
-        let bands = self.split(pixels).enumerate();
-        bands.par_bridge().for_each(|(number, band)| self.render(number, band));
+        self.split(pixels).enumerate().par_each(|(number, band)| self.render(number, band));
     }
 
     fn render(&self, number: usize, band: &mut [u8]) {

@@ -4,15 +4,16 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use super::huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table};
-use crate::data::{
-    image::Metadata,
-    jpeg::{
-        Frame, SparseBlock, SparseCoefficients, ZIGZAG,
-        forward::{Divisor, McuRow},
+use crate::{
+    data::{
+        image::Metadata,
+        jpeg::{
+            Frame, SparseBlock, SparseCoefficients, ZIGZAG,
+            forward::{Divisor, McuRow},
+        },
     },
+    parallel::Parallel,
 };
 
 /// The blocks of a frame, or the pixels that they are made from.
@@ -90,10 +91,8 @@ fn encode(
     let interval = if down > rows { across * rows } else { 0 };
     let mut file = header(frame, metadata, interval as u16)?;
     let scan = Scan::new(frame);
-    let parts: Vec<Vec<u8>> = (0..down.div_ceil(rows))
-        .into_par_iter()
-        .map(|part| scan.interval(blocks, part * rows..down.min((part + 1) * rows)))
-        .collect();
+    let parts = (0..down.div_ceil(rows))
+        .par_map(|part| scan.interval(blocks, part * rows..down.min((part + 1) * rows)));
     file.reserve(parts.iter().map(|part| part.len() + 2).sum());
     for (number, part) in parts.iter().enumerate() {
         if number > 0 {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use crate::{data::surface::Surface, error::Result, parallel};
 

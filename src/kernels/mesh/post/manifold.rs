@@ -1,6 +1,6 @@
 //! Repairs a surface so that no edge belongs to more than two triangles.
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use super::{
     half_edges::{HalfEdge, edges, half_edges},

@@ -3,7 +3,7 @@
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`; a shrinking step (0.5) and a
 //! growing one (-0.53) take turns. Vertices on an open boundary have their neighbours along it only.
 
-use rayon::prelude::*;
+use rayon::slice::ParallelSliceMut;
 
 use super::half_edges::{HalfEdge, edges, half_edges};
 use crate::{
