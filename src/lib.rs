@@ -70,8 +70,8 @@
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
 //! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
-// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::shader`), huge pages (`memory`), vectors
-// that all threads fill (`parallel`), and one line of `main.rs`. A test holds the rest to that.
+// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::pipeline`), huge pages
+// (`memory`), vectors that all threads fill (`parallel`), and one line of `main.rs`. A test holds the rest to that.
 #[forbid(unsafe_code)]
 mod api;
 #[cfg(feature = "cli")]

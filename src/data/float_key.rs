@@ -4,8 +4,8 @@
 //! sign 0: 0eee...mmm   greater bits, greater value   key = bits | sign bit
 //! sign 1: 1eee...mmm   greater bits, lesser value    key = !bits
 //! ```
-//! `a < b` exactly when `key(a) < key(b)`, except for the zeros, which are equal: `key(-0) + 1 = key(+0)`. NaN with a sign
-//! lie below all numbers, other NaN above (M. Herf, "Radix Tricks", 2001).
+//! `a < b` exactly when `key(a) < key(b)`, except for the zeros, which are equal: `key(-0) + 1 = key(+0)`. NaN with a
+//! sign lie below all numbers, other NaN above (M. Herf, "Radix Tricks", 2001).
 
 macro_rules! float_keys {
     ($($key:ident $float:ident: $Float:ident $Key:ident;)+) => {

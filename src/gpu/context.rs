@@ -43,8 +43,8 @@ pub struct Context {
     pub(super) uploads: UploadStaging,
 }
 
-/// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere storage
-/// buffers are host memory, whose use commands promise to limit.
+/// The most bytes of unused storage buffers that a device keeps. A discrete GPU has memory of its own; elsewhere
+/// storage buffers are host memory, whose use commands promise to limit.
 fn kept_storage(kind: AdapterKind) -> u64 {
     match kind {
         AdapterKind::Discrete => 4 << 30,

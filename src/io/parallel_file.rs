@@ -1,5 +1,5 @@
-//! A regular file that is read by all threads: one alone copies about 3 GB/s from the system's cache, and half of that into
-//! fresh memory.
+//! A regular file that is read by all threads: one alone copies about 3 GB/s from the system's cache, and half of that
+//! into fresh memory.
 
 use std::{
     fs::File,

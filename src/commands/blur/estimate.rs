@@ -1,5 +1,5 @@
-//! About how long blurs take on the CPU and with a GPU, for the choice between them. The constants were measured on a host
-//! with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
+//! About how long blurs take on the CPU and with a GPU, for the choice between them. The constants were measured on a
+//! host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
 
 use super::flags::Job;
 use crate::{device::Estimate, io::image::sample_bytes, kernels::blur::Method};
@@ -28,8 +28,8 @@ struct Amount {
     linear: bool,
 }
 
-/// The estimate for `jobs`, which share the parameters of the first: all are taken to be as large as the first few are on
-/// average. Inputs of unknown size, such as pipes, are not counted; where no size is known, the jobs count as small.
+/// The estimate for `jobs`, which share the parameters of the first: all are taken to be as large as the first few are
+/// on average. Inputs of unknown size, such as pipes, are not counted; where no size is known, the jobs count as small.
 pub fn of_jobs(jobs: &[Job]) -> Estimate {
     let Some(Job { blur, .. }) = jobs.first() else { return Estimate::of_seconds(0.0, 0.0) };
     let bytes = |job: &Job| match job.volume {

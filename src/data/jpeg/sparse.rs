@@ -1,5 +1,5 @@
-//! Quantised coefficients without their zeros, in the order of Huffman coding: what crosses the bus to a device and back.
-//! Of a photograph they took 23 % of the bytes of its pixels, and 12 % after a blur.
+//! Quantised coefficients without their zeros, in the order of Huffman coding: what crosses the bus to a device and
+//! back. Of a photograph they took 23 % of the bytes of its pixels, and 12 % after a blur.
 //!
 //! ```text
 //! block   | first: place of its first entry | count of entries << 16 | DC coefficient |

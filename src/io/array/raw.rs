@@ -68,8 +68,8 @@ impl Element {
         self.stored.size()
     }
 
-    /// Reads up to `most` numbers into `values`, which are empty. `there` of them are known to follow: memory for these is
-    /// taken at once. Returns the bytes read, no multiple of [`Element::size`] when the data end within a number.
+    /// Reads up to `most` numbers into `values`, which are empty. `there` of them are known to follow: memory for these
+    /// is taken at once. Returns the bytes read, no multiple of [`Element::size`] when the data end within a number.
     ///
     /// # Errors
     /// Those of reading.

@@ -1,5 +1,5 @@
-//! Pixels from coefficients, in bands of rows, side by side. A band is rendered as soon as the last scan of the file has
-//! given the coefficients that it needs, while later ones are still being decoded.
+//! Pixels from coefficients, in bands of rows, side by side. A band is rendered as soon as the last scan of the file
+//! has given the coefficients that it needs, while later ones are still being decoded.
 
 use std::{slice::ChunksMut, sync::OnceLock};
 
