@@ -28,7 +28,7 @@ pub type Prepare = Box<dyn for<'c> Fn(Option<&'c Context>) -> Result<Prepared<'c
 
 /// One algorithm on one problem.
 pub struct Case {
-    /// The kernel family: `blur`, `histogram`, `scan`, `sort` or `mesh`.
+    /// The kernel family, such as `blur`; `copy` and `transfer` move bytes and compute nothing.
     pub family: &'static str,
     /// The algorithm, such as `look-back` or `direct 2-D`.
     pub algorithm: &'static str,

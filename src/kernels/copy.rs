@@ -1,6 +1,11 @@
-//! Copying memory: the bandwidth that a device really has, as a yardstick for `gpuproc bench`.
+//! Copying memory: the bandwidth that a device really has, as a yardstick for `gpuproc bench`, and that of the bus to
+//! and from it.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    cell::RefCell,
+    rc::Rc,
+    sync::{Arc, Mutex},
+};
 
 use crate::{
     data::noise::Noise,
@@ -39,10 +44,61 @@ pub fn record(
     Ok(())
 }
 
-/// Copies of noise: 16 MiB, and with `full` 1 GiB.
+/// Copies of noise on the device, to it and back: 16 MiB, and with `full` 1 GiB.
 pub fn cases(full: bool) -> Vec<Case> {
     let sizes: &[u64] = if full { &[16 << 20, 1 << 30] } else { &[16 << 20] };
-    sizes.iter().map(|&bytes| case(bytes)).collect()
+    let of_size = |&bytes: &u64| {
+        [case(bytes), transfer("upload", bytes, upload), transfer("readback", bytes, readback)]
+    };
+    sizes.iter().flat_map(of_size).collect()
+}
+
+/// `bytes` bytes across the bus, until the last has arrived: between a buffer of the device and a vector, whose memory
+/// is new for every readback, as it is in a job.
+fn transfer(
+    algorithm: &'static str,
+    bytes: u64,
+    prepare: for<'c> fn(&'c Context, u64) -> Result<Prepared<'c>>,
+) -> Case {
+    Case {
+        family: "transfer",
+        algorithm,
+        problem: format!("{} MiB", bytes >> 20),
+        baseline: false,
+        bytes,
+        on_cpu: false,
+        prepare: Box::new(move |context| match context {
+            Some(context) => prepare(context, bytes),
+            None => Err(Error::gpu("there is no bus to the CPU itself")),
+        }),
+    }
+}
+
+fn upload(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
+    let data = Rc::new(Noise(0).u32s(bytes as usize / 4)?);
+    let target = Rc::new(context.allocate("uploaded", bytes)?);
+    let (source, uploaded) = (data.clone(), target.clone());
+    Ok(Prepared {
+        run: Box::new(move || {
+            context.write(&target, 0, &source)?;
+            context.wait()
+        }),
+        check: Box::new(move || check(&data, &context.read(&uploaded, data.len())?)),
+    })
+}
+
+fn readback(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
+    let data = Noise(0).u32s(bytes as usize / 4)?;
+    let source = context.upload("read back", &data)?;
+    let (len, last) = (data.len(), Rc::new(RefCell::new(Vec::new())));
+    let found = last.clone();
+    Ok(Prepared {
+        run: Box::new(move || {
+            *last.borrow_mut() = context.read(&source, len)?;
+            Ok(())
+        }),
+        check: Box::new(move || check(&data, &found.borrow())),
+    })
 }
 
 /// One copy of `bytes` bytes, a multiple of 16.

@@ -159,6 +159,24 @@ fn baselines_come_last_and_copies_have_no_share_of_a_copy() {
     }
 }
 
+#[test]
+fn bytes_that_cross_the_bus_arrive_and_are_timed_by_the_wall_clock() {
+    if subjects().is_empty() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["bench", "transfer", "--check", "--repeats", "2", "--device", "gpu", "-o"];
+    let mut command = crate::common::gpuproc();
+    command.current_dir(folder.path()).args(arguments).arg("f.json").assert().success();
+    let report = json(&folder.path().join("f.json"));
+    let figures = report["figures"].as_array().unwrap();
+    let algorithms: Vec<&str> = figures.iter().map(|f| f["algorithm"].as_str().unwrap()).collect();
+    assert_eq!(algorithms, ["upload", "readback"]);
+    for figure in figures {
+        assert!(figure["of_copy"].is_null() && figure["clock"] == "wall", "{figure}");
+    }
+}
+
 /// A kernel whose result is wrong is found out.
 #[test]
 fn checks_fail_where_results_are_wrong() {
@@ -192,6 +210,7 @@ fn every_family_has_cases_of_its_name() {
         for family in ["blur", "histogram", "scan", "sort", "mesh", "copy"] {
             assert!(cases.iter().any(|case| case.family == family && case.on_cpu), "{family}");
         }
+        assert!(cases.iter().any(|case| case.family == "transfer" && !case.on_cpu));
         let unlike = |case: &Case| case.bytes == 0 || case.problem.is_empty();
         assert!(!cases.iter().any(unlike));
         assert!(kernels::sweeps(full).iter().all(|sweep| sweep.points.len() > 5));

@@ -57,7 +57,7 @@ impl Figure {
             min_ms: ms[0],
             max_ms: ms[ms.len() - 1],
             gb_per_s,
-            of_copy: (case.family != "copy").then_some(gb_per_s / copy_speed),
+            of_copy: (!matches!(case.family, "copy" | "transfer")).then_some(gb_per_s / copy_speed),
         }
     }
 

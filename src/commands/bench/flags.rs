@@ -25,7 +25,7 @@ Examples:
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
   gpuproc bench scan sort --input numbers.npy")]
 pub struct Args {
-    /// Families to measure: blur, histogram, scan, sort, mesh, copy, or all
+    /// Families to measure: blur, histogram, scan, sort, mesh, copy (on the device), transfer (to it and back), or all
     #[arg(value_name = "FAMILY", default_value = "all")]
     families: Vec<String>,
 
@@ -115,7 +115,8 @@ impl Args {
     /// # Errors
     /// When there is no such family, or an output's format is unknown.
     pub fn plan(&self) -> Result<Plan> {
-        const FAMILIES: [&str; 7] = ["blur", "histogram", "scan", "sort", "mesh", "copy", "all"];
+        const FAMILIES: [&str; 8] =
+            ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "all"];
         let known =
             |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json" | "png" | "svg");
         if let Some(sink) = self.output.iter().find(|sink| !known(sink)) {
