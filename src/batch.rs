@@ -22,10 +22,11 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{
-    error::{Error, Kind, Result},
+    error::Result,
     io::Source,
     memory,
     progress::{self, Held, Progress},
+    threads::spawn_in,
 };
 
 /// What is done to each file of a batch.
@@ -83,7 +84,13 @@ impl Batch<'_> {
             let stop = StopOnDrop(&schedule);
             for worker in 0..threads.min(jobs.len()) {
                 let (finished, schedule) = (finished.clone(), &schedule);
-                scope.spawn(move || work_through(work, jobs, schedule, worker, &finished));
+                let work = move || work_through(work, jobs, schedule, worker, &finished);
+                match spawn_in(scope, work) {
+                    Ok(_) => {}
+                    Err(error) if worker == 0 => return Err(error),
+                    // Those that were to be had do all of it.
+                    Err(_) => break,
+                }
             }
             drop(finished);
             let mut early = BTreeMap::new();
@@ -123,8 +130,8 @@ fn work_through<W: Work>(
         let (held, result) = match next.all_threads {
             true => run(),
             false => match one_thread(&mut one) {
-                Ok(pool) => pool.install(run),
-                Err(error) => (Held::default(), Err(error)),
+                Some(pool) => pool.install(run),
+                None => run(),
             },
         };
         if finished.send((next.index, held, result)).is_err() {
@@ -134,15 +141,13 @@ fn work_through<W: Work>(
     }
 }
 
-/// A pool of one thread, made at the first call: parallel code that runs in it stays on that thread.
-fn one_thread(pool: &mut Option<ThreadPool>) -> Result<&ThreadPool> {
+/// A pool of one thread, made at the first call: parallel code that runs in it stays on that thread. Nothing where
+/// there is no thread for it.
+fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
     if pool.is_none() {
-        let made = ThreadPoolBuilder::new().num_threads(1).build();
-        *pool = Some(made.map_err(|error| {
-            Error::new(Kind::Failure, "cannot start a thread").caused_by(error)
-        })?);
+        *pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
     }
-    Ok(pool.as_ref().expect("made above"))
+    pool.as_ref()
 }
 
 /// Which job is next, whether there is memory for it, and who takes it.
@@ -299,6 +304,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::error::{Error, Kind};
     use crate::io::Source;
 
     /// Jobs that take some milliseconds and note what is going on meanwhile.

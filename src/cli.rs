@@ -1,6 +1,6 @@
 //! The top-level parser, the flags that all commands share, and the session made from them.
 
-use std::{ffi::OsString, sync::Arc, time::Duration};
+use std::{ffi::OsString, process, sync::Arc, time::Duration};
 
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 
@@ -8,9 +8,11 @@ use crate::{
     commands::Command,
     device::{Device, DeviceChoice},
     error::{Error, Result},
-    progress::{Progress, start_messages, tell},
+    io::standard,
+    progress::{Progress, printable, start_messages, tell},
     session::Session,
     signals,
+    threads::start_pool,
     timings::Timings,
 };
 
@@ -52,7 +54,7 @@ pub struct Shared {
     #[arg(default_missing_value = "table")]
     pub timings: Option<TimingsFormat>,
 
-    /// Threads for CPU work [default: all cores]
+    /// Threads for CPU work, four a core at most [default: one a core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 
@@ -96,8 +98,29 @@ pub enum TimingsFormat {
 }
 
 /// Reads the command line; prints help, version and usage errors itself and exits then.
-pub fn parse() -> Cli {
-    Cli::parse()
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written.
+pub fn parse() -> Result<Cli> {
+    let message = match Cli::try_parse() {
+        Ok(cli) => return Ok(cli),
+        Err(message) => message,
+    };
+    let text = message.to_string();
+    if message.use_stderr() && text.lines().any(|line| printable(line) != line) {
+        // What was typed is repeated, whatever it does to a terminal.
+        text.lines().for_each(tell);
+    } else {
+        let written = match message.use_stderr() {
+            true => Ok(()),
+            false => standard::output().map(drop),
+        };
+        let written = written.and_then(|()| message.print());
+        if !message.use_stderr() {
+            written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
+        }
+    }
+    process::exit(message.exit_code());
 }
 
 /// Parses `arguments`, the program's name first, and runs the command in this process; for tests and
@@ -106,28 +129,36 @@ pub fn parse() -> Cli {
 /// # Errors
 /// [`Kind::Usage`](crate::error::Kind::Usage) for what cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
-    run(Cli::try_parse_from(arguments).map_err(Error::usage)?)
+    run_with(Cli::try_parse_from(arguments).map_err(Error::usage)?)?.1
 }
 
-/// Runs the command and reports its timings.
+/// Runs the command and reports its timings. Leaves the device open, for a process that is about to end.
 ///
 /// # Errors
 /// Those of the command.
 pub fn run(cli: Cli) -> Result<()> {
+    let (device, result) = run_with(cli)?;
+    device.leave();
+    result
+}
+
+/// Runs the command and reports its timings.
+fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
     signals::exit_on_signals();
     if let Some(limit) = shared.timeout {
-        signals::exit_after(limit);
+        signals::exit_after(limit)?;
     }
-    if let Some(threads) = shared.threads {
-        rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.into())
-            .build_global()
-            .map_err(|error| Error::usage("cannot start the threads").caused_by(error))?;
+    let computes = command.needs_device();
+    if computes || shared.threads.is_some() {
+        start_pool(shared.threads.map(usize::from))?;
+    }
+    if !computes || shared.device != DeviceChoice::Cpu {
+        signals::exit_on_hang(computes && shared.device == DeviceChoice::Auto);
     }
     let timings = Arc::new(Timings::new(shared.timings.is_some()));
-    let choice = if command.needs_device() { &shared.device } else { &DeviceChoice::Cpu };
+    let choice = if computes { &shared.device } else { &DeviceChoice::Cpu };
     let device = Device::new(choice, timings.clone());
     if command.opens_device() {
         device.start();
@@ -146,7 +177,7 @@ pub fn run(cli: Cli) -> Result<()> {
         Some(TimingsFormat::Json) => tell(timings.json(session.device.name())),
         None => {}
     }
-    result
+    Ok((session.device, result))
 }
 
 /// Reads 4G, 512MiB, 1000000: K, M, G and T are powers of 1024.

@@ -2,18 +2,24 @@
 
 use std::{
     convert::Infallible,
-    fmt,
+    env, fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
-    sync::{Arc, Condvar, Mutex, Once, OnceLock, PoisonError},
-    thread::{self, JoinHandle},
+    sync::{
+        Arc, Condvar, Mutex, Once, OnceLock, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
     time::Duration,
 };
 
 use crate::{
     error::{Error, Hint, Kind, Result},
-    gpu::{Adapter, Caps, Context, adapters, any_hung, panic_text},
+    gpu::{
+        Adapter, Caps, Context, adapters, any_hung, device_hangs, driver_starts, panic_text,
+        patience, patiently, watched, watched_loosely,
+    },
     memory,
     timings::Timings,
 };
@@ -60,7 +66,8 @@ impl FromStr for DeviceChoice {
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(match text.to_ascii_lowercase().as_str() {
-            "auto" => Self::Auto,
+            // A variable that is empty says as much as one that is not set.
+            "" | "auto" => Self::Auto,
             "cpu" => Self::Cpu,
             "gpu" => Self::Gpu,
             other => other.parse().map_or_else(|_| Self::Name(other.to_owned()), Self::Index),
@@ -74,9 +81,28 @@ pub struct Device {
     choice: DeviceChoice,
     timings: Arc<Timings>,
     start: Once,
-    opening: Mutex<Option<JoinHandle<Result<Option<Context>>>>>,
+    opening: Mutex<Option<Opening>>,
     opened: OnceLock<Option<Context>>,
     turns: Turns,
+}
+
+/// The device that a thread opens, or the end of that thread in a panic.
+type Opening = Receiver<Result<Option<Context>>>;
+
+/// Waits for the thread, if the driver answers.
+fn wait_for(opening: &Opening) -> Result<Option<Context>> {
+    let attempt = |wait| match opening.recv_timeout(wait) {
+        Err(RecvTimeoutError::Timeout) => None,
+        opened => Some(opened),
+    };
+    match patiently(patience(), attempt) {
+        Some(Ok(opened)) => opened,
+        Some(Err(_)) => Err(Error::gpu("the driver crashed while it started")),
+        None => {
+            device_hangs();
+            Err(Error::gpu("the driver does not answer while it starts"))
+        }
+    }
 }
 
 /// Kernels that are on a GPU at once, at most: one is computed while others are transferred or described.
@@ -180,12 +206,23 @@ impl Device {
                 self.opened.set(None).expect("set only once");
                 return;
             }
-            let (choice, timings) = (self.choice.clone(), self.timings.clone());
-            let thread = thread::spawn(move || {
-                let opened = timings.clone();
-                timings.time("device start-up", || open(&choice, opened))
-            });
-            *self.opening.lock().expect("no holder of this lock panics") = Some(thread);
+            driver_starts();
+            let (sender, opening) = mpsc::channel();
+            let open = || {
+                let (choice, timings, sender) =
+                    (self.choice.clone(), self.timings.clone(), sender.clone());
+                move || {
+                    let opened = timings.clone();
+                    let opened = timings.time("device start-up", || open(&choice, opened));
+                    // Where nobody waits for it any more, it is closed.
+                    let _ = sender.send(opened);
+                }
+            };
+            // Where there is no further thread, this one opens it.
+            if thread::Builder::new().spawn(open()).is_err() {
+                watched("a start", open());
+            }
+            *self.opening.lock().expect("no holder of this lock panics") = Some(opening);
         });
     }
 
@@ -197,11 +234,8 @@ impl Device {
     pub fn context(&self) -> Result<Option<&Context>> {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
-        if let Some(thread) = opening.take() {
-            let context = thread
-                .join()
-                .unwrap_or_else(|_| Err(Error::gpu("the driver crashed while it started")));
-            let context = match context {
+        if let Some(opening) = opening.take() {
+            let context = match wait_for(&opening) {
                 Err(error) if self.choice == DeviceChoice::Auto => {
                     log::warn!("{}; going on with the CPU", error.one_line());
                     None
@@ -237,7 +271,7 @@ impl Device {
     /// Calls `twin` with the context to run on, or with none for the CPU; again with none where it may.
     fn run_twin(
         &self,
-        name: &str,
+        name: &'static str,
         twin: &mut dyn FnMut(Option<&Context>) -> Result<()>,
     ) -> Result<()> {
         let auto = self.choice == DeviceChoice::Auto;
@@ -245,7 +279,8 @@ impl Device {
             let turn = self.turns.wait();
             // A lost device stays lost, and its first failure was a warning.
             if !(auto && context.is_lost()) {
-                let run = catch_unwind(AssertUnwindSafe(|| twin(Some(context))));
+                let run = AssertUnwindSafe(|| watched_loosely(name, || twin(Some(context))));
+                let run = catch_unwind(run);
                 let result = run.unwrap_or_else(|panic| {
                     Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
                 });
@@ -267,6 +302,12 @@ impl Device {
         !matches!(self.opened.get(), Some(None))
     }
 
+    /// Leaves the device as it is, for a process that ends without exit handlers: the system takes all of it back,
+    /// where a driver could fail once more at cleaning up, or never get done with it.
+    pub fn leave(self) {
+        std::mem::forget(self);
+    }
+
     /// The name of what runs the job, once that is known.
     pub fn name(&self) -> Option<&str> {
         self.opened.get().map(|gpu| gpu.as_ref().map_or("CPU", |gpu| &gpu.info.name))
@@ -278,7 +319,7 @@ impl Drop for Device {
     fn drop(&mut self) {
         let opening = self.opening.get_mut().ok().and_then(Option::take);
         // Its result is of no more use.
-        let _ = opening.map(JoinHandle::join);
+        let _ = opening.as_ref().map(wait_for);
         // To close a device that hangs could last for ever.
         if any_hung() {
             std::mem::forget(self.opened.take());
@@ -288,13 +329,19 @@ impl Drop for Device {
 
 /// The adapter that [`DeviceChoice::Auto`] takes out of `adapters`.
 pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
-    adapters.iter().position(|adapter| adapter.info.is_hardware())
+    adapters.iter().position(|adapter| adapter.info.is_hardware() || takes_software())
+}
+
+/// Whether [`DeviceChoice::Auto`] takes software Vulkan, too: for tests of what it does with a GPU, on machines without
+/// one.
+fn takes_software() -> bool {
+    env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
 }
 
 /// Whether it is worth starting a graphics driver to look for hardware: on Linux that costs a third
 /// of a second even where only software Vulkan is found, and device files tell sooner.
 fn may_have_hardware() -> bool {
-    if !cfg!(target_os = "linux") {
+    if !cfg!(target_os = "linux") || takes_software() {
         return true;
     }
     ["/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kgsl-3d0", "/dev/mali0"]
@@ -338,6 +385,7 @@ mod tests {
     fn choices_are_read_as_documented() {
         let read = |text: &str| text.parse::<DeviceChoice>().unwrap();
         assert_eq!(read("AUTO"), DeviceChoice::Auto);
+        assert_eq!(read(""), DeviceChoice::Auto);
         assert_eq!(read("cpu"), DeviceChoice::Cpu);
         assert_eq!(read("1"), DeviceChoice::Index(1));
         assert_eq!(read("GeForce"), DeviceChoice::Name("geforce".into()));

@@ -125,6 +125,12 @@ impl Error {
         self.chain().find_map(|error| error.downcast_ref::<Self>()?.hint)
     }
 
+    /// Whether the reader of an output has closed it, as `head` does once it has enough.
+    pub fn is_broken_pipe(&self) -> bool {
+        let mut causes = self.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+        causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+    }
+
     /// This error and its causes, from the outermost to the first one.
     pub fn chain(&self) -> impl Iterator<Item = &(dyn error::Error + 'static)> {
         let first: &(dyn error::Error + 'static) = self;

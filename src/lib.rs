@@ -71,7 +71,8 @@
 //! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::pipeline`), huge pages
-// (`memory`), vectors that all threads fill (`parallel`), and one line of `main.rs`. A test holds the rest to that.
+// (`memory`), vectors that all threads fill (`parallel`), and what `main.rs` does before threads run and when the
+// process crashes. A test holds the rest to that.
 #[forbid(unsafe_code)]
 mod api;
 #[cfg(feature = "cli")]
@@ -112,6 +113,9 @@ pub mod parallel;
 #[forbid(unsafe_code)]
 pub mod progress;
 #[cfg(feature = "cli")]
+#[forbid(unsafe_code)]
+mod restart;
+#[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod session;
@@ -122,6 +126,9 @@ pub mod signals;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod simd;
+#[cfg(feature = "cli")]
+#[forbid(unsafe_code)]
+mod threads;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod timings;

@@ -1,13 +1,13 @@
 //! The `gpuproc` program: parse, run, report, exit.
 
-use std::{io, panic, process::ExitCode};
+use std::{panic, process::ExitCode};
 
 use anyhow::{Result, anyhow};
 use gpuproc::{
     cli,
     commands::hints,
     error::{Error, Kind},
-    gpu::any_hung,
+    gpu::any_driver,
     memory,
     progress::tell,
     signals,
@@ -22,11 +22,12 @@ fn main() -> ExitCode {
     };
     // Decoders and drivers may panic; their callers catch that, and -v shows it.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
-    signals::exit_on_abort();
+    #[cfg(unix)]
+    tell_crashes();
     let code = match run() {
         Ok(()) => 0,
         // The reader has closed the pipe, as in `gpuproc scan - | head`.
-        Err(error) if is_broken_pipe(&error) => 0,
+        Err(error) if error.downcast_ref().is_some_and(Error::is_broken_pipe) => 0,
         Err(error) => {
             let (line, kind) = match error.downcast_ref::<Error>() {
                 Some(error) => (hints::line(error), error.kind()),
@@ -36,21 +37,57 @@ fn main() -> ExitCode {
             kind.exit_code()
         }
     };
-    if any_hung() {
+    if any_driver() {
         signals::exit(code.into());
     }
     ExitCode::from(code)
 }
 
+/// Lets crashes of libraries and drivers end the process with one line and a documented exit code. What is not whole of
+/// an output has no name on Linux; elsewhere it stays as `.part`.
+#[cfg(unix)]
+fn tell_crashes() {
+    extern "C" fn crashed(signal: i32) {
+        let line = signals::CRASHES.iter().find(|(crash, _)| *crash == signal);
+        signals::exit_crashed(line.map_or("", |(_, line)| line));
+    }
+    for (signal, _) in signals::CRASHES {
+        #[expect(unsafe_code)]
+        // SAFETY: all zeros is a valid `sigaction`, whose fields are then set as sigaction(2) says. The handler neither
+        // allocates nor locks: it writes a constant to a file descriptor, loads an atomic flag and ends the process
+        // without exit handlers. It runs on the stack that Rust gives each thread for this, as the overflow of a stack
+        // is a crash, too.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = crashed as extern "C" fn(i32) as usize;
+            action.sa_flags = libc::SA_ONSTACK;
+            // Without it, the signal ends the process and the shell tells so.
+            libc::sigaction(signal, &action, std::ptr::null_mut());
+        }
+    }
+}
+
 fn run() -> Result<()> {
-    let cli = cli::parse();
+    let cli = cli::parse()?;
     match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
         Ok(result) => Ok(result?),
         Err(_) => Err(anyhow!("this is a mistake in gpuproc itself; -v tells where it happened")),
     }
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
-    causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+/// Runs before `main`, and so before Rust's runtime opens `/dev/null` in the place of standard streams that are closed.
+/// Afterwards one that was closed looks like one that a caller has opened there for reading and writing, as Python's
+/// `subprocess.DEVNULL` is.
+#[cfg(unix)]
+#[used]
+#[expect(unsafe_code)]
+// SAFETY: the sections list functions that the C runtime calls, without arguments that matter here. What this one calls
+// asks the system about two file descriptors and stores two atomic flags; it needs nothing of Rust's runtime.
+#[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
+static BEFORE_MAIN: extern "C" fn() = note_closed;
+
+#[cfg(unix)]
+extern "C" fn note_closed() {
+    gpuproc::io::standard::note_closed();
 }

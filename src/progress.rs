@@ -1,6 +1,7 @@
 //! Messages on stderr, and progress bars below them.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     fmt::Display,
     io::{self, IsTerminal, Write},
@@ -186,10 +187,33 @@ pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
     (HELD.take().unwrap_or_default(), result)
 }
 
+/// `text` with its control characters escaped: `\u{1b}` for the one that begins a command to the terminal. Names and
+/// texts of files may hold any, and marks that turn the direction of what follows them.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unprintable) {
+        return text.into();
+    }
+    let mut shown = String::new();
+    for char in text.chars() {
+        match is_unprintable(char) {
+            true => shown.extend(char.escape_default()),
+            false => shown.push(char),
+        }
+    }
+    shown.into()
+}
+
+fn is_unprintable(char: char) -> bool {
+    let turns =
+        matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    char.is_control() || turns || matches!(char, '\u{2028}' | '\u{2029}')
+}
+
 /// Writes one line to stderr, above all bars, unless [`hold`] keeps it. A stderr that is closed or full
 /// is ignored.
 pub fn tell(line: impl Display) {
-    let line = line.to_string().trim_end().replace(['\n', '\r'], " ");
+    let line = line.to_string().trim_end().replace(['\n', '\r', '\t'], " ");
+    let line = printable(&line).into_owned();
     let held = HELD.with_borrow_mut(|held| match held {
         Some(Held(lines)) => {
             lines.push(line.clone());
@@ -261,6 +285,13 @@ mod tests {
             "50 %, 10 MB/s, 1 s left"
         );
         assert_eq!(status(Unit::Step, 1, 1000, half_a_second), "0 %, 8 min left");
+    }
+
+    #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(printable("a\u{1b}[2J\u{9b}b\n"), "a\\u{1b}[2J\\u{9b}b\\n");
+        assert_eq!(printable("gnp.\u{202e}exe"), "gnp.\\u{202e}exe");
+        assert!(matches!(printable("größe 5 µm.png"), Cow::Borrowed(_)));
     }
 
     #[test]

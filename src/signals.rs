@@ -1,33 +1,51 @@
 //! Ends of the process before its work is done: signals, `--timeout`, aborts in libraries and drivers.
 //! No part of an output stays behind.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{
+    sync::{Arc, mpsc},
+    thread,
+    time::Duration,
+};
 
 use crate::{
-    error::Kind,
+    error::{Kind, Result},
+    gpu::{any_driver, patience, tick},
     io::abandon_outputs,
     progress::{hide_bars, tell},
+    restart,
+    threads::spawn,
 };
 
 /// The exit code of a job that took too long: that of timeout(1).
 const TIMED_OUT: i32 = 124;
 
-/// Removes unfinished outputs on SIGINT, SIGTERM and SIGHUP, then lets the signal end the process as it
-/// would have done without this. May be called more than once.
+/// Removes unfinished outputs on every signal that ends a process and can be waited for, then lets the signal end the
+/// process as it would have done without this. What the process was started to ignore, as by nohup(1), it goes on to
+/// ignore. A file that grows too long (SIGXFSZ) is an error of the write instead. May be called more than once.
 #[cfg(unix)]
 pub fn exit_on_signals() {
     use std::sync::OnceLock;
 
     use signal_hook::{
-        consts::{SIGHUP, SIGINT, SIGTERM},
+        consts::{
+            SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGUSR1,
+            SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
+        },
+        flag,
         iterator::Signals,
         low_level::emulate_default_handler,
     };
+    const ENDING: [i32; 13] = [
+        SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGQUIT, SIGSYS, SIGTERM, SIGTRAP, SIGUSR1,
+        SIGUSR2, SIGVTALRM, SIGXCPU,
+    ];
     static HANDLED: OnceLock<()> = OnceLock::new();
     HANDLED.get_or_init(|| {
-        // Without this handler a signal still ends the process.
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
-        thread::spawn(move || {
+        let ignored = ignored_signals();
+        let (sender, signals) = mpsc::sync_channel::<Signals>(1);
+        // The thread comes first: a signal with a handler and no thread would have no effect at all.
+        let waiting = spawn(move || {
+            let Ok(mut signals) = signals.recv() else { return };
             if let Some(signal) = signals.forever().next() {
                 abandon_outputs();
                 hide_bars();
@@ -35,7 +53,24 @@ pub fn exit_on_signals() {
                 exit(128 + signal);
             }
         });
+        let caught = ENDING.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+        // Without a thread or a handler a signal still ends the process.
+        if waiting.is_ok()
+            && let Ok(signals) = Signals::new(caught)
+        {
+            let _ = sender.send(signals);
+        }
+        // Python does so, too.
+        let _ = flag::register(SIGXFSZ, Arc::default());
     });
+}
+
+/// The signals that this process was started to ignore, signal n as bit n - 1; none where that cannot be told.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 /// Removes unfinished outputs on Ctrl-C, then ends the process.
@@ -47,26 +82,66 @@ pub fn exit_on_signals() {
     });
 }
 
-/// Makes an abort in a system library or a driver end the process with a documented exit code; the
-/// library has printed its reason by then. Large allocations that fail are errors of [`crate::memory`];
-/// small ones abort, too.
-pub fn exit_on_abort() {
-    #[cfg(unix)]
-    {
-        use signal_hook::{consts::SIGABRT, flag::register_conditional_shutdown};
-        let always = Arc::new(true.into());
-        let _ = register_conditional_shutdown(SIGABRT, Kind::Failure.exit_code().into(), always);
-    }
+/// The signals of a crash, and what to say of each. Of an abort a library has often told the reason by then; large
+/// allocations that fail are errors of [`crate::memory`], small ones abort.
+#[cfg(unix)]
+pub const CRASHES: [(i32, &str); 5] = [
+    (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),
+    (signal_hook::consts::SIGBUS, "error: a library or a driver crashed (SIGBUS)\n"),
+    (signal_hook::consts::SIGFPE, "error: a library or a driver crashed (SIGFPE)\n"),
+    (signal_hook::consts::SIGILL, "error: a library or a driver crashed (SIGILL)\n"),
+    (signal_hook::consts::SIGSEGV, "error: a library or a driver crashed (SIGSEGV)\n"),
+];
+
+/// Ends a process that has crashed: says `line`, and that the GPU failed if a driver is there to be blamed. Only what a
+/// signal handler may call is called.
+#[cfg(unix)]
+pub fn exit_crashed(line: &str) -> ! {
+    // A stderr that cannot be written changes nothing.
+    let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
+    exit(if any_driver() { Kind::Gpu } else { Kind::Failure }.exit_code().into());
 }
 
 /// Ends the process after `limit`, without an output.
-pub fn exit_after(limit: Duration) {
-    thread::spawn(move || {
+///
+/// # Errors
+/// [`Kind::Failure`] when there is no thread to wait for that.
+pub fn exit_after(limit: Duration) -> Result<()> {
+    spawn(move || {
         thread::sleep(limit);
         abandon_outputs();
         hide_bars();
         tell(format_args!("error: not done after {} s (--timeout)", limit.as_secs_f64()));
         exit(TIMED_OUT);
+    })
+    .map(drop)
+}
+
+/// Ends the process when a driver does not return from a call. The job begins again on the CPU where `on_cpu` allows it
+/// and nothing was written yet; otherwise there is no output. A process without a thread to spare goes without this.
+pub fn exit_on_hang(on_cpu: bool) {
+    const TICK: Duration = Duration::from_millis(250);
+    let patience = patience();
+    let most = (patience.as_secs_f64() / TICK.as_secs_f64()).ceil() as u32;
+    let _ = spawn(move || {
+        let what = loop {
+            thread::sleep(TICK);
+            if let Some(what) = tick(most) {
+                break what;
+            }
+        };
+        hide_bars();
+        let line = format!("the GPU's driver does not return from {what}");
+        if on_cpu {
+            log::warn!("{line}; doing it all again on the CPU");
+            abandon_outputs();
+            let error = restart::on_the_cpu();
+            tell(format_args!("error: {line}, and the CPU cannot begin again: {error}"));
+        } else {
+            abandon_outputs();
+            tell(format_args!("error: {line}; --device cpu does without"));
+        }
+        exit(Kind::Gpu.exit_code().into());
     });
 }
 

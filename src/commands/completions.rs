@@ -1,10 +1,8 @@
 //! `gpuproc completions`: what a shell needs to complete gpuproc's commands and flags.
 
-use std::io::{self, Write};
-
 use clap_complete::Shell;
 
-use crate::error::{Error, Result};
+use crate::{error::Result, io::standard};
 
 /// Print a completion script for a shell.
 #[derive(Debug, clap::Args)]
@@ -25,5 +23,5 @@ pub struct Args {
 pub fn run(args: &Args, mut parser: clap::Command) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut parser, "gpuproc", &mut script);
-    io::stdout().write_all(&script).map_err(|error| Error::io("write", "-", error))
+    standard::print(&String::from_utf8_lossy(&script))
 }

@@ -1,13 +1,13 @@
 //! `gpuproc devices`: the CPU and the GPUs of this machine.
 
-use std::io::Write;
-
 use serde::Serialize;
 
 use crate::{
     device::automatic,
-    error::{Error, Result},
+    error::Result,
     gpu::{self, Feature},
+    io::standard,
+    progress::printable,
     session::Session,
 };
 
@@ -50,7 +50,7 @@ struct Row {
 /// # Errors
 /// When standard output cannot be written.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let adapters = session.timings.time("adapters", gpu::adapters);
+    let adapters = session.timings.time("adapters", || gpu::watched("a start", gpu::adapters));
     let auto = automatic(&adapters);
     let mut rows = vec![Row {
         device: "cpu".into(),
@@ -83,7 +83,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         true => serde_json::to_string_pretty(&rows).expect("plain data") + "\n",
         false => table(&rows),
     };
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| Error::io("write", "-", error))
+    standard::print(&text)
 }
 
 fn table(rows: &[Row]) -> String {
@@ -117,6 +117,7 @@ fn table(rows: &[Row]) -> String {
             if row.timestamps { "yes" } else { "no" }.to_owned(),
             row.driver.clone(),
         ]
+        .map(|cell| printable(&cell).into_owned())
     }));
     let widths: Vec<usize> = (0..heads.len())
         .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))

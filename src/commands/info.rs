@@ -1,7 +1,5 @@
 //! `gpuproc info`: what files hold, from their headers.
 
-use std::io::Write;
-
 use serde::Serialize;
 
 use super::{flags::VolumeArgs, hints};
@@ -12,8 +10,10 @@ use crate::{
         Source,
         array::{ArrayFormat, npy},
         image::probe,
+        standard,
         volume::{Endian, Layout, VolumeFile, has_volume_name},
     },
+    progress::printable,
     session::Session,
 };
 
@@ -115,8 +115,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
         true => serde_json::to_string_pretty(&infos).expect("plain data") + "\n",
         false => infos.iter().map(Info::text).collect(),
     };
-    let written = std::io::stdout().write_all(text.as_bytes());
-    written.map_err(|error| Error::io("write", "standard output", error))?;
+    standard::print(&text)?;
     match failed {
         0 => Ok(()),
         n => {
@@ -226,7 +225,7 @@ impl Info {
             numbers.iter().map(short).collect::<Vec<_>>().join(" ")
         };
         let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();
-        let mut head = format!("{}: {} {}", self.file, self.format, self.kind);
+        let mut head = format!("{}: {} {}", printable(&self.file), self.format, self.kind);
         if !size.is_empty() {
             head += &format!(", {}", size.join("x"));
         }
@@ -255,7 +254,6 @@ impl Info {
         ];
         rows.extend(self.metadata.iter().map(|(name, value)| (name.as_str(), Some(value.clone()))));
         rows.extend(self.notes.iter().map(|note| ("note", Some(note.clone()))));
-        let printable = |text: &str| text.replace(char::is_control, " ");
         let shown = rows.iter().filter(|(_, value)| value.is_some());
         let width = shown.map(|(name, _)| name.chars().count()).max().unwrap_or(0).min(24);
         let line = |(name, value): (&str, Option<String>)| {

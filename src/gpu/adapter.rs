@@ -5,6 +5,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use super::guard::driver_starts;
+
 /// A GPU, or software in place of one, that could be opened.
 #[derive(Clone, Debug)]
 pub struct Adapter {
@@ -170,6 +172,7 @@ pub fn adapters() -> Vec<Adapter> {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
     descriptor.flags = wgpu::InstanceFlags::empty();
+    driver_starts();
     // A driver that panics is as good as none.
     let found = catch_unwind(AssertUnwindSafe(|| {
         let instance = wgpu::Instance::new(descriptor);

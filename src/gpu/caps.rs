@@ -21,7 +21,7 @@ pub struct Caps {
     pub checked: bool,
     /// Whether new storage buffers are filled with noise, so that nothing can rely on zeros.
     pub poison: bool,
-    /// How long one wait may last, instead of a minute.
+    /// How long one wait may last, instead of [`patience`](super::patience).
     pub patience: Option<Duration>,
     /// What fails, and at which of its occurrences, counted from 0.
     pub fault: Option<(Fault, u64)>,

@@ -13,6 +13,7 @@ use super::{
     guard::{Driver, panic_text},
     pool::Pool,
     staging::UploadStaging,
+    watch::patience,
 };
 use crate::{
     error::{Error, Result},
@@ -78,7 +79,11 @@ impl Context {
             driver: Driver::new(
                 adapter.info.name.clone(),
                 opened,
-                caps.patience,
+                caps.patience.unwrap_or(match adapter.info.is_hardware() {
+                    true => patience(),
+                    // Software takes longer, and its threads may have to share their cores.
+                    false => 2 * patience(),
+                }),
                 Planted::new(caps.fault),
             ),
             limits: DeviceLimits::from(&limits),

@@ -11,13 +11,31 @@ use std::{
     time::Duration,
 };
 
-use super::{Fault, fault::Planted};
+use super::{
+    Fault,
+    fault::Planted,
+    watch::{patiently, watched},
+};
 use crate::error::{Error, Result};
 
-/// How long one wait for a device may last before it counts as hung.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 static HUNG: AtomicBool = AtomicBool::new(false);
+/// Whether some driver is loaded, or about to be.
+static DRIVER: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a driver becomes part of this process.
+pub fn driver_starts() {
+    DRIVER.store(true, Ordering::Relaxed);
+}
+
+/// Notes that a device does not answer.
+pub fn device_hangs() {
+    HUNG.store(true, Ordering::Relaxed);
+}
+
+/// Whether a driver is part of this process, which then goes down with it.
+pub fn any_driver() -> bool {
+    DRIVER.load(Ordering::Relaxed)
+}
 
 /// Whether some device has not answered in time. To close it, or to end the process in an orderly way,
 /// could then take for ever.
@@ -65,14 +83,14 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    /// The device called `name`. A wait lasts `patience` at most, a minute where there is none.
+    /// The device called `name`. A wait lasts `patience` at most.
     pub fn new(
         name: String,
         (device, queue): (wgpu::Device, wgpu::Queue),
-        patience: Option<Duration>,
+        patience: Duration,
         planted: Planted,
     ) -> Self {
-        let (last_words, patience) = (LastWords::of(&device), patience.unwrap_or(PATIENCE));
+        let last_words = LastWords::of(&device);
         Self { device, queue, name, patience, planted, last_words }
     }
 
@@ -87,7 +105,7 @@ impl Driver {
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let result = catch_unwind(AssertUnwindSafe(work));
+        let result = catch_unwind(AssertUnwindSafe(|| watched("a call", work)));
         let scopes = [internal, memory, validation].map(|scope| pollster::block_on(scope.pop()));
         let value = result.map_err(|panic| Error::gpu(panic_text(panic)))?;
         let failure = scopes.into_iter().flatten().next();
@@ -112,22 +130,32 @@ impl Driver {
     /// Calls the callbacks of what is done.
     pub fn poll(&self) -> Result<()> {
         // wgpu panics when the device is lost.
-        catch_unwind(AssertUnwindSafe(|| self.device.poll(wgpu::PollType::Poll)))
-            .map_err(|panic| Error::gpu(panic_text(panic)))?
-            .map_err(Error::gpu)?;
+        catch_unwind(AssertUnwindSafe(|| {
+            watched("a poll", || self.device.poll(wgpu::PollType::Poll))
+        }))
+        .map_err(|panic| Error::gpu(panic_text(panic)))?
+        .map_err(Error::gpu)?;
         self.check()
     }
 
     /// Waits until `submission` is done, or everything submitted so far when there is none.
     pub fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
-        let poll = wgpu::PollType::Wait { submission_index, timeout: Some(self.patience) };
         // wgpu panics when the device is lost during the wait.
-        let polled = catch_unwind(AssertUnwindSafe(|| self.device.poll(poll)))
+        let poll = |timeout| {
+            let submission_index = submission_index.clone();
+            let poll = wgpu::PollType::Wait { submission_index, timeout: Some(timeout) };
+            match catch_unwind(AssertUnwindSafe(|| watched("a wait", || self.device.poll(poll)))) {
+                Ok(Err(wgpu::PollError::Timeout)) => None,
+                polled => Some(polled),
+            }
+        };
+        let polled = patiently(self.patience, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
+        let polled = polled
             .map_err(|panic| Error::gpu(panic_text(panic)))?
             .map_err(|error| error.to_string());
         let planted = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
         if polled.is_err() {
-            HUNG.store(true, Ordering::Relaxed);
+            device_hangs();
         }
         if let Err(cause) = planted.and(polled.map(drop)) {
             let what = format!("{} does not answer", self.name);

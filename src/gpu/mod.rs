@@ -29,6 +29,8 @@ mod staging;
 mod submit;
 #[forbid(unsafe_code)]
 mod transfer;
+#[forbid(unsafe_code)]
+mod watch;
 
 pub use adapter::{Adapter, AdapterInfo, AdapterKind, DeviceLimits, Feature, adapters};
 pub use batch::{Batch, Pass};
@@ -36,8 +38,11 @@ pub use buffer::Buffer;
 pub use caps::{Baseline, Caps};
 pub use context::Context;
 pub use fault::Fault;
-pub use guard::any_hung;
 pub(crate) use guard::panic_text;
+pub use guard::{any_driver, any_hung};
+pub(crate) use guard::{device_hangs, driver_starts};
 pub use pipeline::Pipeline;
 pub use shader::{Shader, ShaderStruct};
 pub use submit::Submission;
+pub use watch::{patience, tick};
+pub(crate) use watch::{patiently, watched, watched_loosely};

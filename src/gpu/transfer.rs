@@ -16,6 +16,7 @@ use super::{
     Buffer, Context, Fault,
     pool::{Lent, Pool},
     staging::Turn,
+    watch::watched,
 };
 use crate::{
     error::{Error, Result},
@@ -267,8 +268,10 @@ impl Deref for Readback {
 
 impl Drop for Readback {
     fn drop(&mut self) {
-        self.view = None;
-        self.staging.unmap();
+        watched("an unmap", || {
+            self.view = None;
+            self.staging.unmap();
+        });
     }
 }
 

@@ -5,10 +5,13 @@ pub mod image;
 pub mod mesh;
 #[cfg(unix)]
 mod parallel_file;
+mod part;
 pub mod plot;
 mod sink;
 mod source;
+pub mod standard;
 pub mod volume;
 
-pub use sink::{Output, Sink, abandon_outputs};
+pub use part::{abandon_outputs, temporary_file, temporary_folder};
+pub use sink::{Output, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};

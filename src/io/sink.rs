@@ -1,17 +1,14 @@
 //! Outputs: written beside their final place and renamed when whole, or standard output.
 
 use std::{
-    convert::Infallible,
+    ffi::OsString,
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    str::FromStr,
-    sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use tempfile::NamedTempFile;
-
+use super::{part::Part, standard};
 use crate::error::{Error, Result};
 
 /// Where data go.
@@ -23,21 +20,19 @@ pub enum Sink {
     File(PathBuf),
 }
 
-impl FromStr for Sink {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            "-" => Self::Stdout,
-            path => Self::File(path.into()),
-        })
+impl From<OsString> for Sink {
+    fn from(name: OsString) -> Self {
+        match name.to_str() {
+            Some("-") => Self::Stdout,
+            _ => Self::File(name.into()),
+        }
     }
 }
 
 impl fmt::Display for Sink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stdout => f.write_str("standard output"),
+            Self::Stdout => f.write_str(standard::OUTPUT),
             Self::File(path) => path.display().fmt(f),
         }
     }
@@ -53,76 +48,19 @@ pub struct Output {
 #[derive(Debug)]
 enum State {
     /// A regular file: written under another name, renamed at the end.
-    Renamed {
-        temporary: BufWriter<Part>,
-        path: PathBuf,
-        no_clobber: bool,
-    },
-    /// Standard output, a FIFO or a device: written as it is.
-    Direct(BufWriter<File>),
-    Stdout(BufWriter<io::Stdout>),
+    Renamed { temporary: BufWriter<Part>, path: PathBuf, no_clobber: bool },
+    /// Standard output or another open file, a FIFO or a device: written as it is.
+    Direct(BufWriter<Direct>),
 }
 
-/// The temporary files of unfinished outputs, for [`abandon_outputs`].
-static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
-
-/// Removes the temporary files of all unfinished outputs, for a process about to be stopped. From then
-/// on no thread can begin or complete an output.
-pub fn abandon_outputs() {
-    let mut unfinished = unfinished();
-    for path in unfinished.drain(..) {
-        // A file that cannot be removed stays behind: the process ends.
-        let _ = fs::remove_file(path);
-    }
-    std::mem::forget(unfinished);
-}
-
-fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A temporary file, listed as unfinished while it is there.
-#[derive(Debug)]
-struct Part(Option<NamedTempFile>);
-
-impl Part {
-    fn create(builder: &tempfile::Builder<'_, '_>, folder: &Path) -> io::Result<Self> {
-        // Under the lock: `abandon_outputs` finds either no file, or a file with its entry.
-        let mut unfinished = unfinished();
-        let file = builder.tempfile_in(folder)?;
-        unfinished.push(file.path().to_owned());
-        Ok(Self(Some(file)))
-    }
-
-    /// Renames it to its final path. When that fails, the file is removed.
-    fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
-        let Some(file) = self.0.take() else { return Ok(()) };
-        // Under the lock: after `abandon_outputs` no output appears.
-        let mut unfinished = unfinished();
-        unfinished.retain(|path| path != file.path());
-        let renamed = match no_clobber {
-            true => file.persist_noclobber(path),
-            false => file.persist(path),
-        };
-        renamed.map(drop).map_err(|error| error.error)
-    }
-}
-
-impl Write for Part {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.as_mut().map_or(Ok(bytes.len()), |file| file.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.as_mut().map_or(Ok(()), Write::flush)
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if let Some(file) = self.0.take() {
-            unfinished().retain(|path| path != file.path());
-        }
+/// The result of writing one of several outputs: that its reader has enough is no reason to drop the others.
+///
+/// # Errors
+/// Those of `written`, less a broken pipe.
+pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
+    match written {
+        Err(error) if error.is_broken_pipe() => Ok(()),
+        written => written,
     }
 }
 
@@ -139,16 +77,57 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Whether both would replace or create one file, or are standard output. Devices and pipes, such as
-    /// `/dev/null`, may be written twice.
+    /// Whether both would replace or create one file, or are one open file, as standard output is. Devices and pipes,
+    /// such as `/dev/null`, may be written twice.
     pub fn is_same(&self, other: &Self) -> bool {
+        let streams = (self.descriptor(), other.descriptor());
         match (self, other) {
-            (Self::Stdout, Self::Stdout) => true,
-            (Self::File(one), Self::File(other)) => {
+            _ if matches!(streams, (Some(one), Some(other)) if one == other) => true,
+            (Self::File(one), Self::File(other)) if streams == (None, None) => {
                 target(one).is_some_and(|one| target(other) == Some(one))
             }
-            _ => false,
+            // `-` and a name of the file that standard output goes to.
+            _ => self.inode().is_some_and(|inode| other.inode() == Some(inode)),
         }
+    }
+
+    /// The number of the open file that this is.
+    fn descriptor(&self) -> Option<u32> {
+        match self {
+            Self::Stdout => Some(1),
+            Self::File(path) => standard::descriptor(path),
+        }
+    }
+
+    /// What identifies a regular file that is there, whatever its names.
+    #[cfg(unix)]
+    fn inode(&self) -> Option<(u64, u64)> {
+        use std::os::unix::fs::MetadataExt;
+        let found = match self {
+            Self::Stdout => standard::output().and_then(|output| output.metadata()),
+            Self::File(path) => fs::metadata(path),
+        };
+        found.ok().filter(fs::Metadata::is_file).map(|found| (found.dev(), found.ino()))
+    }
+
+    #[cfg(not(unix))]
+    fn inode(&self) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Refuses two outputs of one name.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage).
+    pub fn all_differ<'a>(sinks: impl IntoIterator<Item = &'a Self>) -> Result<()> {
+        let mut seen: Vec<&Self> = Vec::new();
+        for sink in sinks {
+            if seen.iter().any(|other| sink.is_same(other)) {
+                return Err(Error::usage(format_args!("two outputs would be {sink}")));
+            }
+            seen.push(sink);
+        }
+        Ok(())
     }
 
     /// Opens the output. Commands do so before the work, so that a wrong path fails at once.
@@ -158,12 +137,14 @@ impl Sink {
     /// output is a folder, or when it exists and `no_clobber` is set.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
-            Self::Stdout => State::Stdout(BufWriter::with_capacity(BUFFER, io::stdout())),
-            Self::File(path) => {
-                create_file(path, no_clobber).map_err(|error| Error::io("write", path, error))?
-            }
+            Self::Stdout => standard::output().map(State::direct),
+            Self::File(path) => create_file(path, no_clobber),
         };
-        Ok(Output { name: self.to_string(), state })
+        let name = self.to_string();
+        match state {
+            Ok(state) => Ok(Output { name, state }),
+            Err(error) => Err(Error::io("write", name, error)),
+        }
     }
 
     /// Creates the output, lets `write` fill it, and commits it.
@@ -191,13 +172,39 @@ fn target(path: &Path) -> Option<PathBuf> {
     Some(folder.join(path.file_name()?))
 }
 
+/// An output that takes nothing back.
+#[derive(Debug)]
+struct Direct(File);
+
+impl Write for Direct {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        standard::note_written();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+impl State {
+    fn direct(file: File) -> Self {
+        Self::Direct(BufWriter::with_capacity(BUFFER, Direct(file)))
+    }
+}
+
 fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
+    match standard::descriptor(path) {
+        Some(1) => return standard::output().map(State::direct),
+        // Linux opens the file behind it anew: its end is where a redirection writes.
+        Some(_) => return OpenOptions::new().append(true).open(path).map(State::direct),
+        None => {}
+    }
     let existing = fs::metadata(path).ok();
     match &existing {
         Some(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
         Some(found) if !found.is_file() => {
-            let file = OpenOptions::new().write(true).open(path)?;
-            return Ok(State::Direct(BufWriter::with_capacity(BUFFER, file)));
+            return OpenOptions::new().write(true).open(path).map(State::direct);
         }
         Some(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
         _ => {}
@@ -205,17 +212,9 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     // Of a symbolic link, the file that it names is replaced.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".gpuproc-").suffix(".part");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The umask applies, as to any new file. The mode of a file that is replaced is kept below.
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let part = Part::create(&builder, folder.unwrap_or(Path::new(".")))?;
-    if let (Some(existing), Some(file)) = (existing, &part.0) {
-        file.as_file().set_permissions(existing.permissions())?;
+    let part = Part::create(folder.unwrap_or(Path::new(".")))?;
+    if let Some(existing) = existing {
+        part.set_permissions(existing.permissions())?;
     }
     let temporary = BufWriter::with_capacity(BUFFER, part);
     Ok(State::Renamed { temporary, path, no_clobber })
@@ -229,12 +228,13 @@ impl Output {
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {
-            State::Renamed { temporary, path, no_clobber } => temporary
-                .into_inner()
-                .map_err(io::IntoInnerError::into_error)
-                .and_then(|part| part.rename(&path, no_clobber)),
+            State::Renamed { temporary, path, no_clobber } => {
+                temporary.into_inner().map_err(io::IntoInnerError::into_error).and_then(|part| {
+                    standard::note_written();
+                    part.rename(&path, no_clobber)
+                })
+            }
             State::Direct(mut file) => file.flush(),
-            State::Stdout(mut stdout) => stdout.flush(),
         };
         committed.map_err(|error| Error::io("write", name, error))
     }
@@ -245,7 +245,6 @@ impl Write for Output {
         match &mut self.state {
             State::Renamed { temporary, .. } => temporary.write(bytes),
             State::Direct(file) => file.write(bytes),
-            State::Stdout(stdout) => stdout.write(bytes),
         }
     }
 
@@ -253,7 +252,6 @@ impl Write for Output {
         match &mut self.state {
             State::Renamed { temporary, .. } => temporary.flush(),
             State::Direct(file) => file.flush(),
-            State::Stdout(stdout) => stdout.flush(),
         }
     }
 }
@@ -275,6 +273,26 @@ mod tests {
         sink.write_with(false, |output| output.write_all(b"whole")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert_eq!(sink.create(true).unwrap_err().kind(), Kind::Io);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn an_open_file_is_written_where_it_stands() {
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        fs::write(&path, b"first\n").unwrap();
+        let file = OpenOptions::new().append(true).open(&path).unwrap();
+        let sink = Sink::File(format!("/dev/fd/{}", file.as_raw_fd()).into());
+        // It is no file of its own to be kept.
+        sink.write_with(true, |output| output.write_all(b"second\n")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"first\nsecond\n");
+        assert_eq!(file.metadata().unwrap().len(), 13, "the file is another one");
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+        // Two names of one file.
+        assert!(sink.is_same(&Sink::File(path)) && sink.is_same(&sink));
+        assert!(Sink::Stdout.is_same(&Sink::File("/dev/stdout".into())));
+        assert!(!Sink::Stdout.is_same(&Sink::File("/dev/stderr".into())));
     }
 
     #[cfg(unix)]

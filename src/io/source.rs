@@ -1,17 +1,16 @@
 //! Inputs: a file, or standard input written as `-`.
 
 use std::{
-    convert::Infallible,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fmt,
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
-    str::FromStr,
 };
 
 #[cfg(unix)]
 use super::parallel_file::ParallelFile;
+use super::standard;
 use crate::{
     error::{Error, Hint, Result},
     memory,
@@ -58,24 +57,27 @@ impl Limits {
     }
 }
 
-impl FromStr for Source {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(match text {
-            "-" => Self::Stdin,
-            path => Self::File(path.into()),
-        })
+impl From<OsString> for Source {
+    fn from(name: OsString) -> Self {
+        match name.to_str() {
+            Some("-") => Self::Stdin,
+            _ => Self::File(name.into()),
+        }
     }
 }
 
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stdin => f.write_str("standard input"),
+            Self::Stdin => f.write_str(standard::INPUT),
             Self::File(path) => path.display().fmt(f),
         }
     }
+}
+
+fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
+    let input = standard::input().map_err(|error| Error::io("read", name, error))?;
+    Ok(Box::new(input))
 }
 
 /// The lower-case extension of a file's name without a `.gz` behind it, and whether that is there.
@@ -126,7 +128,9 @@ impl Source {
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         match self {
-            Self::Stdin => Ok(Box::new(io::stdin())),
+            Self::Stdin => open_standard(standard::INPUT.as_ref()),
+            // `/dev/stdin`: opened anew it could be read even where it is open for writing only.
+            Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path),
             Self::File(path) => match File::open(path) {
                 #[cfg(unix)]
                 Ok(file) if is_regular => Ok(Box::new(ParallelFile::new(file))),
@@ -139,7 +143,8 @@ impl Source {
     /// All its bytes, at most `limit`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when there are more bytes than `limit`.
+    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when
+    /// there are more bytes than `limit`.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let expected = self.size()?.unwrap_or(0);
         let too_large = |size: &dyn fmt::Display| {

@@ -8,6 +8,14 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
+#[cfg(target_os = "linux")]
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    process::ExitStatus,
+    sync::{OnceLock, mpsc},
+};
 
 use gpuproc::{
     data::{dtype::Dtype, raster::Raster, samples::Samples, surface::Surface, volume::Volume},
@@ -25,7 +33,11 @@ use gpuproc::{
     signals,
     timings::Timings,
 };
+#[cfg(target_os = "linux")]
+use tempfile::TempDir;
 
+#[cfg(target_os = "linux")]
+use crate::common::program;
 use crate::{common::adapter, harness::ignore};
 
 /// Runs `kernel` on devices that go wrong at every step that it takes, one after the other.
@@ -214,4 +226,188 @@ fn a_kernel_that_never_ends_is_left_alone() {
     };
     let code = status.expect("it hangs").code();
     assert_eq!(code, Some(Kind::Gpu.exit_code().into()));
+}
+
+/// A folder with the layer of `tests/fault_layer` and its manifest; nothing where no compiler is at hand.
+#[cfg(target_os = "linux")]
+fn fault_layer() -> Option<&'static Path> {
+    static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
+    let build = || {
+        let folder = tempfile::tempdir().unwrap();
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fault_layer/layer.rs");
+        let compiler = env::var_os("RUSTC").unwrap_or("rustc".into());
+        let mut build = Command::new(compiler);
+        build.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", "-o"]);
+        let built = build.arg(folder.path().join("layer.so")).arg(source).status();
+        if !built.is_ok_and(|status| status.success()) {
+            return None;
+        }
+        let manifest = r#"{"file_format_version": "1.1.2", "layer": {"name": "VK_LAYER_GPUPROC_fault",
+            "type": "GLOBAL", "library_path": "./layer.so", "api_version": "1.3.0",
+            "implementation_version": "1", "description": "fails"}}"#;
+        fs::write(folder.path().join("layer.json"), manifest).unwrap();
+        Some(folder)
+    };
+    FOLDER.get_or_init(build).as_ref().map(TempDir::path)
+}
+
+/// How a run with a driver that fails ended.
+#[cfg(target_os = "linux")]
+struct Ended {
+    status: ExitStatus,
+    stderr: String,
+    /// Whether the planted call was made.
+    met: bool,
+    files: Vec<String>,
+}
+
+/// Runs `gpuproc LINE` beside the file `n.txt` with a planted fault. A driver hangs after half a second.
+#[cfg(target_os = "linux")]
+fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
+    if adapter()?.info.is_hardware() {
+        ignore("faults are planted into software Vulkan alone");
+        return None;
+    }
+    let Some(layer) = fault_layer() else {
+        ignore("no rustc to compile the layer that fails");
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("n.txt"), "1 2 3\n").unwrap();
+    let met = layer.join(folder.path().file_name().unwrap());
+    let mut run = Command::new(program());
+    run.current_dir(&folder).args(line.split(' ')).stdin(Stdio::piped());
+    run.env("VK_LAYER_PATH", layer).env("VK_INSTANCE_LAYERS", "VK_LAYER_GPUPROC_fault");
+    run.env("GPUPROC_FAULT", fault).env("GPUPROC_FAULT_MET", &met).env("GPUPROC_PATIENCE", "0.5");
+    run.env("GPUPROC_TEST_AUTO", "software");
+    run.env_remove("GPUPROC_DEVICE").stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = run.spawn().unwrap();
+    // Whoever fails before does not read it.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    let id = child.id();
+    let (ended, end) = mpsc::channel();
+    let waiting = thread::spawn(move || {
+        let output = child.wait_with_output().unwrap();
+        ended.send(()).unwrap();
+        output
+    });
+    if end.recv_timeout(Duration::from_secs(60)).is_err() {
+        Command::new("kill").args(["-9", &id.to_string()]).status().unwrap();
+    }
+    let output = waiting.join().unwrap();
+    let names = fs::read_dir(&folder).unwrap().map(|file| file.unwrap().file_name());
+    Some(Ended {
+        status: output.status,
+        stderr: String::from_utf8(output.stderr).unwrap(),
+        met: met.exists(),
+        files: names.map(|name| name.into_string().unwrap()).filter(|n| n != "n.txt").collect(),
+    })
+}
+
+/// The functions of Vulkan that wgpu calls for a scan.
+#[cfg(target_os = "linux")]
+const FUNCTIONS: [&str; 31] = [
+    "vkAllocateCommandBuffers",
+    "vkAllocateDescriptorSets",
+    "vkAllocateMemory",
+    "vkBeginCommandBuffer",
+    "vkBindBufferMemory",
+    "vkCmdCopyBuffer",
+    "vkCmdDispatch",
+    "vkCreateBuffer",
+    "vkCreateCommandPool",
+    "vkCreateComputePipelines",
+    "vkCreateDescriptorPool",
+    "vkCreateDescriptorSetLayout",
+    "vkCreateDevice",
+    "vkCreateInstance",
+    "vkCreatePipelineLayout",
+    "vkCreateSemaphore",
+    "vkCreateShaderModule",
+    "vkDestroyBuffer",
+    "vkDestroyDevice",
+    "vkDestroyInstance",
+    "vkDeviceWaitIdle",
+    "vkEndCommandBuffer",
+    "vkEnumeratePhysicalDevices",
+    "vkFreeMemory",
+    "vkGetDeviceQueue",
+    "vkGetPhysicalDeviceProperties2",
+    "vkGetSemaphoreCounterValue",
+    "vkMapMemory",
+    "vkQueueSubmit",
+    "vkQueueWaitIdle",
+    "vkWaitSemaphores",
+];
+
+/// Whatever a driver does, and whenever: the result is right, or there is none and one line says why. A run ends, and
+/// nothing of it stays. `GPUPROC_KILL_TRIES` plants every fault everywhere.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_driver_may_hang_fail_abort_or_crash() {
+    const FAULTS: [&str; 5] = ["0:crash", "1:hang", "0+:-4", "0:abort", "0:-2"];
+    // An error means nothing where a function returns nothing.
+    let returns_nothing = |function: &str| {
+        let names = ["vkCmd", "vkDestroy", "vkFree", "vkGetDeviceQueue", "vkGetPhysical"];
+        names.iter().any(|name| function.starts_with(name))
+    };
+    let all = env::var_os("GPUPROC_KILL_TRIES").is_some();
+    let mut faults = Vec::new();
+    for (i, function) in FUNCTIONS.iter().enumerate() {
+        let others = if all { &FAULTS[..] } else { &FAULTS[i % 5..=i % 5] };
+        let planted = [&["0:hang"], others].concat().into_iter();
+        let planted = planted.filter(|fault| !fault.contains('-') || !returns_nothing(function));
+        faults.extend(planted.map(|fault| format!("{function}:{fault}")));
+    }
+    let run = |fault: &String| {
+        let Ended { status, stderr, files, met } =
+            run_with_fault(fault, "scan n.txt o.txt --device gpu", "")?;
+        if status.success() {
+            assert_eq!(files, ["o.txt"], "{fault}: {stderr}");
+            assert_eq!(stderr, "", "{fault}");
+        } else {
+            assert!(matches!(status.code(), Some(5 | 6)), "{fault}: {status} {stderr}");
+            assert!(stderr.starts_with("error: "), "{fault}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{fault}: {stderr}");
+            assert!(files.is_empty(), "{fault}: {files:?}");
+        }
+        println!("{fault}: {} {}", if met { "met" } else { "not met" }, stderr.trim_end());
+        Some([met, !status.success()])
+    };
+    // Most of them wait most of the time.
+    let ended: Vec<_> = thread::scope(|scope| {
+        let parts = faults.chunks(faults.len().div_ceil(4)).collect::<Vec<_>>().into_iter();
+        let runs: Vec<_> = parts
+            .map(|part| scope.spawn(move || part.iter().map(run).collect::<Vec<_>>()))
+            .collect();
+        runs.into_iter().flat_map(|run| run.join().unwrap()).collect()
+    });
+    let ended: Vec<_> = ended.into_iter().flatten().collect();
+    let [met, failed] = [0, 1].map(|what| ended.iter().filter(|ended| ended[what]).count());
+    println!("of {} faults {met} are met, and {failed} runs failed", faults.len());
+    assert!(ended.is_empty() || 2 * met > faults.len() && 3 * failed > faults.len());
+}
+
+/// With `auto`, before anything is written and while the input can be read again, the CPU does what a driver that hangs
+/// does not.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_job_begins_again_on_the_cpu() {
+    for (fault, input, works) in [
+        ("vkWaitSemaphores:0:hang", "n.txt", true),
+        ("vkQueueSubmit:0:hang", "n.txt", true),
+        ("vkCreateDevice:0:hang", "n.txt", true),
+        ("vkCreateDevice:0:hang", "-", true),
+        ("vkQueueSubmit:0:hang", "-", false),
+    ] {
+        let line = format!("scan {input} o.txt --device auto");
+        let Some(ended) = run_with_fault(fault, &line, "1 2 3\n") else { return };
+        let Ended { status, stderr, files, met } = ended;
+        let which = format!("{fault} {input}: {status} {stderr}");
+        assert!(met, "{which}");
+        assert!(stderr.starts_with("warning: ") && stderr.contains("the CPU"), "{which}");
+        assert_eq!(status.code(), Some(if works { 0 } else { 6 }), "{which}");
+        assert_eq!(files, ["o.txt"][..usize::from(works)], "{which}");
+        assert!(works || stderr.contains("standard input can be read only once"), "{which}");
+    }
 }

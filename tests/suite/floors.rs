@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["commands"],
     &["session", "batch", "signals"],
-    &["progress"],
+    &["progress", "restart"],
     &["lib"],
     &["api"],
     &["kernels", "io"],
@@ -24,7 +24,7 @@ const FLOORS: &[&[&str]] = &[
     &["data"],
     &["simd", "timings"],
     &["parallel"],
-    &["memory"],
+    &["memory", "threads"],
     &["error"],
 ];
 

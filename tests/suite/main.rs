@@ -31,6 +31,7 @@ mod scan;
 mod shaders;
 mod simd;
 mod sort;
+mod streams;
 mod volumes;
 
 fn main() {

@@ -113,7 +113,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When there is no such family, or an output's format is unknown.
+    /// When there is no such family, two outputs are one file, or an output's format is unknown.
     pub fn plan(&self) -> Result<Plan> {
         const FAMILIES: [&str; 8] =
             ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "all"];
@@ -128,6 +128,7 @@ impl Args {
             let all = FAMILIES.join(", ");
             return Err(Error::usage(format_args!("there is no family `{name}`, only {all}")));
         }
+        Sink::all_differ(&self.output)?;
         let Self { check, repeats, warmup, .. } = *self;
         Ok(Plan {
             wanted: Wanted { families: self.families.clone(), only: self.only.clone() },

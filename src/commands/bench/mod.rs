@@ -17,12 +17,13 @@ use super::hints::line;
 use crate::{
     error::{Error, Hint, Kind, Result},
     gpu::Context,
-    io::Sink,
+    io::{Sink, allow_broken_pipe, standard},
     kernels::{
         self,
         case::{Case, Sweep},
         copy,
     },
+    progress::printable,
     session::Session,
 };
 
@@ -42,13 +43,14 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let device = device_name(context);
     let effort = &plan.effort;
     let most = if effort.repeats.is_some() { "" } else { "at most " };
+    let print = |line: &str| print(line, &plan);
     print(&format!(
         "device {device}, {most}{} runs after {}, a copy moves {copy_gb_per_s:.1} GB/s",
         effort.most_repeats(),
         effort.most_warmup()
     ))?;
     let (figures, failed) = measure_all(&cases, &plan, session, context, copy_gb_per_s)?;
-    tell_growth(&figures)?;
+    tell_growth(&figures, print)?;
     if !figures.is_empty() {
         let report = Report {
             device: &device,
@@ -58,7 +60,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             checked: effort.check,
             figures: &figures,
         };
-        plan.outputs.iter().try_for_each(|sink| write(sink, &report, session))?;
+        let write = |sink| allow_broken_pipe(write(sink, &report, session));
+        plan.outputs.iter().try_for_each(write)?;
     }
     match failed {
         0 => Ok(()),
@@ -117,7 +120,7 @@ fn measure_all(
     copy_gb_per_s: f64,
 ) -> Result<(Vec<Figure>, usize)> {
     let wide = cases.iter().map(|(_, case)| case.problem.chars().count()).max().unwrap_or(0);
-    print(&Figure::heads(wide))?;
+    print(&Figure::heads(wide), plan)?;
     let (mut figures, mut failed) = (Vec::new(), 0);
     for (point, case) in cases.iter().filter(|(_, case)| case.on_cpu || context.is_some()) {
         match measure(case, &plan.effort, session, context) {
@@ -127,7 +130,7 @@ fn measure_all(
                     at: point.map(|(_, at)| at),
                     ..Figure::new(case, clock, &times, copy_gb_per_s)
                 };
-                print(&figure.row(wide))?;
+                print(&figure.row(wide), plan)?;
                 figures.push(figure);
             }
             // The device cannot run this algorithm.
@@ -167,7 +170,7 @@ fn device_name(context: Option<&Context>) -> String {
 }
 
 /// Says of each algorithm of a wide sweep how its time grows.
-fn tell_growth(figures: &[Figure]) -> Result<()> {
+fn tell_growth(figures: &[Figure], print: impl Fn(&str) -> Result<()>) -> Result<()> {
     let along: Vec<&Figure> = figures.iter().filter(|figure| figure.along.is_some()).collect();
     for (name, _) in chart::series(&along) {
         if let Some((algorithm, power)) = name.split_once(" ~ x^") {
@@ -177,9 +180,10 @@ fn tell_growth(figures: &[Figure]) -> Result<()> {
     Ok(())
 }
 
-fn print(line: &str) -> Result<()> {
-    let told = writeln!(std::io::stdout(), "{line}");
-    told.map_err(|error| Error::io("write", "standard output", error))
+/// Prints a line. Where nobody reads it, files may still be wanted.
+fn print(line: &str, plan: &Plan) -> Result<()> {
+    let printed = standard::print(&format!("{}\n", printable(line)));
+    if plan.outputs.is_empty() { printed } else { allow_broken_pipe(printed) }
 }
 
 fn write(sink: &Sink, report: &Report<'_>, session: &Session) -> Result<()> {

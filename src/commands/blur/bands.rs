@@ -25,6 +25,7 @@ use crate::{
     kernels::blur::Bands,
     memory,
     session::Session,
+    threads::spawn_in,
 };
 
 /// Bands need not be larger than this many bytes.
@@ -181,8 +182,8 @@ impl Pipeline<'_> {
         let (to_blur, read) = sync_channel(1);
         let (to_write, blurred) = sync_channel(1);
         thread::scope(|scope| {
-            scope.spawn(|| self.read(rows, to_blur));
-            let written = scope.spawn(|| self.write(blurred, writer).map_err(failed));
+            spawn_in(scope, || self.read(rows, to_blur))?;
+            let written = spawn_in(scope, || self.write(blurred, writer).map_err(failed))?;
             self.blur(read, to_write)?;
             written.join().expect("writing does not panic")
         })

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     fmt, fs,
     path::{Component, Path, PathBuf},
     str::FromStr,
@@ -29,7 +30,7 @@ use crate::{
 pub struct Args {
     /// Input and output; with --out-dir, inputs only. - is standard input or output
     #[arg(required = true, value_name = "FILE")]
-    files: Vec<String>,
+    files: Vec<OsString>,
 
     /// Standard deviation in pixels, 0 to 500: one value, or one an axis, as 2,0.5 or 1,1,1.5. 0
     /// leaves an axis as it is [default: 2, or a third of --radius]
@@ -325,15 +326,13 @@ impl Args {
 
     /// Inputs and their outputs.
     fn files(&self) -> Result<Vec<(Source, Sink)>> {
-        let source = |text: &String| text.parse().unwrap_or_else(|never| match never {});
         let Some(folder) = &self.out_dir else {
             let [input, output] = &self.files[..] else {
                 return Err(Error::usage(
                     "give one input and one output, or inputs and --out-dir DIR",
                 ));
             };
-            let Ok(sink) = output.parse();
-            return Ok(vec![(source(input), sink)]);
+            return Ok(vec![(input.clone().into(), output.clone().into())]);
         };
         let mut taken = BTreeSet::new();
         let output = |source: Source| {
@@ -344,13 +343,16 @@ impl Args {
             let inside: PathBuf =
                 path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
             let target = folder.join(inside);
-            if !taken.insert(target.clone()) {
+            // By the file that is there already, too, which links may lead to.
+            let found = target.canonicalize().ok().filter(|found| *found != target);
+            let is_new = found.is_none_or(|found| taken.insert(found));
+            if !taken.insert(target.clone()) || !is_new {
                 let target = target.display();
                 return Err(Error::usage(format_args!("two inputs would become {target}")));
             }
             Ok((source, Sink::File(target)))
         };
-        self.files.iter().map(source).map(output).collect()
+        self.files.iter().cloned().map(Source::from).map(output).collect()
     }
 
     fn job(&self, source: Source, sink: Sink) -> Result<Job> {

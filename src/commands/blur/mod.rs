@@ -5,8 +5,6 @@ mod estimate;
 mod flags;
 mod image;
 
-use std::io::{self, Write};
-
 use crate::{
     batch::{Batch, Work},
     commands::hints,
@@ -14,9 +12,11 @@ use crate::{
     io::{
         Source,
         image::sample_bytes,
+        standard,
         volume::{Endian, Layout, VolumeFile, VolumeTarget},
     },
     kernels::blur::{Method, Taps, blur_volume},
+    progress::printable,
     session::Session,
 };
 
@@ -54,9 +54,8 @@ fn describe(job: &Job) -> Result<()> {
         }
         Method::Box => format!("box of radius {radius}"),
     };
-    let line = format!("{} -> {}: {how}\n", job.source, job.sink);
-    let written = io::stdout().write_all(line.as_bytes());
-    written.map_err(|error| Error::io("write", "standard output", error))
+    let line = format!("{} -> {}: {how}", job.source, job.sink);
+    standard::print(&format!("{}\n", printable(&line)))
 }
 
 /// Reads, blurs and writes one file.

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     error::{Error, Result},
     io::{
-        Source,
+        Source, allow_broken_pipe,
         image::{Encoding, write_image},
     },
     kernels::histogram::{Adjust, Pixels, luminance_levels},
@@ -43,7 +43,8 @@ pub fn write(
         };
         image.samples = session.device.run(&adjust, &pixels)?;
         let encoding = Encoding::default();
-        write_image(&image, output, &encoding, session.no_clobber, &session.timings)?;
+        let written = write_image(&image, output, &encoding, session.no_clobber, &session.timings);
+        allow_broken_pipe(written)?;
     }
     Ok(())
 }

@@ -244,7 +244,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When flags contradict each other, and when an output's format is unknown.
+    /// When flags contradict each other, two outputs are one file, and when an output's format is unknown.
     pub fn job(&self) -> Result<Job> {
         let adjustments = self.adjustments()?;
         let mut outputs =
@@ -256,6 +256,9 @@ impl Args {
         }
         let shows =
             |(_, format): &(Sink, Format)| matches!(format, Format::Statistics | Format::Json);
+        let files = adjustments.iter().map(|(sink, _)| sink);
+        let files = files.chain(outputs.iter().map(|(sink, _)| sink));
+        Sink::all_differ(files.chain(picture.then_some(&Sink::Stdout)))?;
         let settings = Settings {
             selection: Selection { alpha: self.alpha, roi: self.roi, mask: self.mask.clone() },
             channels: self.channels.clone(),

@@ -13,6 +13,7 @@ use crate::{
     },
     kernels::histogram::Pixels,
     session::Session,
+    threads::spawn_in,
 };
 
 /// An opened input.
@@ -161,7 +162,7 @@ impl Input {
         let mut reader = file.reader()?;
         thread::scope(|scope| {
             let (send, parts) = mpsc::sync_channel(0);
-            let reading = scope.spawn(move || -> Result<()> {
+            let reading = spawn_in(scope, move || -> Result<()> {
                 for start in (0..depth).step_by(slices) {
                     let read = || reader.read(slices.min(depth - start));
                     // There is no receiver when counting has failed.
@@ -170,7 +171,7 @@ impl Input {
                     }
                 }
                 reader.expect_end()
-            });
+            })?;
             for samples in parts {
                 consume(&Pixels { samples, channels: 1 })?;
             }

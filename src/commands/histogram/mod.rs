@@ -12,8 +12,6 @@ mod tally;
 mod terminal;
 mod view;
 
-use std::io::{self, Write};
-
 pub use flags::Args;
 use flags::{Job, Settings};
 use input::Input;
@@ -24,7 +22,7 @@ use super::hints;
 use crate::{
     batch::{Batch, Work},
     error::{Error, Kind, Result},
-    io::Source,
+    io::{Source, allow_broken_pipe, standard},
     session::Session,
 };
 
@@ -36,7 +34,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     let (outcomes, failed) = count_all(&job, session)?;
     for (output, format) in &job.outputs {
-        output::write(&outcomes, output, *format, &job.view, session)?;
+        allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
     if job.picture {
         session.timings.time("write", || print_pictures(&outcomes, &job))?;
@@ -115,12 +113,8 @@ impl Work for Inputs<'_> {
 }
 
 fn print_pictures(outcomes: &Outcomes, job: &Job) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    let mut print = || {
-        for outcome in outcomes.iter() {
-            stdout.write_all(terminal::picture(&*outcome?, &job.view).as_bytes())?;
-        }
-        stdout.flush()
-    };
-    print().map_err(|error| Error::io("write", "standard output", error))
+    outcomes.iter().try_for_each(|outcome| {
+        let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
+        standard::print(&terminal::picture(&outcome, &job.view))
+    })
 }

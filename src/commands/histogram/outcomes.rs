@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::tally::Outcome;
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    io::{temporary_file, temporary_folder},
+};
 
 /// Outcomes in the order in which they were added. Counts of the first are kept in memory; those past
 /// a limit wait in a temporary file.
@@ -62,7 +65,7 @@ impl Outcomes {
     fn store(&mut self, outcome: &mut Outcome) -> io::Result<u64> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(tempfile::tempfile()?),
+            none => none.insert(temporary_file(&temporary_folder())?),
         };
         let at = file.seek(SeekFrom::End(0))?;
         for component in &mut outcome.components {

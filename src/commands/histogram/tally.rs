@@ -6,6 +6,7 @@ use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
     kernels::histogram::{Bins, Counts, Moments, Statistics},
+    progress::printable,
 };
 
 /// Counts that may still be added to.
@@ -110,7 +111,8 @@ impl Outcome {
     pub fn title(&self) -> String {
         let name = self.name();
         let file = Path::new(&name).file_name();
-        file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name)
+        let title = file.map(|file| file.to_string_lossy().into_owned()).unwrap_or(name);
+        printable(&title).into_owned()
     }
 
     /// A count as pixels.

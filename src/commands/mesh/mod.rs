@@ -15,7 +15,7 @@ use self::{
     input::{VolumeInput, WHOLE},
     job::{Iso, MeshJob},
     names::scratch_folder,
-    outputs::Target,
+    outputs::{Names, Target},
     placing::Placed,
     report::{Summary, tell_stats},
     surfaces::surfaces,
@@ -51,19 +51,25 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
     session.device.expect(|| Estimate::of_seconds(job.cpu_seconds(&file), 0.0));
-    let targets = Target::open_all(&job, session)?;
+    let mut names = Names::new(&job);
+    let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;
     for target in targets {
         let iso = match target.iso {
             Iso::Value(iso) => iso,
             Iso::Auto => input.threshold(&job, session)?,
         };
-        let (sink, output) = target.open(iso, session)?;
+        let (sink, output) = target.open(iso, &mut names, session)?;
         let summary = match job.needs_whole_surface() {
-            true => job.mesh_whole((&input, &placed), iso, &sink, output, session)?,
-            false => job.mesh_parts((&input, &placed), iso, &sink, output, session)?,
+            true => job.mesh_whole((&input, &placed), iso, &sink, output, session),
+            false => job.mesh_parts((&input, &placed), iso, &sink, output, session),
         };
-        summary.report(iso, &sink, session);
+        match summary {
+            Ok(summary) => summary.report(iso, &sink, session),
+            // Nobody reads this mesh; the others may be wanted.
+            Err(error) if error.is_broken_pipe() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

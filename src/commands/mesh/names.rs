@@ -1,25 +1,48 @@
 //! Names of outputs.
 
-use std::path::PathBuf;
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
-use crate::io::Sink;
+use crate::io::{Sink, temporary_folder};
 
 /// The name with `{iso}` replaced.
 pub(super) fn named(sink: &Sink, iso: f64) -> Sink {
     match sink {
         Sink::Stdout => Sink::Stdout,
-        Sink::File(path) => {
-            Sink::File(path.to_string_lossy().replace("{iso}", &iso.to_string()).into())
-        }
+        Sink::File(path) => Sink::File(replaced(path, "{iso}", &iso.to_string())),
     }
+}
+
+/// The path with every `from` replaced, whatever else its name is made of.
+fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::{OsStrExt, OsStringExt};
+        let (mut name, mut rest) = (Vec::new(), path.as_os_str().as_bytes());
+        while let Some(at) = rest.windows(from.len()).position(|part| part == from.as_bytes()) {
+            name.extend_from_slice(&rest[..at]);
+            name.extend_from_slice(to.as_bytes());
+            rest = &rest[at + from.len()..];
+        }
+        name.extend_from_slice(rest);
+        std::ffi::OsString::from_vec(name).into()
+    }
+    #[cfg(not(unix))]
+    path.to_string_lossy().replace(from, to).into()
 }
 
 /// `mesh.ply` as `mesh-2.ply`.
 pub(super) fn numbered(sink: &Sink, number: usize) -> Sink {
     let Sink::File(path) = sink else { return sink.clone() };
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let extension = path.extension().map(|e| format!(".{}", e.to_string_lossy()));
-    Sink::File(path.with_file_name(format!("{stem}-{number}{}", extension.unwrap_or_default())))
+    let mut name = path.file_stem().unwrap_or(OsStr::new("")).to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    Sink::File(path.with_file_name(name))
 }
 
 /// The folder for temporary parts of a mesh: that of the output, else the system's.
@@ -31,6 +54,6 @@ pub(super) fn scratch_folder(sink: &Sink) -> PathBuf {
     match folder {
         Some(folder) if folder.as_os_str().is_empty() => PathBuf::from("."),
         Some(folder) if !folder.starts_with("/dev") => folder.to_owned(),
-        _ => std::env::temp_dir(),
+        _ => temporary_folder(),
     }
 }

@@ -3,6 +3,7 @@
 use super::{
     job::{Iso, MeshJob},
     names::{named, numbered},
+    preview::Preview,
 };
 use crate::{
     error::Result,
@@ -19,8 +20,12 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// One an isovalue. Wrong names fail here, before the work.
-    pub(super) fn open_all(job: &MeshJob, session: &Session) -> Result<Vec<Self>> {
+    /// One an isovalue. Wrong names fail here, before the work, and `names` takes those that are known.
+    pub(super) fn open_all(
+        job: &MeshJob,
+        names: &mut Names<'_>,
+        session: &Session,
+    ) -> Result<Vec<Self>> {
         let several = job.isovalues.len() > 1;
         let has_place = job.output.to_string().contains("{iso}");
         let open = |(i, &iso)| {
@@ -33,6 +38,7 @@ impl Target {
                 Iso::Auto if has_place => return Ok(Self { iso, sink, output: None }),
                 Iso::Auto => sink,
             };
+            names.add(&sink, iso)?;
             let output = Some(sink.create(session.no_clobber)?);
             Ok(Self { iso, sink, output })
         };
@@ -40,13 +46,44 @@ impl Target {
     }
 
     /// The output, now that the isovalue is known.
-    pub(super) fn open(self, iso: f64, session: &Session) -> Result<(Sink, Output)> {
+    pub(super) fn open(
+        self,
+        iso: f64,
+        names: &mut Names<'_>,
+        session: &Session,
+    ) -> Result<(Sink, Output)> {
         let Self { sink, output, .. } = self;
         if let Some(output) = output {
             return Ok((sink, output));
         }
         let sink = named(&sink, iso);
+        names.add(&sink, Iso::Value(iso))?;
         let output = sink.create(session.no_clobber)?;
         Ok((sink, output))
+    }
+}
+
+/// The names of all meshes and their pictures, which must differ.
+pub(super) struct Names<'a> {
+    preview: Option<&'a Preview>,
+    taken: Vec<Sink>,
+}
+
+impl<'a> Names<'a> {
+    /// None yet.
+    pub(super) fn new(job: &'a MeshJob) -> Self {
+        Self { preview: job.preview.as_ref(), taken: Vec::new() }
+    }
+
+    /// Adds a mesh, and its picture unless the isovalue is still to be found.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is taken.
+    fn add(&mut self, mesh: &Sink, iso: Iso) -> Result<()> {
+        self.taken.push(mesh.clone());
+        if let (Some(preview), Iso::Value(iso)) = (self.preview, iso) {
+            self.taken.push(preview.name(iso));
+        }
+        Sink::all_differ(&self.taken)
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     },
     error::Result,
     io::{
-        Sink,
+        Sink, allow_broken_pipe,
         image::{Encoding, write_image},
     },
     kernels::render::Render,
@@ -32,6 +32,11 @@ impl Preview {
         PER_PIXEL * width * height / cores
     }
 
+    /// Where the picture of isovalue `iso` goes.
+    pub(super) fn name(&self, iso: f64) -> Sink {
+        named(&self.sink, iso)
+    }
+
     /// Fails now, before the work, where the picture cannot be written.
     pub(super) fn check(&self, session: &Session) -> Result<()> {
         self.sink.create(session.no_clobber).map(drop)
@@ -39,13 +44,14 @@ impl Preview {
 
     /// Draws the surface at isovalue `iso`.
     pub(super) fn draw(&self, iso: f64, surface: &Surface, session: &Session) -> Result<()> {
-        let sink = named(&self.sink, iso);
+        let sink = self.name(iso);
         let samples = Samples::U8(session.device.run(&self.render, surface)?);
         let [width, height] = self.render.size.map(|side| side as usize);
         let metadata = Metadata::default();
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
         let encoding = Encoding::default();
-        write_image(&image, &sink, &encoding, session.no_clobber, &session.timings)?;
+        let written = write_image(&image, &sink, &encoding, session.no_clobber, &session.timings);
+        allow_broken_pipe(written)?;
         log::info!("picture: {sink}");
         Ok(())
     }

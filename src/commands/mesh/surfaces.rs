@@ -9,6 +9,7 @@ use crate::{
     io::volume::VolumeFile,
     kernels::mesh::{MarchingCubes, Slab},
     session::Session,
+    threads::spawn_in,
 };
 
 /// Bytes of samples a slab, where memory allows.
@@ -44,15 +45,15 @@ fn stream(
     let mut bar = session.progress.bar("mesh", kernel.layers(file.dims[2]) as u64);
     thread::scope(|scope| {
         let (slab_in, slab_out) = sync_channel(1);
-        scope.spawn(move || {
+        spawn_in(scope, move || {
             while let Some(slab) = session.timings.time("read", || slabs.next()) {
                 if slab_in.send(slab).is_err() {
                     break;
                 }
             }
-        });
+        })?;
         let (part_in, part_out) = sync_channel(1);
-        let consumer = scope.spawn(move || part_out.into_iter().try_for_each(&mut consume));
+        let consumer = spawn_in(scope, move || part_out.into_iter().try_for_each(&mut consume))?;
         let mut first_vertex = 0;
         let meshed = slab_out.into_iter().try_for_each(|slab| {
             let slab = Slab { first_vertex, ..slab? };

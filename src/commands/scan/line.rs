@@ -5,7 +5,7 @@ use std::{
         Arc,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
-    thread::{self, JoinHandle},
+    thread::JoinHandle,
 };
 
 use super::{flags::Line, keys::Keys};
@@ -16,6 +16,7 @@ use crate::{
     io::array::{ArrayReader, ArrayWriter, Separator},
     kernels::scan::{BLOCK, Op, Scan, Scannable, Scanned, SegmentedScan, Segments},
     session::Session,
+    threads::spawn,
     timings::Timings,
 };
 
@@ -37,8 +38,8 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     let writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
     let mut keys = line.keys.as_ref().map(Keys::open).transpose()?;
-    let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone());
-    let (to_write, writing) = write_behind(writer, session.timings.clone());
+    let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone())?;
+    let (to_write, writing) = write_behind(writer, session.timings.clone())?;
     let mut scan_all = || loop {
         let (numbers, layout) = stretches.recv().map_err(|_| crashed("reads"))??;
         let starts = keys.as_mut().map(|keys| keys.starts(numbers.len())).transpose()?;
@@ -151,9 +152,9 @@ fn read_ahead<T: Number>(
     mut reader: ArrayReader,
     stretch: usize,
     timings: Arc<Timings>,
-) -> Receiver<Result<Stretch<T>>> {
+) -> Result<Receiver<Result<Stretch<T>>>> {
     let (sender, stretches) = sync_channel(1);
-    thread::spawn(move || {
+    spawn(move || {
         loop {
             let mut numbers = Vec::new();
             let read = timings.time("read", || reader.read(&mut numbers, stretch));
@@ -163,23 +164,23 @@ fn read_ahead<T: Number>(
                 return;
             }
         }
-    });
-    stretches
+    })?;
+    Ok(stretches)
 }
 
 /// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
 fn write_behind<T: Number>(
     mut writer: ArrayWriter,
     timings: Arc<Timings>,
-) -> (SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>) {
+) -> Result<(SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>)> {
     let (sender, stretches) = sync_channel::<Stretch<T>>(1);
-    let writing = thread::spawn(move || {
+    let writing = spawn(move || {
         for (values, layout) in stretches {
             timings.time("write", || writer.write(&values, layout.as_deref()))?;
         }
         Ok(writer)
-    });
-    (sender, writing)
+    })?;
+    Ok((sender, writing))
 }
 
 fn crashed(what: &str) -> Error {

@@ -12,7 +12,10 @@ use crate::{
     },
     error::{Error, Result},
     for_number,
-    io::array::{ArrayReader, ArrayWriter},
+    io::{
+        allow_broken_pipe,
+        array::{ArrayReader, ArrayWriter},
+    },
     kernels::sort::{Records, Sort, Sortable, same_length},
     parallel,
     session::Session,
@@ -69,10 +72,10 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
                 same_length(len, values.len())?;
                 let (keys, values) = sort_with::<T, P>(|payload| sort(Some(payload)), values)?;
                 session.timings.time("write", || {
-                    output.write(&keys, None)?;
-                    moved.write(&values, None)?;
-                    moved.finish()?;
-                    output.finish()
+                    allow_broken_pipe(output.write(&keys, None))?;
+                    allow_broken_pipe(moved.write(&values, None))?;
+                    allow_broken_pipe(moved.finish())?;
+                    allow_broken_pipe(output.finish())
                 })
             })
         }

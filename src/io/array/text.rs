@@ -26,6 +26,8 @@ pub struct Tokens {
     end: usize,
     ended: bool,
     line: u64,
+    /// Whether what may stand before the first number has been looked at.
+    began: bool,
     /// Whether a comma would stand behind no number: at the start, and after a comma.
     comma: bool,
     /// The separator behind each number of the last [`Tokens::read`].
@@ -43,6 +45,7 @@ impl Default for Tokens {
             end: 0,
             ended: false,
             line: 1,
+            began: false,
             comma: true,
             layout: Vec::new(),
         }
@@ -63,6 +66,7 @@ impl Tokens {
         most: usize,
     ) -> Result<()> {
         self.layout.clear();
+        self.skip_mark(input, source)?;
         loop {
             self.skip_separators(input, source)?;
             if self.start == self.end || values.len() == most {
@@ -79,6 +83,22 @@ impl Tokens {
             values.push(number);
             self.layout.push(Separator::Blank);
         }
+    }
+
+    /// Skips the mark that some programs set before a text in UTF-8.
+    fn skip_mark(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
+        const MARK: &[u8] = "\u{feff}".as_bytes();
+        while !self.began {
+            let start = &self.buffer[..self.end];
+            if start.starts_with(MARK) {
+                self.start = MARK.len();
+            }
+            self.began = self.ended || !MARK.starts_with(start) || start == MARK;
+            if !self.began {
+                self.fill(input, source)?;
+            }
+        }
+        Ok(())
     }
 
     /// Moves on to the next number or the end, and notes the separator behind the last number: of several the

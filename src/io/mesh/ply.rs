@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     data::{placement::Space, surface::Surface},
+    io::temporary_file,
     parallel::Parallel,
 };
 use ply_rs_bw::{
@@ -66,7 +67,8 @@ pub struct PlyWriter {
 }
 
 impl PlyWriter {
-    /// Of a surface in coordinates of `space`. Keeps at most about `limit` bytes in memory and the rest in temporary files in `folder`.
+    /// Of a surface in coordinates of `space`. Keeps at most about `limit` bytes in memory and the rest in temporary
+    /// files in `folder`.
     pub fn new(ascii: bool, space: Option<Space>, limit: u64, folder: PathBuf) -> Self {
         Self {
             ascii,
@@ -98,7 +100,7 @@ impl PlyWriter {
         let [vertices, faces] = match &mut self.files {
             Some(files) => files,
             None => {
-                let file = || tempfile::tempfile_in(&self.folder);
+                let file = || temporary_file(&self.folder);
                 self.files.insert([file()?, file()?])
             }
         };

@@ -224,7 +224,8 @@ fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
         return Err(Error::usage("name an output: standard input has no name to make one from"));
     };
     // Reading tells what is wrong with paths such as `.`.
-    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
-    let stem = name.strip_suffix(".gz").unwrap_or(&name);
-    Ok(Sink::File(Path::new(stem).with_extension(format.extension())))
+    let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
+    let is_packed = name.extension().is_some_and(|extension| extension == "gz");
+    let name = if is_packed { name.with_extension("") } else { name.to_owned() };
+    Ok(Sink::File(name.with_extension(format.extension())))
 }

@@ -1,0 +1,144 @@
+//! Calls into drivers that are under way, so that one that never returns is found out.
+//!
+//! Nothing can end such a call: whoever [ticks](tick) decides what becomes of the process. Ticks are counted instead of
+//! seconds, so that a process that was stopped and goes on later, as by Ctrl-Z, is not mistaken for one that hangs.
+
+use std::{
+    env,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread::{self, ThreadId},
+    time::Duration,
+};
+
+/// How long a driver may take for one call, and a device for one piece of work, unless `GPUPROC_PATIENCE` says
+/// otherwise.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long to wait for a driver or a device before it counts as hung: 30 s, or `GPUPROC_PATIENCE` in seconds.
+pub fn patience() -> Duration {
+    let seconds = env::var("GPUPROC_PATIENCE").ok().and_then(|text| text.parse().ok());
+    let chosen = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    chosen.filter(|seconds| !seconds.is_zero()).unwrap_or(PATIENCE)
+}
+
+/// A call that has not returned.
+struct Call {
+    thread: ThreadId,
+    what: &'static str,
+    /// How many times the patience it may last.
+    factor: u32,
+    /// Ticks since it began, or since a call inside of it returned.
+    ticks: u32,
+}
+
+/// In the order in which they began.
+static CALLS: Mutex<Vec<Call>> = Mutex::new(Vec::new());
+
+fn calls() -> MutexGuard<'static, Vec<Call>> {
+    CALLS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Runs `work`, which is one call into a driver or a few.
+pub(crate) fn watched<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    watch(what, 1, work)
+}
+
+/// Runs `work`, which makes many calls, some of them [watched](watched) one by one, and computes in between.
+pub(crate) fn watched_loosely<T>(what: &'static str, work: impl FnOnce() -> T) -> T {
+    watch(what, 4, work)
+}
+
+fn watch<T>(what: &'static str, factor: u32, work: impl FnOnce() -> T) -> T {
+    /// Ends the call, also where it panics.
+    struct Guard(ThreadId);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let mut calls = calls();
+            let Some(own) = calls.iter().rposition(|call| call.thread == self.0) else { return };
+            calls.remove(own);
+            // The call around this one has made progress.
+            if let Some(outer) = calls.iter_mut().rfind(|call| call.thread == self.0) {
+                outer.ticks = 0;
+            }
+        }
+    }
+    let thread = thread::current().id();
+    calls().push(Call { thread, what, factor, ticks: 0 });
+    let _guard = Guard(thread);
+    work()
+}
+
+/// Counts a tick for every call that is under way; names one that has lasted for `most` of them.
+pub fn tick(most: u32) -> Option<&'static str> {
+    let mut calls = calls();
+    for i in 0..calls.len() {
+        let thread = calls[i].thread;
+        // Of nested calls the innermost is the one that lasts.
+        if !calls[i + 1..].iter().any(|call| call.thread == thread) {
+            calls[i].ticks += 1;
+        }
+    }
+    calls.iter().find(|call| call.ticks >= most.saturating_mul(call.factor)).map(|call| call.what)
+}
+
+/// Tries `attempt` with short waits, together as long as `patience`, until one gives a result. A process that was
+/// stopped in between loses one of the waits alone.
+pub(crate) fn patiently<T>(
+    patience: Duration,
+    mut attempt: impl FnMut(Duration) -> Option<T>,
+) -> Option<T> {
+    let wait = patience.min(Duration::from_secs(1));
+    let attempts = patience.as_secs_f64() / wait.as_secs_f64();
+    (0..attempts.ceil() as u64).find_map(|_| attempt(wait))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn a_call_that_lasts_is_found_out() {
+        // Calls of other tests in this process come and go; none lasts for so many ticks at once.
+        const MOST: u32 = 1_000_000;
+        let ticks = |count: u32| (0..count).find_map(|_| tick(MOST));
+        let (begun, begins) = mpsc::channel();
+        let (end, ends) = mpsc::channel::<()>();
+        let hanging = thread::spawn(move || {
+            watched_loosely("outer", || {
+                watched("short", || {});
+                watched("endless", || {
+                    begun.send(()).unwrap();
+                    let _ = ends.recv();
+                });
+                begun.send(()).unwrap();
+                let _ = ends.recv();
+            });
+        });
+        begins.recv().unwrap();
+        assert_eq!(ticks(MOST - 1), None);
+        assert_eq!(ticks(1), Some("endless"));
+        end.send(()).unwrap();
+        begins.recv().unwrap();
+        // The inner call was progress, and the outer one may last for longer.
+        assert_eq!(ticks(4 * MOST - 1), None);
+        assert_eq!(ticks(1), Some("outer"));
+        drop(end);
+        hanging.join().unwrap();
+        assert_eq!(ticks(1), None);
+    }
+
+    #[test]
+    fn patience_is_counted_in_attempts() {
+        let mut attempts = 0;
+        let mut count = |wait| {
+            attempts += 1;
+            assert_eq!(wait, Duration::from_secs(1));
+            None::<()>
+        };
+        assert_eq!(patiently(Duration::from_millis(2500), &mut count), None);
+        assert_eq!(attempts, 3);
+        assert_eq!(patiently(Duration::from_millis(10), Some), Some(Duration::from_millis(10)));
+    }
+}

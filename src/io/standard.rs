@@ -1,0 +1,169 @@
+//! Standard input and output as files that tell when they are closed or open the wrong way.
+//!
+//! Rust's `io::stdin` reads what is not open for reading as if it were empty, and `io::stdout` drops what cannot be
+//! written to a file that is not open for writing: both take `EBADF` for success. A stream that is closed when the
+//! process begins is `/dev/null` by the time that `main` runs, since the next file to be opened would take its number
+//! otherwise. Whether one was closed is known to whoever asks before that: [`note_closed`].
+
+#[cfg(unix)]
+use std::os::fd::{AsFd, BorrowedFd};
+use std::{
+    fs::File,
+    io::{self, Seek},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+#[cfg(unix)]
+use rustix::fs::{OFlags, fcntl_getfl};
+
+use crate::error::{Error, Result};
+
+/// What messages call standard input.
+pub const INPUT: &str = "standard input";
+/// What messages call standard output.
+pub const OUTPUT: &str = "standard output";
+
+#[cfg(unix)]
+static INPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+#[cfg(unix)]
+static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether something was written that cannot be taken back.
+static WRITTEN: AtomicBool = AtomicBool::new(false);
+/// Whether standard input was asked for, and where it stood then, if it is a file: an offset, or [`PIPE`].
+static INPUT_BEGAN: Mutex<Option<u64>> = Mutex::new(None);
+/// What cannot be read again.
+const PIPE: u64 = u64::MAX;
+
+/// Notes that something is written that cannot be taken back.
+pub fn note_written() {
+    WRITTEN.store(true, Ordering::Relaxed);
+}
+
+/// The offset that standard input has to be set back to, if any, so that the job can begin again.
+///
+/// # Errors
+/// When that is not possible any more.
+pub fn used() -> io::Result<Option<u64>> {
+    let began = *INPUT_BEGAN.lock().unwrap_or_else(PoisonError::into_inner);
+    match (WRITTEN.load(Ordering::Relaxed), began) {
+        (true, _) => Err(io::Error::other("a part of its results is written")),
+        (_, Some(PIPE)) => Err(io::Error::other("standard input can be read only once")),
+        (_, offset) => Ok(offset),
+    }
+}
+
+/// Notes which streams are closed. For a time before `main`: nothing here uses the heap, locks, or threads.
+#[cfg(unix)]
+pub fn note_closed() {
+    INPUT_WAS_CLOSED.store(fcntl_getfl(rustix::stdio::stdin()).is_err(), Ordering::Relaxed);
+    OUTPUT_WAS_CLOSED.store(fcntl_getfl(rustix::stdio::stdout()).is_err(), Ordering::Relaxed);
+}
+
+/// Standard input.
+///
+/// # Errors
+/// When it is closed, or cannot be read.
+pub fn input() -> io::Result<File> {
+    #[cfg(unix)]
+    let mut input = open(io::stdin().as_fd(), &INPUT_WAS_CLOSED, (OFlags::WRONLY, "writing"))?;
+    #[cfg(windows)]
+    let mut input: File =
+        std::os::windows::io::AsHandle::as_handle(&io::stdin()).try_clone_to_owned()?.into();
+    let offset = input.stream_position().unwrap_or(PIPE);
+    INPUT_BEGAN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(offset);
+    Ok(input)
+}
+
+/// Standard output.
+///
+/// # Errors
+/// When it is closed, or cannot be written.
+pub fn output() -> io::Result<File> {
+    #[cfg(unix)]
+    return open(io::stdout().as_fd(), &OUTPUT_WAS_CLOSED, (OFlags::RDONLY, "reading"));
+    #[cfg(windows)]
+    return Ok(std::os::windows::io::AsHandle::as_handle(&io::stdout())
+        .try_clone_to_owned()?
+        .into());
+}
+
+/// `stream`, unless it was closed or has the mode that is of no use here.
+#[cfg(unix)]
+fn open(
+    stream: BorrowedFd<'_>,
+    was_closed: &AtomicBool,
+    (useless, name): (OFlags, &str),
+) -> io::Result<File> {
+    if was_closed.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is closed"));
+    }
+    if fcntl_getfl(stream)? & OFlags::RWMODE == useless {
+        return Err(io::Error::other(format!("it is open for {name} only")));
+    }
+    Ok(stream.try_clone_to_owned()?.into())
+}
+
+/// Writes `text` to standard output.
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+pub fn print(text: &str) -> Result<()> {
+    use io::Write;
+    note_written();
+    // A console of Windows takes text, not bytes.
+    let written = match cfg!(windows) {
+        true => io::stdout().lock().write_all(text.as_bytes()),
+        false => output().and_then(|mut output| output.write_all(text.as_bytes())),
+    };
+    written.map_err(|error| Error::io("write", OUTPUT, error))
+}
+
+/// The number of the open file that `path` names, such as 1 for `/dev/stdout`, `/dev/fd/1`, and links to them. To open
+/// one that is a regular file by its path would be to open it anew, at its beginning.
+pub fn descriptor(path: &Path) -> Option<u32> {
+    /// Symbolic links that a path may lead over, as in Linux.
+    const LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;
+        if is_of_descriptors(&folder) {
+            return path.file_name()?.to_str()?.parse().ok();
+        }
+        path = folder.join(path.read_link().ok()?);
+    }
+    None
+}
+
+/// Whether `folder`, without links, is the one that holds the open files of this process.
+fn is_of_descriptors(folder: &Path) -> bool {
+    let own = PathBuf::from(format!("/proc/{}", std::process::id()));
+    let of_thread = folder.strip_prefix(own.join("task")).is_ok_and(|rest| rest.ends_with("fd"));
+    folder == Path::new("/dev/fd") || folder == own.join("fd") || of_thread
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_open_files_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink("/dev/stdout", &link).unwrap();
+        let path = link.to_str().unwrap();
+        for path in ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", path]
+        {
+            assert_eq!(descriptor(Path::new(path)), Some(1), "{path}");
+        }
+        assert_eq!(descriptor(Path::new("/dev/stderr")), Some(2));
+        for path in ["/dev/null", "/dev/fd", "/proc/1/fd/1", "fd/1", "1", "/", "", "missing/1"] {
+            assert_eq!(descriptor(Path::new(path)), None, "{path}");
+        }
+    }
+}
