@@ -79,6 +79,11 @@ pub struct Shared {
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 
+    /// Fail rather than warn when a part of an input is missing or damaged, or when an output's format cannot hold
+    /// the input's depth, alpha, colour profile, EXIF, spacing or orientation
+    #[arg(long, global = true)]
+    pub strict: bool,
+
     /// Fail rather than replace a file that exists
     #[arg(long, global = true)]
     pub no_clobber: bool,
@@ -169,6 +174,7 @@ fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
+        strict: shared.strict,
         no_clobber: shared.no_clobber,
     };
     let result = command.run(&session, Cli::command);

@@ -8,12 +8,17 @@ use gpuproc::{
     commands::hints,
     error::{Error, Kind},
     gpu::any_driver,
+    io::image::apart,
     memory,
     progress::tell,
     signals,
 };
 
 fn main() -> ExitCode {
+    if apart::serve() {
+        return ExitCode::SUCCESS;
+    }
+    apart::allow();
     #[expect(unsafe_code)]
     // SAFETY: no other thread runs yet. Mesa's device-selection layer would connect to a display and
     // complain on stderr where there is none; adapters are sorted here anyway.

@@ -17,6 +17,8 @@ pub struct Session {
     pub max_memory: u64,
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,
+    /// Whether a lack of an input or an output is an error rather than a warning.
+    pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
 }
@@ -24,6 +26,6 @@ pub struct Session {
 impl Session {
     /// What an input may take: one of `share` equal parts of the memory.
     pub fn limits(&self, share: u64) -> Limits {
-        Limits { bytes: self.max_memory / share, pixels: self.max_pixels }
+        Limits { bytes: self.max_memory / share, pixels: self.max_pixels, strict: self.strict }
     }
 }

@@ -25,18 +25,20 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What an input may take. `Limits::from(bytes)` limits the memory alone.
+/// What an input may take, and lack. `Limits::from(bytes)` limits the memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory.
     pub bytes: u64,
     /// Pixels of an image, samples of a volume.
     pub pixels: u64,
+    /// Whether a picture of which a part is missing or damaged is refused. Otherwise that is a warning.
+    pub strict: bool,
 }
 
 impl From<u64> for Limits {
     fn from(bytes: u64) -> Self {
-        Self { bytes, pixels: u64::MAX }
+        Self { bytes, pixels: u64::MAX, strict: false }
     }
 }
 

@@ -119,6 +119,80 @@ pub fn gpuproc() -> assert_cmd::Command {
     command
 }
 
+/// A grey TIFF file of one strip, which is the JPEG file `strip`.
+pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
+    let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
+    let first = 8 + 2 + 9 * 12 + 4;
+    for (tag, value) in [
+        (256u16, width),
+        (257, height),
+        (258, 8),
+        (259, 7),
+        (262, 1),
+        (273, first),
+        (277, 1),
+        (278, height),
+        (279, strip.len() as u32),
+    ] {
+        tiff.extend([tag.to_le_bytes(), 4u16.to_le_bytes()].concat());
+        tiff.extend([1, value].map(u32::to_le_bytes).concat());
+    }
+    tiff.extend([0; 4]);
+    tiff.extend(strip);
+    tiff
+}
+
+/// How a run went.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Measured {
+    /// The exit code.
+    pub code: Option<i32>,
+    pub stderr: String,
+    /// MiB of memory at its peak.
+    pub peak: u64,
+    pub seconds: f64,
+}
+
+/// Runs the program, with no device but the CPU, in `folder`. Its memory is measured in a process of its own: the system
+/// counts a child's memory from what its parent has when it starts it, and a suite may have much.
+#[cfg(target_os = "linux")]
+pub fn measured<'a>(
+    folder: &std::path::Path,
+    arguments: impl IntoIterator<Item = &'a str>,
+) -> Measured {
+    let start = std::time::Instant::now();
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.arg(MEASURE).arg(program()).args(["--device", "cpu", "--threads", "2"]).args(arguments);
+    command.current_dir(folder).env_remove("RUST_BACKTRACE").stdin(std::process::Stdio::null());
+    let output = command.output().unwrap();
+    let kilobytes: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+    Measured {
+        code: output.status.code(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        peak: kilobytes >> 10,
+        seconds: start.elapsed().as_secs_f64(),
+    }
+}
+
+/// The first argument of the process that measures.
+#[cfg(target_os = "linux")]
+const MEASURE: &str = "--measure";
+
+/// In a process that [`measured`] has started, runs the program, prints its memory in KiB and ends.
+#[cfg(target_os = "linux")]
+pub fn measure_if_asked() {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_none_or(|first| first != MEASURE) {
+        return;
+    }
+    let mut command = std::process::Command::new(arguments.next().unwrap());
+    let status = command.args(arguments).stdout(std::process::Stdio::null()).status().unwrap();
+    println!("{}", getrusage(UsageWho::RUSAGE_CHILDREN).unwrap().max_rss());
+    std::process::exit(status.code().unwrap_or(255));
+}
+
 /// Waits for `child`; its exit status, and the KiB of memory that it had at most.
 #[cfg(target_os = "linux")]
 pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus, u64) {

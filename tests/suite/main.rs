@@ -11,6 +11,7 @@ mod blur;
 mod cli;
 mod common;
 mod console;
+mod damage;
 mod faults;
 mod files;
 mod floors;
@@ -24,6 +25,7 @@ mod histogram;
 mod image;
 mod jpeg;
 mod library;
+mod memory;
 mod mesh;
 mod random;
 mod render;
@@ -35,5 +37,7 @@ mod streams;
 mod volumes;
 
 fn main() {
+    #[cfg(target_os = "linux")]
+    common::measure_if_asked();
     harness::main();
 }

@@ -85,11 +85,6 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
     compression: u8,
 
-    /// Fail rather than warn when the output's format cannot hold the input's depth, alpha, colour
-    /// profile, EXIF, spacing or orientation
-    #[arg(long)]
-    strict: bool,
-
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -249,8 +244,6 @@ pub struct Settings {
     channels: Vec<Channel>,
     /// How images are encoded.
     pub encoding: Encoding,
-    /// Whether to fail when an output's format cannot hold all of the input.
-    strict: bool,
     /// Whether folders of outputs are created.
     creates_folders: bool,
 }
@@ -284,9 +277,9 @@ impl Settings {
     /// Warns of what an output cannot hold of its input.
     ///
     /// # Errors
-    /// With `--strict`, what would be a warning.
-    pub fn tell_losses(&self, losses: &str) -> Result<()> {
-        if self.strict {
+    /// Where they are not allowed.
+    pub fn tell_losses(losses: &str, strict: bool) -> Result<()> {
+        if strict {
             return Err(Error::bad_input(losses));
         }
         log::warn!("{losses}");
@@ -318,7 +311,6 @@ impl Args {
         let settings = Settings {
             channels: self.channels.clone(),
             encoding: Encoding { quality: self.quality, compression: self.compression },
-            strict: self.strict,
             creates_folders: self.out_dir.is_some(),
         };
         Ok(Plan { jobs: jobs.collect::<Result<_>>()?, settings, dry_run: self.dry_run })

@@ -35,15 +35,18 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     }
     let image = file.decode(timings)?;
     drop(file);
-    check_losses(&image, job, settings)?;
+    check_losses(&image, job, session)?;
     let blurred = blur(job, settings, image, device).map_err(|error| cannot_blur(job, error))?;
     write_image(&blurred, &job.sink, &settings.encoding, *no_clobber, timings)
 }
 
 /// Tells what the output's format cannot hold.
-fn check_losses(image: &Image, job: &Job, settings: &Settings) -> Result<()> {
+fn check_losses(image: &Image, job: &Job, session: &Session) -> Result<()> {
     match losses(image, ImageFormat::of_output(&job.sink)?) {
-        Some(losses) => settings.tell_losses(&format!("{}: {losses} in this format", job.sink)),
+        Some(losses) => {
+            let losses = format!("{}: {losses} in this format", job.sink);
+            Settings::tell_losses(&losses, session.strict)
+        }
         None => Ok(()),
     }
 }
@@ -59,7 +62,7 @@ fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Sess
     let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
     let ([width, height], samples) = (size, Samples::U8(Vec::new()));
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    check_losses(&image, job, settings)?;
+    check_losses(&image, job, session)?;
     let Encoding { quality, .. } = settings.encoding;
     let encode = match ImageFormat::of_output(&job.sink)? {
         ImageFormat::Jpeg => {

@@ -62,23 +62,18 @@ fn describe(job: &Job) -> Result<()> {
 fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     settings.create_folder(&job.sink)?;
     match &job.volume {
-        Some(layout) => process_volume(job, layout, settings, session),
+        Some(layout) => process_volume(job, layout, session),
         None if bands::run(job, settings, session)? => Ok(()),
         None => image::process(job, settings, session),
     }
 }
 
-fn process_volume(
-    job: &Job,
-    layout: &Layout,
-    settings: &Settings,
-    session: &Session,
-) -> Result<()> {
+fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
     let endian = layout.endian.unwrap_or(Endian::Little);
     let target = VolumeTarget::new(&job.sink, &file, endian)?;
     if let Some(losses) = target.losses() {
-        settings.tell_losses(&format!("{}: {losses}", job.sink))?;
+        Settings::tell_losses(&format!("{}: {losses}", job.sink), session.strict)?;
     }
     let volume = file.read(session.limits(job.copies()), &session.timings)?;
     let blurred = blur_volume(&session.device, &job.blur, volume)

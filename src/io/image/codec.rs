@@ -56,6 +56,8 @@ pub struct Decoded {
     pub orientation: Orientation,
     /// What of the file the image does not have, in words.
     pub losses: Vec<String>,
+    /// What of the picture is missing because the file is cut off or damaged, in words.
+    pub damage: Option<String>,
 }
 
 /// How an image is encoded.

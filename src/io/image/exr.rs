@@ -1,17 +1,31 @@
 //! OpenEXR: one layer of grey or RGB, with alpha or without, as f32. By the format's convention samples
 //! are linear light, and colours are premultiplied with alpha.
+//!
+//! The exr crate believes sizes that stand inside of blocks. So a file is decoded block by block here, and each
+//! block's sizes are checked before.
 
-use std::io::Cursor;
+use std::{collections::HashSet, io::Cursor};
 
 use exr::{
+    block::{
+        UncompressedBlock,
+        chunk::{Chunk, CompressedBlock},
+        lines::LineRef,
+        reader::ChunksReader,
+    },
+    compression::Compression,
     math::Vec2,
-    meta::{MetaData, attribute::Text, header::Header},
-    prelude::{ReadChannels, ReadLayers, ReadSpecificChannel, SpecificChannels, WritableImage},
+    meta::{
+        MetaData,
+        attribute::{SampleType, Text},
+        header::Header,
+    },
+    prelude::{SpecificChannels, WritableImage, f16},
 };
 
 use super::{
     codec::{BoxError, Codec, Decoded, Encoding, Holds},
-    limits::check_size,
+    limits::{check_scratch, check_size},
 };
 use crate::{
     data::{
@@ -31,12 +45,16 @@ pub const CODEC: Codec = Codec {
     encode,
 };
 
+/// How many times its samples a block takes while it is decoded, by measurement.
+const BLOCK_COPIES: u64 = 8;
+
 /// Decodes the first layer that has the channels R, G and B, else the first with Y: the part inside
 /// the display window.
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let file = MetaData::read_from_buffered(Cursor::new(bytes), false)?;
-    let (header, colours) =
+    let (layer, colours) =
         layer(&file).ok_or("there are no channels named R, G and B, nor one named Y")?;
+    let header = &file.headers[layer];
     let channels = colours + usize::from(has(header, "A"));
     let shown = header.shared_attributes.display_window;
     // Pixels outside the display window are decoded, too, and left out.
@@ -44,87 +62,136 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
         let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
         check_size(limits, [width, height], samples.saturating_mul(4))?;
     }
+    // A table may lead to a block of any layer.
+    let block = |header: &Header| {
+        let Vec2(across, down) = header.max_block_pixel_size();
+        let factors = [across, down, header.channels.bytes_per_pixel];
+        factors.into_iter().fold(BLOCK_COPIES, |n, factor| n.saturating_mul(factor as u64))
+    };
+    let largest = file.headers.iter().map(block).max().unwrap_or(0);
+    check_scratch(limits, largest, "a block of it takes")?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
         losses.push("of its layers and channels only one picture is read".into());
     }
+    let names = if colours == 3 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
+    let place = |name: &Text| names.iter().position(|known| *name == **known);
     let Vec2(width, height) = shown.size;
-    let target = Target {
+    let mut target = Target {
         size: [width, height],
         offset: header.own_attributes.layer_position - shown.position,
+        places: header.channels.list.iter().map(|channel| place(&channel.name)).collect(),
         channels,
+        samples: crate::memory::zeros(width * height * channels)?,
     };
-    let samples = match colours {
-        3 => read_rgb(bytes, target)?,
-        _ => read_grey(bytes, target)?,
-    };
-    let samples = Samples::F32(samples);
+    let reader = exr::block::read(Cursor::new(bytes), false)?;
+    let chunks = reader.filter_chunks(false, |_, tile, block| {
+        block.layer == layer && tile.is_largest_resolution_level()
+    })?;
+    let expected = chunks.expected_chunk_count();
+    let mut found = HashSet::new();
+    for chunk in chunks {
+        let chunk = chunk?;
+        if chunk.layer_index != layer {
+            return Err("a block belongs to another layer".into());
+        }
+        check_chunk(header, &chunk)?;
+        let block = UncompressedBlock::decompress_chunk(chunk, &file, false)?;
+        found.insert(block.index.pixel_position);
+        for line in block.lines(&header.channels) {
+            target.set(line, header.channels.list[line.location.channel].sample_type);
+        }
+    }
+    if found.len() < expected {
+        return Err(
+            format!("{} of its {expected} blocks are missing", expected - found.len()).into()
+        );
+    }
+    let samples = Samples::F32(target.samples);
     let metadata = Metadata::default();
     let image = Image { width, height, channels, samples, is_linear: true, metadata };
-    Ok(Decoded { image, orientation: Orientation::default(), losses })
+    Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
 }
 
-/// The layer that is decoded, and its channels without alpha.
-fn layer(file: &MetaData) -> Option<(&Header, usize)> {
-    let flat = || file.headers.iter().filter(|header| !header.deep);
-    let rgb = flat().find(|header| ["R", "G", "B"].iter().all(|name| has(header, name)));
-    let grey = || flat().find(|header| has(header, "Y"));
-    rgb.map(|header| (header, 3)).or_else(|| grey().map(|header| (header, 1)))
+/// The number of the layer that is decoded, and its channels without alpha.
+fn layer(file: &MetaData) -> Option<(usize, usize)> {
+    let flat = || file.headers.iter().enumerate().filter(|(_, header)| !header.deep);
+    let rgb = flat().find(|(_, header)| ["R", "G", "B"].iter().all(|name| has(header, name)));
+    let grey = || flat().find(|(_, header)| has(header, "Y"));
+    rgb.map(|(layer, _)| (layer, 3)).or_else(|| grey().map(|(layer, _)| (layer, 1)))
 }
 
 fn has(header: &Header, name: &str) -> bool {
     header.channels.find_index_of_channel(&Text::from(name)).is_some()
 }
 
-/// Where a layer's pixels go.
-#[derive(Clone, Copy)]
+/// Refuses a block compressed by DWA whose header claims more than its pixels can be made of. The decoder allocates
+/// what is claimed.
+fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
+    let data = match &chunk.compressed_block {
+        CompressedBlock::ScanLine(block) => &block.compressed_pixels_le,
+        CompressedBlock::Tile(block) => &block.compressed_pixels_le,
+        _ => return Err("deep data are not supported".into()),
+    };
+    if !matches!(header.compression, Compression::DWAA(_) | Compression::DWAB(_)) {
+        return Ok(());
+    }
+    // Eleven numbers of 64 bits: version; bytes of the channels that are only deflated, unpacked and packed; packed
+    // bytes of AC, DC and run lengths; run lengths unpacked, and what they stand for; AC and DC coefficients; a kind.
+    let counters = data.as_chunks::<8>().0.iter().take(11).map(|bytes| u64::from_le_bytes(*bytes));
+    let counters: Vec<u64> = counters.collect();
+    let &[_, deflated, _, _, _, _, runs, run_samples, ac, dc, _] = &counters[..] else {
+        // Samples as they are.
+        return Ok(());
+    };
+    // Transforms are of 8 x 8 samples. Run lengths take at most twice what they stand for.
+    let Vec2(across, down) = header.max_block_pixel_size();
+    let pixels = across.next_multiple_of(8) as u64 * down.next_multiple_of(8) as u64;
+    let bytes = pixels.saturating_mul(header.channels.bytes_per_pixel as u64);
+    let counts = [deflated, runs / 2, run_samples, ac.saturating_mul(2), dc.saturating_mul(2)];
+    match counts.into_iter().all(|count| count <= bytes) {
+        true => Ok(()),
+        false => Err("a block claims more data than its pixels have".into()),
+    }
+}
+
+/// The pixels of the display window.
 struct Target {
-    /// Width and height of the display window.
+    /// Width and height.
     size: [usize; 2],
     /// The layer's first pixel in the display window.
     offset: Vec2<i32>,
+    /// For each channel of the layer, its place in a pixel, if it has one.
+    places: Vec<Option<usize>>,
     channels: usize,
+    samples: Vec<f32>,
 }
 
 impl Target {
-    fn samples(self) -> Vec<f32> {
-        vec![0.0; self.size[0] * self.size[1] * self.channels]
-    }
-
-    /// Sets the pixel at `at` of the layer, if the display window holds it.
-    fn set(self, samples: &mut [f32], at: Vec2<usize>, pixel: &[f32]) {
+    /// Sets a channel's samples of a line, as far as the display window holds them.
+    fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
+        let Some(place) = self.places[line.location.channel] else { return };
         let inside = |at: usize, offset: i32, len: usize| {
             let at = usize::try_from(at as i64 + i64::from(offset)).ok()?;
             (at < len).then_some(at)
         };
-        let x = inside(at.0, self.offset.0, self.size[0]);
-        let y = inside(at.1, self.offset.1, self.size[1]);
-        if let (Some(x), Some(y)) = (x, y) {
-            let first = (y * self.size[0] + x) * self.channels;
-            samples[first..first + self.channels].copy_from_slice(&pixel[..self.channels]);
+        let Vec2(left, y) = line.location.position;
+        let Some(y) = inside(y, self.offset.1, self.size[1]) else { return };
+        let row = &mut self.samples[y * self.size[0] * self.channels..];
+        for i in 0..line.location.sample_count {
+            let Some(x) = inside(left + i, self.offset.0, self.size[0]) else { continue };
+            row[x * self.channels + place] = match kind {
+                SampleType::F16 => f16::from_ne_bytes(sample(line.value, i)).to_f32(),
+                SampleType::F32 => f32::from_ne_bytes(sample(line.value, i)),
+                SampleType::U32 => u32::from_ne_bytes(sample(line.value, i)) as f32,
+            };
         }
     }
 }
 
-fn read_rgb(bytes: &[u8], target: Target) -> exr::error::Result<Vec<f32>> {
-    let set = move |samples: &mut Vec<f32>, at, (r, g, b, a): (f32, f32, f32, f32)| {
-        target.set(samples, at, &[r, g, b, a]);
-    };
-    let layers = exr::prelude::read().no_deep_data().largest_resolution_level();
-    let layers = layers.rgba_channels(move |_, _| target.samples(), set).first_valid_layer();
-    let read = layers.all_attributes().non_parallel().from_buffered(Cursor::new(bytes))?;
-    Ok(read.layer_data.channel_data.pixels)
-}
-
-fn read_grey(bytes: &[u8], target: Target) -> exr::error::Result<Vec<f32>> {
-    let set = move |samples: &mut Vec<f32>, at, (y, a): (f32, f32)| {
-        target.set(samples, at, &[y, a]);
-    };
-    let layers = exr::prelude::read().no_deep_data().largest_resolution_level();
-    let channels = layers.specific_channels().required("Y").optional("A", 1.0);
-    let layers = channels.collect_pixels(move |_, _| target.samples(), set).first_valid_layer();
-    let read = layers.all_attributes().non_parallel().from_buffered(Cursor::new(bytes))?;
-    Ok(read.layer_data.channel_data.pixels)
+/// Sample `i` of a line.
+fn sample<const N: usize>(line: &[u8], i: usize) -> [u8; N] {
+    line.as_chunks::<N>().0[i]
 }
 
 fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {

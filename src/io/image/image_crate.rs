@@ -7,7 +7,7 @@ use image::{ColorType, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader
 use super::{
     codec::{BoxError, Decoded},
     limits::check_size,
-    metadata::{capped_exif, capped_icc, take_orientation},
+    metadata::{capped_icc, read_exif},
 };
 use crate::{
     data::{
@@ -40,9 +40,10 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
     let mut losses = Vec::new();
     let icc = capped_icc(decoder.icc_profile()?, &mut losses);
-    let orientation = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
-    let mut exif = capped_exif(decoder.exif_metadata()?, &mut losses);
-    exif.as_deref_mut().and_then(take_orientation);
+    // TIFF has it as a tag.
+    let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
+    let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
+    let orientation = orientation.unwrap_or(tagged);
     let metadata = Metadata { icc, exif };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
 }
@@ -53,6 +54,22 @@ impl Opened<'_> {
     /// # Errors
     /// When the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
+        self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
+    }
+
+    /// Bytes of the samples.
+    pub fn bytes(&self) -> u64 {
+        self.decoder.total_bytes()
+    }
+
+    /// Decodes the samples by `read`.
+    ///
+    /// # Errors
+    /// Those of `read`.
+    pub fn decode_by(
+        self,
+        read: impl FnOnce(Box<dyn ImageDecoder + '_>, &mut [u8]) -> Result<(), BoxError>,
+    ) -> Result<Decoded, BoxError> {
         let Self { decoder, orientation, metadata, losses } = self;
         let (width, height) = decoder.dimensions();
         let (width, height) = (width as usize, height as usize);
@@ -70,9 +87,9 @@ impl Opened<'_> {
             other => return Err(format!("{other:?} samples are not supported").into()),
         };
         let mut samples = Samples::zeros(dtype, width * height * channels)?;
-        decoder.read_image_boxed(samples.as_bytes_mut())?;
+        read(decoder, samples.as_bytes_mut())?;
         let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        Ok(Decoded { image, orientation, losses })
+        Ok(Decoded { image, orientation, losses, damage: None })
     }
 }
 

@@ -29,3 +29,18 @@ pub fn check_size(
         .try_reserve_exact(bytes.try_into()?)
         .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
 }
+
+/// Memory that a decoder may take beside the samples, whatever the limit.
+pub const LEAST_SCRATCH: u64 = 16 << 20;
+
+/// Refuses a file that a decoder needs more than `bytes` for, beside its samples; `what` takes them.
+pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
+    let allowed = limits.bytes.max(LEAST_SCRATCH);
+    match bytes <= allowed {
+        true => Ok(()),
+        false => {
+            let message = format!("{what} {bytes} bytes, more than the {allowed} allowed here");
+            Err(Error::bad_input(message).with_hint(Hint::Memory).into())
+        }
+    }
+}

@@ -32,6 +32,24 @@ fn capped(
     })
 }
 
+/// EXIF as it is kept, and the orientation in it, which is taken out. EXIF that is too long is noted in `losses`.
+pub fn read_exif(
+    exif: Option<Vec<u8>>,
+    losses: &mut Vec<String>,
+) -> (Option<Vec<u8>>, Option<Orientation>) {
+    let mut exif = exif.map(without_prefix);
+    let orientation = exif.as_deref_mut().and_then(take_orientation);
+    (capped_exif(exif, losses), orientation)
+}
+
+/// EXIF that begins with its TIFF header. In PNG and WebP files, too, some writers put before it what JPEG has there.
+pub fn without_prefix(mut exif: Vec<u8>) -> Vec<u8> {
+    if exif.starts_with(b"Exif\0\0") {
+        exif.drain(..6);
+    }
+    exif
+}
+
 /// Takes the orientation out of EXIF, so that no viewer applies it to the upright picture again.
 pub fn take_orientation(exif: &mut [u8]) -> Option<Orientation> {
     let found = image::metadata::Orientation::remove_from_exif_chunk(exif)?;

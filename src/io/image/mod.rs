@@ -2,6 +2,7 @@
 //!
 //! A format is one file with one `codec::Codec`; this one chooses among them.
 
+pub mod apart;
 mod bmp;
 mod codec;
 mod exr;
@@ -129,8 +130,9 @@ impl<'a> ImageFile<'a> {
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let Self { source, bytes, limits } = self;
         self.catching(timings, || {
-            let Decoded { image, orientation, losses } =
+            let Decoded { image, orientation, losses, damage } =
                 (ImageFormat::of_file(bytes)?.codec().decode)(bytes, *limits)?;
+            self.tell_damage(damage)?;
             losses.iter().for_each(|loss| log::warn!("{source}: {loss}"));
             Ok(image.upright(orientation)?)
         })
@@ -145,9 +147,22 @@ impl<'a> ImageFile<'a> {
             let Some(picture) = jpeg::read_coefficients(&self.bytes, self.limits) else {
                 return Ok(None);
             };
+            self.tell_damage(picture.damage.clone())?;
             picture.losses.iter().for_each(|loss| log::warn!("{}: {loss}", self.source));
             Ok(Some(picture))
         })
+    }
+
+    /// Warns of what is missing of the picture, or refuses it.
+    fn tell_damage(&self, damage: Option<String>) -> Result<(), BoxError> {
+        match damage {
+            Some(damage) if self.limits.strict => Err(damage.into()),
+            Some(damage) => {
+                log::warn!("{}: {damage}", self.source);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// Runs `decode`. Decoders panic on some broken files.

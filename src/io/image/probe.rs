@@ -2,13 +2,16 @@
 
 use std::{fs::File, io::BufReader, panic::catch_unwind, path::Path};
 
-use exr::meta::MetaData;
+use exr::{
+    math::Vec2,
+    meta::{MetaData, header::Header},
+};
 use image::{
     ImageDecoder, ImageFormat, ImageReader,
     codecs::{png::PngDecoder, webp::WebPDecoder},
 };
 
-use super::codec::BoxError;
+use super::{codec::BoxError, metadata::without_prefix};
 use crate::{
     error::{Error, Result},
     io::Source,
@@ -34,10 +37,15 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     decoded.ok().flatten().or_else(|| openexr(path))
 }
 
-/// At most RGBA as f32, in the largest layer.
+/// At most RGBA as f32, in the largest layer or the largest picture that is made of one.
 fn openexr(path: &Path) -> Option<u64> {
     let file = MetaData::read_from_file(path, false).ok()?;
-    file.headers.iter().map(|layer| layer.layer_size.area() as u64 * 16).max()
+    let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
+    file.headers.iter().flat_map(windows).map(|size| product(size, 16)).max()
+}
+
+fn product(Vec2(width, height): Vec2<usize>, bytes: u64) -> u64 {
+    (width as u64).saturating_mul(height as u64).saturating_mul(bytes)
 }
 
 /// What the header of an image file says.
@@ -98,7 +106,7 @@ fn openexr_header(path: &Path) -> Option<Probe> {
         channels: names.join(", "),
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
-        bytes: first.layer_size.area() as u64 * 4 * names.len() as u64,
+        bytes: product(first.layer_size, 4 * names.len() as u64),
     })
 }
 
@@ -122,10 +130,13 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata.push(("colour profile".into(), format!("{} bytes", profile.len())));
     }
+    let mut found = None;
     if let Ok(Some(exif)) = decoder.exif_metadata() {
+        let exif = without_prefix(exif);
         metadata.push(("EXIF".into(), format!("{} bytes", exif.len())));
+        found = image::metadata::Orientation::from_exif_chunk(&exif);
     }
-    if let Ok(orientation) = decoder.orientation()
+    if let Some(orientation) = found.or_else(|| decoder.orientation().ok())
         && orientation != image::metadata::Orientation::NoTransforms
     {
         metadata.push(("orientation".into(), format!("{orientation:?}, in EXIF")));

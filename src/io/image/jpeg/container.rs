@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{entropy::Selection, huffman::Huffman};
+use super::{damage::Damage, entropy::Selection, huffman::Huffman};
 use crate::{
     data::jpeg::{self, ColourModel, Frame, ZIGZAG},
     memory::{self, raise},
@@ -12,6 +12,9 @@ use crate::{
 
 /// Second bytes of markers (T.81, table B.1).
 mod marker {
+    pub const TEM: u8 = 0x01;
+    /// The last of those that are reserved.
+    pub const RES_LAST: u8 = 0xbf;
     pub const SOI: u8 = 0xd8;
     pub const EOI: u8 = 0xd9;
     pub const SOF0: u8 = 0xc0;
@@ -42,6 +45,8 @@ pub struct File<'a> {
     /// Minimum coded units (MCU) across and down, in scans of several components.
     pub mcus: [usize; 2],
     pub scans: Vec<Scan>,
+    /// Coefficients of a block, over all components, of which no scan has all bits.
+    pub unsent: usize,
     /// EXIF, beginning with its TIFF header.
     pub exif: Option<Vec<u8>>,
     /// Parts of the ICC profile with their numbers.
@@ -89,13 +94,14 @@ const MOST_PIXELS_A_BYTE: usize = 512;
 const MOST_SAMPLING: usize = 4;
 
 impl<'a> File<'a> {
-    /// Reads everything but the coefficients: the file and its geometry; nothing where it is of another kind or
-    /// damaged.
+    /// Reads everything but the coefficients: the file and its geometry; nothing where it is of another kind, or
+    /// damaged before its first scan. A file that is cut off behind it has the scans that begin before.
     pub fn parse(bytes: &'a [u8]) -> Option<(Self, Frame)> {
         let mut parser = Parser::new(bytes);
         let mut at = bytes.starts_with(&[0xff, marker::SOI]).then_some(2)?;
         loop {
-            let &[0xff, marker] = bytes.get(at..at + 2)? else { return None };
+            let Some(found) = bytes.get(at..at + 2) else { return parser.finish() };
+            let &[0xff, marker] = found else { return None };
             match marker {
                 // A fill byte (B.1.1.2).
                 0xff => {
@@ -103,19 +109,41 @@ impl<'a> File<'a> {
                     continue;
                 }
                 marker::EOI => return parser.finish(),
+                // No such marker: damage in the data of a scan.
+                marker::TEM..=marker::RES_LAST if parser.has_scans() => return parser.finish(),
                 _ => {}
             }
-            let len = usize::from(u16::from_be_bytes(*bytes.get(at + 2..)?.first_chunk()?));
-            let body = bytes.get(at + 4..at + 2 + len)?;
+            let len = bytes.get(at + 2..).and_then(<[u8]>::first_chunk);
+            let len = len.map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
+            let Some(body) = bytes.get(at + 4..at + 2 + len) else {
+                // The end of the file, or a length of 0 or 1.
+                return if at + 2 + len > bytes.len() { parser.finish() } else { None };
+            };
             at += 2 + len;
             if marker == marker::SOS {
-                let end = at + data_len(&bytes[at..])?;
+                let end = at + data_len(&bytes[at..]);
                 parser.scan(body, at..end)?;
                 at = end;
             } else {
                 parser.segment(marker, body)?;
             }
         }
+    }
+
+    /// Whether it has so many pixels a byte that a decoder that takes less memory for them is better.
+    pub fn is_thin(&self) -> bool {
+        self.size.iter().product::<usize>() / MOST_PIXELS_A_BYTE > self.bytes.len()
+    }
+
+    /// What of its picture is missing, in words, once all scans are read.
+    pub fn in_words(&self, damage: &Damage) -> Option<String> {
+        damage.in_words(self.unsent, 64 * self.components.len())
+    }
+
+    /// Nothing of its picture is known to be missing yet.
+    pub fn no_damage(&self) -> Damage {
+        let most = self.components.iter().map(|c| c.sampling[1]).max().unwrap_or(1);
+        Damage::none(self.mcus[1], 8 * most, self.size[1])
     }
 
     /// The ICC profile (ICC.1:2010, B.4).
@@ -167,8 +195,7 @@ impl<'a> File<'a> {
             return None;
         }
         let most = [0, 1].map(|axis| samplings.iter().map(|s| s[axis]).max().unwrap_or(1));
-        let pixels = width * height;
-        if pixels == 0 || pixels / MOST_PIXELS_A_BYTE > self.bytes.len() {
+        if width * height == 0 {
             return None;
         }
         self.size = [width, height];
@@ -209,6 +236,7 @@ impl<'a> Parser<'a> {
                 components: Vec::new(),
                 mcus: [0; 2],
                 scans: Vec::new(),
+                unsent: 0,
                 exif: None,
                 icc: Vec::new(),
             },
@@ -219,6 +247,10 @@ impl<'a> Parser<'a> {
             adobe_transform: None,
             lacking: [[None; 64]; 4],
         }
+    }
+
+    fn has_scans(&self) -> bool {
+        !self.file.scans.is_empty()
     }
 
     /// Reads a segment that is no scan header.
@@ -314,7 +346,9 @@ impl<'a> Parser<'a> {
 
     /// The file and its geometry, where all its DC coefficients are there.
     fn finish(self) -> Option<(File<'a>, Frame)> {
-        let file = self.file;
+        let mut file = self.file;
+        let all = &self.lacking[..file.components.len()];
+        file.unsent = all.iter().flatten().filter(|lacks| **lacks != Some(0)).count();
         let ids: Vec<u8> = file.components.iter().map(|component| component.id).collect();
         let complete = self.lacking[..ids.len()].iter().all(|lacking| lacking[0].is_some());
         // The choice of libjpeg, which trusts JFIF first, then Adobe's segment, then the components' names.
@@ -330,7 +364,7 @@ impl<'a> Parser<'a> {
             |c: &Component| jpeg::Component { sampling: c.sampling, steps: c.quantization };
         let components = file.components.iter().map(component).collect();
         let frame = Frame { size: file.size, colour, components };
-        complete.then_some((file, frame))
+        (complete && !file.scans.is_empty()).then_some((file, frame))
     }
 }
 
@@ -365,32 +399,44 @@ fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Opti
     Some(())
 }
 
-/// The length of a scan's data: up to a marker that is no restart.
-fn data_len(bytes: &[u8]) -> Option<usize> {
+/// The length of a scan's data: up to a marker that is no restart, or the end of the file.
+fn data_len(bytes: &[u8]) -> usize {
     let mut at = 0;
-    loop {
-        at += bytes[at..].iter().position(|&byte| byte == 0xff)?;
-        match bytes.get(at + 1)? {
-            0 | marker::RST0..=marker::RST7 => at += 2,
-            0xff => at += 1,
-            _ => return Some(at),
+    while let Some(len) = bytes[at..].iter().position(|&byte| byte == 0xff) {
+        at += len;
+        match bytes.get(at + 1) {
+            Some(0 | marker::RST0..=marker::RST7) => at += 2,
+            Some(0xff) => at += 1,
+            Some(_) => return at,
+            None => break,
         }
     }
+    bytes.len()
+}
+
+/// Entropy-coded data between restarts.
+#[derive(Debug)]
+pub struct Interval {
+    /// Where they are in the scan's data.
+    pub data: Range<usize>,
+    /// The number, 0 to 7, of the restart marker before them; the first interval has none.
+    pub restart: Option<u8>,
 }
 
 /// A scan's data without the 0 stuffed behind each 0xff (B.1.1.5), and its intervals between restarts.
-pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
+pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Interval>) {
     let mut data = memory::room(raw.len()).unwrap_or_else(raise);
     let mut intervals = Vec::new();
+    let mut restart = None;
     let (mut start, mut at) = (0, 0);
     while let Some(len) = raw[at..].iter().position(|&byte| byte == 0xff) {
         data.extend_from_slice(&raw[at..at + len]);
         at += len;
         match raw.get(at + 1) {
             Some(0) => data.push(0xff),
-            Some(marker::RST0..=marker::RST7) => {
-                intervals.push(start..data.len());
-                start = data.len();
+            Some(&number @ marker::RST0..=marker::RST7) => {
+                intervals.push(Interval { data: start..data.len(), restart });
+                (start, restart) = (data.len(), Some(number - marker::RST0));
             }
             // A fill byte (B.1.1.2).
             _ => {
@@ -401,6 +447,6 @@ pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Range<usize>>) {
         at += 2;
     }
     data.extend_from_slice(&raw[at..]);
-    intervals.push(start..data.len());
+    intervals.push(Interval { data: start..data.len(), restart });
     (data, intervals)
 }

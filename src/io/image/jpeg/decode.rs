@@ -1,15 +1,13 @@
 //! Decodes the common kinds of JPEG on all cores. Scans that do not depend on each other are read in
 //! parallel, and pixels are made on the other cores while the last scan is still being read.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::OnceLock;
 
 use super::{
     bands::{Bands, Stream},
     block::BlockRow,
     container::{File, Scan},
+    damage::Damage,
     scan::{Finished, read_ac, read_dc},
 };
 use crate::{
@@ -21,26 +19,52 @@ use crate::{
     memory::{self, raise},
 };
 
-/// Decodes a file, allocating about `limit` bytes at most; nothing where it is of another kind, damaged,
-/// or too large. The image has the metadata as they are in the file.
-pub fn decode(bytes: &[u8], limit: u64) -> Option<Image> {
+/// Decodes a file, allocating about `limit` bytes at most; nothing where it is of another kind, or too large. The image
+/// has the metadata as they are in the file; what of its picture is missing comes with it, in words.
+pub fn decode(bytes: &[u8], limit: u64) -> Option<(Image, Option<String>)> {
     let (file, frame) = File::parse(bytes)?;
-    decode_parsed(file, &frame, limit)
+    decode_parsed(&file, &frame, limit)
 }
 
 /// [`decode`] of a file whose headers are read.
-pub fn decode_parsed(file: File<'_>, frame: &Frame, limit: u64) -> Option<Image> {
-    if file.bytes_needed() > limit {
+pub fn decode_parsed(
+    file: &File<'_>,
+    frame: &Frame,
+    limit: u64,
+) -> Option<(Image, Option<String>)> {
+    if file.bytes_needed() > limit || file.is_thin() {
         return None;
     }
     let ([width, height], channels) = (frame.size, frame.colour.channels());
-    let samples = Samples::U8(pixels(&file, frame)?);
-    let metadata = Metadata { icc: file.icc(), exif: file.exif };
-    Some(Image { width, height, channels, samples, is_linear: false, metadata })
+    let damage = file.no_damage();
+    let samples = Samples::U8(pixels(file, frame, &damage)?);
+    let metadata = Metadata { icc: file.icc(), exif: file.exif.clone() };
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    Some((image, file.in_words(&damage)))
 }
 
-fn pixels(file: &File<'_>, frame: &Frame) -> Option<Vec<u8>> {
-    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file)?;
+/// What is missing of a file whose picture is decoded elsewhere; nothing where that is not known, as of progressive
+/// files, whose coefficients would have to be held. A row of MCUs is in memory at a time.
+pub fn missing(file: &File<'_>) -> Option<Option<String>> {
+    if file.progressive {
+        return None;
+    }
+    struct Forget;
+    impl Finished for Forget {
+        fn row(&mut self, _component: usize, _y: usize, _row: BlockRow) {}
+    }
+    let damage = file.no_damage();
+    for scan in &file.scans {
+        let empty = |c: usize| (0..file.rows(&file.components[c])).map(|_| BlockRow::default());
+        let mut rows: Vec<Vec<BlockRow>> =
+            scan.members.iter().map(|member| empty(member.component).collect()).collect();
+        read_ac(file, scan, rows.iter_mut().collect(), Some(&mut Forget), &damage);
+    }
+    Some(file.in_words(&damage))
+}
+
+fn pixels(file: &File<'_>, frame: &Frame, damage: &Damage) -> Option<Vec<u8>> {
+    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file, damage);
     let bytes = frame.size[0] * frame.size[1] * frame.colour.channels();
     let mut pixels = memory::zeros(bytes).unwrap_or_else(raise);
     let rows = finished.into_iter().map(|rows| rows.into_iter().map(OnceLock::from).collect());
@@ -54,15 +78,16 @@ fn pixels(file: &File<'_>, frame: &Frame) -> Option<Vec<u8>> {
         Some(scan) => rayon::scope(|scope| {
             let mut stream = Stream::new(&bands, scope, &mut pixels);
             let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
-            read_ac(file, scan, planes, Some(&mut stream))
-        })?,
+            read_ac(file, scan, planes, Some(&mut stream), damage);
+        }),
     }
     Some(pixels)
 }
 
-/// The coefficients of `file`; nothing where it is damaged.
-pub fn coefficients(file: &File<'_>, frame: &Frame) -> Option<SparseCoefficients> {
-    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file)?;
+/// The coefficients of `file`, and what is missing, in words.
+pub fn coefficients(file: &File<'_>, frame: &Frame) -> (SparseCoefficients, Option<String>) {
+    let damage = file.no_damage();
+    let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file, &damage);
     let mut sparse = SparseCoefficients::zeros(frame).unwrap_or_else(raise);
     let mut gather = Gather { frame, dc: &dc, sparse: &mut sparse };
     for (c, rows) in finished.into_iter().enumerate() {
@@ -72,9 +97,9 @@ pub fn coefficients(file: &File<'_>, frame: &Frame) -> Option<SparseCoefficients
     }
     if let Some(scan) = last {
         let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
-        read_ac(file, scan, planes, Some(&mut gather))?;
+        read_ac(file, scan, planes, Some(&mut gather), &damage);
     }
-    Some(sparse)
+    (sparse, file.in_words(&damage))
 }
 
 /// Gathers the coefficients that are not 0.
@@ -115,7 +140,7 @@ struct Blocks<'a> {
 }
 
 impl<'a> Blocks<'a> {
-    fn read(file: &'a File<'_>) -> Option<Self> {
+    fn read(file: &'a File<'_>, damage: &Damage) -> Self {
         let empty = |c| (0..file.rows(c)).map(|_| BlockRow::default()).collect();
         let mut finished: Vec<Vec<BlockRow>> = file.components.iter().map(empty).collect();
         let mut dc: Vec<Vec<i16>> = vec![Vec::new(); file.components.len()];
@@ -123,11 +148,11 @@ impl<'a> Blocks<'a> {
             Some((last, earlier)) if last.selection.end > 0 => (Some(last), earlier),
             _ => (None, &file.scans[..]),
         };
-        read_in_parallel(file, earlier, &mut finished, &mut dc)?;
+        read_in_parallel(file, earlier, &mut finished, &mut dc, damage);
         let members = last.map_or(&[][..], |scan| &scan.members);
         let take = |c| (c, std::mem::take(&mut finished[c]));
         let unfinished = members.iter().map(|member| member.component).map(take).collect();
-        Some(Self { last, unfinished, finished, dc })
+        Self { last, unfinished, finished, dc }
     }
 }
 
@@ -138,13 +163,8 @@ fn read_in_parallel(
     scans: &[Scan],
     planes: &mut [Vec<BlockRow>],
     dc: &mut [Vec<i16>],
-) -> Option<()> {
-    let failed = &AtomicBool::new(false);
-    let note = |read: Option<()>| {
-        if read.is_none() {
-            failed.store(true, Ordering::Relaxed);
-        }
-    };
+    damage: &Damage,
+) {
     let mut planes: Vec<Option<&mut Vec<BlockRow>>> = planes.iter_mut().map(Some).collect();
     rayon::scope(|scope| {
         for c in 0..planes.len() {
@@ -159,13 +179,12 @@ fn read_in_parallel(
             scope.spawn(move |_| {
                 for scan in chain {
                     let rows = rows.iter_mut().map(|rows| &mut **rows).collect();
-                    note(read_ac(file, scan, rows, None));
+                    read_ac(file, scan, rows, None, damage);
                 }
             });
         }
         for scan in scans.iter().filter(|scan| scan.selection.end == 0) {
-            note(read_dc(file, scan, dc));
+            read_dc(file, scan, dc, damage);
         }
     });
-    (!failed.load(Ordering::Relaxed)).then_some(())
 }

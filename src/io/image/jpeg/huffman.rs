@@ -99,6 +99,11 @@ impl<'a> BitReader<'a> {
         8 * self.at - self.count as usize > 8 * self.data.len()
     }
 
+    /// Whole bytes that are not read yet.
+    pub fn bytes_left(&self) -> usize {
+        (8 * self.data.len()).saturating_sub(8 * self.at - self.count as usize) / 8
+    }
+
     /// The next `count` bits, at most 32, all of them loaded.
     #[inline(always)]
     pub fn take(&mut self, count: u32) -> u32 {

@@ -4,6 +4,7 @@
 mod bands;
 mod block;
 mod container;
+mod damage;
 mod decode;
 mod encode;
 mod entropy;
@@ -13,14 +14,19 @@ mod scan;
 
 use container::File;
 pub use decode::decode;
-use decode::{coefficients, decode_parsed};
+use decode::{coefficients, decode_parsed, missing};
 pub use encode::{encode_coefficients, encode_pixels};
+
+use zune_jpeg::{
+    JpegDecoder,
+    zune_core::{bytestream::ZCursor, options::DecoderOptions},
+};
 
 use super::{
     codec::{BoxError, Codec, Decoded, Encoding, Holds},
     image_crate,
     limits::check_size,
-    metadata::{capped_exif, capped_icc, take_orientation},
+    metadata::{capped_icc, read_exif},
 };
 use crate::{
     data::{
@@ -57,6 +63,8 @@ pub struct Picture {
     pub metadata: Metadata,
     /// What of the file is lost, in words.
     pub losses: Vec<String>,
+    /// What of the picture is missing, in words.
+    pub damage: Option<String>,
 }
 
 /// The coefficients of `bytes`; nothing where they are no JPEG file of the common kinds, or its picture has to be turned.
@@ -66,31 +74,80 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     check_size(limits, frame.size, samples as u64).ok()?;
     let (metadata, orientation, losses) = metadata(file.icc(), file.exif.clone());
     let whole = (0..frame.components.len()).all(|c| frame.upsampling(c).is_some());
-    if orientation != Orientation::default() || !whole || file.bytes_needed() > limits.bytes {
+    let fits = file.bytes_needed() <= limits.bytes && !file.is_thin();
+    if orientation != Orientation::default() || !whole || !fits {
         return None;
     }
-    let coefficients = coefficients(&file, &frame)?;
-    Some(Picture { coefficients, metadata, losses })
+    let (coefficients, damage) = coefficients(&file, &frame);
+    Some(Picture { coefficients, metadata, losses, damage })
 }
 
 fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let by_image_crate = || image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?.decode();
-    let Some((file, frame)) = File::parse(bytes) else { return by_image_crate() };
+    let Some((file, frame)) = File::parse(bytes) else { return decode_other(bytes, None, limits) };
     let [width, height] = frame.size;
     check_size(limits, frame.size, (width * height * frame.colour.channels()) as u64)?;
-    let decoded = decode_parsed(file, &frame, limits.bytes);
-    let Some(mut image) = decoded else { return by_image_crate() };
+    let decoded = decode_parsed(&file, &frame, limits.bytes);
+    let Some((mut image, damage)) = decoded else {
+        return decode_other(bytes, missing(&file), limits);
+    };
     let (metadata, orientation, losses) = metadata(image.metadata.icc, image.metadata.exif);
     image.metadata = metadata;
-    Ok(Decoded { image, orientation, losses })
+    Ok(Decoded { image, orientation, losses, damage })
+}
+
+/// Decodes a file by the image crate, which does not tell what it lacks. That is `damage` where it is known.
+fn decode_other(
+    bytes: &[u8],
+    damage: Option<Option<String>>,
+    limits: Limits,
+) -> Result<Decoded, BoxError> {
+    if !bytes.windows(2).any(|marker| marker == SCAN) {
+        return Err("there is no scan in it".into());
+    }
+    let mut decoded = image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?.decode()?;
+    decoded.damage = damage.unwrap_or_else(|| match is_whole(bytes) {
+        true => None,
+        false => Some("some of it is missing or damaged".into()),
+    });
+    Ok(decoded)
+}
+
+/// Samples of the largest frame that the headers of a file claim; more than one claims to be the last.
+pub(super) fn claimed_samples(bytes: &[u8]) -> u64 {
+    let frame = |body: &[u8; 9]| {
+        let is_frame =
+            matches!(body, [0xff, 0xc0..=0xcf, ..]) && ![0xc4, 0xc8, 0xcc].contains(&body[1]);
+        let side = |at: usize| u64::from(u16::from_be_bytes([body[at], body[at + 1]]));
+        // Marker, length, bits, height, width; then the number of components.
+        if is_frame { side(5) * side(7) * 4 } else { 0 }
+    };
+    bytes.windows(9).filter_map(<[u8]>::first_chunk).map(frame).max().unwrap_or(0)
+}
+
+/// Whether a part of a file's picture is missing, as far as that can be told without decoding it.
+pub(super) fn lacks(bytes: &[u8]) -> bool {
+    File::parse(bytes).is_some_and(|(file, _)| {
+        file.unsent > 0 || missing(&file).is_some_and(|missing| missing.is_some())
+    })
+}
+
+/// The marker before a scan's header.
+const SCAN: [u8; 2] = [0xff, 0xda];
+
+/// Whether a decoder that tolerates nothing can decode the file.
+fn is_whole(bytes: &[u8]) -> bool {
+    let most = usize::MAX;
+    let options = DecoderOptions::default().set_strict_mode(true);
+    let options = options.set_max_width(most).set_max_height(most);
+    JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().is_ok()
 }
 
 /// What is kept of a file's ICC profile and EXIF, how its picture comes upright, and what is lost, in words.
 fn metadata(icc: Option<Vec<u8>>, exif: Option<Vec<u8>>) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
-    let mut exif = capped_exif(exif, &mut losses);
-    let orientation = exif.as_deref_mut().and_then(take_orientation).unwrap_or_default();
-    (Metadata { icc: capped_icc(icc, &mut losses), exif }, orientation, losses)
+    let (exif, orientation) = read_exif(exif, &mut losses);
+    let metadata = Metadata { icc: capped_icc(icc, &mut losses), exif };
+    (metadata, orientation.unwrap_or_default(), losses)
 }
 
 fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {

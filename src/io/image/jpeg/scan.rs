@@ -1,15 +1,18 @@
 //! Reads the blocks of one scan in their order, and puts their coefficients where they belong.
 
+use std::{iter::Peekable, vec};
+
 use super::{
     block::{BlockMut, BlockRow},
-    container::{File, Scan, unstuffed},
+    container::{File, Interval, Scan, unstuffed},
+    damage::Damage,
     entropy::{self, State},
     huffman::BitReader,
 };
 use crate::memory::{self, raise};
 
 /// Reads the DC coefficients of a progressive scan into `dc`, one vector a component.
-pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>]) -> Option<()> {
+pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damage) {
     for member in &scan.members {
         let component = &file.components[member.component];
         let blocks = file.columns(component) * file.rows(component);
@@ -18,7 +21,7 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>]) -> Option<()> 
             dc[member.component] = memory::zeros(blocks).unwrap_or_else(raise);
         }
     }
-    walk(file, scan, &mut DcReader { file, scan, dc })
+    walk(file, scan, &mut DcReader { file, scan, dc }, damage);
 }
 
 /// Takes rows of blocks as soon as a file's last scan of them is read.
@@ -37,11 +40,14 @@ pub fn read_ac<'a>(
     scan: &'a Scan,
     rows: Vec<&'a mut Vec<BlockRow>>,
     finished: Option<&'a mut (dyn Finished + 'a)>,
-) -> Option<()> {
+    damage: &Damage,
+) {
     match (file.progressive, scan.refines) {
-        (false, _) => walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, finished }),
-        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, finished }),
-        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, finished }),
+        (false, _) => {
+            walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, finished }, damage);
+        }
+        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, finished }, damage),
+        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, finished }, damage),
     }
 }
 
@@ -63,48 +69,107 @@ trait Reader {
     fn end(&mut self, _y: usize, _file: &File<'_>) {}
 }
 
-/// Reads the blocks of a scan in their order (A.2.2 and A.2.3).
-fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader) -> Option<()> {
-    let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
+/// Bytes behind an interval's last block that are no damage: some encoders fill up.
+const FILLED: usize = 16;
+
+/// The intervals of a scan, one after the other.
+struct Intervals<'a> {
+    data: &'a [u8],
+    /// Those that are still to come.
+    found: Peekable<vec::IntoIter<Interval>>,
+    /// The restart before the next one.
+    restart: Option<u8>,
+}
+
+impl<'a> Intervals<'a> {
+    /// The next interval; nothing where it is missing. Restarts are numbered from 0 to 7 again and again (B.2.1), so
+    /// that up to three missing ones in a row are known, and the place of those behind them.
+    fn next(&mut self) -> Option<BitReader<'a>> {
+        let expected = self.restart;
+        self.restart = Some(expected.map_or(0, |number| (number + 1) % 8));
+        let ahead = |interval: &Interval| match (interval.restart, expected) {
+            (Some(found), Some(expected)) => (8 + found - expected) % 8,
+            (None, None) => 0,
+            _ => 4,
+        };
+        // One that was expected before is out of place.
+        while self.found.next_if(|interval| ahead(interval) >= 4).is_some() {}
+        let next = self.found.next_if(|interval| ahead(interval) == 0)?;
+        Some(BitReader::new(&self.data[next.data]))
+    }
+}
+
+/// Reads the blocks of a scan in their order (A.2.2 and A.2.3). Where one cannot be read, those up to the next restart
+/// are left as they are, and noted as `damage`.
+fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage) {
+    let (data, found) = unstuffed(&file.bytes[scan.data.clone()]);
+    let mut intervals =
+        Intervals { data: &data, found: found.into_iter().peekable(), restart: None };
     let alone = scan.members.len() == 1;
     let [across, down] = match alone {
         true => file.components[scan.members[0].component].blocks,
         false => file.mcus,
     };
-    let mcus = across * down;
+    // Rows of a single component's blocks in a row of MCUs.
+    let rows = if alone { file.components[scan.members[0].component].sampling[1] } else { 1 };
     let interval = scan.restart_interval;
-    let expected = mcus.checked_div(interval).map_or(1, |_| mcus.div_ceil(interval));
-    let mut intervals = intervals.into_iter().map(|data_range| BitReader::new(&data[data_range]));
-    if intervals.len() != expected {
-        return None;
-    }
-    let (mut bits, mut state, mut left) = (intervals.next()?, State::default(), interval);
+    // The blocks up to the next restart are known to be missing without one.
+    let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
     for y in 0..down {
         reader.begin(y, file);
         for x in 0..across {
             if left == 0 && interval > 0 {
-                if bits.is_past_end() {
-                    return None;
-                }
-                (bits, state, left) = (intervals.next()?, State::default(), interval);
+                end_interval(bits, y / rows, damage);
+                (bits, state, left) = (intervals.next(), State::default(), interval);
             }
             left = left.saturating_sub(1);
-            if alone {
-                reader.block(&mut bits, &mut state, 0, [x, y])?;
-                continue;
-            }
-            for (slot, member) in scan.members.iter().enumerate() {
-                let [h, v] = file.components[member.component].sampling;
-                for i in 0..h * v {
-                    let at = [x * h + i % h, y * v + i / h];
-                    reader.block(&mut bits, &mut state, slot, at)?;
-                }
+            let read = match &mut bits {
+                None => None,
+                Some(bits) if alone => reader.block(bits, &mut state, 0, [x, y]),
+                Some(bits) => mcu(file, scan, reader, bits, &mut state, [x, y]),
+            };
+            if read.is_none() {
+                bits = None;
+                damage.row(y / rows);
             }
         }
-        if bits.is_past_end() {
-            return None;
+        if bits.as_ref().is_some_and(BitReader::is_past_end) {
+            bits = None;
+            damage.row(y / rows);
         }
         reader.end(y, file);
+    }
+    end_interval(bits, (down - 1) / rows, damage);
+    if intervals.found.next().is_some_and(|interval| interval.data.len() > FILLED) {
+        damage.leftover();
+    }
+}
+
+/// Notes what is wrong at the end of an interval in a row of MCUs: its last blocks have no data, or data no blocks.
+fn end_interval(bits: Option<BitReader<'_>>, mcu_row: usize, damage: &Damage) {
+    let Some(bits) = bits else { return };
+    if bits.is_past_end() {
+        damage.row(mcu_row);
+    } else if bits.bytes_left() > FILLED {
+        damage.leftover();
+    }
+}
+
+/// Reads the blocks of an MCU of several components.
+#[inline(always)]
+fn mcu(
+    file: &File<'_>,
+    scan: &Scan,
+    reader: &mut impl Reader,
+    bits: &mut BitReader<'_>,
+    state: &mut State,
+    [x, y]: [usize; 2],
+) -> Option<()> {
+    for (slot, member) in scan.members.iter().enumerate() {
+        let [h, v] = file.components[member.component].sampling;
+        for i in 0..h * v {
+            reader.block(bits, state, slot, [x * h + i % h, y * v + i / h])?;
+        }
     }
     Some(())
 }

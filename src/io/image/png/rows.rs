@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     io::{
         Source,
-        image::metadata::{capped_exif, capped_icc, take_orientation},
+        image::metadata::{capped_icc, read_exif},
     },
 };
 
@@ -58,11 +58,11 @@ impl PngRows {
         let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
         let mut losses = Vec::new();
         let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
-        let mut exif = capped_exif(exif, &mut losses);
+        let (exif, orientation) = read_exif(exif, &mut losses);
         let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
         let icc = capped_icc(icc, &mut losses);
         losses.iter().for_each(|loss| log::warn!("{source}: {loss}"));
-        let orientation = exif.as_deref_mut().and_then(take_orientation).unwrap_or_default();
+        let orientation = orientation.unwrap_or_default();
         Ok(Some(Self {
             name,
             width: info.width as usize,

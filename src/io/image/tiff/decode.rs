@@ -78,7 +78,7 @@ impl<'a> TiffFile<'a> {
         let orientation = orientation.and_then(Orientation::from_exif).unwrap_or_default();
         let samples = self.samples(limits.bytes)?;
         let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        Ok(Decoded { image, orientation, losses })
+        Ok(Decoded { image, orientation, losses, damage: None })
     }
 
     /// Bytes that decoding takes.

@@ -4,6 +4,7 @@
 mod decode;
 mod encode;
 mod exif;
+mod jpeg_parts;
 
 use super::{
     codec::{BoxError, Codec, Decoded, Holds},
@@ -27,6 +28,7 @@ pub const CODEC: Codec = Codec {
 };
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let damage = jpeg_parts::check(bytes, limits)?;
     let mut decoded = match decode::TiffFile::open(bytes) {
         Some(file) => file.decode(limits)?,
         None => image_crate::open(image::ImageFormat::Tiff, bytes, limits)?.decode()?,
@@ -38,5 +40,6 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
         }
         decoded.image.metadata.exif = capped_exif(Some(exif.block), losses);
     }
+    decoded.damage = damage;
     Ok(decoded)
 }

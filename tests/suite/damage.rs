@@ -1,0 +1,267 @@
+//! Pictures that are cut off or damaged: what is missing is told, or refused, and never taken for a picture.
+
+use std::{fs, path::Path};
+
+use gpuproc::{
+    data::{
+        image::Image,
+        jpeg::{Frame, Quality},
+    },
+    io::image::jpeg,
+};
+use image::ImageEncoder;
+use predicates::{prelude::*, str::contains};
+
+use crate::common::{Noise, gpuproc, tiff_of_jpeg};
+
+const LIMIT: u64 = 1 << 26;
+
+fn fixture(name: &str) -> Vec<u8> {
+    let path = format!("{}/fixtures/jpeg/{name}.jpg", env!("CARGO_MANIFEST_DIR"));
+    fs::read(path).unwrap()
+}
+
+/// Where each scan's header begins.
+fn scans(file: &[u8]) -> Vec<usize> {
+    (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, 0xda]).collect()
+}
+
+/// Where the entropy-coded data of a scan begin.
+fn data(file: &[u8], scan: usize) -> usize {
+    scan + 2 + usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]))
+}
+
+/// The rows of pixels in which two pictures differ.
+fn differing(one: &Image, other: &Image) -> Vec<usize> {
+    let row = |image: &Image, y: usize| {
+        let bytes = image.width * image.channels;
+        image.samples.as_bytes()[y * bytes..(y + 1) * bytes].to_vec()
+    };
+    (0..one.height).filter(|&y| row(one, y) != row(other, y)).collect()
+}
+
+/// The number at the beginning of what is said.
+fn number(text: &str) -> usize {
+    text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// Sequential files lose whole rows of MCUs, and those only. A row of halved colour mixes with its neighbour's, too.
+#[test]
+fn the_rows_that_a_cut_file_lacks_are_counted() {
+    for name in
+        ["sequential_420", "sequential_422", "sequential_444_optimised", "sequential_420_restarts"]
+    {
+        let file = fixture(name);
+        let (whole, damage) = jpeg::decode(&file, LIMIT).unwrap();
+        assert_eq!(damage, None, "{name}");
+        let start = data(&file, scans(&file)[0]);
+        let mut last = usize::MAX;
+        for share in [0, 1, 10, 25, 50, 75, 90, 97] {
+            let cut = &file[..start + (file.len() - start) * share / 100];
+            let (found, damage) = jpeg::decode(cut, LIMIT).unwrap();
+            let damage = damage.unwrap_or_else(|| panic!("{name}: {share} % pass for the whole"));
+            assert!(damage.contains(&format!("of its {} rows are missing", whole.height)));
+            let (rows, lost) = (number(&damage), differing(&whole, &found));
+            assert!(lost.len() <= rows + 1, "{name} {share}: {} rows differ: {damage}", lost.len());
+            assert!(rows <= lost.len() + 16, "{name} {share}: {} differ: {damage}", lost.len());
+            assert!(rows <= last, "{name}: a longer file has fewer rows");
+            last = rows;
+            if share == 0 {
+                assert_eq!(rows, whole.height, "{name}");
+            }
+        }
+        // Nothing is missing but the end's marker.
+        let (found, damage) = jpeg::decode(&file[..file.len() - 2], LIMIT).unwrap();
+        assert!(damage.is_none() && found == whole, "{name}");
+    }
+}
+
+/// Damage between two restarts stays there, also where restarts are lost.
+#[test]
+fn restarts_keep_damage_from_spreading() {
+    let (width, height) = (1024, 3072);
+    let pixels = Noise(4).bytes(width * height);
+    let frame = Frame::for_pixels([width, height], 1, Quality(50), false);
+    let file = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    let (whole, damage) = jpeg::decode(&file, LIMIT).unwrap();
+    assert_eq!(damage, None);
+    let start = data(&file, scans(&file)[0]);
+    let restarts: Vec<usize> = (start..file.len() - 1)
+        .filter(|&at| file[at] == 0xff && (0xd0..0xd8).contains(&file[at + 1]))
+        .collect();
+    assert!(restarts.len() >= 4, "the encoder restarts between bands");
+    let bands = restarts.len() + 1;
+    let most = 2 * height / bands + 16;
+    let check = |bytes: &[u8], what: &str, most: usize| {
+        let (found, damage) = jpeg::decode(bytes, LIMIT).unwrap();
+        let damage = damage.unwrap_or_else(|| panic!("{what} is not seen"));
+        let lost = differing(&whole, &found);
+        assert!(!lost.is_empty() && lost.len() <= most, "{what}: {} rows: {damage}", lost.len());
+        assert!(number(&damage) <= most, "{what}: {damage}");
+        // The last rows are as they were.
+        assert!(lost.last() < Some(&(height - 8)), "{what}");
+    };
+    let (first, second) = (restarts[0], restarts[1]);
+    let without =
+        |range: std::ops::Range<usize>| [&file[..range.start], &file[range.end..]].concat();
+    check(&without(first + 40..second - 40), "a hole in a band", most);
+    check(&without(first..second), "a lost band", most);
+    check(&without(first..first + 2), "a lost restart", 2 * most);
+    check(&without(first..restarts[2]), "two lost bands", 2 * most);
+}
+
+/// Progressive files are whole once every bit of every coefficient was sent.
+#[test]
+fn progressive_files_without_their_last_scans_are_told() {
+    for name in
+        ["progressive_420", "progressive_444", "progressive_grey", "progressive_422_restarts"]
+    {
+        let file = fixture(name);
+        assert_eq!(jpeg::decode(&file, LIMIT).unwrap().1, None, "{name}");
+        let scans = scans(&file);
+        assert!(scans.len() > 3);
+        // Tables may lie before a scan: what ends with the data before them ends with a scan.
+        for &scan in &scans[2..] {
+            let cut = [&file[..scan], &[0xff, 0xd9]].concat();
+            let Some((_, damage)) = jpeg::decode(&cut, LIMIT) else { continue };
+            let damage =
+                damage.unwrap_or_else(|| panic!("{name}: {scan} bytes pass for the whole"));
+            assert!(damage.contains("coefficients"), "{damage}");
+            // Within the scan.
+            let within = data(&file, scan) + 20;
+            let (_, damage) = jpeg::decode(&file[..within], LIMIT).unwrap();
+            assert!(damage.unwrap().contains("missing"), "{name}");
+        }
+    }
+}
+
+fn run(folder: &Path, arguments: &str) -> assert_cmd::assert::Assert {
+    let mut command = gpuproc();
+    command.current_dir(folder).args(["--device", "cpu"]).args(arguments.split(' ')).assert()
+}
+
+#[test]
+fn commands_warn_of_damage_and_refuse_it_if_strict() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    let file = fixture("sequential_420");
+    let start = data(&file, scans(&file)[0]);
+    write("cut.jpg", &file[..start + 60]);
+    // One byte of the marker before the scan's header.
+    let mut grey = file.clone();
+    grey[scans(&file)[0]] = 0xfe;
+    write("grey.jpg", &grey);
+    let progressive = fixture("progressive_420");
+    let last = *scans(&progressive).last().unwrap();
+    write("coarse.jpg", &[&progressive[..last], &[0xff, 0xd9]].concat());
+    // So few bytes for so many pixels are left to another decoder.
+    let pixels = Noise(4).bytes(2000 * 1500);
+    let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
+    let large = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    write("thin.jpg", &large[..large.len() / 500]);
+    for (name, says) in [
+        ("cut.jpg", "rows are missing or damaged"),
+        ("coarse.jpg", "last scans are missing"),
+        ("thin.jpg", "of its 1500 rows are missing or damaged"),
+    ] {
+        let commands = ["blur NAME o.png --sigma 0", "scan NAME o.npy", "histogram NAME -o o.csv"];
+        for command in &commands[..if name == "thin.jpg" { 2 } else { 3 }] {
+            let command = command.replace("NAME", name);
+            let warns = contains("warning: ").and(contains(name)).and(contains(says));
+            run(folder, &command).success().stderr(warns);
+            for output in ["o.png", "o.csv", "o.npy"] {
+                fs::remove_file(folder.join(output)).ok();
+            }
+            let refuses = contains("error: cannot decode").and(contains(says));
+            run(folder, &format!("{command} --strict")).code(4).stderr(refuses);
+            assert!(["o.png", "o.csv", "o.npy"].iter().all(|name| !folder.join(name).exists()));
+        }
+    }
+    run(folder, "blur grey.jpg o.png").code(4).stderr(contains("no scan"));
+    for name in ["sequential_420", "progressive_422_restarts"] {
+        write("whole.jpg", &fixture(name));
+        run(folder, "blur whole.jpg o.png --sigma 0 --strict").success().stderr("");
+    }
+}
+
+/// In other formats a file that is cut off is an error.
+#[test]
+fn other_formats_that_are_cut_off_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let picture = image::RgbImage::from_raw(200, 150, Noise(5).bytes(200 * 150 * 3)).unwrap();
+    picture.save(folder.join("a.png")).unwrap();
+    for name in ["a.png", "a.bmp", "a.ppm", "a.tif", "a.webp", "a.exr"] {
+        if name != "a.png" {
+            run(folder, &format!("blur a.png {name} --sigma 0")).success();
+        }
+        let file = fs::read(folder.join(name)).unwrap();
+        for share in [20, 50, 80, 97] {
+            let cut = format!("cut.{}", &name[2..]);
+            fs::write(folder.join(&cut), &file[..file.len() * share / 100]).unwrap();
+            run(folder, &format!("blur {cut} o.png")).code(4).stderr(contains(&cut));
+            assert!(!folder.join("o.png").exists(), "{share} % of {name}");
+        }
+    }
+    // An EXR whose table names its first block twice.
+    let mut file = fs::read(folder.join("a.exr")).unwrap();
+    let mut offsets = (0..file.len() - 16).filter(|&at| {
+        let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+        let (first, second) = (word(at), word(at + 8));
+        first > at as u64
+            && first < second
+            && second < file.len() as u64
+            && first - (at as u64) < 1000
+    });
+    let table = offsets.next().expect("there are several blocks");
+    file.copy_within(table..table + 8, table + 8);
+    fs::write(folder.join("twice.exr"), file).unwrap();
+    run(folder, "blur twice.exr o.png").code(4).stderr(contains("blocks are missing"));
+}
+
+/// A TIFF file may hold JPEG files.
+#[test]
+fn damage_in_strips_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let frame = Frame::for_pixels([200, 160], 1, Quality(90), false);
+    let pixels = Noise(7).bytes(200 * 160);
+    let mut strip = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    fs::write(folder.join("whole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
+    run(folder, "blur whole.tif o.png --sigma 0 --strict").success().stderr("");
+    let middle = strip.len() / 2;
+    drop(strip.drain(middle..middle + 900));
+    fs::write(folder.join("hole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
+    let says = contains("1 of its 1 strips or tiles are damaged");
+    run(folder, "blur hole.tif o.png --sigma 0").success().stderr(says.clone());
+    run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(says);
+}
+
+/// Also where EXIF begins as in JPEG files.
+#[test]
+fn the_orientation_of_png_and_webp_files_is_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let pixels = Noise(6).bytes(30 * 20 * 3);
+    let block = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0".to_vec();
+    for prefix in [&b""[..], b"Exif\0\0"] {
+        let exif = [prefix, &block].concat();
+        let mut webp = Vec::new();
+        let mut encoder = image::codecs::webp::WebPEncoder::new_lossless(&mut webp);
+        encoder.set_exif_metadata(exif.clone()).unwrap();
+        encoder.write_image(&pixels, 30, 20, image::ExtendedColorType::Rgb8).unwrap();
+        fs::write(folder.join("in.webp"), webp).unwrap();
+        let mut png = Vec::new();
+        let mut encoder = image::codecs::png::PngEncoder::new(&mut png);
+        encoder.set_exif_metadata(exif).unwrap();
+        encoder.write_image(&pixels, 30, 20, image::ExtendedColorType::Rgb8).unwrap();
+        fs::write(folder.join("in.png"), png).unwrap();
+        let turned =
+            image::imageops::rotate90(&image::RgbImage::from_raw(30, 20, pixels.clone()).unwrap());
+        for name in ["in.webp", "in.png"] {
+            run(folder, &format!("blur {name} o.png --sigma 0")).success();
+            assert!(image::open(folder.join("o.png")).unwrap().into_rgb8() == turned, "{name}");
+        }
+    }
+}
