@@ -969,6 +969,9 @@ fn bad_input_is_one_line_and_no_output() {
     folder.write("short_4x4x4_uint8.raw", &[7; 63]);
     folder.write("plain.raw", &[7; 65]);
     folder.write("good_4x4x4_uint8.raw", &[7; 64]);
+    let far =
+        "NRRD0004\ntype: uchar\ndimension: 3\nsizes: 4 4 4\nspacings: 1 1 1e39\nencoding: raw\n\n";
+    folder.write("far.nrrd", &[far.as_bytes(), &[7; 64]].concat());
     let before = folder.names();
     for (arguments, code, words) in [
         ("missing_4x4x4_uint8.raw --iso 1", 7, "cannot read"),
@@ -979,6 +982,11 @@ fn bad_input_is_one_line_and_no_output() {
         ("plain.raw --iso 1 --dims 99999999999x99999999999x9", 4, "too large"),
         ("good_4x4x4_uint8.raw --iso nan", 2, "--iso"),
         ("good_4x4x4_uint8.raw --iso 1 --spacing 0,1,1", 2, "--spacing"),
+        ("good_4x4x4_uint8.raw --iso 1 --spacing 1e308,1,1", 2, "--spacing or --origin"),
+        ("good_4x4x4_uint8.raw --iso 1 --spacing 1,1e-44,1", 2, "--spacing or --origin"),
+        ("good_4x4x4_uint8.raw --iso 1 --origin 1e39,0,0", 2, "--spacing or --origin"),
+        ("good_4x4x4_uint8.raw --iso 1 --origin=0,0,-1e38 --spacing 1,1,1e38", 2, "--origin"),
+        ("far.nrrd --iso 1", 4, "no coordinates"),
         ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
         ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
         ("good_4x4x4_uint8.raw --iso 1 o.stl --ascii", 2, "--ascii"),

@@ -69,7 +69,14 @@ fn meshes() -> impl Strategy<Value = Job> {
     (prop::array::uniform3(1..14usize), flags, steps, 0..256u32, any::<u64>()).prop_map(
         |(dims, (close, normals, levels), spacing, iso, seed)| {
             let origin = [-1.0, 0.0, 7.5];
-            let kernel = MarchingCubes { iso: iso.into(), spacing, origin, close, normals };
+            let kernel = MarchingCubes {
+                iso: iso.into(),
+                spacing,
+                origin,
+                close,
+                normals,
+                ..MarchingCubes::new(0.0)
+            };
             Job::Mesh { dims, kernel, levels, seed }
         },
     )

@@ -150,6 +150,14 @@ fn measure_all(
 fn copy_speed(plan: &Plan, session: &Session, context: Option<&Context>) -> Result<f64> {
     let hardware = context.is_some_and(Context::is_hardware);
     let bytes = if plan.full || hardware { 1 << 30 } else { 64 << 20 };
+    // Source and copy; no small problem takes more.
+    if 2 * bytes > session.max_memory {
+        return Err(Error::usage(format_args!(
+            "measuring takes {} bytes and more, and --max-memory allows {}",
+            2 * bytes,
+            session.max_memory
+        )));
+    }
     let case = copy::case(context.map_or(bytes, |context| bytes.min(context.max_binding() & !15)));
     let (clock, times) = measure(&case, &plan.effort, session, context)?;
     Ok(Figure::new(&case, clock, &times, 1.0).gb_per_s)

@@ -1,9 +1,12 @@
 //! The volume: in memory or slab by slab, and an isovalue from its histogram.
 
-use super::job::{Iso, MeshJob};
+use super::{
+    job::{Iso, MeshJob},
+    memory::Plan,
+};
 use crate::{
     data::samples::Samples,
-    error::{Error, Hint, Result},
+    error::{Error, Result},
     io::volume::VolumeFile,
     kernels::mesh::{Otsu, Slab},
     session::Session,
@@ -12,12 +15,15 @@ use crate::{
 /// Larger volumes go through slab by slab, whatever memory there is.
 pub(super) const WHOLE: u64 = 256 << 20;
 
+/// Bytes of samples that are looked at together for a threshold.
+const PART: u64 = 1 << 20;
+
 /// Where the samples come from.
 pub(super) enum VolumeInput {
     /// All of them, in memory.
-    Whole(Box<Slab>),
+    Whole(Box<Slab>, Plan),
     /// Slab by slab.
-    Stream(Box<VolumeFile>),
+    Stream(Box<VolumeFile>, Plan),
 }
 
 impl VolumeInput {
@@ -30,10 +36,12 @@ impl VolumeInput {
             false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
-            return Ok(Self::Stream(Box::new(file)));
+            let plan = Plan::new(job, &file, session)?;
+            return Ok(Self::Stream(Box::new(file), plan));
         }
-        let volume = file.read(limit, &session.timings)?;
-        Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel))))
+        let plan = Plan::whole(&job.kernel, &file, bytes, session.max_memory);
+        let volume = file.read(session.limits(1), &session.timings)?;
+        Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
     /// Otsu's threshold of the samples.
@@ -51,8 +59,8 @@ impl VolumeInput {
 
     fn otsu(&self) -> Result<Option<f64>> {
         let mut otsu = Otsu::new(match self {
-            Self::Whole(slab) => slab.volume.samples.dtype(),
-            Self::Stream(file) => file.dtype,
+            Self::Whole(slab, _) => slab.volume.samples.dtype(),
+            Self::Stream(file, _) => file.dtype,
         });
         if otsu.needs_range() {
             self.for_parts(|samples| otsu.range(samples))?;
@@ -61,14 +69,23 @@ impl VolumeInput {
         Ok(otsu.threshold())
     }
 
-    /// All samples, a slice at a time where they are not in memory.
+    /// How the volume goes through.
+    pub(super) fn plan(&self) -> &Plan {
+        let (Self::Whole(_, plan) | Self::Stream(_, plan)) = self;
+        plan
+    }
+
+    /// All samples, some slices at a time where they are not in memory.
     fn for_parts(&self, mut step: impl FnMut(&Samples)) -> Result<()> {
         match self {
-            Self::Whole(slab) => step(&slab.volume.samples),
-            Self::Stream(file) => {
+            Self::Whole(slab, _) => step(&slab.volume.samples),
+            Self::Stream(file, _) => {
+                let depth = file.dims[2];
+                let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
+                let slices = (PART / slice.max(1)).clamp(1, depth as u64) as usize;
                 let mut reader = file.reader()?;
-                for _ in 0..file.dims[2] {
-                    step(&reader.read(1)?);
+                for first in (0..depth).step_by(slices) {
+                    step(&reader.read(slices.min(depth - first))?);
                 }
             }
         }
@@ -78,13 +95,8 @@ impl VolumeInput {
 
 /// Refuses an input whose slices do not fit into memory, and one that would have to be read again and cannot be.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
-    let slice = file.bytes().unwrap_or(u64::MAX) / file.dims[2] as u64;
-    if file.bytes() > Some(session.max_memory) && slice > session.max_memory {
-        return Err(Error::bad_input(format_args!(
-            "{}: each slice has {slice} bytes, more than the {} allowed",
-            job.volume, session.max_memory
-        ))
-        .with_hint(Hint::Memory));
+    if file.bytes() > Some(session.max_memory / 64) {
+        Plan::new(job, file, session)?;
     }
     match reads_again(job) && !file.can_reopen() && file.bytes() > Some(session.max_memory) {
         true => Err(Error::usage(

@@ -3,6 +3,7 @@
 mod flags;
 mod input;
 mod job;
+mod memory;
 mod names;
 mod outputs;
 mod placing;
@@ -12,8 +13,9 @@ mod slabs;
 mod surfaces;
 
 use self::{
-    input::{VolumeInput, WHOLE},
+    input::VolumeInput,
     job::{Iso, MeshJob},
+    memory::allow,
     names::scratch_folder,
     outputs::{Names, Target},
     placing::Placed,
@@ -31,7 +33,7 @@ use crate::{
     },
     kernels::mesh::{
         MarchingCubes,
-        post::{Stats, keep_largest, simplify, smooth},
+        post::{Stats, Step, keep_largest, simplify, smooth},
     },
     session::Session,
 };
@@ -109,21 +111,23 @@ impl MeshJob {
         session: &Session,
     ) -> Result<Summary> {
         let mut surface = Surface::default();
+        let (allowed, mut largest) = (input.plan().surface, 0);
         surfaces((input, placed), &self.kernel(iso), session, |part| {
-            surface.append(part)?;
-            match surface.bytes() > session.max_memory {
-                true => Err(Error::bad_input(format_args!(
-                    "the surface takes more than the {} bytes that --max-memory allows; binary \
-                     PLY without further steps needs no memory for it",
-                    session.max_memory
-                ))),
-                false => Ok(()),
+            // Two more parts may be under way.
+            largest = part.bytes().max(largest);
+            if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
+                return Err(Error::bad_input(format_args!(
+                    "the surface takes more than the {allowed} bytes that --max-memory leaves for it; binary \
+                     PLY without further steps needs no memory for it"
+                )));
             }
+            surface.append(part)
         })?;
         self.improve(&mut surface, session)?;
         let mut summary = Summary::default();
         summary.add(&surface);
         if self.stats {
+            allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
             let stats = session.timings.time("stats", || Stats::of(&surface))?;
             tell_stats(&stats);
             summary.stats = Some(stats);
@@ -149,8 +153,8 @@ impl MeshJob {
         session: &Session,
     ) -> Result<Summary> {
         let failed = |error| Error::io("write", sink.to_string(), error);
-        let limit = (session.max_memory / 4).min(WHOLE);
-        let mut ply = PlyWriter::new(self.ascii, placed.space, limit, scratch_folder(sink));
+        let held = input.plan().held;
+        let mut ply = PlyWriter::new(self.ascii, placed.space, held, scratch_folder(sink));
         let mut summary = Summary::default();
         surfaces((input, placed), &self.kernel(iso), session, |part| {
             summary.add(&part);
@@ -165,13 +169,19 @@ impl MeshJob {
 
     /// The steps that need the whole surface.
     fn improve(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+        let allowed = |what, surface: &Surface, step: Step| {
+            allow(what, surface, step.bytes(surface), session)
+        };
         if self.largest {
+            allowed("the largest part", surface, Step::Largest)?;
             session.timings.time("largest", || keep_largest(surface))?;
         }
         if self.smooth > 0 {
+            allowed("smoothing a surface", surface, Step::Smooth)?;
             session.timings.time("smooth", || smooth(surface, self.smooth))?;
         }
         if let Some(ratio) = self.simplify {
+            allowed("simplifying a surface", surface, Step::Simplify)?;
             session.timings.time("simplify", || simplify(surface, ratio))?;
         }
         Ok(())

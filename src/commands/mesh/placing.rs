@@ -45,8 +45,11 @@ impl Placing {
         file: &VolumeFile,
     ) -> Result<Placed> {
         let Some(mut placement) = self.of_file(source, file)? else {
-            kernel.spacing = self.spacing.unwrap_or([1.0; 3]);
-            kernel.origin = self.origin.unwrap_or([0.0; 3]);
+            let (spacing, origin) =
+                (self.spacing.unwrap_or([1.0; 3]), self.origin.unwrap_or([0.0; 3]));
+            let first = std::array::from_fn(|axis| origin[axis] + spacing[axis] / 2.0);
+            self.check(&Placement::straight(spacing, first), source, file)?;
+            (kernel.spacing, kernel.origin) = (spacing, origin);
             return Ok(Placed { map: None, space: None });
         };
         let space = placement.space;
@@ -59,12 +62,36 @@ impl Placing {
             let corner = placement.corner();
             placement.first = std::array::from_fn(|i| placement.first[i] - corner[i] + origin[i]);
         }
+        self.check(&placement, source, file)?;
         if placement.is_straight() {
             kernel.spacing = placement.spacing();
             kernel.origin = placement.corner();
             return Ok(Placed { map: None, space });
         }
         Ok(Placed { map: Some(placement), space })
+    }
+
+    /// Refuses steps and coordinates that f32 does not hold, as those of a mesh are.
+    fn check(&self, placement: &Placement, source: &Source, file: &VolumeFile) -> Result<()> {
+        /// Room for the sums and differences of coordinates.
+        const ROOM: f64 = 16.0;
+        let (least, most) = (f64::from(f32::MIN_POSITIVE) * ROOM, f64::from(f32::MAX) / ROOM);
+        let end = file.dims.map(|samples| samples as f64);
+        let corner = |corner: usize| {
+            placement.at(std::array::from_fn(|i| if corner >> i & 1 == 0 { -1.0 } else { end[i] }))
+        };
+        let held = (0..8).flat_map(corner).all(|place| place.abs() <= most)
+            && placement.spacing().iter().all(|step| (least..=most).contains(step));
+        let told = self.spacing.is_some() || self.origin.is_some();
+        match (held, told) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Error::usage(
+                "--spacing or --origin lead to coordinates that a mesh of 32-bit floats cannot hold",
+            )),
+            (false, false) => Err(Error::bad_input(format_args!(
+                "{source}: its samples lie where a mesh of 32-bit floats has no coordinates"
+            ))),
+        }
     }
 
     fn of_file(&self, source: &Source, file: &VolumeFile) -> Result<Option<Placement>> {

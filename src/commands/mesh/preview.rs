@@ -1,6 +1,6 @@
 //! A shaded picture of the surface.
 
-use super::names::named;
+use super::{memory::allow, names::named};
 use crate::{
     data::{
         image::{Image, Metadata},
@@ -39,11 +39,22 @@ impl Preview {
 
     /// Fails now, before the work, where the picture cannot be written.
     pub(super) fn check(&self, session: &Session) -> Result<()> {
+        self.allow(&Surface::default(), session)?;
         self.sink.create(session.no_clobber).map(drop)
+    }
+
+    /// Refuses a picture that takes more than the memory.
+    fn allow(&self, surface: &Surface, session: &Session) -> Result<()> {
+        let [width, height] = self.render.size;
+        // The picture, and what it is packed to.
+        let file = 8 * u64::from(width) * u64::from(height);
+        let bytes = self.render.bytes(surface).saturating_add(file);
+        allow(&format!("a picture of {width}x{height} pixels"), surface, bytes, session)
     }
 
     /// Draws the surface at isovalue `iso`.
     pub(super) fn draw(&self, iso: f64, surface: &Surface, session: &Session) -> Result<()> {
+        self.allow(surface, session)?;
         let sink = self.name(iso);
         let samples = Samples::U8(session.device.run(&self.render, surface)?);
         let [width, height] = self.render.size.map(|side| side as usize);

@@ -1,5 +1,6 @@
 //! A volume read slab by slab.
 
+use super::memory::SHARED;
 use crate::{
     data::{samples::Samples, volume::Volume},
     error::Result,
@@ -19,9 +20,6 @@ pub struct Slabs {
     /// The topmost slices read so far, and the number of the first of them.
     tail: Option<(usize, Samples)>,
 }
-
-/// Slices that a slab may share with the one before.
-const SHARED: usize = 3;
 
 impl Slabs {
     /// Slabs of `height` layers of cells.
@@ -52,6 +50,7 @@ impl Slabs {
         });
         let held = shared.as_ref().map_or(0, |shared| shared.len() / slice);
         let samples = self.reader.read_after(shared.as_ref(), slices.len() - held)?;
+        drop(shared);
         let keep = SHARED.min(slices.len());
         self.tail =
             Some((slices.end - keep, samples.part((slices.len() - keep) * slice..samples.len())));

@@ -2,18 +2,15 @@
 
 use std::{sync::mpsc::sync_channel, thread};
 
-use super::{input::VolumeInput, placing::Placed, slabs::Slabs};
+use super::{input::VolumeInput, memory::Plan, placing::Placed, slabs::Slabs};
 use crate::{
     data::surface::Surface,
-    error::{Error, Kind, Result},
+    error::{Error, Hint, Kind, Result},
     io::volume::VolumeFile,
     kernels::mesh::{MarchingCubes, Slab},
     session::Session,
     threads::spawn_in,
 };
-
-/// Bytes of samples a slab, where memory allows.
-const SLAB: u64 = 64 << 20;
 
 /// Hands the surface to `consume`, part by part, where it is `placed`.
 pub(super) fn surfaces(
@@ -29,20 +26,61 @@ pub(super) fn surfaces(
         consume(part)
     };
     match input {
-        VolumeInput::Whole(slab) => consume(session.device.run(kernel, slab)?),
-        VolumeInput::Stream(file) => stream(file, kernel, session, consume),
+        VolumeInput::Whole(slab, plan) => {
+            let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
+            mesh(&kernel, slab, session, &mut consume).map(drop)
+        }
+        VolumeInput::Stream(file, plan) => {
+            let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
+            stream(file, &kernel, *plan, session, consume)
+        }
     }
 }
 
-/// Reads the next slab and consumes the last part while a slab is meshed.
+/// Meshes a slab, in halves where its surface is too large to be in memory at once. Returns how many vertices it has.
+fn mesh(
+    kernel: &MarchingCubes,
+    slab: &Slab,
+    session: &Session,
+    consume: &mut dyn FnMut(Surface) -> Result<()>,
+) -> Result<u64> {
+    let layers = slab.layers.clone();
+    let half =
+        |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
+    match session.device.run(kernel, slab) {
+        Ok(part) => {
+            let vertices = part.positions.len() as u64;
+            consume(part).map(|()| vertices)
+        }
+        Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
+            let middle = layers.start + layers.len() / 2;
+            let lower = mesh(kernel, &half(layers.start..middle, 0), session, consume)?;
+            let upper = mesh(kernel, &half(middle..layers.end, lower), session, consume)?;
+            Ok(lower + upper)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Meshes a volume slab by slab. Where memory allows, the next slab is read and the last part consumed meanwhile.
 fn stream(
     file: &VolumeFile,
     kernel: &MarchingCubes,
+    plan: Plan,
     session: &Session,
     mut consume: impl FnMut(Surface) -> Result<()> + Send,
 ) -> Result<()> {
-    let mut slabs = Slabs::new(kernel, file, slab_layers(file, session))?;
+    let mut slabs = Slabs::new(kernel, file, plan.layers)?;
     let mut bar = session.progress.bar("mesh", kernel.layers(file.dims[2]) as u64);
+    let mut first_vertex = 0;
+    if !plan.overlaps {
+        while let Some(slab) = session.timings.time("read", || slabs.next()) {
+            let slab = Slab { first_vertex, ..slab? };
+            first_vertex += mesh(kernel, &slab, session, &mut consume)?;
+            bar.advance(slab.layers.len() as u64);
+        }
+        return Ok(());
+    }
     thread::scope(|scope| {
         let (slab_in, slab_out) = sync_channel(1);
         spawn_in(scope, move || {
@@ -54,14 +92,15 @@ fn stream(
         })?;
         let (part_in, part_out) = sync_channel(1);
         let consumer = spawn_in(scope, move || part_out.into_iter().try_for_each(&mut consume))?;
-        let mut first_vertex = 0;
-        let meshed = slab_out.into_iter().try_for_each(|slab| {
-            let slab = Slab { first_vertex, ..slab? };
-            let part = session.device.run(kernel, &slab)?;
-            bar.advance(slab.layers.len() as u64);
-            first_vertex += part.positions.len() as u64;
+        let mut send = |part| {
             // Without a receiver, the consumer has failed and says why below.
             part_in.send(part).map_err(|_| Error::new(Kind::Failure, BROKEN_OFF))
+        };
+        let meshed = slab_out.into_iter().try_for_each(|slab| {
+            let slab = Slab { first_vertex, ..slab? };
+            first_vertex += mesh(kernel, &slab, session, &mut send)?;
+            bar.advance(slab.layers.len() as u64);
+            Ok(())
         });
         drop(part_in);
         let consumed =
@@ -71,13 +110,3 @@ fn stream(
 }
 
 const BROKEN_OFF: &str = "writing the surface broke off";
-
-/// Layers of cells a slab.
-fn slab_layers(file: &VolumeFile, session: &Session) -> usize {
-    let sample = file.dtype.size() as u64;
-    let slice = file.dims[0] as u64 * file.dims[1] as u64 * sample;
-    // Three parts of the surface are under way at a time, each of at most some 64 bytes a sample, and take
-    // half of the memory.
-    let worst = session.max_memory / (2 * 3 * 64) * sample;
-    (SLAB.min(worst) / slice).max(1) as usize
-}

@@ -296,6 +296,11 @@ impl VolumeFile {
         count.checked_mul(self.dtype.size() as u64)
     }
 
+    /// Bytes that a reader of it holds: arrays in Fortran order are read at once.
+    pub fn held_bytes(&self) -> u64 {
+        if self.header.transposed { self.bytes().unwrap_or(u64::MAX) } else { 0 }
+    }
+
     /// The format's name.
     pub fn format(&self) -> &'static str {
         self.format

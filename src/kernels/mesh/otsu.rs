@@ -65,13 +65,23 @@ impl Otsu {
                 counts[(((value - low) * scale) as usize).min(BINS - 1)] += 1;
             }
         };
+        self.counts.resize(BINS, 0);
+        // A table for each task is more work than few samples are.
+        if samples.len() < BINS {
+            let counts = &mut self.counts[..];
+            for_samples!(samples, values => values.iter().for_each(|&value| {
+                #[allow(clippy::unnecessary_cast)]
+                let value = value as f64;
+                add(counts, value);
+            }));
+            return;
+        }
         #[allow(clippy::unnecessary_cast)]
         let counts = for_samples!(samples, values => values
         .chunks(1 << 16)
         .par_fold(|| vec![0; BINS], |counts: &mut Vec<u64>, chunk| {
             chunk.iter().for_each(|&value| add(counts, value as f64));
         }));
-        self.counts.resize(BINS, 0);
         for counts in counts {
             self.counts.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
         }

@@ -21,12 +21,15 @@ pub struct MarchingCubes {
     pub close: bool,
     /// Whether vertices get normals.
     pub normals: bool,
+    /// Bytes that the surface of a slab may take.
+    pub most_bytes: u64,
 }
 
 impl MarchingCubes {
     /// The surface at `iso` of samples one unit apart, without normals.
     pub fn new(iso: f64) -> Self {
-        Self { iso, spacing: [1.0; 3], origin: [0.0; 3], close: false, normals: false }
+        let (spacing, origin, most_bytes) = ([1.0; 3], [0.0; 3], u64::MAX);
+        Self { iso, spacing, origin, close: false, normals: false, most_bytes }
     }
 }
 
@@ -69,6 +72,39 @@ impl MarchingCubes {
         let start = layers.start.saturating_sub(self.pad() + 1).min(depth);
         let end = (layers.end + 2).saturating_sub(self.pad()).min(depth);
         start..end.max(start)
+    }
+
+    /// Bytes that [`Kernel::cpu`](crate::device::Kernel::cpu) takes beside samples and surface, about, for `layers`
+    /// layers of a volume with slices of width and height `slice`, whose samples may be NaN.
+    pub fn cpu_scratch(&self, [width, height]: [usize; 2], layers: usize, may_be_nan: bool) -> u64 {
+        let pad = 2 * self.pad() as u64;
+        let points = (width as u64 + pad).next_multiple_of(64) * (height as u64 + pad);
+        // Planes of a bit a point: inside, and perhaps a number and valid. Each task numbers the vertices of two slices,
+        // 16 bytes for 64 points each, at one time as many tasks as there are threads.
+        let planes = if may_be_nan { 3 } else { 1 };
+        let planes = planes * points.saturating_mul(layers as u64 + 3) / 8;
+        let tasks = layers.div_ceil(4).min(rayon::current_num_threads()) as u64;
+        planes.saturating_add(points.saturating_mul(tasks) / 2)
+    }
+
+    /// Refuses a surface of the slab with `layers` that takes more than [`most_bytes`](Self::most_bytes).
+    pub(super) fn check_bytes(
+        &self,
+        layers: &Range<usize>,
+        [vertices, triangles]: [u64; 2],
+    ) -> Result<()> {
+        let bytes = 12 * (vertices * if self.normals { 2 } else { 1 } + triangles);
+        match bytes <= self.most_bytes {
+            true => Ok(()),
+            false => Err(Error::bad_input(format_args!(
+                "the surface of layers {} to {} of the volume takes {bytes} bytes, more than the {} that there are \
+                 for it",
+                layers.start,
+                layers.end - 1,
+                self.most_bytes
+            ))
+            .with_hint(Hint::Memory)),
+        }
     }
 
     /// Points beyond the samples on each side, 0 or 1.

@@ -21,6 +21,9 @@ pub(super) fn samples() -> u32 {
     SHADER.constant("SAMPLES")
 }
 
+/// The farthest that occluders are looked for, in subpixels.
+const MOST_REACH: u16 = 600;
+
 shader_struct! {
     /// The shader's parameters for one band of the picture and one chunk of the mesh.
     pub(super) struct RenderParams {
@@ -57,6 +60,16 @@ impl Render {
     /// The widest and highest picture, in pixels.
     pub const MAX_SIDE: u32 = 16_384;
 
+    /// Bytes that the CPU twin takes for a picture of `surface`, at most.
+    pub fn bytes(&self, surface: &Surface) -> u64 {
+        let [width, height] = self.size.map(|side| u64::from(side * samples()));
+        let border = 2 * u64::from(MOST_REACH);
+        // Depth and triangle a subpixel; depths with their border; the picture. Points and normals of vertices.
+        let picture = 8 * width * height + 4 * (width + border) * (height + border);
+        let [columns, rows] = self.size.map(u64::from);
+        picture + 4 * columns * rows + 24 * surface.positions.len() as u64
+    }
+
     /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
     pub(super) fn params(&self, surface: &Surface) -> RenderParams {
         let samples = samples();
@@ -88,7 +101,7 @@ impl Render {
             triangles: surface.triangles.len() as u32,
             first: 0,
             // So far that a cavity is dark inside; larger pictures would need too wide a halo.
-            reach: (0.14 * width.min(height)).min(600.0),
+            reach: (0.14 * width.min(height)).min(f32::from(MOST_REACH)),
             span: ((z[1] - z[0]) * scale).max(1.0),
         }
     }

@@ -1,5 +1,7 @@
 //! What the steps work on: a slab, and the room that each slice's part of the result has.
 
+use std::ops::Range;
+
 use super::super::{grid::CellGrid, params::MarchingCubes, voxel::Isovalue};
 
 /// A slab of samples of one type.
@@ -8,6 +10,7 @@ pub(super) struct Mesher<'a, T> {
     pub(super) grid: CellGrid,
     pub(super) iso: Isovalue,
     pub(super) samples: &'a [T],
+    pub(super) layers: &'a Range<usize>,
     pub(super) first_vertex: u64,
 }
 

@@ -43,7 +43,8 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
     let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(Surface::default()) };
     let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
     for_samples!(&slab.volume.samples, samples => {
-        let mesher = Mesher { kernel, grid, iso, samples, first_vertex: slab.first_vertex };
+        let (layers, first_vertex) = (&slab.layers, slab.first_vertex);
+        let mesher = Mesher { kernel, grid, iso, samples, layers, first_vertex };
         match simd::arch() {
             // What V4 has beyond V3 made it 3 % faster: not worth another copy of everything.
             #[cfg(target_arch = "x86_64")]
@@ -65,6 +66,9 @@ impl<T: Voxel> Mesher<'_, T> {
         let counts = slice_counts(&planes, simd);
         check_count(self.first_vertex, counts.iter().map(|c| c.vertices).sum())?;
         let owned = &counts[..self.grid.owned()];
+        let total = |count: fn(&SliceCounts) -> u64| owned.iter().map(count).sum();
+        let totals = [total(|slice| slice.vertices), total(|slice| slice.triangles)];
+        self.kernel.check_bytes(self.layers, totals)?;
         let mut surface = self.allocate(owned)?;
         let mut parts = self.parts(&mut surface, owned);
         parts.chunks_mut(TASK).par_try_each(|parts| {

@@ -161,6 +161,8 @@ pub(super) fn max_groups(context: &Context) -> u64 {
 #[derive(Debug)]
 pub(super) struct SlabPasses<'a> {
     pub(super) context: &'a Context,
+    /// The layers of cells, for messages.
+    layers: Range<usize>,
     kernel: MarchingCubes,
     kind: VoxelKind,
     has_nan: bool,
@@ -219,6 +221,7 @@ impl<'a> SlabPasses<'a> {
         context.write(&blocks, 0, &case_words())?;
         Ok(Self {
             context,
+            layers,
             kernel: kernel.clone(),
             kind,
             has_nan,
@@ -234,6 +237,8 @@ impl<'a> SlabPasses<'a> {
     pub(super) fn mesh(&self, first_vertex: u64) -> Result<Surface> {
         let totals = self.count()?;
         check_count(first_vertex, totals.vertices.into())?;
+        let found = [totals.vertices.into(), totals.triangles.into()];
+        self.kernel.check_bytes(&self.layers, found)?;
         let mut surface = Surface { nan_cells: totals.nan_cells.into(), ..Surface::default() };
         for range in self.emissions(&totals)? {
             let buffers = self.buffers(&range)?;

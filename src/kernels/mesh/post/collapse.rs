@@ -7,6 +7,9 @@ use crate::{data::surface::Surface, error::Result, memory};
 /// Memory that meshoptimizer takes for its tables, in bytes a corner and a vertex.
 const TABLES: [usize; 2] = [36, 128];
 
+/// Bytes that simplifying takes a vertex and a triangle: [`TABLES`], and the triangles that are left.
+pub(super) const BYTES: [u64; 2] = [TABLES[1] as u64, 3 * TABLES[0] as u64 + 24];
+
 /// About `target` triangles between some of the vertices.
 pub(super) fn collapse(surface: &Surface, target: usize) -> Result<Vec<[u32; 3]>> {
     let indices: &[u32] = surface.triangles.as_flattened();

@@ -1,0 +1,403 @@
+//! What a command may take: memory, by `--max-memory`, and time. Inputs are such as a stranger may send.
+#![cfg(target_os = "linux")]
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use flate2::{Compression, write::ZlibEncoder};
+use gpuproc::{
+    data::{
+        image::Metadata,
+        jpeg::{Frame, Quality},
+    },
+    io::image::jpeg,
+};
+use tempfile::TempDir;
+
+use crate::common::{Measured, Noise, measured, tiff_of_jpeg};
+
+/// `count` zeros, deflated.
+fn zeros(count: u64) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    let block = vec![0; 1 << 20];
+    let mut left = count;
+    while left > 0 {
+        let len = left.min(block.len() as u64);
+        encoder.write_all(&block[..len as usize]).unwrap();
+        left -= len;
+    }
+    encoder.finish().unwrap()
+}
+
+/// An EXR file of three channels of f16 with the block heights of `compression`, all of its blocks `block`.
+fn exr(size: [u32; 2], compression: u8, tile: Option<u32>, block: &[u8]) -> Vec<u8> {
+    let [width, height] = size;
+    let mut file = vec![0x76, 0x2f, 0x31, 0x01, 2, if tile.is_some() { 2 } else { 0 }, 0, 0];
+    let mut attribute = |name: &str, kind: &str, value: &[u8]| {
+        file.extend([name.as_bytes(), b"\0", kind.as_bytes(), b"\0"].concat());
+        file.extend((value.len() as u32).to_le_bytes());
+        file.extend(value);
+    };
+    let channel = |name: &str| {
+        let sampling = [1u32, 0, 1, 1].map(u32::to_le_bytes).concat();
+        [name.as_bytes(), b"\0", &sampling[..]].concat()
+    };
+    let channels = [channel("B"), channel("G"), channel("R"), vec![0]].concat();
+    let window = [0, 0, width - 1, height - 1].map(u32::to_le_bytes).concat();
+    attribute("channels", "chlist", &channels);
+    attribute("compression", "compression", &[compression]);
+    attribute("dataWindow", "box2i", &window);
+    attribute("displayWindow", "box2i", &window);
+    attribute("lineOrder", "lineOrder", &[0]);
+    attribute("pixelAspectRatio", "float", &1f32.to_le_bytes());
+    attribute("screenWindowCenter", "v2f", &[0; 8]);
+    attribute("screenWindowWidth", "float", &1f32.to_le_bytes());
+    if let Some(side) = tile {
+        let sides = [side, side].map(u32::to_le_bytes).concat();
+        attribute("tiles", "tiledesc", &[&sides[..], &[0]].concat());
+    }
+    file.push(0);
+    let rows = if compression == 9 { 256 } else { 32 };
+    let blocks = if tile.is_some() { 1 } else { height.div_ceil(rows) };
+    let head = if tile.is_some() { 20 } else { 8 };
+    let first = file.len() as u64 + 8 * u64::from(blocks);
+    for i in 0..u64::from(blocks) {
+        file.extend((first + i * (head + block.len() as u64)).to_le_bytes());
+    }
+    for i in 0..blocks {
+        match tile {
+            Some(_) => file.extend([0; 16]),
+            None => file.extend((i * rows).to_le_bytes()),
+        }
+        file.extend((block.len() as u32).to_le_bytes());
+        file.extend(block);
+    }
+    file
+}
+
+/// A block of DWA with `deflated` bytes in its first section, which claims `claimed` of them, and so many coefficients.
+fn dwa_block(claimed: u64, coefficients: u64, deflated: &[u8]) -> Vec<u8> {
+    let packed = deflated.len() as u64;
+    let counters = [1, claimed, packed, 0, 0, 0, 0, 0, coefficients, coefficients, 0];
+    [counters.map(u64::to_le_bytes).concat(), deflated.to_vec()].concat()
+}
+
+/// Bits, the lowest of each byte first.
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    count: usize,
+}
+
+impl Bits {
+    fn put(&mut self, value: u32, count: usize) {
+        for bit in 0..count {
+            if self.count.is_multiple_of(8) {
+                self.bytes.push(0);
+            }
+            *self.bytes.last_mut().unwrap() |= ((value >> bit & 1) as u8) << (self.count % 8);
+            self.count += 1;
+        }
+    }
+
+    /// A prefix code of one symbol of 8 bits.
+    fn one_symbol(&mut self, symbol: u32) {
+        self.put(0b101, 3);
+        self.put(symbol, 8);
+    }
+}
+
+/// A lossless WebP of 8 x 8 pixels with so many groups of five prefix codes, whose codes are 1 to 10 bits long.
+fn webp(groups: u32) -> Vec<u8> {
+    let mut bits = Bits::default();
+    bits.put(0x2f, 8);
+    for side in [8, 8] {
+        bits.put(side - 1, 14);
+    }
+    // No alpha, version 0, no transform, no colour cache; groups for blocks of 512 x 512 pixels.
+    bits.put(0, 1 + 3 + 1 + 1);
+    bits.put(1, 1);
+    bits.put(7, 3);
+    // Which group the only block has: red and green of a picture of one pixel, whose codes have one symbol.
+    bits.put(0, 1);
+    for symbol in [(groups - 1) & 255, (groups - 1) >> 8, 0, 0, 0] {
+        bits.one_symbol(symbol);
+    }
+    for _ in 0..5 * groups {
+        // Lengths of the codes for lengths, in the format's order: 3 bits for the lengths 1 to 6, 4 for 7 to 10.
+        bits.put(0, 1);
+        bits.put(14 - 4, 4);
+        for length in [0, 0, 0, 3, 3, 3, 3, 3, 0, 3, 4, 4, 4, 4] {
+            bits.put(length, 3);
+        }
+        // Eleven lengths follow: 1 to 10, and 10 again. The highest bit of a code comes first.
+        bits.put(1, 1);
+        bits.put(1, 3);
+        bits.put(11 - 2, 4);
+        for length in [1u32, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10] {
+            match length {
+                ..=6 => bits.put((length - 1).reverse_bits() >> 29, 3),
+                _ => bits.put((12 + length - 7).reverse_bits() >> 28, 4),
+            }
+        }
+    }
+    let data = bits.bytes;
+    let chunk = [b"VP8L", &(data.len() as u32).to_le_bytes()[..], &data].concat();
+    let length = (4 + chunk.len() as u32).to_le_bytes();
+    let padding = vec![0; chunk.len() % 2];
+    [b"RIFF", &length[..], b"WEBP", &chunk, &padding].concat()
+}
+
+/// Files that take much where they are believed.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    let sparse = |name: &str, bytes: u64| {
+        File::create(folder.path().join(name)).unwrap().set_len(bytes).unwrap();
+    };
+    let mut noise = Noise(2);
+    // 400 MB in each block of 3 MB, and none at all behind a claim of 2^49.
+    write("bomb.exr", &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &zeros(400 << 20))));
+    write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
+    write("count.exr", &exr([64, 64], 8, None, &dwa_block(0, 1 << 40, &[1])));
+    write("tile.exr", &exr([64, 64], 3, Some(30_000), &[1; 64]));
+    // A strip of 64 x 64 pixels whose JPEG file says 16,000 x 16,000.
+    let frame = Frame::for_pixels([64, 64], 1, Quality(90), false);
+    let mut jpeg = jpeg::encode_pixels(&frame, &[9; 64 * 64], &Metadata::default()).unwrap();
+    let size = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap() + 5;
+    jpeg[size..size + 4].copy_from_slice(&[62, 128, 62, 128]);
+    write("strip.tif", &tiff_of_jpeg([64, 64], &jpeg));
+    // 20 KiB a group.
+    write("groups.webp", &webp(65_536));
+    write("some.webp", &webp(10_000));
+    write("p.ppm", &[b"P6 700 500 255\n", &noise.bytes(700 * 500 * 3)[..]].concat());
+    write("w.pgm", &[b"P5 1500 1200 65535\n", &noise.bytes(1500 * 1200 * 2)[..]].concat());
+    write("n.raw", &noise.bytes(6 << 20));
+    write("noise_80x80x80_uint8.raw", &noise.bytes(80 * 80 * 80));
+    write("layer_800x800x2_uint8.raw", &noise.bytes(800 * 800 * 2));
+    write("row_1x200000x1_uint8.raw", &noise.bytes(200_000));
+    write("noise_60x60x60_uint8.raw", &noise.bytes(60 * 60 * 60));
+    write("noise_30x30x30_uint8.raw", &noise.bytes(27_000));
+    sparse("thin_40000x40000x4_uint8.raw", 6_400_000_000);
+    sparse("wide_5000x4000x4_uint8.raw", 80_000_000);
+    sparse("floats_1500x1500x6_float32.raw", 54_000_000);
+    folder
+}
+
+/// The promise, for one run.
+fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
+    let limit = format!("{mib}M");
+    let arguments = ["--max-memory", &limit].into_iter().chain(command.split(' '));
+    let run = measured(folder, arguments);
+    assert!(run.peak <= mib + 64, "{command} takes {} MiB of {mib}: {}", run.peak, run.stderr);
+    if run.code != Some(0) {
+        assert!(matches!(run.code, Some(2..=4)), "{command} in {mib} MiB: {run:?}");
+        assert_eq!(run.stderr.lines().count(), 1, "{command} in {mib} MiB: {run:?}");
+    }
+    run
+}
+
+#[test]
+fn every_command_keeps_within_its_memory() {
+    let folder = folder();
+    let folder = folder.path();
+    for mib in [64, 256, 1024] {
+        for command in [
+            "blur bomb.exr o.png --sigma 0",
+            "histogram claim.exr",
+            "scan count.exr o.npy",
+            "blur tile.exr o.png",
+            "blur groups.webp o.png",
+            "blur strip.tif o.png",
+            "histogram some.webp",
+            "mesh thin_40000x40000x4_uint8.raw --iso 3 o.ply",
+            "mesh row_1x200000x1_uint8.raw --close --iso 99 o.ply",
+            "mesh noise_80x80x80_uint8.raw --iso 250 o.ply --preview o.png --size 8192x8192",
+            "mesh noise_30x30x30_uint8.raw --iso 128 o.ply --simplify 0.5",
+            "info bomb.exr tile.exr thin_40000x40000x4_uint8.raw",
+        ] {
+            keeps(folder, mib, command);
+        }
+    }
+    for command in [
+        "blur p.ppm o.png --sigma 1",
+        "blur w.pgm o.tif --method box --radius 2",
+        "blur noise_80x80x80_uint8.raw o.raw --sigma 1",
+        "histogram w.pgm --equalize o.png",
+        "histogram wide_5000x4000x4_uint8.raw -o o.csv",
+        "scan p.ppm o.npy",
+        "scan n.raw o.raw",
+        "scan n.raw o.raw --by-key n.raw",
+        "sort n.raw o.raw",
+        "sort n.raw o.raw --argsort",
+        "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply",
+        "mesh floats_1500x1500x6_float32.raw --iso 3 --normals o.ply",
+        "mesh noise_80x80x80_uint8.raw --iso 128 --normals --ascii o.ply",
+        "mesh noise_80x80x80_uint8.raw --iso 128 --largest --stats o.stl",
+        "mesh noise_80x80x80_uint8.raw --iso 128 --smooth 2 o.obj",
+        "mesh noise_80x80x80_uint8.raw --iso 128 o.glb",
+        "bench scan",
+        "devices",
+    ] {
+        keeps(folder, 64, command);
+    }
+}
+
+/// What is refused says what it would take; with that, it is done.
+#[test]
+fn a_mesh_that_takes_too_much_says_how_much() {
+    let folder = folder();
+    let folder = folder.path();
+    for (mib, command, says) in [
+        (64, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply", "a layer with the slices around it"),
+        (64, "mesh layer_800x800x2_uint8.raw --iso 99 o.ply", "the surface of layers 0 to 0"),
+        (64, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --simplify 0.5", "simplifying"),
+        (64, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --smooth 1", "smoothing"),
+        (32, "mesh noise_60x60x60_uint8.raw --iso 128 o.ply --stats", "measuring"),
+        (
+            64,
+            "mesh noise_80x80x80_uint8.raw --iso 250 o.ply --preview o.png --size 4096x4096",
+            "4096x4096",
+        ),
+    ] {
+        let run = keeps(folder, mib, command);
+        assert_eq!(run.code, Some(4), "{command}: {run:?}");
+        assert!(run.stderr.contains(says) && run.stderr.contains("--max-memory"), "{run:?}");
+    }
+    // Ten slices of 20 MB and some.
+    let run = keeps(folder, 256, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply");
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+/// Counts of 65,536 bins take 512 KiB a picture, and all of them more than there is.
+#[test]
+fn counts_of_many_pictures_do_not_pile_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = [b"P5 20 10 65535\n", &Noise(9).bytes(400)[..]].concat();
+    fs::write(folder.path().join("w.pgm"), picture).unwrap();
+    let inputs = "w.pgm ".repeat(400);
+    let run = keeps(folder.path(), 64, &format!("histogram {inputs}--bins 65536 --stats -o o.csv"));
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let rows = fs::read_to_string(folder.path().join("o.csv")).unwrap().lines().count();
+    assert_eq!(rows, 1 + 400);
+}
+
+/// The same file, whether the surface fits into memory, goes in halves, or slab by slab.
+#[test]
+fn less_memory_makes_the_same_mesh() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_60x50x40_uint8.raw"), Noise(8).bytes(60 * 50 * 40)).unwrap();
+    for more in ["", " --normals --close"] {
+        let mesh = |limit: &str| {
+            let command =
+                format!("--max-memory {limit} mesh v_60x50x40_uint8.raw --iso 128 o.ply{more}");
+            let run = measured(folder, command.split(' '));
+            assert_eq!(run.code, Some(0), "{run:?}");
+            fs::read(folder.join("o.ply")).unwrap()
+        };
+        let whole = mesh("1G");
+        for limit in ["16M", "8M", "4M", "2M"] {
+            assert!(mesh(limit) == whole, "{limit}{more}");
+        }
+    }
+}
+
+/// A file that a decoder takes no end of memory for is an error of one line; the others of the batch are done.
+#[test]
+fn one_bad_file_of_a_batch_costs_one_file() {
+    let folder = folder();
+    let folder = folder.path();
+    let files = "p.ppm claim.exr count.exr bomb.exr tile.exr groups.webp w.pgm";
+    let command = format!("--max-memory 256M blur --out-dir out --sigma 0 {files}");
+    let run = measured(folder, command.split(' '));
+    assert_eq!(run.code, Some(3), "{run:?}");
+    assert_eq!(run.stderr.matches("error: cannot decode").count(), 5, "{run:?}");
+    for (name, is_done) in [("p.ppm", true), ("w.pgm", true), ("claim.exr", false)] {
+        assert_eq!(folder.join("out").join(name).exists(), is_done, "{name}");
+    }
+}
+
+/// Where a decoder's memory cannot be known before, it runs in a process of its own, with the same result.
+#[test]
+fn lossless_webp_is_decoded_apart_where_memory_is_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let picture = image::RgbaImage::from_raw(300, 200, Noise(7).bytes(300 * 200 * 4)).unwrap();
+    picture.save(folder.join("in.webp")).unwrap();
+    for (limit, is_apart) in [("2G", false), ("32M", true)] {
+        let command = format!("-v --max-memory {limit} blur in.webp o.png --sigma 0");
+        let run = measured(folder, command.split(' '));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert_eq!(run.stderr.contains("in a process of its own"), is_apart, "{run:?}");
+        assert!(image::open(folder.join("o.png")).unwrap().into_rgba8() == picture, "{limit}");
+    }
+    // Damage is told as where it is decoded in the same process.
+    let file = fs::read(folder.join("in.webp")).unwrap();
+    fs::write(folder.join("cut.webp"), &file[..file.len() / 2]).unwrap();
+    let cut = |limit: &str| {
+        let command = format!("--max-memory {limit} blur cut.webp o.png --sigma 0");
+        measured(folder, command.split(' ')).stderr
+    };
+    for limit in ["2G", "32M"] {
+        let stderr = cut(limit);
+        assert!(
+            stderr.contains("cannot decode cut.webp") && stderr.contains("Corrupt"),
+            "{stderr}"
+        );
+    }
+}
+
+/// Small files, each of which a command once took, or might take, long for.
+#[test]
+fn small_inputs_take_a_second() {
+    /// Without optimisation, and with the rest of the suite beside it.
+    const FACTOR: f64 = if cfg!(debug_assertions) { 15.0 } else { 3.0 };
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    let mut noise = Noise(3);
+    write("deep_1x1x100000_uint8.raw", &noise.bytes(100_000));
+    write("deep_1x1x20000_float32.raw", &noise.bytes(80_000));
+    write("high_1x100000x1_uint8.raw", &noise.bytes(100_000));
+    write("row_1x20000x1_uint8.raw", &noise.bytes(20_000));
+    write("high.pgm", &[b"P5 1 65535 255\n", &noise.bytes(65_535)[..]].concat());
+    write("wide.pgm", &[b"P5 65535 1 255\n", &noise.bytes(65_535)[..]].concat());
+    write("digits.txt", &vec![b'1'; 100_000]);
+    write("blanks.txt", &vec![b' '; 100_000]);
+    write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
+    let rows = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({}, 0), }}", u32::MAX);
+    let length = (rows.len() as u16).to_le_bytes();
+    write("empty.npy", &[b"\x93NUMPY\x01\0", &length[..], rows.as_bytes()].concat());
+    for command in [
+        "--max-memory 1M mesh deep_1x1x100000_uint8.raw --iso auto o.ply",
+        "--max-memory 1M mesh deep_1x1x20000_float32.raw --iso auto --close o.ply",
+        "--max-memory 1M mesh deep_1x1x100000_uint8.raw --iso 99 --close o.ply",
+        "--max-memory 1M histogram deep_1x1x100000_uint8.raw",
+        "--max-memory 1M histogram deep_1x1x20000_float32.raw --range data",
+        "mesh high_1x100000x1_uint8.raw --iso auto --close --stats o.ply",
+        "mesh row_1x20000x1_uint8.raw --iso 99 --close --simplify 0.1 --smooth 5 o.ply",
+        "blur deep_1x1x100000_uint8.raw o.raw --sigma 9",
+        "blur high.pgm o.png --sigma 50",
+        "blur wide.pgm o.png --sigma 50 --edge mirror",
+        "blur wide.pgm o.png --radius 10000 --method box --iterations 10",
+        "blur high.pgm o.png --radius 10000 --edge wrap",
+        "blur claim.exr o.png",
+        "histogram high.pgm --equalize o.png --bins 65536 -o o.csv",
+        "scan high.pgm o.npy",
+        "scan empty.npy o.npy --axis both",
+        "scan empty.npy o.npy",
+        "scan digits.txt o.txt",
+        "scan blanks.txt o.txt",
+        "sort digits.txt o.txt",
+        "sort empty.npy o.npy",
+        "info deep_1x1x100000_uint8.raw claim.exr empty.npy digits.txt",
+    ] {
+        let run = measured(folder, format!("--timeout 60 {command}").split(' '));
+        assert_ne!(run.code, Some(124), "{command} does not end");
+        assert!(run.seconds < FACTOR, "{command} takes {} s", run.seconds);
+    }
+}
