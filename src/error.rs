@@ -137,9 +137,11 @@ impl Error {
         iter::successors(Some(first), |error| error.source())
     }
 
-    /// The message and its causes on one line: `message: cause: cause`.
+    /// The message and its causes on one line: `message: cause: cause`. What one message says already, as some
+    /// decoders' do, its cause does not say again.
     pub fn one_line(&self) -> String {
-        let messages: Vec<String> = self.chain().map(ToString::to_string).collect();
+        let mut messages: Vec<String> = self.chain().map(ToString::to_string).collect();
+        messages.dedup_by(|cause, message| message.ends_with(&**cause));
         messages.join(": ").replace('\n', " ")
     }
 }
@@ -155,6 +157,13 @@ mod tests {
         assert_eq!(error.one_line(), "input 3: cannot read a.png: no such file");
         assert_eq!(error.kind().exit_code(), 7);
         assert_eq!(error.hint(), None);
+    }
+
+    #[test]
+    fn causes_that_were_told_are_not_told_again() {
+        let cause = io::Error::other("bad checksum");
+        let error = Error::bad_input("broken: bad checksum").caused_by(cause);
+        assert_eq!(error.context("a.png").one_line(), "a.png: broken: bad checksum");
     }
 
     #[test]
