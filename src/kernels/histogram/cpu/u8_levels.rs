@@ -3,6 +3,8 @@
 //! Each thread counts chunks in tables of its own. Four neighbouring pixels count in four tables: an
 //! increment of the counter that the one before has just written would wait for that write.
 
+use bytemuck::allocation::zeroed_box;
+
 use super::CHUNK;
 use crate::{
     data::division::Reciprocal,
@@ -25,14 +27,15 @@ pub fn count(pixels: &Pixels, components: &U8Components) -> U8Counts {
         _ => count_chunk::<4>,
     };
     let luma = components.luma.as_ref();
-    let [red, green, blue, alpha, by_luma] = bytes
+    let parts = bytes
         .chunks(CHUNK * channels)
-        .par_fold(|| [[0; SIZE]; 5], |sums, chunk| add_tables(sums, &count_chunk(chunk, luma)))
-        .iter()
-        .fold([[0; SIZE]; 5], |mut sums, more| {
-            add_tables(&mut sums, more);
-            sums
-        });
+        .par_fold(Counters::zeros, |counters, chunk| count_chunk(counters, chunk, luma));
+    let mut sums: Box<Tables<u64>> = zeroed_box();
+    for part in &parts {
+        let counts = part.sums.as_flattened();
+        sums.as_flattened_mut().iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
+    }
+    let [red, green, blue, alpha, by_luma] = &*sums;
     let luma = luma.map(|luma| {
         let mut bins = by_luma[..luma.count].to_vec();
         // Full white is counted one past the last bin, where it belongs.
@@ -52,15 +55,24 @@ const SIZE: usize = 512;
 /// Four channels, then luminance.
 type Tables<T> = [[T; SIZE]; 5];
 
-fn add_tables(sums: &mut Tables<u64>, more: &Tables<u64>) {
-    for (sum, more) in sums.as_flattened_mut().iter_mut().zip(more.as_flattened()) {
-        *sum += more;
+/// A thread's tables. They are not on its stack: one that waits for a loop within a loop begins other work on top.
+struct Counters {
+    /// Of a chunk, one for each of four neighbouring pixels.
+    chunk: Box<[Tables<u32>; 4]>,
+    /// Of all chunks.
+    sums: Box<Tables<u64>>,
+}
+
+impl Counters {
+    fn zeros() -> Self {
+        Self { chunk: zeroed_box(), sums: zeroed_box() }
     }
 }
 
 /// Counts every channel of C, and the luminance where it is asked for.
-fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaBins>) -> Tables<u64> {
-    let mut tables = [[[0u32; SIZE]; 5]; 4];
+fn count_chunk<const C: usize>(counters: &mut Counters, chunk: &[u8], luma: Option<&LumaBins>) {
+    let Counters { chunk: tables, sums } = counters;
+    tables.as_flattened_mut().as_flattened_mut().fill(0);
     let divide = luma.map(|luma| {
         let weights = luma.weights.map(|weight| weight * luma.ratio.times);
         let largest = 255 * u64::from(weights.iter().sum::<u32>());
@@ -77,9 +89,11 @@ fn count_chunk<const C: usize>(chunk: &[u8], luma: Option<&LumaBins>) -> Tables<
     for pixel in fours.remainder().chunks_exact(C) {
         add_pixel::<C>(&mut tables[0], pixel, divide);
     }
-    std::array::from_fn(|row| {
-        std::array::from_fn(|slot| tables.iter().map(|table| u64::from(table[row][slot])).sum())
-    })
+    for table in tables.iter() {
+        let counts = table.as_flattened();
+        let sums = sums.as_flattened_mut().iter_mut();
+        sums.zip(counts).for_each(|(sum, &count)| *sum += u64::from(count));
+    }
 }
 
 /// The shift of the reciprocal by which weighted sums n < 2^30 are divided, by d < 2^21: the excess e < d of
