@@ -47,6 +47,12 @@ const MOST_A_CORE: usize = 4;
 /// Threads that are left for reading, writing and waiting beside the parallel loops where there are few.
 const SPARE: usize = 4;
 
+/// A thread of the pool. One that waits for a loop within a loop begins other work on top of its stack, so there is more
+/// of it than the usual 2 MiB; what is not used takes no memory.
+fn worker() -> Builder {
+    Builder::new().stack_size(16 << 20)
+}
+
 /// Starts the pool of the parallel loops: `wanted` threads, or one a core; fewer where there are fewer to be had. A
 /// second call changes nothing.
 ///
@@ -73,18 +79,18 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
     let gone = Arc::new(Mutex::new(gone));
     let spares = (0..SPARE).map_while(|_| {
         let gone = gone.clone();
-        let wait = move || drop(gone.lock().unwrap_or_else(PoisonError::into_inner).recv());
+        let wait = move || gone.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok();
         Builder::new().spawn(wait).ok()
     });
     let spares: Vec<_> = spares.collect();
-    let mut started = (0..wanted).take_while(|_| Builder::new().spawn(wait()).is_ok()).count();
+    let mut started = (0..wanted).take_while(|_| worker().spawn(wait()).is_ok()).count();
     drop(spare);
     if started < wanted {
         spares.into_iter().for_each(|spare| drop(spare.join()));
         // The system counts a thread for a moment after its end.
         thread::sleep(Duration::from_millis(5));
         if started == 0 {
-            Builder::new().spawn(wait()).map_err(refused)?;
+            worker().spawn(wait()).map_err(refused)?;
             started = 1;
         }
         log::debug!("{started} threads instead of {wanted}");
