@@ -101,6 +101,9 @@ pub fn is_possible() -> bool {
 }
 
 /// Decodes `file` to `samples` in a process that may take `within` bytes.
+///
+/// # Errors
+/// When the file is broken, when it takes more, or when the process cannot be started.
 pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxError> {
     let program = PROGRAM.get().ok_or("there is no program to decode it")?;
     let mut process = Command::new(program)
