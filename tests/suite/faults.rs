@@ -411,3 +411,14 @@ fn a_job_begins_again_on_the_cpu() {
         assert!(works || stderr.contains("standard input can be read only once"), "{which}");
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn listing_devices_ends_where_a_driver_hangs() {
+    let Some(ended) = run_with_fault("vkEnumeratePhysicalDevices:0:hang", "devices", "") else {
+        return;
+    };
+    let Ended { status, stderr, .. } = ended;
+    assert_eq!(status.code(), Some(6), "{stderr}");
+    assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{stderr}");
+}
