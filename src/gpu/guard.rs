@@ -150,15 +150,18 @@ impl Driver {
             }
         };
         let polled = patiently(self.patience, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
-        let polled = polled
-            .map_err(|panic| Error::gpu(panic_text(panic)))?
-            .map_err(|error| error.to_string());
+        let polled = polled.map_err(|panic| Error::gpu(panic_text(panic)))?;
         let planted = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
-        if polled.is_err() {
+        if matches!(polled, Err(wgpu::PollError::Timeout)) {
             device_hangs();
         }
-        if let Err(cause) = planted.and(polled.map(drop)) {
-            let what = format!("{} does not answer", self.name);
+        let what = match polled {
+            // There is nothing to wait for.
+            Err(wgpu::PollError::WrongSubmissionIndex(..)) => "refused its work",
+            _ => "does not answer",
+        };
+        if let Err(cause) = planted.and(polled.map(drop).map_err(|error| error.to_string())) {
+            let what = format!("{} {what}", self.name);
             self.last_words.set(&what);
             return Err(Error::gpu(format_args!("{what}: {cause}")));
         }
