@@ -15,7 +15,7 @@ use crate::{
 
 /// Lanes of a tile.
 const LANES: usize = 256;
-/// Tiles that a thread takes at a time.
+/// Tiles that a thread takes at a time, at most.
 const TASK: usize = 16;
 /// Numbers of a lane.
 const EACH: usize = TILE / LANES;
@@ -27,9 +27,11 @@ pub fn scan<M: Monoid>(
     inclusive: bool,
     mut carry: M::Value,
 ) -> M::Value {
+    let tiles = input.len().min(BLOCK).div_ceil(TILE);
+    let task = (tiles / (4 * rayon::current_num_threads())).clamp(1, TASK);
     for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
         let mut sums = [M::leave(M::IDENTITY); TILE];
-        input.chunks(TASK * TILE).zip(sums.chunks_mut(TASK)).par_each(|(input, sums)| {
+        input.chunks(task * TILE).zip(sums.chunks_mut(task)).par_each(|(input, sums)| {
             for (tile, sum) in input.chunks(TILE).zip(sums) {
                 *sum = M::leave(sum_tile::<M>(tile));
             }
@@ -37,8 +39,8 @@ pub fn scan<M: Monoid>(
         let mut befores = [M::leave(M::IDENTITY); TILE];
         let sum = scan_tile::<M>(&sums, &mut befores, false, carry);
         carry = M::join(carry, sum);
-        let tasks = input.chunks(TASK * TILE).zip(output.chunks_mut(TASK * TILE));
-        tasks.zip(befores.chunks(TASK)).par_each(|((input, output), befores)| {
+        let tasks = input.chunks(task * TILE).zip(output.chunks_mut(task * TILE));
+        tasks.zip(befores.chunks(task)).par_each(|((input, output), befores)| {
             let tiles = input.chunks(TILE).zip(output.chunks_mut(TILE)).zip(befores);
             for ((input, output), &before) in tiles {
                 scan_tile::<M>(input, output, inclusive, M::enter(before));
