@@ -1,6 +1,6 @@
 //! Loops over all threads, for items that take microseconds each and more: rows, bands, blocks.
 //!
-//! Items come from a plain iterator, one after the other, and go to whichever thread is free. Only the loop's
+//! Items come from a plain iterator and go to whichever thread is free, neighbours to the same one. Only the loop's
 //! body is compiled for its types, not the scheduler: rayon's own iterators are compiled whole for each loop,
 //! which was a third of this crate.
 
@@ -20,15 +20,14 @@ use crate::{error::Result, memory};
 const PIECE: usize = 1 << 15;
 
 /// Ends of an iterator chain whose last step runs on all threads.
-pub trait Parallel: ExactSizeIterator + Send + Sized {
+pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
     /// Calls `work` with each item.
     fn par_each(self, work: impl Fn(Self::Item) + Sync) {
-        let count = self.len();
-        let items = Mutex::new(self);
-        on_all_threads(count, &|| {
-            // Not in the `if`: the lock would be held while at work.
-            let item = lock(&items).next();
-            if let Some(item) = item {
+        // A lock for each item, which nobody waits for: threads that took turns at one for all of them would slow each
+        // other down where items take microseconds.
+        let items: Vec<_> = self.map(|item| Mutex::new(Some(item))).collect();
+        on_all_threads(items.len(), &|at| {
+            if let Some(item) = lock(&items[at]).take() {
                 work(item);
             }
         });
@@ -79,7 +78,7 @@ pub trait Parallel: ExactSizeIterator + Send + Sized {
     }
 }
 
-impl<I: ExactSizeIterator + Send> Parallel for I {}
+impl<I: ExactSizeIterator<Item: Send>> Parallel for I {}
 
 /// `value` of each of `values`.
 ///
@@ -139,8 +138,8 @@ pub fn any<T: Sync>(values: &[T], is_so: impl Fn(&T) -> bool + Sync) -> bool {
 }
 
 /// The one loop that the scheduler is compiled for.
-fn on_all_threads(count: usize, step: &(dyn Fn() + Sync)) {
-    (0..count).into_par_iter().for_each(|_| step());
+fn on_all_threads(count: usize, step: &(dyn Fn(usize) + Sync)) {
+    (0..count).into_par_iter().for_each(step);
 }
 
 /// What a panic leaves behind is whole: the panic goes on once the loop has ended.
