@@ -78,9 +78,7 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
 /// # Errors
 /// As [`room`].
 pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
-    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))?;
-    ask_for_huge_pages(values.spare_capacity_mut());
-    Ok(())
+    values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
 }
 
 /// Moves `more` to the end of `values`.

@@ -67,14 +67,17 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         start: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, Self::Item) + Sync,
     ) -> Vec<S> {
-        let states = Mutex::new(Vec::new());
+        // Idle states by thread: one that waits for a loop within `work` may begin another item meanwhile.
+        let threads = rayon::current_num_threads();
+        let idle: Vec<_> = (0..threads).map(|_| Mutex::new(Vec::new())).collect();
         self.par_each(|item| {
-            let idle = lock(&states).pop();
-            let mut state = idle.unwrap_or_else(&start);
+            let idle = &idle[rayon::current_thread_index().unwrap_or(0) % threads];
+            let found = lock(idle).pop();
+            let mut state = found.unwrap_or_else(&start);
             work(&mut state, item);
-            lock(&states).push(state);
+            lock(idle).push(state);
         });
-        into_inner(states)
+        idle.into_iter().flat_map(into_inner).collect()
     }
 }
 
