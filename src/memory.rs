@@ -48,7 +48,7 @@ fn ask_for_huge_pages<T>(values: &mut [T]) {
         const WORTH_IT: usize = 4 << 20;
         let page = rustix::param::page_size();
         let range = values.as_mut_ptr_range();
-        let [start, end] = [range.start, range.end].map(|at| at.addr());
+        let [start, end] = [range.start, range.end].map(<*mut T>::addr);
         if end - start < WORTH_IT {
             return;
         }

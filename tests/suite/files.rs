@@ -121,6 +121,7 @@ fn waiting_run() -> (TempDir, std::process::Child) {
         thread::sleep(Duration::from_millis(5));
     }
     child.kill().unwrap();
+    child.wait().unwrap();
     panic!("it opens no output");
 }
 

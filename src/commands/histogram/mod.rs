@@ -52,7 +52,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 const MOST_COUNTS: u64 = 32 << 20;
 
 /// Bytes of the counts of one input, at most: five components of 16 bits.
-const LARGEST_TALLY: u64 = 5 * 8 << 16;
+const LARGEST_TALLY: u64 = (5 * 8) << 16;
 
 /// Counts all inputs, and how many of them failed. Each is forgotten once its counts are there, and levels
 /// once there are statistics.

@@ -168,11 +168,14 @@ fn read_ahead<T: Number>(
     Ok(stretches)
 }
 
+/// The thread that writes; it hands the writer back.
+type Writing = JoinHandle<Result<ArrayWriter>>;
+
 /// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
 fn write_behind<T: Number>(
     mut writer: ArrayWriter,
     timings: Arc<Timings>,
-) -> Result<(SyncSender<Stretch<T>>, JoinHandle<Result<ArrayWriter>>)> {
+) -> Result<(SyncSender<Stretch<T>>, Writing)> {
     let (sender, stretches) = sync_channel::<Stretch<T>>(1);
     let writing = spawn(move || {
         for (values, layout) in stretches {

@@ -92,7 +92,7 @@ impl WorkingSpace {
     }
 
     /// The samples in this space.
-    pub fn to_working<'a>(&self, raster: &'a Raster) -> Values<'a> {
+    pub fn to_working<'a>(self, raster: &'a Raster) -> Values<'a> {
         match (&raster.samples, self.format) {
             (Samples::U8(values), Format::U8) => Values::U8(Cow::Borrowed(values)),
             (Samples::U16(values), Format::U16) => Values::U16(Cow::Borrowed(values)),
@@ -144,7 +144,7 @@ impl WorkingSpace {
     }
 
     /// Samples of the raster's type from blurred ones in this space.
-    pub fn to_stored(&self, raster: &Raster, blurred: Values<'_>) -> Samples {
+    pub fn to_stored(self, raster: &Raster, blurred: Values<'_>) -> Samples {
         match (blurred, &raster.samples) {
             (Values::U8(values), _) => Samples::U8(owned(values)),
             (Values::U16(values), _) => Samples::U16(owned(values)),
