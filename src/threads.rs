@@ -50,7 +50,7 @@ const SPARE: usize = 4;
 /// A thread of the pool. One that waits for a loop within a loop begins other work on top of its stack, so there is more
 /// of it than the usual 2 MiB; what is not used takes no memory.
 fn worker() -> Builder {
-    Builder::new().stack_size(16 << 20)
+    Builder::new().stack_size(8 << 20)
 }
 
 /// Starts the pool of the parallel loops: `wanted` threads, or one a core; fewer where there are fewer to be had. A

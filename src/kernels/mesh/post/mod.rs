@@ -32,9 +32,9 @@ use crate::data::surface::Surface;
 pub enum Step {
     /// [`keep_largest`].
     Largest,
-    /// [`smooth`].
+    /// [`smooth`](fn@smooth).
     Smooth,
-    /// [`simplify`].
+    /// [`simplify`](fn@simplify).
     Simplify,
     /// [`Stats::of`].
     Stats,
