@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// One to a few changes of the kinds that fuzzers make.
-fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
+pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
     for _ in 0..1 + noise.next() % 4 {
         let at = noise.next() as usize % (bytes.len() + 1);
         let end = at + noise.next() as usize % (bytes.len() - at + 1).min(40);

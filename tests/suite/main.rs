@@ -32,6 +32,7 @@ mod render;
 mod scan;
 mod shaders;
 mod simd;
+mod soak;
 mod sort;
 mod streams;
 mod volumes;

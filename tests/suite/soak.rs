@@ -1,0 +1,364 @@
+//! Commands of every kind on files of every format, sound and damaged, on all cores and under tight memory,
+//! some of them stopped by signals. Whatever happens, a run ends with whole outputs, or with one line and a documented
+//! exit code, and what both devices make is the same.
+//!
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite soak::` goes on for an hour with new runs all the time, and
+//! `GPUPROC_SOAK_GPU=2` gives every second one to the GPU. What fails is kept in its folder with its command line.
+#![cfg(target_os = "linux")]
+
+use std::{
+    collections::BTreeMap,
+    env,
+    fs::{self, File},
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use image::{DynamicImage, ImageBuffer};
+use tempfile::TempDir;
+
+use crate::{
+    common::{Noise, peak_memory, program},
+    fuzz::mutate,
+};
+
+/// What a run takes and makes: `{picture}`, `{volume}`, `{array}` and `{any}` are inputs, what begins with `o.` is an output.
+const COMMANDS: [&str; 37] = [
+    "blur {picture} o.png --sigma 2",
+    "blur {picture} o.png --method box --radius 9 --edge wrap",
+    "blur {picture} o.jpg --sigma 1 --edge mirror",
+    "blur {picture} o.tif --sigma 0.7 --linear",
+    "blur {picture} o.webp --method box --radius 2 --iterations 3",
+    "blur {picture} o.exr --sigma 3",
+    "blur {picture} o.ppm --sigma 12 --strict",
+    "blur {picture} o.bmp --sigma 5,0 --channels g",
+    "blur {picture} {picture} {picture} --out-dir o.d --sigma 1",
+    "blur {volume} o.nii.gz --sigma 1",
+    "blur {volume} o.nrrd --method box --radius 2",
+    "blur {volume} o.mha --sigma 0,0,2 --edge reflect",
+    "blur {volume} o.npy --sigma 0",
+    "blur {volume} o.mrc --sigma 1 --strict",
+    "histogram {picture} -o o.csv -o o.json",
+    "histogram {picture} -o o.svg -o o.png --log --alpha weight",
+    "histogram {picture} --equalize o.png",
+    "histogram {picture} --auto-levels o.tif --clip 1%",
+    "histogram {picture} {volume} {picture} --bins 77 --range data -o o.json",
+    "histogram {volume} -o o.csv --bins 1000",
+    "histogram {any} --picture",
+    "scan {picture} o.npy --inclusive",
+    "scan {picture} o.npy --axis x --op max",
+    "scan {array} o.npy",
+    "scan {array} o.txt --op min --inclusive",
+    "scan {any} o.npy --axis both",
+    "sort {array} o.npy --descending",
+    "sort {array} o.npy --argsort",
+    "mesh {volume} o.ply --iso auto",
+    "mesh {volume} o.stl --iso 40 --close --largest",
+    "mesh {volume} o.obj --iso 60 --normals --smooth 3",
+    "mesh {volume} o.glb --iso 20 --simplify 0.3",
+    "mesh {volume} o.ply --iso auto --preview o.png --size 90x70 --stats",
+    "mesh {any} o.ply --iso 1 --ascii",
+    "info {any} {any}",
+    "info {any} --json",
+    "devices",
+];
+
+/// Signals that end a process, by the names that `kill` knows.
+const SIGNALS: [&str; 6] = ["INT", "TERM", "HUP", "KILL", "QUIT", "XCPU"];
+
+/// Files of a kind; with each the ones that lie beside it (`a.raw` beside `a.nhdr`).
+struct Inputs(BTreeMap<&'static str, Vec<Vec<PathBuf>>>);
+
+impl Inputs {
+    /// The fixtures, and in `folder` pictures and arrays of all depths.
+    fn new(folder: &Path) -> Self {
+        let mut noise = Noise(8);
+        let rgb = ImageBuffer::from_fn(61, 47, |x, y| image::Rgb([x as u8 * 4, y as u8 * 5, 9]));
+        let rgba = ImageBuffer::from_raw(40, 30, noise.bytes(40 * 30 * 4)).unwrap();
+        let deep: Vec<u16> = bytemuck::pod_collect_to_vec(&noise.bytes(50 * 20 * 2));
+        let floats =
+            ImageBuffer::from_fn(33, 21, |x, y| image::Rgb([x as f32 / 7.0, y as f32, 0.5]));
+        let pictures: [(&str, DynamicImage); 4] = [
+            ("rgb", DynamicImage::ImageRgb8(rgb)),
+            ("rgba", DynamicImage::ImageRgba8(rgba)),
+            ("deep", DynamicImage::ImageLuma16(ImageBuffer::from_raw(50, 20, deep).unwrap())),
+            ("float", DynamicImage::ImageRgb32F(floats)),
+        ];
+        let mut files = Vec::new();
+        for (name, picture) in pictures {
+            for extension in ["png", "jpg", "tif", "webp", "bmp", "ppm", "pgm", "exr", "gif"] {
+                let path = folder.join(format!("{name}.{extension}"));
+                // Not every format holds every depth.
+                match picture.save(&path) {
+                    Ok(()) => files.push(path),
+                    Err(_) => drop(fs::remove_file(path)),
+                }
+            }
+        }
+        assert!(files.len() > 10, "{files:?}");
+        fixtures(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures")), &mut files);
+        for (dtype, size) in
+            [("<u4", 4), ("<i4", 4), ("<f4", 4), ("<u8", 8), ("<i8", 8), ("<f8", 8)]
+        {
+            let path = folder.join(format!("n{}.npy", &dtype[1..]));
+            let header =
+                format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': (700,), }}");
+            let length = (header.len() as u16).to_le_bytes();
+            let numbers = noise.bytes(700 * size);
+            fs::write(&path, [&b"\x93NUMPY\x01\0"[..], &length, header.as_bytes(), &numbers].concat())
+                .unwrap();
+            files.push(path);
+        }
+        let mut kinds = BTreeMap::<&str, Vec<Vec<PathBuf>>>::new();
+        for path in &files {
+            let stem = |path: &Path| {
+                path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned()
+            };
+            let beside = files.iter().filter(|file| {
+                file.parent() == path.parent() && stem(file) == stem(path) && *file != path
+            });
+            let all: Vec<PathBuf> = [path].into_iter().chain(beside).cloned().collect();
+            let is_volume =
+                path.parent().unwrap().ends_with("volumes") || path.extension().unwrap() == "raw";
+            let kind = match path.extension().unwrap().to_str().unwrap() {
+                "npy" if !is_volume => "array",
+                _ if is_volume => "volume",
+                _ => "picture",
+            };
+            kinds.entry(kind).or_default().push(all.clone());
+            kinds.entry("any").or_default().push(all);
+        }
+        Self(kinds)
+    }
+
+    /// Copies an input of `kind` into `folder`, every second time damaged; its name there.
+    fn place(&self, kind: &str, number: usize, folder: &Path, noise: &mut Noise) -> String {
+        let all = &self.0[kind];
+        let files = &all[noise.next() as usize % all.len()];
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap().to_str().unwrap();
+            // Files that name each other keep their names.
+            if files.len() > 1 { name.to_owned() } else { format!("i{number}-{name}") }
+        };
+        let damaged = (noise.next() % 2 == 0).then(|| noise.next() as usize % files.len());
+        for (i, path) in files.iter().enumerate() {
+            let mut bytes = fs::read(path).unwrap();
+            if damaged == Some(i) {
+                mutate(noise, &mut bytes);
+            }
+            fs::write(folder.join(name(path)), bytes).unwrap();
+        }
+        name(&files[0])
+    }
+}
+
+/// All files below `folder` but texts about them.
+fn fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            _ if path.is_dir() => fixtures(&path, files),
+            Some("md" | "json" | "py" | "csv" | "sh") => {}
+            _ => files.push(path),
+        }
+    }
+}
+
+/// How a run ended.
+struct Run {
+    /// Its exit code, or the negative number of a signal.
+    code: i32,
+    stderr: String,
+    /// KiB of memory at its peak.
+    peak: u64,
+    seconds: f64,
+    outputs: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+/// Files in `folder` and its folders.
+fn contents(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => contents(&path, found),
+            false => drop(found.insert(path.clone(), fs::read(path).unwrap())),
+        }
+    }
+}
+
+/// Runs the program in `folder`, sends it `signal` after a while, and takes what it made away.
+fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run {
+    let start = Instant::now();
+    let log = folder.with_extension("log");
+    let mut before = BTreeMap::new();
+    contents(folder, &mut before);
+    let mut command = Command::new(program());
+    command.current_dir(folder).env_remove("GPUPROC_DEVICE").args(words);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).unwrap());
+    let mut child = command.spawn().unwrap();
+    if let Some((name, after)) = signal {
+        thread::sleep(after);
+        Command::new("kill").args(["-s", name, &child.id().to_string()]).status().unwrap();
+    }
+    let (status, peak) = peak_memory(&mut child);
+    let seconds = start.elapsed().as_secs_f64();
+    let mut outputs = BTreeMap::new();
+    contents(folder, &mut outputs);
+    outputs.retain(|path, _| !before.contains_key(path));
+    outputs.keys().for_each(|path| fs::remove_file(path).unwrap());
+    let stderr = String::from_utf8_lossy(&fs::read(&log).unwrap()).into_owned();
+    fs::remove_file(log).unwrap();
+    let code = status.code().unwrap_or_else(|| -status.signal().unwrap());
+    Run { code, stderr, peak, seconds, outputs }
+}
+
+/// What is wrong with `run`, which nobody has stopped.
+fn broken_promise(
+    run: &Run,
+    mib: u64,
+    threads: u64,
+    on_gpu: bool,
+    is_batch: bool,
+) -> Option<String> {
+    let line = run.stderr.lines().any(|line| line.starts_with("error: "));
+    let known = match run.code {
+        0 => !line,
+        3 => is_batch && line,
+        2 | 4 => line,
+        _ => false,
+    };
+    let foul =
+        ["panicked", "gpuproc itself", "\x1b"].iter().find(|word| run.stderr.contains(**word));
+    let lines = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+    if !known {
+        Some(format!("code {}", run.code))
+    } else if let Some(word) = foul {
+        Some(format!("{word:?} on stderr"))
+    } else if lines > 1 && !is_batch {
+        Some(format!("{lines} errors"))
+    } else if run.code != 0 && run.code != 3 && !run.outputs.is_empty() {
+        Some(format!("it leaves {:?}", run.outputs.keys()))
+    } else if !on_gpu && run.peak >> 10 > mib + 64 + 2 * threads.saturating_sub(2) {
+        Some(format!("{} MiB of memory", run.peak >> 10))
+    } else if run.seconds > 60.0 {
+        Some(format!("{} seconds", run.seconds))
+    } else {
+        None
+    }
+}
+
+/// One random run; its exit code and what is wrong with it.
+fn one(
+    inputs: &Inputs,
+    folder: &Path,
+    noise: &mut Noise,
+    gpu: u64,
+) -> (i32, Option<String>, Vec<String>) {
+    let template = COMMANDS[noise.next() as usize % COMMANDS.len()];
+    let mut words: Vec<String> = template.split(' ').map(str::to_owned).collect();
+    for (number, word) in words.iter_mut().enumerate() {
+        if let Some(kind) = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')) {
+            *word = inputs.place(kind, number, folder, noise);
+        }
+    }
+    let mib = [64, 256, 1024][noise.next() as usize % 3];
+    let threads = 1 + noise.next() % 4;
+    words.extend([
+        "--max-memory".into(),
+        format!("{mib}M"),
+        "--threads".into(),
+        threads.to_string(),
+    ]);
+    let on = |device: &str| [&words[..], &["--device".into(), device.into()]].concat();
+    let is_batch = template.matches('{').count() > 1;
+    let delay = Duration::from_micros(noise.next() % 40_000);
+    let is_stopped = noise.next() % 20 == 0;
+    let on_gpu = gpu > 0 && noise.next() % gpu == 0;
+    let words = on("cpu");
+    let whole = run(folder, &words, None);
+    let mut wrong = broken_promise(&whole, mib, threads, false, is_batch);
+    if wrong.is_none() && is_stopped {
+        let signal = SIGNALS[noise.next() as usize % SIGNALS.len()];
+        let stopped = run(folder, &words, Some((signal, delay)));
+        let is_whole = |(path, bytes)| whole.outputs.get(path) == Some(bytes);
+        if !stopped.outputs.iter().all(is_whole) {
+            wrong =
+                Some(format!("SIG{signal} after {delay:?} leaves {:?}", stopped.outputs.keys()));
+        }
+    }
+    if wrong.is_none() && on_gpu {
+        let words = on("gpu");
+        let other = run(folder, &words, None);
+        wrong = broken_promise(&other, mib, threads, true, is_batch);
+        // Floats and 16 bits may differ in their last place, and plots and levels follow them.
+        let is_exact = !template.starts_with("blur");
+        if wrong.is_none()
+            && (other.code != whole.code || is_exact && other.outputs != whole.outputs)
+        {
+            wrong = Some(format!(
+                "the GPU's result ({}) is not the CPU's ({})",
+                other.code, whole.code
+            ));
+        }
+    }
+    (whole.code, wrong, words)
+}
+
+#[test]
+fn whatever_comes_is_done_whole_or_refused_in_a_line() {
+    let number = |name| env::var(name).ok().map(|text| text.parse::<u64>().expect(name));
+    let seconds = number("GPUPROC_SOAK_SECONDS");
+    let has_gpu = !gpuproc::gpu::adapters().is_empty();
+    let gpu = if has_gpu { number("GPUPROC_SOAK_GPU").unwrap_or(20) } else { 0 };
+    let made = tempfile::tempdir().unwrap();
+    let inputs = Inputs::new(made.path());
+    let (start, tried) = (Instant::now(), AtomicU64::new(0));
+    let codes = Mutex::new(BTreeMap::<i32, usize>::new());
+    let failures = Mutex::new(Vec::new());
+    let cores = thread::available_parallelism().unwrap().get();
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let round = tried.fetch_add(1, Ordering::Relaxed);
+                    let enough = seconds.map_or(round >= 150, |s| start.elapsed().as_secs() >= s);
+                    if enough || failures.lock().unwrap().len() > 20 {
+                        return;
+                    }
+                    let seed =
+                        seconds.map_or(round, |_| round << 24 | u64::from(std::process::id()));
+                    let shm = Path::new("/dev/shm");
+                    let base = if shm.is_dir() { shm.to_owned() } else { env::temp_dir() };
+                    let folder = TempDir::with_prefix_in("gpuproc-soak-", base).unwrap();
+                    let (code, wrong, words) = one(&inputs, folder.path(), &mut Noise(seed), gpu);
+                    *codes.lock().unwrap().entry(code).or_default() += 1;
+                    if let Some(wrong) = wrong {
+                        let failure =
+                            format!("{wrong}: {} in {:?}", words.join(" "), folder.keep());
+                        eprintln!("{failure}");
+                        failures.lock().unwrap().push(failure);
+                    }
+                }
+            });
+        }
+    });
+    let codes = codes.into_inner().unwrap();
+    println!("runs by exit code: {codes:?}");
+    let failures = failures.into_inner().unwrap();
+    assert!(
+        failures.is_empty(),
+        "{} runs broke a promise:\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+    assert!(codes[&0] > 0 && codes[&4] > 0, "{codes:?}");
+}
