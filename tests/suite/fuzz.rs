@@ -81,6 +81,11 @@ fn jpeg_files_are_decoded_or_left_alone() {
 }
 
 #[test]
+fn exr_files_are_decoded_as_by_the_crate_or_refused() {
+    drive("exr", 500);
+}
+
+#[test]
 fn any_bytes_are_blurred_or_refused() {
     drive("blur", 500);
 }

@@ -28,7 +28,7 @@ use gpuproc::{
     io::{
         Source,
         array::{ArrayFormat, ArrayReader, npy},
-        image::{jpeg, png::Png, probe},
+        image::{jpeg, png::Png, probe, read_image},
         volume::{Layout, VolumeFile},
     },
     kernels::jpeg::Decode,
@@ -45,12 +45,13 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
     Target { name: "png", body: png, seeds: png_seeds },
     Target { name: "jpeg", body: jpeg, seeds: jpeg_seeds },
+    Target { name: "exr", body: exr, seeds: exr_seeds },
     Target { name: "blur", body: blur, seeds: picture_seeds },
     Target { name: "histogram", body: histogram, seeds: picture_seeds },
     Target { name: "scan", body: scan, seeds: scan_seeds },
@@ -395,6 +396,80 @@ pub fn jpeg(bytes: &[u8]) {
         assert_eq!((picture.width, picture.height), size);
         assert_eq!(picture.channels, usize::from(other.color().channel_count()));
     }
+}
+
+/// Decodes EXR block by block: the same pixels each time, and those that the exr crate's own loop finds.
+pub fn exr(bytes: &[u8]) {
+    use exr::prelude::*;
+    let folder = folder();
+    let path = folder.path().join("a.exr");
+    fs::write(&path, bytes).unwrap();
+    let source = Source::File(path);
+    let decode = || read_image(&source, 4 << 20, &Timings::new(false));
+    let Ok(image) = decode() else { return };
+    let Samples::F32(ours) = &image.samples else { panic!("EXR holds floats") };
+    assert_eq!(ours.len(), image.width * image.height * image.channels);
+    let again = decode().expect("it was decoded before");
+    assert!(again.samples.as_bytes() == image.samples.as_bytes(), "another time, other pixels");
+    let headers = MetaData::read_from_buffered(Cursor::new(bytes), false).unwrap().headers;
+    let [header] = &headers[..] else { return };
+    let shown = header.shared_attributes.display_window;
+    if (shown.size, shown.position) != (header.layer_size, header.own_attributes.layer_position) {
+        return;
+    }
+    let theirs = read().no_deep_data().largest_resolution_level().all_channels();
+    let theirs = theirs.first_valid_layer().all_attributes().non_parallel();
+    let Ok(theirs) = theirs.from_buffered(Cursor::new(bytes)) else { return };
+    let names = if image.channels > 2 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
+    for channel in &theirs.layer_data.channel_data.list {
+        let Some(place) = names.iter().position(|name| channel.name == Text::from(*name)) else {
+            continue;
+        };
+        let ours = ours.iter().skip(place).step_by(image.channels);
+        let same = |(ours, theirs): (&f32, f32)| ours.to_bits() == theirs.to_bits();
+        assert!(
+            ours.zip(channel.sample_data.values_as_f32()).all(same),
+            "another way, other pixels"
+        );
+    }
+}
+
+/// A picture in every compression that the exr crate writes, in lines and in tiles, and the frame of one in DWA.
+fn exr_seeds() -> Vec<Vec<u8>> {
+    use exr::prelude::*;
+    let pixel = |Vec2(x, y): Vec2<usize>| (x as f32 / 3.0, f16::from_f32(y as f32), (x * y) as u32);
+    let lines = Blocks::ScanLines;
+    let tiles = Blocks::Tiles(Vec2(8, 8));
+    let mut seeds = Vec::new();
+    for compression in [
+        Compression::Uncompressed,
+        Compression::RLE,
+        Compression::ZIP1,
+        Compression::ZIP16,
+        Compression::PIZ,
+        Compression::PXR24,
+        Compression::B44,
+        Compression::B44A,
+    ] {
+        for blocks in [lines, tiles] {
+            let encoding = Encoding { compression, blocks, line_order: LineOrder::Increasing };
+            let channels = SpecificChannels::rgb(pixel);
+            let layer = Layer::new((21, 13), LayerAttributes::named("a"), encoding, channels);
+            let mut file = Vec::new();
+            let picture = Image::from_layer(layer);
+            picture.write().non_parallel().to_buffered(Cursor::new(&mut file)).unwrap();
+            // DWA is read only, so its blocks are what mutations make of others.
+            if compression == Compression::ZIP16 {
+                let mut dwa = file.clone();
+                let name = b"compression\0compression\0";
+                let at = dwa.windows(name.len()).position(|found| found == name).unwrap();
+                dwa[at + name.len() + 4] = 8;
+                seeds.push(dwa);
+            }
+            seeds.push(file);
+        }
+    }
+    seeds
 }
 
 /// Encodes pixels without halving colour, and decodes them in both ways.
