@@ -30,12 +30,59 @@ pub struct Image {
 }
 
 /// What a file says of its image besides the samples.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
     /// The ICC profile: the colour space of the samples.
     pub icc: Option<Vec<u8>>,
     /// EXIF without orientation, beginning with its TIFF header.
     pub exif: Option<Vec<u8>>,
+    /// XMP: the text of an XML packet (ISO 16684-1).
+    pub xmp: Option<Vec<u8>>,
+    /// IPTC's data sets (IIM 4.2), without what files put around them.
+    pub iptc: Option<Vec<u8>>,
+    /// How large pixels are.
+    pub density: Option<Density>,
+}
+
+/// How many pixels there are along a length.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Density {
+    /// Pixels across and down along one unit; more than 0.
+    pub pixels: [f64; 2],
+    /// The unit.
+    pub unit: DensityUnit,
+}
+
+/// The length along which pixels are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DensityUnit {
+    /// None: the two numbers tell the shape of pixels alone.
+    Aspect,
+    /// An inch.
+    Inch,
+    /// A centimetre.
+    Centimetre,
+}
+
+impl Density {
+    /// A density of finite numbers above 0.
+    pub fn new(pixels: [f64; 2], unit: DensityUnit) -> Option<Self> {
+        pixels.iter().all(|v| v.is_finite() && *v > 0.0).then_some(Self { pixels, unit })
+    }
+
+    /// The same per `unit`; nothing where only one of both is a length.
+    pub fn per(self, unit: DensityUnit) -> Option<[f64; 2]> {
+        const CENTIMETRES: f64 = 2.54;
+        match (self.unit, unit) {
+            (DensityUnit::Inch, DensityUnit::Centimetre) => {
+                Some(self.pixels.map(|pixels| pixels / CENTIMETRES))
+            }
+            (DensityUnit::Centimetre, DensityUnit::Inch) => {
+                Some(self.pixels.map(|pixels| pixels * CENTIMETRES))
+            }
+            (own, unit) => (own == unit).then_some(self.pixels),
+        }
+    }
 }
 
 /// Builds [`Samples`] of the same type from the vector of an image's samples.
@@ -309,7 +356,7 @@ mod tests {
 
     #[test]
     fn alpha_and_channels_convert() {
-        let metadata = Metadata { icc: Some(vec![1]), exif: None };
+        let metadata = Metadata { icc: Some(vec![1]), ..Metadata::default() };
         let grey = Image {
             width: 2,
             height: 1,

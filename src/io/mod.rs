@@ -2,6 +2,7 @@
 
 pub mod array;
 pub mod image;
+pub mod losses;
 pub mod mesh;
 #[cfg(unix)]
 mod parallel_file;

@@ -3,7 +3,7 @@
 use image::ImageFormat;
 
 use super::{
-    codec::{BoxError, Codec, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Encoding, Holds},
     image_crate,
 };
 use crate::data::{dtype::Dtype, image::Image};
@@ -12,9 +12,12 @@ use crate::data::{dtype::Dtype, image::Image};
 pub const CODEC: Codec = Codec {
     extensions: &["bmp"],
     has_signature: |bytes| bytes.starts_with(b"BM"),
-    holds: Holds { dtypes: &[Dtype::U8], alpha: true, linear: false, metadata: false },
-    decode: |bytes, limits| image_crate::open(ImageFormat::Bmp, bytes, limits)?.decode(),
+    holds: Holds { dtypes: &[Dtype::U8], alpha: true, linear: false, metadata: Beside::NONE },
+    decode: Decode::One(|bytes, limits| {
+        image_crate::open(ImageFormat::Bmp, bytes, limits)?.decode()
+    }),
     encode,
+    encode_pages: None,
 };
 
 fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {

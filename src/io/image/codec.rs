@@ -1,5 +1,7 @@
 //! What every image format provides, and what passes between a format and its callers.
 
+use std::io::{Read, Seek, Write};
+
 use crate::{
     data::{
         dtype::Dtype,
@@ -16,10 +18,106 @@ pub struct Codec {
     pub has_signature: fn(&[u8]) -> bool,
     /// What its files hold.
     pub holds: Holds,
-    /// Decodes the bytes of a whole file.
-    pub decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
+    /// Decodes files.
+    pub decode: Decode,
     /// Encodes an image of samples and channels that the format holds.
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
+    /// Begins a file of several pages, where the format has them.
+    pub encode_pages: Option<EncodePages>,
+}
+
+/// How the files of a format are decoded.
+#[derive(Clone, Copy, Debug)]
+pub enum Decode {
+    /// One picture a file, from all its bytes.
+    One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
+    /// Any number of pages, from all bytes of a file.
+    Pages(for<'a> fn(&'a [u8], Limits) -> Result<Box<dyn Pages + 'a>, BoxError>),
+    /// Any number of pages, from a file that is read here and there and need not fit into memory.
+    Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Result<Box<dyn Pages + 'a>, BoxError>),
+}
+
+/// A file that can be read anywhere.
+pub trait ReadSeek: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// The pages of an opened file: pictures of a stack, or frames of an animation as they are seen, each with those below
+/// it. They are numbered from 0.
+pub trait Pages {
+    /// How many there are: 1 or more.
+    fn count(&self) -> usize;
+
+    /// Decodes page `page`. Pages are mostly asked for in their order, each once.
+    ///
+    /// # Errors
+    /// When the file is broken, or the page exceeds the limits.
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError>;
+
+    /// Bytes of the samples of page `page` once decoded; nothing where that is known only then. A file of several
+    /// pages knows.
+    fn sample_bytes(&self, page: usize) -> Option<u64>;
+
+    /// How the pages are shown in time; nothing where they are no animation.
+    fn animation(&self) -> Option<&Animation> {
+        None
+    }
+}
+
+/// How the frames of an animation are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Animation {
+    /// How often all frames are shown; 0 for ever.
+    pub plays: u32,
+    /// How long each frame is shown.
+    pub delays: Vec<Delay>,
+}
+
+/// A time: `seconds[0] / seconds[1]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// Numerator and denominator, which is not 0.
+    pub seconds: [u32; 2],
+}
+
+impl Delay {
+    /// In units of `1 / unit` seconds, rounded, at most `most`.
+    pub fn in_units(self, unit: u32, most: u32) -> u32 {
+        let [numerator, denominator] = self.seconds.map(u64::from);
+        let units = (numerator * u64::from(unit) + denominator / 2) / denominator.max(1);
+        units.min(most.into()) as u32
+    }
+}
+
+/// What is known of a file of several pages before the first is written.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// How many pages will come.
+    pub count: usize,
+    /// Bytes of all their samples, about: enough to choose between TIFF and BigTIFF.
+    pub sample_bytes: u64,
+    /// How they are shown in time, with a delay a page. Where an animation is written of pages that are none, it is
+    /// the encoder's choice.
+    pub animation: Option<Animation>,
+}
+
+/// Begins a file of several pages on an output that is written from its first byte to its last.
+pub type EncodePages =
+    for<'a> fn(&'a mut dyn Write, Series, &Encoding) -> Result<Box<dyn PageWriter + 'a>, BoxError>;
+
+/// A file of several pages being written.
+pub trait PageWriter {
+    /// Writes the next page, of samples and channels that the format holds.
+    ///
+    /// # Errors
+    /// Those of writing, and when the page does not go with those before it.
+    fn page(&mut self, image: &Image) -> Result<(), BoxError>;
+
+    /// Writes the end, once all pages are there.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn finish(self: Box<Self>) -> Result<(), BoxError>;
 }
 
 /// What the files of a format hold.
@@ -31,8 +129,31 @@ pub struct Holds {
     pub alpha: bool,
     /// Linear samples, colours premultiplied with alpha ([`Image::is_linear`]).
     pub linear: bool,
-    /// ICC profile and EXIF.
-    pub metadata: bool,
+    /// What else of [`Metadata`](crate::data::image::Metadata).
+    pub metadata: Beside,
+}
+
+/// What files of a format hold beside samples.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside {
+    /// ICC profiles.
+    pub icc: bool,
+    /// EXIF.
+    pub exif: bool,
+    /// XMP.
+    pub xmp: bool,
+    /// IPTC's data sets.
+    pub iptc: bool,
+    /// How large pixels are.
+    pub density: bool,
+}
+
+impl Beside {
+    /// All.
+    pub const ALL: Self = Self { icc: true, exif: true, xmp: true, iptc: true, density: true };
+    /// Nothing.
+    pub const NONE: Self =
+        Self { icc: false, exif: false, xmp: false, iptc: false, density: false };
 }
 
 impl Holds {

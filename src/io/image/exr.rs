@@ -24,7 +24,7 @@ use exr::{
 };
 
 use super::{
-    codec::{BoxError, Codec, Decoded, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
     limits::{check_scratch, check_size},
 };
 use crate::{
@@ -40,9 +40,10 @@ use crate::{
 pub const CODEC: Codec = Codec {
     extensions: &["exr"],
     has_signature: |bytes| bytes.starts_with(&[0x76, 0x2f, 0x31, 0x01]),
-    holds: Holds { dtypes: &[Dtype::F32], alpha: true, linear: true, metadata: false },
-    decode,
+    holds: Holds { dtypes: &[Dtype::F32], alpha: true, linear: true, metadata: Beside::NONE },
+    decode: Decode::One(decode),
     encode,
+    encode_pages: None,
 };
 
 /// How many times its samples a block takes while it is decoded, by measurement.

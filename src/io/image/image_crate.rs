@@ -44,7 +44,7 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
     let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
     let orientation = orientation.unwrap_or(tagged);
-    let metadata = Metadata { icc, exif };
+    let metadata = Metadata { icc, exif, ..Metadata::default() };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
 }
 

@@ -13,29 +13,19 @@ mod metadata;
 pub mod png;
 mod pnm;
 mod probe;
+mod read;
 mod tiff;
 mod webp;
+mod write;
 
-pub use codec::Encoding;
+pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
+pub use read::{ImageFile, ImagePages, read_image};
+pub use write::{PagesWriter, losses, write_image, write_jpeg, write_pages};
 
-use std::{
-    borrow::Cow,
-    io::Write,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
-
-use self::codec::{BoxError, Codec, Decoded, Holds};
-use super::{Limits, Sink, Source};
-use crate::{
-    data::{
-        image::{Image, Metadata},
-        jpeg::SparseCoefficients,
-    },
-    error::{Error, Kind, Result},
-    memory,
-    timings::Timings,
-};
+use self::codec::{BoxError, Codec};
+use super::Sink;
+use crate::error::{Error, Result};
 
 /// An image format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,176 +82,4 @@ impl ImageFormat {
             Err(_) => "this is no image format that is known here".into(),
         })
     }
-}
-
-/// Reads and decodes `source`, whatever its name says of its format. A picture stored rotated comes
-/// out upright. The file and its samples each take at most `limits`.
-///
-/// # Errors
-/// [`Kind::Io`] when it cannot be read, [`Kind::BadInput`] when it is no image, a broken one, or too
-/// large.
-pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
-    ImageFile::read(source, limits, timings)?.decode(timings)
-}
-
-/// A file that is read but not decoded.
-#[derive(Debug)]
-pub struct ImageFile<'a> {
-    source: &'a Source,
-    bytes: Vec<u8>,
-    limits: Limits,
-}
-
-impl<'a> ImageFile<'a> {
-    /// Reads `source`. The file and its samples each take at most `limits`.
-    ///
-    /// # Errors
-    /// [`Kind::Io`] when it cannot be read.
-    pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
-        let limits = limits.into();
-        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-        Ok(Self { source, bytes, limits })
-    }
-
-    /// Decodes the file, whatever its name says of its format. A picture stored rotated comes out upright.
-    ///
-    /// # Errors
-    /// [`Kind::BadInput`] when it is no image, a broken one, or too large.
-    pub fn decode(&self, timings: &Timings) -> Result<Image> {
-        let Self { source, bytes, limits } = self;
-        self.catching(timings, || {
-            let Decoded { image, orientation, losses, damage } =
-                (ImageFormat::of_file(bytes)?.codec().decode)(bytes, *limits)?;
-            self.tell_damage(damage)?;
-            losses.iter().for_each(|loss| log::warn!("{source}: {loss}"));
-            Ok(image.upright(orientation)?)
-        })
-    }
-
-    /// The coefficients of a JPEG file; nothing of other files, nor where its pixels have to be turned.
-    ///
-    /// # Errors
-    /// When there is no memory for them.
-    pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
-        self.catching(timings, || {
-            let Some(picture) = jpeg::read_coefficients(&self.bytes, self.limits) else {
-                return Ok(None);
-            };
-            self.tell_damage(picture.damage.clone())?;
-            picture.losses.iter().for_each(|loss| log::warn!("{}: {loss}", self.source));
-            Ok(Some(picture))
-        })
-    }
-
-    /// Warns of what is missing of the picture, or refuses it.
-    fn tell_damage(&self, damage: Option<String>) -> Result<(), BoxError> {
-        match damage {
-            Some(damage) if self.limits.strict => Err(damage.into()),
-            Some(damage) => {
-                log::warn!("{}: {damage}", self.source);
-                Ok(())
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Runs `decode`. Decoders panic on some broken files.
-    fn catching<T>(
-        &self,
-        timings: &Timings,
-        decode: impl FnOnce() -> Result<T, BoxError>,
-    ) -> Result<T> {
-        let decoded = timings.time("decode", || catch_unwind(AssertUnwindSafe(decode)));
-        let decoded = decoded.unwrap_or_else(|panic| {
-            Err(match memory::raised(panic) {
-                Ok(error) => error.into(),
-                Err(_) => "the decoder crashed on it".into(),
-            })
-        });
-        decoded.map_err(|error| {
-            Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(error)
-        })
-    }
-}
-
-/// Writes a JPEG file of `coefficients`.
-///
-/// # Errors
-/// [`Kind::Io`] when it cannot be written.
-pub fn write_jpeg(
-    coefficients: &SparseCoefficients,
-    metadata: &Metadata,
-    sink: &Sink,
-    no_clobber: bool,
-    timings: &Timings,
-) -> Result<()> {
-    let encode = || jpeg::encode_coefficients(coefficients, metadata);
-    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
-    write_bytes(&bytes, sink, no_clobber, timings)
-}
-
-fn cannot_encode(sink: &Sink, cause: impl Into<BoxError>) -> Error {
-    Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(cause)
-}
-
-fn write_bytes(bytes: &[u8], sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
-    timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(bytes)))
-}
-
-/// Encodes `image` to `sink` in the format of its extension.
-///
-/// # Errors
-/// [`Kind::Usage`] when the extension names no format, [`Kind::Io`] when it cannot be written.
-pub fn write_image(
-    image: &Image,
-    sink: &Sink,
-    encoding: &Encoding,
-    no_clobber: bool,
-    timings: &Timings,
-) -> Result<()> {
-    let codec = ImageFormat::of_output(sink)?.codec();
-    let encode = || -> Result<Vec<u8>, BoxError> {
-        let fitted = fitted(image, &codec.holds)?;
-        // Encoders abort the process where an allocation fails; their output may be as long as the
-        // samples, and lies in two places at times.
-        drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
-        (codec.encode)(&fitted, encoding)
-    };
-    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
-    write_bytes(&bytes, sink, no_clobber, timings)
-}
-
-/// `image` with the samples and channels that a format holds.
-fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
-    let dtype = holds.nearest(image.samples.dtype());
-    let mut fitted = match (image.is_linear, holds.linear) {
-        (false, true) => Cow::Owned(image.to_linear()?),
-        (true, false) => Cow::Owned(image.to_straight(dtype)?),
-        _ if dtype != image.samples.dtype() => Cow::Owned(image.narrowed(dtype)?),
-        _ => Cow::Borrowed(image),
-    };
-    if image.has_alpha() && !holds.alpha {
-        fitted = Cow::Owned(fitted.without_alpha()?);
-    }
-    Ok(fitted)
-}
-
-/// What of `image` a file of `format` cannot hold, in words; nothing when it holds all.
-pub fn losses(image: &Image, format: ImageFormat) -> Option<String> {
-    let (holds, own) = (&format.codec().holds, image.samples.dtype());
-    let dtype = holds.nearest(own);
-    let mut losses = Vec::new();
-    if dtype.size() < own.size() {
-        losses.push(format!("{own} samples become {dtype}"));
-    }
-    if image.has_alpha() && !holds.alpha {
-        losses.push("alpha is dropped".to_owned());
-    }
-    if image.metadata.icc.is_some() && !holds.metadata {
-        losses.push("the colour profile is dropped".to_owned());
-    }
-    if image.metadata.exif.is_some() && !holds.metadata {
-        losses.push("EXIF is dropped".to_owned());
-    }
-    (!losses.is_empty()).then(|| losses.join(" and "))
 }

@@ -3,7 +3,7 @@
 use image::ImageFormat;
 
 use super::{
-    codec::{Codec, Holds},
+    codec::{Beside, Codec, Decode, Holds},
     image_crate,
 };
 use crate::data::dtype::Dtype;
@@ -12,7 +12,15 @@ use crate::data::dtype::Dtype;
 pub const CODEC: Codec = Codec {
     extensions: &["pbm", "pam", "ppm", "pgm", "pnm"],
     has_signature: |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
-    holds: Holds { dtypes: &[Dtype::U8, Dtype::U16], alpha: true, linear: false, metadata: false },
-    decode: |bytes, limits| image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode(),
+    holds: Holds {
+        dtypes: &[Dtype::U8, Dtype::U16],
+        alpha: true,
+        linear: false,
+        metadata: Beside::NONE,
+    },
+    decode: Decode::One(|bytes, limits| {
+        image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode()
+    }),
     encode: |image, _| image_crate::encode(ImageFormat::Pnm, image),
+    encode_pages: None,
 };

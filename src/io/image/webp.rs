@@ -4,7 +4,7 @@ use image::{ImageEncoder, ImageFormat, codecs::webp::WebPEncoder};
 
 use super::{
     apart,
-    codec::{BoxError, Codec, Decoded, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
     image_crate::{colour_type, open},
     limits::LEAST_SCRATCH,
 };
@@ -17,9 +17,15 @@ use crate::{
 pub const CODEC: Codec = Codec {
     extensions: &["webp"],
     has_signature: |bytes| bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP"),
-    holds: Holds { dtypes: &[Dtype::U8], alpha: true, linear: false, metadata: true },
-    decode,
+    holds: Holds {
+        dtypes: &[Dtype::U8],
+        alpha: true,
+        linear: false,
+        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+    },
+    decode: Decode::One(decode),
     encode,
+    encode_pages: None,
 };
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {

@@ -345,7 +345,7 @@ pub fn png(bytes: &[u8]) {
     let pixels = &pixels[..row * height as usize];
     let icc = &pixels[..pixels.len().min((*icc).into())];
     let icc = (!icc.is_empty()).then(|| icc.to_vec());
-    let metadata = &Metadata { exif: icc.clone(), icc };
+    let metadata = &Metadata { exif: icc.clone(), icc, ..Metadata::default() };
     let compression = compression % 10;
     let png = Png { width, height, channels, sample_bytes, metadata, compression };
     let mut file = Vec::new();

@@ -38,7 +38,7 @@ pub fn decode_parsed(
     let ([width, height], channels) = (frame.size, frame.colour.channels());
     let damage = file.no_damage();
     let samples = Samples::U8(pixels(file, frame, &damage)?);
-    let metadata = Metadata { icc: file.icc(), exif: file.exif.clone() };
+    let metadata = Metadata { icc: file.icc(), exif: file.exif.clone(), ..Metadata::default() };
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     Some((image, file.in_words(&damage)))
 }

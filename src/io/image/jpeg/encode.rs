@@ -260,7 +260,11 @@ mod tests {
             let pixels: Vec<u8> =
                 (0..width * height * channels).map(|i| ((i / 5) ^ (i >> 11)) as u8).collect();
             let frame = Frame::for_pixels([width, height], channels, Quality(90), half_chroma);
-            let metadata = Metadata { icc: Some(vec![7; 70_000]), exif: Some(b"MM\0*".to_vec()) };
+            let metadata = Metadata {
+                icc: Some(vec![7; 70_000]),
+                exif: Some(b"MM\0*".to_vec()),
+                ..Metadata::default()
+            };
             let bands = encode_pixels(&frame, &pixels, &metadata).unwrap();
             let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();
             let blocks = Blocks::Pixels { pixels: &pixels, divisors };

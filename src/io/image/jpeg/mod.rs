@@ -23,7 +23,7 @@ use zune_jpeg::{
 };
 
 use super::{
-    codec::{BoxError, Codec, Decoded, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
     image_crate,
     limits::check_size,
     metadata::{capped_icc, read_exif},
@@ -41,9 +41,15 @@ use crate::{
 pub(super) const CODEC: Codec = Codec {
     extensions: &["jpg", "jpeg", "jfif"],
     has_signature: |bytes| bytes.starts_with(&[0xff, 0xd8, 0xff]),
-    holds: Holds { dtypes: &[Dtype::U8], alpha: false, linear: false, metadata: true },
-    decode: decode_file,
+    holds: Holds {
+        dtypes: &[Dtype::U8],
+        alpha: false,
+        linear: false,
+        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+    },
+    decode: Decode::One(decode_file),
     encode: encode_image,
+    encode_pages: None,
 };
 
 /// The quality from which on chroma is stored at full resolution, as most programs do.
@@ -146,7 +152,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 fn metadata(icc: Option<Vec<u8>>, exif: Option<Vec<u8>>) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif, &mut losses);
-    let metadata = Metadata { icc: capped_icc(icc, &mut losses), exif };
+    let metadata = Metadata { icc: capped_icc(icc, &mut losses), exif, ..Metadata::default() };
     (metadata, orientation.unwrap_or_default(), losses)
 }
 

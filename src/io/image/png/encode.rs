@@ -185,7 +185,11 @@ mod tests {
 
     #[test]
     fn many_bands_decode_to_the_same_pixels() {
-        let metadata = Metadata { icc: Some(b"profile".into()), exif: Some(b"MM\0*".into()) };
+        let metadata = Metadata {
+            icc: Some(b"profile".into()),
+            exif: Some(b"MM\0*".into()),
+            ..Metadata::default()
+        };
         for (width, height, compression) in
             [(1, 1, 1), (1000, 900, 0), (1000, 900, 1), (700, 2100, 6)]
         {

@@ -10,7 +10,7 @@ pub use rows::PngRows;
 use std::borrow::Cow;
 
 use super::{
-    codec::{BoxError, Codec, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Encoding, Holds},
     image_crate,
 };
 use crate::data::{dtype::Dtype, image::Image};
@@ -19,9 +19,17 @@ use crate::data::{dtype::Dtype, image::Image};
 pub(super) const CODEC: Codec = Codec {
     extensions: &["png", "apng"],
     has_signature: |bytes| bytes.starts_with(SIGNATURE),
-    holds: Holds { dtypes: &[Dtype::U8, Dtype::U16], alpha: true, linear: false, metadata: true },
-    decode: |bytes, limits| image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode(),
+    holds: Holds {
+        dtypes: &[Dtype::U8, Dtype::U16],
+        alpha: true,
+        linear: false,
+        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+    },
+    decode: Decode::One(|bytes, limits| {
+        image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode()
+    }),
     encode,
+    encode_pages: None,
 };
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";

@@ -69,7 +69,7 @@ impl PngRows {
             height: info.height as usize,
             channels: colour.samples(),
             dtype,
-            metadata: Metadata { icc, exif },
+            metadata: Metadata { icc, exif, ..Metadata::default() },
             is_upright: orientation == Orientation::default(),
             reader,
         }))

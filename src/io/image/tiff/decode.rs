@@ -73,7 +73,7 @@ impl<'a> TiffFile<'a> {
         check_size(limits, [width, height], self.bytes())?;
         let mut losses = Vec::new();
         let icc = self.decoder.get_tag_u8_vec(Tag::IccProfile).ok();
-        let metadata = Metadata { icc: capped_icc(icc, &mut losses), exif: None };
+        let metadata = Metadata { icc: capped_icc(icc, &mut losses), ..Metadata::default() };
         let orientation = self.decoder.find_tag_unsigned::<u8>(Tag::Orientation).ok().flatten();
         let orientation = orientation.and_then(Orientation::from_exif).unwrap_or_default();
         let samples = self.samples(limits.bytes)?;

@@ -7,7 +7,7 @@ mod exif;
 mod jpeg_parts;
 
 use super::{
-    codec::{BoxError, Codec, Decoded, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds},
     image_crate,
     metadata::capped_exif,
 };
@@ -21,10 +21,11 @@ pub const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8, Dtype::U16, Dtype::F32],
         alpha: true,
         linear: false,
-        metadata: true,
+        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
     },
-    decode,
+    decode: Decode::One(decode),
     encode: |image, _| encode::encode(image),
+    encode_pages: None,
 };
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {

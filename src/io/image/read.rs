@@ -1,0 +1,244 @@
+//! Image files of every format: opened, then decoded page by page.
+
+use std::{
+    fs::File,
+    io::{BufReader, Cursor, Read},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use super::{
+    ImageFormat,
+    codec::{Animation, BoxError, Codec, Decode, Decoded, Pages, ReadSeek},
+    jpeg,
+};
+use crate::{
+    data::image::Image,
+    error::{Error, Result},
+    io::{Limits, Source, losses},
+    memory,
+    timings::Timings,
+};
+
+/// Reads and decodes `source`, whatever its name says of its format: the first page of several, which is told. A
+/// picture stored rotated comes out upright. The file and its samples each take at most `limits`.
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) when
+/// it is no image, a broken one, or too large.
+pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
+    ImageFile::read(source, limits, timings)?.decode(timings)
+}
+
+/// A file that is read or opened but not decoded.
+#[derive(Debug)]
+pub struct ImageFile<'a> {
+    source: &'a Source,
+    data: Data,
+    limits: Limits,
+}
+
+#[derive(Debug)]
+enum Data {
+    /// All its bytes.
+    Bytes(Vec<u8>),
+    /// A file of a format that is read here and there.
+    File(File),
+}
+
+impl<'a> ImageFile<'a> {
+    /// Reads `source`, or opens it where it need not lie in memory. The file and its samples each take at most
+    /// `limits`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read.
+    pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
+        let limits = limits.into();
+        if let Some(file) = seekable(source)? {
+            return Ok(Self { source, data: Data::File(file), limits });
+        }
+        let bytes = timings.time("read", || source.read_all(limits.bytes))?;
+        Ok(Self { source, data: Data::Bytes(bytes), limits })
+    }
+
+    /// Looks for the pages of the file.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image, or a broken one.
+    pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
+        let pages = self.catching(timings, || {
+            let codec = self.codec()?;
+            Ok(match (codec.decode, &self.data) {
+                (Decode::One(decode), Data::Bytes(bytes)) => {
+                    Box::new(One { bytes, limits: self.limits, decode }) as Box<dyn Pages>
+                }
+                (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
+                (Decode::Seeking(open), Data::Bytes(bytes)) => {
+                    open(Box::new(Cursor::new(&bytes[..])), self.limits)?
+                }
+                (Decode::Seeking(open), Data::File(file)) => {
+                    open(Box::new(BufReader::new(file)) as Box<dyn ReadSeek>, self.limits)?
+                }
+                _ => return Err("the file has changed".into()),
+            })
+        })?;
+        Ok(ImagePages { file: self, pages })
+    }
+
+    /// Decodes the first page. That there are others is told.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image, a broken one, or too large.
+    pub fn decode(&self, timings: &Timings) -> Result<Image> {
+        let mut pages = self.pages(timings)?;
+        if pages.count() > 1 {
+            let count = pages.count();
+            let loss = format_args!("of its {count} pages only the first is read");
+            losses::tell(self.source, loss, self.limits.strict)?;
+        }
+        pages.decode(0, timings)
+    }
+
+    /// The coefficients of a JPEG file; nothing of other files, nor where its pixels have to be turned.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
+        let Data::Bytes(bytes) = &self.data else { return Ok(None) };
+        let picture = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
+        if let Some(picture) = &picture {
+            self.tell(&picture.losses, picture.damage.as_deref())?;
+        }
+        Ok(picture)
+    }
+
+    fn codec(&self) -> Result<&'static Codec, BoxError> {
+        let format = match &self.data {
+            Data::Bytes(bytes) => ImageFormat::of_file(bytes)?,
+            Data::File(file) => ImageFormat::of_file(&beginning(file)?)?,
+        };
+        Ok(format.codec())
+    }
+
+    /// Tells what of the file its image does not have.
+    fn tell(&self, lost: &[String], damage: Option<&str>) -> Result<()> {
+        let Self { source, limits: Limits { strict, .. }, .. } = *self;
+        match damage {
+            Some(damage) if strict => {
+                return Err(
+                    Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
+                );
+            }
+            Some(damage) => losses::tell(source, damage, false)?,
+            None => {}
+        }
+        lost.iter().try_for_each(|loss| losses::tell(source, loss, strict))
+    }
+
+    /// Runs `decode`. Decoders panic on some broken files.
+    fn catching<T>(
+        &self,
+        timings: &Timings,
+        decode: impl FnOnce() -> Result<T, BoxError>,
+    ) -> Result<T> {
+        let decoded = timings.time("decode", || catch_unwind(AssertUnwindSafe(decode)));
+        let decoded = decoded.unwrap_or_else(|panic| {
+            Err(match memory::raised(panic) {
+                Ok(error) => error.into(),
+                Err(_) => "the decoder crashed on it".into(),
+            })
+        });
+        decoded.map_err(|error| {
+            Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(error)
+        })
+    }
+}
+
+/// `source` where it is a file of a format that is read here and there.
+fn seekable(source: &Source) -> Result<Option<File>> {
+    let Some(path) = source.path().filter(|path| crate::io::standard::descriptor(path).is_none())
+    else {
+        return Ok(None);
+    };
+    if source.size()?.is_none() {
+        return Ok(None);
+    }
+    let failed = |error| Error::io("read", path, error);
+    let file = File::open(path).map_err(failed)?;
+    let format = ImageFormat::of_file(&beginning(&file).map_err(failed)?).ok();
+    let seeks = format.is_some_and(|format| matches!(format.codec().decode, Decode::Seeking(_)));
+    Ok(seeks.then_some(file))
+}
+
+/// The first bytes of a file, from which the next read goes on at the file's start again.
+fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
+    /// No signature ends farther from the beginning.
+    const FIRST: u64 = 64;
+    use std::io::Seek;
+    file.rewind()?;
+    let mut first = Vec::new();
+    file.take(FIRST).read_to_end(&mut first)?;
+    file.rewind()?;
+    Ok(first)
+}
+
+/// The pages of an opened file.
+pub struct ImagePages<'a> {
+    file: &'a ImageFile<'a>,
+    pages: Box<dyn Pages + 'a>,
+}
+
+impl std::fmt::Debug for ImagePages<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ImagePages").field("count", &self.count()).finish_non_exhaustive()
+    }
+}
+
+impl ImagePages<'_> {
+    /// How many there are: 1 or more.
+    pub fn count(&self) -> usize {
+        self.pages.count()
+    }
+
+    /// How they are shown in time; nothing where they are no animation.
+    pub fn animation(&self) -> Option<&Animation> {
+        self.pages.animation()
+    }
+
+    /// Bytes of the samples of page `page`, counted from 0, where that is known before it is decoded.
+    pub fn sample_bytes(&self, page: usize) -> Option<u64> {
+        self.pages.sample_bytes(page)
+    }
+
+    /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is broken or too large.
+    pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
+        let Self { file, pages } = self;
+        let decoded = file.catching(timings, || pages.decode(page))?;
+        let Decoded { image, orientation, losses, damage } = decoded;
+        file.tell(&losses, damage.as_deref())?;
+        image.upright(orientation).map_err(|error| error.context(file.source))
+    }
+}
+
+/// The picture of a file that holds one.
+struct One<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
+}
+
+impl Pages for One<'_> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
+        (self.decode)(self.bytes, self.limits)
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        None
+    }
+}
