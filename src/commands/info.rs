@@ -11,7 +11,7 @@ use crate::{
         array::{ArrayFormat, npy},
         image::probe,
         standard,
-        volume::{Endian, Layout, VolumeFile, has_volume_name},
+        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name},
     },
     progress::printable,
     session::Session,
@@ -126,12 +126,13 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 
 /// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds.
 fn look(source: &Source, layout: &Layout) -> Result<Info> {
-    let bytes = source.size()?;
+    let many = are_many(source);
+    let bytes = if many { None } else { source.size()? };
     let array = ArrayFormat::of_input(source, None).ok();
     let of_array =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
-        Some(format) if !layout.is_raw() => array_info(source, format)?,
+        Some(format) if !layout.is_raw() && !many => array_info(source, format)?,
         _ if has_volume_name(source) || layout.is_raw() || source.path().is_none() => {
             volume_info(&VolumeFile::describe(source, layout)?)
         }
@@ -144,7 +145,7 @@ fn look(source: &Source, layout: &Layout) -> Result<Info> {
         },
     };
     info.file = source.to_string();
-    info.bytes = bytes;
+    info.bytes = info.bytes.or(bytes);
     Ok(info)
 }
 
@@ -196,7 +197,8 @@ fn volume_info(file: &VolumeFile) -> Info {
         space: placement.and_then(|placement| Some(placement.space?.name())),
         metadata: file.metadata().to_vec(),
         memory: file.bytes(),
-        notes: file.warnings().to_vec(),
+        notes: file.warnings().cloned().collect(),
+        bytes: file.packed_bytes().ok().flatten(),
         ..Info::default()
     }
 }

@@ -115,6 +115,7 @@ fn manifest(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
+/// Pictures by themselves, and as slices of a volume.
 fn write_pictures(folder: &Path) {
     const SIZE: [u32; 2] = [64, 48];
     let save = |name: &str, samples: &[u8], colour| {
@@ -128,6 +129,10 @@ fn write_pictures(folder: &Path) {
         ["photo.jpg", "photo.png", "a.png", "dull.jpg", "fog.png", "photos/b.jpg", "photos/c.jpg"]
     {
         save(name, &ramp, ColorType::Rgb8);
+    }
+    fs::create_dir(folder.join("slices")).unwrap();
+    for slice in 8..11 {
+        save(&format!("slices/{slice}.png"), &Noise(slice).bytes(pixels), ColorType::L8);
     }
     save("scan.tif", &ramp[..2 * pixels], ColorType::L16);
     save("scan16.png", &ramp[..2 * pixels], ColorType::L16);

@@ -32,6 +32,7 @@ mod render;
 mod scan;
 mod shaders;
 mod simd;
+mod slices;
 mod soak;
 mod sort;
 mod streams;

@@ -16,7 +16,7 @@ use crate::{
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat},
-        volume::{Layout, VolumeFormat, has_volume_name},
+        volume::{Layout, VolumeFormat, are_many, has_volume_name},
     },
     kernels::blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
 };
@@ -24,7 +24,8 @@ use crate::{
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.
 ///
 /// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
-/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, .npy, raw) are blurred in three dimensions.
+/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, .npy, raw, folders of slices) are blurred in
+/// three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -100,6 +101,7 @@ Examples:
   gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
   gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
   gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
+  gpuproc blur slices/ smooth.nrrd --sigma 1.5      the images of a folder as one volume
   gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
   curl -s https://example.org/a.png | gpuproc blur - a.png";
 
@@ -334,7 +336,11 @@ impl Args {
             // The path below the folder: without a root and without `..`.
             let inside: PathBuf =
                 path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-            let target = folder.join(inside);
+            let mut target = folder.join(inside);
+            if are_many(&source) {
+                // Slices become one file.
+                target.as_mut_os_string().push(".nrrd");
+            }
             // By the file that is there already, too, which links may lead to.
             let found = target.canonicalize().ok().filter(|found| *found != target);
             let is_new = found.is_none_or(|found| taken.insert(found));

@@ -13,7 +13,7 @@ use crate::{
         Source,
         image::sample_bytes,
         standard,
-        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+        volume::{Endian, Layout, VolumeFile, VolumeTarget, are_many, can_reopen},
     },
     kernels::blur::{Method, Taps, blur_volume},
     progress::printable,
@@ -41,7 +41,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 
 /// One line of what would become of a file.
 fn describe(job: &Job) -> Result<()> {
-    job.source.size()?;
+    if !are_many(&job.source) {
+        job.source.size()?;
+    }
     let axes = if job.volume.is_some() { 3 } else { 2 };
     let each = |text: &dyn Fn(&Taps) -> String| {
         let texts: Vec<String> = job.blur.axes[..axes].iter().map(text).collect();
@@ -117,7 +119,7 @@ impl Work for Files<'_> {
     fn memory(&self, job: &Job) -> Option<u64> {
         let samples = match &job.volume {
             // A pipe can be read only once.
-            Some(_) if !matches!(job.source.size(), Ok(Some(_))) => return None,
+            Some(_) if !can_reopen(&job.source) => return None,
             Some(layout) => VolumeFile::describe(&job.source, layout).ok()?.bytes()?,
             None => sample_bytes(&job.source)?,
         };

@@ -9,7 +9,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{read_image, sample_bytes},
-        volume::{VolumeFile, has_volume_name},
+        volume::{VolumeFile, can_reopen, has_volume_name},
     },
     kernels::histogram::Pixels,
     session::Session,
@@ -61,7 +61,7 @@ impl Input {
     pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
         let is_volume = is_volume(source, settings);
         // A pipe can be read only once.
-        if is_volume && !matches!(source.size(), Ok(Some(_))) {
+        if is_volume && !can_reopen(source) {
             return None;
         }
         let bytes = match is_volume {

@@ -20,7 +20,7 @@ mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
-pub use read::{ImageFile, ImagePages, read_image};
+pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
 pub use write::{PagesWriter, losses, write_image, write_jpeg, write_pages};
 
 use self::codec::{BoxError, Codec};

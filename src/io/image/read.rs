@@ -134,23 +134,38 @@ impl<'a> ImageFile<'a> {
         lost.iter().try_for_each(|loss| losses::tell(source, loss, strict))
     }
 
-    /// Runs `decode`. Decoders panic on some broken files.
+    /// Runs `decode`, and tells the file's name where that fails.
     fn catching<T>(
         &self,
         timings: &Timings,
         decode: impl FnOnce() -> Result<T, BoxError>,
     ) -> Result<T> {
-        let decoded = timings.time("decode", || catch_unwind(AssertUnwindSafe(decode)));
-        let decoded = decoded.unwrap_or_else(|panic| {
-            Err(match memory::raised(panic) {
-                Ok(error) => error.into(),
-                Err(_) => "the decoder crashed on it".into(),
-            })
-        });
+        let decoded = timings.time("decode", || caught(decode));
         decoded.map_err(|error| {
             Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(error)
         })
     }
+}
+
+/// Decodes a JPEG picture that is a part of a file of another format.
+///
+/// # Errors
+/// When it is no JPEG picture that is known, a broken one, or too large.
+pub fn decode_jpeg(bytes: &[u8], limits: Limits) -> Result<Image, BoxError> {
+    caught(|| {
+        let Decoded { image, damage, .. } = jpeg::decode_file(bytes, limits)?;
+        damage.map_or(Ok(image), |damage| Err(damage.into()))
+    })
+}
+
+/// Runs `decode`. Decoders panic on some broken files.
+fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
+        Err(match memory::raised(panic) {
+            Ok(error) => error.into(),
+            Err(_) => "the decoder crashed on it".into(),
+        })
+    })
 }
 
 /// `source` where it is a file of a format that is read here and there.

@@ -4,12 +4,16 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::PathBuf,
+    sync::Arc,
     vec,
 };
 
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
-use super::format::{Packing, Skip, Stored};
+use super::{
+    format::{Packing, Skip, Stored},
+    slices::Slices,
+};
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
@@ -35,6 +39,8 @@ pub enum Place {
     Own { source: Source, gzip: bool },
     /// In other files, one behind the other.
     Others(Vec<PathBuf>),
+    /// In slices that are read one at a time.
+    Slices(Arc<dyn Slices>),
 }
 
 /// What there is to read.
@@ -68,6 +74,7 @@ pub fn open(
             let parts = Parts { paths: paths.clone().into_iter(), skip, packing, current: None };
             (name, Box::new(parts) as Input)
         }
+        Place::Slices(_) => unreachable!("slices are no stream"),
     };
     let mut input = match packing {
         Packing::Text => Box::new(Numbers::new(input, stored)?),

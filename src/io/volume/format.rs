@@ -158,6 +158,8 @@ pub struct Header {
     pub metadata: Vec<(String, String)>,
     /// What of it is not understood, in words.
     pub warnings: Vec<String>,
+    /// What of the file the volume does not have, in words.
+    pub losses: Vec<String>,
 }
 
 /// Where samples begin.
@@ -207,6 +209,7 @@ impl Header {
             transposed: false,
             metadata: Vec::new(),
             warnings: Vec::new(),
+            losses: Vec::new(),
         }
     }
 

@@ -14,6 +14,7 @@ mod npy;
 mod nrrd;
 mod raw;
 mod reader;
+mod slices;
 mod write;
 
 use std::{
@@ -31,13 +32,15 @@ use flate2::read::MultiGzDecoder;
 pub use format::{Endian, Scale, Stored};
 pub use raw::Layout;
 pub use reader::VolumeReader;
+pub use slices::are_many;
 pub use write::{VolumeFormat, VolumeTarget};
 
 use self::{
     data::{Extent, Held, Place},
     format::{BoxError, Format, Header, Packing, Start},
+    slices::Stack,
 };
-use super::{Limits, Source, array::fill, source::packed_extension};
+use super::{Limits, Source, array::fill, losses, source::packed_extension};
 use crate::{
     data::{
         dtype::Dtype,
@@ -53,12 +56,18 @@ use crate::{
 const FORMATS: [&Format; 5] =
     [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
 
-/// Whether the name of `source` is a volume's.
+/// Whether the name of `source` is a volume's, or that of a folder or a pattern of slices.
 pub fn has_volume_name(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
     is_packed
+        || are_many(source)
         || raw::EXTENSIONS.contains(&extension.as_str())
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
+}
+
+/// Whether `source` can be read more than once.
+pub fn can_reopen(source: &Source) -> bool {
+    are_many(source) || matches!(source.size(), Ok(Some(_)))
 }
 
 /// Bytes that may lie before samples where all of them must be unpacked to be passed.
@@ -78,6 +87,8 @@ pub struct VolumeFile {
     place: Place,
     /// Which one of the volumes.
     volume: usize,
+    /// Bytes of its files, where it is several.
+    packed_bytes: Option<u64>,
     /// A pipe behind its header.
     held: Option<Arc<Mutex<Option<Held>>>>,
     is_told: Arc<AtomicBool>,
@@ -137,6 +148,9 @@ impl VolumeFile {
     /// the shape makes it; [`Kind::Usage`](crate::error::Kind::Usage) when `layout` contradicts the header.
     pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
         let (extension, is_packed) = packed_extension(source.path());
+        if let Some(stack) = slices::find(source, layout)? {
+            return Self::stacked(source, layout, stack);
+        }
         if layout.is_raw() || raw::EXTENSIONS.contains(&extension.as_str()) {
             return Self::raw(source, layout, is_packed, None);
         }
@@ -159,7 +173,7 @@ impl VolumeFile {
     fn raw(source: &Source, layout: &Layout, gzip: bool, held: Option<Held>) -> Result<Self> {
         let header = raw::header(source, layout)?;
         let place = Place::Own { source: source.clone(), gzip };
-        Self::checked(source, layout, "raw", header, place, held)
+        Self::checked(source, layout, raw::NAME, header, place, held)
     }
 
     fn formatted(
@@ -168,12 +182,7 @@ impl VolumeFile {
         format: &Format,
         opened: Opened,
     ) -> Result<Self> {
-        if layout.dtype.is_some() || layout.endian.is_some() {
-            return Err(Error::usage(format_args!(
-                "{source}: {} files state the type and the byte order of their samples",
-                format.name
-            )));
-        }
+        no_type_is_given(source, layout, format.name)?;
         let Opened { mut input, gzip, can_reopen, .. } = opened;
         let mut start = Start::new(&mut *input, source.path());
         let header = (format.read)(&mut start);
@@ -189,6 +198,16 @@ impl VolumeFile {
         let is_own = matches!(place, Place::Own { .. });
         let held = (!can_reopen && is_own).then_some(Held { input, position });
         Self::checked(source, layout, format.name, header, place, held)
+    }
+
+    /// A volume of slices.
+    fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
+        let Stack { format, header, dtype, bytes, slices } = stack;
+        no_type_is_given(source, layout, format)?;
+        let mut file = Self::checked(source, layout, format, header, Place::Slices(slices), None)?;
+        file.packed_bytes = Some(bytes);
+        file.dtype = dtype;
+        Ok(file)
     }
 
     /// Checks sizes before anything is allocated for them.
@@ -215,6 +234,7 @@ impl VolumeFile {
             header,
             place,
             volume,
+            packed_bytes: None,
             held,
             is_told: Arc::default(),
         };
@@ -234,7 +254,7 @@ impl VolumeFile {
         file.check_length()?;
         if matches!(stored, Stored::As(Dtype::U64 | Dtype::I64)) {
             let what = format!("{} samples are read as f64, exact up to 2^53", stored.name());
-            file.header.warnings.push(what);
+            file.header.losses.push(what);
         }
         Ok(file)
     }
@@ -257,7 +277,7 @@ impl VolumeFile {
             return Ok(());
         };
         let sizes: Option<Vec<u64>> = match &self.place {
-            Place::Own { gzip: true, .. } => None,
+            Place::Own { gzip: true, .. } | Place::Slices(_) => None,
             Place::Own { source, .. } => source.size()?.map(|size| vec![size]),
             Place::Others(paths) => {
                 let size = |path: &PathBuf| Source::File(path.clone()).size();
@@ -280,14 +300,14 @@ impl VolumeFile {
         }
         if found > all {
             let more = found - all;
-            self.header.warnings.push(format!("{more} bytes behind its samples are left out"));
+            self.header.losses.push(format!("{more} bytes behind its samples are left out"));
         }
         Ok(())
     }
 
     /// Whether it can be read more than once.
     pub fn can_reopen(&self) -> bool {
-        self.held.is_none() && matches!(self.source.size(), Ok(Some(_)))
+        self.held.is_none() && can_reopen(&self.source)
     }
 
     /// Bytes of all samples once read; nothing when that does not fit 64 bits.
@@ -296,9 +316,24 @@ impl VolumeFile {
         count.checked_mul(self.dtype.size() as u64)
     }
 
-    /// Bytes that a reader of it holds: arrays in Fortran order are read at once.
+    /// Bytes that a reader of it holds: arrays in Fortran order are read at once, slices unpacked one by one.
     pub fn held_bytes(&self) -> u64 {
-        if self.header.transposed { self.bytes().unwrap_or(u64::MAX) } else { 0 }
+        match &self.place {
+            Place::Slices(slices) => slices::held_bytes(&**slices),
+            _ if self.header.transposed => self.bytes().unwrap_or(u64::MAX),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of the file, or of all its files.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it is missing.
+    pub fn packed_bytes(&self) -> Result<Option<u64>> {
+        match self.packed_bytes {
+            Some(bytes) => Ok(Some(bytes)),
+            None => self.source.size(),
+        }
     }
 
     /// The format's name.
@@ -337,8 +372,8 @@ impl VolumeFile {
     }
 
     /// What was assumed or left out, in words.
-    pub fn warnings(&self) -> &[String] {
-        &self.header.warnings
+    pub fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.header.warnings.iter().chain(&self.header.losses)
     }
 
     /// Refuses a volume that takes more than allowed, and tells, once, what was assumed or left out.
@@ -356,6 +391,8 @@ impl VolumeFile {
             .with_hint(Hint::Memory));
         }
         if !self.is_told.swap(true, Ordering::Relaxed) {
+            let tell = |loss| losses::tell(&self.source, loss, limits.strict);
+            self.header.losses.iter().try_for_each(tell)?;
             self.header.warnings.iter().for_each(|what| log::warn!("{}: {what}", self.source));
         }
         Ok(())
@@ -390,6 +427,9 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
+        if let Place::Slices(slices) = &self.place {
+            return Ok(VolumeReader::of_slices(self.clone(), slices.clone()));
+        }
         let Header { skip, packing, stored, .. } = self.header;
         let held = self.held.as_ref().map(|held| {
             let held = held.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -419,6 +459,16 @@ fn unreadable(source: &Source, format: &Format, error: BoxError) -> Error {
             .caused_by(error),
         Err(error) => Error::bad_input(format_args!("cannot read {source} as {}", format.name))
             .caused_by(error),
+    }
+}
+
+/// Refuses flags that are for raw samples.
+fn no_type_is_given(source: &Source, layout: &Layout, format: &str) -> Result<()> {
+    match layout.dtype.is_some() || layout.endian.is_some() {
+        true => Err(Error::usage(format_args!(
+            "{source}: {format} files state the type and the byte order of their samples"
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -9,6 +9,9 @@ use crate::{
     io::{Source, source::packed_extension},
 };
 
+/// The format's name.
+pub const NAME: &str = "raw";
+
 /// Extensions of raw volumes, in lower case, without a `.gz` behind them.
 pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
 

@@ -3,12 +3,15 @@
 use std::{
     fmt,
     io::{self, Read},
+    sync::Arc,
 };
 
 use super::{
     VolumeFile, convert,
     data::{self, Input},
     format::{Endian, Header, Stored},
+    raw,
+    slices::{self, Slices},
 };
 use crate::{
     data::{samples::Samples, volume::Dims},
@@ -18,7 +21,15 @@ use crate::{
 /// A volume being read from its first slice to its last.
 pub struct VolumeReader {
     file: VolumeFile,
-    input: Input,
+    input: From,
+}
+
+/// Where samples come from.
+enum From {
+    /// One after the other.
+    Stream(Input),
+    /// Slices, and the number of the next one.
+    Slices(Arc<dyn Slices>, usize),
 }
 
 impl fmt::Debug for VolumeReader {
@@ -29,7 +40,12 @@ impl fmt::Debug for VolumeReader {
 
 impl VolumeReader {
     pub(super) fn new(file: VolumeFile, input: Input) -> Self {
-        Self { file, input }
+        Self { file, input: From::Stream(input) }
+    }
+
+    pub(super) fn of_slices(file: VolumeFile, slices: Arc<dyn Slices>) -> Self {
+        let first = file.volume * file.dims[2];
+        Self { file, input: From::Slices(slices, first) }
     }
 
     /// The samples of the next `slices` z-slices.
@@ -40,13 +56,13 @@ impl VolumeReader {
         self.read_after(None, slices)
     }
 
-    /// The samples `before`, and behind them those of the next `slices` z-slices.
+    /// The samples `before`, and behind them those of the next `count` z-slices.
     ///
     /// # Errors
     /// As [`VolumeReader::read`].
-    pub fn read_after(&mut self, before: Option<&Samples>, slices: usize) -> Result<Samples> {
+    pub fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
-        let len = dims[0] * dims[1] * slices + before.map_or(0, Samples::len);
+        let len = dims[0] * dims[1] * count + before.map_or(0, Samples::len);
         let mut samples = Samples::zeros(*dtype, len)
             .map_err(|error| error.context(format_args!("cannot read {source}")))?;
         let mut new = samples.as_bytes_mut();
@@ -55,13 +71,23 @@ impl VolumeReader {
             held.copy_from_slice(before.as_bytes());
         }
         let Header { stored, endian, scale, .. } = *header;
+        let input = match &mut self.input {
+            From::Stream(input) => input,
+            From::Slices(all, next) => {
+                let bytes = dims[0] * dims[1] * dtype.size();
+                slices::read(&**all, *next, bytes, new)
+                    .map_err(|error| error.context(format_args!("cannot read {source}")))?;
+                *next += count;
+                return Ok(samples);
+            }
+        };
         let read = match scale.is_none() && stored == Stored::As(*dtype) {
-            true => self.input.read_exact(new).map(|()| {
+            true => input.read_exact(new).map(|()| {
                 if (endian == Endian::Big) != cfg!(target_endian = "big") && dtype.size() > 1 {
                     new.chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
                 }
             }),
-            false => convert::read(&mut self.input, (stored, endian), scale, *dtype, new),
+            false => convert::read(input, (stored, endian), scale, *dtype, new),
         };
         read.map_err(|error| self.failed(error))?;
         Ok(samples)
@@ -88,8 +114,9 @@ impl VolumeReader {
         if self.file.volume + 1 < header.volumes {
             return Ok(());
         }
+        let From::Stream(input) = &mut self.input else { return Ok(()) };
         let more = loop {
-            match self.input.read(&mut [0]) {
+            match input.read(&mut [0]) {
                 Ok(read) => break read > 0,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(data::failed(source, error)),
@@ -97,13 +124,13 @@ impl VolumeReader {
         };
         match more {
             false => Ok(()),
-            true if self.file.format == "raw" => Err(Error::bad_input(format_args!(
+            true if self.file.format == raw::NAME => Err(Error::bad_input(format_args!(
                 "{source}: there are more data than {} of {dtype} take",
                 Dims(*dims)
             ))),
             true => {
                 // Where the length of the file is known, it has been told before.
-                if header.warnings.iter().all(|what| !what.contains("behind its samples")) {
+                if header.losses.iter().all(|what| !what.contains("behind its samples")) {
                     log::warn!("{source}: what is behind its samples is left out");
                 }
                 Ok(())

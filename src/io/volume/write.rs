@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use super::{
     FORMATS, VolumeFile,
     format::{Endian, Outgoing, Placing, Writing},
-    raw,
+    nrrd, raw,
 };
 use crate::{
     data::{
@@ -75,16 +75,19 @@ pub struct VolumeTarget<'a> {
 
 impl<'a> VolumeTarget<'a> {
     /// For a volume made of `file`, of the same size and type, to be written to `sink`: in the format of its
-    /// extension, or without one in that of `file`. `endian` is the order of raw samples.
+    /// extension, or without one in that of `file`, or in NRRD where that is not written. `endian` is the order of raw
+    /// samples.
     ///
     /// # Errors
     /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size.
     pub fn new(sink: &'a Sink, file: &'a VolumeFile, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
+            None if file.format() == raw::NAME => VolumeFormat { writing: None, gzip: false },
             None => {
                 let own = FORMATS.iter().find(|format| format.name == file.format());
-                VolumeFormat { writing: own.and_then(|format| format.write.as_ref()), gzip: false }
+                let own = own.and_then(|format| format.write.as_ref());
+                VolumeFormat { writing: own.or(nrrd::FORMAT.write.as_ref()), gzip: false }
             }
         };
         let mut target = Self {

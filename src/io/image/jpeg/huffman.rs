@@ -49,6 +49,7 @@ impl Huffman {
 }
 
 /// Reads bits, the highest of each byte first. Past the end there are zeros.
+#[derive(Clone, Debug)]
 pub struct BitReader<'a> {
     data: &'a [u8],
     /// The next byte to load into `ahead`.

@@ -16,6 +16,7 @@ use container::File;
 pub use decode::decode;
 use decode::{coefficients, decode_parsed, missing};
 pub use encode::{encode_coefficients, encode_pixels};
+pub use huffman::{BitReader, Huffman};
 
 use zune_jpeg::{
     JpegDecoder,
@@ -88,7 +89,7 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     Some(Picture { coefficients, metadata, losses, damage })
 }
 
-fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+pub(super) fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let Some((file, frame)) = File::parse(bytes) else { return decode_other(bytes, None, limits) };
     let [width, height] = frame.size;
     check_size(limits, frame.size, (width * height * frame.colour.channels()) as u64)?;

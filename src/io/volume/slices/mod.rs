@@ -1,0 +1,148 @@
+//! Volumes of slices that are read one at a time, in any order and by several threads at once: a folder of images, a
+//! DICOM series, the pages of a TIFF.
+//!
+//! What finds the slices makes a [`Stack`]: a header as that of any volume, and the [`Slices`] themselves. The reader of
+//! all volumes then asks for as many slices as it needs next.
+
+mod names;
+mod pictures;
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use names::are_many;
+
+use super::{FORMATS, Layout, format::Header};
+use crate::{
+    data::dtype::Dtype,
+    error::{Error, Result},
+    io::{Source, image::has_image_name},
+    parallel::Parallel,
+};
+
+/// Slices of one size and type.
+pub trait Slices: fmt::Debug + Send + Sync {
+    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, in the machine's byte
+    /// order, values of [`Stack::dtype`], scaled already.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is not of the size and type of the others.
+    fn read(&self, z: usize, samples: &mut [u8]) -> Result<()>;
+
+    /// Bytes that reading a slice takes beside its samples.
+    fn scratch(&self) -> u64;
+}
+
+/// A volume of slices.
+#[derive(Debug)]
+pub struct Stack {
+    /// The format's name.
+    pub format: &'static str,
+    /// Sizes, place, metadata, and how samples are stored; nothing of it says where bytes are.
+    pub header: Header,
+    /// The type of the samples once read.
+    pub dtype: Dtype,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// The slices, in order.
+    pub slices: Arc<dyn Slices>,
+}
+
+/// Bytes that slices that are read at once may take beside their samples.
+const SCRATCH: u64 = 64 << 20;
+
+/// How many slices are read at once.
+fn at_once(slices: &dyn Slices) -> usize {
+    (SCRATCH / slices.scratch().max(1)).clamp(1, rayon::current_num_threads() as u64) as usize
+}
+
+/// Bytes that reading takes beside the samples.
+pub fn held_bytes(slices: &dyn Slices) -> u64 {
+    slices.scratch().saturating_mul(at_once(slices) as u64)
+}
+
+/// Reads the slices from number `first` on, each of `bytes` bytes, into `samples`, on all threads.
+pub fn read(slices: &dyn Slices, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
+    let at_once = at_once(slices);
+    for (group, samples) in samples.chunks_mut(bytes * at_once).enumerate() {
+        let first = first + group * at_once;
+        let each = samples.chunks_mut(bytes).enumerate();
+        each.par_try_each(|(i, samples)| slices.read(first + i, samples))?;
+    }
+    Ok(())
+}
+
+/// The stack that `source` is: a folder, a pattern of names, or an image; nothing where it is another file.
+///
+/// # Errors
+/// When there are no slices in the folder, or they do not belong together.
+pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
+    let Some(path) = source.path().filter(|_| !layout.is_raw()) else { return Ok(None) };
+    if !are_many(source) {
+        let is_image = is_image(path) && source.size()?.is_some();
+        let one = || pictures::stack(source, vec![path.to_owned()], Vec::new());
+        return is_image.then(one).transpose();
+    }
+    let files = names::files(source, path)?;
+    let (pictures, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| is_image(file));
+    if pictures.is_empty() {
+        return Err(Error::bad_input(format_args!("{source}: there are no slices in it")));
+    }
+    pictures::stack(source, pictures, left_out(&others)).map(Some)
+}
+
+/// Whether a name is that of an image, and not that of a volume format's header (`.hdr`, which is Radiance's, too).
+fn is_image(path: &Path) -> bool {
+    let source = Source::File(path.to_owned());
+    let extension = source.extension();
+    let is_volume = FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()));
+    has_image_name(&source) && !is_volume
+}
+
+/// A warning of files that are no slices.
+pub fn left_out(files: &[PathBuf]) -> Vec<String> {
+    let name = |file: &PathBuf| names::shown(file);
+    match files {
+        [] => Vec::new(),
+        [file] => vec![format!("{} is no slice and left out", name(file))],
+        [file, ..] => {
+            vec![format!("{} files such as {} are no slices and left out", files.len(), name(file))]
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Slice z is full of z.
+    #[derive(Debug)]
+    struct Numbered;
+
+    impl Slices for Numbered {
+        fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
+            samples.fill(z as u8);
+            match z {
+                99 => Err(Error::bad_input("there is no slice 99")),
+                _ => Ok(()),
+            }
+        }
+
+        fn scratch(&self) -> u64 {
+            SCRATCH / 2
+        }
+    }
+
+    #[test]
+    fn slices_come_in_order() {
+        let mut samples = [0; 15];
+        read(&Numbered, 7, 3, &mut samples).unwrap();
+        assert_eq!(samples, [7, 7, 7, 8, 8, 8, 9, 9, 9, 10, 10, 10, 11, 11, 11]);
+        assert!(read(&Numbered, 97, 3, &mut samples).is_err());
+        assert!((1..=2).contains(&at_once(&Numbered)));
+    }
+}

@@ -1,0 +1,147 @@
+//! The files that a folder or a pattern of names stands for, in natural order: `s2.png` before `s10.png`.
+
+use std::{
+    cmp::Ordering,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::{Error, Result},
+    io::Source,
+};
+
+/// More than any volume has slices.
+const MOST: usize = 1 << 20;
+
+/// Whether `source` is a folder, or no file but a pattern with `*`, `?` or `[`.
+pub fn are_many(source: &Source) -> bool {
+    let Some(path) = source.path() else { return false };
+    path.is_dir() || is_pattern(path)
+}
+
+fn is_pattern(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
+        && fs::symlink_metadata(path).is_err()
+}
+
+/// The files of the folder or pattern `path` in natural order, without hidden ones and folders.
+pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error: io::Error| Error::io("read", path, error);
+    let mut files = Vec::new();
+    let mut add = |file: PathBuf| -> Result<()> {
+        let is_hidden =
+            file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+        if !is_hidden && file.is_file() {
+            files.push(file);
+        }
+        match files.len() {
+            0..=MOST => Ok(()),
+            _ => Err(Error::bad_input(format_args!("{source}: there are more than {MOST} files"))),
+        }
+    };
+    if is_pattern(path) {
+        let pattern = path.to_str().unwrap_or_default();
+        let found = glob::glob(pattern).map_err(|error| {
+            Error::usage(format_args!("{source} is no pattern of names")).caused_by(error)
+        })?;
+        for file in found {
+            add(file.map_err(|error| failed(error.into()))?)?;
+        }
+        if files.is_empty() {
+            return Err(failed(io::ErrorKind::NotFound.into()));
+        }
+    } else {
+        for entry in fs::read_dir(path).map_err(failed)? {
+            add(entry.map_err(failed)?.path())?;
+        }
+    }
+    files.sort_by(|a, b| natural(a, b));
+    Ok(files)
+}
+
+/// Compares names by their text, and numbers in them by their value.
+fn natural(a: &Path, b: &Path) -> Ordering {
+    let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());
+    let (mut left, mut right) = (a, b);
+    while let ([x, ..], [y, ..]) = (left, right) {
+        let order = match x.is_ascii_digit() && y.is_ascii_digit() {
+            true => {
+                let (x, y) = (number(&mut left), number(&mut right));
+                x.len().cmp(&y.len()).then_with(|| x.cmp(y))
+            }
+            false => {
+                (left, right) = (&left[1..], &right[1..]);
+                x.cmp(y)
+            }
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    // One is the beginning of the other, or they differ in leading zeros.
+    left.len().cmp(&right.len()).then_with(|| a.cmp(b))
+}
+
+/// Takes the digits that `text` begins with; returns them without leading zeros.
+fn number<'a>(text: &mut &'a [u8]) -> &'a [u8] {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    *text = rest;
+    &digits[digits.iter().position(|&digit| digit != b'0').unwrap_or(end)..]
+}
+
+/// A file's name, for a message.
+pub fn shown(file: &Path) -> String {
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_count_as_numbers() {
+        let ordered = [
+            "a.png",
+            "a1.png",
+            "a2.png",
+            "a02.png",
+            "a10.png",
+            "a10b2.png",
+            "a10b11.png",
+            "a00123456789012345678901234567890.png",
+            "b1.png",
+        ];
+        let mut names: Vec<PathBuf> = ordered.iter().rev().map(PathBuf::from).collect();
+        names.sort_by(|a, b| natural(a, b));
+        let ordered: Vec<PathBuf> = ["a.png", "a1.png", "a02.png", "a2.png"]
+            .iter()
+            .chain(&ordered[4..])
+            .map(PathBuf::from)
+            .collect();
+        assert_eq!(names, ordered);
+        assert_eq!(natural(Path::new("x7"), Path::new("x7")), Ordering::Equal);
+    }
+
+    #[test]
+    fn folders_and_patterns_stand_for_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["s10.png", "s9.png", "s9.txt", ".hidden.png", "q[1].png"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        fs::create_dir(folder.path().join("s1.png")).unwrap();
+        let found = |name: &str| -> Result<Vec<String>> {
+            let path = folder.path().join(name);
+            let files = files(&Source::File(path.clone()), &path)?;
+            Ok(files.iter().map(|file| shown(file)).collect())
+        };
+        assert_eq!(found("").unwrap(), ["q[1].png", "s9.png", "s9.txt", "s10.png"]);
+        assert_eq!(found("s*.png").unwrap(), ["s9.png", "s10.png"]);
+        assert_eq!(found("s[0-9].???").unwrap(), ["s9.png", "s9.txt"]);
+        assert!(found("*.tif").is_err());
+        let many = |name: &str| are_many(&Source::File(folder.path().join(name)));
+        assert!(many("") && many("s*") && !many("s9.png") && !many("q[1].png") && !many("gone"));
+        assert!(!are_many(&Source::Stdin));
+    }
+}

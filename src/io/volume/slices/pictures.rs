@@ -1,0 +1,179 @@
+//! Images as slices: each file holds one, all are of one size and type. Colours become grey as ImageJ makes them,
+//! `(r + g + b) / 3`; alpha is left out.
+
+use std::{path::PathBuf, sync::Arc};
+
+use super::{Slices, Stack, names::shown};
+use crate::{
+    data::{dtype::Dtype, image::Image, samples::Samples},
+    error::{Error, Result},
+    io::{
+        Limits, Source,
+        image::{Probe, probe, read_image},
+        volume::format::{Header, Stored},
+    },
+    parallel::Parallel,
+    timings::Timings,
+};
+
+#[derive(Debug)]
+struct Pictures {
+    files: Vec<PathBuf>,
+    size: [usize; 2],
+    dtype: Dtype,
+    limits: Limits,
+}
+
+/// What of an image must be the same in all slices.
+fn kind(probe: &Probe) -> (&str, [usize; 2], &str) {
+    (&probe.format, probe.size, &probe.dtype)
+}
+
+fn described(probe: &Probe) -> String {
+    let [width, height] = probe.size;
+    format!("{} {width}x{height} of {}", probe.format, probe.dtype)
+}
+
+/// The stack of `files`, one slice each.
+///
+/// # Errors
+/// When one is broken, or differs from the others in format, size or type.
+pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
+    let probes: Vec<Probe> = files
+        .iter()
+        .par_map(|file| probe(&Source::File(file.clone())))
+        .into_iter()
+        .collect::<Result<_>>()?;
+    let first = probes.first().ok_or_else(|| Error::bad_input("there are no slices"))?;
+    let differs = |probe: &Probe| kind(probe) != kind(first);
+    if let Some(other) = probes.iter().position(differs) {
+        return Err(Error::bad_input(format_args!(
+            "{source}: {} is {}, but {} is {}; a pattern such as '*.png' in place of a folder takes those of one kind",
+            shown(&files[other]),
+            described(&probes[other]),
+            shown(&files[0]),
+            described(first),
+        )));
+    }
+    if let Some(many) = probes.iter().position(|probe| probe.pages > Some(1))
+        && files.len() > 1
+    {
+        return Err(Error::bad_input(format_args!(
+            "{source}: {} holds several pages, and a slice is one",
+            shown(&files[many]),
+        )));
+    }
+    // A decoded image, its file and what a decoder holds.
+    let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
+    let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
+    // The samples of the first slice decide the type: decoders widen bits and palettes.
+    let Image { width, height, samples, .. } = read(&files[0], limits)?;
+    let (size, dtype) = ([width, height], samples.dtype());
+    let mut header = Header::new([width, height, files.len()], Stored::As(dtype), 0);
+    header.warnings = warnings;
+    let colours = probes.iter().filter(|probe| is_coloured(probe)).count();
+    if colours > 0 {
+        let of = if colours < files.len() { format!("{colours} of ") } else { String::new() };
+        header.losses.push(format!(
+            "{of}{} colour images become grey, (r + g + b) / 3 as in ImageJ",
+            files.len()
+        ));
+    }
+    if probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
+        header.losses.push("alpha is left out".into());
+    }
+    let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
+    Ok(Stack {
+        format: format(&first.format),
+        header,
+        dtype,
+        bytes: files.iter().map(size_of).sum(),
+        slices: Arc::new(Pictures { files, size, dtype, limits }),
+    })
+}
+
+fn is_coloured(probe: &Probe) -> bool {
+    !probe.channels.starts_with("grey") && probe.channels != "Y"
+}
+
+fn format(name: &str) -> &'static str {
+    const NAMES: [&str; 8] = [
+        "PNG slices",
+        "JPEG slices",
+        "TIFF slices",
+        "WEBP slices",
+        "BMP slices",
+        "PNM slices",
+        "OpenEXR slices",
+        "GIF slices",
+    ];
+    NAMES.into_iter().find(|own| own.starts_with(name)).unwrap_or("image slices")
+}
+
+fn read(file: &PathBuf, limits: Limits) -> Result<Image> {
+    read_image(&Source::File(file.clone()), limits, &Timings::new(false))
+}
+
+impl Slices for Pictures {
+    fn read(&self, z: usize, bytes: &mut [u8]) -> Result<()> {
+        let file = &self.files[z];
+        let Image { width, height, channels, samples, .. } = read(file, self.limits)?;
+        if ([width, height], samples.dtype()) != (self.size, self.dtype) {
+            let [x, y] = self.size;
+            return Err(Error::bad_input(format_args!(
+                "{} is {width}x{height} of {}, but the slices are {x}x{y} of {}",
+                file.display(),
+                samples.dtype(),
+                self.dtype
+            )));
+        }
+        match channels {
+            1 => bytes.copy_from_slice(samples.as_bytes()),
+            _ => bytes.copy_from_slice(grey(&samples, channels)?.as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn scratch(&self) -> u64 {
+        self.limits.bytes / 4 * 2
+    }
+}
+
+/// The mean of the colours of each pixel; alpha is left out.
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64 itself")]
+fn grey(samples: &Samples, channels: usize) -> Result<Samples> {
+    let colours = if channels >= 3 { 3 } else { 1 };
+    let mut grey = Samples::zeros(samples.dtype(), samples.len() / channels)?;
+    let is_float = samples.dtype().is_float();
+    macro_rules! each {
+        ($($kind:ident $type:ty),+) => {
+            match (samples, &mut grey) {
+                $((Samples::$kind(from), Samples::$kind(to)) => {
+                    for (to, pixel) in to.iter_mut().zip(from.chunks_exact(channels)) {
+                        let sum: f64 = pixel[..colours].iter().map(|&value| value as f64).sum();
+                        let mean = sum / colours as f64;
+                        *to = if is_float { mean } else { mean.round() } as $type;
+                    }
+                })+
+                _ => unreachable!("both are of one type"),
+            }
+        };
+    }
+    each!(U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, F32 f32, F64 f64);
+    Ok(grey)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_are_averaged() {
+        let rgb = Samples::U8(vec![0, 0, 1, 1, 1, 0, 255, 255, 255, 10, 20, 40]);
+        assert_eq!(grey(&rgb, 3).unwrap(), Samples::U8(vec![0, 1, 255, 23]));
+        let rgba = Samples::F32(vec![0.5, 1.0, 0.0, 0.25]);
+        assert_eq!(grey(&rgba, 4).unwrap(), Samples::F32(vec![0.5]));
+        let with_alpha = Samples::U16(vec![7, 9, 65535, 1]);
+        assert_eq!(grey(&with_alpha, 2).unwrap(), Samples::U16(vec![7, 65535]));
+    }
+}

@@ -1,0 +1,170 @@
+//! Volumes of slices: folders and patterns of images are the volumes that their samples make.
+
+use std::{fs, path::Path};
+
+use gpuproc::{
+    data::samples::Samples,
+    error::{Error, Kind},
+    io::{
+        Limits, Source,
+        volume::{Layout, VolumeFile},
+    },
+    timings::Timings,
+};
+use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
+
+use crate::common::{Noise, gpuproc};
+
+fn describe(path: &Path) -> Result<VolumeFile, Error> {
+    VolumeFile::describe(&Source::File(path.to_owned()), &Layout::default())
+}
+
+fn read(path: &Path) -> Samples {
+    let file = describe(path).unwrap_or_else(|error| panic!("{}", error.one_line()));
+    file.read(1 << 20, &Timings::new(false)).unwrap().samples
+}
+
+/// Runs the program in `folder`: its exit code and what it says.
+fn run(folder: &Path, line: &str) -> (i32, String) {
+    let output = gpuproc()
+        .current_dir(folder)
+        .args(["--device", "cpu"])
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn works(folder: &Path, line: &str) -> String {
+    let (code, stderr) = run(folder, line);
+    assert_eq!(code, 0, "{line}: {stderr}");
+    stderr
+}
+
+/// Twelve slices of 9 x 7 in a folder `s`, numbered without leading zeros, and all their samples.
+fn grey_slices(folder: &Path) -> Vec<u8> {
+    fs::create_dir_all(folder.join("s")).unwrap();
+    let samples = Noise(11).bytes(9 * 7 * 12);
+    for (z, slice) in samples.chunks(63).enumerate() {
+        let image = GrayImage::from_raw(9, 7, slice.to_vec()).unwrap();
+        image.save(folder.join(format!("s/slice{z}.png"))).unwrap();
+    }
+    samples
+}
+
+#[test]
+fn a_folder_of_images_is_the_volume_of_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let samples = grey_slices(folder);
+    fs::write(folder.join("v_9x7x12_uint8.raw"), &samples).unwrap();
+    assert_eq!(read(&folder.join("s")), Samples::U8(samples.clone()));
+    // Some slices at a time, behind others.
+    let file = describe(&folder.join("s")).unwrap();
+    assert_eq!((file.dims, file.format(), file.can_reopen()), ([9, 7, 12], "PNG slices", true));
+    let mut reader = file.reader().unwrap();
+    let first = reader.read(5).unwrap();
+    let more = reader.read_after(Some(&first), 7).unwrap();
+    reader.expect_end().unwrap();
+    assert_eq!(more, Samples::U8(samples));
+    for input in ["s", "s/", "s/*.png", "s/slice?*.png"] {
+        for (command, output) in [("mesh --iso 128", "o.ply"), ("blur --sigma 1", "o.nrrd")] {
+            let (command, flags) = command.split_once(' ').unwrap();
+            works(folder, &format!("{command} {flags} {input} {output}"));
+            let whole = output.replace('o', "whole").replace("whole.ply", "whole.ply");
+            works(folder, &format!("{command} {flags} v_9x7x12_uint8.raw {whole}"));
+            let [a, b] = [output, &whole].map(|name| fs::read(folder.join(name)).unwrap());
+            assert!(a == b, "{command} {input}");
+        }
+        works(folder, &format!("mesh {input} o.ply --iso 128 --max-memory 400"));
+        works(folder, "mesh v_9x7x12_uint8.raw whole.ply --iso 128");
+        assert!(
+            fs::read(folder.join("o.ply")).unwrap() == fs::read(folder.join("whole.ply")).unwrap()
+        );
+        works(folder, &format!("histogram {input} -o o.csv"));
+        works(folder, "histogram v_9x7x12_uint8.raw -o whole.csv");
+        let [a, b] =
+            ["o.csv", "whole.csv"].map(|name| fs::read_to_string(folder.join(name)).unwrap());
+        assert_eq!(a, b);
+    }
+    works(folder, "blur s v_9x7x12_uint8.raw --out-dir many --sigma 0");
+    assert_eq!(read(&folder.join("many/s.nrrd")), read(&folder.join("v_9x7x12_uint8.raw")));
+}
+
+#[test]
+fn images_of_every_type_are_slices() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut all = Vec::new();
+    for z in 0..3u16 {
+        let image = ImageBuffer::from_fn(5, 4, |x, y| Luma([1000 * z + 10 * y as u16 + x as u16]));
+        all.extend(image.as_raw().iter().copied());
+        image.save(folder.join(format!("a{z}.tif"))).unwrap();
+        image.save(folder.join(format!("b{z}.png"))).unwrap();
+    }
+    // Both kinds in one folder belong to two volumes.
+    let error = describe(folder).unwrap_err().one_line();
+    assert!(
+        error.contains("a0.tif is TIFF 5x4 of u16") && error.contains("b0.png is PNG"),
+        "{error}"
+    );
+    for pattern in ["a*.tif", "b*.png", "*.png"] {
+        assert_eq!(read(&folder.join(pattern)), Samples::U16(all.clone()), "{pattern}");
+    }
+    // One image is a volume of one slice.
+    assert_eq!(describe(&folder.join("a1.tif")).unwrap().dims, [5, 4, 1]);
+}
+
+#[test]
+fn colours_become_grey_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("s")).unwrap();
+    for z in 0..2 {
+        RgbImage::from_pixel(3, 2, Rgb([10 * z, 20, 33]))
+            .save(folder.join(format!("s/{z}.bmp")))
+            .unwrap();
+    }
+    fs::write(folder.join("s/notes.txt"), "left out").unwrap();
+    fs::write(folder.join("s/.DS_Store"), "hidden").unwrap();
+    let mut expected = vec![18; 6];
+    expected.extend([21; 6]);
+    assert_eq!(read(&folder.join("s")), Samples::U8(expected));
+    let stderr = works(folder, "histogram s -o o.csv");
+    assert!(stderr.contains("2 colour images become grey, (r + g + b) / 3"), "{stderr}");
+    assert!(stderr.contains("notes.txt is no slice") && !stderr.contains("DS_Store"), "{stderr}");
+    let strict = Limits { strict: true, ..Limits::from(1 << 20) };
+    let error = describe(&folder.join("s")).unwrap().check(strict).unwrap_err();
+    assert_eq!(error.kind(), Kind::BadInput);
+    let (code, stderr) = run(folder, "histogram s -o o.csv --strict");
+    assert_eq!(code, 4, "{stderr}");
+}
+
+#[test]
+fn what_is_no_slice_of_the_volume_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    grey_slices(folder);
+    GrayImage::new(9, 8).save(folder.join("s/slice12.png")).unwrap();
+    let (code, stderr) = run(folder, "mesh s o.ply --iso 1");
+    assert_eq!(code, 4);
+    assert!(
+        stderr.contains("slice12.png is PNG 9x8 of u8, but slice0.png is PNG 9x7 of u8"),
+        "{stderr}"
+    );
+    works(folder, "mesh s/slice?.png o.ply --iso 1");
+    fs::write(folder.join("s/slice12.png"), "no image").unwrap();
+    let (code, stderr) = run(folder, "histogram s -o o.csv");
+    assert!(code == 4 && stderr.contains("slice12.png"), "{stderr}");
+    // Broken behind its header: found once it is read, and no output is left.
+    let bytes = fs::read(folder.join("s/slice3.png")).unwrap();
+    fs::write(folder.join("s/slice12.png"), &bytes[..bytes.len() - 30]).unwrap();
+    let (code, stderr) = run(folder, "mesh s new.ply --iso 1");
+    assert!(code == 4 && stderr.contains("slice12.png"), "{stderr}");
+    assert!(!folder.join("new.ply").exists());
+    fs::create_dir(folder.join("empty")).unwrap();
+    let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
+    assert!(code == 4 && stderr.contains("no slices"), "{stderr}");
+    assert_eq!(run(folder, "mesh none*.png o.ply --iso 1").0, 7);
+    assert_eq!(run(folder, "mesh s o.ply --iso 1 --dtype u8").0, 2);
+}
