@@ -12,6 +12,7 @@ mod cli;
 mod common;
 mod console;
 mod damage;
+mod dicom;
 mod faults;
 mod files;
 mod floors;

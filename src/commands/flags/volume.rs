@@ -7,7 +7,7 @@ use clap::Args;
 use super::choice::{Choice, dtype_of, one_of};
 use crate::{
     data::{dtype::Dtype, volume::Dims},
-    io::volume::{Endian, Layout},
+    io::volume::{Endian, Layout, Series},
 };
 
 /// How to read a volume.
@@ -34,13 +34,17 @@ pub struct VolumeArgs {
     /// Which volume of a file that holds several, such as one in time, counted from 0
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<usize>,
+
+    /// Which series of a folder of DICOM files: its number or UID [default: the largest]
+    #[arg(long, value_name = "N|UID")]
+    series: Option<Series>,
 }
 
 impl VolumeArgs {
     /// What the flags say of a volume.
     pub fn layout(&self) -> Layout {
-        let &Self { dims, dtype, endian, header_bytes, volume_number: volume } = self;
-        Layout { dims, dtype, endian, header_bytes, volume }
+        let &Self { dims, dtype, endian, header_bytes, volume_number: volume, ref series } = self;
+        Layout { dims, dtype, endian, header_bytes, volume, series: series.clone() }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod convert;
 mod data;
+mod dicom;
 mod format;
 mod meta_image;
 mod mrc;
@@ -29,6 +30,7 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
+pub use dicom::Series;
 pub use format::{Endian, Scale, Stored};
 pub use raw::Layout;
 pub use reader::VolumeReader;
@@ -40,7 +42,7 @@ use self::{
     format::{BoxError, Format, Header, Packing, Start},
     slices::Stack,
 };
-use super::{Limits, Source, array::fill, losses, source::packed_extension};
+use super::{Limits, Source, array::fill, image::has_image_name, losses, source::packed_extension};
 use crate::{
     data::{
         dtype::Dtype,
@@ -63,6 +65,8 @@ pub fn has_volume_name(source: &Source) -> bool {
         || are_many(source)
         || raw::EXTENSIONS.contains(&extension.as_str())
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
+        // Many are called by numbers, and have no extension.
+        || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
 }
 
 /// Whether `source` can be read more than once.

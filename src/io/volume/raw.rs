@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use super::format::{Endian, Header, Stored};
+use super::{
+    dicom::Series,
+    format::{Endian, Header, Stored},
+};
 use crate::{
     data::{dtype::Dtype, volume::Dims},
     error::{Error, Hint, Result},
@@ -16,7 +19,7 @@ pub const NAME: &str = "raw";
 pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
 
 /// What the user says of a volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Samples along x, y and z of a raw volume.
     pub dims: Option<Dims>,
@@ -28,6 +31,8 @@ pub struct Layout {
     pub header_bytes: u64,
     /// Which one, of a file with several volumes, counted from 0.
     pub volume: Option<usize>,
+    /// Which series of a folder of DICOM files.
+    pub series: Option<Series>,
 }
 
 impl Layout {

@@ -717,11 +717,20 @@ fn mesh_seeds() -> Vec<Vec<u8>> {
 pub fn volume(bytes: &[u8]) {
     let Some((&choice, data)) = bytes.split_first() else { return };
     let folder = folder();
-    let names = ["v", "v.nii", "v.hdr", "v.nhdr", "v.mhd", "v.mrc", "v.npy"];
+    let names = ["v", "v.nii", "v.hdr", "v.nhdr", "v.mhd", "v.mrc", "v.npy", "v.dcm", "s"];
     let name = names[usize::from(choice / 8) % names.len()];
     let packed = choice & 0x80 != 0;
     let name = if packed { format!("{name}.gz") } else { name.to_owned() };
-    let path = folder.path().join(&name);
+    let mut path = folder.path().join(&name);
+    // A folder of slices, of which one is never changed.
+    if name == "s" {
+        fs::create_dir(&path).unwrap();
+        let png = data.starts_with(b"\x89PNG");
+        let (own, other) = if png { ("1.png", "0.png") } else { ("1", "0") };
+        let other = path.join(other);
+        fs::write(other, if png { PNG_SLICE } else { DICOM_SLICE }).unwrap();
+        path.push(own);
+    }
     if packed {
         let file = fs::File::create(&path).unwrap();
         let mut gz = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
@@ -733,7 +742,7 @@ pub fn volume(bytes: &[u8]) {
     // Headers may name these.
     fs::write(folder.path().join("v.img"), [7; 200]).unwrap();
     fs::write(folder.path().join("v.raw"), [3; 200]).unwrap();
-    let source = Source::File(path);
+    let source = Source::File(folder.path().join(&name));
     let layout = Layout { volume: (choice & 1 != 0).then_some(1), ..Layout::default() };
     if let Ok(file) = VolumeFile::describe(&source, &layout) {
         let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
@@ -775,6 +784,9 @@ pub fn volume(bytes: &[u8]) {
     }
 }
 
+const DICOM_SLICE: &[u8] = include_bytes!("../../../fixtures/dicom/ct/06.dcm");
+const PNG_SLICE: &[u8] = include_bytes!("../../../fixtures/dicom/slice.png");
+
 fn volume_seeds() -> Vec<Vec<u8>> {
     macro_rules! fixtures {
         ($($name:literal),+) => {
@@ -800,7 +812,32 @@ fn volume_seeds() -> Vec<Vec<u8>> {
         "f32_fortran.npy",
         "f64_time.npy"
     ];
+    macro_rules! slices {
+        ($($name:literal),+) => {
+            [$(&include_bytes!(concat!("../../../fixtures/dicom/", $name))[..]),+]
+        };
+    }
+    let slices = slices![
+        "slice.png",
+        "ct/03.dcm",
+        "ct/10.dcm",
+        "signed/03.dcm",
+        "big/03.dcm",
+        "rle/03.dcm",
+        "lossless/03.dcm",
+        "jpeg/03.dcm",
+        "deflated/03.dcm",
+        "enhanced.dcm",
+        "enhanced_implicit.dcm",
+        "dose.dcm",
+        "colour.dcm"
+    ];
     let mut seeds = Vec::new();
+    for (i, slice) in slices.into_iter().enumerate() {
+        for name in [0u8, 7, 8] {
+            seeds.push([&[i as u8 % 8 | name << 3][..], slice].concat());
+        }
+    }
     for (i, file) in files.into_iter().enumerate() {
         let mut data = Vec::new();
         let is_packed = file.starts_with(&[0x1f, 0x8b]);

@@ -15,7 +15,7 @@ use std::{
 
 pub use names::are_many;
 
-use super::{FORMATS, Layout, format::Header};
+use super::{FORMATS, Layout, dicom, format::Header};
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
@@ -75,18 +75,28 @@ pub fn read(slices: &dyn Slices, first: usize, bytes: usize, samples: &mut [u8])
     Ok(())
 }
 
-/// The stack that `source` is: a folder, a pattern of names, or an image; nothing where it is another file.
+/// The stack that `source` is: a folder, a pattern of names, a DICOM file, or an image; nothing where it is another
+/// file.
 ///
 /// # Errors
 /// When there are no slices in the folder, or they do not belong together.
 pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     let Some(path) = source.path().filter(|_| !layout.is_raw()) else { return Ok(None) };
     if !are_many(source) {
+        if dicom::is_dicom(path) && source.size()?.is_some() {
+            let files = [path.to_owned()];
+            return dicom::stack(source, &files, layout.series.as_ref(), Vec::new()).map(Some);
+        }
         let is_image = is_image(path) && source.size()?.is_some();
         let one = || pictures::stack(source, vec![path.to_owned()], Vec::new());
         return is_image.then(one).transpose();
     }
     let files = names::files(source, path)?;
+    let (dicom, files): (Vec<PathBuf>, Vec<PathBuf>) =
+        files.into_iter().partition(|file| !is_image(file) && dicom::is_dicom(file));
+    if !dicom.is_empty() {
+        return dicom::stack(source, &dicom, layout.series.as_ref(), left_out(&files)).map(Some);
+    }
     let (pictures, others): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| is_image(file));
     if pictures.is_empty() {

@@ -1,0 +1,575 @@
+//! The data set of a DICOM file (PS3.5, PS3.10) up to its pixels: the few attributes that a volume needs, in any byte
+//! order, with explicit and implicit types, deflated or not. Everything else is passed over unread.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use flate2::read::DeflateDecoder;
+
+use crate::io::volume::format::{BoxError, Endian, shown};
+
+/// An attribute's name: group and element.
+pub type Tag = u32;
+
+/// The attributes that are read, with the types that implicit files do not state.
+#[rustfmt::skip]
+mod tags {
+    use super::Tag;
+    pub const SYNTAX: Tag = 0x0002_0010;
+    pub const MODALITY: Tag = 0x0008_0060;
+    pub const DESCRIPTION: Tag = 0x0008_103e;
+    pub const THICKNESS: Tag = 0x0018_0050;
+    pub const BETWEEN: Tag = 0x0018_0088;
+    pub const IMAGER_SPACING: Tag = 0x0018_1164;
+    pub const SERIES_UID: Tag = 0x0020_000e;
+    pub const SERIES_NUMBER: Tag = 0x0020_0011;
+    pub const INSTANCE: Tag = 0x0020_0013;
+    pub const POSITION: Tag = 0x0020_0032;
+    pub const ORIENTATION: Tag = 0x0020_0037;
+    pub const SAMPLES: Tag = 0x0028_0002;
+    pub const PHOTOMETRIC: Tag = 0x0028_0004;
+    pub const PLANAR: Tag = 0x0028_0006;
+    pub const FRAMES: Tag = 0x0028_0008;
+    pub const ROWS: Tag = 0x0028_0010;
+    pub const COLUMNS: Tag = 0x0028_0011;
+    pub const SPACING: Tag = 0x0028_0030;
+    pub const ALLOCATED: Tag = 0x0028_0100;
+    pub const STORED: Tag = 0x0028_0101;
+    pub const HIGH_BIT: Tag = 0x0028_0102;
+    pub const SIGNED: Tag = 0x0028_0103;
+    pub const PADDING: Tag = 0x0028_0120;
+    pub const INTERCEPT: Tag = 0x0028_1052;
+    pub const SLOPE: Tag = 0x0028_1053;
+    pub const LUT: Tag = 0x0028_3000;
+    pub const OFFSETS: Tag = 0x3004_000c;
+    pub const DOSE_SCALE: Tag = 0x3004_000e;
+    pub const SHARED: Tag = 0x5200_9229;
+    pub const PER_FRAME: Tag = 0x5200_9230;
+    pub const F32_PIXELS: Tag = 0x7fe0_0008;
+    pub const F64_PIXELS: Tag = 0x7fe0_0009;
+    pub const PIXELS: Tag = 0x7fe0_0010;
+    pub const ITEM: Tag = 0xfffe_e000;
+    pub const ITEM_END: Tag = 0xfffe_e00d;
+    pub const SEQUENCE_END: Tag = 0xfffe_e0dd;
+}
+pub use tags::*;
+
+const WANTED: [(Tag, &[u8; 2]); 28] = [
+    (SYNTAX, b"UI"),
+    (MODALITY, b"CS"),
+    (DESCRIPTION, b"LO"),
+    (THICKNESS, b"DS"),
+    (BETWEEN, b"DS"),
+    (IMAGER_SPACING, b"DS"),
+    (SERIES_UID, b"UI"),
+    (SERIES_NUMBER, b"IS"),
+    (INSTANCE, b"IS"),
+    (POSITION, b"DS"),
+    (ORIENTATION, b"DS"),
+    (SAMPLES, b"US"),
+    (PHOTOMETRIC, b"CS"),
+    (PLANAR, b"US"),
+    (FRAMES, b"IS"),
+    (ROWS, b"US"),
+    (COLUMNS, b"US"),
+    (SPACING, b"DS"),
+    (ALLOCATED, b"US"),
+    (STORED, b"US"),
+    (HIGH_BIT, b"US"),
+    (SIGNED, b"US"),
+    (PADDING, b"US"),
+    (INTERCEPT, b"DS"),
+    (SLOPE, b"DS"),
+    (OFFSETS, b"DS"),
+    (DOSE_SCALE, b"DS"),
+    (LUT, b"SQ"),
+];
+
+/// Longest attribute that is read.
+const MOST_VALUE: u32 = 1 << 20;
+/// Deepest sequences.
+const MOST_DEPTH: usize = 32;
+/// More than any volume has slices.
+const MOST_FRAMES: usize = 1 << 20;
+
+/// An attribute's value.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Text, without blanks around it.
+    Text(String),
+    /// Numbers, written as text or not.
+    Numbers(Vec<f64>),
+}
+
+/// Attributes by name.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes(BTreeMap<Tag, Value>);
+
+impl Attributes {
+    /// A text; nothing where it is missing or empty.
+    pub fn text(&self, tag: Tag) -> Option<&str> {
+        match self.0.get(&tag)? {
+            Value::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
+            Value::Numbers(_) => None,
+        }
+    }
+
+    /// All numbers of an attribute.
+    pub fn numbers(&self, tag: Tag) -> Option<&[f64]> {
+        match self.0.get(&tag)? {
+            Value::Numbers(numbers) => Some(numbers),
+            Value::Text(_) => None,
+        }
+    }
+
+    /// The first number of an attribute.
+    pub fn number(&self, tag: Tag) -> Option<f64> {
+        self.numbers(tag)?.first().copied()
+    }
+
+    /// So many numbers, all finite.
+    pub fn vector<const N: usize>(&self, tag: Tag) -> Option<[f64; N]> {
+        let numbers: [f64; N] = self.numbers(tag)?.try_into().ok()?;
+        numbers.iter().all(|v| v.is_finite()).then_some(numbers)
+    }
+
+    /// Whether it is there.
+    pub fn has(&self, tag: Tag) -> bool {
+        self.0.contains_key(&tag)
+    }
+}
+
+/// How a file is encoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syntax {
+    pub endian: Endian,
+    /// Whether each attribute states its type.
+    pub explicit: bool,
+    pub deflated: bool,
+    pub packing: Packing,
+}
+
+/// How pixels are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    None,
+    Rle,
+    /// 8-bit sequential JPEG.
+    Jpeg,
+    /// Lossless JPEG (T.81, process 14).
+    JpegLossless,
+}
+
+impl Syntax {
+    const PLAIN: Self =
+        Self { endian: Endian::Little, explicit: true, deflated: false, packing: Packing::None };
+
+    /// By its identifier.
+    fn named(uid: &str) -> Result<Self, BoxError> {
+        let packed = |packing| Ok(Self { packing, ..Self::PLAIN });
+        let refused = match uid.strip_prefix("1.2.840.10008.1.2").unwrap_or("?") {
+            "" => return Ok(Self { explicit: false, ..Self::PLAIN }),
+            ".1" => return Ok(Self::PLAIN),
+            ".2" => return Ok(Self { endian: Endian::Big, ..Self::PLAIN }),
+            ".1.99" => return Ok(Self { deflated: true, ..Self::PLAIN }),
+            ".5" => return packed(Packing::Rle),
+            ".4.50" => return packed(Packing::Jpeg),
+            ".4.57" | ".4.70" => return packed(Packing::JpegLossless),
+            ".4.51" => "12-bit JPEG",
+            ".4.80" | ".4.81" => "JPEG-LS",
+            ".4.90" | ".4.91" | ".4.92" | ".4.93" => "JPEG 2000",
+            ".4.201" | ".4.202" | ".4.203" => "HTJ2K",
+            ".4.110" | ".4.111" | ".4.112" => "JPEG XL",
+            rest if [".4.100", ".4.101", ".4.102", ".4.103", ".4.104", ".4.105", ".4.106"]
+                .iter()
+                .any(|video| rest.starts_with(video)) =>
+            {
+                "video"
+            }
+            _ => {
+                return Err(format!("the unknown transfer syntax `{}`", shown(uid)).into());
+            }
+        };
+        Err(format!(
+            "its pixels are packed as {refused} (transfer syntax {uid}), which is not read; gdcmconv, for instance, \
+             unpacks them"
+        )
+        .into())
+    }
+}
+
+/// Where the pixels of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pixels {
+    /// The first byte behind their length, counted as the data set is, which may be deflated.
+    pub at: u64,
+    /// Their length; nothing where they are packed in fragments.
+    pub len: Option<u64>,
+    /// Which attribute they are: integers, [`F32_PIXELS`] or [`F64_PIXELS`].
+    pub tag: Tag,
+    /// Whether they are stated to be words of 16 bits.
+    pub words: bool,
+}
+
+/// What a file says.
+#[derive(Clone, Debug)]
+pub struct Dataset {
+    pub syntax: Syntax,
+    pub top: Attributes,
+    /// What all frames of an enhanced multi-frame file share.
+    pub shared: Attributes,
+    /// What each of them has of its own.
+    pub frames: Vec<Attributes>,
+    /// None in a file without pixels, such as a report.
+    pub pixels: Option<Pixels>,
+}
+
+/// The bytes of a data set.
+pub enum Input {
+    File(BufReader<File>),
+    Inflated(Box<BufReader<DeflateDecoder<BufReader<File>>>>),
+}
+
+impl Read for Input {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.read(bytes),
+            Self::Inflated(data) => data.read(bytes),
+        }
+    }
+}
+
+impl Input {
+    /// Opens the data set of `path` at a byte behind its beginning.
+    pub fn open(path: &Path, deflated: bool, at: u64) -> io::Result<Self> {
+        let mut file = BufReader::new(File::open(path)?);
+        let mut input = match deflated {
+            false => Self::File(file),
+            true => {
+                let mut input = Walk { input: Self::File(file), syntax: Syntax::PLAIN, at: 0 };
+                let begin = input.meta().map(|meta| meta.0).map_err(io::Error::other)?;
+                file = BufReader::new(File::open(path)?);
+                file.seek(SeekFrom::Start(begin))?;
+                Self::Inflated(Box::new(BufReader::new(DeflateDecoder::new(file))))
+            }
+        };
+        input.skip(at)?;
+        Ok(input)
+    }
+
+    /// Passes over bytes. What is behind the end of a file is missed by the next read.
+    pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        match self {
+            Self::File(file) => {
+                let bytes = i64::try_from(bytes).map_err(|_| io::ErrorKind::UnexpectedEof)?;
+                file.seek_relative(bytes)
+            }
+            Self::Inflated(data) => {
+                let passed = io::copy(&mut data.take(bytes), &mut io::sink())?;
+                if passed < bytes { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// Whether a file that begins so is one of DICOM: 128 bytes of anything, then `DICM`.
+pub fn has_signature(bytes: &[u8]) -> bool {
+    bytes.get(128..132) == Some(b"DICM")
+}
+
+/// What is before an attribute's value.
+struct Head {
+    tag: Tag,
+    /// Its type, where it is stated.
+    kind: Option<[u8; 2]>,
+    /// Nothing where it ends with a mark.
+    len: Option<u32>,
+}
+
+struct Walk {
+    input: Input,
+    syntax: Syntax,
+    /// Bytes before, from the beginning of the file or of what was deflated.
+    at: u64,
+}
+
+/// Where a walk through nested attributes is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Top,
+    Shared,
+    Frame(usize),
+    /// In a sequence of which nothing is wanted.
+    Elsewhere,
+}
+
+impl Walk {
+    fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.input.read_exact(&mut bytes)?;
+        self.at += N as u64;
+        Ok(bytes)
+    }
+
+    fn skip(&mut self, bytes: u64) -> io::Result<()> {
+        self.at = self.at.saturating_add(bytes);
+        self.input.skip(bytes)
+    }
+
+    fn u16(&mut self) -> io::Result<u16> {
+        Ok(match self.syntax.endian {
+            Endian::Little => u16::from_le_bytes(self.bytes()?),
+            Endian::Big => u16::from_be_bytes(self.bytes()?),
+        })
+    }
+
+    fn u32(&mut self) -> io::Result<u32> {
+        Ok(match self.syntax.endian {
+            Endian::Little => u32::from_le_bytes(self.bytes()?),
+            Endian::Big => u32::from_be_bytes(self.bytes()?),
+        })
+    }
+
+    fn head(&mut self) -> io::Result<Head> {
+        let tag = u32::from(self.u16()?) << 16 | u32::from(self.u16()?);
+        if tag >> 16 == 0xfffe || !self.syntax.explicit {
+            let len = self.u32()?;
+            return Ok(Head { tag, kind: None, len: (len != u32::MAX).then_some(len) });
+        }
+        let kind: [u8; 2] = self.bytes()?;
+        let len = match &kind {
+            b"OB" | b"OD" | b"OF" | b"OL" | b"OV" | b"OW" | b"SQ" | b"UC" | b"UN" | b"UR"
+            | b"UT" | b"SV" | b"UV" => {
+                self.skip(2)?;
+                self.u32()?
+            }
+            _ => u32::from(self.u16()?),
+        };
+        Ok(Head { tag, kind: Some(kind), len: (len != u32::MAX).then_some(len) })
+    }
+
+    /// Where the data set begins, and the identifier of its transfer syntax.
+    fn meta(&mut self) -> Result<(u64, Option<String>), BoxError> {
+        let first = self.bytes::<132>();
+        let (mut begin, mut uid) = (0, None);
+        match first {
+            Ok(bytes) if has_signature(&bytes) => begin = 132,
+            // Old files begin with the first attribute.
+            _ => {}
+        }
+        let Input::File(file) = &mut self.input else { return Err("it is deflated".into()) };
+        file.seek(SeekFrom::Start(begin))?;
+        self.at = begin;
+        loop {
+            let before = self.at;
+            // A file may hold nothing else.
+            let Ok(head) = self.head() else { return Ok((before, uid)) };
+            if head.tag >> 16 != 2 {
+                return Ok((before, uid));
+            }
+            let len = head.len.ok_or("its meta information has no end")?;
+            match self.value(head.tag, head.kind, len)? {
+                Some(Value::Text(text)) if head.tag == SYNTAX => uid = Some(text),
+                _ => {}
+            }
+        }
+    }
+
+    /// The value of an attribute that is wanted; others are passed over.
+    fn value(
+        &mut self,
+        tag: Tag,
+        kind: Option<[u8; 2]>,
+        len: u32,
+    ) -> Result<Option<Value>, BoxError> {
+        let wanted = WANTED.iter().find(|(wanted, _)| *wanted == tag);
+        let Some((_, known)) = wanted.filter(|_| len <= MOST_VALUE) else {
+            self.skip(len.into())?;
+            return Ok(None);
+        };
+        let mut bytes = Vec::new();
+        (&mut self.input).take(len.into()).read_to_end(&mut bytes)?;
+        if bytes.len() < len as usize {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        self.at += u64::from(len);
+        // An unknown type is what a program states that did not know the attribute.
+        let kind = kind.filter(|kind| kind != b"UN").unwrap_or(**known);
+        let little = self.syntax.endian == Endian::Little;
+        Ok(Some(parsed(&bytes, kind, little)))
+    }
+
+    /// Reads attributes up to byte `end`, or to a mark, or to the pixels, which it returns.
+    fn attributes(
+        &mut self,
+        data: &mut Dataset,
+        level: Level,
+        end: Option<u64>,
+        depth: usize,
+    ) -> Result<Option<Pixels>, BoxError> {
+        if depth > MOST_DEPTH {
+            return Err("its sequences are too deep".into());
+        }
+        while end.is_none_or(|end| self.at < end) {
+            let head = match self.head() {
+                Ok(head) => head,
+                // The end of the file.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && depth == 0 => break,
+                Err(error) => return Err(error.into()),
+            };
+            let Head { tag, kind, len } = head;
+            match (tag, level) {
+                (ITEM_END | SEQUENCE_END, _) => return Ok(None),
+                (PIXELS | F32_PIXELS | F64_PIXELS, Level::Top) => {
+                    let words = kind.is_none_or(|kind| &kind == b"OW");
+                    return Ok(Some(Pixels { at: self.at, len: len.map(u64::from), tag, words }));
+                }
+                (SHARED, Level::Top) => self.sequence(data, |_| Level::Shared, len, depth)?,
+                (PER_FRAME, Level::Top) => self.sequence(data, Level::Frame, len, depth)?,
+                _ if kind == Some(*b"SQ") || len.is_none() || is_functional(tag, level) => {
+                    if tag == LUT && level == Level::Top {
+                        data.top.0.insert(tag, Value::Text(String::new()));
+                    }
+                    let inner = if is_functional(tag, level) { level } else { Level::Elsewhere };
+                    // A sequence of unknown type has no stated types within.
+                    let explicit = self.syntax.explicit;
+                    self.syntax.explicit &= kind != Some(*b"UN");
+                    match (len, inner) {
+                        (Some(len), Level::Elsewhere) => self.skip(len.into())?,
+                        _ => self.sequence(data, |_| inner, len, depth)?,
+                    }
+                    self.syntax.explicit = explicit;
+                }
+                _ => {
+                    let Some(value) = self.value(tag, kind, len.unwrap_or(0))? else { continue };
+                    let all = match level {
+                        Level::Top => &mut data.top,
+                        Level::Shared => &mut data.shared,
+                        Level::Frame(frame) => &mut data.frames[frame],
+                        Level::Elsewhere => continue,
+                    };
+                    all.0.insert(tag, value);
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads the items of a sequence.
+    fn sequence(
+        &mut self,
+        data: &mut Dataset,
+        level: impl Fn(usize) -> Level,
+        len: Option<u32>,
+        depth: usize,
+    ) -> Result<(), BoxError> {
+        let end = len.map(|len| self.at + u64::from(len));
+        let mut number = 0;
+        while end.is_none_or(|end| self.at < end) {
+            let Head { tag, len, .. } = self.head()?;
+            match tag {
+                SEQUENCE_END => return Ok(()),
+                ITEM => {}
+                _ => return Err("a sequence holds what is no item".into()),
+            }
+            let level = level(number);
+            if let Level::Frame(frame) = level
+                && data.frames.len() <= frame
+            {
+                data.frames.push(Attributes::default());
+            }
+            number += 1;
+            if number > MOST_FRAMES {
+                return Err("it has too many frames".into());
+            }
+            let end = len.map(|len| self.at + u64::from(len));
+            match (level, end, len) {
+                (Level::Elsewhere, _, Some(len)) => self.skip(len.into())?,
+                _ => drop(self.attributes(data, level, end, depth + 1)?),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Sequences within the groups of a frame that hold what is wanted, where types are not stated.
+fn is_functional(tag: Tag, level: Level) -> bool {
+    matches!(level, Level::Shared | Level::Frame(_))
+        && matches!(tag, 0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145)
+}
+
+/// Numbers of binary and text types, and text of all others.
+fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
+    fn each<const N: usize>(bytes: &[u8], little: bool, number: impl Fn([u8; N]) -> f64) -> Value {
+        let in_order = |bytes: &[u8; N]| {
+            let mut bytes = *bytes;
+            if !little {
+                bytes.reverse();
+            }
+            number(bytes)
+        };
+        Value::Numbers(bytes.as_chunks().0.iter().map(in_order).collect())
+    }
+    match &kind {
+        b"US" => each(bytes, little, |bytes| u16::from_le_bytes(bytes).into()),
+        b"SS" => each(bytes, little, |bytes| i16::from_le_bytes(bytes).into()),
+        b"UL" => each(bytes, little, |bytes| u32::from_le_bytes(bytes).into()),
+        b"SL" => each(bytes, little, |bytes| i32::from_le_bytes(bytes).into()),
+        b"FL" => each(bytes, little, |bytes| f32::from_le_bytes(bytes).into()),
+        b"FD" => each(bytes, little, f64::from_le_bytes),
+        _ => {
+            let text = String::from_utf8_lossy(bytes);
+            let text = text.trim_matches([' ', '\0']);
+            match &kind {
+                b"DS" | b"IS" => Value::Numbers(
+                    text.split('\\').map_while(|part| part.trim().parse().ok()).collect(),
+                ),
+                _ => Value::Text(text.to_owned()),
+            }
+        }
+    }
+}
+
+/// Reads what `path` says of its pixels.
+///
+/// # Errors
+/// When the file cannot be read or is broken.
+pub fn read(path: &Path) -> Result<Dataset, BoxError> {
+    let file = BufReader::new(File::open(path)?);
+    let mut walk = Walk { input: Input::File(file), syntax: Syntax::PLAIN, at: 0 };
+    let (begin, uid) = walk.meta()?;
+    let syntax = match &uid {
+        Some(uid) => Syntax::named(uid)?,
+        None => guessed(&mut walk, begin)?,
+    };
+    let input = match syntax.deflated {
+        true => Input::open(path, true, 0)?,
+        false => Input::open(path, false, begin)?,
+    };
+    let mut walk = Walk { input, syntax, at: if syntax.deflated { 0 } else { begin } };
+    let mut data = Dataset {
+        syntax,
+        top: Attributes::default(),
+        shared: Attributes::default(),
+        frames: Vec::new(),
+        pixels: None,
+    };
+    data.pixels = walk.attributes(&mut data, Level::Top, None, 0)?;
+    Ok(data)
+}
+
+/// The syntax of a file that states none: little-endian, with types where the first attribute has one.
+fn guessed(walk: &mut Walk, begin: u64) -> Result<Syntax, BoxError> {
+    let Input::File(file) = &mut walk.input else { return Err("it is deflated".into()) };
+    file.seek(SeekFrom::Start(begin))?;
+    let [group, high, _, _, first, second, _, _] = walk.bytes::<8>()?;
+    if high != 0 || group != 8 {
+        return Err("it does not begin as one".into());
+    }
+    let explicit = first.is_ascii_uppercase() && second.is_ascii_uppercase();
+    Ok(Syntax { explicit, ..Syntax::PLAIN })
+}

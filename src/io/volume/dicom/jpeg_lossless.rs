@@ -1,0 +1,219 @@
+//! Lossless JPEG (ITU-T T.81, process 14, annex H), in which most scanners pack DICOM: each sample is predicted from its
+//! neighbours, and the difference is Huffman coded.
+
+use super::pixels::Kind;
+use crate::{
+    io::{
+        image::jpeg::{BitReader, Huffman},
+        volume::format::BoxError,
+    },
+    memory,
+};
+
+/// What the headers of a picture say.
+#[derive(Default)]
+struct Picture {
+    /// Bits a sample.
+    precision: u32,
+    rows: usize,
+    columns: usize,
+    /// Their identifiers.
+    components: Vec<u8>,
+    tables: [Option<Huffman>; 4],
+    /// Samples of each component between two restarts.
+    restart: usize,
+}
+
+/// Decodes `packed` into samples of `kind`, in the machine's byte order.
+///
+/// # Errors
+/// When it is broken, or not of that kind.
+pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
+    let mut picture = Picture::default();
+    let mut rest = packed.strip_prefix(&[0xff, 0xd8]).ok_or("it does not begin as JPEG")?;
+    loop {
+        let [0xff, marker, after @ ..] = rest else { return Err("a marker is missing".into()) };
+        if *marker == 0xff {
+            rest = &rest[1..];
+            continue;
+        }
+        let short = "it ends within a header";
+        let len = after.first_chunk().map(|len| usize::from(u16::from_be_bytes(*len)));
+        let len = len.filter(|&len| len >= 2).ok_or(short)?;
+        let body = after.get(2..len).ok_or(short)?;
+        rest = &after[len..];
+        match marker {
+            0xc3 => picture.frame(body).ok_or(short)?,
+            0xc4 => picture.tables(body).ok_or("it has a broken Huffman table")?,
+            0xdd => {
+                picture.restart = usize::from(u16::from_be_bytes([
+                    *body.first().ok_or(short)?,
+                    *body.get(1).ok_or(short)?,
+                ]))
+            }
+            0xda => return picture.scan(body, rest, kind, stored),
+            0xc0..=0xcf if *marker != 0xc8 && *marker != 0xcc => {
+                return Err("it is JPEG, but not lossless JPEG".into());
+            }
+            0xd9 => return Err("it has no scan".into()),
+            _ => {}
+        }
+    }
+}
+
+impl Picture {
+    fn frame(&mut self, body: &[u8]) -> Option<()> {
+        let [precision, a, b, c, d, count, components @ ..] = body else { return None };
+        self.precision = (*precision).into();
+        self.rows = u16::from_be_bytes([*a, *b]).into();
+        self.columns = u16::from_be_bytes([*c, *d]).into();
+        let components = components.get(..3 * usize::from(*count))?;
+        self.components = components.chunks(3).map(|component| component[0]).collect();
+        Some(())
+    }
+
+    fn tables(&mut self, mut body: &[u8]) -> Option<()> {
+        while let [id, rest @ ..] = body {
+            let counts: &[u8; 16] = rest.first_chunk()?;
+            let symbols: usize = counts.iter().map(|&count| usize::from(count)).sum();
+            let symbols = rest.get(16..16 + symbols)?;
+            *self.tables.get_mut(usize::from(*id))? = Some(Huffman::new(counts, symbols)?);
+            body = &rest[16 + symbols.len()..];
+        }
+        Some(())
+    }
+
+    fn scan(
+        &self,
+        header: &[u8],
+        data: &[u8],
+        kind: &Kind,
+        stored: &mut [u8],
+    ) -> Result<(), BoxError> {
+        let count = self.components.len();
+        if [self.columns, self.rows, count] != [kind.columns, kind.rows, kind.samples] {
+            return Err(format!(
+                "its picture is {}x{} of {count} samples, not {}x{} of {}",
+                self.columns, self.rows, kind.columns, kind.rows, kind.samples
+            )
+            .into());
+        }
+        if !(2..=16).contains(&self.precision)
+            || self.precision > kind.allocated
+            || kind.allocated > 16
+        {
+            return Err(format!("it has {} bits a sample", self.precision).into());
+        }
+        let short = "it ends within a header";
+        let body = header.get(1..1 + 2 * count + 3).ok_or(short)?;
+        if usize::from(header[0]) != count {
+            return Err("its components are in several scans, which is not read".into());
+        }
+        let mut tables = Vec::new();
+        for component in body[..2 * count].chunks(2) {
+            let table = self.tables.get(usize::from(component[1] >> 4)).and_then(Option::as_ref);
+            tables.push(table.ok_or("a Huffman table is missing")?);
+        }
+        let (predictor, shift) = (body[2 * count], u32::from(body[2 * count + 2] & 15));
+        if !(1..=7).contains(&predictor) || shift >= self.precision {
+            return Err("its prediction is of no known kind".into());
+        }
+        let row = self.columns * count;
+        if !self.restart.is_multiple_of(self.columns) {
+            return Err("its restarts are not at the beginning of rows".into());
+        }
+        let rows_a_segment =
+            if self.restart == 0 { self.rows } else { self.restart / self.columns };
+        let mut above = memory::zeros::<i32>(row)?;
+        let mut line = memory::zeros::<i32>(row)?;
+        let mut segments = segments(data).into_iter();
+        let bytes = kind.allocated as usize / 8;
+        let mut out = stored.chunks_exact_mut(row * bytes);
+        for first in (0..self.rows).step_by(rows_a_segment) {
+            let segment = segments.next().ok_or("its data end early")?;
+            let mut bits = BitReader::new(&segment);
+            for y in 0..rows_a_segment.min(self.rows - first) {
+                for i in 0..row {
+                    let left = i.checked_sub(count).map(|left| line[left]);
+                    let predicted = match (left, y) {
+                        (None, 0) => 1 << (self.precision - shift - 1),
+                        (Some(left), 0) => left,
+                        (None, _) => above[i],
+                        (Some(left), _) => predict(predictor, left, above[i], above[i - count]),
+                    };
+                    let size = bits.symbol(tables[i % count]).filter(|&size| size <= 16);
+                    let difference = match size.ok_or("it holds a code that is none")? {
+                        16 => 1 << 15,
+                        size => bits.signed(size),
+                    };
+                    line[i] = (predicted + difference) & 0xffff;
+                }
+                let out = out.next().ok_or("it has too many rows")?;
+                for (out, &value) in out.chunks_exact_mut(bytes).zip(&line) {
+                    let value = (value << shift) as u16;
+                    match bytes {
+                        1 => out[0] = value as u8,
+                        _ => out.copy_from_slice(&value.to_ne_bytes()),
+                    }
+                }
+                std::mem::swap(&mut above, &mut line);
+            }
+            if bits.is_past_end() {
+                return Err("its data end early".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sample from the one to its left, the one above, and the one to the left of that (table H.1).
+fn predict(predictor: u8, left: i32, above: i32, corner: i32) -> i32 {
+    match predictor {
+        1 => left,
+        2 => above,
+        3 => corner,
+        4 => left + above - corner,
+        5 => left + ((above - corner) >> 1),
+        6 => above + ((left - corner) >> 1),
+        _ => (left + above) >> 1,
+    }
+}
+
+/// What is between the restart markers, without stuffed bytes; other markers are the end.
+fn segments(data: &[u8]) -> Vec<Vec<u8>> {
+    let mut segments = vec![Vec::new()];
+    let mut bytes = data.iter().copied();
+    while let Some(byte) = bytes.next() {
+        let last = segments.last_mut().expect("there is always one");
+        match byte {
+            // Several 0xff may stand before the number of a marker.
+            0xff => match bytes.by_ref().find(|&byte| byte != 0xff) {
+                Some(0) => last.push(0xff),
+                Some(0xd0..=0xd7) => segments.push(Vec::new()),
+                _ => break,
+            },
+            byte => last.push(byte),
+        }
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_predicted_as_the_standard_says() {
+        // Left 10, above 14, corner 11.
+        for (predictor, value) in [(1, 10), (2, 14), (3, 11), (4, 13), (5, 11), (6, 13), (7, 12)] {
+            assert_eq!(predict(predictor, 10, 14, 11), value, "{predictor}");
+        }
+    }
+
+    #[test]
+    fn restarts_part_the_data() {
+        let found = segments(&[1, 0xff, 0, 2, 0xff, 0xd0, 3, 0xff, 0xff, 0xd1, 4, 0xff, 0xd9, 5]);
+        assert_eq!(found[0], [1, 0xff, 2]);
+        assert_eq!(found[1..], [vec![3], vec![4]]);
+    }
+}

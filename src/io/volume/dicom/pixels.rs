@@ -1,0 +1,490 @@
+//! The pixels of DICOM frames (PS3.5, chapter 8 and annexes A and G): plain, run lengths, JPEG; the bits that count of
+//! each, scaled to the values that they stand for.
+
+use std::{
+    io::{self, Read},
+    ops::Range,
+    path::Path,
+};
+
+use super::{
+    dataset::{
+        ALLOCATED, Attributes, COLUMNS, Dataset, F32_PIXELS, F64_PIXELS, HIGH_BIT, ITEM, Input,
+        PHOTOMETRIC, PIXELS, PLANAR, Packing, Pixels, ROWS, SAMPLES, SIGNED, STORED, Syntax, Tag,
+    },
+    jpeg_lossless,
+};
+use crate::{
+    data::dtype::Dtype,
+    io::{
+        Limits,
+        image::decode_jpeg,
+        volume::format::{BoxError, Endian, Scale},
+    },
+    memory,
+};
+
+/// How the pixels of a file are stored.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kind {
+    pub columns: usize,
+    pub rows: usize,
+    /// Samples a pixel: 1, or 3 of a colour.
+    pub samples: usize,
+    /// Whether each of them has a plane of its own.
+    pub planar: bool,
+    /// Whether colours are luminance and differences.
+    pub ybr: bool,
+    /// Whether the least number is the brightest.
+    pub inverted: bool,
+    /// Bits of a stored sample: 1, 8, 16 or 32; 64 of floats.
+    pub allocated: u32,
+    /// Those of them that count, up to which one.
+    pub stored: u32,
+    pub high_bit: u32,
+    pub signed: bool,
+    pub float: bool,
+}
+
+impl Kind {
+    /// What the attributes say.
+    pub fn of(top: &Attributes, pixels: &Pixels) -> Result<Self, BoxError> {
+        let number = |tag: Tag| top.number(tag);
+        let side = |tag: Tag, name: &str| {
+            let side = number(tag).filter(|&side| (1.0..=65535.0).contains(&side));
+            side.map(|side| side as usize).ok_or_else(|| format!("it has no {name}"))
+        };
+        let float = pixels.tag != PIXELS;
+        let allocated = match (pixels.tag, number(ALLOCATED)) {
+            (F32_PIXELS, _) => 32,
+            (F64_PIXELS, _) => 64,
+            (_, Some(bits)) if [1.0, 8.0, 16.0, 32.0].contains(&bits) => bits as u32,
+            (_, Some(bits)) => {
+                return Err(format!("samples of {bits} bits are not supported").into());
+            }
+            (_, None) => return Err("it does not say of how many bits its samples are".into()),
+        };
+        let stored = number(STORED).map_or(allocated, |bits| bits as u32);
+        let stored = if (1..=allocated).contains(&stored) { stored } else { allocated };
+        let high_bit = number(HIGH_BIT).map_or(stored - 1, |bit| bit as u32);
+        let high_bit =
+            if (stored - 1..allocated).contains(&high_bit) { high_bit } else { stored - 1 };
+        let photometric = top.text(PHOTOMETRIC).unwrap_or("MONOCHROME2");
+        let samples = number(SAMPLES).unwrap_or(1.0);
+        let (samples, ybr) = match (photometric, samples) {
+            ("MONOCHROME1" | "MONOCHROME2", 1.0) => (1, false),
+            ("RGB", 3.0) => (3, false),
+            // Those of JPEG come from its decoder as RGB.
+            ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
+            (other, samples) => {
+                let other: String = other.chars().filter(|c| !c.is_control()).take(20).collect();
+                return Err(
+                    format!("pixels of {samples} samples as {other} are not supported").into()
+                );
+            }
+        };
+        if samples == 3 && allocated != 8 {
+            return Err(format!("colours of {allocated} bits are not supported").into());
+        }
+        if float && samples != 1 {
+            return Err("colours as floats are not supported".into());
+        }
+        Ok(Self {
+            columns: side(COLUMNS, "columns")?,
+            rows: side(ROWS, "rows")?,
+            samples,
+            planar: number(PLANAR) == Some(1.0),
+            ybr,
+            inverted: photometric == "MONOCHROME1",
+            allocated,
+            stored,
+            high_bit,
+            signed: number(SIGNED) == Some(1.0),
+            float,
+        })
+    }
+
+    /// Stored samples of a frame.
+    fn count(&self) -> usize {
+        self.rows * self.columns * self.samples
+    }
+
+    /// Bytes of a stored frame.
+    pub fn frame_bytes(&self) -> usize {
+        (self.count() * self.allocated as usize).div_ceil(8)
+    }
+
+    /// The least and the greatest number that can be stored.
+    fn range(&self) -> (f64, f64) {
+        match self.signed {
+            true => (-(2f64.powi(self.stored as i32 - 1)), 2f64.powi(self.stored as i32 - 1) - 1.0),
+            false => (0.0, 2f64.powi(self.stored as i32) - 1.0),
+        }
+    }
+
+    /// The type of stored numbers.
+    pub fn dtype(&self) -> Dtype {
+        match (self.float, self.allocated, self.signed) {
+            (true, 64, _) => Dtype::F64,
+            (true, ..) => Dtype::F32,
+            (_, 32, true) => Dtype::I32,
+            (_, 32, false) => Dtype::U32,
+            (_, 16, true) => Dtype::I16,
+            (_, 16, false) => Dtype::U16,
+            (_, _, true) => Dtype::I8,
+            (_, _, false) => Dtype::U8,
+        }
+    }
+
+    /// What must be the same in all slices of a volume.
+    pub fn comparable(&self) -> Self {
+        // How many bits count is each file's own matter.
+        Self { planar: false, ybr: false, stored: 1, high_bit: 0, ..*self }
+    }
+
+    /// The type of values: the stored one where it holds them all, else the first that does.
+    pub fn dtype_of_values(&self, scale: Option<Scale>) -> Dtype {
+        let own = self.dtype();
+        let Some(Scale { slope, intercept }) = scale else { return own };
+        if self.float {
+            return own;
+        }
+        if slope.fract() != 0.0 || intercept.fract() != 0.0 {
+            return if self.stored > 24 { Dtype::F64 } else { Dtype::F32 };
+        }
+        let (low, high) = self.range();
+        let ends = [slope * low + intercept, slope * high + intercept];
+        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        let holds = |dtype: &Dtype| {
+            let bits = 8 * dtype.size() as i32;
+            match dtype.is_signed() {
+                true => low >= -(2f64.powi(bits - 1)) && high < 2f64.powi(bits - 1),
+                false => low >= 0.0 && high < 2f64.powi(bits),
+            }
+        };
+        let all = [own, Dtype::I16, Dtype::U16, Dtype::I32, Dtype::U32];
+        all.into_iter().find(holds).unwrap_or(Dtype::F64)
+    }
+}
+
+/// Where the bytes of each frame are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frames {
+    /// One behind the other, each of so many bits, from this byte on.
+    Plain { at: u64 },
+    /// Fragments of each frame.
+    Packed(Vec<Vec<Range<u64>>>),
+}
+
+/// Finds the frames of a file of `len` bytes.
+///
+/// # Errors
+/// When they are not all there.
+pub fn frames(
+    path: &Path,
+    data: &Dataset,
+    kind: &Kind,
+    count: usize,
+    len: u64,
+) -> Result<Frames, BoxError> {
+    let pixels = data.pixels.expect("looked at before");
+    let all = kind.count() as u64 * u64::from(kind.allocated) * count as u64;
+    let Some(there) = pixels.len else {
+        if data.syntax.packing == Packing::None {
+            return Err("its pixels have no length".into());
+        }
+        return fragments(path, data, &pixels, count, len).map(Frames::Packed);
+    };
+    if data.syntax.packing != Packing::None {
+        return Err("its pixels are said to be packed and are not".into());
+    }
+    let rest = if data.syntax.deflated { there } else { len.saturating_sub(pixels.at).min(there) };
+    if rest < all.div_ceil(8) {
+        let all = all.div_ceil(8);
+        return Err(format!("its pixels take {all} bytes, but there are only {rest}").into());
+    }
+    Ok(Frames::Plain { at: pixels.at })
+}
+
+/// The fragments of each frame, by the table of offsets, or where that is empty by their number.
+fn fragments(
+    path: &Path,
+    data: &Dataset,
+    pixels: &Pixels,
+    count: usize,
+    len: u64,
+) -> Result<Vec<Vec<Range<u64>>>, BoxError> {
+    /// More than any file has.
+    const MOST: usize = 1 << 22;
+    let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
+    let mut at = pixels.at;
+    let mut table: Option<Vec<u64>> = None;
+    let mut found: Vec<Range<u64>> = Vec::new();
+    loop {
+        let mut head = [0; 8];
+        match input.read_exact(&mut head) {
+            Ok(()) => {}
+            // Files without the closing mark are common.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+            Err(error) => return Err(error.into()),
+        }
+        at += 8;
+        let [a, b, c, d, rest @ ..] = head;
+        let tag =
+            u32::from(u16::from_le_bytes([a, b])) << 16 | u32::from(u16::from_le_bytes([c, d]));
+        let bytes = u64::from(u32::from_le_bytes(rest));
+        match tag {
+            ITEM if at.saturating_add(bytes) <= len => {}
+            ITEM => return Err("the file ends within its pixels".into()),
+            _ => break,
+        }
+        if table.is_none() {
+            let mut offsets = Vec::new();
+            (&mut input).take(bytes).read_to_end(&mut offsets)?;
+            let offsets = offsets.as_chunks().0.iter();
+            table = Some(offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect());
+        } else {
+            found.push(at..at + bytes);
+            input.skip(bytes)?;
+        }
+        at += bytes;
+        if found.len() > MOST {
+            return Err("it has too many fragments".into());
+        }
+    }
+    let table = table.unwrap_or_default();
+    if count == 1 {
+        return Ok(vec![found]);
+    }
+    if found.len() == count {
+        return Ok(found.into_iter().map(|fragment| vec![fragment]).collect());
+    }
+    let first = found.first().map_or(0, |fragment| fragment.start - 8);
+    let mut all: Vec<Vec<Range<u64>>> = Vec::new();
+    for fragment in found {
+        let offset = fragment.start - 8 - first;
+        match all.last_mut() {
+            Some(last) if !table.contains(&offset) => last.push(fragment),
+            _ => all.push(vec![fragment]),
+        }
+    }
+    match all.len() == count {
+        true => Ok(all),
+        false => Err(format!("it tells of {count} frames, but {} are found", all.len()).into()),
+    }
+}
+
+/// Reads frame `number`: values of `to`, in the machine's byte order.
+///
+/// # Errors
+/// When it cannot be read or is broken.
+pub fn read(
+    path: &Path,
+    (syntax, words): (Syntax, bool),
+    kind: &Kind,
+    frames: &Frames,
+    number: usize,
+    (scale, to): (Option<Scale>, Dtype),
+    values: &mut [u8],
+) -> Result<(), BoxError> {
+    let mut stored = memory::zeros::<u8>(kind.frame_bytes() + 1)?;
+    stored.truncate(kind.frame_bytes());
+    let mut kind = *kind;
+    match frames {
+        Frames::Plain { at } if kind.allocated == 1 => {
+            // Frames of bits are not padded.
+            let first = number as u64 * kind.count() as u64;
+            let last = first + kind.count() as u64;
+            let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
+            Input::open(path, syntax.deflated, at + first / 8)?.read_exact(&mut packed)?;
+            stored = memory::zeros(kind.count())?;
+            for (i, value) in stored.iter_mut().enumerate() {
+                let bit = (first % 8) as usize + i;
+                *value = packed[bit / 8] >> (bit % 8) & 1;
+            }
+            (kind.allocated, kind.stored, kind.high_bit) = (8, 8, 7);
+        }
+        Frames::Plain { at } => {
+            let at = at + number as u64 * stored.len() as u64;
+            Input::open(path, syntax.deflated, at)?.read_exact(&mut stored)?;
+            if syntax.endian == Endian::Big {
+                // Bytes are stored as words, too.
+                let size = match kind.allocated {
+                    8 if words => 2,
+                    bits => bits as usize / 8,
+                };
+                stored.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            }
+        }
+        Frames::Packed(frames) => {
+            let mut packed = Vec::new();
+            for fragment in &frames[number] {
+                let bytes = fragment.end - fragment.start;
+                let input = Input::open(path, syntax.deflated, fragment.start)?;
+                packed.try_reserve(bytes as usize)?;
+                input.take(bytes).read_to_end(&mut packed)?;
+            }
+            match syntax.packing {
+                Packing::Rle => {
+                    run_lengths(&packed, &kind, &mut stored)?;
+                    // Planes one behind the other have become pixels.
+                    kind.planar = false;
+                }
+                Packing::Jpeg => jpeg(&packed, &mut kind, &mut stored)?,
+                Packing::JpegLossless => {
+                    jpeg_lossless::decode(&packed, &kind, &mut stored)?;
+                    kind.planar = false;
+                }
+                Packing::None => unreachable!("packed"),
+            }
+        }
+    }
+    if kind.samples == 3 {
+        stored = grey(&stored, &kind)?;
+    }
+    convert(&stored, &kind, scale, to, values);
+    Ok(())
+}
+
+/// Run lengths, a segment a byte of a sample, the highest first (PS3.5, annex G).
+fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
+    let bytes = kind.allocated as usize / 8;
+    let pixel = bytes * kind.samples;
+    let header = packed.get(..64).ok_or("it ends within the header of run lengths")?;
+    let word =
+        |i: usize| u32::from_le_bytes(header[4 * i..][..4].try_into().expect("four")) as usize;
+    if word(0) != pixel || pixel > 15 {
+        return Err(format!("it has {} segments of run lengths, not {pixel}", word(0)).into());
+    }
+    for segment in 0..pixel {
+        // Sample by sample; of each the highest byte first.
+        let place = segment / bytes * bytes + (bytes - 1 - segment % bytes);
+        let mut input = packed.get(word(segment + 1)..).ok_or("a segment begins behind its end")?;
+        let mut out = stored.iter_mut().skip(place).step_by(pixel);
+        let short = "its run lengths end early";
+        loop {
+            if out.len() == 0 {
+                break;
+            }
+            let (&control, rest) = input.split_first().ok_or(short)?;
+            input = rest;
+            match control {
+                0..128 => {
+                    let count = usize::from(control) + 1;
+                    let count = count.min(out.len());
+                    let (literal, rest) = input.split_at_checked(count).ok_or(short)?;
+                    input = rest;
+                    literal.iter().zip(&mut out).for_each(|(&byte, out)| *out = byte);
+                }
+                128 => {}
+                _ => {
+                    let (&byte, rest) = input.split_first().ok_or(short)?;
+                    input = rest;
+                    out.by_ref().take(257 - usize::from(control)).for_each(|out| *out = byte);
+                }
+            }
+        }
+    }
+    if cfg!(target_endian = "big") && bytes > 1 {
+        stored.chunks_exact_mut(bytes).for_each(<[u8]>::reverse);
+    }
+    Ok(())
+}
+
+/// An 8-bit JPEG picture.
+fn jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), BoxError> {
+    if kind.allocated != 8 {
+        return Err(format!("JPEG of {} bits is not read", kind.allocated).into());
+    }
+    let limits = Limits::from((4 * kind.frame_bytes() as u64).max(64 << 20));
+    // A fragment may end with a byte of padding.
+    let image = decode_jpeg(packed, limits)?;
+    if [image.width, image.height, image.channels] != [kind.columns, kind.rows, kind.samples] {
+        return Err(format!(
+            "its picture is {}x{} of {} samples, not {}x{} of {}",
+            image.width, image.height, image.channels, kind.columns, kind.rows, kind.samples
+        )
+        .into());
+    }
+    stored.copy_from_slice(image.samples.as_bytes());
+    (kind.planar, kind.ybr) = (false, false);
+    Ok(())
+}
+
+/// The mean of the colours, as of images.
+fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
+    let pixels = kind.rows * kind.columns;
+    let mut grey = memory::zeros(pixels)?;
+    for (i, grey) in grey.iter_mut().enumerate() {
+        let [r, g, b] = match kind.planar {
+            true => [stored[i], stored[pixels + i], stored[2 * pixels + i]],
+            false => [stored[3 * i], stored[3 * i + 1], stored[3 * i + 2]],
+        }
+        .map(f64::from);
+        let [r, g, b] = match kind.ybr {
+            // PS3.3, C.7.6.3.1.2.
+            true => {
+                let (y, b, r) = (r, g - 128.0, b - 128.0);
+                [y + 1.402 * r, y - 0.3441 * b - 0.7141 * r, y + 1.772 * b]
+                    .map(|v| v.round().clamp(0.0, 255.0))
+            }
+            false => [r, g, b],
+        };
+        *grey = ((r + g + b) / 3.0).round() as u8;
+    }
+    Ok(grey)
+}
+
+/// Cuts the bits that count out of each stored sample, in the machine's order, turns those around of which the least is
+/// the brightest, as ITK does, and scales them.
+fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: &mut [u8]) {
+    if kind.float {
+        let number = |bytes: &[u8]| match bytes.len() {
+            4 => f64::from(f32::from_ne_bytes(bytes.try_into().expect("four"))),
+            _ => f64::from_ne_bytes(bytes.try_into().expect("eight")),
+        };
+        let size = kind.allocated as usize / 8;
+        each(stored.chunks_exact(size).map(number), scale, to, values);
+        return;
+    }
+    let whole = kind.stored == kind.allocated && !kind.inverted;
+    if whole && scale.is_none() && to == kind.dtype() {
+        values.copy_from_slice(stored);
+        return;
+    }
+    // To the top, so that the sign and what is above go; then down again.
+    let up = 31 - kind.high_bit;
+    let down = 32 - kind.stored;
+    let (signed, inverted) = (kind.signed, kind.inverted);
+    let (low, high) = kind.range();
+    let cut = |bits: u32| {
+        let number = match signed {
+            true => f64::from((bits << up) as i32 >> down),
+            false => f64::from(bits << up >> down),
+        };
+        if inverted { low + high - number } else { number }
+    };
+    match kind.allocated {
+        8 => each(stored.iter().map(|&byte| cut(byte.into())), scale, to, values),
+        16 => {
+            let words = stored.as_chunks().0.iter();
+            each(words.map(|word| cut(u16::from_ne_bytes(*word).into())), scale, to, values);
+        }
+        _ => {
+            let words = stored.as_chunks().0.iter();
+            each(words.map(|word| cut(u32::from_ne_bytes(*word))), scale, to, values);
+        }
+    }
+}
+
+/// Scales numbers into values of `to`.
+#[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
+fn each(numbers: impl Iterator<Item = f64>, scale: Option<Scale>, to: Dtype, values: &mut [u8]) {
+    let Scale { slope, intercept } = scale.unwrap_or(Scale { slope: 1.0, intercept: 0.0 });
+    crate::for_dtype!(to, T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
+        let values = values.chunks_exact_mut(size_of::<T>());
+        for (value, number) in values.zip(numbers) {
+            value.copy_from_slice(&((slope * number + intercept) as T).to_ne_bytes());
+        }
+    }, _ => unreachable!("no type of samples"));
+}

@@ -1,0 +1,361 @@
+//! Which slices belong together, in which order, and where they lie.
+
+use std::{fmt, str::FromStr};
+
+use super::{
+    Image, Slice,
+    dataset::{
+        BETWEEN, IMAGER_SPACING, INSTANCE, OFFSETS, ORIENTATION, POSITION, SERIES_NUMBER,
+        SERIES_UID, SPACING, THICKNESS,
+    },
+};
+use crate::{
+    data::{
+        placement::{Placement, Space},
+        vec3::{cross, dot},
+    },
+    error::{Error, Hint, Result},
+    io::Source,
+};
+
+/// A series that is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// The number that programs show.
+    Number(i64),
+    /// The identifier, or the beginning of one.
+    Uid(String),
+}
+
+impl FromStr for Series {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let is_uid = text.contains('.') && text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        match text.parse() {
+            Ok(number) => Ok(Self::Number(number)),
+            Err(_) if is_uid => Ok(Self::Uid(text.to_owned())),
+            Err(_) => {
+                Err(format!("`{text}` is neither a number nor an identifier such as 1.2.840.1"))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Uid(uid) => uid.fmt(f),
+        }
+    }
+}
+
+impl Series {
+    fn is_of(&self, image: &Image) -> bool {
+        let top = &image.data.top;
+        match self {
+            Self::Number(number) => top.number(SERIES_NUMBER) == Some(*number as f64),
+            Self::Uid(uid) => top.text(SERIES_UID).is_some_and(|own| own.starts_with(uid.as_str())),
+        }
+    }
+}
+
+/// The slices of a volume, or of several that follow each other in time.
+pub struct Found {
+    pub images: Vec<Image>,
+    /// Volume by volume.
+    pub slices: Vec<Slice>,
+    pub volumes: usize,
+    pub placement: Option<Placement>,
+    /// What of the files the volume does not have.
+    pub losses: Vec<String>,
+    /// What was chosen.
+    pub notes: Vec<String>,
+}
+
+fn name(image: &Image) -> String {
+    image.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Splits into groups of equal keys, in the order of their first members.
+fn grouped<T, K: PartialEq>(items: Vec<T>, key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
+    let mut groups: Vec<(K, Vec<T>)> = Vec::new();
+    for item in items {
+        let key = key(&item);
+        // Neighbours are mostly of one group.
+        match groups.iter_mut().rev().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(item),
+            None => groups.push((key, vec![item])),
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+fn slices_of(images: &[Image]) -> usize {
+    images.iter().map(|image| image.count).sum()
+}
+
+/// The first of the groups with the most slices, and the others.
+fn largest(mut groups: Vec<Vec<Image>>) -> (Vec<Image>, Vec<Vec<Image>>) {
+    let most = groups.iter().map(|images| slices_of(images)).max();
+    let at = groups.iter().position(|images| Some(slices_of(images)) == most).unwrap_or(0);
+    (groups.remove(at), groups)
+}
+
+/// The series that is asked for, or the largest, as slices in order.
+///
+/// # Errors
+/// When there is no such series, or several of its number.
+pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&Series>) -> Result<Found> {
+    let uid = |image: &Image| image.data.top.text(SERIES_UID).unwrap_or_default().to_owned();
+    let all = grouped(images, uid);
+    let list: Vec<String> = all.iter().map(|images| described(images)).collect();
+    let count = all.len();
+    let mut notes = Vec::new();
+    let chosen = match wanted {
+        Some(wanted) => {
+            let mut fitting: Vec<Vec<Image>> =
+                all.into_iter().filter(|images| wanted.is_of(&images[0])).collect();
+            if fitting.len() != 1 {
+                let how = if fitting.is_empty() { "no series" } else { "more than one series" };
+                return Err(Error::usage(format_args!(
+                    "{source}: {how} is {wanted}; there are {}",
+                    list.join(", ")
+                )));
+            }
+            fitting.remove(0)
+        }
+        None => {
+            let chosen = largest(all).0;
+            if count > 1 {
+                notes.push(format!(
+                    "of its {count} series the largest is taken, {}; there are {}",
+                    described(&chosen),
+                    list.join(", ")
+                ));
+            }
+            chosen
+        }
+    };
+    one_volume(source, chosen, notes)
+}
+
+/// A series in a list: `3 "Thorax" (120 slices, 1.2.840.1)`.
+fn described(images: &[Image]) -> String {
+    let top = &images[0].data.top;
+    let number = top.number(SERIES_NUMBER).map_or("without number".into(), |n| n.to_string());
+    let uid = top.text(SERIES_UID).unwrap_or("no identifier");
+    let slices = slices_of(images);
+    let text = format!("series {number} ({slices} slices, {uid})");
+    text.chars().filter(|c| !c.is_control()).collect()
+}
+
+/// Where a slice lies, as far as it says so.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Plane {
+    /// The centre of its first sample.
+    first: [f64; 3],
+    /// The directions of a row and of a column.
+    row: [f64; 3],
+    column: [f64; 3],
+}
+
+impl Plane {
+    fn of(image: &Image, frame: usize) -> Option<Self> {
+        let first = image.find(frame, |all| all.vector(POSITION))?;
+        let turn: [f64; 6] = image.find(frame, |all| all.vector(ORIENTATION))?;
+        let (row, column) = ([turn[0], turn[1], turn[2]], [turn[3], turn[4], turn[5]]);
+        let normal = cross(row, column);
+        (dot(normal, normal) > 1e-6).then_some(Self { first, row, column })
+    }
+
+    fn normal(&self) -> [f64; 3] {
+        let normal = cross(self.row, self.column);
+        let length = dot(normal, normal).sqrt();
+        normal.map(|v| v / length)
+    }
+
+    fn is_parallel(&self, other: &Self) -> bool {
+        let near = |a: [f64; 3], b: [f64; 3]| (0..3).all(|i| (a[i] - b[i]).abs() < 1e-3);
+        near(self.row, other.row) && near(self.column, other.column)
+    }
+}
+
+/// Distances between samples of a row, between rows, and between slices, where they are stated.
+fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
+    let positive = |v: f64| (v.is_finite() && v > 0.0).then_some(v);
+    let pair =
+        |tag| image.find(0, |all| all.vector::<2>(tag)).filter(|v| v.iter().all(|&v| v > 0.0));
+    let between = |tag| image.find(0, |all| all.number(tag)).map(f64::abs).and_then(positive);
+    let found = pair(SPACING).or_else(|| pair(IMAGER_SPACING));
+    let [rows, columns] = found.unwrap_or([1.0; 2]);
+    ([columns, rows], between(BETWEEN).or_else(|| between(THICKNESS)), found.is_some())
+}
+
+/// The slices of one series.
+fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Found> {
+    let mut losses = Vec::new();
+    let turn = |image: &Image| {
+        let round = |v: f64| (v * 1e3).round() as i64;
+        Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
+    };
+    // Scouts and pictures of reports stand among the slices of some series.
+    let groups = grouped(images, |image| (image.kind.comparable(), turn(image)));
+    let (mut images, others) = largest(groups);
+    if let Some(other) = others.first() {
+        let others: usize = others.iter().map(|images| slices_of(images)).sum();
+        losses.push(format!(
+            "{others} slices of another size, type or orientation are left out, such as {}",
+            name(&other[0])
+        ));
+    }
+    // In the order of their numbers, where nothing else tells.
+    images.sort_by(|a, b| {
+        let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
+        number(a).total_cmp(&number(b))
+    });
+    let mut slices = Vec::new();
+    for (number, image) in images.iter().enumerate() {
+        for frame in 0..image.count {
+            slices.push(Slice { image: number, frame, scale: image.scale(frame) });
+        }
+    }
+    let planes: Option<Vec<Plane>> =
+        slices.iter().map(|slice| Plane::of(&images[slice.image], slice.frame)).collect();
+    let mut found = Found { images, slices, volumes: 1, placement: None, losses, notes };
+    let offsets = found.images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
+    match (planes, offsets) {
+        // Dose is stored as frames at distances from the first.
+        (Some(planes), Some(offsets)) if offsets.len() == planes.len() => {
+            let planes: Vec<Plane> = planes
+                .iter()
+                .zip(&offsets)
+                .map(|(plane, &offset)| {
+                    let (normal, relative) = (plane.normal(), offset - offsets[0]);
+                    let first = std::array::from_fn(|i| plane.first[i] + relative * normal[i]);
+                    Plane { first, ..*plane }
+                })
+                .collect();
+            found.order(&planes)?;
+        }
+        (Some(planes), _) => match planes.iter().all(|plane| plane.is_parallel(&planes[0])) {
+            true => found.order(&planes)?,
+            false => {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: its slices are not parallel"
+                )));
+            }
+        },
+        (None, _) => {
+            let ([x, y], z, is_stated) = spacing(&found.images[0]);
+            if found.slices.len() > 1 {
+                let how =
+                    "its slices do not say where they lie; the numbers of their files order them";
+                found.notes.push(how.into());
+            }
+            if is_stated {
+                let z = z.unwrap_or(1.0);
+                let unit = Some("mm".into());
+                found.placement =
+                    Some(Placement { unit, ..Placement::straight([x, y, z], [0.0; 3]) });
+            }
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// Orders the slices, whose planes are given, by their distance along the normal.
+    fn order(&mut self, planes: &[Plane]) -> Result<()> {
+        let first = planes[0];
+        let normal = first.normal();
+        let along = |plane: &Plane| dot(normal, plane.first);
+        let ([x, y], stated, _) = spacing(&self.images[0]);
+        let mut order: Vec<usize> = (0..planes.len()).collect();
+        // A stable sort: those of one place stay in the order of their numbers.
+        order.sort_by(|&a, &b| along(&planes[a]).total_cmp(&along(&planes[b])));
+        let mut steps: Vec<f64> = order
+            .windows(2)
+            .map(|pair| along(&planes[pair[1]]) - along(&planes[pair[0]]))
+            .collect();
+        steps.retain(|&step| step > 1e-6);
+        steps.sort_by(f64::total_cmp);
+        let median = steps.get(steps.len() / 2).copied();
+        let near = median.unwrap_or(1.0) * 1e-2;
+        let mut places: Vec<Vec<usize>> = Vec::new();
+        for at in order {
+            match places.last_mut() {
+                Some(place) if along(&planes[at]) - along(&planes[place[0]]) < near => {
+                    place.push(at)
+                }
+                _ => places.push(vec![at]),
+            }
+        }
+        let each = places[0].len();
+        let of = |slice: usize| self.images[self.slices[slice].image].path.clone();
+        let shown =
+            |slice: usize| of(slice).file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if places.iter().any(|place| place.len() != each) {
+            let more: usize = places.iter().map(|place| place.len() - 1).sum();
+            let example = places.iter().find(|place| place.len() > 1).expect("more than one");
+            self.losses.push(format!(
+                "{more} slices that lie where another does are left out, such as {}, which lies where {} does",
+                shown(example[1]),
+                shown(example[0])
+            ));
+            places.iter_mut().for_each(|place| place.truncate(1));
+        }
+        self.volumes = places[0].len();
+        let at: Vec<f64> = places.iter().map(|place| along(&planes[place[0]])).collect();
+        let mut gaps = Vec::new();
+        for (z, pair) in at.windows(2).enumerate() {
+            let (step, usual) = (pair[1] - pair[0], median.unwrap_or(1.0));
+            if (step - usual).abs() > 0.02 * usual {
+                gaps.push((z, step));
+            }
+        }
+        let last = places.len() - 1;
+        let [low, high] = [places[0][0], places[last][0]].map(|slice| planes[slice].first);
+        let step = match (last, gaps.first()) {
+            (0, _) => normal.map(|v| v * stated.unwrap_or(1.0)),
+            (_, None) => std::array::from_fn(|i| (high[i] - low[i]) / last as f64),
+            (_, Some(_)) => {
+                let whole = at[last] - at[0];
+                let one = median.unwrap_or(1.0);
+                std::array::from_fn(|i| (high[i] - low[i]) / whole * one)
+            }
+        };
+        if let Some(&(z, gap)) = gaps.first() {
+            let round = |v: f64| (v * 1e4).round() / 1e4;
+            let usual = median.unwrap_or(1.0);
+            let times = if gaps.len() > 1 {
+                format!(", and {} times more", gaps.len() - 1)
+            } else {
+                String::new()
+            };
+            self.losses.push(format!(
+                "its slices are not evenly spaced: from {} to {} it is {} mm in place of {}{times}; all are taken to \
+                 be {} apart",
+                shown(places[z][0]),
+                shown(places[z + 1][0]),
+                round(gap),
+                round(usual),
+                round(usual),
+            ));
+        }
+        self.placement = Some(Placement {
+            steps: [first.row.map(|v| v * x), first.column.map(|v| v * y), step],
+            first: low,
+            space: Some(Space::Lps),
+            unit: Some("mm".into()),
+        });
+        let slices =
+            (0..self.volumes).flat_map(|volume| places.iter().map(move |place| place[volume]));
+        self.slices = slices.map(|slice| self.slices[slice]).collect();
+        if self.volumes > 1 && self.slices.is_empty() {
+            return Err(Error::bad_input("there are no slices").with_hint(Hint::VolumeNumber));
+        }
+        Ok(())
+    }
+}

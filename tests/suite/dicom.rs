@@ -1,0 +1,289 @@
+//! DICOM: series of other programs hold what those say, in the order and at the places that those find; what is missing,
+//! doubled or of another series is told.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use gpuproc::{
+    data::{placement::Space, samples::Samples},
+    error::{Error, Kind},
+    for_samples,
+    io::{
+        Source,
+        volume::{Layout, Series, VolumeFile},
+    },
+    timings::Timings,
+};
+use serde_json::Value;
+
+use crate::common::gpuproc;
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dicom")
+}
+
+fn described(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
+    VolumeFile::describe(&Source::File(path.to_owned()), layout)
+}
+
+fn open(path: &Path) -> VolumeFile {
+    let file = described(path, &Layout::default());
+    file.unwrap_or_else(|error| panic!("{}: {}", path.display(), error.one_line()))
+}
+
+#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
+fn as_f64(samples: &Samples) -> Vec<f64> {
+    for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
+}
+
+fn values(file: &VolumeFile) -> Vec<f64> {
+    let volume = file.read(1 << 20, &Timings::new(false));
+    as_f64(&volume.unwrap_or_else(|error| panic!("{}", error.one_line())).samples)
+}
+
+fn numbers(list: &Value) -> Vec<f64> {
+    list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+}
+
+/// Runs the program in `folder`: its exit code and what it says.
+fn run(folder: &Path, line: &str) -> (i32, String) {
+    let output = gpuproc()
+        .current_dir(folder)
+        .args(["--device", "cpu"])
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn works(folder: &Path, line: &str) -> String {
+    let (code, stderr) = run(folder, line);
+    assert_eq!(code, 0, "{line}: {stderr}");
+    stderr
+}
+
+/// Copies the files of a fixture into a folder, all but those that `but` names.
+fn copy(name: &str, to: &Path, but: &[&str]) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(fixtures().join(name)).unwrap() {
+        let path = entry.unwrap().path();
+        let file = path.file_name().unwrap();
+        if !but.iter().any(|but| file == *but) {
+            fs::copy(&path, to.join(format!("{name}-{}", file.to_str().unwrap()))).unwrap();
+        }
+    }
+}
+
+const PLACES: [[f64; 3]; 5] =
+    [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
+
+#[test]
+fn series_hold_what_other_programs_read() {
+    let text = fs::read_to_string(fixtures().join("series.json")).unwrap();
+    let Value::Array(all) = serde_json::from_str(&text).unwrap() else { panic!("a list") };
+    assert!(all.len() > 17);
+    for entry in all {
+        let name = entry["path"].as_str().unwrap();
+        let file = open(&fixtures().join(name));
+        let dims: Vec<f64> = file.dims.iter().map(|&n| n as f64).collect();
+        assert_eq!((dims, file.format()), (numbers(&entry["dims"]), "DICOM"), "{name}");
+        let (found, expected) = (values(&file), numbers(&entry["values"]));
+        assert_eq!(found.len(), expected.len(), "{name}");
+        for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
+            // Fractions are f32 here and f64 there; JPEG's decoders agree on grey but for a rounding.
+            let off = if name == "jpeg" { 1.0 } else { 1e-6 * b.abs() };
+            assert!((a - b).abs() <= off, "{name}: {a} for {b} at {i}");
+        }
+        let is_fraction = expected.iter().any(|value| value.fract() != 0.0);
+        assert_eq!(file.dtype.is_float(), is_fraction, "{name}: {}", file.dtype);
+        let Some(placement) = file.placement() else {
+            assert!(["colour.dcm", "plain.dcm"].contains(&name), "{name} has no place");
+            continue;
+        };
+        assert_eq!((placement.space, placement.unit.as_deref()), (Some(Space::Lps), Some("mm")));
+        for (at, point) in PLACES.into_iter().zip(entry["lps"].as_array().unwrap()) {
+            for (found, expected) in placement.at(at).into_iter().zip(numbers(point)) {
+                assert!(
+                    (found - expected).abs() < 1e-6,
+                    "{name} at {at:?}: {found} for {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn types_are_no_wider_than_values_need() {
+    for (name, dtype, stored) in [
+        ("ct", "i16", "u16"),
+        ("signed", "i16", "i16"),
+        ("big", "u16", "u16"),
+        ("bytes_big", "u8", "u8"),
+        ("wide", "u32", "u32"),
+        ("fraction", "f32", "u16"),
+        ("pet", "f32", "i16"),
+        ("dose.dcm", "f64", "u32"),
+    ] {
+        let file = open(&fixtures().join(name));
+        assert_eq!((file.dtype.name(), file.stored().name()), (dtype, stored), "{name}");
+    }
+}
+
+#[test]
+fn gaps_and_doubles_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let whole = open(&fixtures().join("ct"));
+    assert_eq!(whole.warnings().count(), 0);
+    // Slice 2 of 0 to 5.
+    copy("ct", &folder.join("gap"), &["06.dcm"]);
+    let gap = open(&folder.join("gap"));
+    let told: Vec<&String> = gap.warnings().collect();
+    assert!(told.len() == 1 && told[0].contains("it is 5 mm in place of 2.5"), "{told:?}");
+    assert!(told[0].contains("ct-10.dcm to ct-02.dcm"), "{told:?}");
+    assert_eq!(gap.dims, [5, 4, 5]);
+    let spacing = gap.placement().unwrap().spacing();
+    assert!((spacing[2] - 2.5).abs() < 1e-6, "{spacing:?}");
+    copy("ct", &folder.join("double"), &[]);
+    fs::copy(folder.join("double/ct-06.dcm"), folder.join("double/zz.dcm")).unwrap();
+    let double = open(&folder.join("double"));
+    let told: Vec<&String> = double.warnings().collect();
+    assert!(told.len() == 1 && told[0].contains("zz.dcm, which lies where ct-06.dcm"), "{told:?}");
+    assert_eq!(values(&double), values(&whole));
+    for name in ["gap", "double"] {
+        assert_eq!(run(folder, &format!("mesh {name} o.ply --iso 0 --strict")).0, 4);
+        works(folder, &format!("mesh {name} o.ply --iso 0"));
+    }
+}
+
+#[test]
+fn one_of_several_series_is_taken() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["ct", "big", "deflated"] {
+        copy(name, &folder.join("mixed"), &[]);
+    }
+    fs::write(folder.join("mixed/readme.txt"), "a report").unwrap();
+    let stderr = works(folder, "mesh mixed o.ply --iso 0");
+    assert!(
+        stderr.contains("of its 3 series the largest is taken, series 1 (6 slices"),
+        "{stderr}"
+    );
+    assert!(stderr.contains("readme.txt is no slice"), "{stderr}");
+    let of = |series: &str| {
+        let series: Series = series.parse().unwrap();
+        described(&folder.join("mixed"), &Layout { series: Some(series), ..Layout::default() })
+    };
+    assert_eq!(values(&of("1").unwrap()), values(&open(&fixtures().join("ct"))));
+    assert_eq!(values(&of("3").unwrap()), values(&open(&fixtures().join("big"))));
+    assert_eq!(values(&of("1.2.3.5").unwrap()), values(&open(&fixtures().join("deflated"))));
+    let error = of("4").unwrap_err();
+    assert_eq!(error.kind(), Kind::Usage);
+    assert!(error.one_line().contains("series 3 (3 slices, 1.2.3.3)"), "{}", error.one_line());
+    works(folder, "mesh mixed o.ply --iso 0 --series 1.2.3.5");
+    assert_eq!(run(folder, "mesh mixed o.ply --iso 0 --series x").0, 2);
+    // By a pattern, too.
+    works(folder, "mesh mixed/big* o.ply --iso 0");
+}
+
+#[test]
+fn slices_at_the_same_places_are_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = fixtures().join("time");
+    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    assert!(error.contains("holds 2 volumes"), "{error}");
+    let all: Vec<f64> = (0..2)
+        .flat_map(|volume| {
+            let layout = Layout { volume: Some(volume), ..Layout::default() };
+            let file = described(&path, &layout).unwrap();
+            assert_eq!((file.dims, file.volumes()), ([5, 4, 3], 2));
+            values(&file)
+        })
+        .collect();
+    // File by file, in the order of time and place.
+    let each: Vec<f64> = ["00", "01", "02", "10", "11", "12"]
+        .iter()
+        .flat_map(|name| values(&open(&path.join(format!("{name}.dcm")))))
+        .collect();
+    assert_eq!(all, each);
+    let input = path.display();
+    works(folder.path(), &format!("histogram {input} -o h.csv --volume 1"));
+}
+
+#[test]
+fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let ct = fixtures().join("ct");
+    let own = open(&ct);
+    let input = ct.display();
+    for output in ["o.nii.gz", "o.nrrd", "o.mha"] {
+        works(folder, &format!("blur {input} {output} --sigma 0"));
+        let file = open(&folder.join(output));
+        assert_eq!(values(&file), values(&own), "{output}");
+        let place = file.placement().unwrap().to(Space::Lps).unwrap();
+        for at in PLACES {
+            let (found, expected) = (place.at(at), own.placement().unwrap().at(at));
+            for i in 0..3 {
+                assert!((found[i] - expected[i]).abs() < 1e-4, "{output} at {at:?}");
+            }
+        }
+        // The same surface from both, in the same coordinates.
+        works(folder, &format!("mesh {output} a.ply --iso 300 --space lps"));
+        works(folder, &format!("mesh {input} b.ply --iso 300"));
+        works(folder, &format!("mesh {input} c.ply --iso 300 --max-memory 400"));
+        let [a, b, c] = ["a.ply", "b.ply", "c.ply"]
+            .map(|name| crate::mesh::read_ply(&fs::read(folder.join(name)).unwrap()).positions);
+        assert!(!a.is_empty() && a.len() == b.len() && b == c, "{output}");
+        for (a, b) in a.iter().flatten().zip(b.iter().flatten()) {
+            assert!((a - b).abs() < 1e-3, "{output}: {a} for {b}");
+        }
+    }
+    let stderr = run(folder, &format!("blur {input} o.dcm")).1;
+    assert!(stderr.contains(".nrrd"), "{stderr}");
+    // Without an extension, and in a folder of outputs.
+    works(folder, &format!("blur {input} --out-dir many --sigma 0"));
+}
+
+#[test]
+fn what_is_packed_otherwise_is_refused_by_name() {
+    let file = fixtures().join("jpeg2000/03.dcm");
+    let error = described(&file, &Layout::default()).unwrap_err().one_line();
+    assert!(error.contains("JPEG 2000") && error.contains("1.2.840.10008.1.2.4.90"), "{error}");
+    assert!(error.contains("03.dcm"), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.dcm");
+    let whole = fs::read(fixtures().join("ct/03.dcm")).unwrap();
+    fs::write(&path, &whole[..whole.len() - 20]).unwrap();
+    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    assert!(error.contains("take 40 bytes, but there are only 20"), "{error}");
+    for len in [0, 100, 132, 140, 300, 500] {
+        fs::write(&path, &whole[..len]).unwrap();
+        let error = described(&path, &Layout::default()).unwrap_err();
+        assert_eq!(error.kind(), Kind::BadInput, "{len}: {}", error.one_line());
+    }
+    // Known by what it begins with, whatever it is called.
+    for name in ["IM0001", "1.2.840.113619.2"] {
+        let path = folder.path().join(name);
+        fs::write(&path, &whole).unwrap();
+        assert_eq!(open(&path).dims, [5, 4, 1]);
+        works(folder.path(), &format!("histogram {name} -o h.csv"));
+        works(folder.path(), &format!("info {name}"));
+    }
+}
+
+#[test]
+fn fixtures_are_small() {
+    let mut folders = vec![fixtures()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(entry.path()),
+                false => assert!(entry.metadata().unwrap().len() < 20_000, "{entry:?}"),
+            }
+        }
+    }
+}
