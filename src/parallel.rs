@@ -79,6 +79,17 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         });
         idle.into_iter().flat_map(into_inner).collect()
     }
+
+    /// Whether `is_so` of any item. Once one is found, the others are left out.
+    fn par_any(self, is_so: impl Fn(Self::Item) -> bool + Sync) -> bool {
+        let found = AtomicBool::new(false);
+        self.par_each(|item| {
+            if !found.load(Relaxed) && is_so(item) {
+                found.store(true, Relaxed);
+            }
+        });
+        found.into_inner()
+    }
 }
 
 impl<I: ExactSizeIterator<Item: Send>> Parallel for I {}
@@ -130,14 +141,9 @@ pub fn update<T: Send>(values: &mut [T], change: impl Fn(&mut T) + Sync) {
 
 /// Whether `is_so` of any of `values`.
 pub fn any<T: Sync>(values: &[T], is_so: impl Fn(&T) -> bool + Sync) -> bool {
-    let found = AtomicBool::new(false);
-    values.chunks(PIECE).par_each(|piece| {
-        // A sum of bits is one instruction for many values, where an early end is a branch for each.
-        if !found.load(Relaxed) && piece.iter().fold(false, |any, value| any | is_so(value)) {
-            found.store(true, Relaxed);
-        }
-    });
-    found.into_inner()
+    // A sum of bits is one instruction for many values, where an early end is a branch for each.
+    let in_piece = |piece: &[T]| piece.iter().fold(false, |any, value| any | is_so(value));
+    values.chunks(PIECE).par_any(in_piece)
 }
 
 /// The one loop that the scheduler is compiled for.

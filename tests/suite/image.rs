@@ -83,7 +83,7 @@ fn jpeg_files_decode_as_by_libjpeg() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
     let timings = Timings::new(false);
     let read = |path: &Path| read_image(&Source::File(path.into()), 1 << 30, &timings);
-    let mut files = 0;
+    let (mut files, mut by_coefficients) = (0, 0);
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "jpg") {
@@ -91,16 +91,18 @@ fn jpeg_files_decode_as_by_libjpeg() {
                 (read(&path).unwrap(), read(&path.with_extension("png")).unwrap());
             assert!(found.samples == expected.samples, "{}", path.display());
             // By way of the coefficients that a device decodes.
-            let picture =
-                jpeg::read_coefficients(&fs::read(&path).unwrap(), Limits::from(1 << 30)).unwrap();
-            let pixels = assert_twins(&Decode, &picture.coefficients, |cpu, gpu, name| {
-                assert!(cpu == gpu, "{name}");
-            });
-            assert!(Samples::U8(pixels) == expected.samples, "{}", path.display());
+            let bytes = fs::read(&path).unwrap();
+            if let Some(picture) = jpeg::read_coefficients(&bytes, Limits::from(1 << 30)) {
+                let pixels = assert_twins(&Decode, &picture.coefficients, |cpu, gpu, name| {
+                    assert!(cpu == gpu, "{name}");
+                });
+                assert!(Samples::U8(pixels) == expected.samples, "{}", path.display());
+                by_coefficients += 1;
+            }
             files += 1;
         }
     }
-    assert_eq!(files, 8);
+    assert_eq!((files, by_coefficients), (24, 24));
 }
 
 /// Broken files give an error or a picture of the right size, whoever decodes them.

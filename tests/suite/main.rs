@@ -25,6 +25,7 @@ mod harness;
 mod histogram;
 mod image;
 mod jpeg;
+mod jpeg_peers;
 mod library;
 mod memory;
 mod mesh;

@@ -249,7 +249,7 @@ fn owned<T: Clone>(values: Cow<'_, [T]>) -> Vec<T> {
 /// Whether `is_so` of any pixel.
 fn any_pixel<T: Sync>(samples: &[T], channels: usize, is_so: impl Fn(&[T]) -> bool + Sync) -> bool {
     let pieces = samples.chunks(CHUNK * channels);
-    pieces.par_map(|piece| piece.chunks_exact(channels).any(&is_so)).contains(&true)
+    pieces.par_any(|piece| piece.chunks_exact(channels).any(&is_so))
 }
 
 /// Calls `make` with every pixel of `from` and its place in `to`.

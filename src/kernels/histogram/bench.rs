@@ -13,8 +13,8 @@ use super::{
     },
     kernel::Histogram,
     luma::{Luma, LumaBins},
+    moments::moments,
     plan::{Plan, U8Components, U8Counts},
-    statistics::moments,
 };
 use crate::{
     data::{dtype::Dtype, noise::Noise, samples::Samples},

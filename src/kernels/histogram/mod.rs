@@ -13,6 +13,7 @@ mod cpu;
 mod gpu;
 mod kernel;
 mod luma;
+mod moments;
 mod plan;
 mod statistics;
 
@@ -23,4 +24,5 @@ pub use counts::{Component, Counts, Pixels, alpha_unit};
 pub use gpu::variants;
 pub use kernel::Histogram;
 pub use luma::Luma;
-pub use statistics::{Moments, Statistics, moments};
+pub use moments::{Moments, moments};
+pub use statistics::Statistics;

@@ -4,14 +4,10 @@ use serde::Serialize;
 
 use super::{
     bins::{Bins, type_range},
-    counts::{Component, Counts, Pixels},
-    cpu,
+    counts::Counts,
+    moments::Moments,
 };
-use crate::{
-    data::{dtype::Dtype, samples::Samples},
-    for_samples,
-    parallel::Parallel,
-};
+use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
@@ -52,116 +48,6 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
     match value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
         true => serializer.serialize_i64(*value as i64),
         false => serializer.serialize_f64(*value),
-    }
-}
-
-/// Sums over samples inside a range; those outside and NaN are left out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Moments {
-    /// Samples inside.
-    pub count: u64,
-    /// Least of them.
-    pub min: f64,
-    /// Greatest of them.
-    pub max: f64,
-    /// Their sum, less `count` times the range's lower end.
-    sum: f64,
-    /// The sum of squares, each less the range's lower end.
-    squares: f64,
-    /// Samples exactly at the lower end.
-    at_low: u64,
-    /// Samples exactly at the upper end.
-    at_high: u64,
-}
-
-impl Moments {
-    const NONE: Self = Self {
-        count: 0,
-        min: f64::INFINITY,
-        max: f64::NEG_INFINITY,
-        sum: 0.0,
-        squares: 0.0,
-        at_low: 0,
-        at_high: 0,
-    };
-
-    fn of(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
-        let mut m = Self::NONE;
-        let inside =
-            |&(value, n): &(f64, u64)| value >= low && value <= high && value.is_finite() && n > 0;
-        for (value, n) in values.filter(inside) {
-            m.count += n;
-            m.min = m.min.min(value);
-            m.max = m.max.max(value);
-            let above = value - if low.is_finite() { low } else { 0.0 };
-            m.sum += above * n as f64;
-            m.squares += above * above * n as f64;
-            m.at_low += if value == low { n } else { 0 };
-            m.at_high += if value == high { n } else { 0 };
-        }
-        m
-    }
-
-    /// The moments of two sets together.
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            count: self.count + other.count,
-            min: self.min.min(other.min),
-            max: self.max.max(other.max),
-            sum: self.sum + other.sum,
-            squares: self.squares + other.squares,
-            at_low: self.at_low + other.at_low,
-            at_high: self.at_high + other.at_high,
-        }
-    }
-}
-
-/// The moments of one component's values from `low` to `high`, weighted by alpha as the counts are. The
-/// sums are the same run after run.
-///
-/// # Panics
-/// When there is no such component, for which counting fails.
-pub fn moments(
-    pixels: &Pixels,
-    component: Component,
-    low: f64,
-    high: f64,
-    weighted: bool,
-) -> Moments {
-    if weighted && matches!(pixels.channels, 2 | 4) {
-        let parts =
-            cpu::weighted::values(pixels, component, |values| Moments::of(values, low, high));
-        return parts.into_iter().fold(Moments::NONE, Moments::and);
-    }
-    fn chunks<T: Sync>(
-        samples: &[T],
-        channels: usize,
-        value: impl Fn(&[T]) -> f64 + Sync,
-        [low, high]: [f64; 2],
-    ) -> Moments {
-        let parts = samples.chunks(channels << 16).par_map(|chunk| {
-            let values = chunk.chunks_exact(channels).map(|pixel| (value(pixel), 1));
-            Moments::of(values, low, high)
-        });
-        parts.into_iter().fold(Moments::NONE, Moments::and)
-    }
-    let range = [low, high];
-    let channels = pixels.channels;
-    match (component, &pixels.samples) {
-        (Component::Channel(channel), samples) => for_samples!(samples, values => {
-            #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
-            chunks(values, channels, |pixel| pixel[channel] as f64, range)
-        }),
-        (Component::Luma(luma), Samples::U8(samples)) => {
-            chunks(samples, channels, luma.in_samples(255), range)
-        }
-        (Component::Luma(luma), Samples::U16(samples)) => {
-            chunks(samples, channels, luma.in_samples(65535), range)
-        }
-        (Component::Luma(luma), samples) => {
-            let values = luma.float_plane(samples, channels);
-            chunks(&values, 1, |value| value[0].into(), range)
-        }
     }
 }
 

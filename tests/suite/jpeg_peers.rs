@@ -1,0 +1,249 @@
+//! JPEG files of libjpeg's own tools in every sampling, scan script and table that those take, and what the same tools
+//! make of the files: the same pixels come out, to the bit. Damaged files, too, where libjpeg does not complain.
+//!
+//! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` goes on for an hour.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+use gpuproc::{
+    io::{
+        Source,
+        image::{jpeg, read_image},
+    },
+    timings::Timings,
+};
+
+use crate::{common::Noise, fuzz::mutate, harness::ignore};
+
+/// A picture as PNM, of noise, of waves, or of both, up to 70 pixels a side.
+fn picture(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
+    let [width, height] = [0; 2].map(|_| 1 + noise.next() % 70);
+    let (rough, period) = (noise.next() % 256, 2.0 + 30.0 * noise.unit());
+    let channels = if is_grey { 1 } else { 3 };
+    let mut bytes = format!("P{} {width} {height} 255\n", if is_grey { 5 } else { 6 }).into_bytes();
+    for (y, x) in (0..height).flat_map(|y| (0..width).map(move |x| (y, x))) {
+        for c in 0..channels {
+            let wave = (x as f64 / period + c as f64).sin() + (y as f64 / period).cos();
+            let grain = (noise.next() % (rough + 1)) as f64 - rough as f64 / 2.0;
+            bytes.push((128.0 + 70.0 * wave + grain) as u8);
+        }
+    }
+    bytes
+}
+
+/// A scan script of a progressive file: DC and AC coefficients of each component in bands, their bits in several passes,
+/// the components in turns.
+fn progressive_script(noise: &mut Noise, components: usize) -> String {
+    let mut chains: Vec<Vec<String>> = Vec::new();
+    let bits = noise.next() % 3;
+    let together: Vec<String> = (0..components).map(|c| c.to_string()).collect();
+    let dc = |noise: &mut Noise, first: bool, low: u64| -> Vec<String> {
+        let before = if first { 0 } else { low + 1 };
+        match noise.next() % 2 {
+            0 => vec![format!("{}: 0-0, {before}, {low};", together.join(" "))],
+            _ => together.iter().map(|c| format!("{c}: 0-0, {before}, {low};")).collect(),
+        }
+    };
+    let mut script = dc(noise, true, bits);
+    chains.push((0..bits).rev().flat_map(|low| dc(noise, false, low)).collect());
+    for c in 0..components {
+        let mut first = 1;
+        while first <= 63 {
+            let last = if noise.next().is_multiple_of(2) {
+                63
+            } else {
+                first + noise.next() % (64 - first)
+            };
+            let bits = noise.next() % 3;
+            let mut chain = vec![format!("{c}: {first}-{last}, 0, {bits};")];
+            chain.extend(
+                (0..bits).rev().map(|low| format!("{c}: {first}-{last}, {}, {low};", low + 1)),
+            );
+            chains.push(chain);
+            first = last + 1;
+        }
+    }
+    chains.iter_mut().for_each(|chain| chain.reverse());
+    while let Some(at) = chains.iter().position(|chain| !chain.is_empty()) {
+        let any = noise.next() as usize % chains.len();
+        let chain = if chains[any].is_empty() { at } else { any };
+        script.extend(chains[chain].pop());
+    }
+    script.join("\n")
+}
+
+/// Options of `cjpeg`; scripts and tables go to `folder`.
+fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
+    let mut all = vec!["-quality".to_owned(), (1 + noise.next() % 100).to_string()];
+    let components = if is_grey { 1 } else { 3 };
+    let one_in = |noise: &mut Noise, n: u64| noise.next().is_multiple_of(n);
+    if !is_grey {
+        let sampling =
+            |noise: &mut Noise| format!("{}x{}", 1 + noise.next() % 4, 1 + noise.next() % 4);
+        let common = ["2x2", "2x1", "1x2", "1x1", "4x1", "1x2,2x1,1x1"];
+        let samples = match noise.next() % 3 {
+            0 => [0; 3].map(|_| sampling(noise)).join(","),
+            1 => sampling(noise),
+            _ => common[noise.next() as usize % common.len()].to_owned(),
+        };
+        all.extend(["-sample".to_owned(), samples]);
+        if one_in(noise, 5) {
+            all.push("-rgb".to_owned());
+        }
+    }
+    let scripted = match noise.next() % 4 {
+        0 => Some(progressive_script(noise, components)),
+        1 if !is_grey => {
+            Some(["0; 1; 2;", "2; 0 1;", "1 2;\n0;"][noise.next() as usize % 3].to_owned())
+        }
+        2 => {
+            all.push("-progressive".to_owned());
+            None
+        }
+        _ => None,
+    };
+    if let Some(script) = scripted {
+        let path = folder.join("script");
+        fs::write(&path, script).unwrap();
+        all.extend(["-scans".to_owned(), path.to_str().unwrap().to_owned()]);
+    }
+    if one_in(noise, 4) {
+        // Steps that no quality has, of 16 bits where they are large.
+        let most = [16, 255, 3000][noise.next() as usize % 3];
+        let table: Vec<String> = (0..128).map(|_| (1 + noise.next() % most).to_string()).collect();
+        let path = folder.join("steps");
+        fs::write(&path, table.join(" ")).unwrap();
+        all.extend(["-qtables".to_owned(), path.to_str().unwrap().to_owned()]);
+    }
+    for (n, option) in [(3, "-optimize"), (5, "-baseline")] {
+        if one_in(noise, n) {
+            all.push(option.to_owned());
+        }
+    }
+    if one_in(noise, 3) {
+        let unit = ["", "B"][noise.next() as usize % 2];
+        all.extend(["-restart".to_owned(), format!("{}{unit}", 1 + noise.next() % 9)]);
+    }
+    all
+}
+
+/// Width, height, channels and samples of a file in PGM or PPM.
+fn pnm(bytes: &[u8]) -> (usize, usize, usize, &[u8]) {
+    let mut fields = bytes.splitn(4, |byte| byte.is_ascii_whitespace());
+    let mut field = || std::str::from_utf8(fields.next().unwrap()).unwrap();
+    let channels = if field() == "P6" { 3 } else { 1 };
+    let [width, height] = [0; 2].map(|_| field().parse().unwrap());
+    let rest = fields.next().unwrap();
+    // Behind the greatest value.
+    let from = rest.iter().position(u8::is_ascii_whitespace).unwrap() + 1;
+    (width, height, channels, &rest[from..])
+}
+
+/// Whether the frame that a damaged file claims is small enough for a thousand of them.
+fn is_small(bytes: &[u8]) -> bool {
+    let side = |at: &[u8]| u16::from_be_bytes([at[0], at[1]]) < 500;
+    let frames = bytes
+        .windows(9)
+        .filter(|at| at[0] == 0xff && (0xc0..0xd0).contains(&at[1]) && at[1] != 0xc4);
+    frames.into_iter().all(|at| side(&at[5..]) && side(&at[7..]))
+}
+
+/// How many files there were.
+#[derive(Debug, Default)]
+struct Seen {
+    whole: usize,
+    damaged: usize,
+    /// Damaged ones that both decode without a complaint.
+    compared: usize,
+    /// Damaged ones of which libjpeg's own routines make different pixels.
+    unclear: usize,
+    /// Options that `cjpeg` does not take.
+    refused: usize,
+}
+
+/// One picture by way of both, and a few damaged copies of its file.
+fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
+    let path = |name: &str| folder.join(name);
+    let is_grey = noise.next().is_multiple_of(5);
+    fs::write(path("in.pnm"), picture(noise, is_grey)).unwrap();
+    let options = options(noise, folder, is_grey);
+    let mut cjpeg = Command::new("cjpeg");
+    cjpeg.args(&options).arg("-outfile").arg(path("a.jpg")).arg(path("in.pnm"));
+    // Not every script suits every sampling.
+    if !cjpeg.stderr(Stdio::null()).status().unwrap().success() {
+        seen.refused += 1;
+        return;
+    }
+    let whole = fs::read(path("a.jpg")).unwrap();
+    for damaged in 0..4 {
+        let mut bytes = whole.clone();
+        if damaged > 0 {
+            mutate(noise, &mut bytes);
+            if !is_small(&bytes) {
+                continue;
+            }
+        }
+        fs::write(path("b.jpg"), &bytes).unwrap();
+        let mut djpeg = Command::new("djpeg");
+        djpeg.arg(path("b.jpg"));
+        let output = djpeg.output().unwrap();
+        let is_sound = output.status.success() && output.stderr.is_empty();
+        let source = Source::File(path("b.jpg"));
+        let read = read_image(&source, 1 << 26, &Timings::new(false));
+        let (image, is_whole) = match jpeg::decode(&bytes, 1 << 26) {
+            Some((image, damage)) => (Ok(image), damage.is_none()),
+            None => (read, damaged == 0),
+        };
+        let what = || format!("cjpeg {} makes {}", options.join(" "), bytes.escape_ascii());
+        seen.whole += usize::from(damaged == 0);
+        seen.damaged += usize::from(damaged > 0);
+        match image {
+            Ok(image) if is_sound && is_whole => {
+                let (width, height, channels, samples) = pnm(&output.stdout);
+                let size = (image.width, image.height, image.channels);
+                assert_eq!(size, (width, height, channels), "{}", what());
+                let ours = image.samples.as_bytes();
+                if ours != samples {
+                    // Damage makes coefficients that no encoder does, beyond the range of some of libjpeg's routines.
+                    let other = djpeg.env("JSIMD_FORCENONE", "1").output().unwrap();
+                    let is_clear = other.stdout == output.stdout;
+                    assert!(damaged > 0 && !is_clear, "other samples: {}", what());
+                    seen.unclear += 1;
+                    continue;
+                }
+                seen.compared += usize::from(damaged > 0);
+            }
+            // What libjpeg makes is read, unless a component has a fraction of another's resolution, which neither decodes.
+            Err(error) if damaged == 0 && is_sound => panic!("{error}: {}", what()),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn jpeg_files_are_read_as_by_libjpeg() {
+    let has = |tool: &str| {
+        let mut command = Command::new(tool);
+        command.arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    };
+    if !has("cjpeg") || !has("djpeg") {
+        return ignore("no cjpeg and djpeg");
+    }
+    let seconds = env::var("GPUPROC_SOAK_SECONDS").ok().map(|s| s.parse::<u64>().expect("seconds"));
+    let mut noise = Noise(seconds.map_or(12, |_| std::process::id().into()));
+    let folder = tempfile::tempdir().unwrap();
+    let (start, mut seen) = (Instant::now(), Seen::default());
+    for round in 0.. {
+        if seconds.map_or(round == 300, |seconds| start.elapsed().as_secs() >= seconds) {
+            break;
+        }
+        compare(&mut noise, folder.path(), &mut seen);
+    }
+    println!("{seen:?}");
+    assert!(seen.whole > 2 * seen.refused && seen.compared > seen.damaged / 20, "{seen:?}");
+}
