@@ -38,6 +38,7 @@ mod slices;
 mod soak;
 mod sort;
 mod streams;
+mod tiff;
 mod volumes;
 
 fn main() {

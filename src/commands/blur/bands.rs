@@ -1,4 +1,4 @@
-//! PNG files that do not fit into memory, blurred from file to file in bands of rows. The result is the
+//! PNG and TIFF files that do not fit into memory, blurred from file to file in bands of rows. The result is the
 //! same as that of the whole image.
 
 use std::{
@@ -18,8 +18,7 @@ use crate::{
     io::{
         Output, Sink, Source,
         image::{
-            ImageFormat,
-            png::{Png, PngRows, PngWriter},
+            ImageFormat, ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows,
         },
     },
     kernels::blur::Bands,
@@ -33,34 +32,35 @@ const LARGEST: u64 = 64 << 20;
 /// Copies of a band outside of the blur: two read ahead, one waiting to be written, one being compressed.
 const IN_FLIGHT: u64 = 4;
 
-/// Blurs a PNG file in bands if it does not fit into memory as a whole; returns whether it did.
+/// Blurs a file in bands if it does not fit into memory as a whole; returns whether it did.
 ///
 /// # Errors
 /// Those of reading, blurring and writing, and when the image is too large and cannot go in bands.
 pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
-    let Some(rows) = PngRows::open(&job.source)? else { return Ok(false) };
-    let size = [rows.width, rows.height];
+    let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
+    let info = rows.info().clone();
+    let size = [info.width, info.height];
     session.limits(1).check(&size).map_err(|error| error.context(&job.source))?;
     let bands = Bands {
         blur: job.blur.clone(),
         dims: size,
-        channels: rows.channels,
-        alpha: matches!(rows.channels, 2 | 4),
+        channels: info.channels,
+        alpha: matches!(info.channels, 2 | 4),
         transparent: false,
     };
-    let need = Need::of(job, &rows, &bands)?;
+    let need = Need::of(job, &info, &bands)?;
     if need.whole <= session.max_memory {
         return Ok(false);
     }
-    let height = match obstacle(job, &rows, &bands)? {
+    let height = match obstacle(job, &info, &bands)? {
         // The whole image may fit yet: its estimate is a cautious one.
         Some(_) if need.stored <= session.max_memory => return Ok(false),
-        Some(obstacle) => return Err(too_large(job, &rows, &need, session, obstacle)),
+        Some(obstacle) => return Err(too_large(job, &info, &need, session, obstacle)),
         None => need.height(session.max_memory).map_err(|least| {
             let obstacle =
                 format!("one row with those it depends on takes {least}: raise it to that");
-            too_large(job, &rows, &need, session, &obstacle)
+            too_large(job, &info, &need, session, &obstacle)
         })?,
     };
     log::debug!("{}: in bands of {height} rows", job.source);
@@ -78,10 +78,12 @@ struct Need {
     row: [u64; 2],
     /// Rows that a band depends on above and below.
     halo: u64,
+    /// Reading, beside rows.
+    held: u64,
 }
 
 impl Need {
-    fn of(job: &Job, rows: &PngRows, bands: &Bands) -> Result<Self> {
+    fn of(job: &Job, rows: &RowsInfo, bands: &Bands) -> Result<Self> {
         let (samples, height) = ((rows.width * rows.channels) as u64, rows.height as u64);
         let size = rows.dtype.size() as u64;
         let blurred = match rows.dtype {
@@ -95,13 +97,14 @@ impl Need {
             stored: file.max(samples * height * size),
             row: [samples * blurred, samples * size],
             halo: (2 * job.blur.halo(1)).min(rows.height) as u64,
+            held: rows.held_bytes,
         })
     }
 
     /// The rows of a band within `memory`, or else the least memory for one row.
     fn height(&self, memory: u64) -> Result<usize, u64> {
         let [blurred, stored] = self.row;
-        let (fixed, row) = (self.halo * blurred, blurred + IN_FLIGHT * stored);
+        let (fixed, row) = (self.halo * blurred + self.held, blurred + IN_FLIGHT * stored);
         // A quarter is left to the allocator and to buffers of fixed size.
         match (memory / 4 * 3).saturating_sub(fixed) / row {
             0 => Err((fixed + row) / 3 * 4),
@@ -111,9 +114,9 @@ impl Need {
 }
 
 /// Why an image cannot go in bands.
-fn obstacle(job: &Job, rows: &PngRows, bands: &Bands) -> Result<Option<&'static str>> {
-    Ok(if ImageFormat::of_output(&job.sink)? != ImageFormat::Png {
-        Some("only PNG is written in bands: write a .png, or raise --max-memory")
+fn obstacle(job: &Job, rows: &RowsInfo, bands: &Bands) -> Result<Option<&'static str>> {
+    Ok(if !can_write_rows(ImageFormat::of_output(&job.sink)?, rows.dtype) {
+        Some("only PNG and TIFF are written in bands: write a .tif, or raise --max-memory")
     } else if !bands.is_possible() {
         Some("--edge wrap needs both ends at once: use another, or raise --max-memory")
     } else if !rows.is_upright {
@@ -123,7 +126,7 @@ fn obstacle(job: &Job, rows: &PngRows, bands: &Bands) -> Result<Option<&'static 
     })
 }
 
-fn too_large(job: &Job, rows: &PngRows, need: &Need, session: &Session, obstacle: &str) -> Error {
+fn too_large(job: &Job, rows: &RowsInfo, need: &Need, session: &Session, obstacle: &str) -> Error {
     Error::bad_input(format_args!(
         "{}: {} x {} pixels take {} bytes in all, more than the {} of --max-memory, and {obstacle}",
         job.source, rows.width, rows.height, need.whole, session.max_memory
@@ -135,29 +138,26 @@ fn process(
     job: &Job,
     settings: &Settings,
     session: &Session,
-    mut rows: PngRows,
+    mut rows: Box<dyn ReadRows>,
     mut bands: Bands,
     height: usize,
 ) -> Result<()> {
+    let info = rows.info().clone();
+    for loss in &info.losses {
+        Settings::tell_losses(&format!("{}: {loss}", job.source), session.strict)?;
+    }
     if bands.alpha {
         bands.transparent = session.timings.time("look for alpha", || rows.any_transparent())?;
-        let again = PngRows::open(&job.source)?;
+        let again = open_rows(&job.source, session.limits(1))?;
         rows = again.ok_or_else(|| Error::bad_input(format_args!("{} has changed", job.source)))?;
     }
-    let kept = settings.kept_channels(rows.channels)?;
+    let kept = settings.kept_channels(info.channels)?;
     let output = job.sink.create(session.no_clobber)?;
-    let png = Png {
-        width: rows.width as u32,
-        height: rows.height as u32,
-        channels: rows.channels as u8,
-        sample_bytes: rows.dtype.size() as u8,
-        metadata: &rows.metadata.clone(),
-        compression: settings.encoding.compression,
-    }
-    .start(output);
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
-    Pipeline { session, bands: &bands, kept: &kept, dtype: rows.dtype, height }
-        .run(rows, png.map_err(failed)?, &failed)?
+    let format = ImageFormat::of_output(&job.sink)?;
+    let writer = create_rows(format, &info, &settings.encoding, output).map_err(failed)?;
+    Pipeline { session, bands: &bands, kept: &kept, dtype: info.dtype, height }
+        .run(rows, writer, &failed)?
         .commit()
 }
 
@@ -175,8 +175,8 @@ struct Pipeline<'a> {
 impl Pipeline<'_> {
     fn run(
         &self,
-        rows: PngRows,
-        writer: PngWriter<Output>,
+        rows: Box<dyn ReadRows>,
+        writer: Box<dyn WriteRows>,
         failed: &(impl Fn(io::Error) -> Error + Sync),
     ) -> Result<Output> {
         let (to_blur, read) = sync_channel(1);
@@ -195,8 +195,8 @@ impl Pipeline<'_> {
         (0..last).step_by(height).map(move |first| first..(first + height).min(last))
     }
 
-    fn read(&self, mut rows: PngRows, to_blur: SyncSender<Result<Vec<u8>>>) {
-        let row = rows.row_bytes();
+    fn read(&self, mut rows: Box<dyn ReadRows>, to_blur: SyncSender<Result<Vec<u8>>>) {
+        let row = rows.info().row_bytes();
         for band in self.bands() {
             let read = self.session.timings.time("decode", || {
                 let mut bytes = memory::zeros(row * band.len())?;
@@ -247,16 +247,10 @@ impl Pipeline<'_> {
     fn write(
         &self,
         blurred: Receiver<Samples>,
-        mut writer: PngWriter<Output>,
+        mut writer: Box<dyn WriteRows>,
     ) -> io::Result<Output> {
-        for mut samples in blurred {
-            self.session.timings.time("encode", || {
-                // PNG has the most significant byte first.
-                if cfg!(target_endian = "little") {
-                    samples.swap_bytes();
-                }
-                writer.rows(samples.as_bytes())
-            })?;
+        for samples in blurred {
+            self.session.timings.time("encode", || writer.write(samples))?;
         }
         writer.finish()
     }

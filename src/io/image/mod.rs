@@ -14,6 +14,7 @@ pub mod png;
 mod pnm;
 mod probe;
 mod read;
+mod rows;
 mod tiff;
 mod webp;
 mod write;
@@ -21,6 +22,7 @@ mod write;
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
+pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};
 pub use write::{PagesWriter, losses, write_image, write_jpeg, write_pages};
 
 use self::codec::{BoxError, Codec};

@@ -1,6 +1,11 @@
 //! What is known of an image before it is decoded: by its name, and by its header.
 
-use std::{fs::File, io::BufReader, panic::catch_unwind, path::Path};
+use std::{
+    fs::File,
+    io::{BufReader, Read},
+    panic::catch_unwind,
+    path::Path,
+};
 
 use exr::{
     math::Vec2,
@@ -11,7 +16,7 @@ use image::{
     codecs::{png::PngDecoder, webp::WebPDecoder},
 };
 
-use super::{codec::BoxError, metadata::without_prefix};
+use super::{codec::BoxError, metadata::without_prefix, tiff};
 use crate::{
     error::{Error, Result},
     io::Source,
@@ -20,7 +25,7 @@ use crate::{
 /// Whether the extension of `source` is that of an image, of a format that is supported or not.
 pub fn has_image_name(source: &Source) -> bool {
     let format = ImageFormat::from_extension(source.extension());
-    format.is_some_and(|format| format.can_read())
+    format.is_some_and(|format| format.can_read() || format == ImageFormat::Tiff)
 }
 
 /// Bytes of the decoded samples of the image file `source`; nothing when that cannot be found out
@@ -31,10 +36,20 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     source.size().ok()??;
     // Decoders panic on some broken files.
     let decoded = catch_unwind(|| {
+        if is_tiff(path) {
+            return Some(tiff::probe(path).ok()?.bytes);
+        }
         let reader = ImageReader::open(path).ok()?.with_guessed_format().ok()?;
         Some(reader.into_decoder().ok()?.total_bytes())
     });
     decoded.ok().flatten().or_else(|| openexr(path))
+}
+
+/// Whether the file begins as TIFF files do.
+fn is_tiff(path: &Path) -> bool {
+    let mut first = [0; 4];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && (tiff::CODEC.has_signature)(&first)
 }
 
 /// At most RGBA as f32, in the largest layer or the largest picture that is made of one.
@@ -81,6 +96,7 @@ pub fn probe(source: &Source) -> Result<Probe> {
     }
     let probed = catch_unwind(|| match openexr_header(path) {
         Some(probe) => Ok(probe),
+        None if is_tiff(path) => tiff::probe(path),
         None => other_header(path),
     });
     let probed = probed.unwrap_or_else(|_| Err("the decoder crashed on it".into()));
@@ -151,7 +167,7 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         size: [width as usize, height as usize],
         dtype: format!("{kind}{bits}"),
         channels,
-        pages: pages(path, format),
+        pages: None,
         metadata,
         bytes,
     })
@@ -164,20 +180,4 @@ fn is_animated(path: &Path, format: ImageFormat) -> bool {
         ImageFormat::WebP => WebPDecoder::new(file).is_ok_and(|webp| webp.has_animation()),
         _ => false,
     }
-}
-
-/// How many pictures a TIFF holds.
-fn pages(path: &Path, format: ImageFormat) -> Option<usize> {
-    /// Nobody counts further.
-    const MOST: usize = 1 << 20;
-    if format != ImageFormat::Tiff {
-        return None;
-    }
-    let mut tiff = tiff::decoder::Decoder::new(BufReader::new(File::open(path).ok()?)).ok()?;
-    let mut pages = 1;
-    while pages < MOST && tiff.more_images() {
-        tiff.next_image().ok()?;
-        pages += 1;
-    }
-    Some(pages)
 }

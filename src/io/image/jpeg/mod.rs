@@ -20,7 +20,7 @@ pub use huffman::{BitReader, Huffman};
 
 use zune_jpeg::{
     JpegDecoder,
-    zune_core::{bytestream::ZCursor, options::DecoderOptions},
+    zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
 use super::{
@@ -34,6 +34,7 @@ use crate::{
         dtype::Dtype,
         image::{Image, Metadata, Orientation},
         jpeg::{Frame, Quality, SparseCoefficients},
+        samples::Samples,
     },
     io::Limits,
 };
@@ -131,11 +132,24 @@ pub(super) fn claimed_samples(bytes: &[u8]) -> u64 {
     bytes.windows(9).filter_map(<[u8]>::first_chunk).map(frame).max().unwrap_or(0)
 }
 
-/// Whether a part of a file's picture is missing, as far as that can be told without decoding it.
-pub(super) fn lacks(bytes: &[u8]) -> bool {
-    File::parse(bytes).is_some_and(|(file, _)| {
-        file.unsent > 0 || missing(&file).is_some_and(|missing| missing.is_some())
-    })
+/// Decodes a JPEG file that is a part of another file: its picture as it is stored, and whether some of it is missing.
+pub(super) fn decode_part(bytes: &[u8], limits: Limits) -> Result<(Image, bool), BoxError> {
+    let Decoded { image, damage, .. } = decode_file(bytes, limits)?;
+    Ok((image, damage.is_some()))
+}
+
+/// Decodes a JPEG file of four inks that is a part of another file, as they are stored.
+pub(super) fn decode_inks(bytes: &[u8]) -> Result<Image, BoxError> {
+    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::CMYK);
+    let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
+    let samples = decoder.decode()?;
+    let (width, height) = decoder.dimensions().ok_or("it has no size")?;
+    if samples.len() != 4 * width * height {
+        return Err("it is no JPEG of four inks".into());
+    }
+    let metadata = Metadata::default();
+    let samples = Samples::U8(samples);
+    Ok(Image { width, height, channels: 4, samples, is_linear: false, metadata })
 }
 
 /// The marker before a scan's header.

@@ -10,7 +10,10 @@ use crate::{
     error::{Error, Result},
     io::{
         Source,
-        image::metadata::{capped_icc, read_exif},
+        image::{
+            metadata::{capped_icc, read_exif},
+            rows::{ReadRows, RowsInfo},
+        },
     },
 };
 
@@ -19,19 +22,8 @@ use crate::{
 pub struct PngRows {
     reader: png::Reader<BufReader<File>>,
     name: String,
-    /// Pixels a row.
-    pub width: usize,
-    /// Rows.
-    pub height: usize,
-    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
-    pub channels: usize,
-    /// u8 or u16.
-    pub dtype: Dtype,
-    /// ICC profile and EXIF.
-    pub metadata: Metadata,
-    /// Whether rows from the file's start are rows from the picture's top; else EXIF says how it is
-    /// rotated or mirrored.
-    pub is_upright: bool,
+    /// What its header says; samples are u8 or u16.
+    info: RowsInfo,
 }
 
 impl PngRows {
@@ -61,31 +53,31 @@ impl PngRows {
         let (exif, orientation) = read_exif(exif, &mut losses);
         let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
         let icc = capped_icc(icc, &mut losses);
-        losses.iter().for_each(|loss| log::warn!("{source}: {loss}"));
         let orientation = orientation.unwrap_or_default();
         Ok(Some(Self {
             name,
-            width: info.width as usize,
-            height: info.height as usize,
-            channels: colour.samples(),
-            dtype,
-            metadata: Metadata { icc, exif, ..Metadata::default() },
-            is_upright: orientation == Orientation::default(),
+            info: RowsInfo {
+                width: info.width as usize,
+                height: info.height as usize,
+                channels: colour.samples(),
+                dtype,
+                metadata: Metadata { icc, exif, ..Metadata::default() },
+                is_upright: orientation == Orientation::default(),
+                held_bytes: 0,
+                losses,
+            },
             reader,
         }))
     }
+}
 
-    /// Bytes a row.
-    pub fn row_bytes(&self) -> usize {
-        self.width * self.channels * self.dtype.size()
+impl ReadRows for PngRows {
+    fn info(&self) -> &RowsInfo {
+        &self.info
     }
 
-    /// Reads the next rows, as many as `rows` takes.
-    ///
-    /// # Errors
-    /// When the file is broken.
-    pub fn read(&mut self, rows: &mut [u8]) -> Result<()> {
-        let (bytes, wide) = (self.row_bytes(), self.dtype == Dtype::U16);
+    fn read(&mut self, rows: &mut [u8]) -> Result<()> {
+        let (bytes, wide) = (self.info.row_bytes(), self.info.dtype == Dtype::U16);
         let broken = |name: &str| Error::bad_input(format_args!("cannot decode {name}"));
         for row in rows.chunks_exact_mut(bytes) {
             match self.reader.read_row(row) {
@@ -98,22 +90,5 @@ impl PngRows {
             }
         }
         Ok(())
-    }
-
-    /// Whether any of the rows to come has a pixel that is not opaque.
-    ///
-    /// # Errors
-    /// When the file is broken.
-    pub fn any_transparent(&mut self) -> Result<bool> {
-        let pixel = self.channels * self.dtype.size();
-        let mut row = vec![0; self.row_bytes()];
-        for _ in 0..self.height {
-            self.read(&mut row)?;
-            let alpha = pixel - self.dtype.size();
-            if row.chunks_exact(pixel).any(|pixel| pixel[alpha..].iter().any(|&byte| byte != 255)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 }

@@ -1,64 +1,229 @@
-//! TIFF in strips, uncompressed, of u8, u16 or f32 samples, with ICC profile and EXIF.
+//! TIFF in strips, uncompressed, as a header with all directories and then the samples of all pages, so that they are
+//! written from the first byte to the last: as BigTIFF where a file exceeds 4 GiB.
 
-use std::io::Cursor;
+use std::{borrow::Cow, io::Write};
 
-use ::tiff::{
-    TiffResult,
-    encoder::{
-        TiffEncoder, TiffKind, TiffKindBig, TiffKindStandard,
-        colortype::{Gray8, Gray16, Gray32Float, RGB8, RGB16, RGB32Float},
-    },
-    tags::{ExtraSamples, Tag},
+use super::{
+    directory::kind,
+    exif::{Exif, RESOLUTION},
+    page::photometric,
+    tag,
+    tree::{Tree, Value, header},
 };
-
-use super::exif::Exif;
 use crate::{
-    data::{image::Image, samples::Samples},
-    io::image::codec::BoxError,
+    data::{
+        dtype::Dtype,
+        image::{DensityUnit, Image, Metadata},
+        samples::Samples,
+    },
+    error::Result,
+    io::image::codec::{BoxError, Encoding, PageWriter, Series},
+    memory,
 };
 
-/// Encodes an image, as a BigTIFF where it exceeds 4 GiB.
+/// Bytes of a strip of a picture, at most, unless a row has more.
+pub const STRIP: usize = 1 << 20;
+
+/// A page to be written.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// Pixels across and down.
+    pub size: [usize; 2],
+    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    pub channels: usize,
+    /// Their type.
+    pub dtype: Dtype,
+    /// Rows of a strip.
+    pub strip_rows: usize,
+    /// What is said of the picture.
+    pub description: Tree,
+}
+
+impl Outgoing {
+    /// A picture with what is known of it.
+    pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
+        let Metadata { icc, exif, xmp, iptc, density } = metadata;
+        let mut description = exif.as_deref().and_then(Exif::of_block).unwrap_or_default().root;
+        for (tag, kind, bytes) in [
+            (tag::ICC, kind::UNDEFINED, icc),
+            (tag::XMP, kind::BYTE, xmp),
+            (tag::IPTC, kind::UNDEFINED, iptc),
+        ] {
+            let value = bytes.as_ref().map(|bytes| Value { tag, kind, bytes: bytes.clone() });
+            description.values.extend(value);
+        }
+        if let Some(density) = density {
+            let unit = match density.unit {
+                DensityUnit::Aspect => 1,
+                DensityUnit::Inch => 2,
+                DensityUnit::Centimetre => 3,
+            };
+            description.values.retain(|value| !RESOLUTION.contains(&value.tag));
+            description.values.extend([
+                Value::fraction(tag::X_RESOLUTION, density.pixels[0]),
+                Value::fraction(tag::Y_RESOLUTION, density.pixels[1]),
+                Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
+            ]);
+        }
+        let row = size[0] * channels * dtype.size();
+        let strip_rows = (STRIP / row.max(1)).clamp(1, size[1].max(1));
+        Self { size, channels, dtype, strip_rows, description }
+    }
+
+    /// Bytes of its samples.
+    fn bytes(&self) -> u64 {
+        (self.size[0] * self.channels * self.dtype.size()) as u64 * self.size[1] as u64
+    }
+
+    /// The directory, with samples from byte `at` on.
+    fn directory(&self, at: u64, is_big_tiff: bool) -> Tree {
+        let mut tree = self.description.clone();
+        let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
+        let has_alpha = matches!(self.channels, 2 | 4);
+        let colours = if self.channels < 3 { photometric::MIN_IS_BLACK } else { photometric::RGB };
+        let format = match self.dtype {
+            Dtype::F32 | Dtype::F64 => 3,
+            dtype if dtype.is_signed() => 2,
+            _ => 1,
+        };
+        let same = |value: u16| vec![value; self.channels];
+        tree.values.extend([
+            Value::longs(tag::WIDTH, &[self.size[0] as u32]),
+            Value::longs(tag::HEIGHT, &[self.size[1] as u32]),
+            Value::shorts(tag::BITS, &same(8 * self.dtype.size() as u16)),
+            Value::shorts(tag::COMPRESSION, &[1]),
+            Value::shorts(tag::PHOTOMETRIC, &[colours as u16]),
+            Value::shorts(tag::SAMPLES_PER_PIXEL, &[self.channels as u16]),
+            Value::longs(tag::ROWS_PER_STRIP, &[self.strip_rows as u32]),
+            Value::shorts(tag::PLANAR, &[1]),
+            Value::shorts(tag::SAMPLE_FORMAT, &same(format)),
+        ]);
+        if has_alpha {
+            tree.values.push(Value::shorts(tag::EXTRA_SAMPLES, &[2]));
+        }
+        let firsts = (0..self.size[1]).step_by(self.strip_rows.max(1));
+        let lengths =
+            firsts.clone().map(|first| row * self.strip_rows.min(self.size[1] - first) as u64);
+        let offsets = firsts.map(|first| at + first as u64 * row);
+        match is_big_tiff {
+            true => tree.values.extend([
+                Value::long8s(tag::STRIP_OFFSETS, &offsets.collect::<Vec<_>>()),
+                Value::long8s(tag::STRIP_BYTES, &lengths.collect::<Vec<_>>()),
+            ]),
+            false => {
+                let narrow = |n: u64| n as u32;
+                tree.values.extend([
+                    Value::longs(tag::STRIP_OFFSETS, &offsets.map(narrow).collect::<Vec<_>>()),
+                    Value::longs(tag::STRIP_BYTES, &lengths.map(narrow).collect::<Vec<_>>()),
+                ]);
+            }
+        }
+        tree
+    }
+}
+
+/// The file of `pages` up to the first byte of their samples, which follow page by page, little-endian.
+pub fn head(pages: &[Outgoing]) -> Vec<u8> {
+    let samples: u64 = pages.iter().map(Outgoing::bytes).sum();
+    let len = |is_big_tiff: bool| {
+        let (_, first) = header(is_big_tiff);
+        let directories = pages.iter().map(|page| page.directory(0, is_big_tiff).len(is_big_tiff));
+        first + directories.sum::<u64>()
+    };
+    let is_big_tiff = len(false) + samples > u64::from(u32::MAX);
+    let (mut file, _) = header(is_big_tiff);
+    // Samples of 8 bytes lie where a mapped file has them aligned.
+    let mut at = len(is_big_tiff).next_multiple_of(16);
+    let first = at as usize;
+    for (i, page) in pages.iter().enumerate() {
+        let directory = page.directory(at, is_big_tiff);
+        let next = file.len() as u64 + directory.len(is_big_tiff);
+        directory.write(&mut file, is_big_tiff, if i + 1 < pages.len() { next } else { 0 });
+        at += page.bytes();
+    }
+    file.resize(first, 0);
+    file
+}
+
+/// Encodes a picture.
 ///
 /// # Errors
-/// When the encoder fails.
+/// When there is no memory for it.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let metadata = [&image.metadata.icc, &image.metadata.exif];
-    let metadata: usize = metadata.into_iter().flatten().map(Vec::len).sum();
-    // Besides, each strip of 1 MB takes an entry.
-    let len = image.samples.as_bytes().len() + 2 * metadata + (1 << 20);
-    Ok(match u32::try_from(len) {
-        Ok(_) => encode_as::<TiffKindStandard>(image)?,
-        Err(_) => encode_as::<TiffKindBig>(image)?,
+    let (size, dtype) = ([image.width, image.height], image.samples.dtype());
+    let mut file = head(&[Outgoing::picture(size, image.channels, dtype, &image.metadata)]);
+    let samples = little(&image.samples)?;
+    memory::reserve(&mut file, samples.as_bytes().len())?;
+    file.extend_from_slice(samples.as_bytes());
+    Ok(file)
+}
+
+/// The samples little-endian.
+fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
+    Ok(match cfg!(target_endian = "big") {
+        true => {
+            let mut turned = samples.copy()?;
+            turned.swap_bytes();
+            Cow::Owned(turned)
+        }
+        false => Cow::Borrowed(samples),
     })
 }
 
-fn encode_as<K: TiffKind>(image: &Image) -> TiffResult<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut encoder = TiffEncoder::<_, K>::new_generic(Cursor::new(&mut bytes))?;
-    let exif = image.metadata.exif.as_deref().and_then(Exif::of_block).unwrap_or_default();
-    let pointers = exif.write_children(&mut encoder)?;
-    let (width, height) = (image.width as u32, image.height as u32);
-    macro_rules! write {
-        ($colour:ty, $values:expr) => {{
-            let mut picture = encoder.new_image::<$colour>(width, height)?;
-            if image.has_alpha() {
-                picture.extra_samples(&[ExtraSamples::UnassociatedAlpha])?;
-            }
-            if let Some(icc) = &image.metadata.icc {
-                picture.encoder().write_tag(Tag::IccProfile, &icc[..])?;
-            }
-            exif.write_values(picture.encoder(), &pointers)?;
-            picture.write_data($values)?;
-        }};
+/// Begins a file of several pages.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn encode_pages<'a>(
+    output: &'a mut dyn Write,
+    series: Series,
+    _: &Encoding,
+) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
+    /// Room for directories: a page's metadata come with it.
+    const BESIDE: u64 = 64 << 20;
+    let is_big_tiff = series.sample_bytes.saturating_add(BESIDE) > u64::from(u32::MAX);
+    let (start, at) = header(is_big_tiff);
+    output.write_all(&start)?;
+    Ok(Box::new(TiffPages { output, at, is_big_tiff, left: series.count }))
+}
+
+struct TiffPages<'a> {
+    output: &'a mut dyn Write,
+    /// Bytes written.
+    at: u64,
+    is_big_tiff: bool,
+    /// Pages to come.
+    left: usize,
+}
+
+impl PageWriter for TiffPages<'_> {
+    fn page(&mut self, image: &Image) -> Result<(), BoxError> {
+        let Self { at, is_big_tiff, .. } = *self;
+        let (size, dtype) = ([image.width, image.height], image.samples.dtype());
+        let page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
+        let first = (at + page.directory(0, is_big_tiff).len(is_big_tiff)).next_multiple_of(16);
+        let next = (first + page.bytes()).next_multiple_of(2);
+        if !is_big_tiff && u32::try_from(next).is_err() {
+            return Err("the pages take more than 4 GiB, which was not known before".into());
+        }
+        self.left = self.left.checked_sub(1).ok_or("there are more pages than was said")?;
+        let mut bytes = Vec::new();
+        let following = if self.left > 0 { next } else { 0 };
+        page.directory(first, is_big_tiff).write_at(&mut bytes, at, is_big_tiff, following);
+        bytes.resize((first - at) as usize, 0);
+        self.output.write_all(&bytes)?;
+        self.output.write_all(little(&image.samples)?.as_bytes())?;
+        if self.left > 0 {
+            self.output.write_all(&[0; 1][..(next - first - page.bytes()) as usize])?;
+        }
+        self.at = next;
+        Ok(())
     }
-    match (&image.samples, image.channels) {
-        (Samples::U8(values), 1 | 2) => write!(Gray8, values),
-        (Samples::U8(values), _) => write!(RGB8, values),
-        (Samples::U16(values), 1 | 2) => write!(Gray16, values),
-        (Samples::U16(values), _) => write!(RGB16, values),
-        (Samples::F32(values), 1 | 2) => write!(Gray32Float, values),
-        (Samples::F32(values), _) => write!(RGB32Float, values),
-        (other, _) => unreachable!("images hold no {}", other.dtype()),
+
+    fn finish(self: Box<Self>) -> Result<(), BoxError> {
+        match self.left {
+            0 => Ok(()),
+            left => Err(format!("{left} pages are missing").into()),
+        }
     }
-    Ok(bytes)
 }

@@ -1,215 +1,121 @@
 //! EXIF, which in a TIFF file is spread over the file's own directories, and in other formats is a block
 //! that begins with a TIFF header: read from either, written as either.
 
-use std::io::{Cursor, Seek, Write};
+use std::sync::Arc;
 
-use ::tiff::{
-    TiffResult,
-    decoder::Decoder,
-    encoder::{DirectoryEncoder, TiffEncoder, TiffKind, TiffKindStandard},
-    tags::{ByteOrder, IfdPointer, Tag, Type, ValueBuffer},
+use super::{
+    bytes::Bytes,
+    directory::{File, kind, sizes},
+    stack, tag,
+    tree::{Tree, Value, header},
 };
-
 use crate::io::image::metadata::LONGEST_EXIF;
 
 /// Tags of the first directory that describe a picture rather than how it is stored (EXIF 2.32, table
-/// 4, without the orientation, which is applied), and the titles that Windows writes.
-const KEPT: [u16; 19] = [
-    270, 271, 272, 282, 283, 296, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094,
-    40095, 18246,
-];
+/// 4, without the orientation, which is applied, and the resolution, which is told apart), and the titles that Windows
+/// writes.
+const KEPT: [u16; 16] =
+    [270, 271, 272, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246];
+/// Resolution across and down, and its unit.
+pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];
 /// Tags that point to other directories: EXIF, GPS, and within EXIF, Interoperability.
 const POINTERS: [u16; 3] = [34665, 34853, 40965];
-/// Resolution across and down, and its unit.
-const RESOLUTION: [u16; 3] = [282, 283, RESOLUTION_UNIT];
-const RESOLUTION_UNIT: u16 = 296;
-/// The unit of a resolution that is only the aspect ratio of pixels.
-const NO_UNIT: u16 = 1;
 /// Bytes of an entry in a directory.
 const ENTRY: usize = 12;
 
-/// The EXIF of a TIFF file as a block.
-pub struct Block {
-    /// The block.
-    pub block: Vec<u8>,
+/// Text without the NUL that ends it.
+fn text(value: &Value) -> &[u8] {
+    value.bytes.split(|&byte| byte == 0).next().unwrap_or_default()
+}
+
+/// The description of a picture.
+#[derive(Debug, Default)]
+pub struct Exif {
+    /// The first directory and those below it.
+    pub root: Tree,
     /// Whether some of the file's EXIF cannot be read or is too long.
     pub is_partial: bool,
 }
 
-/// The EXIF of a TIFF file without its orientation; nothing where there is none.
-pub fn of_file(bytes: &[u8]) -> Option<Block> {
-    let mut decoder = Decoder::new(Cursor::new(bytes)).ok()?;
-    let first = decoder.ifd_pointer()?;
-    let exif = Exif::read(&mut decoder, first)?;
-    let block = exif.to_block().ok()?;
-    Some(Block { block, is_partial: exif.is_partial })
-}
-
-/// A directory and those that it points to.
-#[derive(Default)]
-struct Directory {
-    values: Vec<(Tag, ValueBuffer)>,
-    children: Vec<(Tag, Directory)>,
-}
-
-/// The description of a picture.
-#[derive(Default)]
-pub struct Exif {
-    root: Directory,
-    is_partial: bool,
-}
-
 impl Exif {
-    /// Reads a block. The decoder reads files only of at least one picture, so the first directory
-    /// becomes that of a picture of one pixel behind the block.
+    /// Reads a block.
     pub fn of_block(block: &[u8]) -> Option<Self> {
-        let little = block.starts_with(b"II*\0");
-        if !little && !block.starts_with(b"MM\0*") {
-            return None;
-        }
-        let short = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
-        let long = |v: u32| if little { v.to_le_bytes() } else { v.to_be_bytes() };
-        let first = *block[4..].first_chunk()?;
-        let first = if little { u32::from_le_bytes(first) } else { u32::from_be_bytes(first) };
-        let mut file = block.to_vec();
-        file.resize(block.len().next_multiple_of(2), 0);
-        let picture = long(u32::try_from(file.len()).ok()?);
-        file[4..8].copy_from_slice(&picture);
-        // Width, height, photometric interpretation, strip offset and strip length, a LONG each.
-        let entries = [(256, 1), (257, 1), (262, 0), (273, 0), (279, 0)];
-        file.extend(short(entries.len() as u16));
-        for (tag, value) in entries {
-            file.extend([short(tag), short(Type::LONG.to_u16())].concat());
-            file.extend([long(1), long(value)].concat());
-        }
-        file.extend(long(0));
-        let mut decoder = Decoder::new(Cursor::new(&file[..])).ok()?;
-        Self::read(&mut decoder, IfdPointer(first.into()))
+        let bytes: Arc<dyn Bytes + '_> = Arc::new(block);
+        let file = File::open(bytes).ok()?;
+        let mut kept = KEPT.to_vec();
+        kept.extend(RESOLUTION);
+        Self::read(&file, file.first, &kept)
     }
 
-    /// Reads the description of the picture whose directory is at `first`; nothing where it is empty.
-    fn read(decoder: &mut Decoder<Cursor<&[u8]>>, first: IfdPointer) -> Option<Self> {
-        let mut reader = Reader { decoder, room: LONGEST_EXIF, is_partial: false };
+    /// Reads the description of the page whose directory is at `first`, without its orientation; nothing where it is
+    /// empty.
+    pub fn of_page(file: &File<'_>, first: u64) -> Option<Self> {
+        Self::read(file, first, &KEPT)
+    }
+
+    /// Reads the description whose directory is at `first`, with the tags `kept` of that directory.
+    fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
+        let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
         let mut root = reader.directory(first, 0)?;
-        let has_no_unit = root.values.iter().any(|(tag, value)| {
-            tag.to_u16() == RESOLUTION_UNIT && value.as_bytes() == NO_UNIT.to_ne_bytes()
+        // A description that tells of pages is not that of a picture.
+        root.values.retain(|value| {
+            let tells_of_pages = || stack::writer(&String::from_utf8_lossy(text(value))).is_some();
+            value.tag != tag::DESCRIPTION || !tells_of_pages()
         });
-        if has_no_unit {
-            root.values.retain(|(tag, _)| !RESOLUTION.contains(&tag.to_u16()));
-        }
-        let is_empty = root.values.is_empty() && root.children.is_empty();
-        (!is_empty).then_some(Self { root, is_partial: reader.is_partial })
+        (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
 
-    fn to_block(&self) -> TiffResult<Vec<u8>> {
-        let mut block = Vec::new();
-        let mut encoder = TiffEncoder::<_, TiffKindStandard>::new_generic(Cursor::new(&mut block))?;
-        let pointers = self.write_children(&mut encoder)?;
-        let mut directory = encoder.image_directory()?;
-        self.write_values(&mut directory, &pointers)?;
-        directory.finish()?;
-        Ok(block)
-    }
-
-    /// Writes all directories but the first, and returns where the first's children are.
-    ///
-    /// # Errors
-    /// Those of the encoder.
-    pub fn write_children<W: Write + Seek, K: TiffKind>(
-        &self,
-        encoder: &mut TiffEncoder<W, K>,
-    ) -> TiffResult<Vec<(Tag, K::OffsetType)>> {
-        self.root.write_children(encoder)
-    }
-
-    /// Writes the values of the first directory, and where its children are.
-    ///
-    /// # Errors
-    /// Those of the encoder.
-    pub fn write_values<W: Write + Seek, K: TiffKind>(
-        &self,
-        directory: &mut DirectoryEncoder<'_, W, K>,
-        pointers: &[(Tag, K::OffsetType)],
-    ) -> TiffResult<()> {
-        self.root.write_values(directory, pointers)
+    /// As a block.
+    pub fn to_block(&self) -> Vec<u8> {
+        let (mut block, _) = header(false);
+        self.root.write(&mut block, false, 0);
+        block
     }
 }
 
 /// Reads directories, which may point to each other in circles and claim values of any length.
 struct Reader<'a, 'b> {
-    decoder: &'a mut Decoder<Cursor<&'b [u8]>>,
+    file: &'a File<'b>,
+    /// Tags of the first directory.
+    kept: &'a [u16],
     /// Bytes that the values still to come may have in all.
     room: usize,
     is_partial: bool,
 }
 
 impl Reader<'_, '_> {
-    /// Reads the directory at `pointer`, which lies `depth` below the first, and its children.
-    fn directory(&mut self, pointer: IfdPointer, depth: usize) -> Option<Directory> {
-        let found = self.decoder.read_directory(pointer).ok()?;
-        let mut directory = Directory::default();
-        for (tag, entry) in found.iter() {
-            let number = tag.to_u16();
-            let mut tags = self.decoder.read_directory_tags(&found);
-            if POINTERS.contains(&number) && depth < POINTERS.len() - 1 {
-                let pointer = tags.find_tag(tag).ok().flatten().and_then(|v| v.into_u64().ok());
-                let child = pointer.and_then(|at| self.directory(IfdPointer(at), depth + 1));
-                match child {
-                    Some(child) => directory.children.push((tag, child)),
+    /// Reads the directory at `at`, which lies `depth` below the first, and its children.
+    fn directory(&mut self, at: u64, depth: usize) -> Option<Tree> {
+        let found = self.file.directory(at).ok()?;
+        let mut tree = Tree::default();
+        for entry in found.entries() {
+            if POINTERS.contains(&entry.tag) && depth < POINTERS.len() - 1 {
+                let pointer = self.file.number_of(&found, entry.tag).ok().flatten();
+                match pointer.and_then(|at| self.directory(at, depth + 1)) {
+                    Some(child) => tree.children.push((entry.tag, child)),
                     None => self.is_partial = true,
                 }
                 continue;
             }
-            if depth == 0 && !KEPT.contains(&number) {
+            let is_there = tree.values.iter().any(|value| value.tag == entry.tag);
+            if depth == 0 && !self.kept.contains(&entry.tag) || is_there {
                 continue;
             }
-            // A value takes at most 8 bytes. The types of BigTIFF are unknown to EXIF.
-            let fits = entry.count() <= self.room as u64 / 8
-                || entry.count() <= self.room as u64 && is_byte(entry.field_type());
-            let known = entry.field_type().to_u16() <= Type::IFD.to_u16();
-            let mut value = ValueBuffer::empty(Type::BYTE);
-            if !fits || !known || !matches!(tags.find_tag_buf(tag, &mut value), Ok(Some(_))) {
+            let len = sizes(entry.kind)
+                .map_or(u64::MAX, |[size, _]| entry.count.saturating_mul(size as u64));
+            // The types of BigTIFF are unknown to EXIF.
+            let is_known = entry.kind <= kind::IFD;
+            let value = match len <= self.room as u64 && is_known {
+                true => self.file.value(entry).ok(),
+                false => None,
+            };
+            let Some(bytes) = value else {
                 self.is_partial = true;
                 continue;
-            }
-            value.set_byte_order(ByteOrder::native());
-            self.room = self.room.saturating_sub(value.as_bytes().len() + ENTRY);
-            directory.values.push((tag, value));
+            };
+            self.room = self.room.saturating_sub(bytes.len() + ENTRY);
+            tree.values.push(Value { tag: entry.tag, kind: entry.kind, bytes });
         }
-        Some(directory)
-    }
-}
-
-fn is_byte(kind: Type) -> bool {
-    matches!(kind, Type::BYTE | Type::SBYTE | Type::ASCII | Type::UNDEFINED)
-}
-
-impl Directory {
-    fn write_children<W: Write + Seek, K: TiffKind>(
-        &self,
-        encoder: &mut TiffEncoder<W, K>,
-    ) -> TiffResult<Vec<(Tag, K::OffsetType)>> {
-        let mut pointers = Vec::new();
-        for (tag, child) in &self.children {
-            let deeper = child.write_children(encoder)?;
-            let mut directory = encoder.extra_directory()?;
-            child.write_values(&mut directory, &deeper)?;
-            pointers.push((*tag, directory.finish_with_offsets()?.offset));
-        }
-        Ok(pointers)
-    }
-
-    fn write_values<W: Write + Seek, K: TiffKind>(
-        &self,
-        directory: &mut DirectoryEncoder<'_, W, K>,
-        pointers: &[(Tag, K::OffsetType)],
-    ) -> TiffResult<()> {
-        for (tag, value) in &self.values {
-            directory.write_tag_buf(*tag, value)?;
-        }
-        for (tag, pointer) in pointers {
-            directory.write_tag(*tag, pointer)?;
-        }
-        Ok(())
+        Some(tree)
     }
 }

@@ -1,46 +1,354 @@
-//! TIFF: f32, f16 and grey with alpha are decoded by the tiff crate directly, other files through the
-//! image crate; all that images hold is written.
+//! TIFF and BigTIFF: directories (`directory`) tell where the strips and tiles (`chunk`) of a page (`page`) are, rows of
+//! samples come of these (`rows`), and a picture of the samples (`picture`). All that images hold is written (`encode`).
 
-mod decode;
+mod bytes;
+mod chunk;
+mod directory;
 mod encode;
 mod exif;
-mod jpeg_parts;
+mod page;
+mod picture;
+mod rows;
+mod stack;
+mod tag;
+mod tree;
+mod unpack;
 
-use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds},
-    image_crate,
-    metadata::capped_exif,
+use std::{fs, panic::catch_unwind, path::Path, sync::Arc};
+
+use self::{
+    bytes::{FileBytes, SharedBytes},
+    directory::{Directory, File},
+    encode::Outgoing,
+    exif::Exif,
+    page::Page,
+    picture::Meaning,
+    rows::{Rows, TALL},
 };
-use crate::{data::dtype::Dtype, io::Limits};
+use super::{
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek},
+    limits::check_size,
+    metadata::{capped_exif, capped_icc},
+    probe::Probe,
+    rows::{ReadRows, RowsInfo},
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Density, DensityUnit, Image, Metadata, Orientation},
+        samples::Samples,
+    },
+    error::{Error, Result},
+    io::{Limits, Source, losses},
+    memory,
+};
 
 /// TIFF.
 pub const CODEC: Codec = Codec {
     extensions: &["tif", "tiff"],
-    has_signature: |bytes| bytes.starts_with(b"II*\0") || bytes.starts_with(b"MM\0*"),
+    has_signature: |bytes| {
+        [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]
+            .iter()
+            .any(|signature| bytes.starts_with(*signature))
+    },
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16, Dtype::F32],
         alpha: true,
         linear: false,
-        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+        metadata: Beside::ALL,
     },
-    decode: Decode::One(decode),
+    decode: Decode::Seeking(open_pages),
     encode: |image, _| encode::encode(image),
-    encode_pages: None,
+    encode_pages: Some(encode::encode_pages),
 };
 
-fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let damage = jpeg_parts::check(bytes, limits)?;
-    let mut decoded = match decode::TiffFile::open(bytes) {
-        Some(file) => file.decode(limits)?,
-        None => image_crate::open(image::ImageFormat::Tiff, bytes, limits)?.decode()?,
-    };
-    if let Some(exif) = exif::of_file(bytes) {
-        let losses = &mut decoded.losses;
-        if exif.is_partial {
+fn open_pages<'a>(
+    input: Box<dyn ReadSeek + 'a>,
+    limits: Limits,
+) -> Result<Box<dyn Pages + 'a>, BoxError> {
+    let file = File::open(Arc::new(SharedBytes::new(input)?))?;
+    let pages = file.pages()?;
+    Ok(Box::new(TiffPages { file, pages, limits }))
+}
+
+/// The pages of a file.
+struct TiffPages<'a> {
+    file: File<'a>,
+    /// Where their directories are.
+    pages: Vec<u64>,
+    limits: Limits,
+}
+
+impl Pages for TiffPages<'_> {
+    fn count(&self) -> usize {
+        self.pages.len()
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        decode_page(&self.file, self.pages[page], self.limits)
+    }
+
+    fn sample_bytes(&self, page: usize) -> Option<u64> {
+        let directory = self.file.directory(*self.pages.get(page)?).ok()?;
+        let page = Page::read(&self.file, &directory).ok()?;
+        let meaning = Meaning::of(&self.file, &directory, &page).ok()?;
+        Some(meaning.bytes(&page))
+    }
+}
+
+/// A page whose directory is read.
+struct Opened {
+    page: Page,
+    meaning: Meaning,
+    metadata: Metadata,
+    orientation: Orientation,
+    losses: Vec<String>,
+}
+
+impl Opened {
+    /// The page whose directory is at `at`.
+    fn new(file: &File<'_>, at: u64) -> Result<Self, BoxError> {
+        let directory = file.directory(at)?;
+        let page = Page::read(file, &directory)?;
+        let meaning = Meaning::of(file, &directory, &page)?;
+        let mut losses = meaning.losses.clone();
+        let exif = Exif::of_page(file, at);
+        if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
-        decoded.image.metadata.exif = capped_exif(Some(exif.block), losses);
+        let exif = capped_exif(exif.map(|exif| exif.to_block()), &mut losses);
+        // That of CMYK is none of the picture's, which becomes RGB.
+        let icc = directory.find(tag::ICC).filter(|_| page.photometric != page::photometric::CMYK);
+        let icc = icc.and_then(|entry| file.value(entry).ok());
+        let value = |tag| directory.find(tag).and_then(|entry| file.value(entry).ok());
+        let metadata = Metadata {
+            icc: capped_icc(icc, &mut losses),
+            exif,
+            xmp: value(tag::XMP),
+            iptc: value(tag::IPTC),
+            density: density(file, &directory),
+        };
+        let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+        let orientation =
+            orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
+        Ok(Self { page, meaning, metadata, orientation: orientation.unwrap_or_default(), losses })
     }
-    decoded.damage = damage;
-    Ok(decoded)
+}
+
+/// How large the pixels of a page are.
+fn density(file: &File<'_>, directory: &Directory) -> Option<Density> {
+    let first = |tag| file.floats(directory, tag)?.first().copied();
+    let across = first(tag::X_RESOLUTION)?;
+    let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
+    let unit = match file.number_of(directory, tag::RESOLUTION_UNIT).ok().flatten() {
+        Some(1) => DensityUnit::Aspect,
+        Some(3) => DensityUnit::Centimetre,
+        _ => DensityUnit::Inch,
+    };
+    if unit == DensityUnit::Aspect {
+        // ImageJ counts by the unit that its description names.
+        let description = file.text(directory, tag::DESCRIPTION).unwrap_or_default();
+        let is_imagej = stack::writer(&description) == Some(stack::Writer::ImageJ);
+        let unit = stack::line(&description, "unit").filter(|_| is_imagej);
+        if let Some(length) = unit.and_then(stack::centimetres) {
+            let pixels = pixels.map(|count| count / length);
+            return Density::new(pixels, DensityUnit::Centimetre);
+        }
+    }
+    Density::new(pixels, unit).filter(|_| unit != DensityUnit::Aspect || pixels[0] != pixels[1])
+}
+
+/// Decodes the page whose directory is at `at`.
+fn decode_page(file: &File<'_>, at: u64, limits: Limits) -> Result<Decoded, BoxError> {
+    let Opened { page, meaning, metadata, orientation, mut losses } = Opened::new(file, at)?;
+    let [width, height] = page.size;
+    // What is stored, and what is made of it where that is something else.
+    let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
+    let made = (meaning.channels * meaning.dtype.size()) as u64;
+    let both = if stored == made { stored } else { stored + made };
+    let pixels = (width as u64).saturating_mul(height as u64);
+    check_size(limits, page.size, pixels.saturating_mul(both))?;
+    let mut samples = Samples::zeros(page.dtype, width * height * meaning.wanted.len())?;
+    let mut rows =
+        Rows::new(page, Arc::clone(&file.bytes), meaning.wanted.clone(), limits, u64::MAX);
+    rows.read(0..height, samples.as_bytes_mut())?;
+    let samples = meaning.apply(samples, &mut losses)?;
+    let channels = meaning.channels;
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    Ok(Decoded { image, orientation, losses, damage: rows.damage() })
+}
+
+/// The first page of a file, read by rows.
+pub struct TiffRows {
+    rows: Rows<'static>,
+    meaning: Meaning,
+    info: RowsInfo,
+    /// The row that comes next.
+    next: usize,
+    losses: Vec<String>,
+    name: String,
+    is_strict: bool,
+}
+
+impl TiffRows {
+    /// Opens a file; nothing where it is no TIFF file, or has a broken header.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn open(source: &Source, limits: Limits) -> Result<Option<Self>> {
+        let Some(path) = source.path() else { return Ok(None) };
+        if source.size()?.is_none() {
+            return Ok(None);
+        }
+        // Decoding it as a whole reports the error.
+        let opened = catch_unwind(|| {
+            let file = open(path)?;
+            let pages = file.pages()?;
+            Opened::new(&file, pages[0]).map(|opened| (file, opened))
+        });
+        let Ok(Ok((file, opened))) = opened else { return Ok(None) };
+        let Opened { page, meaning, metadata, orientation, losses } = opened;
+        let ([width, height], stored) = (page.size, page.dtype.size() * meaning.wanted.len());
+        let rows = Rows::new(page, file.bytes, meaning.wanted.clone(), limits, TALL);
+        let info = RowsInfo {
+            width,
+            height,
+            channels: meaning.channels,
+            dtype: meaning.dtype,
+            metadata,
+            is_upright: orientation == Orientation::default(),
+            held_bytes: rows.held_bytes().saturating_add((width * stored) as u64),
+            losses,
+        };
+        let (name, is_strict) = (source.to_string(), limits.strict);
+        Ok(Some(Self { rows, meaning, info, next: 0, losses: Vec::new(), name, is_strict }))
+    }
+
+    fn try_read(&mut self, rows: &mut [u8]) -> Result<(), BoxError> {
+        let count = rows.len() / self.info.row_bytes().max(1);
+        let range = self.next..self.next + count;
+        self.next += count;
+        let page = self.rows.page();
+        let stored = page.dtype;
+        let mut samples = Samples::zeros(stored, count * page.size[0] * self.meaning.wanted.len())?;
+        self.rows.read(range, samples.as_bytes_mut())?;
+        let known = self.losses.len();
+        let samples = self.meaning.apply(samples, &mut self.losses)?;
+        for loss in &self.losses[known..] {
+            losses::tell(&self.name, loss, self.is_strict)?;
+        }
+        rows.copy_from_slice(samples.as_bytes());
+        if self.next == self.info.height
+            && let Some(damage) = self.rows.damage()
+        {
+            losses::tell(&self.name, damage, self.is_strict)?;
+        }
+        Ok(())
+    }
+}
+
+impl ReadRows for TiffRows {
+    fn info(&self) -> &RowsInfo {
+        &self.info
+    }
+
+    fn read(&mut self, rows: &mut [u8]) -> Result<()> {
+        memory::catch(|| {
+            self.try_read(rows).map_err(|error| {
+                Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
+            })
+        })
+    }
+}
+
+/// The beginning of a file with one picture, up to its samples.
+pub fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
+    let size = [info.width, info.height];
+    encode::head(&[Outgoing::picture(size, info.channels, info.dtype, &info.metadata)])
+}
+
+/// A file on a disk, of which nothing but its header is read.
+fn open(path: &Path) -> Result<File<'static>, BoxError> {
+    File::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
+}
+
+/// What the directories of the file at `path` say.
+///
+/// # Errors
+/// When it is broken, or its first page holds what is not supported.
+pub fn probe(path: &Path) -> Result<Probe, BoxError> {
+    let file = open(path)?;
+    let pages = file.pages()?;
+    let directory = file.directory(pages[0])?;
+    let page = Page::read(&file, &directory)?;
+    let meaning = Meaning::of(&file, &directory, &page)?;
+    let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
+    let mut tell = |name: &str, value: String| metadata.push((name.to_owned(), value));
+    if page.is_tiled {
+        let [width, height] = page.chunk;
+        tell("tiles", format!("{width}x{height}"));
+    }
+    if page.is_planar {
+        tell("planes", "each channel apart".to_owned());
+    }
+    if let Some(entry) = directory.find(tag::ICC) {
+        tell("colour profile", format!("{} bytes", entry.count));
+    }
+    if let Some(exif) = Exif::of_page(&file, pages[0]) {
+        tell("EXIF", format!("{} bytes", exif.to_block().len()));
+    }
+    let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
+    if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
+        tell("orientation", format!("{orientation}, as in EXIF"));
+    }
+    for loss in &meaning.losses {
+        tell("note", loss.clone());
+    }
+    let bytes = meaning.bytes(&page);
+    Ok(Probe {
+        format: if file.is_big_tiff() { "BigTIFF" } else { "TIFF" }.to_owned(),
+        size: page.size,
+        dtype: page.type_name(),
+        channels: meaning.channel_names(&page),
+        pages: Some(pages.len()),
+        metadata,
+        bytes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In bands of any height, with strips unpacked at once or bit by bit, rows are what they are.
+    #[test]
+    fn rows_do_not_depend_on_how_many_are_read_at_once() {
+        let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));
+        let names = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let mut count = 0;
+        for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {
+            let file = open(&path).unwrap();
+            let directory = file.directory(file.pages().unwrap()[0]).unwrap();
+            let page = Page::read(&file, &directory).unwrap();
+            let height = page.size[1];
+            let wanted: Vec<usize> = (0..page.samples).rev().collect();
+            let limits = Limits::from(u64::MAX);
+            let rows = |tall| {
+                Rows::new(page.clone(), Arc::clone(&file.bytes), wanted.clone(), limits, tall)
+            };
+            let mut whole = vec![0; rows(0).row_bytes() * height];
+            rows(u64::MAX).read(0..height, &mut whole).unwrap();
+            for (tall, step) in [(u64::MAX, 1), (u64::MAX, 5), (0, 1), (0, 3), (0, height)] {
+                let mut rows = rows(tall);
+                let mut parts = vec![0; whole.len()];
+                let each = parts.chunks_mut(rows.row_bytes() * step);
+                for (part, first) in each.zip((0..height).step_by(step)) {
+                    rows.read(first..(first + step).min(height), part).unwrap();
+                }
+                assert!(parts == whole, "{}: {step} rows, {tall}", path.display());
+            }
+            count += 1;
+        }
+        assert!(count > 25);
+    }
 }

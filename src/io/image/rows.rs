@@ -1,0 +1,172 @@
+//! Pictures read and written some rows at a time, for those that do not fit into memory as a whole.
+
+use std::io::{self, Write};
+
+use super::{
+    Encoding, ImageFormat,
+    png::{self, PngRows, PngWriter},
+    tiff,
+};
+use crate::{
+    data::{dtype::Dtype, image::Metadata, samples::Samples},
+    error::Result,
+    io::{Limits, Output, Source},
+    memory,
+};
+
+/// A picture whose header is read, or is to be written.
+#[derive(Clone, Debug)]
+pub struct RowsInfo {
+    /// Pixels a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    pub channels: usize,
+    /// The type of samples.
+    pub dtype: Dtype,
+    /// ICC profile and EXIF.
+    pub metadata: Metadata,
+    /// Whether rows from the file's start are rows from the picture's top; else the file says how it is
+    /// rotated or mirrored.
+    pub is_upright: bool,
+    /// Bytes that reading takes beside the rows.
+    pub held_bytes: u64,
+    /// What of the file the rows do not have, in words.
+    pub losses: Vec<String>,
+}
+
+impl RowsInfo {
+    /// Bytes a row.
+    pub fn row_bytes(&self) -> usize {
+        self.width * self.channels * self.dtype.size()
+    }
+}
+
+/// A picture that is read from its first row to its last.
+pub trait ReadRows: Send {
+    /// What its header says.
+    fn info(&self) -> &RowsInfo;
+
+    /// Fills `rows`, a whole number of them, samples in the machine's byte order.
+    ///
+    /// # Errors
+    /// When the file is broken.
+    fn read(&mut self, rows: &mut [u8]) -> Result<()>;
+
+    /// Whether any of the rows to come has a pixel that is not opaque.
+    ///
+    /// # Errors
+    /// When the file is broken.
+    fn any_transparent(&mut self) -> Result<bool> {
+        let RowsInfo { channels, dtype, height, .. } = *self.info();
+        let opaque: &[u8] = match dtype {
+            Dtype::F32 => &1f32.to_ne_bytes(),
+            dtype => &[255; 8][..dtype.size()],
+        };
+        let pixel = channels * dtype.size();
+        let rows = (BAND / self.info().row_bytes().max(1)).clamp(1, height.max(1));
+        let mut band = memory::zeros(rows * self.info().row_bytes())?;
+        for first in (0..height).step_by(rows) {
+            let band = &mut band[..rows.min(height - first) * self.info().row_bytes()];
+            self.read(band)?;
+            if band.chunks_exact(pixel).any(|pixel| !pixel.ends_with(opaque)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Bytes of rows that are looked through at once.
+const BAND: usize = 1 << 20;
+
+/// A picture that is written from its first row to its last.
+pub trait WriteRows: Send {
+    /// Writes the samples of the next rows.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn write(&mut self, samples: Samples) -> io::Result<()>;
+
+    /// Writes the end of the file.
+    ///
+    /// # Errors
+    /// Those of writing.
+    fn finish(self: Box<Self>) -> io::Result<Output>;
+}
+
+/// Opens a file to be read by rows; nothing where that is not possible, or its header is broken.
+///
+/// # Errors
+/// When it cannot be opened.
+pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
+    if let Some(rows) = PngRows::open(source)? {
+        return Ok(Some(Box::new(rows)));
+    }
+    Ok(tiff::TiffRows::open(source, limits)?.map(|rows| Box::new(rows) as _))
+}
+
+/// Whether a file of `format` can be written by rows of `dtype`.
+pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
+    match format {
+        ImageFormat::Png => dtype != Dtype::F32,
+        ImageFormat::Tiff => true,
+        _ => false,
+    }
+}
+
+/// Begins a file of `format`, which can be written by rows.
+///
+/// # Errors
+/// Those of writing.
+pub fn create_rows(
+    format: ImageFormat,
+    info: &RowsInfo,
+    encoding: &Encoding,
+    mut output: Output,
+) -> io::Result<Box<dyn WriteRows>> {
+    if format == ImageFormat::Tiff {
+        output.write_all(&tiff::head_of_picture(info))?;
+        return Ok(Box::new(TiffWriter(output)));
+    }
+    let png = png::Png {
+        width: info.width as u32,
+        height: info.height as u32,
+        channels: info.channels as u8,
+        sample_bytes: info.dtype.size() as u8,
+        metadata: &info.metadata,
+        compression: encoding.compression,
+    };
+    Ok(Box::new(png.start(output)?))
+}
+
+impl WriteRows for PngWriter<Output> {
+    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
+        // PNG has the most significant byte first.
+        if cfg!(target_endian = "little") {
+            samples.swap_bytes();
+        }
+        self.rows(samples.as_bytes())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Output> {
+        PngWriter::finish(*self)
+    }
+}
+
+/// Samples behind a header with all directories.
+struct TiffWriter(Output);
+
+impl WriteRows for TiffWriter {
+    fn write(&mut self, mut samples: Samples) -> io::Result<()> {
+        if cfg!(target_endian = "big") {
+            samples.swap_bytes();
+        }
+        self.0.write_all(samples.as_bytes())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<Output> {
+        Ok(self.0)
+    }
+}

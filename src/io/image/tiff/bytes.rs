@@ -1,0 +1,119 @@
+//! The bytes of a TIFF file, read at any offset: of a file that is in memory, or of one that is not.
+
+#[cfg(unix)]
+use std::os::unix::fs::FileExt;
+#[cfg(windows)]
+use std::os::windows::fs::FileExt;
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, SeekFrom},
+    sync::{Mutex, PoisonError},
+};
+
+use crate::{
+    io::image::codec::{BoxError, ReadSeek},
+    memory,
+};
+
+/// Bytes that can be read at any offset, by several threads at once.
+pub trait Bytes: Send + Sync {
+    /// How many there are.
+    fn len(&self) -> u64;
+
+    /// The `len` bytes from offset `at` on, or as many of them as there are.
+    ///
+    /// # Errors
+    /// When reading fails, or there is no memory.
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
+}
+
+impl Bytes for &[u8] {
+    fn len(&self) -> u64 {
+        (**self).len() as u64
+    }
+
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError> {
+        let whole = (**self).len() as u64;
+        let range = at.min(whole) as usize..at.saturating_add(len).min(whole) as usize;
+        Ok(Cow::Borrowed(&self[range]))
+    }
+}
+
+/// A file that one thread reads at a time.
+pub struct SharedBytes<'a> {
+    input: Mutex<Box<dyn ReadSeek + 'a>>,
+    len: u64,
+}
+
+impl<'a> SharedBytes<'a> {
+    /// Of `input`.
+    ///
+    /// # Errors
+    /// When its length cannot be found out.
+    pub fn new(mut input: Box<dyn ReadSeek + 'a>) -> io::Result<Self> {
+        let len = input.seek(SeekFrom::End(0))?;
+        Ok(Self { input: Mutex::new(input), len })
+    }
+}
+
+impl Bytes for SharedBytes<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError> {
+        let there = self.len.saturating_sub(at).min(len);
+        let mut bytes = memory::zeros(usize::try_from(there)?)?;
+        let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        if there > 0 {
+            input.seek(SeekFrom::Start(at))?;
+            input.read_exact(&mut bytes)?;
+        }
+        Ok(Cow::Owned(bytes))
+    }
+}
+
+/// A regular file.
+#[derive(Debug)]
+pub struct FileBytes {
+    file: File,
+    len: u64,
+}
+
+impl FileBytes {
+    /// Of `file`.
+    ///
+    /// # Errors
+    /// When its length cannot be found out.
+    pub fn new(file: File) -> io::Result<Self> {
+        let len = file.metadata()?.len();
+        Ok(Self { file, len })
+    }
+}
+
+impl Bytes for FileBytes {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError> {
+        let there = self.len.saturating_sub(at).min(len);
+        let mut bytes = memory::zeros(usize::try_from(there)?)?;
+        let mut filled = 0;
+        while filled < bytes.len() {
+            #[cfg(unix)]
+            let read = self.file.read_at(&mut bytes[filled..], at + filled as u64);
+            #[cfg(windows)]
+            let read = self.file.seek_read(&mut bytes[filled..], at + filled as u64);
+            match read {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(Cow::Owned(bytes))
+    }
+}

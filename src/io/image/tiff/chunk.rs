@@ -1,0 +1,430 @@
+//! Strips and tiles: from the bytes in the file to samples of a [`Dtype`](crate::data::dtype::Dtype), as they are stored:
+//! neither scaled nor coloured.
+
+use std::{
+    borrow::Cow,
+    io::{self, BufReader, Read},
+    sync::Arc,
+};
+
+use super::{
+    bytes::Bytes,
+    page::{Compression, Format, Page},
+    unpack::{Unpacked, unpacked},
+};
+use crate::{
+    data::dtype::Dtype,
+    io::{
+        Limits,
+        image::{codec::BoxError, jpeg, limits::check_scratch},
+    },
+    memory,
+};
+
+/// The samples of a part of the picture.
+pub struct Block {
+    /// Columns and rows.
+    pub size: [usize; 2],
+    /// Samples of each pixel in turn, of the type of the page.
+    pub samples: Vec<u8>,
+    /// Whether some are missing of a JPEG.
+    pub is_damaged: bool,
+}
+
+/// Which samples of a pixel are wanted, of those that a chunk holds.
+pub type Wanted<'a> = &'a [usize];
+
+/// Decodes one chunk.
+///
+/// # Errors
+/// When it is broken or cut off, or takes more than `limits`.
+pub fn decode(
+    page: &Page,
+    bytes: &dyn Bytes,
+    number: usize,
+    wanted: Wanted<'_>,
+    limits: Limits,
+) -> Result<Block, BoxError> {
+    let [across, down] = page.grid();
+    let (column, row) = (number % across, number / across % down);
+    let rows = page.rows_of(row).len();
+    let columns = page.chunk[0].min(page.size[0] - column * page.chunk[0]);
+    let size = [columns, rows];
+    let [offset, len] = page.chunks[number];
+    let sample = page.dtype.size();
+    if offset == 0 || len == 0 {
+        // Left out by writers of sparse files (GDAL): zeros.
+        let samples = memory::zeros(columns * rows * wanted.len() * sample)?;
+        return Ok(Block { size, samples, is_damaged: false });
+    }
+    check_scratch(limits, len.min(bytes.len()), "a part of it takes")?;
+    let mut packed = bytes.read(offset, len)?;
+    let decoded = match page.compression {
+        Compression::Jpeg => from_jpeg(page, &packed, size, wanted, limits),
+        compression => {
+            let wanted_bytes = page.chunk_bytes(rows);
+            check_scratch(limits, wanted_bytes, "a part of it takes")?;
+            let wanted_len = usize::try_from(wanted_bytes)?;
+            if page.is_reversed {
+                packed.to_mut().iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+            }
+            let rows_bytes = match compression {
+                Compression::None if packed.len() < wanted_len => Err("it ends early".into()),
+                Compression::None => Ok(packed),
+                _ => unpack_all(compression, &packed, wanted_len).map(Cow::Owned),
+            };
+            rows_bytes.and_then(|mut stored| {
+                Ok(Block {
+                    size,
+                    samples: samples_of(page, &mut stored, size, wanted)?,
+                    is_damaged: false,
+                })
+            })
+        }
+    };
+    decoded.map_err(|error| {
+        let name = if page.is_tiled { "tile" } else { "strip" };
+        format!("{name} {number}: {error}").into()
+    })
+}
+
+fn unpack_all(compression: Compression, packed: &[u8], len: usize) -> Result<Vec<u8>, BoxError> {
+    let mut stored = memory::zeros(len)?;
+    let mut input = unpacked(compression, Box::new(packed), len as u64)?;
+    read_all(&mut input, &mut stored)?;
+    Ok(stored)
+}
+
+fn read_all(input: &mut Unpacked<'_>, stored: &mut [u8]) -> Result<(), BoxError> {
+    input.read_exact(stored).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => "it ends early".into(),
+        _ => error.into(),
+    })
+}
+
+/// The samples that are `wanted` of each pixel, from the rows of a chunk once unpacked.
+fn samples_of(
+    page: &Page,
+    stored: &mut Cow<'_, [u8]>,
+    size: [usize; 2],
+    wanted: Wanted<'_>,
+) -> Result<Vec<u8>, BoxError> {
+    let [columns, rows] = size;
+    let count = page.chunk_samples();
+    let pixels = memory::zeros(columns * rows * wanted.len() * page.dtype.size())?;
+    if page.is_subsampled() {
+        return Ok(upsampled(page, stored, size, wanted, pixels));
+    }
+    let row_bytes = usize::try_from(page.chunk_row_bytes())?;
+    let unit = page.bits as usize / 8;
+    let is_whole = page.bits.is_multiple_of(8);
+    let is_native = page.is_little == cfg!(target_endian = "little");
+    if is_whole && unit > 1 && !is_native && page.predictor != 3 {
+        stored.to_mut().chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+    }
+    if page.predictor > 1 {
+        for row in stored.to_mut().chunks_exact_mut(row_bytes) {
+            match page.predictor {
+                2 => add_up(row, unit, count),
+                _ => join_bytes(row, unit, count)?,
+            }
+        }
+    }
+    let mut pixels = pixels;
+    let out_row = columns * wanted.len() * page.dtype.size();
+    if out_row == 0 {
+        return Ok(pixels);
+    }
+    for (row, to) in stored.chunks_exact(row_bytes).zip(pixels.chunks_exact_mut(out_row)) {
+        if unit == page.dtype.size() && is_whole {
+            pick(row, to, unit, count, wanted);
+        } else {
+            widen(page, row, to, count, wanted);
+        }
+    }
+    Ok(pixels)
+}
+
+/// Undoes the differences of horizontal neighbours (TIFF 6.0, section 14): `count` samples a pixel.
+fn add_up(row: &mut [u8], unit: usize, count: usize) {
+    macro_rules! add {
+        ($type:ty, $size:literal) => {{
+            let values = row.as_chunks_mut::<$size>().0;
+            for i in count..values.len() {
+                let before = <$type>::from_ne_bytes(values[i - count]);
+                let sum = <$type>::from_ne_bytes(values[i]).wrapping_add(before);
+                values[i] = sum.to_ne_bytes();
+            }
+        }};
+    }
+    match unit {
+        1 => (count..row.len()).for_each(|i| row[i] = row[i].wrapping_add(row[i - count])),
+        2 => add!(u16, 2),
+        4 => add!(u32, 4),
+        _ => add!(u64, 8),
+    }
+}
+
+/// Undoes the predictor of floats (Adobe Photoshop TIFF Technical Note 3): the most significant bytes of all samples of a
+/// row, then the next ones, and so on, as differences.
+fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError> {
+    add_up(row, 1, count);
+    let planes = memory::copied(row)?;
+    let values = row.len() / unit;
+    for (i, value) in row.chunks_exact_mut(unit).enumerate() {
+        for (place, byte) in value.iter_mut().enumerate() {
+            let significance =
+                if cfg!(target_endian = "little") { unit - 1 - place } else { place };
+            *byte = planes[significance * values + i];
+        }
+    }
+    Ok(())
+}
+
+/// Copies the samples that are wanted of each pixel, `unit` bytes each.
+fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: Wanted<'_>) {
+    if wanted.len() == count && wanted.iter().copied().eq(0..count) {
+        return to.copy_from_slice(&row[..to.len()]);
+    }
+    let pixels = to.chunks_exact_mut(unit * wanted.len()).zip(row.chunks_exact(unit * count));
+    for (to, pixel) in pixels {
+        for (to, &sample) in to.chunks_exact_mut(unit).zip(wanted) {
+            to.copy_from_slice(&pixel[sample * unit..][..unit]);
+        }
+    }
+}
+
+/// Samples that are stored in fewer bits than their type has.
+fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_>) {
+    let (bits, size) = (page.bits as usize, page.dtype.size());
+    let is_whole = bits.is_multiple_of(8);
+    for (x, pixel) in to.chunks_exact_mut(size * wanted.len()).enumerate() {
+        for (to, &sample) in pixel.chunks_exact_mut(size).zip(wanted) {
+            let first = (x * count + sample) * bits;
+            let value = match is_whole {
+                // In this machine's order by now.
+                true => {
+                    let bytes = &row[first / 8..][..bits / 8];
+                    let add = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
+                    match cfg!(target_endian = "little") {
+                        true => bytes.iter().rev().fold(0, add),
+                        false => bytes.iter().fold(0, add),
+                    }
+                }
+                false => bits_at(row, first, bits),
+            };
+            put(page, value, to);
+        }
+    }
+}
+
+/// So many bits of a row, the most significant first whatever the order of bytes (TIFF 6.0, `FillOrder`).
+fn bits_at(row: &[u8], first: usize, bits: usize) -> u32 {
+    let last = first + bits - 1;
+    let bytes = &row[first / 8..=last / 8];
+    let all = bytes.iter().fold(0u64, |all, &byte| all << 8 | u64::from(byte));
+    let mask = (1u64 << bits) - 1;
+    (all >> (7 - last % 8) & mask) as u32
+}
+
+/// Writes a value of fewer bits as a sample of the page's type.
+fn put(page: &Page, value: u32, to: &mut [u8]) {
+    let value = match page.format {
+        Format::Unsigned => value,
+        Format::Signed => {
+            let unused = 32 - page.bits;
+            ((value << unused) as i32 >> unused) as u32
+        }
+        Format::Float => match page.bits {
+            16 => small_float(value, 5, 10),
+            _ => small_float(value, 7, 16),
+        }
+        .to_bits(),
+    };
+    match page.dtype.size() {
+        1 => to[0] = value as u8,
+        2 => to.copy_from_slice(&(value as u16).to_ne_bytes()),
+        _ => to.copy_from_slice(&value.to_ne_bytes()),
+    }
+}
+
+/// The value of a float of fewer bits than 32: a sign, so many bits of exponent, so many of fraction.
+fn small_float(bits: u32, exponent_bits: u32, fraction_bits: u32) -> f32 {
+    let most = (1 << exponent_bits) - 1;
+    let exponent = bits >> fraction_bits & most;
+    let fraction = bits & ((1 << fraction_bits) - 1);
+    let bias = most as i32 / 2;
+    let scaled = f64::from(fraction) / f64::from(1u32 << fraction_bits);
+    let value = match exponent {
+        0 => scaled * 2f64.powi(1 - bias),
+        e if e == most && fraction == 0 => f64::INFINITY,
+        e if e == most => f64::NAN,
+        e => (1.0 + scaled) * 2f64.powi(e as i32 - bias),
+    };
+    if bits >> (exponent_bits + fraction_bits) & 1 == 0 { value as f32 } else { -value as f32 }
+}
+
+/// YCbCr of which several pixels share Cb and Cr (TIFF 6.0, section 21): units of the Y of `across * down` pixels, then Cb
+/// and Cr. Each pixel gets those of its unit, as libtiff does it.
+fn upsampled(
+    page: &Page,
+    stored: &[u8],
+    [columns, rows]: [usize; 2],
+    wanted: Wanted<'_>,
+    mut pixels: Vec<u8>,
+) -> Vec<u8> {
+    let [across, down] = page.subsampling;
+    let unit = across * down + 2;
+    let units = page.chunk[0].div_ceil(across);
+    for y in 0..rows {
+        for x in 0..columns {
+            let unit = &stored[(y / down * units + x / across) * unit..][..unit];
+            let ycbcr =
+                [unit[y % down * across + x % across], unit[unit.len() - 2], unit[unit.len() - 1]];
+            let to = &mut pixels[(y * columns + x) * wanted.len()..][..wanted.len()];
+            to.iter_mut().zip(wanted).for_each(|(to, &sample)| *to = ycbcr[sample]);
+        }
+    }
+    pixels
+}
+
+/// Decodes a chunk that is a JPEG file, which may lack tables that all chunks share.
+fn from_jpeg(
+    page: &Page,
+    packed: &[u8],
+    [columns, rows]: [usize; 2],
+    wanted: Wanted<'_>,
+    limits: Limits,
+) -> Result<Block, BoxError> {
+    use super::page::photometric::{RGB, YCBCR};
+    // The directory tells the colours; a JPEG file that tells them otherwise is not asked.
+    let transform = match page.photometric {
+        RGB => Some(0),
+        YCBCR => Some(1),
+        _ => None,
+    };
+    let joined = joined(&page.tables, packed, transform).ok_or("it is no JPEG file")?;
+    // Coefficients of two bytes, and samples.
+    let claimed = jpeg::claimed_samples(&joined).saturating_mul(3);
+    check_scratch(limits, claimed, "a part of it takes")?;
+    let (image, is_damaged) = match page.chunk_samples() {
+        4 => (jpeg::decode_inks(&joined)?, false),
+        _ => jpeg::decode_part(&joined, limits)?,
+    };
+    let count = image.channels;
+    if image.width < columns || image.height < rows || count != page.chunk_samples() {
+        return Err("its JPEG is of another size".into());
+    }
+    let mut samples = memory::zeros(columns * rows * wanted.len())?;
+    let row = image.width * count;
+    let stored = image.samples.as_bytes().chunks_exact(row);
+    for (row, to) in stored.zip(samples.chunks_exact_mut((columns * wanted.len()).max(1))) {
+        pick(row, to, Dtype::U8.size(), count, wanted);
+    }
+    Ok(Block { size: [columns, rows], samples, is_damaged })
+}
+
+/// A JPEG file of shared tables and of the rest, in which Adobe's segment alone tells how colours are stored: 0 as RGB,
+/// 1 as YCbCr.
+fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>> {
+    const START: [u8; 2] = [0xff, 0xd8];
+    let mut file = START.to_vec();
+    if let Some(transform) = transform {
+        file.extend(b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0");
+        file.push(transform);
+    }
+    // Both are JPEG files; that of the tables has no picture.
+    for part in [tables, packed] {
+        let Some(mut rest) = part.strip_prefix(&START) else {
+            if part.is_empty() || std::ptr::eq(part, tables) {
+                continue;
+            }
+            return None;
+        };
+        // Segments before the frame: a marker, and a length that counts itself.
+        while let [0xff, kind @ (0xc0..=0xcf | 0xdb..=0xef | 0xfe), high, low, ..] = *rest {
+            if kind == 0xda {
+                break;
+            }
+            let len = 2 + usize::from(u16::from_be_bytes([high, low]));
+            let (segment, after) = rest.split_at_checked(len)?;
+            if transform.is_none() || !matches!(kind, 0xe0 | 0xee) {
+                file.extend_from_slice(segment);
+            }
+            rest = after;
+        }
+        if std::ptr::eq(part, packed) {
+            file.extend_from_slice(rest);
+        }
+    }
+    Some(file)
+}
+
+/// A strip that is larger than what is read of it at a time, unpacked from its beginning on.
+pub struct Stream<'a> {
+    input: Unpacked<'a>,
+    /// The row that comes next.
+    next: usize,
+}
+
+impl<'a> Stream<'a> {
+    /// Of the strip with this number.
+    ///
+    /// # Errors
+    /// When its beginning is broken.
+    pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
+        let [offset, len] = page.chunks[number];
+        let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
+        let input: Box<dyn io::BufRead + Send> = match offset {
+            0 => Box::new(BufReader::new(io::repeat(0))),
+            _ => Box::new(BufReader::with_capacity(1 << 16, range)),
+        };
+        let compression = if offset == 0 { Compression::None } else { page.compression };
+        Ok(Self { input: unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?, next: 0 })
+    }
+
+    /// Row of the strip that comes next.
+    pub fn next(&self) -> usize {
+        self.next
+    }
+
+    /// The next `rows`.
+    ///
+    /// # Errors
+    /// When they are broken or not there.
+    pub fn read(
+        &mut self,
+        page: &Page,
+        rows: usize,
+        wanted: Wanted<'_>,
+    ) -> Result<Block, BoxError> {
+        let mut stored = memory::zeros(usize::try_from(page.chunk_bytes(rows))?)?;
+        read_all(&mut self.input, &mut stored)?;
+        self.next += rows;
+        let size = [page.size[0], rows];
+        let samples = samples_of(page, &mut Cow::Owned(stored), size, wanted)?;
+        Ok(Block { size, samples, is_damaged: false })
+    }
+}
+
+/// A part of a file as a stream.
+struct Range<'a> {
+    bytes: Arc<dyn Bytes + 'a>,
+    at: u64,
+    left: u64,
+    is_reversed: bool,
+}
+
+impl Read for Range<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let len = (to.len() as u64).min(self.left);
+        let found = self.bytes.read(self.at, len).map_err(io::Error::other)?;
+        to[..found.len()].copy_from_slice(&found);
+        if self.is_reversed {
+            to[..found.len()].iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+        }
+        self.at += found.len() as u64;
+        self.left -= found.len() as u64;
+        Ok(found.len())
+    }
+}

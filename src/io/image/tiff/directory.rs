@@ -1,0 +1,293 @@
+//! The directories of a TIFF file: tags with values, of classic TIFF (TIFF 6.0, section 2) and of BigTIFF, whose offsets
+//! have 64 bits.
+
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
+
+use super::{bytes::Bytes, tag};
+use crate::io::image::codec::BoxError;
+
+/// Entries that a directory may have. Classic TIFF cannot have more.
+const MOST_ENTRIES: u64 = 65_535;
+/// Pages that are looked for.
+const MOST_PAGES: usize = 1 << 20;
+
+/// Types of values, by their numbers in a file.
+pub mod kind {
+    pub const BYTE: u16 = 1;
+    pub const ASCII: u16 = 2;
+    pub const SHORT: u16 = 3;
+    pub const LONG: u16 = 4;
+    pub const RATIONAL: u16 = 5;
+    pub const SBYTE: u16 = 6;
+    pub const UNDEFINED: u16 = 7;
+    pub const SSHORT: u16 = 8;
+    pub const SLONG: u16 = 9;
+    pub const SRATIONAL: u16 = 10;
+    pub const FLOAT: u16 = 11;
+    pub const DOUBLE: u16 = 12;
+    pub const IFD: u16 = 13;
+    pub const LONG8: u16 = 16;
+    pub const SLONG8: u16 = 17;
+    pub const IFD8: u16 = 18;
+}
+
+/// Bytes of a value, and of the numbers that its bytes are ordered by; nothing for unknown types.
+pub fn sizes(of: u16) -> Option<[usize; 2]> {
+    Some(match of {
+        kind::BYTE | kind::ASCII | kind::SBYTE | kind::UNDEFINED => [1, 1],
+        kind::SHORT | kind::SSHORT => [2, 2],
+        kind::LONG | kind::SLONG | kind::FLOAT | kind::IFD => [4, 4],
+        kind::RATIONAL | kind::SRATIONAL => [8, 4],
+        kind::DOUBLE | kind::LONG8 | kind::SLONG8 | kind::IFD8 => [8, 8],
+        _ => return None,
+    })
+}
+
+/// A file whose header is read.
+#[derive(Clone)]
+pub struct File<'a> {
+    /// All of it.
+    pub bytes: Arc<dyn Bytes + 'a>,
+    /// Whether the least significant byte of a number is first.
+    pub is_little: bool,
+    is_big_tiff: bool,
+    /// Where the first directory is.
+    pub first: u64,
+}
+
+/// A directory.
+#[derive(Debug, Default)]
+pub struct Directory {
+    entries: Vec<Entry>,
+    /// Where the next one is; 0 at the end.
+    pub next: u64,
+}
+
+/// A tag with its values.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Which one.
+    pub tag: u16,
+    /// The type of its values.
+    pub kind: u16,
+    /// How many there are.
+    pub count: u64,
+    /// Where they are.
+    at: u64,
+}
+
+impl Directory {
+    /// The entry of a tag.
+    pub fn find(&self, tag: u16) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.tag == tag)
+    }
+
+    /// All entries.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+}
+
+impl<'a> File<'a> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// When it is not that of a TIFF file.
+    pub fn open(bytes: Arc<dyn Bytes + 'a>) -> Result<Self, BoxError> {
+        let head = bytes.read(0, 16)?.into_owned();
+        let is_little = match head.get(..2) {
+            Some(b"II") => true,
+            Some(b"MM") => false,
+            _ => return Err("it does not begin as TIFF files do".into()),
+        };
+        let mut file = Self { bytes, is_little, is_big_tiff: false, first: 0 };
+        let number = |at: usize, len: usize| head.get(at..at + len).map(|bytes| file.number(bytes));
+        let ends = "the file ends within its header";
+        (file.is_big_tiff, file.first) = match number(2, 2).ok_or(ends)? {
+            42 => (false, number(4, 4).ok_or(ends)?),
+            43 if number(4, 2).ok_or(ends)? == 8 => (true, number(8, 8).ok_or(ends)?),
+            _ => return Err("it does not begin as TIFF files do".into()),
+        };
+        Ok(file)
+    }
+
+    /// An unsigned number of up to 8 bytes.
+    fn number(&self, bytes: &[u8]) -> u64 {
+        let add = |number: u64, &byte: &u8| number << 8 | u64::from(byte);
+        match self.is_little {
+            true => bytes.iter().rev().fold(0, add),
+            false => bytes.iter().fold(0, add),
+        }
+    }
+
+    /// Whether it is a BigTIFF.
+    pub fn is_big_tiff(&self) -> bool {
+        self.is_big_tiff
+    }
+
+    /// The directory at `at`.
+    ///
+    /// # Errors
+    /// When it leaves the file.
+    pub fn directory(&self, at: u64) -> Result<Directory, BoxError> {
+        let (count_len, entry_len, offset_len) =
+            if self.is_big_tiff { (8, 20, 8) } else { (2, 12, 4) };
+        let outside = || format!("a directory at byte {at} is outside of the file");
+        let count = self.bytes.read(at, count_len)?;
+        if at == 0 || (count.len() as u64) < count_len {
+            return Err(outside().into());
+        }
+        let count = self.number(&count);
+        if count > MOST_ENTRIES {
+            return Err(format!("a directory at byte {at} has {count} entries").into());
+        }
+        let first = at + count_len;
+        let bytes = self.bytes.read(first, count * entry_len + offset_len)?;
+        // The offset of the next directory may be missing at the end of the file.
+        let whole = count * entry_len;
+        if (bytes.len() as u64) < whole {
+            return Err(outside().into());
+        }
+        let (entries, next) = bytes.split_at(whole as usize);
+        let next = if next.len() as u64 == offset_len { self.number(next) } else { 0 };
+        let entry_len = entry_len as usize;
+        let inline = offset_len as usize;
+        let entries = entries.chunks_exact(entry_len).enumerate().filter_map(|(i, bytes)| {
+            let (head, value) = bytes.split_at(entry_len - inline);
+            let (tag, kind) = (self.number(&head[..2]) as u16, self.number(&head[2..4]) as u16);
+            let count = self.number(&head[4..]);
+            let len = count.checked_mul(sizes(kind)?[0] as u64)?;
+            let here = first + (i * entry_len + entry_len - inline) as u64;
+            let at = if len <= offset_len { here } else { self.number(value) };
+            Some(Entry { tag, kind, count, at })
+        });
+        Ok(Directory { entries: entries.collect(), next })
+    }
+
+    /// Calls `visit` with where each directory of the main chain is, and with the directory. A chain that leads in a
+    /// circle or out of the file ends there.
+    ///
+    /// # Errors
+    /// When the first one is broken.
+    fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<(), BoxError> {
+        let mut seen = HashSet::new();
+        let mut at = self.first;
+        while at != 0 && seen.len() < MOST_PAGES && seen.insert(at) {
+            match self.directory(at) {
+                Ok(directory) => {
+                    visit(at, &directory);
+                    at = directory.next;
+                }
+                Err(error) if seen.len() == 1 => return Err(error),
+                Err(_) => break,
+            }
+        }
+        match seen.is_empty() {
+            true => Err("there is no picture in it".into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The bytes of an entry's values, the numbers in this machine's order.
+    ///
+    /// # Errors
+    /// When they leave the file.
+    pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
+        let [size, unit] = sizes(entry.kind).unwrap_or([1, 1]);
+        let len = entry.count.saturating_mul(size as u64);
+        let outside = || format!("the values of tag {} are outside of the file", entry.tag);
+        if entry.at.saturating_add(len) > self.bytes.len() {
+            return Err(outside().into());
+        }
+        let mut bytes = self.bytes.read(entry.at, len).map(Cow::into_owned)?;
+        if (bytes.len() as u64) < len {
+            return Err(outside().into());
+        }
+        if unit > 1 && self.is_little != cfg!(target_endian = "little") {
+            bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+        }
+        Ok(bytes)
+    }
+
+    /// The values of a tag as unsigned numbers; nothing where there is none.
+    ///
+    /// # Errors
+    /// When they are no such numbers, or outside of the file.
+    pub fn numbers(&self, directory: &Directory, tag: u16) -> Result<Option<Vec<u64>>, BoxError> {
+        let Some(entry) = directory.find(tag) else { return Ok(None) };
+        let bytes = self.value(entry)?;
+        let numbers = match entry.kind {
+            kind::BYTE | kind::UNDEFINED => bytes.into_iter().map(u64::from).collect(),
+            kind::SHORT => units(&bytes, u16::from_ne_bytes).map(u64::from).collect(),
+            kind::LONG | kind::IFD => units(&bytes, u32::from_ne_bytes).map(u64::from).collect(),
+            kind::LONG8 | kind::IFD8 => units(&bytes, u64::from_ne_bytes).collect(),
+            _ => return Err(format!("tag {tag} is no number").into()),
+        };
+        Ok(Some(numbers))
+    }
+
+    /// The first value of a tag as an unsigned number.
+    ///
+    /// # Errors
+    /// As [`numbers`](Self::numbers).
+    pub fn number_of(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
+        Ok(self.numbers(directory, tag)?.and_then(|numbers| numbers.first().copied()))
+    }
+
+    /// The values of a tag as floats: fractions, floats and whole numbers.
+    pub fn floats(&self, directory: &Directory, tag: u16) -> Option<Vec<f64>> {
+        let entry = directory.find(tag)?;
+        let bytes = self.value(entry).ok()?;
+        Some(match entry.kind {
+            kind::RATIONAL => {
+                let numbers: Vec<u32> = units(&bytes, u32::from_ne_bytes).collect();
+                let of = |&[n, d]: &[u32; 2]| f64::from(n) / f64::from(d);
+                numbers.as_chunks().0.iter().map(of).collect()
+            }
+            kind::SRATIONAL => {
+                let numbers: Vec<i32> = units(&bytes, i32::from_ne_bytes).collect();
+                let of = |&[n, d]: &[i32; 2]| f64::from(n) / f64::from(d);
+                numbers.as_chunks().0.iter().map(of).collect()
+            }
+            kind::FLOAT => units(&bytes, f32::from_ne_bytes).map(f64::from).collect(),
+            kind::DOUBLE => units(&bytes, f64::from_ne_bytes).collect(),
+            _ => {
+                let numbers = self.numbers(directory, tag).ok()??;
+                numbers.into_iter().map(|number| number as f64).collect()
+            }
+        })
+    }
+
+    /// The value of a tag as text, up to its first NUL.
+    pub fn text(&self, directory: &Directory, tag: u16) -> Option<String> {
+        let entry = directory.find(tag)?;
+        let is_text = matches!(entry.kind, kind::ASCII | kind::BYTE | kind::UNDEFINED);
+        let bytes = is_text.then(|| self.value(entry).ok()).flatten()?;
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
+    }
+
+    /// Where the directories of the pages are: those of the main chain less the smaller copies and masks of others, or
+    /// all where nothing else is there.
+    ///
+    /// # Errors
+    /// When the first directory is broken.
+    pub fn pages(&self) -> Result<Vec<u64>, BoxError> {
+        let (mut pages, mut others) = (Vec::new(), Vec::new());
+        self.each_of_chain(|at, directory| {
+            // TIFF 6.0, section 8: bit 0 a reduced picture, bit 2 a mask; the older tag has 2 for a reduced picture.
+            let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
+            let older = self.number_of(directory, tag::SUBFILE_TYPE).ok().flatten();
+            match kind.map_or(older != Some(2), |kind| kind & 0b101 == 0) {
+                true => pages.push(at),
+                false => others.push(at),
+            }
+        })?;
+        Ok(if pages.is_empty() { others } else { pages })
+    }
+}
+
+/// Numbers of `N` bytes.
+fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
+    bytes.as_chunks().0.iter().map(move |&bytes| of(bytes))
+}

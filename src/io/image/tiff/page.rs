@@ -1,0 +1,446 @@
+//! One page of a TIFF file: what its directory says of its samples and of how they are stored.
+
+use std::ops::Range;
+
+use super::{
+    directory::{Directory, File},
+    tag,
+};
+use crate::{data::dtype::Dtype, io::image::codec::BoxError};
+
+/// What samples are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    Unsigned,
+    Signed,
+    Float,
+}
+
+/// How the strips or tiles are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Lzw,
+    Deflate,
+    PackBits,
+    Zstd,
+    Jpeg,
+}
+
+impl Compression {
+    /// Of the number in the tag.
+    ///
+    /// # Errors
+    /// When it is not supported.
+    fn of(number: u64) -> Result<Self, BoxError> {
+        let name = match number {
+            1 => return Ok(Self::None),
+            5 => return Ok(Self::Lzw),
+            8 | 32946 => return Ok(Self::Deflate),
+            32773 => return Ok(Self::PackBits),
+            50000 | 34926 => return Ok(Self::Zstd),
+            7 => return Ok(Self::Jpeg),
+            2..=4 | 32771 => "CCITT fax",
+            6 => "old-style JPEG",
+            9 | 10 | 34661 => "JBIG",
+            32766 => "NeXT",
+            32809 => "ThunderScan",
+            32908 | 32909 => "PixarLog",
+            33003..=33005 | 34712 => "JPEG 2000",
+            34676 | 34677 => "LogLuv",
+            34887 => "LERC",
+            34892 => "lossy DNG",
+            34925 => "LZMA",
+            34927 | 50001 => "WebP",
+            22610 | 34933 | 34934 => "JPEG XR",
+            50002 | 52546 => "JPEG XL",
+            _ => "",
+        };
+        Err(match name {
+            "" => format!("its compression, number {number}, is not known").into(),
+            name => format!(
+                "its compression, {name}, is not supported; `tiffcp -c zip` or `magick` write it anew"
+            )
+            .into(),
+        })
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Lzw => "LZW",
+            Self::Deflate => "deflate",
+            Self::PackBits => "PackBits",
+            Self::Zstd => "zstd",
+            Self::Jpeg => "JPEG",
+        }
+    }
+}
+
+/// Numbers of photometric interpretations.
+pub mod photometric {
+    pub const MIN_IS_WHITE: u64 = 0;
+    pub const MIN_IS_BLACK: u64 = 1;
+    pub const RGB: u64 = 2;
+    pub const PALETTE: u64 = 3;
+    pub const MASK: u64 = 4;
+    pub const CMYK: u64 = 5;
+    pub const YCBCR: u64 = 6;
+    pub const CIELAB: u64 = 8;
+}
+
+/// A page.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// Pixels across and down.
+    pub size: [usize; 2],
+    /// Bits of a sample.
+    pub bits: u32,
+    /// What samples are.
+    pub format: Format,
+    /// The type that holds them.
+    pub dtype: Dtype,
+    /// Samples a pixel.
+    pub samples: usize,
+    /// What they mean: one of [`photometric`].
+    pub photometric: u64,
+    /// What those behind the colours mean: 1 associated alpha, 2 unassociated alpha, 0 anything.
+    pub extra: Vec<u64>,
+    /// Whether each channel is stored apart.
+    pub is_planar: bool,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// 1 none, 2 differences of neighbours, 3 of the bytes of floats.
+    pub predictor: u64,
+    /// Whether the least significant bit of a byte is first.
+    pub is_reversed: bool,
+    /// Whether the least significant byte of a number is first.
+    pub is_little: bool,
+    /// Whether chunks are tiles; otherwise strips.
+    pub is_tiled: bool,
+    /// Pixels across and down of a chunk: a strip or a tile.
+    pub chunk: [usize; 2],
+    /// Where each chunk begins, and how many bytes it takes.
+    pub chunks: Vec<[u64; 2]>,
+    /// Tables that JPEG chunks share.
+    pub tables: Vec<u8>,
+    /// Pixels across and down of a sample of Cb and Cr.
+    pub subsampling: [usize; 2],
+}
+
+/// Uncompressed strips are read in parts of about so many bytes.
+const PART: usize = 1 << 20;
+
+impl Page {
+    /// Of a directory.
+    ///
+    /// # Errors
+    /// When it is broken, or holds what is not supported.
+    pub fn read(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
+        if directory.find(tag::DNG_VERSION).is_some() {
+            return Err(
+                "it is a camera's raw picture (DNG): develop it to a TIFF, by darktable-cli or \
+                        dcraw -T"
+                    .into(),
+            );
+        }
+        let number = |tag| file.number_of(directory, tag);
+        let or = |tag, otherwise| Ok::<u64, BoxError>(number(tag)?.unwrap_or(otherwise));
+        let side = |tag| -> Result<usize, BoxError> {
+            let side = number(tag)?.ok_or("it does not tell its width or height")?;
+            Ok(u32::try_from(side)? as usize)
+        };
+        let size = [side(tag::WIDTH)?, side(tag::HEIGHT)?];
+        let samples = or(tag::SAMPLES_PER_PIXEL, 1)?;
+        // As many as the tag holds.
+        let samples = usize::from(u16::try_from(samples)?).max(1);
+        let bits = Self::same(file, directory, tag::BITS, 1, samples)?;
+        let format = Self::same(file, directory, tag::SAMPLE_FORMAT, 1, samples)?;
+        let (format, dtype) = sample_type(bits, format)?;
+        let compression = Compression::of(or(tag::COMPRESSION, 1)?)?;
+        let photometric = match number(tag::PHOTOMETRIC)? {
+            Some(photometric) => photometric,
+            // Left out by some writers.
+            None if samples >= 3 => photometric::RGB,
+            None => photometric::MIN_IS_BLACK,
+        };
+        let mut page = Self {
+            size,
+            bits: bits as u32,
+            format,
+            dtype,
+            samples,
+            photometric,
+            extra: file.numbers(directory, tag::EXTRA_SAMPLES)?.unwrap_or_default(),
+            is_planar: samples > 1 && or(tag::PLANAR, 1)? == 2,
+            compression,
+            predictor: or(tag::PREDICTOR, 1)?,
+            is_reversed: or(tag::FILL_ORDER, 1)? == 2 && compression != Compression::Jpeg,
+            is_little: file.is_little,
+            is_tiled: directory.find(tag::TILE_WIDTH).is_some(),
+            chunk: size,
+            chunks: Vec::new(),
+            tables: Vec::new(),
+            subsampling: [1, 1],
+        };
+        if photometric == photometric::YCBCR {
+            let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING)?.unwrap_or(vec![2, 2]);
+            page.subsampling = match found[..] {
+                [across @ (1 | 2 | 4), down @ (1 | 2 | 4), ..] => [across as usize, down as usize],
+                _ => return Err("its subsampling of colours is not known".into()),
+            };
+        }
+        if compression == Compression::Jpeg {
+            if let Some(entry) = directory.find(tag::JPEG_TABLES) {
+                page.tables = file.value(entry)?;
+            }
+            if bits != 8 || format != Format::Unsigned {
+                return Err(format!("JPEG of {bits} bits in TIFF is not supported").into());
+            }
+        }
+        page.check_predictor()?;
+        page.find_chunks(file, directory)?;
+        Ok(page)
+    }
+
+    /// The value of a tag that has one for each sample, which must be the same.
+    fn same(
+        file: &File<'_>,
+        directory: &Directory,
+        tag: u16,
+        otherwise: u64,
+        samples: usize,
+    ) -> Result<u64, BoxError> {
+        let found = file.numbers(directory, tag)?.unwrap_or_default();
+        let Some(&first) = found.first() else { return Ok(otherwise) };
+        match found.iter().take(samples).all(|&number| number == first) {
+            true => Ok(first),
+            false => Err("its channels are of different types, which is not supported".into()),
+        }
+    }
+
+    fn check_predictor(&mut self) -> Result<(), BoxError> {
+        // Others leave the tag alone.
+        if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
+        {
+            self.predictor = 1;
+        }
+        let whole = matches!(self.bits, 8 | 16 | 32 | 64);
+        match self.predictor {
+            1 => Ok(()),
+            2 if whole => Ok(()),
+            3 if self.format == Format::Float => Ok(()),
+            other => Err(format!(
+                "its predictor, number {other}, is not known for samples of {} bits",
+                self.bits
+            )
+            .into()),
+        }
+    }
+
+    /// Samples of a pixel that lie in one chunk.
+    pub fn chunk_samples(&self) -> usize {
+        if self.is_planar { 1 } else { self.samples }
+    }
+
+    /// Planes of chunks.
+    pub fn planes(&self) -> usize {
+        if self.is_planar { self.samples } else { 1 }
+    }
+
+    /// Chunks across and down.
+    pub fn grid(&self) -> [usize; 2] {
+        [0, 1].map(|axis| self.size[axis].div_ceil(self.chunk[axis]))
+    }
+
+    /// Whether several pixels share samples of Cb and Cr, outside of JPEG, which has its own way.
+    pub fn is_subsampled(&self) -> bool {
+        self.photometric == photometric::YCBCR
+            && self.compression != Compression::Jpeg
+            && !self.is_planar
+            && self.samples == 3
+            && self.subsampling != [1, 1]
+    }
+
+    /// Bytes of a row of a chunk once unpacked; of as many rows as share samples of Cb and Cr.
+    pub fn chunk_row_bytes(&self) -> u64 {
+        let [across, down] = self.subsampling;
+        let samples = match self.is_subsampled() {
+            true => self.chunk[0].div_ceil(across) as u64 * (across * down + 2) as u64,
+            false => self.chunk[0] as u64 * self.chunk_samples() as u64,
+        };
+        samples.saturating_mul(self.bits.into()).div_ceil(8)
+    }
+
+    /// Bytes of `rows` rows of a chunk once unpacked.
+    pub fn chunk_bytes(&self, rows: usize) -> u64 {
+        let rows = if self.is_subsampled() { rows.div_ceil(self.subsampling[1]) } else { rows };
+        self.chunk_row_bytes().saturating_mul(rows as u64)
+    }
+
+    /// The rows of the picture in a row of chunks.
+    pub fn rows_of(&self, chunk_row: usize) -> Range<usize> {
+        let first = chunk_row * self.chunk[1];
+        first..(first + self.chunk[1]).min(self.size[1])
+    }
+
+    fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
+        let [width, height] = self.size;
+        // Nothing to find, and nothing to divide by; who makes a picture of it refuses it.
+        if width == 0 || height == 0 {
+            self.chunk = [1, 1];
+            return Ok(());
+        }
+        let number = |tag| file.number_of(directory, tag);
+        let [offsets, bytes] = match self.is_tiled {
+            true => {
+                let side = |tag| -> Result<usize, BoxError> {
+                    let side = number(tag)?.filter(|&side| side > 0);
+                    Ok(u32::try_from(side.ok_or("its tiles have no size")?)? as usize)
+                };
+                self.chunk = [side(tag::TILE_WIDTH)?, side(tag::TILE_HEIGHT)?];
+                [tag::TILE_OFFSETS, tag::TILE_BYTES]
+            }
+            false => {
+                let rows = number(tag::ROWS_PER_STRIP)?.filter(|&rows| rows > 0);
+                let rows = rows.unwrap_or(u64::MAX).min(height as u64) as usize;
+                self.chunk = [width, rows];
+                [tag::STRIP_OFFSETS, tag::STRIP_BYTES]
+            }
+        };
+        // Some writers use the tags of strips for tiles.
+        let offsets = match file.numbers(directory, offsets)? {
+            Some(offsets) => offsets,
+            None => file
+                .numbers(directory, tag::STRIP_OFFSETS)?
+                .ok_or("it does not tell where its samples are")?,
+        };
+        let [across, down] = self.grid();
+        let count = across.saturating_mul(down).saturating_mul(self.planes());
+        if offsets.len() < count {
+            return Err(format!(
+                "it has {} strips or tiles, where its size makes them {count}",
+                offsets.len()
+            )
+            .into());
+        }
+        let mut lengths = file.numbers(directory, bytes)?;
+        if lengths.is_none() && self.is_tiled {
+            lengths = file.numbers(directory, tag::STRIP_BYTES)?;
+        }
+        let lengths = lengths.unwrap_or_default();
+        let end = file.bytes.len();
+        let length = |i: usize| match lengths.get(i) {
+            // Some writers leave out the length.
+            None | Some(0) if offsets[i] == 0 => Ok(0),
+            None | Some(0) if self.compression == Compression::None => {
+                let rows = self.rows_of(i / across % down).len();
+                Ok(self.chunk_bytes(if self.is_tiled { self.chunk[1] } else { rows }))
+            }
+            None if count > 1 => Err("it does not tell how long its strips are"),
+            None => Ok(end.saturating_sub(offsets[i])),
+            Some(&length) => Ok(length),
+        };
+        self.chunks = (0..count)
+            .map(|i| Ok::<_, &str>([offsets[i], length(i)?]))
+            .collect::<Result<_, _>>()?;
+        self.part_strips();
+        Ok(())
+    }
+
+    /// Takes parts of a large uncompressed strip for strips of their own, so that all threads read them, and a part is
+    /// read at a time where memory is short.
+    fn part_strips(&mut self) {
+        let row = self.chunk_row_bytes();
+        let rows = (PART as u64 / row.max(1)).clamp(1, u32::MAX.into()) as usize;
+        let is_one = !self.is_tiled && self.chunk[1] >= self.size[1];
+        if self.compression != Compression::None || !is_one || self.is_subsampled() {
+            return;
+        }
+        let height = self.size[1];
+        let parts = |&[offset, bytes]: &[u64; 2]| {
+            (0..height).step_by(rows).map(move |first| {
+                let before = (first as u64).saturating_mul(row);
+                let most = row.saturating_mul(rows.min(height - first) as u64);
+                match offset {
+                    // A strip that is left out.
+                    0 => [0, 0],
+                    _ => [offset.saturating_add(before), bytes.saturating_sub(before).min(most)],
+                }
+            })
+        };
+        self.chunks = self.chunks.iter().flat_map(parts).collect();
+        self.chunk[1] = rows.min(height);
+    }
+
+    /// Colours of a pixel, without what is beside them.
+    ///
+    /// # Errors
+    /// When the photometric interpretation is not supported, or there are too few samples for it.
+    pub fn colours(&self) -> Result<usize, BoxError> {
+        use photometric as p;
+        let colours = match self.photometric {
+            p::MIN_IS_WHITE | p::MIN_IS_BLACK | p::PALETTE | p::MASK => 1,
+            p::RGB | p::YCBCR | p::CIELAB => 3,
+            p::CMYK => 4,
+            other => {
+                let name = match other {
+                    9 | 10 => "ICC or ITU L*a*b*",
+                    32803 => "a camera's colour filter array",
+                    32844 | 32845 => "LogLuv",
+                    34892 => "a camera's linear raw data",
+                    _ => "",
+                };
+                return Err(match name {
+                    "" => format!("its photometric interpretation, {other}, is not known").into(),
+                    name => format!("its colours, {name}, are not supported").into(),
+                });
+            }
+        };
+        match self.samples < colours {
+            // Grey pictures that say they are RGB.
+            true if self.photometric == p::RGB && self.samples < 3 => Ok(1),
+            true => Err(format!("it has {} of {colours} colours", self.samples).into()),
+            false => Ok(colours),
+        }
+    }
+}
+
+/// What samples of so many bits and of the format of this number are, and the type that holds them.
+fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
+    let format = match format {
+        // 4 is undefined.
+        1 | 4 => Format::Unsigned,
+        2 => Format::Signed,
+        3 => Format::Float,
+        5 | 6 => return Err("complex numbers are not supported".into()),
+        other => return Err(format!("its sample format, number {other}, is not known").into()),
+    };
+    let dtype = match (format, bits) {
+        (Format::Unsigned, 1..=8) => Dtype::U8,
+        (Format::Unsigned, 9..=16) => Dtype::U16,
+        (Format::Unsigned, 17..=32) => Dtype::U32,
+        (Format::Signed, 2..=8) => Dtype::I8,
+        (Format::Signed, 9..=16) => Dtype::I16,
+        (Format::Signed, 17..=32) => Dtype::I32,
+        (Format::Float, 16 | 24 | 32) => Dtype::F32,
+        (Format::Float, 64) => Dtype::F64,
+        (Format::Unsigned, 64) => return Err("u64 samples are not supported".into()),
+        (Format::Signed, 64) => return Err("i64 samples are not supported".into()),
+        _ => return Err(format!("samples of {bits} bits are not supported").into()),
+    };
+    Ok((format, dtype))
+}
+
+impl Page {
+    /// The name of the type of a sample as stored.
+    pub fn type_name(&self) -> String {
+        let letter = match self.format {
+            Format::Unsigned => 'u',
+            Format::Signed => 'i',
+            Format::Float => 'f',
+        };
+        format!("{letter}{}", self.bits)
+    }
+}

@@ -1,0 +1,492 @@
+//! What the samples of a page mean: how a picture's channels are made of them.
+//!
+//! Pictures hold u8, u16 and f32. Whole numbers of fewer bits than 8 or 16 are scaled to the full range, as in PNG and by
+//! libvips; all others become f32 of the same value.
+
+use super::{
+    directory::{Directory, File},
+    page::{Compression, Page, photometric},
+    tag,
+};
+use crate::{
+    data::{dtype::Dtype, samples::Samples, srgb::from_linear},
+    error::Result,
+    io::image::codec::BoxError,
+    memory,
+    parallel::{self, Parallel},
+};
+
+/// How a picture is made of a page.
+#[derive(Clone, Debug)]
+pub struct Meaning {
+    /// The samples of a pixel that are wanted: its colours, then its alpha.
+    pub wanted: Vec<usize>,
+    /// Channels of the picture.
+    pub channels: usize,
+    /// The type of its samples.
+    pub dtype: Dtype,
+    /// What of the page the picture does not have, in words.
+    pub losses: Vec<String>,
+    colours: Colours,
+    /// Bits of a sample.
+    bits: u32,
+    /// Whether colours are multiplied with alpha.
+    is_associated: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Colours {
+    /// As they are.
+    Plain,
+    /// Grey, with white as 0.
+    MinIsWhite,
+    /// Numbers of these colours, which are all grey or not.
+    Palette {
+        colours: Vec<[u16; 3]>,
+        is_grey: bool,
+    },
+    Cmyk,
+    /// Factors of red, green and blue in Y; then what black and white are of Y, Cb and Cr.
+    YCbCr([f64; 3], [f64; 6]),
+    CieLab,
+}
+
+/// What the meaning of an extra sample is called in the directory.
+const ASSOCIATED: u64 = 1;
+const UNASSOCIATED: u64 = 2;
+
+impl Meaning {
+    /// Of `page`.
+    ///
+    /// # Errors
+    /// When its colours are not supported.
+    pub fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+        let mut losses = Vec::new();
+        let first_extra = page.colours()?;
+        let mut colours = first_extra;
+        let count = page.samples;
+        // A tag that is left out says nothing of samples that are there.
+        let extra = |i: usize| page.extra.get(i - first_extra).copied();
+        let is_alpha = |&i: &usize| matches!(extra(i), Some(ASSOCIATED | UNASSOCIATED));
+        let mut alpha = (colours..count).find(is_alpha);
+        if alpha.is_none() && count == colours + 1 && matches!(colours, 1 | 3) {
+            alpha = Some(colours);
+            if extra(colours).is_some() {
+                losses.push(format!(
+                    "its channel {count} is taken for alpha, though it is not said to be that"
+                ));
+            }
+        }
+        if colours == 1
+            && alpha.is_none()
+            && count >= 3
+            && matches!(page.photometric, photometric::MIN_IS_BLACK | photometric::RGB)
+        {
+            // Channels that are no colours: three of them are held as if they were.
+            colours = 3;
+        }
+        let made = Self::colours(file, directory, page)?;
+        // Alpha of a float is 1 where the picture is opaque, which whole numbers that become floats do not tell.
+        let is_whole = !matches!(page.dtype, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
+        if is_whole || matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab) {
+            alpha = None;
+        }
+        let is_associated = alpha.is_some_and(|alpha| extra(alpha) == Some(ASSOCIATED));
+        let wanted: Vec<usize> = (0..colours).chain(alpha).collect();
+        if wanted.len() < count {
+            let left = count - wanted.len();
+            losses.push(format!(
+                "{left} of its {count} channels are left out: pictures have grey or red, green and blue, and alpha"
+            ));
+        }
+        let channels = match &made {
+            Colours::Palette { is_grey: true, .. } => 1,
+            Colours::Palette { .. } | Colours::Cmyk => 3,
+            _ => wanted.len(),
+        };
+        if matches!(made, Colours::Cmyk) {
+            losses.push("CMYK becomes RGB, without its colour profile".to_owned());
+        }
+        let dtype = match (&made, page.dtype) {
+            (Colours::Palette { colours, .. }, _) => match is_narrow(colours) {
+                true => Dtype::U8,
+                false => Dtype::U16,
+            },
+            (_, held @ (Dtype::U8 | Dtype::U16)) => held,
+            _ => Dtype::F32,
+        };
+        let whole = matches!(page.dtype, Dtype::U8 | Dtype::U16);
+        if !whole && matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab)
+            || page.dtype != Dtype::U8 && matches!(made, Colours::YCbCr(..))
+        {
+            return Err(format!("its colours are not supported as {}", page.type_name()).into());
+        }
+        Ok(Self { wanted, channels, dtype, losses, colours: made, bits: page.bits, is_associated })
+    }
+
+    fn colours(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Colours, BoxError> {
+        Ok(match page.photometric {
+            // The decoder of JPEG makes them RGB.
+            photometric::YCBCR if page.compression == Compression::Jpeg => Colours::Plain,
+            photometric::MIN_IS_WHITE => Colours::MinIsWhite,
+            photometric::CMYK => Colours::Cmyk,
+            photometric::CIELAB => Colours::CieLab,
+            photometric::YCBCR => {
+                let numbers = |tag| file.floats(directory, tag).unwrap_or_default();
+                let factors = numbers(tag::YCBCR_COEFFICIENTS).try_into();
+                let range = numbers(tag::REFERENCE_BLACK_WHITE).try_into();
+                let sane = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+                let factors: [f64; 3] = factors.unwrap_or([0.299, 0.587, 0.114]);
+                let range: [f64; 6] = range.unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]);
+                let spans = [0, 2, 4].map(|i| range[i + 1] - range[i]);
+                if !sane(&factors) || !sane(&range) || factors[1] == 0.0 || spans.contains(&0.0) {
+                    return Err("its factors of Y, Cb and Cr make no sense".into());
+                }
+                Colours::YCbCr(factors, range)
+            }
+            photometric::PALETTE => {
+                let map = file.numbers(directory, tag::COLOUR_MAP)?.unwrap_or_default();
+                let count = 1 << page.bits.min(16);
+                if map.len() < 3 * count {
+                    return Err("its palette is too short".into());
+                }
+                // TIFF 6.0 has them of 16 bits; some writers have written 8.
+                let wide = map.iter().any(|&value| value > 255);
+                let level = |at: usize| {
+                    let value = map[at].min(65535) as u16;
+                    if wide { value } else { value * 257 }
+                };
+                let colour = |i| [level(i), level(count + i), level(2 * count + i)];
+                let colours: Vec<[u16; 3]> = (0..count).map(colour).collect();
+                let is_grey = colours.iter().all(|&[r, g, b]| r == g && g == b);
+                Colours::Palette { colours, is_grey }
+            }
+            _ => Colours::Plain,
+        })
+    }
+
+    /// Bytes of the samples of a picture of `page`.
+    pub fn bytes(&self, page: &Page) -> u64 {
+        let pixels = (page.size[0] as u64).saturating_mul(page.size[1] as u64);
+        pixels.saturating_mul((self.channels * self.dtype.size()) as u64)
+    }
+
+    /// The names of the channels as stored.
+    pub fn channel_names(&self, page: &Page) -> String {
+        let has_alpha =
+            matches!(self.wanted.len(), 2 | 4) && !matches!(self.colours, Colours::Cmyk);
+        let colours = match (&self.colours, self.wanted.len()) {
+            (Colours::Palette { .. }, _) => "palette",
+            (Colours::Cmyk, _) => "cyan, magenta, yellow, black",
+            (Colours::CieLab, _) => "L*, a*, b*",
+            (_, 1 | 2) => "grey",
+            _ if page.photometric == photometric::YCBCR => "Y, Cb, Cr",
+            _ if page.photometric == photometric::MIN_IS_BLACK => "3 channels",
+            _ => "red, green, blue",
+        };
+        let alpha = if has_alpha { ", alpha" } else { "" };
+        let more = match page.samples - self.wanted.len() {
+            0 => String::new(),
+            more => format!(", {more} more"),
+        };
+        format!("{colours}{alpha}{more}")
+    }
+
+    /// Whether a picture has the samples as they are stored.
+    fn is_as_stored(&self, stored: Dtype) -> bool {
+        stored == self.dtype
+            && matches!(self.colours, Colours::Plain)
+            && !self.is_associated
+            && (stored == Dtype::F32 || self.bits as usize == 8 * stored.size())
+    }
+
+    /// The samples of a picture, from those of its rows that are `wanted`, as they are stored. What they lose is added to
+    /// `losses`, once.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn apply(&self, stored: Samples, losses: &mut Vec<String>) -> Result<Samples> {
+        if self.is_as_stored(stored.dtype()) {
+            return Ok(stored);
+        }
+        let channels = self.wanted.len();
+        let made = match (&self.colours, stored) {
+            (Colours::Palette { colours, is_grey }, stored) => {
+                return palette(&stored, colours, *is_grey, self.dtype);
+            }
+            (Colours::Cmyk, Samples::U8(inks)) => Samples::U8(rgb_of(&inks, |ink: [u8; 4]| {
+                let [c, m, y, k] = ink.map(|v| 255 - u32::from(v));
+                [c, m, y].map(|v| ((v * k + 127) / 255) as u8)
+            })?),
+            (Colours::Cmyk, Samples::U16(inks)) => Samples::U16(rgb_of(&inks, |ink: [u16; 4]| {
+                let [c, m, y, k] = ink.map(|v| u64::from(65535 - v));
+                [c, m, y].map(|v| ((v * k + 32767) / 65535) as u16)
+            })?),
+            (Colours::YCbCr(factors, range), Samples::U8(values)) => {
+                Samples::U8(rgb_of(&values, |values: [u8; 3]| of_ycbcr(values, factors, range))?)
+            }
+            (Colours::CieLab, Samples::U8(values)) => {
+                Samples::U8(rgb_of(&values, |[l, a, b]: [u8; 3]| {
+                    let lab = [f64::from(l) / 2.55, f64::from(a as i8), f64::from(b as i8)];
+                    of_lab(lab).map(|v| (v * 255.0).round() as u8)
+                })?)
+            }
+            (Colours::CieLab, Samples::U16(values)) => {
+                Samples::U16(rgb_of(&values, |[l, a, b]: [u16; 3]| {
+                    let ab = |v: u16| f64::from(v as i16) / 256.0;
+                    let lab = [f64::from(l) / 655.35, ab(a), ab(b)];
+                    of_lab(lab).map(|v| (v * 65535.0).round() as u16)
+                })?)
+            }
+            (colours, stored) => {
+                let is_white = matches!(colours, Colours::MinIsWhite);
+                self.scaled(stored, is_white, losses)?
+            }
+        };
+        Ok(match self.is_associated {
+            true => straight(made, channels),
+            false => made,
+        })
+    }
+
+    /// Full-range whole numbers, or floats; the first of each pixel turned around where white is the least.
+    fn scaled(&self, stored: Samples, is_white: bool, losses: &mut Vec<String>) -> Result<Samples> {
+        let channels = self.wanted.len();
+        let most = (1u64 << self.bits.min(32)) - 1;
+        /// Floats of numbers, and whether each is what it was.
+        fn floats<T: Copy + Sync>(
+            values: &[T],
+            float: impl Fn(T) -> f32 + Sync,
+            is_same: impl Fn(T, f32) -> bool + Sync,
+        ) -> Result<(Vec<f32>, bool)> {
+            let floats = parallel::mapped(values, |&value| float(value))?;
+            let differs = parallel::any(values, |&value| !is_same(value, float(value)));
+            Ok((floats, !differs))
+        }
+        let stored_name = stored.dtype();
+        let (made, exact) = match stored {
+            Samples::U8(mut values) => {
+                let scale = |v: u64| ((v * 255 + most / 2) / most) as u8;
+                let table: Vec<u8> = (0..256).map(|v: u64| scale(v.min(most))).collect();
+                each(&mut values, channels, |place, value| {
+                    *value = table[usize::from(*value)];
+                    if is_white && place == 0 {
+                        *value = 255 - *value;
+                    }
+                });
+                (Samples::U8(values), true)
+            }
+            Samples::U16(mut values) => {
+                let scale = |v: u64| ((v.min(most) * 65535 + most / 2) / most) as u16;
+                each(&mut values, channels, |place, value| {
+                    *value = scale(u64::from(*value));
+                    if is_white && place == 0 {
+                        *value = 65535 - *value;
+                    }
+                });
+                (Samples::U16(values), true)
+            }
+            Samples::U32(mut values) => {
+                if is_white {
+                    each(&mut values, channels, |place, v| {
+                        if place == 0 {
+                            *v = most as u32 - *v;
+                        }
+                    });
+                }
+                let (floats, exact) =
+                    floats(&values, |v| v as f32, |v, f| f as u64 == u64::from(v))?;
+                (Samples::F32(floats), exact)
+            }
+            Samples::I8(values) => {
+                let floats =
+                    parallel::mapped(&values, |&v| f32::from(if is_white { !v } else { v }))?;
+                (Samples::F32(floats), true)
+            }
+            Samples::I16(values) => {
+                let floats =
+                    parallel::mapped(&values, |&v| f32::from(if is_white { !v } else { v }))?;
+                (Samples::F32(floats), true)
+            }
+            Samples::I32(values) => {
+                let float = |v: i32| (if is_white { !v } else { v }) as f32;
+                let (floats, exact) =
+                    floats(&values, float, |v, _| (v as f32) as i64 == i64::from(v))?;
+                (Samples::F32(floats), exact)
+            }
+            Samples::F64(values) => {
+                let same = |v: f64, f: f32| f64::from(f) == v || v.is_nan();
+                let (mut floats, exact) = floats(&values, |v| v as f32, same)?;
+                if is_white {
+                    turn_around(&mut floats, channels);
+                }
+                (Samples::F32(floats), exact)
+            }
+            Samples::F32(mut values) => {
+                if is_white {
+                    turn_around(&mut values, channels);
+                }
+                (Samples::F32(values), true)
+            }
+        };
+        if !exact {
+            let loss = format!(
+                "{stored_name} samples become f32, which does not hold all of them exactly"
+            );
+            if !losses.contains(&loss) {
+                losses.push(loss);
+            }
+        }
+        Ok(made)
+    }
+}
+
+/// White as 1 is black as 1.
+fn turn_around(values: &mut [f32], channels: usize) {
+    each(values, channels, |place, value| {
+        if place == 0 {
+            *value = 1.0 - *value;
+        }
+    });
+}
+
+/// Calls `change` with each sample and its place in its pixel.
+fn each<T: Send>(values: &mut [T], channels: usize, change: impl Fn(usize, &mut T) + Sync) {
+    const PIXELS: usize = 1 << 15;
+    values.chunks_mut(PIXELS * channels.max(1)).par_each(|values| {
+        for pixel in values.chunks_mut(channels.max(1)) {
+            pixel.iter_mut().enumerate().for_each(|(place, value)| change(place, value));
+        }
+    });
+}
+
+/// Whether 8 bits hold all levels: as `v * 257`, or as `v * 256`.
+fn is_narrow(colours: &[[u16; 3]]) -> bool {
+    let all = |step: u16| {
+        colours.iter().flatten().all(|&level| level >> 8 == level / step && level % step == 0)
+    };
+    all(257) || all(256)
+}
+
+fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) -> Result<Samples> {
+    fn pick<T: Copy + Send + Sync + Default>(
+        stored: &Samples,
+        colours: &[[u16; 3]],
+        is_grey: bool,
+        of: impl Fn(u16) -> T + Sync,
+    ) -> Result<Vec<T>> {
+        let channels = if is_grey { 1 } else { 3 };
+        let mut picked = memory::room(stored.len() * channels)?;
+        let levels: Vec<[T; 3]> = colours.iter().map(|colour| colour.map(&of)).collect();
+        let colour = |i: usize| levels.get(i).copied().unwrap_or_default();
+        match stored {
+            Samples::U8(numbers) => numbers
+                .iter()
+                .for_each(|&i| picked.extend_from_slice(&colour(usize::from(i))[..channels])),
+            Samples::U16(numbers) => numbers
+                .iter()
+                .for_each(|&i| picked.extend_from_slice(&colour(usize::from(i))[..channels])),
+            other => unreachable!("palettes have no {}", other.dtype()),
+        }
+        Ok(picked)
+    }
+    Ok(match dtype {
+        Dtype::U8 => Samples::U8(pick(stored, colours, is_grey, |level| (level >> 8) as u8)?),
+        _ => Samples::U16(pick(stored, colours, is_grey, |level| level)?),
+    })
+}
+
+/// Red, green and blue of each pixel.
+fn rgb_of<T: Copy + Send + Sync, const N: usize>(
+    values: &[T],
+    rgb: impl Fn([T; N]) -> [T; 3] + Sync,
+) -> Result<Vec<T>>
+where
+    T: bytemuck::Pod,
+{
+    let pixels = values.as_chunks::<N>().0;
+    let mut made = memory::zeros(3 * pixels.len())?;
+    const PIXELS: usize = 1 << 14;
+    made.chunks_mut(3 * PIXELS).zip(pixels.chunks(PIXELS)).par_each(|(made, pixels)| {
+        for (made, &pixel) in made.as_chunks_mut::<3>().0.iter_mut().zip(pixels) {
+            *made = rgb(pixel);
+        }
+    });
+    Ok(made)
+}
+
+/// RGB of YCbCr (TIFF 6.0, sections 20 and 21): `factors` of red, green and blue in Y, `range` the codes of black and
+/// white of each.
+fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
+    let full = |i: usize, most: f64| {
+        let [black, white] = [range[2 * i], range[2 * i + 1]];
+        (f64::from(values[i]) - black) * most / (white - black)
+    };
+    let [y, cb, cr] = [full(0, 255.0), full(1, 127.0), full(2, 127.0)];
+    let [of_red, of_green, of_blue] = *factors;
+    let red = cr * (2.0 - 2.0 * of_red) + y;
+    let blue = cb * (2.0 - 2.0 * of_blue) + y;
+    let green = (y - of_blue * blue - of_red * red) / of_green;
+    [red, green, blue].map(|v| v.round() as u8)
+}
+
+/// sRGB of CIE 1976 L*a*b* under D50, 0 to 1 (IEC 61966-2-1; the matrix with Bradford's adaptation, as in the sRGB
+/// profile).
+fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
+    const WHITE: [f64; 3] = [0.96422, 1.0, 0.82521];
+    const RGB_OF_XYZ: [[f64; 3]; 3] = [
+        [3.133_856_1, -1.616_866_7, -0.490_614_6],
+        [-0.978_768_4, 1.916_141_5, 0.033_454_0],
+        [0.071_945_3, -0.228_991_4, 1.405_242_7],
+    ];
+    let y = (l + 16.0) / 116.0;
+    let cube = |t: f64| {
+        if t > 6.0 / 29.0 { t * t * t } else { 3.0 * (6.0f64 / 29.0).powi(2) * (t - 4.0 / 29.0) }
+    };
+    let [x, y, z] = [cube(y + a / 500.0), cube(y), cube(y - b / 200.0)];
+    let xyz = [x * WHITE[0], y * WHITE[1], z * WHITE[2]];
+    RGB_OF_XYZ.map(|row| {
+        let light: f64 = row.iter().zip(xyz).map(|(factor, v)| factor * v).sum();
+        from_linear(light.clamp(0.0, 1.0))
+    })
+}
+
+/// Colours that are not multiplied with the alpha behind them.
+fn straight(samples: Samples, channels: usize) -> Samples {
+    fn divide<T: Copy + Send>(values: &mut [T], channels: usize, of: impl Fn(T, T) -> T + Sync) {
+        const PIXELS: usize = 1 << 14;
+        values.chunks_mut(PIXELS * channels).par_each(|values| {
+            for pixel in values.chunks_exact_mut(channels) {
+                let Some((alpha, colours)) = pixel.split_last_mut() else { return };
+                colours.iter_mut().for_each(|colour| *colour = of(*colour, *alpha));
+            }
+        });
+    }
+    match samples {
+        Samples::U8(mut values) => {
+            divide(&mut values, channels, |colour, alpha| match u32::from(alpha) {
+                0 => colour,
+                alpha => ((u32::from(colour) * 255 + alpha / 2) / alpha).min(255) as u8,
+            });
+            Samples::U8(values)
+        }
+        Samples::U16(mut values) => {
+            divide(&mut values, channels, |colour, alpha| match u32::from(alpha) {
+                0 => colour,
+                alpha => ((u32::from(colour) * 65535 + alpha / 2) / alpha).min(65535) as u16,
+            });
+            Samples::U16(values)
+        }
+        Samples::F32(mut values) => {
+            divide(
+                &mut values,
+                channels,
+                |colour, alpha| {
+                    if alpha > 0.0 { colour / alpha } else { colour }
+                },
+            );
+            Samples::F32(values)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,232 @@
+//! The rows of a page as samples as they are stored, from strips or tiles, which all threads decode.
+
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use super::{
+    bytes::Bytes,
+    chunk::{Block, Stream, decode},
+    page::{Compression, Page},
+};
+use crate::{
+    io::{Limits, image::codec::BoxError},
+    memory,
+    parallel::Parallel,
+};
+
+/// Strips that are larger once unpacked are unpacked bit by bit where a picture is read in bands.
+pub const TALL: u64 = 4 << 20;
+
+/// A page whose samples are wanted.
+struct Grid<'a> {
+    page: Page,
+    bytes: Arc<dyn Bytes + 'a>,
+    /// Samples of a pixel that are wanted.
+    wanted: Vec<usize>,
+    limits: Limits,
+    damaged: AtomicUsize,
+}
+
+/// Reads rows from the first to the last.
+pub struct Rows<'a> {
+    grid: Grid<'a>,
+    /// Whether strips are too large to be unpacked at once.
+    is_tall: bool,
+    /// A stream a plane of the strip that is being read, if they are.
+    streams: Vec<Stream<'a>>,
+    /// The row of chunks that was decoded last, with its number.
+    held: Option<(usize, Vec<u8>)>,
+}
+
+impl<'a> Rows<'a> {
+    /// The `wanted` samples of each pixel. Strips of more bytes than `tall` once unpacked are unpacked bit by bit, which
+    /// takes that rows are read in their order.
+    pub fn new(
+        page: Page,
+        bytes: Arc<dyn Bytes + 'a>,
+        wanted: Vec<usize>,
+        limits: Limits,
+        tall: u64,
+    ) -> Self {
+        let is_tall = !page.is_tiled
+            && !page.is_subsampled()
+            && page.compression != Compression::Jpeg
+            && page.chunk_bytes(page.chunk[1]) > tall;
+        let grid = Grid { page, bytes, wanted, limits, damaged: AtomicUsize::new(0) };
+        Self { grid, is_tall, streams: Vec::new(), held: None }
+    }
+
+    /// The page that they are of.
+    pub fn page(&self) -> &Page {
+        &self.grid.page
+    }
+
+    /// Bytes of a row of samples.
+    pub fn row_bytes(&self) -> usize {
+        self.grid.row_bytes()
+    }
+
+    /// Bytes that reading takes beside the rows, where they are read in bands.
+    pub fn held_bytes(&self) -> u64 {
+        let row = self.row_bytes() as u64;
+        match self.is_tall {
+            true => TALL,
+            false => row.saturating_mul(2 * self.page().chunk[1].min(self.page().size[1]) as u64),
+        }
+    }
+
+    /// What is missing of the picture, in words.
+    pub fn damage(&self) -> Option<String> {
+        let (damaged, all) = (self.grid.damaged.load(Relaxed), self.page().chunks.len());
+        (damaged > 0).then(|| format!("{damaged} of its {all} strips or tiles are damaged"))
+    }
+
+    /// Fills `samples` with `rows`, which follow those that were read before, or begin anywhere where strips are not
+    /// unpacked bit by bit.
+    ///
+    /// # Errors
+    /// When the file is broken or cut off.
+    pub fn read(&mut self, rows: Range<usize>, mut samples: &mut [u8]) -> Result<(), BoxError> {
+        let row_bytes = self.row_bytes();
+        let mut at = rows.start;
+        while at < rows.end {
+            let chunk_row = at / self.page().chunk[1];
+            let span = self.page().rows_of(chunk_row);
+            let to;
+            if self.is_tall {
+                let end = span.end.min(rows.end);
+                (to, samples) = samples.split_at_mut((end - at) * row_bytes);
+                self.stream(chunk_row, at - span.start..end - span.start, to)?;
+                at = end;
+            } else if span.start == at && span.end <= rows.end {
+                let mut last = chunk_row + 1;
+                while last < self.page().grid()[1] && self.page().rows_of(last).end <= rows.end {
+                    last += 1;
+                }
+                let end = self.page().rows_of(last - 1).end;
+                (to, samples) = samples.split_at_mut((end - at) * row_bytes);
+                self.grid.decode(chunk_row..last, to)?;
+                at = end;
+            } else {
+                if self.held.as_ref().is_none_or(|(held, _)| *held != chunk_row) {
+                    let (_, mut held) = self.held.take().unwrap_or_default();
+                    if held.len() != span.len() * row_bytes {
+                        held = memory::zeros(span.len() * row_bytes)?;
+                    }
+                    self.grid.decode(chunk_row..chunk_row + 1, &mut held)?;
+                    self.held = Some((chunk_row, held));
+                }
+                let end = span.end.min(rows.end);
+                (to, samples) = samples.split_at_mut((end - at) * row_bytes);
+                if let Some((_, held)) = &self.held {
+                    to.copy_from_slice(&held[(at - span.start) * row_bytes..][..to.len()]);
+                }
+                at = end;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads rows of the strips of a row of chunks.
+    fn stream(
+        &mut self,
+        chunk_row: usize,
+        rows: Range<usize>,
+        samples: &mut [u8],
+    ) -> Result<(), BoxError> {
+        let Self { grid, streams, .. } = self;
+        let planes = grid.planes();
+        if rows.start == 0 {
+            let open = |plane: &(usize, usize, Vec<usize>)| {
+                let number = plane.0 * grid.page.grid()[1] + chunk_row;
+                Stream::open(&grid.page, Arc::clone(&grid.bytes), number)
+            };
+            *streams = planes.iter().map(open).collect::<Result<_, _>>()?;
+        }
+        for (stream, (_, to, wanted)) in streams.iter_mut().zip(&planes) {
+            debug_assert_eq!(stream.next(), rows.start, "rows are read one after the other");
+            let block = stream.read(&grid.page, rows.len(), wanted);
+            let block = block.map_err(|error| format!("strip {chunk_row}: {error}"))?;
+            grid.place(&block, 0, *to, samples);
+        }
+        Ok(())
+    }
+}
+
+impl Grid<'_> {
+    /// Bytes of a row of samples.
+    fn row_bytes(&self) -> usize {
+        self.page.size[0] * self.wanted.len() * self.page.dtype.size()
+    }
+
+    /// The planes that are read: the number of each, where its samples go in a pixel, and which are wanted of its chunks.
+    fn planes(&self) -> Vec<(usize, usize, Vec<usize>)> {
+        match self.page.is_planar {
+            false => vec![(0, 0, self.wanted.clone())],
+            true => {
+                self.wanted.iter().enumerate().map(|(to, &plane)| (plane, to, vec![0])).collect()
+            }
+        }
+    }
+
+    /// Decodes whole rows of chunks.
+    fn decode(&self, chunk_rows: Range<usize>, samples: &mut [u8]) -> Result<(), BoxError> {
+        let [across, down] = self.page.grid();
+        let planes = self.planes();
+        let parts: Vec<_> = (0..across)
+            .flat_map(|column| planes.iter().map(move |plane| (column, plane)))
+            .collect();
+        let block = |chunk_row: usize, column: usize, plane: &(usize, usize, Vec<usize>)| {
+            let number = (plane.0 * down + chunk_row) * across + column;
+            decode(&self.page, &*self.bytes, number, &plane.2, self.limits)
+        };
+        let row_bytes = self.page.chunk[1] * self.row_bytes();
+        let rows = samples.chunks_mut(row_bytes).zip(chunk_rows);
+        if rows.len() >= rayon::current_num_threads() || parts.len() == 1 {
+            return rows.par_try_each(|(samples, chunk_row)| {
+                parts.iter().try_for_each(|&(column, plane)| {
+                    self.place(&block(chunk_row, column, plane)?, column, plane.1, samples);
+                    Ok(())
+                })
+            });
+        }
+        for (samples, chunk_row) in rows {
+            let blocks = parts.iter().par_map(|&(column, plane)| block(chunk_row, column, plane));
+            for (block, (column, plane)) in blocks.into_iter().zip(&parts) {
+                self.place(&block?, *column, plane.1, samples);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the samples of a chunk into rows; those of a plane from the sample `to` of each pixel on.
+    fn place(&self, block: &Block, column: usize, to: usize, samples: &mut [u8]) {
+        if block.is_damaged {
+            self.damaged.fetch_add(1, Relaxed);
+        }
+        let [columns, rows] = block.size;
+        let (size, count) = (self.page.dtype.size(), self.wanted.len());
+        let pixel = size * count;
+        let row_bytes = self.row_bytes();
+        if columns == 0 || rows == 0 || pixel == 0 {
+            return;
+        }
+        let from = block.samples.chunks_exact(block.samples.len() / rows);
+        for (from, row) in from.zip(samples.chunks_exact_mut(row_bytes)) {
+            let row = &mut row[column * self.page.chunk[0] * pixel..][..columns * pixel];
+            if self.page.is_planar && count > 1 {
+                let pixels = row.chunks_exact_mut(pixel).zip(from.chunks_exact(size));
+                pixels.for_each(|(pixel, from)| {
+                    pixel[to * size..][..size].copy_from_slice(from);
+                });
+            } else {
+                row.copy_from_slice(from);
+            }
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What descriptions say of the pages of a file: ImageJ's lines, OME-XML, the JSON of tifffile.
+
+/// Who wrote a description, where it tells of the pages of its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// ImageJ, or a program that writes as it does.
+    ImageJ,
+    /// OME-XML.
+    Ome,
+    /// The JSON of tifffile.
+    Tifffile,
+}
+
+/// Who wrote `description`; nothing where it does not tell of pages.
+pub fn writer(description: &str) -> Option<Writer> {
+    let start = description.trim_start();
+    let end = description.trim_end();
+    if start.starts_with("ImageJ=") {
+        Some(Writer::ImageJ)
+    } else if start.starts_with("{\"shape\"") {
+        Some(Writer::Tifffile)
+    } else if start.starts_with('<') && end.ends_with("OME>") {
+        Some(Writer::Ome)
+    } else {
+        None
+    }
+}
+
+/// The value of a line `name=value` of ImageJ's description.
+pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
+    let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix('=').map(str::trim);
+    description.lines().find_map(value)
+}
+
+/// Centimetres of a unit of length, by the names that ImageJ and OME have for it.
+pub fn centimetres(unit: &str) -> Option<f64> {
+    Some(match unit.trim() {
+        "nm" | "nanometer" | "nanometre" => 1e-7,
+        "\u{b5}m" | "\u{3bc}m" | "um" | "micron" | "microns" | "micrometer" | "\\u00B5m" => 1e-4,
+        "mm" | "millimeter" | "millimetre" => 0.1,
+        "cm" | "centimeter" | "centimetre" => 1.0,
+        "m" | "meter" | "metre" => 100.0,
+        "in" | "inch" | "\"" => 2.54,
+        "\u{c5}" | "\u{212b}" => 1e-8,
+        "pm" => 1e-10,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writers_are_known_by_their_descriptions() {
+        let text = "ImageJ=1.53k\nimages=20\nslices=20\nunit=micron\nspacing=2.0\n";
+        assert_eq!(writer(text), Some(Writer::ImageJ));
+        assert_eq!(line(text, "spacing"), Some("2.0"));
+        assert_eq!(line(text, "image"), None);
+        assert_eq!(writer("A sunset"), None);
+        assert_eq!(writer("{\"shape\": [20, 9, 7]}"), Some(Writer::Tifffile));
+        assert_eq!(writer("<?xml version=\"1.0\"?><OME xmlns=\"x\"></OME>\n"), Some(Writer::Ome));
+    }
+
+    #[test]
+    fn units_have_lengths() {
+        assert_eq!(centimetres("micron"), centimetres("\u{b5}m"));
+        assert_eq!(centimetres("\\u00B5m"), Some(1e-4));
+        assert_eq!(centimetres("pixel"), None);
+    }
+}

@@ -1,0 +1,36 @@
+//! Numbers of tags (TIFF 6.0, its supplements, BigTIFF, DNG).
+
+pub const NEW_SUBFILE_TYPE: u16 = 254;
+pub const SUBFILE_TYPE: u16 = 255;
+pub const WIDTH: u16 = 256;
+pub const HEIGHT: u16 = 257;
+pub const BITS: u16 = 258;
+pub const COMPRESSION: u16 = 259;
+pub const PHOTOMETRIC: u16 = 262;
+pub const FILL_ORDER: u16 = 266;
+pub const DESCRIPTION: u16 = 270;
+pub const STRIP_OFFSETS: u16 = 273;
+pub const ORIENTATION: u16 = 274;
+pub const SAMPLES_PER_PIXEL: u16 = 277;
+pub const ROWS_PER_STRIP: u16 = 278;
+pub const STRIP_BYTES: u16 = 279;
+pub const X_RESOLUTION: u16 = 282;
+pub const Y_RESOLUTION: u16 = 283;
+pub const PLANAR: u16 = 284;
+pub const RESOLUTION_UNIT: u16 = 296;
+pub const PREDICTOR: u16 = 317;
+pub const COLOUR_MAP: u16 = 320;
+pub const TILE_WIDTH: u16 = 322;
+pub const TILE_HEIGHT: u16 = 323;
+pub const TILE_OFFSETS: u16 = 324;
+pub const TILE_BYTES: u16 = 325;
+pub const EXTRA_SAMPLES: u16 = 338;
+pub const SAMPLE_FORMAT: u16 = 339;
+pub const JPEG_TABLES: u16 = 347;
+pub const YCBCR_COEFFICIENTS: u16 = 529;
+pub const YCBCR_SUBSAMPLING: u16 = 530;
+pub const REFERENCE_BLACK_WHITE: u16 = 532;
+pub const XMP: u16 = 700;
+pub const IPTC: u16 = 33723;
+pub const ICC: u16 = 34675;
+pub const DNG_VERSION: u16 = 50706;

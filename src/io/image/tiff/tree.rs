@@ -1,0 +1,183 @@
+//! A directory with those below it, as they are written: little-endian, the values of all behind their entries.
+
+use super::directory::{kind, sizes};
+
+/// Values of a tag.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value {
+    /// Which tag.
+    pub tag: u16,
+    /// The type, one of [`kind`].
+    pub kind: u16,
+    /// The values, numbers in this machine's order.
+    pub bytes: Vec<u8>,
+}
+
+impl Value {
+    /// 16-bit numbers.
+    pub fn shorts(tag: u16, values: &[u16]) -> Self {
+        Self { tag, kind: kind::SHORT, bytes: bytemuck::cast_slice(values).to_vec() }
+    }
+
+    /// 32-bit numbers.
+    pub fn longs(tag: u16, values: &[u32]) -> Self {
+        Self { tag, kind: kind::LONG, bytes: bytemuck::cast_slice(values).to_vec() }
+    }
+
+    /// 64-bit numbers, of BigTIFF alone.
+    pub fn long8s(tag: u16, values: &[u64]) -> Self {
+        Self { tag, kind: kind::LONG8, bytes: bytemuck::cast_slice(values).to_vec() }
+    }
+
+    /// Text.
+    pub fn text(tag: u16, text: &str) -> Self {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.push(0);
+        Self { tag, kind: kind::ASCII, bytes }
+    }
+
+    /// A fraction near `value`.
+    pub fn fraction(tag: u16, value: f64) -> Self {
+        let [numerator, denominator] = fraction(value);
+        let bytes = [numerator, denominator].map(u32::to_ne_bytes).concat();
+        Self { tag, kind: kind::RATIONAL, bytes }
+    }
+}
+
+/// The fraction of 32-bit numbers that is nearest to `value` among those of its continued fraction.
+fn fraction(value: f64) -> [u32; 2] {
+    let value = if value.is_finite() { value.clamp(0.0, f64::from(u32::MAX)) } else { 0.0 };
+    let (mut before, mut last) = ([0f64, 1f64], [1f64, 0f64]);
+    let mut rest = value;
+    for _ in 0..32 {
+        let whole = rest.floor();
+        let next = [whole * last[0] + before[0], whole * last[1] + before[1]];
+        if next.iter().any(|&n| n > f64::from(u32::MAX)) {
+            break;
+        }
+        (before, last) = (last, next);
+        if rest - whole < 1e-12 || (last[0] / last[1] - value).abs() <= value * 1e-15 {
+            break;
+        }
+        rest = 1.0 / (rest - whole);
+    }
+    // Less than any such fraction: 0.
+    last.map(|n| n as u32)
+}
+
+/// A directory and those that it points to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tree {
+    /// Its own tags.
+    pub values: Vec<Value>,
+    /// Tags that point to others.
+    pub children: Vec<(u16, Tree)>,
+}
+
+impl Tree {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.children.is_empty()
+    }
+
+    /// Bytes that it takes.
+    pub fn len(&self, is_big_tiff: bool) -> u64 {
+        let inline = if is_big_tiff { 8 } else { 4 };
+        let far = |value: &Value| match value.bytes.len() as u64 {
+            len if len <= inline => 0,
+            len => len.next_multiple_of(2),
+        };
+        let children = self.children.iter().map(|(_, child)| child.len(is_big_tiff)).sum::<u64>();
+        self.own_len(is_big_tiff) + self.values.iter().map(far).sum::<u64>() + children
+    }
+
+    /// Bytes of the entries.
+    fn own_len(&self, is_big_tiff: bool) -> u64 {
+        let count = (self.values.len() + self.children.len()) as u64;
+        if is_big_tiff { 8 + 20 * count + 8 } else { 2 + 12 * count + 4 }
+    }
+
+    /// Adds it to a file, whose next directory is at `next`.
+    pub fn write(&self, file: &mut Vec<u8>, is_big_tiff: bool, next: u64) {
+        self.write_at(file, 0, is_big_tiff, next);
+    }
+
+    /// Adds it to `file`, a part that begins at byte `start` of the whole, whose next directory is at `next`.
+    pub fn write_at(&self, file: &mut Vec<u8>, start: u64, is_big_tiff: bool, next: u64) {
+        let mut far_at = start + file.len() as u64 + self.own_len(is_big_tiff);
+        let mut far = Vec::new();
+        let offset = |at: u64| match is_big_tiff {
+            true => at.to_le_bytes().to_vec(),
+            false => (at as u32).to_le_bytes().to_vec(),
+        };
+        let mut entries: Vec<(u16, u16, u64, Vec<u8>)> = Vec::new();
+        for Value { tag, kind, bytes } in &self.values {
+            let [size, unit] = sizes(*kind).unwrap_or([1, 1]);
+            let count = (bytes.len() / size) as u64;
+            let mut bytes = bytes.clone();
+            if cfg!(target_endian = "big") {
+                bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+            }
+            let inline = offset(0).len();
+            if bytes.len() > inline {
+                bytes.resize(bytes.len().next_multiple_of(2), 0);
+                let here = offset(far_at);
+                far_at += bytes.len() as u64;
+                far.append(&mut bytes);
+                bytes = here;
+            }
+            bytes.resize(inline, 0);
+            entries.push((*tag, *kind, count, bytes));
+        }
+        for (tag, child) in &self.children {
+            entries.push((*tag, kind::LONG, 1, (far_at as u32).to_le_bytes().to_vec()));
+            far_at += child.len(is_big_tiff);
+        }
+        entries.sort_by_key(|entry| entry.0);
+        match is_big_tiff {
+            true => file.extend((entries.len() as u64).to_le_bytes()),
+            false => file.extend((entries.len() as u16).to_le_bytes()),
+        }
+        for (tag, kind, count, mut value) in entries {
+            file.extend(tag.to_le_bytes());
+            file.extend(kind.to_le_bytes());
+            file.extend(offset(count));
+            value.resize(offset(0).len(), 0);
+            file.extend(value);
+        }
+        file.extend(offset(next));
+        file.extend(far);
+        self.children.iter().for_each(|(_, child)| child.write_at(file, start, is_big_tiff, 0));
+    }
+}
+
+/// The header of a file whose first directory is at the byte that is returned with it.
+pub fn header(is_big_tiff: bool) -> (Vec<u8>, u64) {
+    match is_big_tiff {
+        true => (b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0".to_vec(), 16),
+        false => (b"II*\0\x08\0\0\0".to_vec(), 8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_are_near() {
+        for (value, expected) in [
+            (0.0, [0, 1]),
+            (72.0, [72, 1]),
+            (0.5, [1, 2]),
+            (2.54, [127, 50]),
+            (1e20, [u32::MAX, 1]),
+        ] {
+            assert_eq!(fraction(value), expected, "{value}");
+        }
+        for value in [std::f64::consts::PI, 1.0 / 0.3251, 12_345.678_9, 1e-5, 2e8 + 0.5] {
+            let [n, d] = fraction(value);
+            assert!((f64::from(n) / f64::from(d) / value - 1.0).abs() < 1e-8, "{value} {n}/{d}");
+        }
+        assert_eq!(fraction(f64::NAN), [0, 1]);
+    }
+}

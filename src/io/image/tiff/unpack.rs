@@ -1,0 +1,178 @@
+//! Compressed bytes of a strip or tile as a stream of what they stand for: each compression is a `Read` of its own, so
+//! that a strip as large as a picture need not be in memory.
+
+use std::io::{self, BufRead, Read};
+
+use flate2::bufread::ZlibDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use weezl::{BitOrder, LzwStatus, decode::Decoder};
+
+use super::page::Compression;
+
+/// Unpacked bytes.
+pub type Unpacked<'a> = Box<dyn Read + Send + 'a>;
+
+/// The largest window of zstd: what its own program takes without being asked to take more.
+const MOST_ZSTD: u64 = 8 << 20;
+
+/// What `packed` stands for; `bytes` are wanted of it.
+///
+/// # Errors
+/// When its beginning is broken.
+pub fn unpacked<'a>(
+    compression: Compression,
+    mut packed: Box<dyn BufRead + Send + 'a>,
+    bytes: u64,
+) -> io::Result<Unpacked<'a>> {
+    Ok(match compression {
+        Compression::None | Compression::Jpeg => Box::new(packed),
+        Compression::Deflate => Box::new(ZlibDecoder::new(packed)),
+        Compression::PackBits => Box::new(PackBits { packed, run: Run::Copy(0) }),
+        Compression::Zstd => {
+            let window = bytes.max(MOST_ZSTD);
+            let decoder = StreamingDecoder::new_with_max_window_size(packed, window);
+            Box::new(decoder.map_err(io::Error::other)?)
+        }
+        Compression::Lzw => {
+            // Before TIFF 6.0 the first code, 256 in 9 bits, came with its least significant bit first.
+            let start = packed.fill_buf()?;
+            let is_old = matches!(start, [0, odd, ..] if odd & 1 == 1);
+            let decoder = match is_old {
+                true => Decoder::new(BitOrder::Lsb, 8),
+                false => Decoder::with_tiff_size_switch(BitOrder::Msb, 8),
+            };
+            Box::new(Lzw { packed, decoder })
+        }
+    })
+}
+
+/// Runs of bytes (TIFF 6.0, section 9).
+struct PackBits<R> {
+    packed: R,
+    run: Run,
+}
+
+#[derive(Clone, Copy)]
+enum Run {
+    /// So many bytes as they are.
+    Copy(usize),
+    /// So many times this byte.
+    Repeat(usize, u8),
+}
+
+impl<R: BufRead> PackBits<R> {
+    fn byte(&mut self) -> io::Result<Option<u8>> {
+        let mut byte = [0];
+        Ok(match self.packed.read(&mut byte)? {
+            0 => None,
+            _ => Some(byte[0]),
+        })
+    }
+}
+
+impl<R: BufRead> Read for PackBits<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        while matches!(self.run, Run::Copy(0) | Run::Repeat(0, _)) {
+            let Some(head) = self.byte()? else { return Ok(0) };
+            self.run = match head {
+                0..=127 => Run::Copy(usize::from(head) + 1),
+                // Nothing, so that runs may be aligned.
+                128 => continue,
+                _ => {
+                    let Some(byte) = self.byte()? else { return Ok(0) };
+                    Run::Repeat(257 - usize::from(head), byte)
+                }
+            };
+        }
+        match &mut self.run {
+            Run::Copy(left) => {
+                let len = bytes.len().min(*left);
+                let read = self.packed.read(&mut bytes[..len])?;
+                *left -= read;
+                Ok(read)
+            }
+            Run::Repeat(left, byte) => {
+                let len = bytes.len().min(*left);
+                bytes[..len].fill(*byte);
+                *left -= len;
+                Ok(len)
+            }
+        }
+    }
+}
+
+struct Lzw<R> {
+    packed: R,
+    decoder: Decoder,
+}
+
+impl<R: BufRead> Read for Lzw<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let input = self.packed.fill_buf()?;
+            let is_end = input.is_empty();
+            let result = self.decoder.decode_bytes(input, bytes);
+            self.packed.consume(result.consumed_in);
+            match result.status {
+                _ if result.consumed_out > 0 || bytes.is_empty() => return Ok(result.consumed_out),
+                Ok(LzwStatus::Done) => return Ok(0),
+                Ok(_) if is_end => return Ok(0),
+                Ok(LzwStatus::NoProgress) if result.consumed_in == 0 => return Ok(0),
+                Ok(_) => {}
+                Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(compression: Compression, packed: &[u8]) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        unpacked(compression, Box::new(packed), 1 << 10)?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The example of Apple's Technical Note TN1023.
+    #[test]
+    fn runs_of_bytes() {
+        let packed = [
+            0xfe, 0xaa, 0x02, 0x80, 0x00, 0x2a, 0xfd, 0xaa, 0x03, 0x80, 0x00, 0x2a, 0x22, 0xf7,
+            0xaa,
+        ];
+        let mut expected = vec![0xaa, 0xaa, 0xaa, 0x80, 0, 0x2a, 0xaa, 0xaa, 0xaa, 0xaa];
+        expected.extend([0x80, 0, 0x2a, 0x22]);
+        expected.extend([0xaa; 10]);
+        assert_eq!(all(Compression::PackBits, &packed).unwrap(), expected);
+        assert_eq!(all(Compression::PackBits, &[0x80, 0, 7]).unwrap(), [7]);
+        // Cut off: what is there.
+        assert_eq!(all(Compression::PackBits, &[2, 7]).unwrap(), [7]);
+        assert!(all(Compression::PackBits, &[0xfe]).unwrap().is_empty());
+    }
+
+    /// The example of TIFF 6.0, section 13, and what is no such data.
+    #[test]
+    fn codes_of_strings() {
+        let packed = [0x80, 0x01, 0xe0, 0x40, 0x80, 0x44, 0x08, 0x0c, 0x06, 0x80, 0x80];
+        assert_eq!(all(Compression::Lzw, &packed).unwrap(), [7, 7, 7, 8, 8, 7, 7, 6, 6]);
+        assert!(all(Compression::Lzw, &[]).unwrap().is_empty());
+        assert!(all(Compression::Lzw, &[0x80, 0x7f, 0xff, 0xff]).is_err());
+        // 256, 1, 258, 257 in 9 bits each, the least significant first.
+        let old = [0x00, 0x03, 0x08, 0x0c, 0x08];
+        assert_eq!(all(Compression::Lzw, &old).unwrap(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn broken_frames_are_refused() {
+        assert!(all(Compression::Zstd, b"no frame").is_err());
+        assert!(all(Compression::Deflate, b"no stream").is_err());
+        // A frame of 3 bytes as they are.
+        let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 1, 2, 3];
+        assert_eq!(all(Compression::Zstd, &frame).unwrap(), [1, 2, 3]);
+    }
+}
