@@ -9,22 +9,24 @@ use crate::{
     io::{
         Source,
         array::{ArrayFormat, npy},
-        image::probe,
+        image::{probe, read_image},
         standard,
         volume::{Endian, Layout, VolumeFile, are_many, has_volume_name},
     },
+    kernels::histogram::{Component, Moments, Pixels, moments},
     progress::printable,
     session::Session,
 };
 
 /// Tell what files hold: format, size, type, spacing, orientation, pages, metadata.
 ///
-/// Files are images, volumes or arrays, of which only headers are read. Coordinates are those of the file; x is
+/// Files are images, volumes (also folders of slices) or arrays, of which only headers are read. Coordinates are those of the file; x is
 /// the fastest axis of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  gpuproc info head.nii.gz scan.tif numbers.npy
+  gpuproc info head.nii.gz scan.tif numbers.npy slices/
+  gpuproc info head.nii.gz --range
   gpuproc info *.nrrd --json | jq '.[] | {file, spacing}'")]
 pub struct Args {
     /// Files to look at; - is standard input
@@ -34,6 +36,10 @@ pub struct Args {
     /// Print a JSON array
     #[arg(long)]
     json: bool,
+
+    /// Read all samples of images and volumes, too, and tell the least and the greatest
+    #[arg(long)]
+    range: bool,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -86,6 +92,9 @@ struct Info {
     space: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metadata: Vec<(String, String)>,
+    /// The least and the greatest finite sample.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    range: Option<[f64; 2]>,
     /// Bytes of the samples in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<u64>,
@@ -102,7 +111,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let layout = args.volume.layout();
     let (mut infos, mut failed) = (Vec::new(), 0);
     for source in &args.files {
-        match session.timings.time("headers", || look(source, &layout)) {
+        let samples = args.range.then_some(session);
+        match session.timings.time("files", || look(source, &layout, samples)) {
             Ok(info) => infos.push(info),
             Err(error) if args.files.len() == 1 => return Err(error),
             Err(error) => {
@@ -124,8 +134,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds.
-fn look(source: &Source, layout: &Layout) -> Result<Info> {
+/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds. With `samples`, they
+/// are read, too.
+fn look(source: &Source, layout: &Layout, samples: Option<&Session>) -> Result<Info> {
     let many = are_many(source);
     let bytes = if many { None } else { source.size()? };
     let array = ArrayFormat::of_input(source, None).ok();
@@ -134,12 +145,12 @@ fn look(source: &Source, layout: &Layout) -> Result<Info> {
     let mut info = match of_array {
         Some(format) if !layout.is_raw() && !many => array_info(source, format)?,
         _ if has_volume_name(source) || layout.is_raw() || source.path().is_none() => {
-            volume_info(&VolumeFile::describe(source, layout)?)
+            volume_info(&VolumeFile::describe(source, layout)?, samples)?
         }
-        _ => match image_info(source) {
+        _ => match image_info(source, samples) {
             Ok(info) => info,
             Err(error) => match VolumeFile::describe(source, layout) {
-                Ok(file) => volume_info(&file),
+                Ok(file) => volume_info(&file, samples)?,
                 Err(_) => return Err(error),
             },
         },
@@ -174,10 +185,15 @@ fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
     })
 }
 
-fn volume_info(file: &VolumeFile) -> Info {
+fn volume_info(file: &VolumeFile, samples: Option<&Session>) -> Result<Info> {
     let placement = file.placement();
     let stored = file.stored().name();
-    Info {
+    let range = match samples {
+        Some(session) => volume_range(file, session)?,
+        None => None,
+    };
+    Ok(Info {
+        range,
         kind: "volume",
         format: file.format().into(),
         size: file.dims.to_vec(),
@@ -200,12 +216,56 @@ fn volume_info(file: &VolumeFile) -> Info {
         notes: file.warnings().cloned().collect(),
         bytes: file.packed_bytes().ok().flatten(),
         ..Info::default()
-    }
+    })
 }
 
-fn image_info(source: &Source) -> Result<Info> {
+/// The least and the greatest finite sample of a volume, which is read part by part.
+fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[f64; 2]>> {
+    /// Bytes of a part.
+    const PART: u64 = 16 << 20;
+    let depth = file.dims[2];
+    let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
+    if slice.saturating_mul(2) > session.max_memory {
+        return Err(Error::bad_input(format_args!(
+            "a slice of {slice} bytes takes more than --max-memory allows"
+        )));
+    }
+    let slices = (PART.min(session.max_memory / 2) / slice).clamp(1, depth as u64) as usize;
+    let mut reader = file.reader()?;
+    let mut all: Option<Moments> = None;
+    for first in (0..depth).step_by(slices) {
+        let samples = reader.read(slices.min(depth - first))?;
+        let part = range(&Pixels { samples, channels: 1 });
+        all = Some(all.map_or(part, |all| all.and(part)));
+    }
+    reader.expect_end()?;
+    Ok(all.and_then(ends))
+}
+
+/// The least and the greatest of all samples of all channels.
+fn range(pixels: &Pixels) -> Moments {
+    let of = |channel| {
+        let component = Component::Channel(channel);
+        moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false)
+    };
+    (1..pixels.channels).fold(of(0), |all, channel| all.and(of(channel)))
+}
+
+fn ends(moments: Moments) -> Option<[f64; 2]> {
+    (moments.count > 0).then_some([moments.min, moments.max])
+}
+
+fn image_info(source: &Source, samples: Option<&Session>) -> Result<Info> {
     let probe = probe(source)?;
+    let range = match samples {
+        Some(session) => {
+            let image = read_image(source, session.limits(2), &session.timings)?;
+            ends(range(&Pixels { samples: image.samples, channels: image.channels }))
+        }
+        None => None,
+    };
     Ok(Info {
+        range,
         kind: "image",
         format: probe.format,
         size: probe.size.to_vec(),
@@ -242,6 +302,7 @@ impl Info {
                 "value",
                 self.scale.map(|[slope, intercept]| format!("{slope} * stored + {intercept}")),
             ),
+            ("range", self.range.map(|[low, high]| format!("{low} to {high}"))),
             ("pages", self.pages.map(|pages| pages.to_string())),
             ("spacing", self.spacing.map(|spacing| join(&spacing))),
             ("unit", self.unit.clone()),

@@ -15,6 +15,7 @@ mod damage;
 mod dicom;
 mod faults;
 mod files;
+mod floats;
 mod floors;
 mod formats;
 mod fuzz;

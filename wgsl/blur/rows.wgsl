@@ -102,6 +102,8 @@ fn blur_rows(
                     low = accumulate(low, before, now, byte_of(p, 0u), byte_of(q, 0u), byte_of(r, 0u), byte_of(s, 0u));
                     middle = accumulate(middle, before, now, byte_of(p, 1u), byte_of(q, 1u), byte_of(r, 1u), byte_of(s, 1u));
                     high = accumulate(high, before, now, byte_of(p, 2u), byte_of(q, 2u), byte_of(r, 2u), byte_of(s, 2u));
+                } else if ARITHMETIC == F32 && is_at_end(from_ + i, all_steps) {
+                    part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(from_ + i));
                 } else {
                     part = accumulate(part, before, now, p, q, r, s);
                 }

@@ -55,6 +55,28 @@ fn accumulate(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Numbe
     );
 }
 
+// Whether a step of four positions has some that are outside of the windows of some of the four results.
+fn is_at_end(step: u32, steps: u32) -> bool {
+    return step == 0u || step + 2u >= steps;
+}
+
+// A weighted position, `tap` from the window's first; 0 where that is outside of the window. There weights are 0, but
+// 0 times NaN or infinity is NaN.
+fn weigh(weight: Number, lanes: vec4<Number>, tap: i32) -> vec4<Number> {
+    return select(vec4<Number>(), weight * lanes, tap >= 0 && tap <= 2 * i32(params.radius));
+}
+
+// The same as `accumulate` for F32, at the ends of windows: p is `tap` positions from the first result's first.
+fn accumulate_ends(sums: Sums, before: vec4<Number>, now: vec4<Number>, p: vec4<Number>, q: vec4<Number>,
+        r: vec4<Number>, s: vec4<Number>, tap: i32) -> Sums {
+    return Sums(
+        sums.a + weigh(now.x, p, tap) + weigh(now.y, q, tap + 1) + weigh(now.z, r, tap + 2) + weigh(now.w, s, tap + 3),
+        sums.b + weigh(before.w, p, tap - 1) + weigh(now.x, q, tap) + weigh(now.y, r, tap + 1) + weigh(now.z, s, tap + 2),
+        sums.c + weigh(before.z, p, tap - 2) + weigh(before.w, q, tap - 1) + weigh(now.x, r, tap) + weigh(now.y, s, tap + 1),
+        sums.d + weigh(before.y, p, tap - 3) + weigh(before.z, q, tap - 2) + weigh(before.w, r, tap - 1) + weigh(now.x, s, tap),
+    );
+}
+
 fn add_sums(one: Sums, other: Sums) -> Sums {
     return Sums(one.a + other.a, one.b + other.b, one.c + other.c, one.d + other.d);
 }

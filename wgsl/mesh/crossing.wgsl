@@ -9,13 +9,15 @@ fn crossing(a: f32, b: f32) -> f32 {
         }
     }
     let start = half_of(a);
-    return clamp(divide(half_of(params.level) - start, half_of(b) - start), 0.0, 1.0);
+    let part = bitcast<f32>(flushed(bitcast<u32>(half_of(params.level) - start)));
+    let whole = bitcast<f32>(flushed(bitcast<u32>(half_of(b) - start)));
+    return clamp(divide(part, whole), 0.0, 1.0);
 }
 
 // Half of a value: the difference of the largest would be infinite. The round trip through `zero` keeps
 // the compiler from halving after the subtraction.
 fn half_of(value: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(value * 0.5) ^ params.zero);
+    return bitcast<f32>(flushed(bitcast<u32>(value * 0.5) ^ params.zero));
 }
 
 // |n / d| rounded to nearest, ties to even, for quotients from 0 to 1: devices may be off by some units in

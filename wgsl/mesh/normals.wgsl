@@ -47,7 +47,7 @@ fn vertex_normals(
         var normal: vec3<f32>;
         // Where both ends' gradients cancel out, only rounding is left, which differs between devices.
         let least = 1e-10 * (dot(a, a) + dot(b, b));
-        if squared > least && !is_infinite(squared) && !is_nan(squared) {
+        if squared >= 0x1p-126f && squared > least && !is_infinite(squared) && !is_nan(squared) {
             normal = down / sqrt(squared);
         } else {
             // A flat or infinite gradient: along the edge, towards its outer end.

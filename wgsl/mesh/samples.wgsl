@@ -2,7 +2,7 @@
 
 fn sample(index: u32) -> f32 {
     if KIND == 4u {
-        return bitcast<f32>(volume[index]);
+        return bitcast<f32>(flushed(volume[index]));
     }
     if KIND >= 2u {
         let lane = volume[index / 2u] >> (16u * (index % 2u));
@@ -10,6 +10,11 @@ fn sample(index: u32) -> f32 {
     }
     let lane = volume[index / 4u] >> (8u * (index % 4u));
     return select(f32(lane & 0xffu), f32(extractBits(i32(lane), 0u, 8u)), KIND == 1u);
+}
+
+// The bits of an f32, or of 0 in place of a subnormal one: some devices compute with those and others take them for 0.
+fn flushed(bits: u32) -> u32 {
+    return select(bits, 0u, (bits & 0x7f800000u) == 0u);
 }
 
 // By the bits: compilers may assume that there are no NaN and infinities.

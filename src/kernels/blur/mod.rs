@@ -8,6 +8,7 @@ mod gpu;
 mod plan;
 mod taps;
 mod volume;
+mod wide;
 mod working_space;
 
 pub use bands::Bands;
@@ -156,6 +157,9 @@ impl Blur {
         }
         if self.is_idle() || raster.samples.is_empty() {
             return Ok(raster.samples.clone());
+        }
+        if wide::is_wide(raster.samples.dtype()) {
+            return wide::blur(self, raster);
         }
         let space = WorkingSpace::of(self, raster)?;
         let plan = self.plan(space.format(), space.fill(self.edge, raster));

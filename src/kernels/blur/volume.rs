@@ -1,11 +1,11 @@
 //! Blurs of volumes of any sample type. The kernel blurs u8, u16 and f32:
 //! - i8 and i16 are blurred as u8 and u16 with the sign bit flipped, which adds half of the range: the
 //!   weights sum to 1, so the blur commutes with it;
-//! - u32, i32 and f64 are blurred as f32, with 24 significant bits.
+//! - u32, i32 and f64 are blurred as f64, on the CPU.
 //!
 //! Where no neighbour counts, samples of any type stay as they are.
 
-use super::{Blur, Edge};
+use super::{Blur, Edge, wide::is_wide};
 use crate::{
     data::{dtype::Dtype, raster::Raster, samples::Samples, volume::Volume},
     device::Device,
@@ -22,8 +22,8 @@ pub fn blur_volume(device: &Device, blur: &Blur, volume: Volume) -> Result<Volum
         return Ok(volume);
     }
     let dtype = volume.samples.dtype();
-    if matches!(dtype, Dtype::U32 | Dtype::I32 | Dtype::F64) {
-        log::warn!("{dtype} samples are blurred as f32, with 24 significant bits");
+    if is_wide(dtype) && device.may_be_gpu() {
+        log::debug!("{dtype} samples are blurred on the CPU, in f64");
     }
     let mut blur = blur.clone();
     if let Edge::Constant(value) = &mut blur.edge {
@@ -43,9 +43,6 @@ fn to_blurrable(samples: Samples) -> Result<Samples> {
     Ok(match samples {
         Samples::I8(v) => Samples::U8(parallel::mapped(&v, |&v| (v as u8) ^ 0x80)?),
         Samples::I16(v) => Samples::U16(parallel::mapped(&v, |&v| (v as u16) ^ 0x8000)?),
-        Samples::U32(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
-        Samples::I32(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
-        Samples::F64(v) => Samples::F32(parallel::mapped(&v, |&v| v as f32)?),
         other => other,
     })
 }
@@ -56,9 +53,6 @@ fn from_blurrable(samples: Samples, dtype: Dtype) -> Result<Samples> {
         (Samples::U16(v), Dtype::I16) => {
             Samples::I16(parallel::mapped(&v, |&v| (v ^ 0x8000) as i16)?)
         }
-        (Samples::F32(v), Dtype::U32) => Samples::U32(parallel::mapped(&v, |v| v.round() as u32)?),
-        (Samples::F32(v), Dtype::I32) => Samples::I32(parallel::mapped(&v, |v| v.round() as i32)?),
-        (Samples::F32(v), Dtype::F64) => Samples::F64(parallel::mapped(&v, |&v| v.into())?),
         (other, _) => other,
     })
 }

@@ -24,7 +24,16 @@ impl Isovalue {
         }
         let level = (iso as f32).clamp(f32::MIN, f32::MAX);
         // The largest f32 that is no greater: samples exceed it exactly when they exceed `iso`.
-        let threshold = if f64::from(level) > iso { level.next_down() } else { level };
+        let threshold = match f64::from(level) > iso {
+            true => level.next_down(),
+            false => level,
+        };
+        let (level, threshold) = match is_subnormal(threshold) {
+            false => (flushed(level), threshold),
+            // No sample lies between it and these.
+            true if threshold > 0.0 => (0.0, 0.0),
+            true => (0.0, -f32::MIN_POSITIVE),
+        };
         let least = threshold.floor() + 1.0;
         Self {
             exact: iso,
@@ -34,6 +43,17 @@ impl Isovalue {
             has_u8: least <= 255.0,
         }
     }
+}
+
+fn is_subnormal(value: f32) -> bool {
+    value != 0.0 && value.abs() < f32::MIN_POSITIVE
+}
+
+/// The value, or 0 in place of a subnormal one, below 2^-126: some devices compute with those and others take them for 0,
+/// so that all do here, of samples and of what is computed from them.
+#[inline(always)]
+pub(super) fn flushed(value: f32) -> f32 {
+    if value.abs() < f32::MIN_POSITIVE { 0.0 } else { value }
 }
 
 /// A type of sample.
@@ -68,8 +88,12 @@ pub(super) trait Voxel: Copy + Send + Sync {
             return (level - a) / (b - a);
         }
         // Halved before the subtraction: f32::MAX - f32::MIN is infinite.
-        let (a, b, level) = (a * 0.5, b * 0.5, level * 0.5);
-        let t = (level - a) / (b - a);
+        let (a, b, level) = (flushed(a * 0.5), flushed(b * 0.5), flushed(level * 0.5));
+        let (part, whole) = (flushed(level - a), flushed(b - a));
+        if whole == 0.0 {
+            return 0.0;
+        }
+        let t = part / whole;
         if t.is_nan() {
             // One or both ends are infinite: the surface passes the finite one.
             return if b.is_finite() { 1.0 } else { 0.5 };
@@ -100,7 +124,7 @@ macro_rules! narrow {
 
             #[inline(always)]
             fn field(self, _: &Isovalue) -> f32 {
-                f32::from(self)
+                if $is_float { flushed(f32::from(self)) } else { f32::from(self) }
             }
         })+
     };
@@ -117,7 +141,7 @@ macro_rules! wide {
             #[inline(always)]
             fn field(self, iso: &Isovalue) -> f32 {
                 let distance = f64::from(self) - iso.exact;
-                let field = distance as f32;
+                let field = flushed(distance as f32);
                 // A tiny distance must not lose its sign.
                 if field == 0.0 && distance > 0.0 { f32::MIN_POSITIVE } else { field }
             }

@@ -18,7 +18,7 @@ use lines::Lines;
 use number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32};
 
 use super::{
-    Edge, Shape, Values,
+    Edge, Method, Shape, Values,
     plan::{Arithmetic, Format, Pass, Rounding},
 };
 use crate::{data::division::RoundedF64, error::Result};
@@ -43,6 +43,24 @@ pub fn run<'d>(
     }
     for pass in plan {
         values = run_pass(&Lines::new(pass, edge, shape), &values)?;
+    }
+    Ok(values)
+}
+
+/// Runs every pass of `plan` over `values`, a raster of `shape`, with weights and sums of f64 in place of f32.
+///
+/// # Errors
+/// When there is no memory for the result of a pass.
+pub fn run_f64(
+    plan: &[Pass],
+    method: Method,
+    edge: Edge,
+    shape: Shape,
+    mut values: Vec<f64>,
+) -> Result<Vec<f64>> {
+    for pass in plan {
+        let weights = pass.taps.half_weights(method);
+        values = weighted(&Lines::new(pass, edge, shape), &values, &weights, Keep)?;
     }
     Ok(values)
 }

@@ -8,6 +8,8 @@ use crate::data::division::{RoundedF64, RoundedU16, RoundedU32};
 pub trait Number: Sample<Self> + Default + 'static {
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
+    /// Whether it is neither infinite nor NaN.
+    fn is_finite(self) -> bool;
     /// `self * weight + sum`, fused where SIMD level `S` has an instruction for it.
     fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self;
 }
@@ -22,6 +24,10 @@ macro_rules! integers {
             #[inline(always)]
             fn sub(self, other: Self) -> Self {
                 self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                true
             }
             #[inline(always)]
             fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
@@ -42,6 +48,10 @@ macro_rules! floats {
             #[inline(always)]
             fn sub(self, other: Self) -> Self {
                 self - other
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                <$type>::is_finite(self)
             }
             #[inline(always)]
             fn multiply_add<S: Simd>(self, weight: Self, sum: Self) -> Self {
@@ -138,4 +148,5 @@ round! {
     f64 => u32: ScaleF64, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
     u16 => u16: Keep, |_s, sum| sum;
     f32 => f32: Keep, |_s, sum| sum;
+    f64 => f64: Keep, |_s, sum| sum;
 }

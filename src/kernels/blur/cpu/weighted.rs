@@ -10,10 +10,29 @@ pub const LANES: usize = 64;
 const PARTIAL: usize = 32;
 
 /// `weights[0] tap(0) + sum over i > 0 of weights[i] (tap(-i) + tap(i))` in each of `W` lanes.
+#[inline(always)]
+pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
+    weights: &[N],
+    tap: impl Fn(isize) -> &'t [T],
+) -> [N; W] {
+    let mut sums = sums_by::<S, _, _, W, false>(weights, &tap);
+    // Two large floats may have an infinite sum, though half of it is none.
+    if sums.iter().fold(false, |any, sum| any | !sum.is_finite()) {
+        let careful = sums_by::<S, _, _, W, true>(weights, &tap);
+        for (sum, careful) in sums.iter_mut().zip(careful) {
+            if !sum.is_finite() {
+                *sum = careful;
+            }
+        }
+    }
+    sums
+}
+
+/// The sums, of pairs of taps that are added first, or `APART`.
 ///
 /// The outermost taps, whose weights are smallest, come first: that loses least of floats.
 #[inline(always)]
-pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
+fn sums_by<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize, const APART: bool>(
     weights: &[N],
     tap: impl Fn(isize) -> &'t [T],
 ) -> [N; W] {
@@ -24,8 +43,12 @@ pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
             let (before, after) = (&tap(-(i as isize))[..W], &tap(i as isize)[..W]);
             let weight = weights[i];
             for lane in 0..W {
-                let pair = before[lane].widen().add(after[lane].widen());
-                partial[lane] = pair.multiply_add::<S>(weight, partial[lane]);
+                let (before, after) = (before[lane].widen(), after[lane].widen());
+                partial[lane] = match APART {
+                    false => before.add(after).multiply_add::<S>(weight, partial[lane]),
+                    true => after
+                        .multiply_add::<S>(weight, before.multiply_add::<S>(weight, partial[lane])),
+                };
             }
         }
         sums.iter_mut().zip(partial).for_each(|(sum, partial)| *sum = sum.add(partial));

@@ -13,7 +13,8 @@ impl<T: Voxel> Mesher<'_, T> {
         let down: [f32; 3] = std::array::from_fn(|i| -(a[i] + (b[i] - a[i]) * t));
         let length = dot(down, down);
         // Where both ends' gradients cancel out, only rounding is left, which differs between devices.
-        if length > 1e-10 * (dot(a, a) + dot(b, b)) && length.is_finite() {
+        let is_normal = length >= f32::MIN_POSITIVE && length.is_finite();
+        if is_normal && length > 1e-10 * (dot(a, a) + dot(b, b)) {
             let length = length.sqrt();
             return down.map(|v| v / length);
         }

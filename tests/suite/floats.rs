@@ -1,0 +1,197 @@
+//! Floats at their limits: NaN, infinity, the largest, and wide numbers that f32 does not hold. A naive sum in f64 judges.
+
+use std::{fs, path::Path, sync::Arc};
+
+use gpuproc::{
+    data::{raster::Raster, samples::Samples, volume::Volume},
+    device::{Device, DeviceChoice},
+    kernels::{
+        blur::{Blur, Edge, Method, Taps, blur_volume},
+        mesh::{MarchingCubes, Slab},
+    },
+    timings::Timings,
+};
+
+use crate::common::{Noise, assert_twins, gpuproc};
+
+fn blur(method: Method, radius: usize, edge: Edge) -> Blur {
+    let taps = match method {
+        Method::Gaussian => Taps::gaussian(radius as f64 / 3.0, radius),
+        Method::Box => Taps::box_filter(radius),
+    };
+    Blur { method, axes: [taps, taps, Taps::NONE], iterations: 1, edge, linear: false }
+}
+
+#[test]
+fn not_a_number_spreads_over_its_window_alone() {
+    for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for method in [Method::Gaussian, Method::Box] {
+            // All remainders of four, and windows longer than a step.
+            for radius in [1, 2, 3, 4, 5, 6, 9, 31] {
+                let [width, height] = [137, 129];
+                let mut values = vec![1.0f32; width * height];
+                let (x, y) = (60, 61);
+                values[y * width + x] = value;
+                let samples = Samples::F32(values);
+                let raster =
+                    Raster { dims: [width, height, 1], channels: 1, alpha: false, samples };
+                let check = |blurred: &Samples, device: &str| {
+                    let Samples::F32(blurred) = blurred else { panic!("floats stay floats") };
+                    for (i, found) in blurred.iter().enumerate() {
+                        let far = (i % width).abs_diff(x).max((i / width).abs_diff(y));
+                        assert_eq!(
+                            found.is_finite(),
+                            far > radius,
+                            "{device}: {found} at {far} of {value}, {method:?} of radius {radius}"
+                        );
+                        assert!(far <= radius || (found - 1.0).abs() < 1e-5, "{device}: {found}");
+                    }
+                };
+                let blur = blur(method, radius, Edge::Clamp);
+                check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_floats_stay_finite() {
+    for value in [3e38f32, -3e38] {
+        for method in [Method::Gaussian, Method::Box] {
+            let samples = Samples::F32(vec![value; 90 * 70]);
+            let raster = Raster { dims: [90, 70, 1], channels: 1, alpha: false, samples };
+            let check = |blurred: &Samples, device: &str| {
+                let Samples::F32(blurred) = blurred else { panic!("floats stay floats") };
+                let near = |found: &f32| (found / value - 1.0).abs() < 1e-5;
+                assert!(
+                    blurred.iter().all(near),
+                    "{device}: {:?}",
+                    blurred.iter().find(|v| !near(v))
+                );
+            };
+            let blur = blur(method, 6, Edge::Reflect);
+            check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
+        }
+    }
+}
+
+/// Sums along x, y and z in f64.
+fn naive(dims: [usize; 3], values: &[f64], blur: &Blur) -> Vec<f64> {
+    let mut values = values.to_vec();
+    let step = [1, dims[0], dims[0] * dims[1]];
+    for axis in 0..3 {
+        let weights = blur.axes[axis].half_weights(blur.method);
+        let radius = blur.axes[axis].radius as isize;
+        let from = values.clone();
+        for (i, value) in values.iter_mut().enumerate() {
+            let at = i / step[axis] % dims[axis];
+            *value = (-radius..=radius)
+                .map(|tap| {
+                    let inside = blur.edge.map(at as isize + tap, dims[axis]).expect("no constant");
+                    weights[tap.unsigned_abs()] * from[i - at * step[axis] + inside * step[axis]]
+                })
+                .sum();
+        }
+    }
+    values
+}
+
+#[test]
+fn wide_numbers_are_blurred_as_f64() {
+    let dims = [19, 14, 11];
+    let mut noise = Noise(5);
+    let unit: Vec<f64> = (0..19 * 14 * 11).map(|_| noise.unit()).collect();
+    let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
+    for edge in [Edge::Clamp, Edge::Mirror, Edge::Wrap] {
+        let axes = [Taps::gaussian(1.0, 3), Taps::gaussian(2.0, 6), Taps::gaussian(0.7, 2)];
+        let blur = Blur { method: Method::Gaussian, axes, iterations: 1, edge, linear: false };
+        let run = |samples: Samples| {
+            blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
+        };
+        let values: Vec<f64> = unit.iter().map(|unit| 1e6 + unit).collect();
+        let expected = naive(dims, &values, &blur);
+        let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
+        for (a, b) in found.iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-9, "{a} for {b}");
+        }
+        let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
+        let expected = naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+        let Samples::U32(found) = run(Samples::U32(values)) else { panic!("u32 stays u32") };
+        assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as u32));
+        let values: Vec<i32> = unit.iter().map(|v| ((v - 0.5) * 4e9) as i32).collect();
+        let expected = naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+        let Samples::I32(found) = run(Samples::I32(values)) else { panic!("i32 stays i32") };
+        assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as i32));
+    }
+}
+
+#[test]
+fn subnormal_samples_mesh_alike() {
+    let mut noise = Noise(9);
+    let pool = [0.0f32, -0.0, 1e-40, -1e-40, 1e-45, 1.3e-38, 1.2e-38, -1.2e-38, 2e-38, 1e-30, -1.0];
+    let values: Vec<f32> =
+        (0..40 * 30 * 20).map(|_| pool[noise.next() as usize % pool.len()]).collect();
+    for iso in [0.0, 1e-40, -1e-40, -1e-300, 1.25e-38, 1e-31] {
+        for samples in [
+            Samples::F32(values.clone()),
+            Samples::F64(values.iter().map(|&value| value.into()).collect()),
+        ] {
+            let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(iso) };
+            let slab = Slab::whole(Volume { dims: [40, 30, 20], samples }, &kernel);
+            let surface = assert_twins(&kernel, &slab, |cpu, gpu, device| {
+                assert!(cpu.triangles == gpu.triangles, "{device} at {iso}");
+                assert!(cpu.positions == gpu.positions, "{device} at {iso}");
+            });
+            assert!(!surface.triangles.is_empty(), "{iso}");
+        }
+    }
+}
+
+/// Runs the program in `folder`, and returns what it says.
+fn works(folder: &Path, line: &str) -> String {
+    let output = gpuproc()
+        .current_dir(folder)
+        .args(["--device", "cpu"])
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{line}: {stderr}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn wide_volumes_keep_every_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut noise = Noise(6);
+    for (dtype, size) in [("u32", 4), ("i32", 4), ("f64", 8), ("f32", 4)] {
+        let bytes = match dtype {
+            // Any bits, NaN among them.
+            "f32" | "f64" => {
+                let mut bytes = noise.bytes(5 * 4 * 3 * size);
+                bytes[size - 2..size].fill(0xff);
+                bytes
+            }
+            _ => noise.bytes(5 * 4 * 3 * size),
+        };
+        let name = format!("v_5x4x3_{dtype}.raw");
+        fs::write(folder.join(&name), &bytes).unwrap();
+        for output in [format!("o_5x4x3_{dtype}.raw"), "o.nrrd".into(), "o.nii".into()] {
+            works(folder, &format!("blur {name} {output} --sigma 0 --strict"));
+            let written = fs::read(folder.join(&output)).unwrap();
+            assert!(written.ends_with(&bytes), "{dtype} to {output}");
+        }
+        works(folder, &format!("blur {name} o.nrrd --sigma 1 --strict"));
+    }
+    // 1e6 + k / 60: no two are equal as f32s are.
+    let values: Vec<f64> = (0..60).map(|k| 1e6 + f64::from(k) / 60.0).collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    fs::write(folder.join("w_5x4x3_f64.raw"), bytes).unwrap();
+    works(folder, "histogram w_5x4x3_f64.raw --bins 60 -o h.csv");
+    let table = fs::read_to_string(folder.join("h.csv")).unwrap();
+    let rows = table.lines().filter(|line| line.ends_with(",1")).count();
+    assert!(rows >= 58, "{table}");
+    let text = works(folder, "info w_5x4x3_f64.raw --range");
+    assert!(text.contains("1000000 to 1000000.983"), "{text}");
+}
