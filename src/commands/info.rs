@@ -20,8 +20,8 @@ use crate::{
 
 /// Tell what files hold: format, size, type, spacing, orientation, pages, metadata.
 ///
-/// Files are images, volumes (also folders of slices) or arrays, of which only headers are read. Coordinates are those of the file; x is
-/// the fastest axis of a volume.
+/// Files are images, volumes (also folders of slices) or arrays, of which only headers are read. Coordinates are
+/// those of the file; x is the fastest axis of a volume.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

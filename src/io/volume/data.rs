@@ -8,6 +8,7 @@ use std::{
     vec,
 };
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 
 use super::{
@@ -173,6 +174,7 @@ fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
         Packing::None | Packing::Text => input,
         Packing::Gzip => Box::new(MultiGzDecoder::new(input)),
         Packing::Zlib => Box::new(ZlibDecoder::new(input)),
+        Packing::Bzip2 => Box::new(MultiBzDecoder::new(input)),
     };
     skip_bytes(&mut input, skip.bytes.unwrap_or(0))?;
     Ok(input)

@@ -189,6 +189,8 @@ pub enum Packing {
     Gzip,
     /// By zlib.
     Zlib,
+    /// By bzip2.
+    Bzip2,
     /// As decimal numbers between blanks.
     Text,
 }

@@ -274,6 +274,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     header.packing = match fields.need("encoding")?.to_lowercase().as_str() {
         "raw" => Packing::None,
         "gz" | "gzip" => Packing::Gzip,
+        "bz2" | "bzip2" => Packing::Bzip2,
         "ascii" | "text" | "txt" => Packing::Text,
         other => return Err(format!("the encoding `{}` is not supported", shown(other)).into()),
     };

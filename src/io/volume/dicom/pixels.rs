@@ -464,6 +464,25 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
         };
         if inverted { low + high - number } else { number }
     };
+    if let Some(scale) = whole_scale(scale).filter(|_| kind.allocated <= 16 && to.size() <= 2) {
+        let (low, high) = (low as i32, high as i32);
+        let cut = |bits: u32| {
+            let number = match signed {
+                true => (bits << up) as i32 >> down,
+                false => (bits << up >> down) as i32,
+            };
+            if inverted { low + high - number } else { number }
+        };
+        match kind.allocated {
+            8 => each_whole(stored.iter().map(|&byte| cut(byte.into())), scale, to, values),
+            _ => {
+                let words = stored.as_chunks().0.iter();
+                let numbers = words.map(|word| cut(u16::from_ne_bytes(*word).into()));
+                each_whole(numbers, scale, to, values);
+            }
+        }
+        return;
+    }
     match kind.allocated {
         8 => each(stored.iter().map(|&byte| cut(byte.into())), scale, to, values),
         16 => {
@@ -473,6 +492,34 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
         _ => {
             let words = stored.as_chunks().0.iter();
             each(words.map(|word| cut(u32::from_ne_bytes(*word))), scale, to, values);
+        }
+    }
+}
+
+/// Slope and intercept, where they are whole and all products fit.
+fn whole_scale(scale: Option<Scale>) -> Option<[i32; 2]> {
+    let Scale { slope, intercept } = scale.unwrap_or(Scale { slope: 1.0, intercept: 0.0 });
+    let is_whole = |v: f64| v.fract() == 0.0 && v.abs() < 16384.0;
+    (is_whole(slope) && is_whole(intercept)).then_some([slope as i32, intercept as i32])
+}
+
+/// Scales numbers of at most 16 bits into values of `to`, of at most 16 bits, which holds them.
+fn each_whole(
+    numbers: impl Iterator<Item = i32>,
+    [slope, intercept]: [i32; 2],
+    to: Dtype,
+    values: &mut [u8],
+) {
+    match to.size() {
+        1 => {
+            for (value, number) in values.iter_mut().zip(numbers) {
+                *value = (slope * number + intercept) as u8;
+            }
+        }
+        _ => {
+            for (value, number) in values.as_chunks_mut().0.iter_mut().zip(numbers) {
+                *value = ((slope * number + intercept) as u16).to_ne_bytes();
+            }
         }
     }
 }
