@@ -160,7 +160,7 @@ struct Seen {
     damaged: usize,
     /// Damaged ones that both decode without a complaint.
     compared: usize,
-    /// Damaged ones of which libjpeg's own routines make different pixels.
+    /// Those of which libjpeg's own routines make different pixels.
     unclear: usize,
     /// Options that `cjpeg` does not take.
     refused: usize,
@@ -209,10 +209,9 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
                 assert_eq!(size, (width, height, channels), "{}", what());
                 let ours = image.samples.as_bytes();
                 if ours != samples {
-                    // Damage makes coefficients that no encoder does, beyond the range of some of libjpeg's routines.
+                    // Damage and steps of thousands make values beyond the range of some of libjpeg's routines.
                     let other = djpeg.env("JSIMD_FORCENONE", "1").output().unwrap();
-                    let is_clear = other.stdout == output.stdout;
-                    assert!(damaged > 0 && !is_clear, "other samples: {}", what());
+                    assert!(other.stdout != output.stdout, "other samples: {}", what());
                     seen.unclear += 1;
                     continue;
                 }
@@ -245,5 +244,6 @@ fn jpeg_files_are_read_as_by_libjpeg() {
         compare(&mut noise, folder.path(), &mut seen);
     }
     println!("{seen:?}");
-    assert!(seen.whole > 2 * seen.refused && seen.compared > seen.damaged / 20, "{seen:?}");
+    assert!(seen.whole > 2 * seen.refused && seen.whole > 10 * seen.unclear, "{seen:?}");
+    assert!(seen.compared > seen.damaged / 20, "{seen:?}");
 }
