@@ -142,6 +142,8 @@ pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T
 /// # Errors
 /// Those of the command.
 pub fn run(cli: Cli) -> Result<()> {
+    // Signals are the process's own: where commands run inside of another program, they are that one's.
+    signals::exit_on_signals();
     let (device, result) = run_with(cli)?;
     device.leave();
     result
@@ -151,7 +153,6 @@ pub fn run(cli: Cli) -> Result<()> {
 fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
-    signals::exit_on_signals();
     if let Some(limit) = shared.timeout {
         signals::exit_after(limit)?;
     }

@@ -119,8 +119,9 @@ impl BlockView<'_> {
         let first = i32::from(self.first(i)).wrapping_mul(steps.steps[0]);
         let square = match self.flat(i, 1) {
             true => {
-                let value =
-                    (first << PASS_BITS).wrapping_add(1 << (PASS_BITS + 2)) >> (PASS_BITS + 3);
+                // As both passes make it, with sums that wrap around.
+                let [column, ..] = line::<{ BITS - PASS_BITS }>([first, 0, 0, 0, 0, 0, 0, 0]);
+                let [value, ..] = line::<LAST>([column, 0, 0, 0, 0, 0, 0, 0]);
                 [[sample(value); 8]; 8]
             }
             false => {
@@ -522,5 +523,27 @@ fn interleave(pixels: &mut [u8], rows: [&[u8]; 3]) {
 fn darken(pixels: &mut [u8], black: &[u8]) {
     for (pixel, &black) in pixels.as_chunks_mut::<3>().0.iter_mut().zip(black) {
         *pixel = pixel.map(|value| ((2 * u32::from(value) * u32::from(black) + 255) / 510) as u8);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Also where damage makes coefficients that leave 32 bits.
+    #[test]
+    fn blocks_of_one_coefficient_are_those_of_the_transform() {
+        let steps = Steps::new(&Component { sampling: [1, 1], steps: [3; 64] });
+        for first in (i16::MIN..=i16::MAX).step_by(7) {
+            let mut block = [0; 64];
+            block[0] = first;
+            let samples = |more: &[u64]| {
+                let mut samples = [1; 64];
+                let row = BlockView { blocks: &[block], first: None, more };
+                row.one(0, &steps, &mut samples, 8);
+                samples
+            };
+            assert_eq!(samples(&[0]), samples(&[]), "{first}");
+        }
     }
 }

@@ -239,7 +239,8 @@ pub fn text(bytes: &[u8]) {
         };
         assert!(same, "stretches of {stretch} differ");
         let separators = |byte: &u8| byte.is_ascii_whitespace() || *byte == b',';
-        let tokens = bytes.split(separators).filter(|token| !token.is_empty());
+        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+        let tokens = text.split(separators).filter(|token| !token.is_empty());
         let naive: Option<Vec<T>> =
             tokens.map(|token| std::str::from_utf8(token).ok()?.parse().ok()).collect();
         match (whole, naive) {
@@ -281,6 +282,7 @@ fn text_seeds() -> Vec<Vec<u8>> {
         "4294967296",
         "0x10",
         "1\n\n2",
+        "\u{feff}1,\u{c}2",
     ];
     texts
         .iter()
