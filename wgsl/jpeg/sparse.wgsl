@@ -14,10 +14,6 @@ struct BlockParams {
 
 @group(0) @binding(0) var<uniform> block_params: BlockParams;
 
-fn step_at(place: u32) -> i32 {
-    return i32(block_params.order[place / 4u][place % 4u] & 0xffffu);
-}
-
 // The place of a coefficient in a tile of rows of 9.
 fn tile_place(place: u32) -> u32 {
     let at = block_params.order[place / 4u][place % 4u] >> 16u;
@@ -27,4 +23,9 @@ fn tile_place(place: u32) -> u32 {
 // The i16 in the lower half of a word.
 fn value_of(word: u32) -> i32 {
     return i32(word << 16u) >> 16u;
+}
+
+// With a sign, as in libjpeg.
+fn step_at(place: u32) -> i32 {
+    return value_of(block_params.order[place / 4u][place % 4u]);
 }

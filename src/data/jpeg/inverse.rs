@@ -42,7 +42,8 @@ impl Steps {
             *values.as_chunks::<8>().0.first_chunk().expect("8 x 8")
         };
         Self {
-            steps: component.steps.map(i32::from),
+            // libjpeg holds them in 16 bits with a sign. No encoder makes larger ones.
+            steps: component.steps.map(|step| (step as i16).into()),
             row: square(|step| step),
             most: square(|step| LARGEST / step.max(1)),
         }
