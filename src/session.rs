@@ -2,7 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::{device::Device, io::Limits, progress::Progress, timings::Timings};
+use crate::{
+    device::Device,
+    io::{
+        Limits, Sink,
+        image::{Encoding, ImageFormat, ImageTarget},
+    },
+    progress::Progress,
+    timings::Timings,
+};
 
 /// What every command works with: a device, a recorder, and what may be shown and replaced.
 #[derive(Debug)]
@@ -24,6 +32,18 @@ pub struct Session {
 }
 
 impl Session {
+    /// A file of an image at `sink`.
+    pub fn image_target<'a>(
+        &'a self,
+        sink: &'a Sink,
+        format: ImageFormat,
+        encoding: Encoding,
+    ) -> ImageTarget<'a> {
+        let mut target = ImageTarget::new(sink, format, encoding, &self.timings);
+        (target.no_clobber, target.strict) = (self.no_clobber, self.strict);
+        target
+    }
+
     /// What an input may take: one of `share` equal parts of the memory.
     pub fn limits(&self, share: u64) -> Limits {
         Limits { bytes: self.max_memory / share, pixels: self.max_pixels, strict: self.strict }

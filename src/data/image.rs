@@ -70,6 +70,11 @@ impl Density {
         pixels.iter().all(|v| v.is_finite() && *v > 0.0).then_some(Self { pixels, unit })
     }
 
+    /// Whether pixels are as wide as high.
+    pub fn is_square(&self) -> bool {
+        self.pixels[0] == self.pixels[1]
+    }
+
     /// The same per `unit`; nothing where only one of both is a length.
     pub fn per(self, unit: DensityUnit) -> Option<[f64; 2]> {
         const CENTIMETRES: f64 = 2.54;
@@ -101,6 +106,20 @@ impl Image {
     /// Whether the last channel is alpha.
     pub fn has_alpha(&self) -> bool {
         matches!(self.channels, 2 | 4)
+    }
+
+    /// Whether no pixel is transparent, not even in part.
+    pub fn is_opaque(&self) -> bool {
+        fn full<T: PartialEq>(values: &[T], channels: usize, most: T) -> bool {
+            values.iter().skip(channels - 1).step_by(channels).all(|alpha| *alpha == most)
+        }
+        !self.has_alpha()
+            || match &self.samples {
+                Samples::U8(values) => full(values, self.channels, u8::MAX),
+                Samples::U16(values) => full(values, self.channels, u16::MAX),
+                Samples::F32(values) => full(values, self.channels, 1.0),
+                other => unreachable!("images hold no {}", other.dtype()),
+            }
     }
 
     /// Channels without alpha.
@@ -193,6 +212,20 @@ impl Image {
         Ok(self.with_samples(narrowed(&self.samples, dtype)?))
     }
 
+    /// Whole numbers as floats, full intensity as 1.
+    ///
+    /// # Errors
+    /// When there is no memory for them.
+    pub fn to_floats(&self) -> Result<Self> {
+        let floats = match &self.samples {
+            Samples::U8(values) => parallel::mapped(values, |&v| f32::from(v) / 255.0)?,
+            Samples::U16(values) => parallel::mapped(values, |&v| f32::from(v) / 65_535.0)?,
+            Samples::F32(values) => memory::copied(values)?,
+            other => unreachable!("images hold no {}", other.dtype()),
+        };
+        Ok(self.with_samples(Samples::F32(floats)))
+    }
+
     /// The colours alone.
     ///
     /// # Errors
@@ -238,7 +271,11 @@ impl Image {
             _ => orientation.apply::<_, 4>(v, size)?,
         });
         let [width, height] = orientation.size(size);
-        Ok(Self { width, height, samples, ..self })
+        let mut metadata = self.metadata;
+        if let Some(density) = metadata.density.as_mut().filter(|_| orientation.transposed) {
+            density.pixels.reverse();
+        }
+        Ok(Self { width, height, samples, metadata, ..self })
     }
 }
 

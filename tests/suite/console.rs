@@ -138,6 +138,7 @@ fn write_pictures(folder: &Path) {
     save("scan16.png", &ramp[..2 * pixels], ColorType::L16);
     save("icon.png", &Noise(1).bytes(4 * pixels), ColorType::Rgba8);
     save("deep.png", &Noise(2).bytes(8 * pixels), ColorType::Rgba16);
+    fs::copy(manifest("fixtures/images/opaque.gif"), folder.join("walk.gif")).unwrap();
 }
 
 fn write_volumes(folder: &Path) {

@@ -30,6 +30,7 @@ mod jpeg_peers;
 mod library;
 mod memory;
 mod mesh;
+mod pages;
 mod random;
 mod render;
 mod scan;

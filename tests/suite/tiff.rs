@@ -9,7 +9,7 @@ use gpuproc::{
     },
     io::{
         Source,
-        image::{Encoding, ImageFile, ImageFormat, Series, read_image, write_pages},
+        image::{Encoding, ImageFile, ImageFormat, ImageTarget, Series, read_image},
     },
     timings::Timings,
 };
@@ -86,10 +86,10 @@ fn pages_are_written_and_read() {
         let series = Series { count: images.len(), sample_bytes, animation: None };
         let sink = gpuproc::io::Sink::File(path.clone());
         let encoding = Encoding::default();
-        write_pages(ImageFormat::Tiff, series, &sink, &encoding, false, &timings, |writer| {
-            images.iter().try_for_each(|image| writer.page(image))
-        })
-        .unwrap();
+        let target = ImageTarget::new(&sink, ImageFormat::Tiff, encoding, &timings);
+        target
+            .write_pages(series, |writer| images.iter().try_for_each(|image| writer.page(image)))
+            .unwrap();
         let start = fs::read(&path).unwrap()[..4].to_vec();
         assert_eq!(start, if sample_bytes > 0 { b"II+\0" } else { b"II*\0" });
         let source = Source::File(path.clone());

@@ -13,6 +13,7 @@ use super::{
     image::copy_channel,
 };
 use crate::{
+    commands::flags::PageRange,
     data::{dtype::Dtype, samples::Samples},
     error::{Error, Result},
     io::{
@@ -20,6 +21,7 @@ use crate::{
         image::{
             ImageFormat, ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows,
         },
+        losses,
     },
     kernels::blur::Bands,
     memory,
@@ -53,7 +55,7 @@ pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     if need.whole <= session.max_memory {
         return Ok(false);
     }
-    let height = match obstacle(job, &info, &bands)? {
+    let height = match obstacle(job, settings, &info, &bands) {
         // The whole image may fit yet: its estimate is a cautious one.
         Some(_) if need.stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(job, &info, &need, session, obstacle)),
@@ -114,8 +116,17 @@ impl Need {
 }
 
 /// Why an image cannot go in bands.
-fn obstacle(job: &Job, rows: &RowsInfo, bands: &Bands) -> Result<Option<&'static str>> {
-    Ok(if !can_write_rows(ImageFormat::of_output(&job.sink)?, rows.dtype) {
+fn obstacle(
+    job: &Job,
+    settings: &Settings,
+    rows: &RowsInfo,
+    bands: &Bands,
+) -> Option<&'static str> {
+    let format = job.format.unwrap_or(ImageFormat::Png);
+    let takes_first = settings.pages.map_or(rows.pages == 1, PageRange::is_first);
+    if !takes_first {
+        Some("of several pages only the first goes in bands: take --page 1, or raise --max-memory")
+    } else if !can_write_rows(format, rows.dtype) {
         Some("only PNG and TIFF are written in bands: write a .tif, or raise --max-memory")
     } else if !bands.is_possible() {
         Some("--edge wrap needs both ends at once: use another, or raise --max-memory")
@@ -123,7 +134,7 @@ fn obstacle(job: &Job, rows: &RowsInfo, bands: &Bands) -> Result<Option<&'static
         Some("the picture is stored turned: turn it first, or raise --max-memory")
     } else {
         None
-    })
+    }
 }
 
 fn too_large(job: &Job, rows: &RowsInfo, need: &Need, session: &Session, obstacle: &str) -> Error {
@@ -144,7 +155,7 @@ fn process(
 ) -> Result<()> {
     let info = rows.info().clone();
     for loss in &info.losses {
-        Settings::tell_losses(&format!("{}: {loss}", job.source), session.strict)?;
+        losses::tell(&job.source, loss, session.strict)?;
     }
     if bands.alpha {
         bands.transparent = session.timings.time("look for alpha", || rows.any_transparent())?;
@@ -154,7 +165,7 @@ fn process(
     let kept = settings.kept_channels(info.channels)?;
     let output = job.sink.create(session.no_clobber)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
-    let format = ImageFormat::of_output(&job.sink)?;
+    let format = job.format.unwrap_or(ImageFormat::Png);
     let writer = create_rows(format, &info, &settings.encoding, output).map_err(failed)?;
     Pipeline { session, bands: &bands, kept: &kept, dtype: info.dtype, height }
         .run(rows, writer, &failed)?

@@ -11,7 +11,7 @@ use std::{
 use clap::ValueEnum;
 
 use crate::{
-    commands::flags::VolumeArgs,
+    commands::flags::{IMAGE_FORMATS, PageRange, VolumeArgs, one_of},
     error::{Error, Result},
     io::{
         Sink, Source,
@@ -86,6 +86,15 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
     compression: u8,
 
+    /// Format of image outputs [default: by the extension; on standard output that of the input]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
+    format: Option<ImageFormat>,
+
+    /// Pages of images, or frames of animations, to take: 3, or 2..5 with both ends, or 2..; the first
+    /// is 1 [default: all where the output's format holds several (TIFF, GIF, animated PNG and WebP)]
+    #[arg(long, value_name = "N|A..B")]
+    page: Option<PageRange>,
+
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -103,7 +112,9 @@ Examples:
   gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
   gpuproc blur slices/ smooth.nrrd --sigma 1.5      the images of a folder as one volume
   gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
-  curl -s https://example.org/a.png | gpuproc blur - a.png";
+  gpuproc blur walk.gif soft.webp --page 2..4
+  curl -s https://example.org/a.png | gpuproc blur - a.png
+  gpuproc blur photo.png - --format jpeg > soft.jpg";
 
 const DEFAULT_SIGMA: f64 = 2.0;
 
@@ -230,6 +241,8 @@ pub struct Job {
     pub blur: Blur,
     /// How to read a volume; nothing for an image.
     pub volume: Option<Layout>,
+    /// An image's output format; nothing for that of the input.
+    pub format: Option<ImageFormat>,
 }
 
 impl Job {
@@ -246,6 +259,8 @@ pub struct Settings {
     channels: Vec<Channel>,
     /// How images are encoded.
     pub encoding: Encoding,
+    /// Pages to take; nothing for all that the output can hold.
+    pub pages: Option<PageRange>,
     /// Whether folders of outputs are created.
     creates_folders: bool,
 }
@@ -276,18 +291,6 @@ impl Settings {
         Ok((0..channels).filter(|&channel| !blurred[channel]).collect())
     }
 
-    /// Warns of what an output cannot hold of its input.
-    ///
-    /// # Errors
-    /// Where they are not allowed.
-    pub fn tell_losses(losses: &str, strict: bool) -> Result<()> {
-        if strict {
-            return Err(Error::bad_input(losses));
-        }
-        log::warn!("{losses}");
-        Ok(())
-    }
-
     /// Creates the folder of `sink` inside of `--out-dir`.
     ///
     /// # Errors
@@ -313,6 +316,7 @@ impl Args {
         let settings = Settings {
             channels: self.channels.clone(),
             encoding: Encoding { quality: self.quality, compression: self.compression },
+            pages: self.page,
             creates_folders: self.out_dir.is_some(),
         };
         Ok(Plan { jobs: jobs.collect::<Result<_>>()?, settings, dry_run: self.dry_run })
@@ -341,6 +345,9 @@ impl Args {
                 // Slices become one file.
                 target.as_mut_os_string().push(".nrrd");
             }
+            if let Some(format) = self.format {
+                target.set_extension(format.extension());
+            }
             // By the file that is there already, too, which links may lead to.
             let found = target.canonicalize().ok().filter(|found| *found != target);
             let is_new = found.is_none_or(|found| taken.insert(found));
@@ -357,12 +364,22 @@ impl Args {
         let layout = self.volume.layout();
         let is_volume =
             has_volume_name(&source) || layout.dims.is_some() || layout.volume.is_some();
-        match is_volume {
-            true => drop(VolumeFormat::of_output(&sink)?),
-            false => drop(ImageFormat::of_output(&sink)?),
-        }
+        let format = match (is_volume, self.format, &sink) {
+            (true, Some(_), _) => {
+                return Err(Error::usage(format_args!(
+                    "{source}: --format is for images; a volume's format follows the output's extension"
+                )));
+            }
+            (true, None, _) => {
+                VolumeFormat::of_output(&sink)?;
+                None
+            }
+            (false, None, Sink::Stdout) => None,
+            (false, None, _) => Some(ImageFormat::of_output(&sink)?),
+            (false, format, _) => format,
+        };
         let blur = self.blur(if is_volume { 3 } else { 2 })?;
-        Ok(Job { source, sink, blur, volume: is_volume.then_some(layout) })
+        Ok(Job { source, sink, blur, volume: is_volume.then_some(layout), format })
     }
 
     /// The blur of `axes` axes that the flags describe.

@@ -1,14 +1,18 @@
-//! One image that fits into memory: read, blurred, written.
+//! Images, and the pages of others, each of which fits into memory: read, blurred, written.
+
+use std::ops::Range;
 
 use super::flags::{Job, Settings};
 use crate::{
     data::{dtype::Dtype, image::Image, jpeg::Quality, raster::Raster, samples::Samples},
     device::Device,
     error::{Error, Result},
-    io::image::{
-        Encoding, ImageFile, ImageFormat,
-        jpeg::{Picture, has_half_chroma},
-        losses, write_image, write_jpeg,
+    io::{
+        image::{
+            Animation, Encoding, ImageFile, ImageFormat, ImagePages, ImageTarget, Series,
+            jpeg::{Picture, has_half_chroma},
+        },
+        losses,
     },
     kernels::{
         blur::Edge,
@@ -18,37 +22,71 @@ use crate::{
     session::Session,
 };
 
-/// Reads, blurs and writes the image of `job`.
+/// Reads, blurs and writes the image of `job`, or its pages.
 ///
 /// # Errors
 /// Those of the three steps.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
-    let Session { device, timings, no_clobber, .. } = session;
+    let Session { device, timings, .. } = session;
     let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
+    let format = job.format.map_or_else(|| file.format(), Ok)?;
+    let target = session.image_target(&job.sink, format, settings.encoding);
     // A GPU is given the coefficients of a JPEG input, which take fewer bytes than its pixels, and decodes them itself.
     // The CPU blurs pixels, which are decoded while the file is read.
     if device.may_be_gpu()
         && settings.blurs_all_channels()
+        && settings.pages.is_none()
         && let Some(picture) = file.jpeg(timings)?
     {
-        return process_jpeg(job, settings, picture, session);
+        return process_jpeg(job, settings, picture, &target, session);
     }
-    let image = file.decode(timings)?;
+    let mut pages = file.pages(timings)?;
+    let chosen = match settings.pages {
+        Some(range) => range.of(&job.source, pages.count())?,
+        None => 0..pages.count(),
+    };
+    if chosen.len() > 1 && target.holds_pages() {
+        return process_pages(job, settings, &mut pages, chosen, &target, session);
+    }
+    if chosen.len() > 1 {
+        let lost = format_args!("of {} pages only the first goes into this format", chosen.len());
+        losses::tell(&job.sink, lost, session.strict)?;
+    }
+    let image = pages.decode(chosen.start, timings)?;
+    drop(pages);
     drop(file);
-    check_losses(&image, job, session)?;
+    target.check(&image)?;
     let blurred = blur(job, settings, image, device).map_err(|error| cannot_blur(job, error))?;
-    write_image(&blurred, &job.sink, &settings.encoding, *no_clobber, timings)
+    target.write(&blurred)
 }
 
-/// Tells what the output's format cannot hold.
-fn check_losses(image: &Image, job: &Job, session: &Session) -> Result<()> {
-    match losses(image, ImageFormat::of_output(&job.sink)?) {
-        Some(losses) => {
-            let losses = format!("{}: {losses} in this format", job.sink);
-            Settings::tell_losses(&losses, session.strict)
+/// Blurs pages one after the other.
+fn process_pages(
+    job: &Job,
+    settings: &Settings,
+    pages: &mut ImagePages<'_>,
+    chosen: Range<usize>,
+    target: &ImageTarget<'_>,
+    session: &Session,
+) -> Result<()> {
+    let Session { device, timings, .. } = session;
+    let animation = pages.animation().map(|animation| Animation {
+        plays: animation.plays,
+        delays: animation.delays[chosen.clone()].to_vec(),
+    });
+    let sizes = chosen.clone().map(|page| pages.sample_bytes(page).unwrap_or(0));
+    let sample_bytes = sizes.fold(0u64, u64::saturating_add);
+    let series = Series { count: chosen.len(), sample_bytes, animation };
+    let mut bar = session.progress.bytes("pages", chosen.len() as u64);
+    target.write_pages(series, |writer| {
+        for page in chosen {
+            let image = pages.decode(page, timings)?;
+            let blurred = blur(job, settings, image, device);
+            writer.page(&blurred.map_err(|error| cannot_blur(job, error))?)?;
+            bar.advance(1);
         }
-        None => Ok(()),
-    }
+        Ok(())
+    })
 }
 
 fn cannot_blur(job: &Job, error: Error) -> Error {
@@ -56,15 +94,20 @@ fn cannot_blur(job: &Job, error: Error) -> Error {
 }
 
 /// Blurs and writes a picture from its coefficients.
-fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Session) -> Result<()> {
-    let Session { device, timings, no_clobber, .. } = session;
+fn process_jpeg(
+    job: &Job,
+    settings: &Settings,
+    picture: Picture,
+    target: &ImageTarget<'_>,
+    session: &Session,
+) -> Result<()> {
     let Picture { coefficients, metadata, .. } = picture;
     let (size, channels) = (coefficients.frame.size, coefficients.frame.colour.channels());
     let ([width, height], samples) = (size, Samples::U8(Vec::new()));
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
-    check_losses(&image, job, session)?;
+    target.check(&image)?;
     let Encoding { quality, .. } = settings.encoding;
-    let encode = match ImageFormat::of_output(&job.sink)? {
+    let encode = match target.format() {
         ImageFormat::Jpeg => {
             let half_chroma = has_half_chroma(quality);
             Some(Encode::new(size, channels, Quality(quality), half_chroma)?)
@@ -72,15 +115,11 @@ fn process_jpeg(job: &Job, settings: &Settings, picture: Picture, session: &Sess
         _ => None,
     };
     let kernel = JpegBlur { blur: job.blur.clone(), encode };
-    let blurred = device.run(&kernel, &coefficients).map_err(|error| cannot_blur(job, error))?;
+    let blurred =
+        session.device.run(&kernel, &coefficients).map_err(|error| cannot_blur(job, error))?;
     match blurred {
-        Blurred::Coefficients(blurred) => {
-            write_jpeg(&blurred, &image.metadata, &job.sink, *no_clobber, timings)
-        }
-        Blurred::Pixels(pixels) => {
-            let image = Image { samples: Samples::U8(pixels), ..image };
-            write_image(&image, &job.sink, &settings.encoding, *no_clobber, timings)
-        }
+        Blurred::Coefficients(blurred) => target.write_jpeg(&blurred, &image.metadata),
+        Blurred::Pixels(pixels) => target.write(&Image { samples: Samples::U8(pixels), ..image }),
     }
 }
 

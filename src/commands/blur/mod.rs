@@ -12,7 +12,7 @@ use crate::{
     io::{
         Source,
         image::sample_bytes,
-        standard,
+        losses, standard,
         volume::{Endian, Layout, VolumeFile, VolumeTarget, are_many, can_reopen},
     },
     kernels::blur::{Method, Taps, blur_volume},
@@ -74,8 +74,8 @@ fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.source, layout)?;
     let endian = layout.endian.unwrap_or(Endian::Little);
     let target = VolumeTarget::new(&job.sink, &file, endian)?;
-    if let Some(losses) = target.losses() {
-        Settings::tell_losses(&format!("{}: {losses}", job.sink), session.strict)?;
+    if let Some(lost) = target.losses() {
+        losses::tell(&job.sink, lost, session.strict)?;
     }
     let volume = file.read(session.limits(job.copies()), &session.timings)?;
     let blurred = blur_volume(&session.device, &job.blur, volume)

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     io::{
         Source, allow_broken_pipe,
-        image::{Encoding, write_image},
+        image::{Encoding, ImageFormat},
     },
     kernels::histogram::{Adjust, Pixels, luminance_levels},
     session::Session,
@@ -20,7 +20,7 @@ use crate::{
 /// When the input is a volume or has other samples than of 8 or 16 bits, and those of writing.
 pub fn write(
     source: &Source,
-    input: &mut Input,
+    input: &mut Input<'_>,
     settings: &Settings,
     session: &Session,
 ) -> Result<()> {
@@ -29,10 +29,9 @@ pub fn write(
     }
     let Some((selected, mut image)) = input.whole() else {
         return Err(Error::bad_input(format_args!(
-            "{source}: --equalize and --auto-levels adjust images, not volumes"
+            "{source}: --equalize and --auto-levels adjust one image; choose a page of several by --page"
         )));
     };
-    image.metadata.exif = None;
     let levels = luminance_levels(image.samples.dtype(), image.channels)?;
     let counts = session.device.run(&levels, selected)?;
     let pixels = Pixels { samples: image.samples, channels: image.channels };
@@ -42,9 +41,9 @@ pub fn write(
             Adjustment::AutoLevels(clip) => Adjust::levels(&counts[0], clip),
         };
         image.samples = session.device.run(&adjust, &pixels)?;
-        let encoding = Encoding::default();
-        let written = write_image(&image, output, &encoding, session.no_clobber, &session.timings);
-        allow_broken_pipe(written)?;
+        let format = ImageFormat::of_output(output)?;
+        let target = session.image_target(output, format, Encoding::default());
+        allow_broken_pipe(target.write(&image))?;
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ type Named = (&'static str, Component);
 /// When the input has not the channels or the range that are wanted, and those of reading and counting.
 pub fn count(
     source: &Source,
-    input: &Input,
+    input: &Input<'_>,
     settings: &Settings,
     session: &Session,
 ) -> Result<Tally> {
@@ -93,7 +93,7 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
 }
 
 /// The least and the greatest finite sample of all components; 0 and 1 where there is none.
-fn data_range(input: &Input, named: &[Named], session: &Session) -> Result<(f64, f64)> {
+fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
     let mut all: Option<Moments> = None;
     input.parts(session, |pixels| {
         for &(_, component) in named {

@@ -9,7 +9,7 @@ use super::{
     view::View,
 };
 use crate::{
-    commands::flags::{Choice, VolumeArgs, one_of},
+    commands::flags::{Choice, PageRange, VolumeArgs, one_of},
     data::dtype::Dtype,
     error::{Error, Result},
     io::{Sink, Source, image::ImageFormat, volume::Layout},
@@ -32,16 +32,26 @@ Examples:
   gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
   gpuproc histogram *.jpg --sum --channels luma --stats
   gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
-  gpuproc histogram fog.png --equalize clear.png")]
+  gpuproc histogram fog.png --equalize clear.png
+  gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels[].statistics.mean'")]
 pub struct Args {
     /// Images or raw volumes; - is standard input
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<Source>,
 
     /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot); may be
-    /// given several times, - is CSV on standard output
+    /// given several times, - is standard output, as --format says
     #[arg(short, long, value_name = "FILE")]
     output: Vec<Sink>,
+
+    /// What goes to outputs without an extension, such as standard output [default: csv]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    format: Option<OutputFormat>,
+
+    /// Pages of images, or frames of animations, to count together: 3, or 2..5 with both ends, or 2..;
+    /// the first is 1 [default: all]
+    #[arg(long, value_name = "N|A..B")]
+    page: Option<PageRange>,
 
     /// Number of bins, 1 to 65536
     #[arg(long, value_name = "N", default_value_t = 256)]
@@ -124,6 +134,22 @@ pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
 }
+
+/// What `--format` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OutputFormat {
+    Csv,
+    Json,
+    Svg,
+    Png,
+}
+
+const FORMATS: [Choice<OutputFormat>; 4] = [
+    ("csv", OutputFormat::Csv, "A table"),
+    ("json", OutputFormat::Json, "Everything, with statistics"),
+    ("svg", OutputFormat::Svg, "A plot as vectors"),
+    ("png", OutputFormat::Png, "A plot as pixels"),
+];
 
 const LUMAS: [Choice<Luma>; 3] = [
     ("bt709", Luma::Bt709, "0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709)"),
@@ -213,6 +239,8 @@ pub struct Settings {
     pub channels: Vec<Channel>,
     pub luma: Luma,
     pub bins: usize,
+    /// Pages of images that are counted; nothing for all.
+    pub pages: Option<PageRange>,
     range: Option<Range>,
     /// How to read a raw volume.
     pub layout: Layout,
@@ -237,7 +265,10 @@ pub enum Format {
     /// A table with a row a component.
     Statistics,
     Json,
-    Plot,
+    /// A plot as vectors.
+    Svg,
+    /// A plot as pixels.
+    Png,
 }
 
 impl Args {
@@ -248,11 +279,18 @@ impl Args {
     pub fn job(&self) -> Result<Job> {
         let adjustments = self.adjustments()?;
         let mut outputs =
-            self.output.iter().map(|sink| self.format(sink)).collect::<Result<Vec<_>>>()?;
+            self.output.iter().map(|sink| self.output_format(sink)).collect::<Result<Vec<_>>>()?;
         let nothing = outputs.is_empty() && adjustments.is_empty();
-        let picture = self.picture || nothing && std::io::stdout().is_terminal();
-        if nothing && !picture {
-            outputs.push((Sink::Stdout, self.table()));
+        let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
+        let picture = self.picture || nothing && is_terminal;
+        if outputs.is_empty() && !self.picture && (self.format.is_some() || nothing && !picture) {
+            outputs.push(self.output_format(&Sink::Stdout)?);
+        } else if self.format.is_some()
+            && self.output.iter().all(|sink| !sink.extension().is_empty())
+        {
+            return Err(Error::usage(
+                "--format is for an output without an extension, such as -o -",
+            ));
         }
         let shows =
             |(_, format): &(Sink, Format)| matches!(format, Format::Statistics | Format::Json);
@@ -264,6 +302,7 @@ impl Args {
             channels: self.channels.clone(),
             luma: self.luma,
             bins: self.bins as usize,
+            pages: self.page,
             range: self.range,
             layout: self.volume.layout(),
             adjustments,
@@ -298,24 +337,32 @@ impl Args {
         if self.stats { Format::Statistics } else { Format::Bins }
     }
 
-    fn format(&self, sink: &Sink) -> Result<(Sink, Format)> {
+    fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
         let extension = sink.extension();
-        let format = match extension.as_str() {
-            "csv" => self.table(),
-            "" if *sink == Sink::Stdout => self.table(),
-            "json" => Format::Json,
-            "png" | "svg" if self.inputs.len() == 1 || self.sum => Format::Plot,
-            "png" | "svg" => {
-                return Err(Error::usage(format_args!(
-                    "{sink}: a plot shows one input; add --sum, or give one input"
-                )));
-            }
+        let named = match (extension.as_str(), self.format) {
+            ("csv", _) => OutputFormat::Csv,
+            ("json", _) => OutputFormat::Json,
+            ("svg", _) => OutputFormat::Svg,
+            ("png", _) => OutputFormat::Png,
+            ("", Some(format)) => format,
+            ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
             _ => {
                 return Err(Error::usage(format_args!(
                     "{sink}: no output is known by the extension `{extension}`; \
                      use .csv, .json, .png or .svg"
                 )));
             }
+        };
+        let format = match named {
+            OutputFormat::Csv => self.table(),
+            OutputFormat::Json => Format::Json,
+            OutputFormat::Svg | OutputFormat::Png if self.inputs.len() > 1 && !self.sum => {
+                return Err(Error::usage(format_args!(
+                    "{sink}: a plot shows one input; add --sum, or give one input"
+                )));
+            }
+            OutputFormat::Svg => Format::Svg,
+            OutputFormat::Png => Format::Png,
         };
         Ok((sink.clone(), format))
     }

@@ -1,14 +1,17 @@
 //! An input: an image, or a volume that is read part by part.
 
-use std::{sync::mpsc, thread};
+use std::{ops::Range, sync::mpsc, thread};
 
-use super::flags::{Range, Settings};
+use super::{
+    flags::{self, Settings},
+    select::Selection,
+};
 use crate::{
     data::{dtype::Dtype, image::Image},
     error::{Error, Result},
     io::{
         Limits, Source,
-        image::{read_image, sample_bytes},
+        image::{ImageFile, read_image, sample_bytes},
         volume::{VolumeFile, can_reopen, has_volume_name},
     },
     kernels::histogram::Pixels,
@@ -17,13 +20,56 @@ use crate::{
 };
 
 /// An opened input.
-pub enum Input {
+pub enum Input<'a> {
     /// The selected pixels of an image, and the whole image where it is to be adjusted.
     Image(Pixels, Option<Image>),
+    /// Pages of an image file, which are read whenever they are needed.
+    Pages(Box<Stack<'a>>),
     /// A volume in memory.
     Held(Pixels),
     /// A volume that is read part by part, whenever it is needed.
     File(Box<VolumeFile>),
+}
+
+/// Pages of an image file that are counted together.
+pub struct Stack<'a> {
+    source: &'a Source,
+    file: ImageFile<'a>,
+    pages: Range<usize>,
+    selection: &'a Selection,
+    mask: Option<Image>,
+    /// Of each page.
+    dtype: Dtype,
+    channels: usize,
+}
+
+impl Stack<'_> {
+    /// Hands the selected pixels of all pages to `consume`.
+    fn parts(
+        &self,
+        session: &Session,
+        mut consume: impl FnMut(&Pixels) -> Result<()>,
+    ) -> Result<()> {
+        let mut pages = self.file.pages(&session.timings)?;
+        for page in self.pages.clone() {
+            let image = pages.decode(page, &session.timings)?;
+            let (dtype, channels) = (image.samples.dtype(), image.channels);
+            if (dtype, channels) != (self.dtype, self.channels) {
+                return Err(Error::bad_input(format_args!(
+                    "{}: page {} has {channels} channels of {dtype}, unlike page {} with {} of {}: \
+                     count fewer pages by --page",
+                    self.source,
+                    page + 1,
+                    self.pages.start + 1,
+                    self.channels,
+                    self.dtype
+                )));
+            }
+            let select = || self.selection.apply(self.source, image, self.mask.as_ref());
+            consume(&session.timings.time("select", select)?)?;
+        }
+        Ok(())
+    }
 }
 
 /// How many times an input is in memory while it is counted, selected or adjusted.
@@ -43,13 +89,13 @@ fn is_volume(source: &Source, settings: &Settings) -> bool {
 /// Bytes of a volume's part; three of them are in memory at a time.
 const PART: u64 = 32 << 20;
 
-impl Input {
+impl<'a> Input<'a> {
     /// Opens `source`: a volume when its extension or the layout says so, else an image. The image is
     /// kept as a whole when it is to be adjusted.
     ///
     /// # Errors
     /// Those of reading and selecting.
-    pub fn read(source: &Source, settings: &Settings, session: &Session) -> Result<Self> {
+    pub fn read(source: &'a Source, settings: &'a Settings, session: &Session) -> Result<Self> {
         let limit = session.limits(copies(settings));
         match is_volume(source, settings) {
             true => Self::read_volume(source, settings, limit, session),
@@ -85,7 +131,7 @@ impl Input {
         let file = VolumeFile::describe(source, &settings.layout)?;
         file.check(limit)?;
         // Its range first, then its counts.
-        let twice = settings.range(file.dtype, false) == Range::Data;
+        let twice = settings.range(file.dtype, false) == flags::Range::Data;
         if twice && !file.can_reopen() {
             let samples = file.read(limit, &session.timings)?.samples;
             return Ok(Self::Held(Pixels { samples, channels: 1 }));
@@ -94,17 +140,30 @@ impl Input {
     }
 
     fn read_image(
-        source: &Source,
-        settings: &Settings,
+        source: &'a Source,
+        settings: &'a Settings,
         limit: Limits,
         session: &Session,
     ) -> Result<Self> {
         let (selection, timings) = (&settings.selection, &session.timings);
-        let image = read_image(source, limit, timings)?;
+        let file = ImageFile::read(source, limit, timings)?;
+        let mut pages = file.pages(timings)?;
+        let chosen = match settings.pages {
+            Some(range) => range.of(source, pages.count())?,
+            None => 0..pages.count(),
+        };
+        let image = pages.decode(chosen.start, timings)?;
+        drop(pages);
         let mask = match &selection.mask {
             Some(mask) => Some(read_image(mask, limit, timings)?),
             None => None,
         };
+        if chosen.len() > 1 {
+            let (dtype, channels) = (image.samples.dtype(), image.channels);
+            let stack = Stack { source, file, pages: chosen, selection, mask, dtype, channels };
+            return Ok(Self::Pages(Box::new(stack)));
+        }
+        drop(file);
         let adjusts = !settings.adjustments.is_empty();
         let whole = adjusts.then(|| image.copy()).transpose()?;
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
@@ -112,12 +171,13 @@ impl Input {
     }
 
     pub fn is_image(&self) -> bool {
-        matches!(self, Self::Image(..))
+        matches!(self, Self::Image(..) | Self::Pages(_))
     }
 
     pub fn dtype(&self) -> Dtype {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.samples.dtype(),
+            Self::Pages(stack) => stack.dtype,
             Self::File(file) => file.dtype,
         }
     }
@@ -125,6 +185,7 @@ impl Input {
     pub fn channels(&self) -> usize {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.channels,
+            Self::Pages(stack) => stack.channels,
             Self::File(_) => 1,
         }
     }
@@ -148,6 +209,7 @@ impl Input {
     ) -> Result<()> {
         let file = match self {
             Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels),
+            Self::Pages(stack) => return stack.parts(session, consume),
             Self::File(file) => file,
         };
         let depth = file.dims[2];

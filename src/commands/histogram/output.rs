@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
-    io::Sink,
+    io::{Sink, image::ImageFormat},
     kernels::histogram::{Counts, Statistics},
     session::Session,
 };
@@ -30,10 +30,14 @@ pub fn write(
     session: &Session,
 ) -> Result<()> {
     let no_clobber = session.no_clobber;
-    if format == Format::Plot {
+    if matches!(format, Format::Svg | Format::Png) {
         let first = outcomes.iter().next().expect("some input was counted");
         let first = first.map_err(|error| Error::io("read", "the counts", error))?;
-        return figure::draw(&first, view).write(output, no_clobber, &session.timings);
+        let figure = figure::draw(&first, view);
+        return match format {
+            Format::Svg => figure.write_svg(output, no_clobber, &session.timings),
+            _ => figure.write_image(ImageFormat::Png, output, no_clobber, &session.timings),
+        };
     }
     session.timings.time("write", || {
         output.write_with(no_clobber, |file| match format {

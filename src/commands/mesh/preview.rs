@@ -10,7 +10,7 @@ use crate::{
     error::Result,
     io::{
         Sink, allow_broken_pipe,
-        image::{Encoding, write_image},
+        image::{Encoding, ImageFormat},
     },
     kernels::render::Render,
     session::Session,
@@ -60,9 +60,9 @@ impl Preview {
         let [width, height] = self.render.size.map(|side| side as usize);
         let metadata = Metadata::default();
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
-        let encoding = Encoding::default();
-        let written = write_image(&image, &sink, &encoding, session.no_clobber, &session.timings);
-        allow_broken_pipe(written)?;
+        let target =
+            session.image_target(&sink, ImageFormat::of_output(&sink)?, Encoding::default());
+        allow_broken_pipe(target.write(&image))?;
         log::info!("picture: {sink}");
         Ok(())
     }

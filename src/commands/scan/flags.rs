@@ -75,6 +75,10 @@ pub struct Args {
     #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES), conflicts_with = "by_key")]
     axis: Option<Axis>,
 
+    /// Page of an image, or frame of an animation; the first is 1 [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    page: Option<u32>,
+
     /// How a GPU scans
     #[arg(long, value_name = "ALGORITHM", value_parser = one_of(&ALGORITHMS))]
     #[arg(default_value = "auto", hide_short_help = true)]
@@ -152,8 +156,8 @@ pub struct TableJob {
 /// What is summed up.
 #[derive(Debug)]
 pub enum TableInput {
-    /// An image, and the sums' type where it is not the narrowest that holds them.
-    Image(Source, Option<Dtype>),
+    /// An image, the sums' type where it is not the narrowest that holds them, and the page, counted from 1.
+    Image(Source, Option<Dtype>, Option<u32>),
     /// An array.
     Array(ArrayInput),
 }
@@ -168,8 +172,11 @@ impl Args {
         if self.format.is_none() && has_image_name(&self.input) {
             self.check_table()?;
             let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;
-            let input = TableInput::Image(self.input.clone(), self.dtype);
+            let input = TableInput::Image(self.input.clone(), self.dtype, self.page);
             return Ok(self.table(input, ArrayOutput { sink, format }));
+        }
+        if self.page.is_some() {
+            return Err(Error::usage("--page is for images"));
         }
         let format = ArrayFormat::of_input(&self.input, self.format)?;
         let output = ArrayFormat::of_output(&sink, format, self.format)?;
@@ -197,7 +204,9 @@ impl Args {
     }
 
     fn keys(&self) -> Result<Option<ArrayInput>> {
-        let Some(source) = self.by_key.clone() else { return Ok(None) };
+        let Some(source) = self.by_key.clone() else {
+            return Ok(None);
+        };
         let format = ArrayFormat::of_input(&source, None)?;
         let dtype = match format {
             // 64-bit floats hold all shorter numbers.

@@ -6,7 +6,7 @@ use crate::{
     data::{dtype::Dtype, image::Image, number::Number},
     error::{Error, Result},
     for_number, for_samples,
-    io::{Source, array::Separator, image::read_image},
+    io::{Source, array::Separator, image::ImageFile},
     kernels::scan::{Axis, Scannable, Table, TableScan},
     session::Session,
 };
@@ -17,7 +17,7 @@ use crate::{
 /// Those of reading, of the kernel, and of writing.
 pub fn run(job: &TableJob, session: &Session) -> Result<()> {
     match &job.input {
-        TableInput::Image(source, dtype) => image_table(job, source, *dtype, session),
+        TableInput::Image(source, dtype, page) => image_table(job, source, *dtype, *page, session),
         TableInput::Array(input) => array_table(job, input, session),
     }
 }
@@ -36,9 +36,15 @@ fn image_table(
     job: &TableJob,
     source: &Source,
     dtype: Option<Dtype>,
+    page: Option<u32>,
     session: &Session,
 ) -> Result<()> {
-    let image = read_image(source, session.limits(2), &session.timings)?;
+    let file = ImageFile::read(source, session.limits(2), &session.timings)?;
+    let image = match page {
+        Some(page) => file.decode_page(page as usize - 1, &session.timings)?,
+        None => file.decode(&session.timings)?,
+    };
+    drop(file);
     let Image { width, height, channels, ref samples, .. } = image;
     let fits = |most: u64| added(job.axis, width, height).saturating_mul(most) <= u32::MAX.into();
     let dtype = dtype.unwrap_or(match samples.dtype() {

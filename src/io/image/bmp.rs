@@ -1,29 +1,103 @@
-//! BMP through the image crate.
+//! BMP through the image crate, whose pixels of a grey palette become grey again here, and which knows no density.
 
 use image::ImageFormat;
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
     image_crate,
 };
-use crate::data::{dtype::Dtype, image::Image};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Density, DensityUnit, Image},
+        samples::Samples,
+    },
+    io::Limits,
+    memory,
+};
 
 /// BMP.
 pub const CODEC: Codec = Codec {
     extensions: &["bmp"],
     has_signature: |bytes| bytes.starts_with(b"BM"),
-    holds: Holds { dtypes: &[Dtype::U8], alpha: true, linear: false, metadata: Beside::NONE },
-    decode: Decode::One(|bytes, limits| {
-        image_crate::open(ImageFormat::Bmp, bytes, limits)?.decode()
-    }),
+    holds: Holds {
+        dtypes: &[Dtype::U8],
+        alpha: true,
+        linear: false,
+        true_colour: true,
+        animation: false,
+        metadata: Beside { density: true, ..Beside::NONE },
+    },
+    decode: Decode::One(decode),
     encode,
     encode_pages: None,
 };
 
-fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
-    match image.channels {
-        // BMP has no grey with alpha.
-        2 => image_crate::encode(ImageFormat::Bmp, &image.to_rgba()?),
-        _ => image_crate::encode(ImageFormat::Bmp, image),
+// Places of numbers in the file: its headers' length, bits of a pixel, pixels per metre across and down, and how many
+// colours the palette has.
+const HEADER: usize = 14;
+const BITS: usize = 28;
+const PER_METRE: [usize; 2] = [38, 42];
+const COLOURS: usize = 46;
+/// Length of the header that has all of them (BITMAPINFOHEADER).
+const INFO: u32 = 40;
+
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().map(|number| u32::from_le_bytes(*number))
+}
+
+fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let mut decoded = image_crate::open(ImageFormat::Bmp, bytes, limits)?.decode()?;
+    let image = &mut decoded.image;
+    if has_grey_palette(bytes) == Some(true)
+        && let (Samples::U8(samples), channels @ 2..) = (&image.samples, image.channels)
+    {
+        let mut grey = memory::room(image.width * image.height)?;
+        grey.extend(samples.iter().step_by(channels));
+        (image.samples, image.channels) = (Samples::U8(grey), 1);
     }
+    image.metadata.density = density(bytes);
+    Ok(decoded)
+}
+
+/// Whether all colours of the palette are grey; nothing where there is none.
+fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
+    let header = number(bytes, HEADER).filter(|len| *len >= INFO)?;
+    let bits = u16::from_le_bytes(*bytes.get(BITS..)?.first_chunk()?);
+    if !matches!(bits, 1..=8) {
+        return None;
+    }
+    let most = 1 << bits;
+    let colours = match number(bytes, COLOURS)? {
+        0 => most,
+        colours => most.min(colours as usize),
+    };
+    let palette = bytes.get(HEADER + header as usize..)?.as_chunks::<4>().0.get(..colours)?;
+    Some(palette.iter().all(|&[b, g, r, _]| b == g && g == r))
+}
+
+/// How large the pixels of a file are.
+pub fn density(bytes: &[u8]) -> Option<Density> {
+    number(bytes, HEADER).filter(|len| *len >= INFO)?;
+    let [Some(across), Some(down)] = PER_METRE.map(|at| number(bytes, at)) else {
+        return None;
+    };
+    // Signed, and mostly 0.
+    let pixels = [across as i32, down as i32].map(|pixels| f64::from(pixels) / 100.0);
+    Density::new(pixels, DensityUnit::Centimetre)
+}
+
+fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
+    let mut bytes = match image.channels {
+        // BMP has no grey with alpha.
+        2 => image_crate::encode(ImageFormat::Bmp, &image.to_rgba()?)?,
+        _ => image_crate::encode(ImageFormat::Bmp, image)?,
+    };
+    if let Some(pixels) = image.metadata.density.and_then(|d| d.per(DensityUnit::Centimetre)) {
+        for (at, pixels) in PER_METRE.into_iter().zip(pixels) {
+            let pixels = (pixels * 100.0).round() as i32;
+            bytes[at..at + 4].copy_from_slice(&pixels.to_le_bytes());
+        }
+    }
+    Ok(bytes)
 }

@@ -64,6 +64,31 @@ pub trait Pages {
     }
 }
 
+/// The picture of a file that holds one.
+#[derive(Debug)]
+pub struct OnePage<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// What it may take.
+    pub limits: Limits,
+    /// Decodes it.
+    pub decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
+}
+
+impl Pages for OnePage<'_> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
+        (self.decode)(self.bytes, self.limits)
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        None
+    }
+}
+
 /// How the frames of an animation are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Animation {
@@ -81,6 +106,9 @@ pub struct Delay {
 }
 
 impl Delay {
+    /// A tenth of a second, which viewers take where nothing else is said.
+    pub const DEFAULT: Self = Self { seconds: [1, 10] };
+
     /// In units of `1 / unit` seconds, rounded, at most `most`.
     pub fn in_units(self, unit: u32, most: u32) -> u32 {
         let [numerator, denominator] = self.seconds.map(u64::from);
@@ -101,9 +129,24 @@ pub struct Series {
     pub animation: Option<Animation>,
 }
 
+impl Series {
+    /// How often all pages are shown, 0 for ever; and how long each is.
+    pub fn timing(&self) -> (u32, impl Fn(usize) -> Delay) {
+        let (plays, delays) = match &self.animation {
+            Some(Animation { plays, delays }) => (*plays, delays.clone()),
+            None => (0, Vec::new()),
+        };
+        (plays, move |page| delays.get(page).copied().unwrap_or(Delay::DEFAULT))
+    }
+}
+
 /// Begins a file of several pages on an output that is written from its first byte to its last.
 pub type EncodePages =
     for<'a> fn(&'a mut dyn Write, Series, &Encoding) -> Result<Box<dyn PageWriter + 'a>, BoxError>;
+
+/// What an encoder says to pages that it cannot put into one file.
+pub const UNEQUAL_PAGES: &str =
+    "its pages differ in size or channels, and all frames of an animation are alike";
 
 /// A file of several pages being written.
 pub trait PageWriter {
@@ -129,6 +172,10 @@ pub struct Holds {
     pub alpha: bool,
     /// Linear samples, colours premultiplied with alpha ([`Image::is_linear`]).
     pub linear: bool,
+    /// Any colours; otherwise 256 a page, and pixels are opaque or not there.
+    pub true_colour: bool,
+    /// How long each of several pages is shown.
+    pub animation: bool,
     /// What else of [`Metadata`](crate::data::image::Metadata).
     pub metadata: Beside,
 }

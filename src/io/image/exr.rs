@@ -40,7 +40,14 @@ use crate::{
 pub const CODEC: Codec = Codec {
     extensions: &["exr"],
     has_signature: |bytes| bytes.starts_with(&[0x76, 0x2f, 0x31, 0x01]),
-    holds: Holds { dtypes: &[Dtype::F32], alpha: true, linear: true, metadata: Beside::NONE },
+    holds: Holds {
+        dtypes: &[Dtype::F32],
+        alpha: true,
+        linear: true,
+        true_colour: true,
+        animation: false,
+        metadata: Beside::NONE,
+    },
     decode: Decode::One(decode),
     encode,
     encode_pages: None,
@@ -171,16 +178,22 @@ struct Target {
 impl Target {
     /// Sets a channel's samples of a line, as far as the display window holds them.
     fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
-        let Some(place) = self.places[line.location.channel] else { return };
+        let Some(place) = self.places[line.location.channel] else {
+            return;
+        };
         let inside = |at: usize, offset: i32, len: usize| {
             let at = usize::try_from(at as i64 + i64::from(offset)).ok()?;
             (at < len).then_some(at)
         };
         let Vec2(left, y) = line.location.position;
-        let Some(y) = inside(y, self.offset.1, self.size[1]) else { return };
+        let Some(y) = inside(y, self.offset.1, self.size[1]) else {
+            return;
+        };
         let row = &mut self.samples[y * self.size[0] * self.channels..];
         for i in 0..line.location.sample_count {
-            let Some(x) = inside(left + i, self.offset.0, self.size[0]) else { continue };
+            let Some(x) = inside(left + i, self.offset.0, self.size[0]) else {
+                continue;
+            };
             row[x * self.channels + place] = match kind {
                 SampleType::F16 => f16::from_ne_bytes(sample(line.value, i)).to_f32(),
                 SampleType::F32 => f32::from_ne_bytes(sample(line.value, i)),

@@ -7,7 +7,7 @@ use image::{ColorType, ExtendedColorType, ImageDecoder, ImageFormat, ImageReader
 use super::{
     codec::{BoxError, Decoded},
     limits::check_size,
-    metadata::{capped_icc, read_exif},
+    metadata::{capped_icc, capped_xmp, read_exif},
 };
 use crate::{
     data::{
@@ -44,7 +44,8 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
     let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
     let orientation = orientation.unwrap_or(tagged);
-    let metadata = Metadata { icc, exif, ..Metadata::default() };
+    let xmp = capped_xmp(decoder.xmp_metadata()?, &mut losses);
+    let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
 }
 
@@ -55,6 +56,11 @@ impl Opened<'_> {
     /// When the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
+    }
+
+    /// What the file says besides the samples: metadata, how its picture comes upright, and what is lost.
+    pub fn described(self) -> (Metadata, Orientation, Vec<String>) {
+        (self.metadata, self.orientation, self.losses)
     }
 
     /// Bytes of the samples.

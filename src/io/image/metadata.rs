@@ -1,4 +1,4 @@
-//! ICC profiles and EXIF: how long they may be, and the orientation in EXIF.
+//! ICC profiles, EXIF, XMP and IPTC: how long they may be, what is around them, and the orientation in EXIF.
 
 use crate::data::image::Orientation;
 
@@ -6,6 +6,46 @@ use crate::data::image::Orientation;
 pub const LONGEST_ICC: usize = 4 << 20;
 /// The longest EXIF: what one JPEG segment holds behind its length and `Exif\0\0`.
 pub const LONGEST_EXIF: usize = 65_533 - 6;
+
+/// The longest XMP: what one JPEG segment holds behind its length and [`XMP_NAME`].
+pub const LONGEST_XMP: usize = 65_533 - XMP_NAME.len();
+/// What comes before XMP in a JPEG segment.
+pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+/// The longest IPTC: what one JPEG segment holds beside [`iptc_resource`]'s frame.
+pub const LONGEST_IPTC: usize = 65_533 - 32;
+
+/// The number of Photoshop's image resource that holds IPTC.
+const IPTC_RESOURCE: [u8; 2] = [0x04, 0x04];
+
+/// IPTC among Photoshop's image resources: `8BIM`, a number, a Pascal string and data with their length, the last two
+/// padded to an even length (Adobe Photoshop File Formats Specification).
+pub fn iptc_of_resources(mut resources: &[u8]) -> Option<Vec<u8>> {
+    while let Some(rest) = resources.strip_prefix(b"8BIM") {
+        let (&number, rest) = rest.split_first_chunk::<2>()?;
+        let name = 1 + usize::from(*rest.first()?);
+        let rest = rest.get(name + name % 2..)?;
+        let (&len, rest) = rest.split_first_chunk::<4>()?;
+        let len = usize::try_from(u32::from_be_bytes(len)).ok()?;
+        let data = rest.get(..len)?;
+        if number == IPTC_RESOURCE {
+            return Some(data.to_vec());
+        }
+        resources = rest.get(len.checked_add(len % 2)?..)?;
+    }
+    None
+}
+
+/// IPTC as one of Photoshop's image resources.
+pub fn iptc_resource(iptc: &[u8]) -> Vec<u8> {
+    let mut resource = b"8BIM".to_vec();
+    resource.extend(IPTC_RESOURCE);
+    // No name.
+    resource.extend([0, 0]);
+    resource.extend((iptc.len() as u32).to_be_bytes());
+    resource.extend(iptc);
+    resource.extend(&[0][..iptc.len() % 2]);
+    resource
+}
 
 /// An ICC profile, unless it is too long, which is noted in `losses`.
 pub fn capped_icc(icc: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
@@ -15,6 +55,16 @@ pub fn capped_icc(icc: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<
 /// EXIF, unless it is too long, which is noted in `losses`.
 pub fn capped_exif(exif: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
     capped(exif, LONGEST_EXIF, "EXIF", losses)
+}
+
+/// XMP, unless it is too long, which is noted in `losses`.
+pub fn capped_xmp(xmp: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
+    capped(xmp.filter(|xmp| !xmp.is_empty()), LONGEST_XMP, "XMP", losses)
+}
+
+/// IPTC, unless it is too long, which is noted in `losses`.
+pub fn capped_iptc(iptc: Option<Vec<u8>>, losses: &mut Vec<String>) -> Option<Vec<u8>> {
+    capped(iptc.filter(|iptc| !iptc.is_empty()), LONGEST_IPTC, "IPTC", losses)
 }
 
 fn capped(

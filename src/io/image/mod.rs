@@ -4,16 +4,21 @@
 
 pub mod apart;
 mod bmp;
+mod canvas;
 mod codec;
 mod exr;
+mod foreign;
+mod gif;
 mod image_crate;
 pub mod jpeg;
 mod limits;
 mod metadata;
+mod pfm;
 pub mod png;
 mod pnm;
 mod probe;
 mod read;
+mod riff;
 mod rows;
 mod tiff;
 mod webp;
@@ -23,7 +28,7 @@ pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
 pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};
-pub use write::{PagesWriter, losses, write_image, write_jpeg, write_pages};
+pub use write::{ImageTarget, PagesWriter, write_image};
 
 use self::codec::{BoxError, Codec};
 use super::Sink;
@@ -40,11 +45,22 @@ pub enum ImageFormat {
     WebP,
     Bmp,
     Pnm,
+    Pfm,
+    Gif,
 }
 
 impl ImageFormat {
-    const ALL: [Self; 7] =
-        [Self::Png, Self::Jpeg, Self::Tiff, Self::OpenExr, Self::WebP, Self::Bmp, Self::Pnm];
+    const ALL: [Self; 9] = [
+        Self::Png,
+        Self::Jpeg,
+        Self::Tiff,
+        Self::OpenExr,
+        Self::WebP,
+        Self::Gif,
+        Self::Bmp,
+        Self::Pnm,
+        Self::Pfm,
+    ];
 
     fn codec(self) -> &'static Codec {
         match self {
@@ -55,7 +71,14 @@ impl ImageFormat {
             Self::WebP => &webp::CODEC,
             Self::Bmp => &bmp::CODEC,
             Self::Pnm => &pnm::CODEC,
+            Self::Pfm => &pfm::CODEC,
+            Self::Gif => &gif::CODEC,
         }
+    }
+
+    /// The extension that its files mostly have.
+    pub fn extension(self) -> &'static str {
+        self.codec().extensions[0]
     }
 
     /// The format that the extension of `sink` names.
@@ -68,15 +91,19 @@ impl ImageFormat {
         Self::ALL.into_iter().find(named).ok_or_else(|| {
             Error::usage(format_args!(
                 "{sink}: no image format is known by the extension `{extension}`; \
-                 use .png, .jpg, .tif, .exr, .webp, .bmp or .pnm"
+                 use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
             ))
         })
     }
 
-    /// The format of a file that begins with `bytes`.
-    fn of_file(bytes: &[u8]) -> Result<Self, BoxError> {
+    /// The format of a file that begins with `bytes`. Its name's extension tells only which formats that are not read
+    /// it may be of.
+    fn of_file(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
         if bytes.is_empty() {
             return Err("the file is empty".into());
+        }
+        if let Some(refusal) = foreign::refusal(bytes, extension) {
+            return Err(refusal.into());
         }
         let begins = |format: &Self| (format.codec().has_signature)(bytes);
         Self::ALL.into_iter().find(begins).ok_or_else(|| match image::guess_format(bytes) {

@@ -10,12 +10,14 @@ use crate::data::dtype::Dtype;
 
 /// Netpbm's formats.
 pub const CODEC: Codec = Codec {
-    extensions: &["pbm", "pam", "ppm", "pgm", "pnm"],
+    extensions: &["pnm", "pbm", "pam", "ppm", "pgm"],
     has_signature: |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
     holds: Holds {
         dtypes: &[Dtype::U8, Dtype::U16],
         alpha: true,
         linear: false,
+        true_colour: true,
+        animation: false,
         metadata: Beside::NONE,
     },
     decode: Decode::One(|bytes, limits| {

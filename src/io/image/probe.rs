@@ -1,31 +1,30 @@
 //! What is known of an image before it is decoded: by its name, and by its header.
 
-use std::{
-    fs::File,
-    io::{BufReader, Read},
-    panic::catch_unwind,
-    path::Path,
-};
+use std::{fs::File, io::Read, panic::catch_unwind, path::Path};
 
 use exr::{
     math::Vec2,
     meta::{MetaData, header::Header},
 };
-use image::{
-    ImageDecoder, ImageFormat, ImageReader,
-    codecs::{png::PngDecoder, webp::WebPDecoder},
-};
+use image::{ImageDecoder, ImageReader};
 
-use super::{codec::BoxError, metadata::without_prefix, tiff};
+use super::{
+    Animation, ImageFile, ImageFormat, bmp, codec::BoxError, jpeg, metadata::without_prefix, png,
+    tiff,
+};
 use crate::{
+    data::image::{Density, DensityUnit, Image, Metadata},
     error::{Error, Result},
-    io::Source,
+    io::{Limits, Source},
+    timings::Timings,
 };
 
 /// Whether the extension of `source` is that of an image, of a format that is supported or not.
 pub fn has_image_name(source: &Source) -> bool {
-    let format = ImageFormat::from_extension(source.extension());
-    format.is_some_and(|format| format.can_read() || format == ImageFormat::Tiff)
+    let extension = source.extension();
+    let known = image::ImageFormat::from_extension(&extension);
+    known.is_some_and(|format| format.can_read())
+        || ImageFormat::ALL.iter().any(|own| own.codec().extensions.contains(&extension.as_str()))
 }
 
 /// Bytes of the decoded samples of the image file `source`; nothing when that cannot be found out
@@ -42,7 +41,17 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
         let reader = ImageReader::open(path).ok()?.with_guessed_format().ok()?;
         Some(reader.into_decoder().ok()?.total_bytes())
     });
-    decoded.ok().flatten().or_else(|| openexr(path))
+    decoded.ok().flatten().or_else(|| gif(path)).or_else(|| openexr(path))
+}
+
+/// RGBA of a GIF file's size.
+fn gif(path: &Path) -> Option<u64> {
+    let mut header = [0; 10];
+    File::open(path).ok()?.read_exact(&mut header).ok()?;
+    let [b'G', b'I', b'F', b'8', _, _, w0, w1, h0, h1] = header else {
+        return None;
+    };
+    Some(4 * u64::from(u16::from_le_bytes([w0, w1])) * u64::from(u16::from_le_bytes([h0, h1])))
 }
 
 /// Whether the file begins as TIFF files do.
@@ -97,7 +106,7 @@ pub fn probe(source: &Source) -> Result<Probe> {
     let probed = catch_unwind(|| match openexr_header(path) {
         Some(probe) => Ok(probe),
         None if is_tiff(path) => tiff::probe(path),
-        None => other_header(path),
+        None => pages_header(source, path),
     });
     let probed = probed.unwrap_or_else(|_| Err("the decoder crashed on it".into()));
     probed
@@ -126,6 +135,80 @@ fn openexr_header(path: &Path) -> Option<Probe> {
     })
 }
 
+/// What the header of a file says, and what it holds beside.
+fn pages_header(source: &Source, path: &Path) -> Result<Probe, BoxError> {
+    /// A longer file is only looked at where its format is read here and there.
+    const LONGEST: u64 = 1 << 30;
+    let timings = Timings::new(false);
+    let file = ImageFile::read(source, Limits::from(LONGEST), &timings)?;
+    let format = file.format()?;
+    let mut pages = file.pages(&timings)?;
+    let mut probe = match format {
+        // The image crate does not read them; to decode a page takes no longer than to look through the file.
+        ImageFormat::Gif | ImageFormat::Pfm => of_image(format, &pages.decode(0, &timings)?),
+        _ => other_header(path)?,
+    };
+    probe.pages = (pages.count() > 1).then_some(pages.count());
+    if let Some(Animation { plays, delays }) = pages.animation() {
+        let seconds: f64 = delays
+            .iter()
+            .map(|delay| f64::from(delay.seconds[0]) / f64::from(delay.seconds[1]))
+            .sum();
+        let times = match plays {
+            0 => "for ever".to_owned(),
+            1 => "once".to_owned(),
+            plays => format!("{plays} times"),
+        };
+        let text = format!("{} frames in {seconds} s, {times}", delays.len());
+        probe.metadata.push(("animation".into(), text));
+    }
+    let (mut beside, mut losses) = (Metadata::default(), Vec::new());
+    if let Some(bytes) = file.bytes() {
+        match format {
+            ImageFormat::Png => png::read_beside(bytes, &mut beside, &mut losses),
+            ImageFormat::Jpeg => jpeg::read_beside(bytes, &mut beside, &mut losses),
+            ImageFormat::Bmp => beside.density = bmp::density(bytes),
+            _ => {}
+        }
+    }
+    if let Some(iptc) = &beside.iptc {
+        probe.metadata.push(("IPTC".into(), format!("{} bytes", iptc.len())));
+    }
+    if let Some(density) = beside.density {
+        probe.metadata.push(("pixels".into(), in_words(density)));
+    }
+    Ok(probe)
+}
+
+/// A density in words.
+pub fn in_words(density: Density) -> String {
+    let [across, down] = density.pixels.map(|pixels| (pixels * 1e4).round() / 1e4);
+    match density.unit {
+        DensityUnit::Inch => format!("{across} x {down} per inch"),
+        DensityUnit::Centimetre => format!("{across} x {down} per cm"),
+        DensityUnit::Aspect => format!("{across} across are as long as {down} down"),
+    }
+}
+
+/// What an image that is decoded has.
+fn of_image(format: ImageFormat, image: &Image) -> Probe {
+    let channels = ["grey", "grey, alpha", "red, green, blue", "red, green, blue, alpha"];
+    let Metadata { icc, xmp, .. } = &image.metadata;
+    let named = [("colour profile", icc), ("XMP", xmp)];
+    let metadata = named.into_iter().filter_map(|(name, data)| {
+        data.as_ref().map(|data| (name.to_owned(), format!("{} bytes", data.len())))
+    });
+    Probe {
+        format: format!("{format:?}").to_uppercase(),
+        size: [image.width, image.height],
+        dtype: image.samples.dtype().to_string(),
+        channels: channels[image.channels - 1].to_owned(),
+        pages: None,
+        metadata: metadata.collect(),
+        bytes: image.samples.as_bytes().len() as u64,
+    }
+}
+
 fn other_header(path: &Path) -> Result<Probe, BoxError> {
     let reader = ImageReader::open(path)?.with_guessed_format()?;
     let format = reader.format().ok_or("this is no image format that is known here")?;
@@ -143,6 +226,9 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         (count, _) => count.to_string(),
     };
     let mut metadata = Vec::new();
+    if let Ok(Some(xmp)) = decoder.xmp_metadata() {
+        metadata.push(("XMP".into(), format!("{} bytes", xmp.len())));
+    }
     if let Ok(Some(profile)) = decoder.icc_profile() {
         metadata.push(("colour profile".into(), format!("{} bytes", profile.len())));
     }
@@ -159,9 +245,6 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
     }
     let bytes = decoder.total_bytes();
     drop(decoder);
-    if is_animated(path, format) {
-        metadata.push(("animation".into(), "of which the first picture is read".into()));
-    }
     Ok(Probe {
         format: format!("{format:?}").to_uppercase(),
         size: [width as usize, height as usize],
@@ -171,13 +254,4 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
         metadata,
         bytes,
     })
-}
-
-fn is_animated(path: &Path, format: ImageFormat) -> bool {
-    let Ok(file) = File::open(path).map(BufReader::new) else { return false };
-    match format {
-        ImageFormat::Png => PngDecoder::new(file).is_ok_and(|png| png.is_apng().unwrap_or(false)),
-        ImageFormat::WebP => WebPDecoder::new(file).is_ok_and(|webp| webp.has_animation()),
-        _ => false,
-    }
 }

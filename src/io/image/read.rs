@@ -4,12 +4,13 @@ use std::{
     fs::File,
     io::{BufReader, Cursor, Read},
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Mutex, PoisonError},
 };
 
 use super::{
     ImageFormat,
-    codec::{Animation, BoxError, Codec, Decode, Decoded, Pages, ReadSeek},
-    jpeg,
+    codec::{Animation, BoxError, Decode, Decoded, OnePage, Pages, ReadSeek},
+    foreign, jpeg,
 };
 use crate::{
     data::image::Image,
@@ -35,6 +36,8 @@ pub struct ImageFile<'a> {
     source: &'a Source,
     data: Data,
     limits: Limits,
+    /// Losses that have been told.
+    told: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -54,10 +57,10 @@ impl<'a> ImageFile<'a> {
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
-            return Ok(Self { source, data: Data::File(file), limits });
+            return Ok(Self { source, data: Data::File(file), limits, told: Mutex::default() });
         }
         let bytes = timings.time("read", || source.read_all(limits.bytes))?;
-        Ok(Self { source, data: Data::Bytes(bytes), limits })
+        Ok(Self { source, data: Data::Bytes(bytes), limits, told: Mutex::default() })
     }
 
     /// Looks for the pages of the file.
@@ -66,10 +69,10 @@ impl<'a> ImageFile<'a> {
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image, or a broken one.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
         let pages = self.catching(timings, || {
-            let codec = self.codec()?;
+            let codec = self.found()?.codec();
             Ok(match (codec.decode, &self.data) {
                 (Decode::One(decode), Data::Bytes(bytes)) => {
-                    Box::new(One { bytes, limits: self.limits, decode }) as Box<dyn Pages>
+                    Box::new(OnePage { bytes, limits: self.limits, decode }) as Box<dyn Pages>
                 }
                 (Decode::Pages(open), Data::Bytes(bytes)) => open(bytes, self.limits)?,
                 (Decode::Seeking(open), Data::Bytes(bytes)) => {
@@ -84,6 +87,22 @@ impl<'a> ImageFile<'a> {
         Ok(ImagePages { file: self, pages })
     }
 
+    /// Its format.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image that is known.
+    pub fn format(&self) -> Result<ImageFormat> {
+        self.found().map_err(|error| self.cannot_decode(error))
+    }
+
+    /// All its bytes, where they are in memory.
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match &self.data {
+            Data::Bytes(bytes) => Some(bytes),
+            Data::File(_) => None,
+        }
+    }
+
     /// Decodes the first page. That there are others is told.
     ///
     /// # Errors
@@ -91,11 +110,25 @@ impl<'a> ImageFile<'a> {
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if pages.count() > 1 {
-            let count = pages.count();
-            let loss = format_args!("of its {count} pages only the first is read");
-            losses::tell(self.source, loss, self.limits.strict)?;
+            pages.tell_first_only()?;
         }
         pages.decode(0, timings)
+    }
+
+    /// Decodes page `page`, counted from 0.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when there is no such page, and as [`ImageFile::decode`].
+    pub fn decode_page(&self, page: usize, timings: &Timings) -> Result<Image> {
+        let mut pages = self.pages(timings)?;
+        if page >= pages.count() {
+            let (source, count) = (self.source, pages.count());
+            return Err(Error::bad_input(format_args!(
+                "{source}: there is no page {}, only {count}",
+                page + 1
+            )));
+        }
+        pages.decode(page, timings)
     }
 
     /// The coefficients of a JPEG file; nothing of other files, nor where its pixels have to be turned.
@@ -103,7 +136,9 @@ impl<'a> ImageFile<'a> {
     /// # Errors
     /// When there is no memory for them.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
-        let Data::Bytes(bytes) = &self.data else { return Ok(None) };
+        let Data::Bytes(bytes) = &self.data else {
+            return Ok(None);
+        };
         let picture = self.catching(timings, || Ok(jpeg::read_coefficients(bytes, self.limits)))?;
         if let Some(picture) = &picture {
             self.tell(&picture.losses, picture.damage.as_deref())?;
@@ -111,12 +146,16 @@ impl<'a> ImageFile<'a> {
         Ok(picture)
     }
 
-    fn codec(&self) -> Result<&'static Codec, BoxError> {
-        let format = match &self.data {
-            Data::Bytes(bytes) => ImageFormat::of_file(bytes)?,
-            Data::File(file) => ImageFormat::of_file(&beginning(file)?)?,
-        };
-        Ok(format.codec())
+    fn found(&self) -> Result<ImageFormat, BoxError> {
+        let extension = self.source.extension();
+        match &self.data {
+            Data::Bytes(bytes) => ImageFormat::of_file(bytes, &extension),
+            Data::File(file) => ImageFormat::of_file(&beginning(file)?, &extension),
+        }
+    }
+
+    fn cannot_decode(&self, cause: BoxError) -> Error {
+        Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(cause)
     }
 
     /// Tells what of the file its image does not have.
@@ -128,10 +167,20 @@ impl<'a> ImageFile<'a> {
                     Error::bad_input(format_args!("cannot decode {source}")).caused_by(damage)
                 );
             }
-            Some(damage) => losses::tell(source, damage, false)?,
+            Some(damage) => self.tell_once(damage, false)?,
             None => {}
         }
-        lost.iter().try_for_each(|loss| losses::tell(source, loss, strict))
+        lost.iter().try_for_each(|loss| self.tell_once(loss, strict))
+    }
+
+    /// Tells a loss once, however often the file is decoded.
+    fn tell_once(&self, loss: &str, strict: bool) -> Result<()> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.iter().any(|known| known == loss) {
+            losses::tell(self.source, loss, strict)?;
+            told.push(loss.to_owned());
+        }
+        Ok(())
     }
 
     /// Runs `decode`, and tells the file's name where that fails.
@@ -141,9 +190,7 @@ impl<'a> ImageFile<'a> {
         decode: impl FnOnce() -> Result<T, BoxError>,
     ) -> Result<T> {
         let decoded = timings.time("decode", || caught(decode));
-        decoded.map_err(|error| {
-            Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(error)
-        })
+        decoded.map_err(|error| self.cannot_decode(error))
     }
 }
 
@@ -179,19 +226,18 @@ fn seekable(source: &Source) -> Result<Option<File>> {
     }
     let failed = |error| Error::io("read", path, error);
     let file = File::open(path).map_err(failed)?;
-    let format = ImageFormat::of_file(&beginning(&file).map_err(failed)?).ok();
+    let first = beginning(&file).map_err(failed)?;
+    let format = ImageFormat::of_file(&first, &source.extension()).ok();
     let seeks = format.is_some_and(|format| matches!(format.codec().decode, Decode::Seeking(_)));
     Ok(seeks.then_some(file))
 }
 
 /// The first bytes of a file, from which the next read goes on at the file's start again.
 fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
-    /// No signature ends farther from the beginning.
-    const FIRST: u64 = 64;
     use std::io::Seek;
     file.rewind()?;
     let mut first = Vec::new();
-    file.take(FIRST).read_to_end(&mut first)?;
+    file.take(foreign::FIRST as u64).read_to_end(&mut first)?;
     file.rewind()?;
     Ok(first)
 }
@@ -224,6 +270,16 @@ impl ImagePages<'_> {
         self.pages.sample_bytes(page)
     }
 
+    /// Tells that pages behind the first are left out.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) where losses are not allowed.
+    pub fn tell_first_only(&self) -> Result<()> {
+        let Self { file, .. } = self;
+        let loss = format!("of its {} pages only the first is read", self.count());
+        file.tell_once(&loss, file.limits.strict)
+    }
+
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
     ///
     /// # Errors
@@ -234,26 +290,5 @@ impl ImagePages<'_> {
         let Decoded { image, orientation, losses, damage } = decoded;
         file.tell(&losses, damage.as_deref())?;
         image.upright(orientation).map_err(|error| error.context(file.source))
-    }
-}
-
-/// The picture of a file that holds one.
-struct One<'a> {
-    bytes: &'a [u8],
-    limits: Limits,
-    decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
-}
-
-impl Pages for One<'_> {
-    fn count(&self) -> usize {
-        1
-    }
-
-    fn decode(&mut self, _: usize) -> Result<Decoded, BoxError> {
-        (self.decode)(self.bytes, self.limits)
-    }
-
-    fn sample_bytes(&self, _: usize) -> Option<u64> {
-        None
     }
 }

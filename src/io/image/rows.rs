@@ -25,11 +25,13 @@ pub struct RowsInfo {
     pub channels: usize,
     /// The type of samples.
     pub dtype: Dtype,
-    /// ICC profile and EXIF.
+    /// What the file holds beside pixels.
     pub metadata: Metadata,
     /// Whether rows from the file's start are rows from the picture's top; else the file says how it is
     /// rotated or mirrored.
     pub is_upright: bool,
+    /// How many pages the file has, of which this is the first.
+    pub pages: usize,
     /// Bytes that reading takes beside the rows.
     pub held_bytes: u64,
     /// What of the file the rows do not have, in words.

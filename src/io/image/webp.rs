@@ -1,16 +1,29 @@
-//! WebP through the image crate: lossy and lossless are read, lossless is written.
+//! WebP: lossy and lossless files and animations are read by the image-webp crate, lossless ones are written.
 
-use image::{ImageEncoder, ImageFormat, codecs::webp::WebPEncoder};
+use std::io::Write;
+
+use image::ImageFormat;
+use image_webp::{ColorType, WebPEncoder};
 
 use super::{
     apart,
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
-    image_crate::{colour_type, open},
-    limits::LEAST_SCRATCH,
+    canvas::{Area, Canvas, Disposal},
+    codec::{
+        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, OnePage,
+        PageWriter, Pages, Series,
+    },
+    image_crate::open,
+    limits::{LEAST_SCRATCH, check_scratch, check_size},
+    riff,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image},
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
+    },
     io::Limits,
+    memory,
 };
 
 /// WebP.
@@ -21,12 +34,167 @@ pub const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8],
         alpha: true,
         linear: false,
-        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+        true_colour: true,
+        animation: true,
+        metadata: Beside { icc: true, exif: true, xmp: true, ..Beside::NONE },
     },
-    decode: Decode::One(decode),
+    decode: Decode::Pages(pages),
     encode,
-    encode_pages: None,
+    encode_pages: Some(start),
 };
+
+fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
+    let delays: Vec<Delay> = frames(bytes).map(|frame| frame.delay).collect();
+    if delays.len() < 2 {
+        return Ok(Box::new(OnePage { bytes, limits, decode }));
+    }
+    let header = chunk(bytes, b"VP8X").and_then(<[u8]>::first_chunk::<10>);
+    let &[flags, _, _, _, w0, w1, w2, h0, h1, h2] = header.ok_or("its header is missing")?;
+    let side = |bytes: [u8; 3]| number(bytes) + 1;
+    let plays = chunk(bytes, b"ANIM").and_then(|data| data.get(4..)?.first_chunk());
+    let plays = plays.map_or(0, |plays| u16::from_le_bytes(*plays).into());
+    // The image-webp crate takes frames that say that they are opaque by the alpha that they happen to have, so each is
+    // decoded as a file of its own.
+    let (metadata, orientation, losses) = open(ImageFormat::WebP, bytes, limits)?.described();
+    Ok(Box::new(Animated {
+        bytes,
+        limits,
+        size: [side([w0, w1, w2]), side([h0, h1, h2])],
+        channels: if flags & ALPHA == 0 { 3 } else { 4 },
+        animation: Animation { plays, delays },
+        metadata,
+        orientation,
+        losses,
+        drawn: None,
+    }))
+}
+
+/// The flag of a header that says that pixels may be transparent.
+const ALPHA: u8 = 1 << 4;
+
+fn number([low, middle, high]: [u8; 3]) -> usize {
+    u32::from_le_bytes([low, middle, high, 0]) as usize
+}
+
+/// The data of the first chunk named `wanted`.
+fn chunk<'a>(bytes: &'a [u8], wanted: &[u8; 4]) -> Option<&'a [u8]> {
+    riff::chunks(bytes).find(|(name, _)| name == wanted).map(|(_, data)| data)
+}
+
+/// A frame of an animation.
+struct Frame<'a> {
+    area: Area,
+    delay: Delay,
+    blends: bool,
+    disposal: Disposal,
+    /// The chunks of its picture.
+    picture: &'a [u8],
+}
+
+fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    riff::chunks(bytes).filter(|(name, _)| name == b"ANMF").filter_map(|(_, data)| {
+        let (header, picture) = data.split_first_chunk::<16>()?;
+        let three = |at: usize| number([header[at], header[at + 1], header[at + 2]]);
+        Some(Frame {
+            area: Area { at: [2 * three(0), 2 * three(3)], size: [three(6) + 1, three(9) + 1] },
+            delay: Delay { seconds: [three(12) as u32, 1000] },
+            blends: header[15] & 2 == 0,
+            disposal: if header[15] & 1 == 0 { Disposal::Keep } else { Disposal::Clear },
+            picture,
+        })
+    })
+}
+
+impl Frame<'_> {
+    /// Its picture as a file.
+    fn to_file(&self) -> Vec<u8> {
+        // Chunks are looked for behind a file's header.
+        let chunks = [&[0; 12], self.picture].concat();
+        let mut file = b"RIFF\0\0\0\0WEBP".to_vec();
+        if let Some(data) = chunk(&chunks, b"VP8L") {
+            riff::push(&mut file, b"VP8L", &[data]);
+        } else {
+            if let Some(alpha) = chunk(&chunks, b"ALPH") {
+                let [width, height] = self.area.size.map(|side| three_bytes(side - 1));
+                riff::push(&mut file, b"VP8X", &[&[ALPHA, 0, 0, 0], &width, &height]);
+                riff::push(&mut file, b"ALPH", &[alpha]);
+            }
+            if let Some(data) = chunk(&chunks, b"VP8 ") {
+                riff::push(&mut file, b"VP8 ", &[data]);
+            }
+        }
+        let len = (file.len() - 8) as u32;
+        file[4..8].copy_from_slice(&len.to_le_bytes());
+        file
+    }
+}
+
+/// An animation.
+struct Animated<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    size: [usize; 2],
+    channels: usize,
+    animation: Animation,
+    metadata: Metadata,
+    orientation: Orientation,
+    losses: Vec<String>,
+    /// What is seen, and the frame that is drawn next.
+    drawn: Option<(Canvas<u8>, usize)>,
+}
+
+impl Animated<'_> {
+    fn draw(&self, frame: &Frame<'_>, canvas: &mut Canvas<u8>) -> Result<(), BoxError> {
+        let Decoded { image, .. } = decode(&frame.to_file(), self.limits)?;
+        if [image.width, image.height] != frame.area.size {
+            return Err("a frame has another size than its description".into());
+        }
+        let Samples::U8(samples) = &image.samples else { unreachable!("WebP holds u8") };
+        let mut rgba = memory::room(image.width * image.height * 4)?;
+        for pixel in samples.chunks_exact(image.channels) {
+            rgba.extend_from_slice(&pixel[..3]);
+            rgba.push(*pixel.get(3).unwrap_or(&u8::MAX));
+        }
+        let pixel = |x: usize, y: usize| Some(&rgba[(y * image.width + x) * 4..][..4]);
+        canvas.draw(frame.area, frame.disposal, frame.blends, pixel)
+    }
+}
+
+impl Pages for Animated<'_> {
+    fn count(&self) -> usize {
+        self.animation.delays.len()
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        let (size @ [width, height], channels) = (self.size, self.channels);
+        let pixels = (width * height) as u64;
+        check_size(self.limits, size, pixels * channels as u64)?;
+        // The canvas, a frame, and that as RGBA.
+        check_scratch(self.limits, 12 * pixels, "drawing its frames takes")?;
+        let (mut canvas, next) = match self.drawn.take() {
+            Some(drawn) if drawn.1 <= page => drawn,
+            _ => (Canvas::new(size, 4)?, 0),
+        };
+        for frame in frames(self.bytes).take(page + 1).skip(next) {
+            self.draw(&frame, &mut canvas)?;
+        }
+        let mut samples = memory::room(width * height * channels)?;
+        canvas.pixels().chunks_exact(4).for_each(|pixel| samples.extend(&pixel[..channels]));
+        self.drawn = Some((canvas, page + 1));
+        let (samples, metadata) = (Samples::U8(samples), self.metadata.clone());
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        let losses = std::mem::take(&mut self.losses);
+        Ok(Decoded { image, orientation: self.orientation, losses, damage: None })
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        Some((self.size[0] * self.size[1] * self.channels) as u64)
+    }
+
+    fn animation(&self) -> Option<&Animation> {
+        Some(&self.animation)
+    }
+}
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     /// Bytes that the decoder allocates for a byte of prefix codes, and for all of them, at most. A table of 4 KiB
@@ -53,14 +221,117 @@ fn has_prefix_codes(bytes: &[u8]) -> bool {
 
 fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut bytes = Vec::new();
-    let mut encoder = WebPEncoder::new_lossless(&mut bytes);
-    if let Some(icc) = &image.metadata.icc {
-        encoder.set_icc_profile(icc.clone())?;
-    }
-    if let Some(exif) = &image.metadata.exif {
-        encoder.set_exif_metadata(exif.clone())?;
-    }
-    let (width, height) = (image.width as u32, image.height as u32);
-    encoder.write_image(image.samples.as_bytes(), width, height, colour_type(image))?;
+    let mut encoder = WebPEncoder::new(&mut bytes);
+    let Metadata { icc, exif, xmp, .. } = &image.metadata;
+    encoder.set_icc_profile(icc.clone().unwrap_or_default());
+    encoder.set_exif_metadata(exif.clone().unwrap_or_default());
+    encoder.set_xmp_metadata(xmp.clone().unwrap_or_default());
+    encode_to(encoder, image)?;
     Ok(bytes)
+}
+
+fn encode_to(encoder: WebPEncoder<&mut Vec<u8>>, image: &Image) -> Result<(), BoxError> {
+    let colour = match image.channels {
+        1 => ColorType::L8,
+        2 => ColorType::La8,
+        3 => ColorType::Rgb8,
+        _ => ColorType::Rgba8,
+    };
+    let (width, height) = (image.width as u32, image.height as u32);
+    Ok(encoder.encode(image.samples.as_bytes(), width, height, colour)?)
+}
+
+fn start<'a>(
+    output: &'a mut dyn Write,
+    series: Series,
+    _: &Encoding,
+) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
+    Ok(Box::new(Writer { output, series, first: None, frames: Vec::new(), written: 0 }))
+}
+
+/// An animation being written. Its length stands at its beginning, so all of it is kept until the end.
+struct Writer<'a> {
+    output: &'a mut dyn Write,
+    series: Series,
+    /// What the first frame says of all.
+    first: Option<First>,
+    /// Frames written so far.
+    frames: Vec<u8>,
+    written: usize,
+}
+
+struct First {
+    size: [usize; 2],
+    channels: usize,
+    metadata: Metadata,
+}
+
+/// The low 24 bits.
+fn three_bytes(number: usize) -> [u8; 3] {
+    [number as u8, (number >> 8) as u8, (number >> 16) as u8]
+}
+
+impl PageWriter for Writer<'_> {
+    fn page(&mut self, image: &Image) -> Result<(), BoxError> {
+        const MOST_DELAY: u32 = (1 << 24) - 1;
+        /// Pixels replace those of the frame before.
+        const REPLACE: u8 = 2;
+        let size = [image.width, image.height];
+        let first = self.first.get_or_insert_with(|| First {
+            size,
+            channels: image.channels,
+            metadata: image.metadata.clone(),
+        });
+        if first.size != size {
+            return Err(super::codec::UNEQUAL_PAGES.into());
+        }
+        first.channels = first.channels.max(image.channels);
+        let mut file = Vec::new();
+        encode_to(WebPEncoder::new(&mut file), image)?;
+        let data = chunk(&file, b"VP8L").ok_or("there is no picture in it")?;
+        let [width, height] = size.map(|side| three_bytes(side - 1));
+        let delay = self.series.timing().1(self.written).in_units(1000, MOST_DELAY);
+        let delay = three_bytes(delay as usize);
+        let mut picture = Vec::new();
+        riff::push(&mut picture, b"VP8L", &[data]);
+        let parts = [&[0; 6][..], &width, &height, &delay, &[REPLACE], &picture];
+        riff::push(&mut self.frames, b"ANMF", &parts);
+        self.written += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), BoxError> {
+        let Some(First { size, channels, metadata }) = self.first else {
+            return Ok(());
+        };
+        let Metadata { icc, exif, xmp, .. } = metadata;
+        const ANIMATION: u8 = 1 << 1;
+        let alpha = matches!(channels, 2 | 4);
+        let flags = ANIMATION
+            | u8::from(xmp.is_some()) << 2
+            | u8::from(exif.is_some()) << 3
+            | if alpha { ALPHA } else { 0 }
+            | u8::from(icc.is_some()) << 5;
+        let [width, height] = size.map(|side| three_bytes(side - 1));
+        let plays = u16::try_from(self.series.timing().0).unwrap_or(u16::MAX);
+        let mut head = b"WEBP".to_vec();
+        riff::push(&mut head, b"VP8X", &[&[flags, 0, 0, 0], &width, &height]);
+        if let Some(icc) = icc {
+            riff::push(&mut head, b"ICCP", &[&icc]);
+        }
+        // The background, which is transparent.
+        riff::push(&mut head, b"ANIM", &[&[0; 4], &plays.to_le_bytes()]);
+        let mut tail = Vec::new();
+        for (name, data) in [(b"EXIF", exif), (b"XMP ", xmp)] {
+            if let Some(data) = data {
+                riff::push(&mut tail, name, &[&data]);
+            }
+        }
+        let len = u32::try_from(head.len() + self.frames.len() + tail.len());
+        let len = len.map_err(|_| "WebP files have at most 4 GiB")?;
+        for part in [&b"RIFF"[..], &len.to_le_bytes(), &head, &self.frames, &tail] {
+            self.output.write_all(part)?;
+        }
+        Ok(())
+    }
 }

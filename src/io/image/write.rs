@@ -1,8 +1,9 @@
-//! Images to files: in the samples and channels that the format holds.
+//! Images to files: in the samples and channels that the format holds. What it does not hold is told.
 
 use std::{
     borrow::Cow,
     io::{self, Write},
+    sync::{Mutex, PoisonError},
 };
 
 use super::{
@@ -12,40 +13,17 @@ use super::{
 };
 use crate::{
     data::{
+        dtype::Dtype,
         image::{Image, Metadata},
         jpeg::SparseCoefficients,
     },
     error::{Error, Kind, Result},
-    io::Sink,
+    io::{Sink, losses},
     memory,
     timings::Timings,
 };
 
-/// Writes a JPEG file of `coefficients`.
-///
-/// # Errors
-/// [`Kind::Io`] when it cannot be written.
-pub fn write_jpeg(
-    coefficients: &SparseCoefficients,
-    metadata: &Metadata,
-    sink: &Sink,
-    no_clobber: bool,
-    timings: &Timings,
-) -> Result<()> {
-    let encode = || jpeg::encode_coefficients(coefficients, metadata);
-    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
-    write_bytes(&bytes, sink, no_clobber, timings)
-}
-
-fn cannot_encode(sink: &Sink, cause: impl Into<BoxError>) -> Error {
-    Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(cause)
-}
-
-fn write_bytes(bytes: &[u8], sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
-    timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(bytes)))
-}
-
-/// Encodes `image` to `sink` in the format of its extension.
+/// Encodes `image` to `sink` in the format of its extension. What that does not hold is told.
 ///
 /// # Errors
 /// [`Kind::Usage`] when the extension names no format, [`Kind::Io`] when it cannot be written.
@@ -56,29 +34,139 @@ pub fn write_image(
     no_clobber: bool,
     timings: &Timings,
 ) -> Result<()> {
-    let codec = ImageFormat::of_output(sink)?.codec();
-    let encode = || -> Result<Vec<u8>, BoxError> {
-        let fitted = fitted(image, &codec.holds)?;
-        // Encoders abort the process where an allocation fails; their output may be as long as the
-        // samples, and lies in two places at times.
-        drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
-        (codec.encode)(&fitted, encoding)
-    };
-    let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
-    write_bytes(&bytes, sink, no_clobber, timings)
+    let format = ImageFormat::of_output(sink)?;
+    let mut target = ImageTarget::new(sink, format, *encoding, timings);
+    target.no_clobber = no_clobber;
+    target.write(image)
+}
+
+/// A file that an image, or pages of images, are written to.
+#[derive(Debug)]
+pub struct ImageTarget<'a> {
+    sink: &'a Sink,
+    format: ImageFormat,
+    encoding: Encoding,
+    timings: &'a Timings,
+    /// Whether an existing file is an error.
+    pub no_clobber: bool,
+    /// Whether it is an error that the format does not hold all of an image.
+    pub strict: bool,
+    /// Losses that have been told.
+    told: Mutex<Vec<String>>,
+}
+
+impl<'a> ImageTarget<'a> {
+    /// A file of `format` at `sink`, which may replace another, and lack what the format does not hold.
+    pub fn new(
+        sink: &'a Sink,
+        format: ImageFormat,
+        encoding: Encoding,
+        timings: &'a Timings,
+    ) -> Self {
+        let told = Mutex::default();
+        Self { sink, format, encoding, timings, no_clobber: false, strict: false, told }
+    }
+
+    /// Its format.
+    pub fn format(&self) -> ImageFormat {
+        self.format
+    }
+
+    /// Whether it may have several pages.
+    pub fn holds_pages(&self) -> bool {
+        self.format.codec().encode_pages.is_some()
+    }
+
+    /// Tells, before it is written, what of `image` it will not hold.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`] where losses are not allowed.
+    pub fn check(&self, image: &Image) -> Result<()> {
+        match losses_of(image, &self.format.codec().holds) {
+            Some(lost) => self.tell(lost),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells a loss once, however many pages have it.
+    fn tell(&self, lost: String) -> Result<()> {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.contains(&lost) {
+            losses::tell(self.sink, format_args!("{lost} in this format"), self.strict)?;
+            told.push(lost);
+        }
+        Ok(())
+    }
+
+    /// Writes an image.
+    ///
+    /// # Errors
+    /// Those of [`ImageTarget::check`], and [`Kind::Io`] when it cannot be written.
+    pub fn write(&self, image: &Image) -> Result<()> {
+        self.check(image)?;
+        let codec = self.format.codec();
+        let encode = || -> Result<Vec<u8>, BoxError> {
+            let fitted = fitted(image, &codec.holds)?;
+            // Encoders abort the process where an allocation fails; their output may be as long as the
+            // samples, and lies in two places at times.
+            drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
+            (codec.encode)(&fitted, &self.encoding)
+        };
+        self.write_bytes(encode)
+    }
+
+    /// Writes a JPEG file of `coefficients`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when it cannot be written.
+    pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
+        self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata)?))
+    }
+
+    fn write_bytes(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<()> {
+        let Self { sink, timings, no_clobber, .. } = *self;
+        let bytes = timings.time("encode", encode).map_err(|cause| cannot_encode(sink, cause))?;
+        timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
+    }
+
+    /// Writes a file of `series.count` pages, which `fill` hands over one by one.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`] when the format has no pages, those of [`ImageTarget::check`], [`Kind::Io`] when it cannot be
+    /// written, and those of `fill`.
+    pub fn write_pages(
+        &self,
+        series: Series,
+        fill: impl FnOnce(&mut PagesWriter<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (sink, codec) = (self.sink, self.format.codec());
+        let Some(encode_pages) = codec.encode_pages else {
+            return Err(Error::usage(format_args!("{sink}: this format holds one page")));
+        };
+        if series.animation.is_some() && !codec.holds.animation {
+            self.tell("how long frames are shown is dropped".into())?;
+        }
+        let failed = |cause| cannot_write(sink, cause);
+        let mut output = sink.create(self.no_clobber)?;
+        {
+            let pages = encode_pages(&mut output, series, &self.encoding).map_err(failed)?;
+            let mut writer = PagesWriter { pages, target: self };
+            fill(&mut writer)?;
+            writer.pages.finish().map_err(failed)?;
+        }
+        self.timings.time("write", || output.commit())
+    }
 }
 
 /// A file of several pages being written.
 pub struct PagesWriter<'a> {
     pages: Box<dyn PageWriter + 'a>,
-    holds: &'static Holds,
-    sink: &'a Sink,
-    timings: &'a Timings,
+    target: &'a ImageTarget<'a>,
 }
 
 impl std::fmt::Debug for PagesWriter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PagesWriter").field("sink", self.sink).finish_non_exhaustive()
+        f.debug_struct("PagesWriter").field("target", self.target).finish_non_exhaustive()
     }
 }
 
@@ -86,16 +174,21 @@ impl PagesWriter<'_> {
     /// Writes the next page.
     ///
     /// # Errors
-    /// When it cannot be written, or does not go with the pages before it.
+    /// Those of [`ImageTarget::check`], and when it cannot be written, or does not go with the pages before it.
     pub fn page(&mut self, image: &Image) -> Result<()> {
-        let Self { pages, holds, sink, timings } = self;
+        let Self { pages, target } = self;
+        target.check(image)?;
         let write = || -> Result<(), BoxError> {
-            let fitted = fitted(image, holds)?;
+            let fitted = fitted(image, &target.format.codec().holds)?;
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             pages.page(&fitted)
         };
-        timings.time("encode", write).map_err(|cause| cannot_write(sink, cause))
+        target.timings.time("encode", write).map_err(|cause| cannot_write(target.sink, cause))
     }
+}
+
+fn cannot_encode(sink: &Sink, cause: impl Into<BoxError>) -> Error {
+    Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(cause)
 }
 
 /// What an encoder failed with that writes to `sink` itself.
@@ -106,40 +199,15 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     }
 }
 
-/// Writes a file of `series.count` pages to `sink`, which `fill` hands over one by one.
-///
-/// # Errors
-/// [`Kind::Usage`] when `format` has no pages, [`Kind::Io`] when it cannot be written, and those of `fill`.
-pub fn write_pages(
-    format: ImageFormat,
-    series: Series,
-    sink: &Sink,
-    encoding: &Encoding,
-    no_clobber: bool,
-    timings: &Timings,
-    fill: impl FnOnce(&mut PagesWriter<'_>) -> Result<()>,
-) -> Result<()> {
-    let codec = format.codec();
-    let Some(encode_pages) = codec.encode_pages else {
-        return Err(Error::usage(format_args!("{sink}: this format holds one page")));
-    };
-    let failed = |cause| cannot_write(sink, cause);
-    let mut output = sink.create(no_clobber)?;
-    {
-        let pages = encode_pages(&mut output, series, encoding).map_err(failed)?;
-        let mut writer = PagesWriter { pages, holds: &codec.holds, sink, timings };
-        fill(&mut writer)?;
-        writer.pages.finish().map_err(failed)?;
-    }
-    timings.time("write", || output.commit())
-}
-
 /// `image` with the samples and channels that a format holds.
 fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
     let dtype = holds.nearest(image.samples.dtype());
     let mut fitted = match (image.is_linear, holds.linear) {
         (false, true) => Cow::Owned(image.to_linear()?),
         (true, false) => Cow::Owned(image.to_straight(dtype)?),
+        _ if dtype == Dtype::F32 && dtype != image.samples.dtype() => {
+            Cow::Owned(image.to_floats()?)
+        }
         _ if dtype != image.samples.dtype() => Cow::Owned(image.narrowed(dtype)?),
         _ => Cow::Borrowed(image),
     };
@@ -149,16 +217,23 @@ fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
     Ok(fitted)
 }
 
-/// What of `image` a file of `format` cannot hold, in words; nothing when it holds all.
-pub fn losses(image: &Image, format: ImageFormat) -> Option<String> {
-    let (holds, own) = (&format.codec().holds, image.samples.dtype());
+/// What of `image` a format does not hold, in words; nothing when it holds all. Alpha that is full everywhere is none.
+fn losses_of(image: &Image, holds: &Holds) -> Option<String> {
+    let own = image.samples.dtype();
     let dtype = holds.nearest(own);
     let mut losses = Vec::new();
     if dtype.size() < own.size() {
         losses.push(format!("{own} samples become {dtype}"));
     }
-    if image.has_alpha() && !holds.alpha {
-        losses.push("alpha is dropped".to_owned());
+    let lacks_alpha = !holds.alpha || !holds.true_colour;
+    if lacks_alpha && image.has_alpha() && !image.is_opaque() {
+        losses.push(match holds.alpha {
+            true => "alpha becomes all or nothing".to_owned(),
+            false => "alpha is dropped".to_owned(),
+        });
+    }
+    if image.channels >= 3 && !holds.true_colour {
+        losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
     for (is_there, is_kept, loss) in [

@@ -13,7 +13,7 @@ use std::io::Write as _;
 
 use super::{
     Sink,
-    image::{Encoding, write_image},
+    image::{Encoding, ImageFormat, ImageTarget},
 };
 use crate::{
     data::{
@@ -49,13 +49,37 @@ impl Drawing {
     /// # Errors
     /// As [`Drawing::to_image`], and when `sink` cannot be written.
     pub fn write(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
-        if sink.extension() == "svg" {
-            let svg = self.to_svg();
-            let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
-            return timings.time("write", write);
+        match sink.extension().as_str() {
+            "svg" => self.write_svg(sink, no_clobber, timings),
+            _ => self.write_image(ImageFormat::of_output(sink)?, sink, no_clobber, timings),
         }
+    }
+
+    /// Writes it as SVG.
+    ///
+    /// # Errors
+    /// When `sink` cannot be written.
+    pub fn write_svg(&self, sink: &Sink, no_clobber: bool, timings: &Timings) -> Result<()> {
+        let svg = self.to_svg();
+        let write = || sink.write_with(no_clobber, |file| file.write_all(svg.as_bytes()));
+        timings.time("write", write)
+    }
+
+    /// Writes it as an image of `format`.
+    ///
+    /// # Errors
+    /// As [`Drawing::to_image`], and when `sink` cannot be written.
+    pub fn write_image(
+        &self,
+        format: ImageFormat,
+        sink: &Sink,
+        no_clobber: bool,
+        timings: &Timings,
+    ) -> Result<()> {
         let image = timings.time("plot", || self.to_image())?;
-        write_image(&image, sink, &Encoding::default(), no_clobber, timings)
+        let mut target = ImageTarget::new(sink, format, Encoding::default(), timings);
+        target.no_clobber = no_clobber;
+        target.write(&image)
     }
 }
 

@@ -555,6 +555,25 @@ fn picture_seeds() -> Vec<Vec<u8>> {
             }
         }
     }
+    macro_rules! fixtures {
+        ($($name:literal),+) => {
+            [$(&include_bytes!(concat!("../../../fixtures/images/", $name))[..]),+]
+        };
+    }
+    for file in fixtures![
+        "animation.png",
+        "animation.webp",
+        "clear.gif",
+        "four-bits.bmp",
+        "grey.gif",
+        "magick.pfm",
+        "magick.png",
+        "metadata.jpg",
+        "mixed.gif",
+        "still.png"
+    ] {
+        seeds.push([&[seeds.len() as u8], file].concat());
+    }
     // Floats: TIFF of grey and of RGBA, EXR of RGB.
     let floats: Vec<f32> = noise.iter().map(|&v| f32::from(v) / 128.0).collect();
     use tiff::encoder::{TiffEncoder, colortype};
@@ -607,9 +626,10 @@ pub fn blur(bytes: &[u8]) {
     if let Err(error) = probe(&Source::File(folder.path().join("a"))) {
         assert_bad_input(&error);
     }
-    let output =
-        ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.exr", "@o.pnm"][usize::from(choice % 6)];
-    let how: &[&str] = match choice / 6 % 4 {
+    const OUTPUTS: [&str; 8] =
+        ["@o.png", "@o.jpg", "@o.tif", "@o.webp", "@o.exr", "@o.pnm", "@o.gif", "@o.pfm"];
+    let output = OUTPUTS[usize::from(choice % 8)];
+    let how: &[&str] = match choice / 8 % 4 {
         0 => &["--sigma=1.5"],
         1 => &["--method=box", "--radius=2", "--edge=wrap"],
         2 => &["--linear", "--sigma=0.7,0"],

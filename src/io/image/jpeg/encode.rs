@@ -4,7 +4,10 @@
 
 use std::ops::Range;
 
-use super::huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table};
+use super::{
+    beside,
+    huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table},
+};
 use crate::{
     data::{
         image::Metadata,
@@ -13,6 +16,7 @@ use crate::{
             forward::{Divisor, McuRow},
         },
     },
+    io::image::metadata::XMP_NAME,
     parallel::Parallel,
 };
 
@@ -122,10 +126,15 @@ fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, 
         return Err("JPEG pictures have 1 to 65,535 pixels a side");
     };
     let mut file = vec![0xff, SOI];
-    // Version 1.01, no unit, square pixels, no thumbnail (T.871, 10.1).
-    segment(&mut file, APP0, &[b"JFIF\0", &[1, 1, 0, 0, 1, 0, 1, 0, 0]]);
+    segment(&mut file, APP0, &[b"JFIF\0", &beside::jfif(metadata.density)]);
     if let Some(exif) = &metadata.exif {
         segment(&mut file, APP0 + 1, &[b"Exif\0\0", exif]);
+    }
+    if let Some(xmp) = &metadata.xmp {
+        segment(&mut file, APP0 + 1, &[XMP_NAME, xmp]);
+    }
+    if let Some(iptc) = &metadata.iptc {
+        segment(&mut file, APP0 + 13, &[&beside::photoshop(iptc)]);
     }
     if let Some(icc) = &metadata.icc {
         let parts = icc.chunks(ICC_PART);

@@ -2,6 +2,7 @@
 //! in bands.
 
 mod bands;
+mod beside;
 mod block;
 mod container;
 mod damage;
@@ -12,6 +13,7 @@ mod huffman;
 mod huffman_encode;
 mod scan;
 
+pub(super) use beside::read as read_beside;
 use container::File;
 pub use decode::decode;
 use decode::{coefficients, decode_parsed, missing};
@@ -47,7 +49,9 @@ pub(super) const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8],
         alpha: false,
         linear: false,
-        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+        true_colour: true,
+        animation: false,
+        metadata: Beside::ALL,
     },
     decode: Decode::One(decode_file),
     encode: encode_image,
@@ -80,7 +84,7 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     let (file, frame) = File::parse(bytes)?;
     let samples = frame.size.iter().product::<usize>() * frame.colour.channels();
     check_size(limits, frame.size, samples as u64).ok()?;
-    let (metadata, orientation, losses) = metadata(file.icc(), file.exif.clone());
+    let (metadata, orientation, losses) = metadata(bytes, file.icc(), file.exif.clone());
     let whole = (0..frame.components.len()).all(|c| frame.upsampling(c).is_some());
     let fits = file.bytes_needed() <= limits.bytes && !file.is_thin();
     if orientation != Orientation::default() || !whole || !fits {
@@ -91,14 +95,16 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
 }
 
 pub(super) fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let Some((file, frame)) = File::parse(bytes) else { return decode_other(bytes, None, limits) };
+    let Some((file, frame)) = File::parse(bytes) else {
+        return decode_other(bytes, None, limits);
+    };
     let [width, height] = frame.size;
     check_size(limits, frame.size, (width * height * frame.colour.channels()) as u64)?;
     let decoded = decode_parsed(&file, &frame, limits.bytes);
     let Some((mut image, damage)) = decoded else {
         return decode_other(bytes, missing(&file), limits);
     };
-    let (metadata, orientation, losses) = metadata(image.metadata.icc, image.metadata.exif);
+    let (metadata, orientation, losses) = metadata(bytes, image.metadata.icc, image.metadata.exif);
     image.metadata = metadata;
     Ok(Decoded { image, orientation, losses, damage })
 }
@@ -112,7 +118,13 @@ fn decode_other(
     if !bytes.windows(2).any(|marker| marker == SCAN) {
         return Err("there is no scan in it".into());
     }
+    if let Some(coding) = beside::foreign_coding(bytes) {
+        let remedy = "`jpegtran FILE > out.jpg` makes a common one of it";
+        return Err(format!("{coding} JPEG is not read here: {remedy}").into());
+    }
     let mut decoded = image_crate::open(image::ImageFormat::Jpeg, bytes, limits)?.decode()?;
+    decoded.image.metadata.xmp = None;
+    beside::read(bytes, &mut decoded.image.metadata, &mut decoded.losses);
     decoded.damage = damage.unwrap_or_else(|| match is_whole(bytes) {
         true => None,
         false => Some("some of it is missing or damaged".into()),
@@ -163,11 +175,17 @@ fn is_whole(bytes: &[u8]) -> bool {
     JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().is_ok()
 }
 
-/// What is kept of a file's ICC profile and EXIF, how its picture comes upright, and what is lost, in words.
-fn metadata(icc: Option<Vec<u8>>, exif: Option<Vec<u8>>) -> (Metadata, Orientation, Vec<String>) {
+/// What is kept of a file's metadata, how its picture comes upright, and what is lost, in words.
+fn metadata(
+    bytes: &[u8],
+    icc: Option<Vec<u8>>,
+    exif: Option<Vec<u8>>,
+) -> (Metadata, Orientation, Vec<String>) {
     let mut losses = Vec::new();
     let (exif, orientation) = read_exif(exif, &mut losses);
-    let metadata = Metadata { icc: capped_icc(icc, &mut losses), exif, ..Metadata::default() };
+    let icc = capped_icc(icc, &mut losses);
+    let mut metadata = Metadata { icc, exif, ..Metadata::default() };
+    beside::read(bytes, &mut metadata, &mut losses);
     (metadata, orientation.unwrap_or_default(), losses)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    SIGNATURE,
+    SIGNATURE, beside,
     zlib::{Checksum, HEADER, LAST_BLOCK, Part, compress},
 };
 use crate::{data::image::Metadata, parallel::Parallel};
@@ -63,6 +63,7 @@ impl Png<'_> {
         if let Some(exif) = &self.metadata.exif {
             chunk(&mut output, b"eXIf", &[exif])?;
         }
+        beside::write(self.metadata, &mut output)?;
         chunk(&mut output, b"IDAT", &[&HEADER])?;
         let row = self.width as usize * usize::from(self.channels * self.sample_bytes);
         Ok(PngWriter {
@@ -126,7 +127,9 @@ impl<W: Write> PngWriter<W> {
 
     /// Writes bands of `band` bytes each.
     fn bands(&mut self, pixels: &[u8], band: usize) -> io::Result<()> {
-        let Some(last) = pixels.len().checked_sub(self.row) else { return Ok(()) };
+        let Some(last) = pixels.len().checked_sub(self.row) else {
+            return Ok(());
+        };
         let Self { row, compression, .. } = *self;
         let first = &self.above[..];
         let encode = |(number, rows): (usize, &[u8])| {
@@ -165,7 +168,11 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
     filtered
 }
 
-fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
+/// Writes a chunk.
+///
+/// # Errors
+/// Those of writing.
+pub fn chunk(output: &mut impl Write, name: &[u8; 4], parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let len = u32::try_from(len).map_err(|_| io::Error::other("a PNG chunk is too long"))?;
     let mut crc = crc32fast::Hasher::new();

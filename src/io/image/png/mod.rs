@@ -1,19 +1,25 @@
 //! PNG: decoding through the image crate, an encoder on all cores, and both by rows.
 
+mod animation;
+mod beside;
 mod encode;
 mod rows;
 mod zlib;
 
+pub(super) use beside::read_file as read_beside;
 pub use encode::{Png, PngWriter};
 pub use rows::PngRows;
 
 use std::borrow::Cow;
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, OnePage, Pages},
     image_crate,
 };
-use crate::data::{dtype::Dtype, image::Image};
+use crate::{
+    data::{dtype::Dtype, image::Image},
+    io::Limits,
+};
 
 /// PNG.
 pub(super) const CODEC: Codec = Codec {
@@ -23,16 +29,29 @@ pub(super) const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8, Dtype::U16],
         alpha: true,
         linear: false,
-        metadata: Beside { icc: true, exif: true, ..Beside::NONE },
+        true_colour: true,
+        animation: true,
+        metadata: Beside::ALL,
     },
-    decode: Decode::One(|bytes, limits| {
-        image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode()
-    }),
+    decode: Decode::Pages(pages),
     encode,
-    encode_pages: None,
+    encode_pages: Some(animation::start),
 };
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
+
+fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> {
+    Ok(match animation::Apng::open(bytes, limits)? {
+        Some(animation) => Box::new(animation),
+        None => Box::new(OnePage { bytes, limits, decode }),
+    })
+}
+
+fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let mut decoded = image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode()?;
+    beside::read_file(bytes, &mut decoded.image.metadata, &mut decoded.losses);
+    Ok(decoded)
+}
 
 fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
     let dtype = image.samples.dtype();

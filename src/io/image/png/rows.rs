@@ -2,6 +2,7 @@
 
 use std::{fs::File, io::BufReader};
 
+use super::beside;
 use crate::{
     data::{
         dtype::Dtype,
@@ -32,7 +33,9 @@ impl PngRows {
     /// # Errors
     /// When it cannot be opened.
     pub fn open(source: &Source) -> Result<Option<Self>> {
-        let Some(path) = source.path() else { return Ok(None) };
+        let Some(path) = source.path() else {
+            return Ok(None);
+        };
         let name = source.to_string();
         if source.size()?.is_none() {
             return Ok(None);
@@ -41,9 +44,13 @@ impl PngRows {
         let mut decoder = png::Decoder::new(BufReader::with_capacity(1 << 16, file));
         decoder.set_transformations(png::Transformations::EXPAND);
         // Decoding it as a whole reports the error.
-        let Ok(reader) = decoder.read_info() else { return Ok(None) };
+        let Ok(reader) = decoder.read_info() else {
+            return Ok(None);
+        };
         let info = reader.info();
-        if info.interlaced {
+        // The frames of an animation, and the rows of an interlaced picture, do not come one after the other.
+        let frames = info.animation_control.map_or(1, |animation| animation.num_frames);
+        if info.interlaced || frames > 1 {
             return Ok(None);
         }
         let (colour, depth) = reader.output_color_type();
@@ -53,6 +60,8 @@ impl PngRows {
         let (exif, orientation) = read_exif(exif, &mut losses);
         let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
         let icc = capped_icc(icc, &mut losses);
+        let mut metadata = Metadata { icc, exif, ..Metadata::default() };
+        beside::read(info, &mut metadata, &mut losses);
         let orientation = orientation.unwrap_or_default();
         Ok(Some(Self {
             name,
@@ -61,9 +70,10 @@ impl PngRows {
                 height: info.height as usize,
                 channels: colour.samples(),
                 dtype,
-                metadata: Metadata { icc, exif, ..Metadata::default() },
+                metadata,
                 is_upright: orientation == Orientation::default(),
                 held_bytes: 0,
+                pages: 1,
                 losses,
             },
             reader,

@@ -28,8 +28,8 @@ use self::{
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek},
     limits::check_size,
-    metadata::{capped_exif, capped_icc},
-    probe::Probe,
+    metadata::{capped_exif, capped_icc, capped_iptc, capped_xmp},
+    probe::{Probe, in_words},
     rows::{ReadRows, RowsInfo},
 };
 use crate::{
@@ -55,6 +55,8 @@ pub const CODEC: Codec = Codec {
         dtypes: &[Dtype::U8, Dtype::U16, Dtype::F32],
         alpha: true,
         linear: false,
+        true_colour: true,
+        animation: false,
         metadata: Beside::ALL,
     },
     decode: Decode::Seeking(open_pages),
@@ -124,8 +126,8 @@ impl Opened {
         let metadata = Metadata {
             icc: capped_icc(icc, &mut losses),
             exif,
-            xmp: value(tag::XMP),
-            iptc: value(tag::IPTC),
+            xmp: capped_xmp(value(tag::XMP), &mut losses),
+            iptc: capped_iptc(value(tag::IPTC), &mut losses),
             density: density(file, &directory),
         };
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
@@ -204,9 +206,9 @@ impl TiffRows {
         let opened = catch_unwind(|| {
             let file = open(path)?;
             let pages = file.pages()?;
-            Opened::new(&file, pages[0]).map(|opened| (file, opened))
+            Opened::new(&file, pages[0]).map(|opened| (file, pages.len(), opened))
         });
-        let Ok(Ok((file, opened))) = opened else { return Ok(None) };
+        let Ok(Ok((file, count, opened))) = opened else { return Ok(None) };
         let Opened { page, meaning, metadata, orientation, losses } = opened;
         let ([width, height], stored) = (page.size, page.dtype.size() * meaning.wanted.len());
         let rows = Rows::new(page, file.bytes, meaning.wanted.clone(), limits, TALL);
@@ -217,6 +219,7 @@ impl TiffRows {
             dtype: meaning.dtype,
             metadata,
             is_upright: orientation == Orientation::default(),
+            pages: count,
             held_bytes: rows.held_bytes().saturating_add((width * stored) as u64),
             losses,
         };
@@ -293,6 +296,14 @@ pub fn probe(path: &Path) -> Result<Probe, BoxError> {
     }
     if let Some(entry) = directory.find(tag::ICC) {
         tell("colour profile", format!("{} bytes", entry.count));
+    }
+    for (tag, name) in [(tag::XMP, "XMP"), (tag::IPTC, "IPTC")] {
+        if let Some(entry) = directory.find(tag) {
+            tell(name, format!("{} bytes", entry.count));
+        }
+    }
+    if let Some(density) = density(&file, &directory) {
+        tell("pixels", in_words(density));
     }
     if let Some(exif) = Exif::of_page(&file, pages[0]) {
         tell("EXIF", format!("{} bytes", exif.to_block().len()));

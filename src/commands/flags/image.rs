@@ -1,0 +1,95 @@
+//! The flags of commands that read or write images.
+
+use std::{ops::Range, str::FromStr};
+
+use super::choice::Choice;
+use crate::{
+    error::{Error, Result},
+    io::{Source, image::ImageFormat},
+};
+
+/// Formats of images that are written.
+pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
+    ("png", ImageFormat::Png, "PNG; of several pages, animated PNG"),
+    ("jpeg", ImageFormat::Jpeg, "JPEG"),
+    ("tiff", ImageFormat::Tiff, "TIFF"),
+    ("exr", ImageFormat::OpenExr, "OpenEXR"),
+    ("webp", ImageFormat::WebP, "WebP without loss"),
+    ("gif", ImageFormat::Gif, "GIF"),
+    ("bmp", ImageFormat::Bmp, "BMP"),
+    ("pnm", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),
+    ("pfm", ImageFormat::Pfm, "Portable Float Map"),
+];
+
+/// Pages by their numbers, which count from 1: `3`; `2..5`, with both ends; `2..`, to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    first: usize,
+    last: Option<usize>,
+}
+
+impl FromStr for PageRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.trim().parse().ok().filter(|&number: &usize| number > 0);
+        let range = match text.split_once("..") {
+            None => number(text).map(|page| (page, Some(page))),
+            Some((first, "")) => number(first).map(|first| (first, None)),
+            Some((first, last)) => {
+                number(first).zip(number(last)).map(|(first, last)| (first, Some(last)))
+            }
+        };
+        let (first, last) = range.ok_or_else(|| {
+            format!("`{text}` is no page such as 3, and no pages such as 2..5; the first is 1")
+        })?;
+        match last {
+            Some(last) if last < first => Err(format!("`{text}` ends before it begins")),
+            _ => Ok(Self { first, last }),
+        }
+    }
+}
+
+impl PageRange {
+    /// Whether it is the first page alone.
+    pub fn is_first(self) -> bool {
+        self == Self { first: 1, last: Some(1) }
+    }
+
+    /// These of the `count` pages of `source`, counted from 0.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when one of them is not there.
+    pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
+        let last = self.last.unwrap_or(count.max(self.first));
+        match last <= count {
+            true => Ok(self.first - 1..last),
+            false => Err(Error::bad_input(match count {
+                1 => format!("{source}: there is no page {last}, only one"),
+                _ => format!("{source}: there is no page {last}, only {count}"),
+            })),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_count_from_one_and_both_ends_belong() {
+        let of = |text: &str, count| {
+            let range: PageRange = text.parse().unwrap();
+            range.of(&Source::Stdin, count).ok()
+        };
+        assert_eq!(of("1", 1), Some(0..1));
+        assert_eq!(of("2..3", 3), Some(1..3));
+        assert_eq!(of("2..", 5), Some(1..5));
+        assert_eq!(of("4", 3), None);
+        assert_eq!(of("2..4", 3), None);
+        assert_eq!(of("4..", 3), None);
+        for bad in ["0", "0..3", "3..2", "..2", "a", "", "1...2", "-1"] {
+            assert!(bad.parse::<PageRange>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! GIF through the gif crate: frames are drawn as they are seen, and written with a palette each.
+
+use std::io::{Cursor, Write};
+
+use ::gif::{
+    ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, Frame as GifFrame, MemoryLimit,
+    Repeat,
+};
+
+use super::{
+    canvas::{Area, Canvas, Disposal},
+    codec::{
+        Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, PageWriter,
+        Pages, Series,
+    },
+    limits::{check_scratch, check_size},
+    metadata::{capped_icc, capped_xmp},
+};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
+    },
+    io::Limits,
+    memory,
+};
+
+/// GIF.
+pub const CODEC: Codec = Codec {
+    extensions: &["gif"],
+    has_signature: |bytes| bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a"),
+    holds: Holds {
+        dtypes: &[Dtype::U8],
+        alpha: true,
+        linear: false,
+        true_colour: false,
+        animation: true,
+        metadata: Beside::NONE,
+    },
+    decode: Decode::Pages(|bytes, limits| Ok(Box::new(Gif::open(bytes, limits)?))),
+    encode,
+    encode_pages: Some(start),
+};
+
+/// Units of delays in a second.
+const UNITS: u32 = 100;
+
+/// An opened file.
+struct Gif<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    size: [usize; 2],
+    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    channels: usize,
+    animation: Animation,
+    metadata: Metadata,
+    losses: Vec<String>,
+    damage: Option<String>,
+    /// The decoder behind frame `next - 1`, and what is seen of it.
+    drawn: Option<Drawn<'a>>,
+}
+
+struct Drawn<'a> {
+    decoder: Decoder<Cursor<&'a [u8]>>,
+    canvas: Canvas<u8>,
+    /// The frame that comes next.
+    next: usize,
+}
+
+fn decoder(bytes: &[u8], limits: Limits, skips: bool) -> Result<Decoder<Cursor<&[u8]>>, BoxError> {
+    let mut options = DecodeOptions::new();
+    options.set_color_output(ColorOutput::Indexed);
+    options.set_memory_limit(MemoryLimit::Bytes(limits.bytes.max(1).try_into()?));
+    options.skip_frame_decoding(skips);
+    Ok(options.read_info(Cursor::new(bytes))?)
+}
+
+impl<'a> Gif<'a> {
+    /// Reads the headers of all frames.
+    fn open(bytes: &'a [u8], limits: Limits) -> Result<Self, BoxError> {
+        let mut decoder = decoder(bytes, limits, true)?;
+        let size = [usize::from(decoder.width()), usize::from(decoder.height())];
+        let mut grey = true;
+        let is_grey =
+            |palette: &[u8]| palette.as_chunks::<3>().0.iter().all(|&[r, g, b]| r == g && g == b);
+        // Whether all pixels are opaque in every frame so far, and with the next.
+        let (mut opaque, mut opaque_next) = (true, true);
+        let (mut delays, mut damage) = (Vec::new(), None);
+        loop {
+            let frame = match decoder.next_frame_info() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) if delays.is_empty() => return Err(error.into()),
+                Err(error) => {
+                    damage = Some(format!(
+                        "what follows frame {} cannot be read: {error}",
+                        delays.len()
+                    ));
+                    break;
+                }
+            };
+            opaque &= opaque_next;
+            if delays.is_empty() {
+                let covers = frame.left == 0
+                    && frame.top == 0
+                    && usize::from(frame.width) >= size[0]
+                    && usize::from(frame.height) >= size[1];
+                opaque = covers && frame.transparent.is_none();
+            }
+            opaque_next = frame.dispose != DisposalMethod::Background;
+            delays.push(Delay { seconds: [frame.delay.into(), UNITS] });
+            let local = frame.palette.as_deref().map(is_grey);
+            grey &= local.unwrap_or_else(|| decoder.global_palette().is_none_or(is_grey));
+        }
+        if delays.is_empty() {
+            return Err("there is no picture in it".into());
+        }
+        let plays = match decoder.repeat() {
+            Repeat::Infinite => 0,
+            Repeat::Finite(again) => u32::from(again) + 1,
+        };
+        let mut losses = Vec::new();
+        let metadata = Metadata {
+            icc: capped_icc(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
+            xmp: capped_xmp(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
+            ..Metadata::default()
+        };
+        let channels = if grey { 1 } else { 3 } + usize::from(!opaque);
+        let animation = Animation { plays, delays };
+        let drawn = None;
+        Ok(Self { bytes, limits, size, channels, animation, metadata, losses, damage, drawn })
+    }
+
+    /// Draws all frames up to `page`.
+    fn draw(&mut self, page: usize) -> Result<&Canvas<u8>, BoxError> {
+        if self.drawn.as_ref().is_none_or(|drawn| drawn.next > page) {
+            let (decoder, canvas) =
+                (decoder(self.bytes, self.limits, false)?, Canvas::new(self.size, 4)?);
+            self.drawn = Some(Drawn { decoder, canvas, next: 0 });
+        }
+        let drawn = self.drawn.as_mut().expect("made above");
+        while drawn.next <= page {
+            if let Err(error) = drawn.frame(self.limits) {
+                self.drawn = None;
+                return Err(error);
+            }
+        }
+        Ok(&self.drawn.as_ref().expect("made above").canvas)
+    }
+}
+
+impl Drawn<'_> {
+    fn frame(&mut self, limits: Limits) -> Result<(), BoxError> {
+        let Some(frame) = self.decoder.next_frame_info()? else {
+            return Err("the file ends early".into());
+        };
+        let size = [usize::from(frame.width), usize::from(frame.height)];
+        let area = Area { at: [usize::from(frame.left), usize::from(frame.top)], size };
+        let (transparent, disposal) = (
+            frame.transparent,
+            match frame.dispose {
+                DisposalMethod::Any | DisposalMethod::Keep => Disposal::Keep,
+                DisposalMethod::Background => Disposal::Clear,
+                DisposalMethod::Previous => Disposal::Restore,
+            },
+        );
+        if size.contains(&0) {
+            // A frame of no pixels, which only takes time.
+            self.next += 1;
+            return self.canvas.draw(area, disposal, false, |_, _| None);
+        }
+        check_size(limits, size, (size[0] * size[1]) as u64)?;
+        let colours = palette(self.decoder.palette()?, transparent);
+        let mut indices = memory::zeros(size[0] * size[1])?;
+        self.decoder.read_into_buffer(&mut indices)?;
+        let colour = |x: usize, y: usize| -> Option<&[u8]> {
+            let colour = &colours[usize::from(indices[y * size[0] + x])];
+            (colour[3] > 0).then_some(colour)
+        };
+        self.canvas.draw(area, disposal, false, colour)?;
+        self.next += 1;
+        Ok(())
+    }
+}
+
+/// The colours of all indices; those that the palette lacks are black.
+fn palette(palette: &[u8], transparent: Option<u8>) -> Vec<[u8; 4]> {
+    let mut colours = vec![[0, 0, 0, 255]; 256];
+    for (colour, &[r, g, b]) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
+        *colour = [r, g, b, 255];
+    }
+    if let Some(index) = transparent {
+        colours[usize::from(index)] = [0; 4];
+    }
+    colours
+}
+
+impl Pages for Gif<'_> {
+    fn count(&self) -> usize {
+        self.animation.delays.len()
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        let (size @ [width, height], channels) = (self.size, self.channels);
+        let pixels = (width * height) as u64;
+        check_size(self.limits, size, pixels * channels as u64)?;
+        check_scratch(self.limits, 8 * pixels, "drawing its frames takes")?;
+        let canvas = self.draw(page)?.pixels().as_chunks::<4>().0;
+        let mut samples = memory::room(width * height * channels)?;
+        for &[r, g, b, a] in canvas {
+            match channels {
+                1 => samples.push(r),
+                2 => samples.extend([r, a]),
+                3 => samples.extend([r, g, b]),
+                _ => samples.extend([r, g, b, a]),
+            }
+        }
+        let (samples, metadata) = (Samples::U8(samples), self.metadata.clone());
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        // Told once.
+        let (losses, damage) = (std::mem::take(&mut self.losses), self.damage.take());
+        Ok(Decoded { image, orientation: Orientation::default(), losses, damage })
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        Some((self.size[0] * self.size[1] * self.channels) as u64)
+    }
+
+    fn animation(&self) -> Option<&Animation> {
+        (self.count() > 1).then_some(&self.animation)
+    }
+}
+
+fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {
+    let mut bytes = Vec::new();
+    let series = Series { count: 1, sample_bytes: 0, animation: None };
+    let mut file = start(&mut bytes, series, encoding)?;
+    file.page(image)?;
+    file.finish()?;
+    Ok(bytes)
+}
+
+fn start<'a>(
+    output: &'a mut dyn Write,
+    series: Series,
+    _: &Encoding,
+) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
+    Ok(Box::new(Writer { output: Some(output), encoder: None, series, written: 0 }))
+}
+
+struct Writer<'a> {
+    /// Until the encoder has it, which is told the size first.
+    output: Option<&'a mut dyn Write>,
+    encoder: Option<Encoder<&'a mut dyn Write>>,
+    series: Series,
+    written: usize,
+}
+
+impl PageWriter for Writer<'_> {
+    fn page(&mut self, image: &Image) -> Result<(), BoxError> {
+        let sides = [image.width, image.height].map(u16::try_from);
+        let [Ok(width), Ok(height)] = sides else {
+            return Err("GIF pictures have at most 65,535 pixels a side".into());
+        };
+        let (plays, delay) = self.series.timing();
+        if let Some(output) = self.output.take() {
+            let mut encoder = Encoder::new(output, width, height, &[])?;
+            if self.series.count > 1 && plays != 1 {
+                let again = u16::try_from(plays.saturating_sub(1)).unwrap_or(u16::MAX);
+                encoder.set_repeat(match plays {
+                    0 => Repeat::Infinite,
+                    _ => Repeat::Finite(again),
+                })?;
+            }
+            self.encoder = Some(encoder);
+        }
+        let Samples::U8(samples) = &image.samples else { unreachable!("GIF holds u8") };
+        let mut frame = frame(samples, image.channels, [width, height])?;
+        if self.series.count > 1 {
+            frame.delay = delay(self.written).in_units(UNITS, u16::MAX.into()) as u16;
+        }
+        // What shines through is nothing, not the frame before.
+        frame.dispose = match image.has_alpha() {
+            true => DisposalMethod::Background,
+            false => DisposalMethod::Keep,
+        };
+        self.encoder.as_mut().expect("made above").write_frame(&frame)?;
+        self.written += 1;
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), BoxError> {
+        // The trailer.
+        self.encoder.map_or(Ok(()), |encoder| Ok(encoder.into_inner().map(drop)?))
+    }
+}
+
+/// A frame of a picture: exact where it is grey or has at most 256 colours.
+fn frame(
+    samples: &[u8],
+    channels: usize,
+    [width, height]: [u16; 2],
+) -> Result<GifFrame<'static>, BoxError> {
+    /// 1, the best, to 30: about a second for two megapixels, as far from the best as 8 bits are coarse.
+    const SPEED: i32 = 10;
+    let half = |alpha: u8| if alpha < 128 { 0 } else { 255 };
+    Ok(match channels {
+        1 => {
+            let grey: Vec<u8> = (0..=255).flat_map(|v| [v; 3]).collect();
+            GifFrame::from_palette_pixels(width, height, samples, &grey[..], None)
+        }
+        3 => GifFrame::from_rgb_speed(width, height, samples, SPEED),
+        _ => {
+            let mut rgba = memory::room(samples.len() / channels * 4)?;
+            for pixel in samples.chunks_exact(channels) {
+                match *pixel {
+                    [grey, alpha] => rgba.extend([grey, grey, grey, half(alpha)]),
+                    [r, g, b, alpha] => rgba.extend([r, g, b, half(alpha)]),
+                    _ => unreachable!("two or four channels"),
+                }
+            }
+            GifFrame::from_rgba_speed(width, height, &mut rgba, SPEED)
+        }
+    })
+}

@@ -1,0 +1,120 @@
+//! What JPEG files hold beside the picture, ICC profile and EXIF: the density in JFIF's segment (T.871, 10.1), XMP, and
+//! IPTC among Photoshop's image resources.
+
+use crate::{
+    data::image::{Density, DensityUnit, Metadata},
+    io::image::metadata::{XMP_NAME, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource},
+};
+
+const JFIF: &[u8] = b"JFIF\0";
+const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
+/// What begins each further part of XMP that does not fit into one segment.
+const MORE_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
+
+/// The parameters of segments before the first scan, with their markers' second bytes.
+fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    const SOS: u8 = 0xda;
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        // Fill bytes may stand before a marker (B.1.1.2).
+        let start = rest.iter().position(|&byte| byte != 0xff)?;
+        let (&marker, after) = rest[start..].split_first().filter(|_| start > 0)?;
+        let len = usize::from(u16::from_be_bytes(*after.first_chunk()?));
+        let body = after.get(2..len).filter(|_| marker != SOS)?;
+        rest = &after[len..];
+        Some((marker, body))
+    })
+}
+
+/// How a file is coded, where that is no way that is read here.
+pub fn foreign_coding(bytes: &[u8]) -> Option<&'static str> {
+    segments(bytes).find_map(|(marker, _)| match marker {
+        0xc9..=0xcb | 0xcd..=0xcf => Some("arithmetic-coded"),
+        _ => None,
+    })
+}
+
+/// Adds what a file holds to `metadata`.
+pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
+    const APP0: u8 = 0xe0;
+    const APP1: u8 = 0xe1;
+    const APP13: u8 = 0xed;
+    let (mut resources, mut has_more) = (Vec::new(), false);
+    for (marker, body) in segments(bytes) {
+        match marker {
+            APP0 if metadata.density.is_none() => {
+                metadata.density = body.strip_prefix(JFIF).and_then(density);
+            }
+            APP1 if metadata.xmp.is_none() && body.starts_with(XMP_NAME) => {
+                metadata.xmp = capped_xmp(Some(body[XMP_NAME.len()..].to_vec()), losses);
+            }
+            APP1 => has_more |= body.starts_with(MORE_XMP),
+            // They may go on in the next segment.
+            APP13 => resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default()),
+            _ => {}
+        }
+    }
+    if has_more {
+        losses.push("XMP beyond the first 64 kB is left out".into());
+    }
+    metadata.iptc = capped_iptc(iptc_of_resources(&resources), losses);
+}
+
+/// The density behind the name of JFIF's segment; nothing where it only says that pixels are square.
+fn density(body: &[u8]) -> Option<Density> {
+    let &[_, _, unit, x1, x0, y1, y0, ..] = body else {
+        return None;
+    };
+    let pixels = [[x1, x0], [y1, y0]].map(|v| f64::from(u16::from_be_bytes(v)));
+    match unit {
+        1 => Density::new(pixels, DensityUnit::Inch),
+        2 => Density::new(pixels, DensityUnit::Centimetre),
+        _ => Density::new(pixels, DensityUnit::Aspect).filter(|density| !density.is_square()),
+    }
+}
+
+/// JFIF's parameters: version, unit, density, no thumbnail.
+pub fn jfif(density: Option<Density>) -> [u8; 9] {
+    let square = Density { pixels: [1.0; 2], unit: DensityUnit::Aspect };
+    let density = density.unwrap_or(square);
+    let candidates =
+        [(0, DensityUnit::Aspect), (1, DensityUnit::Inch), (2, DensityUnit::Centimetre)];
+    // The unit in which whole numbers are nearest.
+    let nearest = candidates
+        .into_iter()
+        .filter_map(|(number, unit)| Some((number, density.per(unit)?)))
+        .map(|(number, pixels)| (number, pixels.map(|v| v.round().clamp(1.0, 65_535.0)), pixels))
+        .min_by(|a, b| deviation(a.1, a.2).total_cmp(&deviation(b.1, b.2)));
+    let (unit, pixels) = nearest.map_or((0, [1.0; 2]), |(unit, pixels, _)| (unit, pixels));
+    let [[x1, x0], [y1, y0]] = pixels.map(|v| (v as u16).to_be_bytes());
+    [1, 1, unit, x1, x0, y1, y0, 0, 0]
+}
+
+fn deviation(rounded: [f64; 2], exact: [f64; 2]) -> f64 {
+    (0..2).map(|axis| (rounded[axis] / exact[axis] - 1.0).abs()).sum()
+}
+
+/// IPTC as the parameters of Photoshop's segment.
+pub fn photoshop(iptc: &[u8]) -> Vec<u8> {
+    [PHOTOSHOP, &iptc_resource(iptc)].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn densities_are_rounded_in_the_unit_where_that_changes_least() {
+        let density = |pixels, unit| Density::new(pixels, unit);
+        for (given, expected) in [
+            (None, [0, 0, 1, 0, 1]),
+            (density([300.0, 72.0], DensityUnit::Inch), [1, 1, 44, 0, 72]),
+            (density([118.0, 118.0], DensityUnit::Centimetre), [2, 0, 118, 0, 118]),
+            // 300 per inch as PNG has it.
+            (density([118.11, 118.11], DensityUnit::Centimetre), [1, 1, 44, 1, 44]),
+            (density([2.0, 1.0], DensityUnit::Aspect), [0, 0, 2, 0, 1]),
+        ] {
+            assert_eq!(jfif(given)[2..7], expected, "{given:?}");
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! Animated PNG (PNG, third edition, 11.3.6): frames drawn as they are seen, and written as whole pictures.
+
+use std::io::{self, Cursor, Write};
+
+use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
+
+use super::{SIGNATURE, encode, encode::chunk};
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata, Orientation},
+        samples::Samples,
+    },
+    io::{
+        Limits,
+        image::{
+            canvas::{Area, Canvas, Disposal, Sample},
+            codec::{
+                Animation, BoxError, Decoded, Delay, Encoding, PageWriter, Pages, Series,
+                UNEQUAL_PAGES,
+            },
+            image_crate,
+            limits::{check_scratch, check_size},
+        },
+    },
+    memory,
+};
+
+/// An opened animation.
+pub struct Apng<'a> {
+    bytes: &'a [u8],
+    limits: Limits,
+    size: [usize; 2],
+    /// Channels in the file, and as they are seen.
+    channels: [usize; 2],
+    dtype: Dtype,
+    interlaced: bool,
+    /// Whether the first picture is none of the animation.
+    has_still: bool,
+    animation: Animation,
+    metadata: Metadata,
+    orientation: Orientation,
+    losses: Vec<String>,
+    drawn: Option<Drawn<'a>>,
+}
+
+struct Drawn<'a> {
+    reader: Reader<Cursor<&'a [u8]>>,
+    canvas: Layers,
+    next: usize,
+}
+
+enum Layers {
+    U8(Canvas<u8>),
+    U16(Canvas<u16>),
+}
+
+/// The chunks of a file, names and data.
+fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+    let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (len, after) = rest.split_first_chunk::<4>()?;
+        let (name, after) = after.split_first_chunk::<4>()?;
+        let len = u32::from_be_bytes(*len) as usize;
+        let data = after.get(..len)?;
+        // The checksum.
+        rest = after.get(len + 4..).unwrap_or_default();
+        Some((*name, data))
+    })
+}
+
+fn word(data: &[u8], at: usize) -> u32 {
+    data.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_be_bytes(*word))
+}
+
+/// The frames that a file describes, and how often they are shown; nothing where it is no animation of several.
+fn described(bytes: &[u8]) -> Option<Described> {
+    let mut found = Described { plays: 0, frames: Vec::new(), has_still: false };
+    let mut count = None;
+    for (name, data) in chunks(bytes) {
+        match &name {
+            b"acTL" if count.is_none() => {
+                count = Some(word(data, 0) as usize);
+                found.plays = word(data, 4);
+            }
+            b"IDAT" if count.is_none() => return None,
+            b"IDAT" if found.frames.is_empty() => found.has_still = true,
+            b"fcTL" if data.len() >= 26 => found.frames.push(FrameHeader {
+                size: [word(data, 4), word(data, 8)],
+                delay: [
+                    u16::from_be_bytes([data[20], data[21]]),
+                    u16::from_be_bytes([data[22], data[23]]),
+                ],
+                clears: data[24] == 1,
+            }),
+            _ => {}
+        }
+    }
+    let count = count?;
+    found.frames.truncate(count);
+    (found.frames.len() > 1).then_some(found)
+}
+
+struct Described {
+    plays: u32,
+    frames: Vec<FrameHeader>,
+    has_still: bool,
+}
+
+struct FrameHeader {
+    size: [u32; 2],
+    delay: [u16; 2],
+    clears: bool,
+}
+
+impl<'a> Apng<'a> {
+    /// Opens an animation; nothing where the file is none.
+    ///
+    /// # Errors
+    /// When the file is broken or too large.
+    pub fn open(bytes: &'a [u8], limits: Limits) -> Result<Option<Self>, BoxError> {
+        let Some(Described { plays, frames, has_still }) = described(bytes) else {
+            return Ok(None);
+        };
+        let opened = image_crate::open(image::ImageFormat::Png, bytes, limits)?;
+        let (mut metadata, orientation, mut losses) = opened.described();
+        super::beside::read_file(bytes, &mut metadata, &mut losses);
+        if has_still {
+            losses.push("the picture that stands in for the animation is left out".into());
+        }
+        let reader = reader(bytes, limits)?;
+        let info = reader.info();
+        let size = [info.width as usize, info.height as usize];
+        let (colour, depth) = reader.output_color_type();
+        let stored = colour.samples();
+        let covers = frames[0].size == [info.width, info.height];
+        let clears = frames[..frames.len() - 1].iter().any(|frame| frame.clears);
+        let seen = match stored {
+            1 | 3 if !covers || clears => stored + 1,
+            _ => stored,
+        };
+        let delays = frames.iter().map(|frame| Delay {
+            // A denominator of 0 stands for 100.
+            seconds: [
+                frame.delay[0].into(),
+                if frame.delay[1] == 0 { 100 } else { frame.delay[1].into() },
+            ],
+        });
+        Ok(Some(Self {
+            bytes,
+            limits,
+            size,
+            channels: [stored, seen],
+            dtype: if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 },
+            interlaced: info.interlaced,
+            has_still,
+            animation: Animation { plays, delays: delays.collect() },
+            metadata,
+            orientation,
+            losses,
+            drawn: None,
+        }))
+    }
+
+    fn start(&self) -> Result<Drawn<'a>, BoxError> {
+        let seen = self.channels[1];
+        let canvas = match self.dtype {
+            Dtype::U16 => Layers::U16(Canvas::new(self.size, seen)?),
+            _ => Layers::U8(Canvas::new(self.size, seen)?),
+        };
+        let mut drawn = Drawn { reader: reader(self.bytes, self.limits)?, canvas, next: 0 };
+        if self.has_still {
+            drawn.reader.next_frame(&mut self.room(&drawn.reader)?)?;
+        }
+        Ok(drawn)
+    }
+
+    fn room(&self, reader: &Reader<Cursor<&'a [u8]>>) -> Result<Vec<u8>, BoxError> {
+        Ok(memory::zeros(reader.output_buffer_size().ok_or("its size is too large")?)?)
+    }
+
+    fn frame(&self, drawn: &mut Drawn<'a>) -> Result<(), BoxError> {
+        let mut samples: Vec<u8> = self.room(&drawn.reader)?;
+        let output = drawn.reader.next_frame(&mut samples)?;
+        let control = drawn.reader.info().frame_control;
+        let control = control.ok_or("a frame has no description")?;
+        let area = Area {
+            at: [control.x_offset as usize, control.y_offset as usize],
+            size: [output.width as usize, output.height as usize],
+        };
+        let disposal = match control.dispose_op {
+            DisposeOp::None => Disposal::Keep,
+            // There is nothing before the first frame.
+            DisposeOp::Previous if drawn.next > 0 => Disposal::Restore,
+            DisposeOp::Background | DisposeOp::Previous => Disposal::Clear,
+        };
+        let blends = control.blend_op == BlendOp::Over;
+        // Interlaced rows lie as far apart as those of the whole picture.
+        let row = match self.interlaced {
+            true => drawn.reader.output_line_size(drawn.reader.info().width),
+            false => Some(output.line_size),
+        };
+        let row = row.ok_or("its size is too large")?;
+        match &mut drawn.canvas {
+            Layers::U8(canvas) => {
+                let pixels = self.seen(area, row, &samples, |[value]: [u8; 1]| value)?;
+                self.draw(canvas, area, disposal, blends, &pixels)?;
+            }
+            Layers::U16(canvas) => {
+                let pixels = self.seen(area, row, &samples, u16::from_be_bytes)?;
+                self.draw(canvas, area, disposal, blends, &pixels)?;
+            }
+        }
+        drawn.next += 1;
+        Ok(())
+    }
+
+    /// The pixels of a frame as samples, with alpha where they are seen with it.
+    fn seen<T: Sample, const N: usize>(
+        &self,
+        area: Area,
+        row: usize,
+        samples: &[u8],
+        value: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, BoxError> {
+        let ([stored, seen], [width, height]) = (self.channels, area.size);
+        let mut pixels = memory::room(width * height * seen)?;
+        for row in samples.chunks(row).take(height) {
+            let values = row.get(..width * stored * N).ok_or("a frame is too short")?;
+            for pixel in values.as_chunks::<N>().0.chunks_exact(stored) {
+                pixels.extend(pixel.iter().map(|&bytes| value(bytes)));
+                if seen > stored {
+                    pixels.push(T::of(T::MOST));
+                }
+            }
+        }
+        Ok(pixels)
+    }
+
+    fn draw<T: Sample>(
+        &self,
+        canvas: &mut Canvas<T>,
+        area: Area,
+        disposal: Disposal,
+        blends: bool,
+        pixels: &[T],
+    ) -> Result<(), BoxError> {
+        let seen = self.channels[1];
+        let [width, height] = area.size;
+        if pixels.len() < width * height * seen {
+            return Err("a frame is too short".into());
+        }
+        let pixel = |x: usize, y: usize| Some(&pixels[(y * width + x) * seen..][..seen]);
+        canvas.draw(area, disposal, blends, pixel)
+    }
+}
+
+fn reader(bytes: &[u8], limits: Limits) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
+    let bytes_allowed = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
+    let mut decoder =
+        Decoder::new_with_limits(Cursor::new(bytes), png::Limits { bytes: bytes_allowed });
+    decoder.set_transformations(Transformations::EXPAND);
+    Ok(decoder.read_info()?)
+}
+
+impl Pages for Apng<'_> {
+    fn count(&self) -> usize {
+        self.animation.delays.len()
+    }
+
+    fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
+        let bytes = self.sample_bytes(page).unwrap_or(u64::MAX);
+        check_size(self.limits, self.size, bytes)?;
+        check_scratch(self.limits, bytes.saturating_mul(3), "drawing its frames takes")?;
+        let mut drawn = match self.drawn.take() {
+            Some(drawn) if drawn.next <= page => drawn,
+            _ => self.start()?,
+        };
+        while drawn.next <= page {
+            self.frame(&mut drawn)?;
+        }
+        let samples = match &drawn.canvas {
+            Layers::U8(canvas) => Samples::U8(memory::copied(canvas.pixels())?),
+            Layers::U16(canvas) => Samples::U16(memory::copied(canvas.pixels())?),
+        };
+        self.drawn = Some(drawn);
+        let ([width, height], channels) = (self.size, self.channels[1]);
+        let metadata = self.metadata.clone();
+        let image = Image { width, height, channels, samples, is_linear: false, metadata };
+        let losses = std::mem::take(&mut self.losses);
+        Ok(Decoded { image, orientation: self.orientation, losses, damage: None })
+    }
+
+    fn sample_bytes(&self, _: usize) -> Option<u64> {
+        let sides = self.size.map(|side| side as u64);
+        let pixel = (self.channels[1] * self.dtype.size()) as u64;
+        Some(sides[0].saturating_mul(sides[1]).saturating_mul(pixel))
+    }
+
+    fn animation(&self) -> Option<&Animation> {
+        Some(&self.animation)
+    }
+}
+
+/// Begins an animation.
+///
+/// # Errors
+/// None.
+pub fn start<'a>(
+    output: &'a mut dyn Write,
+    series: Series,
+    encoding: &Encoding,
+) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
+    Ok(Box::new(Writer {
+        output,
+        series,
+        encoding: *encoding,
+        written: 0,
+        header: None,
+        number: 0,
+    }))
+}
+
+struct Writer<'a> {
+    output: &'a mut dyn Write,
+    series: Series,
+    encoding: Encoding,
+    /// Frames written so far.
+    written: usize,
+    /// The header of the first frame, which all have.
+    header: Option<Vec<u8>>,
+    /// The number of the next chunk of the animation.
+    number: u32,
+}
+
+impl Writer<'_> {
+    fn next_number(&mut self) -> [u8; 4] {
+        self.number += 1;
+        (self.number - 1).to_be_bytes()
+    }
+
+    /// The description of frame `self.written`, which has the size in `header`.
+    fn control(&mut self, header: &[u8]) -> io::Result<()> {
+        let delay = self.series.timing().1(self.written);
+        let seconds = match delay.seconds.map(u16::try_from) {
+            [Ok(numerator), Ok(denominator)] => [numerator, denominator],
+            _ => [delay.in_units(1000, u16::MAX.into()) as u16, 1000],
+        };
+        let [numerator, denominator] = seconds.map(u16::to_be_bytes);
+        let number = self.next_number();
+        // At the origin, kept, in place of what is below.
+        let parts = [&number, &header[..8], &[0; 8], &numerator, &denominator, &[0, 0]];
+        chunk(&mut self.output, b"fcTL", &parts)
+    }
+}
+
+impl PageWriter for Writer<'_> {
+    fn page(&mut self, image: &Image) -> Result<(), BoxError> {
+        let file = encode(image, &self.encoding)?;
+        let (_, header) = chunks(&file).next().ok_or("there is no header")?;
+        if *self.header.get_or_insert_with(|| header.to_vec()) != header {
+            return Err(UNEQUAL_PAGES.into());
+        }
+        if self.written == 0 {
+            self.output.write_all(SIGNATURE)?;
+        }
+        let mut is_first = true;
+        for (name, data) in chunks(&file) {
+            match &name {
+                b"IDAT" => {
+                    if is_first {
+                        self.control(header)?;
+                    }
+                    is_first = false;
+                    if self.written == 0 {
+                        chunk(&mut self.output, &name, &[data])?;
+                    } else {
+                        let number = self.next_number();
+                        chunk(&mut self.output, b"fdAT", &[&number, data])?;
+                    }
+                }
+                b"IEND" => {}
+                _ if self.written > 0 => {}
+                _ => {
+                    chunk(&mut self.output, &name, &[data])?;
+                    if name == *b"IHDR" {
+                        let count = u32::try_from(self.series.count)?.to_be_bytes();
+                        let plays = self.series.timing().0.to_be_bytes();
+                        chunk(&mut self.output, b"acTL", &[&count, &plays])?;
+                    }
+                }
+            }
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), BoxError> {
+        Ok(chunk(&mut self.output, b"IEND", &[])?)
+    }
+}

@@ -1,0 +1,24 @@
+//! WebP's container: chunks of a name, a length and data (WebP container specification).
+
+/// The chunks of a file: names, and data as far as they are there.
+pub fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+    let mut rest = bytes.get(12..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (name, after) = rest.split_first_chunk::<4>()?;
+        let (len, after) = after.split_first_chunk::<4>()?;
+        let len = u32::from_le_bytes(*len) as usize;
+        let data = &after[..len.min(after.len())];
+        // An odd length is followed by a byte of padding.
+        rest = after.get(len.saturating_add(len % 2)..).unwrap_or_default();
+        Some((*name, data))
+    })
+}
+
+/// Appends a chunk.
+pub fn push(file: &mut Vec<u8>, name: &[u8; 4], parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    file.extend(name);
+    file.extend((len as u32).to_le_bytes());
+    parts.iter().for_each(|part| file.extend(*part));
+    file.extend(&[0][..len % 2]);
+}

@@ -1,0 +1,394 @@
+//! Images as other programs write them: several pages, animations, metadata, grey palettes, floats, and formats that are
+//! refused. `fixtures/README.md` says who wrote the files.
+
+use std::{fs, path::Path};
+
+use gpuproc::{
+    data::{
+        image::{DensityUnit, Image},
+        samples::Samples,
+    },
+    io::{
+        Limits, Source,
+        image::{Animation, ImageFile, read_image},
+    },
+    timings::Timings,
+};
+use predicates::prelude::*;
+
+use crate::common::gpuproc;
+
+fn fixture(name: &str) -> Source {
+    Source::File(Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(name))
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let mut command = gpuproc();
+    command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).args(arguments).assert()
+}
+
+/// A folder with the fixtures `names`.
+fn folder(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        fs::copy(fixture(name).path().unwrap(), folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+/// All pages of a file, and their animation.
+fn pages(source: &Source) -> (Vec<Image>, Option<Animation>) {
+    let timings = Timings::new(false);
+    let file = ImageFile::read(source, Limits::from(1 << 30), &timings).unwrap();
+    let mut pages = file.pages(&timings).unwrap();
+    let images = (0..pages.count()).map(|page| pages.decode(page, &timings).unwrap()).collect();
+    (images, pages.animation().cloned())
+}
+
+/// CRC-32 of the pixels as RGBA, those without alpha as 0.
+fn checksum(image: &Image) -> u32 {
+    let Samples::U8(samples) = &image.samples else { panic!("these are no bytes") };
+    let rgba = samples.chunks_exact(image.channels).flat_map(|pixel| match *pixel {
+        [grey] => [grey, grey, grey, 255],
+        [_, 0] | [_, _, _, 0] => [0; 4],
+        [grey, alpha] => [grey, grey, grey, alpha],
+        [r, g, b] => [r, g, b, 255],
+        [r, g, b, a] => [r, g, b, a],
+        _ => unreachable!("one to four channels"),
+    });
+    crc32fast::hash(&rgba.collect::<Vec<_>>())
+}
+
+/// Frames as Pillow 13 composes them: name, channels, times all are shown, milliseconds, checksums.
+const ANIMATIONS: [(&str, usize, u32, &[u32], &[u32]); 7] = [
+    (
+        "animation.png",
+        4,
+        3,
+        &[50, 100, 30, 500, 70],
+        &[0xed57512c, 0xbdb2c2e3, 0x2c76c107, 0x94d331ca, 0x9ad49452],
+    ),
+    // Pillow counts the picture that stands in for the animation.
+    ("still.png", 3, 0, &[40, 40, 40, 40], &[0x7a0ff1ea, 0x444ebeb4, 0x8f19e7b, 0x60bd77e1]),
+    (
+        "animation.webp",
+        4,
+        4,
+        &[50, 100, 30, 500, 70],
+        &[0x254af15, 0x54dc87b6, 0xf590ab0f, 0xead608ca, 0xb21bf015],
+    ),
+    (
+        "opaque.webp",
+        3,
+        0,
+        &[40, 40, 40, 40, 40],
+        &[0x4f69ac39, 0x7a0ff1ea, 0x444ebeb4, 0x8f19e7b, 0x60bd77e1],
+    ),
+    (
+        "clear.gif",
+        4,
+        3,
+        &[50, 100, 30, 500, 70],
+        &[0xed57512c, 0xc3deec78, 0x2c76c107, 0x94d331ca, 0x6a4d56b],
+    ),
+    (
+        "opaque.gif",
+        3,
+        0,
+        &[50, 100, 30, 500, 70],
+        &[0x4f69ac39, 0x7a0ff1ea, 0x444ebeb4, 0x8f19e7b, 0x60bd77e1],
+    ),
+    // As ImageMagick composes them: Pillow clears to a colour of its own.
+    (
+        "mixed.gif",
+        4,
+        0,
+        &[70, 70, 70, 70, 70],
+        &[0x4f69ac39, 0xe4e35e34, 0x64c997cf, 0xf03dbf50, 0x647143d9],
+    ),
+];
+
+#[test]
+fn frames_are_those_that_pillow_shows() {
+    for (name, channels, plays, milliseconds, checksums) in ANIMATIONS {
+        let (images, animation) = pages(&fixture(name));
+        assert!(images.iter().all(|image| image.channels == channels), "{name}");
+        let found: Vec<u32> = images.iter().map(checksum).collect();
+        assert_eq!(found, checksums, "{name}");
+        let animation = animation.expect(name);
+        assert_eq!(animation.plays, plays, "{name}");
+        let delays = animation.delays.iter().map(|delay| delay.in_units(1000, u32::MAX));
+        assert_eq!(delays.collect::<Vec<_>>(), milliseconds, "{name}");
+    }
+}
+
+/// Every frame by itself, from the last to the first, is what it is in order.
+#[test]
+fn frames_may_be_asked_for_in_any_order() {
+    for (name, _, _, _, checksums) in ANIMATIONS {
+        let (source, timings) = (fixture(name), Timings::new(false));
+        let file = ImageFile::read(&source, Limits::from(1 << 30), &timings).unwrap();
+        let mut pages = file.pages(&timings).unwrap();
+        for page in (0..pages.count()).rev() {
+            assert_eq!(checksum(&pages.decode(page, &timings).unwrap()), checksums[page], "{name}");
+        }
+    }
+}
+
+/// Frames, delays and the number of times pass through each format that holds them. GIF has 256 colours, so many
+/// as the fixtures have, and all-or-nothing alpha.
+#[test]
+fn animations_pass_from_format_to_format() {
+    let names: Vec<&str> = ANIMATIONS.iter().map(|animation| animation.0).collect();
+    let folder = folder(&names);
+    for (name, _, plays, milliseconds, checksums) in ANIMATIONS {
+        for format in ["png", "webp", "gif"] {
+            let output = format!("o.{format}");
+            run(folder.path(), &["blur", name, &output, "--sigma", "0", "-q"]).success();
+            let (images, animation) = pages(&Source::File(folder.path().join(&output)));
+            let animation = animation.expect(name);
+            assert_eq!(animation.plays, plays, "{name} {format}");
+            let delays = animation.delays.iter().map(|delay| delay.in_units(1000, u32::MAX));
+            assert_eq!(delays.collect::<Vec<_>>(), milliseconds, "{name} {format}");
+            if (name, format) != ("animation.webp", "gif") {
+                let found: Vec<u32> = images.iter().map(checksum).collect();
+                assert_eq!(found, checksums, "{name} {format}");
+            }
+        }
+    }
+}
+
+#[test]
+fn pages_are_chosen_and_what_is_left_out_is_told() {
+    let folder = folder(&["animation.png", "opaque.gif"]);
+    let folder = folder.path();
+    let all = ANIMATIONS[5].4;
+    let checksums = |name: &str| -> Vec<u32> {
+        pages(&Source::File(folder.join(name))).0.iter().map(checksum).collect()
+    };
+    let blur =
+        |more: &[&str]| run(folder, &[&["blur", "opaque.gif", "--sigma", "0"], more].concat());
+    blur(&["a.webp", "--page", "2..4"]).success().stderr("");
+    assert_eq!(checksums("a.webp"), all[1..4]);
+    blur(&["b.bmp", "--page", "5", "--strict"]).success().stderr("");
+    assert_eq!(checksums("b.bmp"), all[4..]);
+    blur(&["c.png", "--page", "4.."]).success().stderr("");
+    assert_eq!(checksums("c.png"), all[3..]);
+    let told = "warning: d.bmp: of 5 pages only the first goes into this format\n";
+    blur(&["d.bmp"]).success().stderr(told);
+    assert_eq!(checksums("d.bmp"), all[..1]);
+    blur(&["e.bmp", "--strict"]).code(4);
+    assert!(!folder.join("e.bmp").exists());
+    blur(&["e.bmp", "--page", "6"])
+        .code(4)
+        .stderr("error: opaque.gif: there is no page 6, only 5\n");
+    blur(&["e.bmp", "--page", "0"]).code(2);
+    // A sum of one frame, which is told.
+    run(folder, &["scan", "opaque.gif", "s.npy"])
+        .success()
+        .stderr("warning: opaque.gif: of its 5 pages only the first is read\n");
+    run(folder, &["scan", "opaque.gif", "t.npy", "--page", "1", "--strict"]).success().stderr("");
+    assert!(fs::read(folder.join("s.npy")).unwrap() == fs::read(folder.join("t.npy")).unwrap());
+    run(folder, &["scan", "opaque.gif", "t.npy", "--page", "9"]).code(4);
+}
+
+/// A histogram counts all pages, or those that are chosen.
+#[test]
+fn pages_are_counted_together() {
+    let folder = folder(&["opaque.gif", "animation.png"]);
+    let folder = folder.path();
+    let counts = |more: &[&str]| -> Vec<u64> {
+        let arguments = [&["histogram", "opaque.gif", "--format", "json"], more].concat();
+        let output = run(folder, &arguments).success().stderr("").get_output().stdout.clone();
+        let json: serde_json::Value = serde_json::from_slice(&output).unwrap();
+        let values = json[0]["channels"][2]["values"].as_array().unwrap().clone();
+        values.iter().map(|value| value.as_u64().unwrap()).collect()
+    };
+    // The blue of frame i is 50 i all over.
+    let expected = |frames: &[usize]| -> Vec<u64> {
+        (0..256).map(|v| 23 * 17 * frames.iter().filter(|&&i| 50 * i == v).count() as u64).collect()
+    };
+    assert_eq!(counts(&[]), expected(&[0, 1, 2, 3, 4]));
+    assert_eq!(counts(&["--page", "3"]), expected(&[2]));
+    assert_eq!(counts(&["--page", "2..3"]), expected(&[1, 2]));
+    // The range of all frames is found before they are counted.
+    let ranged = counts(&["--range", "data", "--bins", "2"]);
+    assert_eq!(ranged.iter().sum::<u64>(), 23 * 17 * 5);
+    let equalize = ["histogram", "opaque.gif", "--equalize", "e.png"];
+    run(folder, &equalize).code(4).stderr(predicate::str::contains("--page"));
+    run(folder, &[&equalize[..], &["--page", "2", "--strict"]].concat()).success().stderr("");
+}
+
+const XMP: &[u8] = b"<?xpacket begin=\"\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>";
+const IPTC: &[u8] = b"\x1c\x02\x50\x00\x03Ada\x1c\x02\x69\x00\x05Title";
+
+/// XMP, IPTC and density of files by ImageMagick and Pillow, and of what becomes of them.
+#[test]
+fn metadata_pass_from_format_to_format() {
+    let names = ["metadata.jpg", "magick.png", "pillow.png", "metadata.webp"];
+    let folder = folder(&names);
+    for (name, has_iptc, per_inch) in [
+        ("metadata.jpg", true, Some([300.0, 150.0])),
+        ("magick.png", true, Some([299.9994, 149.987])),
+        ("pillow.png", false, Some([299.9994, 150.0124])),
+        ("metadata.webp", false, None),
+    ] {
+        for output in ["o.jpg", "o.png", "o.webp", "o.bmp"] {
+            let lost = match output {
+                "o.webp" => [
+                    has_iptc.then_some("IPTC is dropped"),
+                    per_inch.map(|_| "the size of pixels is dropped"),
+                ],
+                "o.bmp" => [Some("XMP is dropped"), has_iptc.then_some("IPTC is dropped")],
+                _ => [None; 2],
+            };
+            let lost: Vec<&str> = lost.into_iter().flatten().collect();
+            let told = match lost.is_empty() {
+                true => String::new(),
+                false => format!("warning: {output}: {} in this format\n", lost.join(" and ")),
+            };
+            run(folder.path(), &["blur", name, output]).success().stderr(told);
+            let source = Source::File(folder.path().join(output));
+            let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
+            let found = image.metadata;
+            let context = format!("{name} {output}");
+            if output != "o.bmp" {
+                assert!(found.xmp.as_ref().expect(&context).starts_with(XMP), "{context}");
+            }
+            let holds_iptc = has_iptc && matches!(output, "o.jpg" | "o.png");
+            assert_eq!(found.iptc.as_deref(), holds_iptc.then_some(IPTC), "{context}");
+            let per_inch = per_inch.filter(|_| output != "o.webp");
+            let found = found.density.map(|density| density.per(DensityUnit::Inch).unwrap());
+            assert_eq!(found.is_some(), per_inch.is_some(), "{context}");
+            for (found, expected) in found.into_iter().flatten().zip(per_inch.into_iter().flatten())
+            {
+                assert!((found / expected - 1.0).abs() < 1e-4, "{context} {found}");
+            }
+        }
+    }
+    // A picture that is turned has its density turned, too.
+    let jpeg = fs::read(folder.path().join("metadata.jpg")).unwrap();
+    let mut exif =
+        b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    exif.extend([6, 0, 0, 0, 0, 0, 0]);
+    exif[3] = (exif.len() - 2) as u8;
+    let turned = [&jpeg[..2], &exif, &jpeg[2..]].concat();
+    fs::write(folder.path().join("turned.jpg"), turned).unwrap();
+    let source = Source::File(folder.path().join("turned.jpg"));
+    let image = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
+    assert_eq!((image.width, image.height), (17, 23));
+    assert_eq!(image.metadata.density.unwrap().pixels, [150.0, 300.0]);
+}
+
+#[test]
+fn grey_palettes_stay_grey() {
+    for (name, checksum_of_pillow) in
+        [("pillow.bmp", 0x5cb4f82b), ("four-bits.bmp", 0x5f5248a8), ("grey.gif", 0x35016007)]
+    {
+        let image = read_image(&fixture(name), 1 << 30, &Timings::new(false)).unwrap();
+        assert_eq!((image.channels, image.width, image.height), (1, 23, 17), "{name}");
+        assert_eq!(checksum(&image), checksum_of_pillow, "{name}");
+    }
+}
+
+/// Values as Pillow reads ImageMagick's file; libvips wrote `v / 2 - 1` of `pillow.png`.
+#[test]
+fn float_maps_hold_their_numbers() {
+    let timings = Timings::new(false);
+    let read = |source: &Source| read_image(source, 1 << 30, &timings).unwrap();
+    let floats = |image: &Image| match &image.samples {
+        Samples::F32(values) => values.clone(),
+        other => panic!("{} are no floats", other.dtype()),
+    };
+    let magick = read(&fixture("magick.pfm"));
+    assert_eq!((magick.channels, magick.width, magick.height), (1, 23, 17));
+    for (i, value) in floats(&magick).into_iter().enumerate() {
+        assert!((value - (i % 256) as f32 / 255.0).abs() < 1e-6, "{i}: {value}");
+    }
+    let vips = read(&fixture("vips.pfm"));
+    let photo = read(&fixture("pillow.png"));
+    let Samples::U8(bytes) = &photo.samples else { panic!("it has bytes") };
+    // It writes rows from the top, against the format.
+    let rows = bytes.chunks_exact(23 * 3).rev().flatten();
+    let expected: Vec<f32> = rows.map(|&v| f32::from(v) / 2.0 - 1.0).collect();
+    assert_eq!((vips.channels, vips.width), (3, 23));
+    assert!(floats(&vips) == expected);
+    // Written and read again, values and order stay.
+    let folder = folder(&["vips.pfm"]);
+    run(folder.path(), &["blur", "vips.pfm", "o.pfm", "--sigma", "0", "--strict"]).success();
+    assert!(floats(&read(&Source::File(folder.path().join("o.pfm")))) == expected);
+}
+
+#[test]
+fn other_formats_are_named() {
+    for (name, told) in [
+        ("photo.avif", "AVIF is not read here: convert it first, as by `avifdec"),
+        ("photo.jp2", "JPEG 2000 is not read here"),
+        ("arithmetic.jpg", "arithmetic-coded JPEG is not read here"),
+    ] {
+        let folder = folder(&[name]);
+        for arguments in [&["blur", name, "o.png"][..], &["histogram", name], &["info", name]] {
+            if (arguments[0], name) == ("info", "arithmetic.jpg") {
+                continue;
+            }
+            let stderr = predicate::str::contains(told);
+            run(folder.path(), arguments).code(4).stderr(stderr);
+        }
+    }
+}
+
+#[test]
+fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() {
+    let folder = folder(&["metadata.jpg", "opaque.gif", "pillow.png"]);
+    let folder = folder.path();
+    let begins = |arguments: &[&str], input: Option<&str>, signature: &[u8]| {
+        let mut command = gpuproc();
+        command.env("GPUPROC_DEVICE", "cpu").current_dir(folder).args(arguments);
+        if let Some(input) = input {
+            command.write_stdin(fs::read(folder.join(input)).unwrap());
+        }
+        let output = command.assert().success().get_output().stdout.clone();
+        assert!(output.starts_with(signature), "{arguments:?}");
+        output
+    };
+    let png = b"\x89PNG";
+    let piped = begins(&["blur", "-", "-"], Some("pillow.png"), png);
+    begins(&["blur", "metadata.jpg", "-"], None, b"\xff\xd8");
+    let gif = begins(&["blur", "opaque.gif", "-"], None, b"GIF89a");
+    assert!(gif.len() > 500);
+    begins(&["blur", "-", "-", "--format", "webp"], Some("opaque.gif"), b"RIFF");
+    begins(&["blur", "pillow.png", "-", "--format", "tiff"], None, b"II*\0");
+    run(folder, &["blur", "pillow.png", "o.png"]).success();
+    assert!(fs::read(folder.join("o.png")).unwrap() == piped, "a pipe makes a difference");
+    // The format goes before the extension, and names files of a folder.
+    run(folder, &["blur", "pillow.png", "o.dat", "--format", "jpeg"]).success();
+    assert!(fs::read(folder.join("o.dat")).unwrap().starts_with(b"\xff\xd8"));
+    run(folder, &["blur", "pillow.png", "opaque.gif", "--out-dir", "d", "--format", "png"])
+        .success();
+    for name in ["d/pillow.png", "d/opaque.png"] {
+        assert!(fs::read(folder.join(name)).unwrap().starts_with(png), "{name}");
+    }
+    let svg = begins(&["histogram", "pillow.png", "--format", "svg"], None, b"<svg");
+    run(folder, &["histogram", "pillow.png", "-o", "h.svg"]).success();
+    assert!(fs::read(folder.join("h.svg")).unwrap() == svg);
+    begins(&["histogram", "pillow.png", "--format", "png", "-o", "-"], None, png);
+    begins(&["histogram", "pillow.png", "-o", "-", "-o", "h.csv"], None, b"bin,low");
+    run(folder, &["histogram", "pillow.png", "--format", "json", "-o", "h.csv"]).code(2);
+}
+
+#[test]
+fn info_tells_pages_and_metadata() {
+    let names = ["animation.png", "metadata.jpg", "vips.pfm"];
+    let folder = folder(&names);
+    let told = |name: &str, lines: &[&str]| {
+        let output = run(folder.path(), &["info", name]).success().get_output().stdout.clone();
+        let output = String::from_utf8(output).unwrap();
+        let words = output.split_whitespace().collect::<Vec<_>>().join(" ");
+        for line in lines {
+            assert!(words.contains(line), "{name}: {line} is not in {output}");
+        }
+    };
+    told("animation.png", &["pages 5", "animation 5 frames in 0.75 s, 3 times"]);
+    told("metadata.jpg", &["XMP ", "IPTC 18 bytes", "pixels 300 x 150 per inch"]);
+    told("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
+}
