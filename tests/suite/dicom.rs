@@ -86,6 +86,9 @@ fn series_hold_what_other_programs_read() {
     assert!(all.len() > 17);
     for entry in all {
         let name = entry["path"].as_str().unwrap();
+        if name == "jpeg2000" && !cfg!(feature = "jpeg2000") {
+            continue;
+        }
         let file = open(&fixtures().join(name));
         let dims: Vec<f64> = file.dims.iter().map(|&n| n as f64).collect();
         assert_eq!((dims, file.format()), (numbers(&entry["dims"]), "DICOM"), "{name}");
@@ -249,12 +252,22 @@ fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
 
 #[test]
 fn what_is_packed_otherwise_is_refused_by_name() {
-    let file = fixtures().join("jpeg2000/03.dcm");
-    let error = described(&file, &Layout::default()).unwrap_err().one_line();
-    assert!(error.contains("JPEG 2000") && error.contains("1.2.840.10008.1.2.4.90"), "{error}");
-    assert!(error.contains("03.dcm"), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
+    // Lossless JPEG is .70; JPEG-LS is .80.
+    let mut other = fs::read(fixtures().join("lossless/03.dcm")).unwrap();
+    let uid = b"1.2.840.10008.1.2.4.70";
+    let at = other.windows(uid.len()).position(|part| part == uid).unwrap();
+    other[at..at + uid.len()].copy_from_slice(b"1.2.840.10008.1.2.4.80");
+    fs::write(&path, &other).unwrap();
+    let error = described(&path, &Layout::default()).unwrap_err().one_line();
+    assert!(error.contains("JPEG-LS") && error.contains("1.2.840.10008.1.2.4.80"), "{error}");
+    assert!(error.contains("a.dcm"), "{error}");
+    if !cfg!(feature = "jpeg2000") {
+        let file = fixtures().join("jpeg2000/03.dcm");
+        let error = described(&file, &Layout::default()).unwrap_err().one_line();
+        assert!(error.contains("JPEG 2000") && error.contains("1.2.840.10008.1.2.4.90"), "{error}");
+    }
     let whole = fs::read(fixtures().join("ct/03.dcm")).unwrap();
     fs::write(&path, &whole[..whole.len() - 20]).unwrap();
     let error = described(&path, &Layout::default()).unwrap_err().one_line();
@@ -282,7 +295,7 @@ fn fixtures_are_small() {
             let entry = entry.unwrap();
             match entry.file_type().unwrap().is_dir() {
                 true => folders.push(entry.path()),
-                false => assert!(entry.metadata().unwrap().len() < 20_000, "{entry:?}"),
+                false => assert!(entry.metadata().unwrap().len() < 30_000, "{entry:?}"),
             }
         }
     }

@@ -165,6 +165,10 @@ fn what_is_no_slice_of_the_volume_is_named() {
     fs::create_dir(folder.join("empty")).unwrap();
     let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
     assert!(code == 4 && stderr.contains("no slices"), "{stderr}");
+    fs::create_dir(folder.join("empty/IM1")).unwrap();
+    let (code, stderr) = run(folder, "mesh empty o.ply --iso 1");
+    assert!(code == 4 && stderr.contains("only folders such as IM1"), "{stderr}");
+    assert_eq!(run(folder, "mesh s o.ply --iso 1 --series 1").0, 2);
     assert_eq!(run(folder, "mesh none*.png o.ply --iso 1").0, 7);
     assert_eq!(run(folder, "mesh s o.ply --iso 1 --dtype u8").0, 2);
 }

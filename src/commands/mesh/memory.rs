@@ -1,6 +1,6 @@
 //! What of the memory the samples, the surface and the steps that need it whole may take.
 
-use super::{input::WHOLE, job::MeshJob};
+use super::job::MeshJob;
 use crate::{
     data::surface::Surface,
     error::{Error, Hint, Result},
@@ -11,6 +11,8 @@ use crate::{
 
 /// Bytes of samples a slab, where memory allows.
 const SLAB: u64 = 64 << 20;
+/// Bytes of parts of a surface that wait in memory, where memory allows: with the slabs, less than 500 MB.
+const HELD: u64 = 128 << 20;
 /// Memory that may be taken whatever the limit.
 const LEAST: u64 = 16 << 20;
 /// Slices that a slab has beyond its layers, and those that it shares with the next one.
@@ -66,7 +68,7 @@ impl Plan {
                 session.max_memory
             )));
         }
-        Ok(Self { layers, overlaps, surface: least - samples, held: (memory / 4).min(WHOLE) })
+        Ok(Self { layers, overlaps, surface: least - samples, held: (memory / 4).min(HELD) })
     }
 
     /// For a volume in memory, which takes `samples` bytes.
@@ -80,7 +82,7 @@ impl Plan {
         let layers = kernel.layers(depth);
         let scratch = kernel.cpu_scratch([width, height], layers, file.dtype.is_float());
         let surface = memory.max(LEAST).saturating_sub(samples.saturating_add(scratch));
-        Self { layers, overlaps: false, surface, held: (memory / 4).min(WHOLE) }
+        Self { layers, overlaps: false, surface, held: (memory / 4).min(HELD) }
     }
 
     /// Bytes of a part: one is meshed, one waits, one is consumed and one converted where that overlaps.

@@ -26,6 +26,8 @@ mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, probe, sample_bytes};
+#[cfg(feature = "jpeg2000")]
+pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
 pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};
 pub use write::{ImageTarget, PagesWriter, write_image};

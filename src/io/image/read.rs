@@ -206,7 +206,7 @@ pub fn decode_jpeg(bytes: &[u8], limits: Limits) -> Result<Image, BoxError> {
 }
 
 /// Runs `decode`. Decoders panic on some broken files.
-fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
+pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
         Err(match memory::raised(panic) {
             Ok(error) => error.into(),

@@ -224,6 +224,9 @@ impl VolumeFile {
         held: Option<Held>,
     ) -> Result<Self> {
         let Header { dims, volumes, stored, .. } = header;
+        if layout.series.is_some() && format != dicom::NAME {
+            return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
+        }
         let volume = match (layout.volume, volumes) {
             (Some(volume), _) if volume < volumes => volume,
             (None, 1) => 0,

@@ -162,6 +162,8 @@ pub enum Packing {
     Jpeg,
     /// Lossless JPEG (T.81, process 14).
     JpegLossless,
+    #[cfg(feature = "jpeg2000")]
+    Jpeg2000,
 }
 
 impl Syntax {
@@ -179,6 +181,8 @@ impl Syntax {
             ".5" => return packed(Packing::Rle),
             ".4.50" => return packed(Packing::Jpeg),
             ".4.57" | ".4.70" => return packed(Packing::JpegLossless),
+            #[cfg(feature = "jpeg2000")]
+            ".4.90" | ".4.91" => return packed(Packing::Jpeg2000),
             ".4.51" => "12-bit JPEG",
             ".4.80" | ".4.81" => "JPEG-LS",
             ".4.90" | ".4.91" | ".4.92" | ".4.93" => "JPEG 2000",

@@ -7,6 +7,8 @@
 //! The reader is our own: dicom-object alone, which unpacks no pixels, adds 50 CPU seconds to the build.
 
 mod dataset;
+#[cfg(feature = "jpeg2000")]
+mod jpeg2000;
 mod jpeg_lossless;
 mod pixels;
 mod series;
@@ -35,6 +37,9 @@ use crate::{
     io::Source,
     parallel::Parallel,
 };
+
+/// The format's name.
+pub const NAME: &str = "DICOM";
 
 /// Extensions of DICOM files, which many do without.
 pub const EXTENSIONS: [&str; 3] = ["dcm", "dicom", "ima"];
@@ -209,7 +214,7 @@ pub fn stack(
     header.metadata = metadata(first);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     Ok(Stack {
-        format: "DICOM",
+        format: NAME,
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,

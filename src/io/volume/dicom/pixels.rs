@@ -307,15 +307,19 @@ pub fn read(
         Frames::Plain { at } => {
             let at = at + number as u64 * stored.len() as u64;
             Input::open(path, syntax.deflated, at)?.read_exact(&mut stored)?;
-            if syntax.endian == Endian::Big {
+            let is_big = syntax.endian == Endian::Big;
+            let size = match kind.allocated {
                 // Bytes are stored as words, too.
-                let size = match kind.allocated {
-                    8 if words => 2,
-                    bits => bits as usize / 8,
-                };
+                8 if words && is_big => 2,
+                8 => 1,
+                bits if is_big != cfg!(target_endian = "big") => bits as usize / 8,
+                _ => 1,
+            };
+            if size > 1 {
                 stored.chunks_exact_mut(size).for_each(<[u8]>::reverse);
             }
         }
+        Frames::Packed(_) if kind.allocated < 8 => return Err("its bits are packed".into()),
         Frames::Packed(frames) => {
             let mut packed = Vec::new();
             for fragment in &frames[number] {
@@ -334,6 +338,11 @@ pub fn read(
                 Packing::JpegLossless => {
                     jpeg_lossless::decode(&packed, &kind, &mut stored)?;
                     kind.planar = false;
+                }
+                #[cfg(feature = "jpeg2000")]
+                Packing::Jpeg2000 => {
+                    super::jpeg2000::decode(&packed, &kind, &mut stored)?;
+                    (kind.planar, kind.ybr) = (false, false);
                 }
                 Packing::None => unreachable!("packed"),
             }

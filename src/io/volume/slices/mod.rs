@@ -100,7 +100,9 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     let (pictures, others): (Vec<PathBuf>, Vec<PathBuf>) =
         files.into_iter().partition(|file| is_image(file));
     if pictures.is_empty() {
-        return Err(Error::bad_input(format_args!("{source}: there are no slices in it")));
+        let folder = names::folder(path);
+        let below = folder.map(|name| format!(", only folders such as {name}")).unwrap_or_default();
+        return Err(Error::bad_input(format_args!("{source}: there are no slices in it{below}")));
     }
     pictures::stack(source, pictures, left_out(&others)).map(Some)
 }

@@ -60,6 +60,18 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The name of a folder in the folder `path`.
+pub fn folder(path: &Path) -> Option<String> {
+    let mut folders: Vec<PathBuf> = fs::read_dir(path)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir())
+        .collect();
+    folders.sort_by(|a, b| natural(a, b));
+    folders.first().map(|folder| shown(folder))
+}
+
 /// Compares names by their text, and numbers in them by their value.
 fn natural(a: &Path, b: &Path) -> Ordering {
     let (a, b) = (a.as_os_str().as_encoded_bytes(), b.as_os_str().as_encoded_bytes());

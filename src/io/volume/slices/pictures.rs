@@ -22,6 +22,8 @@ struct Pictures {
     size: [usize; 2],
     dtype: Dtype,
     limits: Limits,
+    /// Bytes of the largest file and of its samples, twice.
+    scratch: u64,
 }
 
 /// What of an image must be the same in all slices.
@@ -83,12 +85,14 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         header.losses.push("alpha is left out".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
+    let largest = files.iter().map(|file| size_of(file)).max().unwrap_or(0);
+    let scratch = largest.saturating_add(bytes.saturating_mul(2));
     Ok(Stack {
         format: format(&first.format),
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
-        slices: Arc::new(Pictures { files, size, dtype, limits }),
+        slices: Arc::new(Pictures { files, size, dtype, limits, scratch }),
     })
 }
 
@@ -135,7 +139,7 @@ impl Slices for Pictures {
     }
 
     fn scratch(&self) -> u64 {
-        self.limits.bytes / 4 * 2
+        self.scratch
     }
 }
 
