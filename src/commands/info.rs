@@ -144,7 +144,11 @@ fn look(source: &Source, layout: &Layout, samples: Option<&Session>) -> Result<I
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
         Some(format) if !layout.is_raw() && !many => array_info(source, format)?,
-        _ if has_volume_name(source) || layout.is_raw() || source.path().is_none() => {
+        _ if has_volume_name(source)
+            || layout.is_raw()
+            || layout.stack
+            || source.path().is_none() =>
+        {
             volume_info(&VolumeFile::describe(source, layout)?, samples)?
         }
         _ => match image_info(source, samples) {

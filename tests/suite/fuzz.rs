@@ -86,6 +86,11 @@ fn exr_files_are_decoded_as_by_the_crate_or_refused() {
 }
 
 #[test]
+fn tiff_files_are_read_or_refused() {
+    drive("tiff", 1500);
+}
+
+#[test]
 fn any_bytes_are_blurred_or_refused() {
     drive("blur", 500);
 }

@@ -41,6 +41,7 @@ mod soak;
 mod sort;
 mod streams;
 mod tiff;
+mod tiff_stacks;
 mod volumes;
 
 fn main() {

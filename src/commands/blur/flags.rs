@@ -362,8 +362,10 @@ impl Args {
 
     fn job(&self, source: Source, sink: Sink) -> Result<Job> {
         let layout = self.volume.layout();
-        let is_volume =
-            has_volume_name(&source) || layout.dims.is_some() || layout.volume.is_some();
+        let is_volume = has_volume_name(&source)
+            || layout.dims.is_some()
+            || layout.volume.is_some()
+            || layout.stack;
         let format = match (is_volume, self.format, &sink) {
             (true, Some(_), _) => {
                 return Err(Error::usage(format_args!(

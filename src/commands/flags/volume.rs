@@ -35,6 +35,10 @@ pub struct VolumeArgs {
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<usize>,
 
+    /// Take the pages of a TIFF file for the slices of one volume
+    #[arg(long)]
+    stack: bool,
+
     /// Which series of a folder of DICOM files: its number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
     series: Option<Series>,
@@ -43,8 +47,9 @@ pub struct VolumeArgs {
 impl VolumeArgs {
     /// What the flags say of a volume.
     pub fn layout(&self) -> Layout {
-        let &Self { dims, dtype, endian, header_bytes, volume_number: volume, ref series } = self;
-        Layout { dims, dtype, endian, header_bytes, volume, series: series.clone() }
+        let &Self { dims, dtype, endian, header_bytes, volume_number: volume, stack, ref series } =
+            self;
+        Layout { dims, dtype, endian, header_bytes, volume, stack, series: series.clone() }
     }
 }
 

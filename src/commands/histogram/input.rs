@@ -82,6 +82,7 @@ fn is_volume(source: &Source, settings: &Settings) -> bool {
     let Settings { layout, .. } = settings;
     has_volume_name(source)
         || layout.volume.is_some()
+        || layout.stack
         || layout.dims.is_some()
         || layout.dtype.is_some()
 }

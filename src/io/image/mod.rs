@@ -20,12 +20,12 @@ mod probe;
 mod read;
 mod riff;
 mod rows;
-mod tiff;
+pub mod tiff;
 mod webp;
 mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
-pub use probe::{Probe, has_image_name, probe, sample_bytes};
+pub use probe::{Probe, has_image_name, is_tiff, probe, sample_bytes};
 #[cfg(feature = "jpeg2000")]
 pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};

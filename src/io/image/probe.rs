@@ -55,7 +55,7 @@ fn gif(path: &Path) -> Option<u64> {
 }
 
 /// Whether the file begins as TIFF files do.
-fn is_tiff(path: &Path) -> bool {
+pub fn is_tiff(path: &Path) -> bool {
     let mut first = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
     read.is_ok() && (tiff::CODEC.has_signature)(&first)

@@ -31,6 +31,8 @@ pub struct Layout {
     pub header_bytes: u64,
     /// Which one, of a file with several volumes, counted from 0.
     pub volume: Option<usize>,
+    /// Whether the pages of a picture are the slices of a volume.
+    pub stack: bool,
     /// Which series of a folder of DICOM files.
     pub series: Option<Series>,
 }

@@ -6,6 +6,7 @@ use super::{
     FORMATS, VolumeFile,
     format::{Endian, Outgoing, Placing, Writing},
     nrrd, raw,
+    slices::tiff,
 };
 use crate::{
     data::{
@@ -42,7 +43,8 @@ impl VolumeFormat {
         if raw::EXTENSIONS.contains(&extension.as_str()) {
             return Ok(Some(Self { writing: None, gzip }));
         }
-        let writing = FORMATS.iter().filter_map(|format| format.write.as_ref());
+        let writing =
+            FORMATS.iter().filter_map(|format| format.write.as_ref()).chain([&tiff::WRITING]);
         let named = |writing: &&Writing| writing.extensions.contains(&extension.as_str());
         match writing.into_iter().find(named) {
             Some(writing) if writing.may_be_packed || !gzip => {
@@ -52,7 +54,7 @@ impl VolumeFormat {
                 let gz = if gzip { ".gz" } else { "" };
                 Err(Error::usage(format_args!(
                     "{sink}: no volume is written as .{extension}{gz}; use .nii, .nii.gz, .nrrd, .mha, \
-                     .mrc, .npy, .raw or .raw.gz"
+                     .mrc, .npy, .tif, .raw or .raw.gz"
                 )))
             }
         }
@@ -87,6 +89,8 @@ impl<'a> VolumeTarget<'a> {
             None => {
                 let own = FORMATS.iter().find(|format| format.name == file.format());
                 let own = own.and_then(|format| format.write.as_ref());
+                let is_tiff = tiff::NAMES.contains(&file.format());
+                let own = own.or(is_tiff.then_some(&tiff::WRITING));
                 VolumeFormat { writing: own.or(nrrd::FORMAT.write.as_ref()), gzip: false }
             }
         };
@@ -290,11 +294,12 @@ mod tests {
     #[test]
     fn outputs_are_known_by_their_names() {
         let format = |name: &str| VolumeFormat::of_output(&Sink::File(name.into()));
-        for name in ["a.nii", "a.nii.gz", "a.NRRD", "a.mha", "a.mrc", "a.npy", "a.raw", "b.raw.gz"]
+        for name in
+            ["a.nii", "a.nii.gz", "a.NRRD", "a.mha", "a.mrc", "a.npy", "a.raw", "b.raw.gz", "a.tif"]
         {
             assert!(format(name).unwrap().is_some(), "{name}");
         }
-        for name in ["a.tif", "a.png", "a.nrrd.gz", "a.mhd", "a.img", "a.gz", "a.dcm"] {
+        for name in ["a.tif.gz", "a.png", "a.nrrd.gz", "a.mhd", "a.img", "a.gz", "a.dcm"] {
             assert!(format(name).is_err(), "{name}");
         }
         assert!(

@@ -26,9 +26,9 @@ use gpuproc::{
     device::Kernel,
     error::Kind,
     io::{
-        Source,
+        Limits, Source,
         array::{ArrayFormat, ArrayReader, npy},
-        image::{jpeg, png::Png, probe, read_image},
+        image::{jpeg, open_rows, png::Png, probe, read_image},
         volume::{Layout, VolumeFile},
     },
     kernels::jpeg::Decode,
@@ -45,13 +45,14 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
     Target { name: "png", body: png, seeds: png_seeds },
     Target { name: "jpeg", body: jpeg, seeds: jpeg_seeds },
     Target { name: "exr", body: exr, seeds: exr_seeds },
+    Target { name: "tiff", body: tiff, seeds: tiff_seeds },
     Target { name: "blur", body: blur, seeds: picture_seeds },
     Target { name: "histogram", body: histogram, seeds: picture_seeds },
     Target { name: "scan", body: scan, seeds: scan_seeds },
@@ -654,6 +655,54 @@ pub fn histogram(bytes: &[u8]) {
     };
     let line = [&["histogram", "@a"], how].concat();
     run(folder.path(), &line, &["o.csv", "o.json", "o.png", "o.svg"]);
+}
+
+/// Reads a TIFF file of any bytes as a picture, by rows, and as a volume.
+pub fn tiff(bytes: &[u8]) {
+    let folder = folder();
+    let path = folder.path().join("a.tif");
+    fs::write(&path, bytes).unwrap();
+    let source = Source::File(path);
+    let limits = Limits { pixels: 1 << 20, ..Limits::from(4 << 20) };
+    let timings = Timings::new(false);
+    let whole = read_image(&source, limits, &timings);
+    if let Err(error) = &whole {
+        assert_bad_input(error);
+    }
+    let rows = open_rows(&source, limits).expect("the file can be opened");
+    if let (Ok(whole), Some(mut rows)) = (&whole, rows)
+        && rows.info().is_upright
+    {
+        let info = rows.info().clone();
+        assert_eq!((info.width, info.height), (whole.width, whole.height));
+        let mut band = vec![0; 3 * info.row_bytes()];
+        for (number, part) in whole.samples.as_bytes().chunks(band.len()).enumerate() {
+            let band = &mut band[..part.len()];
+            rows.read(band).expect("it was read before");
+            assert!(band == part, "band {number} differs from the whole");
+        }
+    }
+    let layout = Layout::default();
+    match VolumeFile::describe(&source, &layout).and_then(|file| file.read(limits, &timings)) {
+        Ok(volume) => assert_eq!(volume.dims.iter().product::<usize>(), volume.samples.len()),
+        Err(error) => assert_bad_input(&error),
+    }
+}
+
+/// Files of `fixtures/tiff`.
+fn tiff_seeds() -> Vec<Vec<u8>> {
+    macro_rules! files {
+        ($($name:literal)+) => {
+            vec![$(include_bytes!(concat!("../../../fixtures/tiff/", $name)).to_vec()),+]
+        };
+    }
+    files! {
+        "i8_packbits.tif" "i16_be_lzw_predictor.tif" "u16_tile_lzw_predictor_planar.tif" "u16_big.tif" "u32.tif"
+        "i32_zstd.tif" "f16_predictor.tif" "f32_zstd_predictor_tile.tif" "f64_predictor_be.tif" "bits12.tif"
+        "five.tif" "associated.tif" "jpeg_strip.tif" "vips_jpeg_tile.tif" "palette16.tif" "cmyk.tif" "ycbcr.tif"
+        "vips_white.tif" "magick_lsb.tif" "stack_imagej.tif" "stack_imagej_one_directory.tif" "stack.ome.tif"
+        "stack_hyper.tif"
+    }
 }
 
 /// Scans and sorts arrays of any bytes, and makes summed-area tables.

@@ -8,14 +8,21 @@ mod encode;
 mod exif;
 mod page;
 mod picture;
+mod planes;
 mod rows;
 mod stack;
 mod tag;
 mod tree;
 mod unpack;
 
-use std::{fs, panic::catch_unwind, path::Path, sync::Arc};
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
 
+pub use self::planes::Planes;
 use self::{
     bytes::{FileBytes, SharedBytes},
     directory::{Directory, File},
@@ -24,6 +31,7 @@ use self::{
     page::Page,
     picture::Meaning,
     rows::{Rows, TALL},
+    tree::Value,
 };
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek},
@@ -44,7 +52,7 @@ use crate::{
 };
 
 /// TIFF.
-pub const CODEC: Codec = Codec {
+pub(super) const CODEC: Codec = Codec {
     extensions: &["tif", "tiff"],
     has_signature: |bytes| {
         [b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"]
@@ -181,7 +189,7 @@ fn decode_page(file: &File<'_>, at: u64, limits: Limits) -> Result<Decoded, BoxE
 }
 
 /// The first page of a file, read by rows.
-pub struct TiffRows {
+pub(super) struct TiffRows {
     rows: Rows<'static>,
     meaning: Meaning,
     info: RowsInfo,
@@ -256,18 +264,56 @@ impl ReadRows for TiffRows {
     }
 
     fn read(&mut self, rows: &mut [u8]) -> Result<()> {
-        memory::catch(|| {
-            self.try_read(rows).map_err(|error| {
-                Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
+        // Decoders panic on some broken files.
+        let read = catch_unwind(AssertUnwindSafe(|| self.try_read(rows)));
+        let read = read.unwrap_or_else(|panic| {
+            Err(match memory::raised(panic) {
+                Ok(error) => error.into(),
+                Err(_) => "the decoder crashed on it".into(),
             })
+        });
+        read.map_err(|error| {
+            Error::bad_input(format_args!("cannot decode {}", self.name)).caused_by(error)
         })
     }
 }
 
 /// The beginning of a file with one picture, up to its samples.
-pub fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
+pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
     let size = [info.width, info.height];
     encode::head(&[Outgoing::picture(size, info.channels, info.dtype, &info.metadata)])
+}
+
+/// The beginning of a file of the slices of a volume, up to its samples, as ImageJ writes it: `spacing` along x, y and z,
+/// the first sample at `first`, in distances of samples.
+pub fn stack_header(
+    dims: [usize; 3],
+    dtype: Dtype,
+    spacing: Option<[f64; 3]>,
+    unit: Option<&str>,
+    first: [f64; 3],
+) -> Vec<u8> {
+    let [width, height, slices] = dims;
+    let text = planes::description(slices, spacing.map(|[.., z]| z), unit, first);
+    let mut pages: Vec<Outgoing> = (0..slices)
+        .map(|_| Outgoing::picture([width, height], 1, dtype, &Metadata::default()))
+        .collect();
+    for page in &mut pages {
+        // A strip a page: readers of stacks expect each in one piece.
+        page.strip_rows = height.max(1);
+        if let Some([x, y, _]) = spacing {
+            // Per the unit that the description names.
+            page.description.values.extend([
+                Value::fraction(tag::X_RESOLUTION, 1.0 / x),
+                Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
+                Value::shorts(tag::RESOLUTION_UNIT, &[1]),
+            ]);
+        }
+    }
+    if let Some(page) = pages.first_mut() {
+        page.description.values.push(Value::text(tag::DESCRIPTION, &text));
+    }
+    encode::head(&pages)
 }
 
 /// A file on a disk, of which nothing but its header is read.
@@ -279,7 +325,7 @@ fn open(path: &Path) -> Result<File<'static>, BoxError> {
 ///
 /// # Errors
 /// When it is broken, or its first page holds what is not supported.
-pub fn probe(path: &Path) -> Result<Probe, BoxError> {
+pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     let file = open(path)?;
     let pages = file.pages()?;
     let directory = file.directory(pages[0])?;

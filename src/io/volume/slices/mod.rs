@@ -6,6 +6,7 @@
 
 mod names;
 mod pictures;
+pub mod tiff;
 
 use std::{
     fmt,
@@ -19,7 +20,10 @@ use super::{FORMATS, Layout, dicom, format::Header};
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Source, image::has_image_name},
+    io::{
+        Source,
+        image::{has_image_name, is_tiff},
+    },
     parallel::Parallel,
 };
 
@@ -88,7 +92,10 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
             return dicom::stack(source, &files, layout.series.as_ref(), Vec::new()).map(Some);
         }
         let is_image = is_image(path) && source.size()?.is_some();
-        let one = || pictures::stack(source, vec![path.to_owned()], Vec::new());
+        let one = || match is_tiff(path) {
+            true => tiff::stack(source, path),
+            false => pictures::stack(source, vec![path.to_owned()], Vec::new()),
+        };
         return is_image.then(one).transpose();
     }
     let files = names::files(source, path)?;

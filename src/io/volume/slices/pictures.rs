@@ -145,7 +145,7 @@ impl Slices for Pictures {
 
 /// The mean of the colours of each pixel; alpha is left out.
 #[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64 itself")]
-fn grey(samples: &Samples, channels: usize) -> Result<Samples> {
+pub fn grey(samples: &Samples, channels: usize) -> Result<Samples> {
     let colours = if channels >= 3 { 3 } else { 1 };
     let mut grey = Samples::zeros(samples.dtype(), samples.len() / channels)?;
     let is_float = samples.dtype().is_float();

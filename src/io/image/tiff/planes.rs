@@ -1,0 +1,497 @@
+//! The pages of a file as the planes of volumes: their order, as ImageJ, OME-XML or none tells it, the distance of
+//! samples, and their values as they are stored: neither scaled nor coloured.
+
+use std::{fmt, path::Path, sync::Arc};
+
+use super::{
+    Opened, decode_page,
+    directory::{Directory, File},
+    open,
+    page::{Compression, Page, photometric},
+    rows::Rows,
+    stack::{Writer, centimetres, line, writer},
+    tag,
+};
+use crate::{
+    data::{dtype::Dtype, image::Image},
+    io::{Limits, image::codec::BoxError},
+};
+
+/// Planes of one size and type.
+pub struct Planes {
+    file: File<'static>,
+    /// The first page.
+    page: Page,
+    /// Where the planes are, volume by volume.
+    order: Order,
+    /// Samples along x and y.
+    pub size: [usize; 2],
+    /// The type of samples once read.
+    pub dtype: Dtype,
+    /// Planes of a volume.
+    pub slices: usize,
+    /// How many volumes there are: channels and times.
+    pub volumes: usize,
+    /// Channels of a plane that are to become grey; 1 where it is as it is stored.
+    pub channels: usize,
+    /// The distance of samples along x, y and z, in a unit of length where one is known.
+    pub spacing: Option<([f64; 3], Option<&'static str>)>,
+    /// Where the first sample is, in distances of samples.
+    pub first: [f64; 3],
+    /// The format's name.
+    pub format: &'static str,
+    /// What else the description says.
+    pub metadata: Vec<(String, String)>,
+    /// What was assumed, in words.
+    pub warnings: Vec<String>,
+    /// What is left out, in words.
+    pub losses: Vec<String>,
+    limits: Limits,
+}
+
+impl fmt::Debug for Planes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planes")
+            .field("size", &self.size)
+            .field("slices", &self.slices)
+            .field("volumes", &self.volumes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where planes are.
+enum Order {
+    /// The directory of each.
+    Pages(Vec<u64>),
+    /// Behind the first one, without directories of their own: ImageJ's files of more than 4 GiB. Bytes of a plane.
+    Behind(u64),
+}
+
+/// How the pages follow each other.
+struct Shape {
+    /// How many channels, slices and times there are.
+    counts: [usize; 3],
+    /// The page of each plane, by volume and slice; nothing where they follow each other in this order.
+    pages: Option<Vec<usize>>,
+}
+
+/// The most planes that a description may claim.
+const MOST: usize = 1 << 24;
+
+impl Planes {
+    /// Of the file at `path`.
+    ///
+    /// # Errors
+    /// When it is broken, or its pages are not of one size and type.
+    pub fn open(path: &Path) -> Result<Self, BoxError> {
+        let file = open(path)?;
+        let pages = file.pages()?;
+        let directory = file.directory(pages[0])?;
+        let page = Page::read(&file, &directory)?;
+        let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
+        let by = writer(&description);
+        let mut planes = Self {
+            size: page.size,
+            dtype: page.dtype,
+            slices: pages.len(),
+            volumes: 1,
+            channels: 1,
+            spacing: None,
+            first: [0.0; 3],
+            format: "TIFF stack",
+            metadata: Vec::new(),
+            warnings: Vec::new(),
+            losses: Vec::new(),
+            limits: Limits::from(u64::MAX),
+            order: Order::Pages(Vec::new()),
+            file,
+            page,
+        };
+        planes.colours(pages[0])?;
+        // A strip or tile may be somewhat larger than its plane.
+        let [width, height] = planes.size.map(|side| side as u64);
+        let sample = (planes.channels * planes.dtype.size()) as u64;
+        let plane = width.saturating_mul(height).saturating_mul(4 * sample);
+        planes.limits = Limits::from(plane.max(64 << 20));
+        let mut shape = None;
+        match by {
+            Some(Writer::ImageJ) => {
+                planes.format = "ImageJ stack";
+                shape = planes.of_imagej(&description, &directory, pages.len())?;
+            }
+            Some(Writer::Ome) => {
+                planes.format = "OME-TIFF";
+                shape = planes.of_ome(&description, pages.len());
+            }
+            _ => planes.of_resolution(&directory, pages.len()),
+        }
+        if let Order::Behind(_) = planes.order {
+            return Ok(planes);
+        }
+        let mut order = pages;
+        if let Some(Shape { counts: [channels, slices, times], pages }) = shape {
+            (planes.slices, planes.volumes) = (slices, channels * times);
+            if let Some(pages) = pages {
+                order = pages.into_iter().map(|page| order[page]).collect();
+            }
+        }
+        planes.check(&order)?;
+        planes.order = Order::Pages(order);
+        Ok(planes)
+    }
+
+    /// Whether planes are colours, that become grey.
+    fn colours(&mut self, first: u64) -> Result<(), BoxError> {
+        use photometric as p;
+        let Page { samples, compression, .. } = self.page;
+        let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
+        if is_colour && samples > 1 {
+            let opened = Opened::new(&self.file, first)?;
+            self.dtype = opened.meaning.dtype;
+            self.channels = opened.meaning.channels;
+            self.losses = opened.losses;
+        } else if samples > 1 {
+            self.losses.push(format!("{} of its {samples} channels are left out", samples - 1));
+        }
+        if compression == Compression::Jpeg && self.channels == 1 && samples > 1 {
+            return Err("JPEG of several channels that are no colours is not supported".into());
+        }
+        Ok(())
+    }
+
+    /// The order and the distances that ImageJ tells.
+    fn of_imagej(
+        &mut self,
+        description: &str,
+        directory: &Directory,
+        pages: usize,
+    ) -> Result<Option<Shape>, BoxError> {
+        let count = |name| line(description, name).and_then(|text| text.parse::<usize>().ok());
+        let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
+        let counts = ["channels", "slices", "frames"].map(|name| count(name).unwrap_or(1).max(1));
+        let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
+        let mut counts = match all {
+            Some(all) if all == images => counts,
+            // Old files tell their images alone.
+            _ => [1, images, 1],
+        };
+        if counts[1] == 1 && counts[0] == 1 && counts[2] > 1 {
+            // Frames of a film without depth: as ImageJ's own commands for stacks take them.
+            counts = [1, counts[2], 1];
+        }
+        let number = |name| {
+            let number = line(description, name)?.parse::<f64>().ok()?;
+            Some(number).filter(|number| number.is_finite())
+        };
+        let resolution = |tag| {
+            let found = self.file.floats(directory, tag)?.first().copied();
+            found.filter(|&count| count.is_finite() && count > 0.0)
+        };
+        let unit = line(description, "unit");
+        let across = resolution(tag::X_RESOLUTION);
+        let down = resolution(tag::Y_RESOLUTION).or(across);
+        let depth = number("spacing").map(f64::abs).filter(|&depth| depth > 0.0);
+        if unit.is_some() || depth.is_some() {
+            let side = |count: Option<f64>| count.map_or(1.0, |count| 1.0 / count);
+            let [x, y] = [side(across), side(down)];
+            let known = unit.and_then(name_of);
+            self.spacing = Some(([x, y, depth.unwrap_or(1.0)], known));
+            if depth.is_none() && images > 1 {
+                self.warnings.push("the distance of its slices is not told: 1 is taken".into());
+            }
+        }
+        let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
+        self.first = origins.map(|origin| 0.0 - origin);
+        if images > pages && pages == 1 {
+            // Nothing but the first page has a directory.
+            let plane = self.page.chunk_bytes(self.page.size[1]);
+            let at = self.page.chunks.first().map_or(0, |chunk| chunk[0]);
+            let plain = self.page.compression == Compression::None
+                && !self.page.is_tiled
+                && self.channels == 1
+                && self.page.samples == 1
+                && self.page.bits.is_multiple_of(8);
+            let end = plane.checked_mul(images as u64).and_then(|all| all.checked_add(at));
+            let len = self.file.bytes.len();
+            if plain && images <= MOST && end.is_some_and(|end| end <= len) {
+                (self.slices, self.volumes) = (counts[1], counts[0] * counts[2]);
+                if counts[0] > 1 {
+                    self.channels_apart(counts)?;
+                }
+                self.order = Order::Behind(plane);
+                return Ok(None);
+            }
+        }
+        if counts.iter().product::<usize>() != pages {
+            self.losses.push(format!("of the {images} images that it tells, {pages} are there"));
+            return Ok(None);
+        }
+        let [channels, slices, times] = counts;
+        // Channels follow each other, then slices, then times.
+        let page = |volume: usize, slice: usize| {
+            volume % channels + channels * (slice + slices * (volume / channels))
+        };
+        let volumes = channels * times;
+        let pages = (0..volumes).flat_map(|v| (0..slices).map(move |s| page(v, s))).collect();
+        Ok(Some(Shape { counts, pages: Some(pages) }))
+    }
+
+    /// Planes without directories are read in the order of the file.
+    fn channels_apart(&self, [channels, ..]: [usize; 3]) -> Result<(), BoxError> {
+        Err(format!("an ImageJ stack of {channels} channels with one directory is not supported")
+            .into())
+    }
+
+    /// The order and the distances that OME-XML tells (OME model 2016-06).
+    fn of_ome(&mut self, text: &str, pages: usize) -> Option<Shape> {
+        let start = text.find("<Pixels")?;
+        let end = start + text[start..].find('>')?;
+        let pixels = &text[start..end];
+        let count = |name| attribute(pixels, name).and_then(|text| text.parse::<usize>().ok());
+        let length = |name: &str| {
+            let number = attribute(pixels, name)?.parse::<f64>().ok()?;
+            let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
+            let scale = centimetres(unit)? / 1e-4;
+            Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
+        };
+        let [x, y, z] = ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length);
+        if let Some(x) = x {
+            if z.is_none() && pages > 1 {
+                let told = "the distance of its slices is not told: that of its columns is taken";
+                self.warnings.push(told.into());
+            }
+            self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
+        }
+        // Of channels that are colours of a plane, there is a plane for all.
+        let interleaved = if self.page.samples > 1 { self.page.samples } else { 1 };
+        let [z_len, c_len, t_len] =
+            ["SizeZ", "SizeC", "SizeT"].map(|name| count(name).unwrap_or(1).max(1));
+        let c_len = (c_len / interleaved).max(1);
+        let all = z_len.checked_mul(c_len)?.checked_mul(t_len).filter(|&all| all <= MOST)?;
+        let order = attribute(pixels, "DimensionOrder").unwrap_or("XYZCT");
+        let fastest: Vec<char> = order.chars().filter(|axis| "ZCT".contains(*axis)).collect();
+        if fastest.len() != 3 {
+            return None;
+        }
+        let len_of = |axis| match axis {
+            'Z' => z_len,
+            'C' => c_len,
+            _ => t_len,
+        };
+        // The number of a plane in the file's order, from z, c and t, and back.
+        let lens = [len_of(fastest[0]), len_of(fastest[1]), len_of(fastest[2])];
+        let number = |zct: [usize; 3]| {
+            let of = |axis| zct["ZCT".find(axis).unwrap_or(0)];
+            of(fastest[0]) + lens[0] * (of(fastest[1]) + lens[1] * of(fastest[2]))
+        };
+        let mut places: Vec<Option<usize>> = vec![None; all];
+        let (mut rest, mut is_told) = (&text[end..], false);
+        while let Some(at) = rest.find("<TiffData") {
+            let end = at + rest[at..].find('>').unwrap_or(rest.len() - at);
+            let data = &rest[at..end];
+            let number_of =
+                |name| attribute(data, name).and_then(|text| text.parse::<usize>().ok());
+            let page = number_of("IFD");
+            let planes = number_of("PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
+            let firsts = ["FirstZ", "FirstC", "FirstT"].map(|name| number_of(name).unwrap_or(0));
+            is_told = true;
+            if firsts[0] < z_len && firsts[1] < c_len && firsts[2] < t_len {
+                let first = number(firsts);
+                for i in 0..planes.min(all - first) {
+                    places[first + i] = Some(page.unwrap_or(0) + i);
+                }
+            }
+            rest = &rest[end..];
+        }
+        if !is_told {
+            places = (0..all).map(Some).collect();
+        }
+        let page = |volume: usize, z: usize| places[number([z, volume % c_len, volume / c_len])];
+        let volumes = c_len * t_len;
+        let order = (0..volumes).flat_map(|v| (0..z_len).map(move |z| (v, z)));
+        let found: Option<Vec<usize>> =
+            order.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
+        if found.is_none() {
+            self.losses
+                .push(format!("of the {all} planes that its OME-XML tells, {pages} are there"));
+        }
+        Some(Shape { counts: [c_len, z_len, t_len], pages: Some(found?) })
+    }
+
+    /// The size of pixels alone is told.
+    fn of_resolution(&mut self, directory: &Directory, pages: usize) {
+        if let Some(density) = super::density(&self.file, directory)
+            && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
+        {
+            let [x, y] = [10.0 / across, 10.0 / down];
+            self.spacing = Some(([x, y, x], Some("mm")));
+            if pages > 1 {
+                let told = "the distance of its slices is not told: that of its columns is taken";
+                self.warnings.push(told.into());
+            }
+        }
+    }
+
+    /// Compares all pages with the first.
+    fn check(&self, order: &[u64]) -> Result<(), BoxError> {
+        for (number, &at) in order.iter().enumerate().skip(1) {
+            let directory = self.file.directory(at)?;
+            let page = Page::read(&self.file, &directory)
+                .map_err(|error| format!("page {}: {error}", number + 1))?;
+            let kind = |page: &Page| (page.size, page.bits, page.format, page.samples);
+            if kind(&page) != kind(&self.page) {
+                let told = |page: &Page| {
+                    let [width, height] = page.size;
+                    let channels = match page.samples {
+                        1 => String::new(),
+                        count => format!(" with {count} channels"),
+                    };
+                    format!("{width}x{height} of {}{channels}", page.type_name())
+                };
+                return Err(format!(
+                    "page {} is {}, but the first is {}: they make no volume",
+                    number + 1,
+                    told(&page),
+                    told(&self.page)
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How samples are stored.
+    pub fn stored(&self) -> String {
+        self.page.type_name()
+    }
+
+    /// Whether the least significant byte of a number is first.
+    pub fn is_little(&self) -> bool {
+        self.page.is_little
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.file.bytes.len()
+    }
+
+    /// Reads plane `number`, counted over all volumes, as it is stored.
+    ///
+    /// # Errors
+    /// When it is broken.
+    pub fn read(&self, number: usize, samples: &mut [u8]) -> Result<(), BoxError> {
+        let page = match &self.order {
+            Order::Pages(pages) => {
+                let directory = self.file.directory(pages[number])?;
+                Page::read(&self.file, &directory)?
+            }
+            Order::Behind(bytes) => {
+                let mut page = self.page.clone();
+                page.chunks.iter_mut().for_each(|chunk| chunk[0] += bytes * number as u64);
+                page
+            }
+        };
+        let height = page.size[1];
+        let limits = self.limits;
+        let mut rows = Rows::new(page, Arc::clone(&self.file.bytes), vec![0], limits, u64::MAX);
+        rows.read(0..height, samples)?;
+        match rows.damage() {
+            Some(damage) => Err(damage.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads plane `number` as a picture, where planes have several channels.
+    ///
+    /// # Errors
+    /// When it is broken.
+    pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
+        let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
+        Ok(decode_page(&self.file, pages[number], self.limits)?.image)
+    }
+
+    /// Bytes that reading a plane takes beside its samples.
+    pub fn scratch(&self) -> u64 {
+        let chunk = self.page.chunk_bytes(self.page.chunk[1]);
+        let packed = self.page.chunks.iter().map(|chunk| chunk[1]).max().unwrap_or(0);
+        let picture = match self.channels {
+            1 => 0,
+            channels => 2 * (self.size[0] * self.size[1] * channels * self.dtype.size()) as u64,
+        };
+        chunk.saturating_mul(2).saturating_add(packed).saturating_add(picture)
+    }
+}
+
+/// The name of a unit of length that other formats use, too.
+fn name_of(unit: &str) -> Option<&'static str> {
+    let length = centimetres(unit)?;
+    let names = [("nm", 1e-7), ("um", 1e-4), ("mm", 0.1), ("cm", 1.0), ("m", 100.0), ("in", 2.54)];
+    names.into_iter().find(|(_, own)| *own == length).map(|(name, _)| name)
+}
+
+/// The value of an attribute of an element of XML.
+fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = element;
+    loop {
+        let at = rest.find(name)?;
+        let before = rest[..at].chars().next_back();
+        let after = &rest[at + name.len()..];
+        let value = after.trim_start().strip_prefix('=').map(str::trim_start);
+        if before.is_some_and(char::is_whitespace)
+            && let Some(value) = value
+            && let Some(quote) = value.chars().next().filter(|quote| "\"'".contains(*quote))
+        {
+            return value[1..].split(quote).next();
+        }
+        rest = after;
+    }
+}
+
+/// The description of a stack, as ImageJ writes it.
+pub fn description(
+    slices: usize,
+    spacing: Option<f64>,
+    unit: Option<&str>,
+    first: [f64; 3],
+) -> String {
+    let mut text = format!("ImageJ=1.54f\nimages={slices}\nslices={slices}\n");
+    if let Some(unit) = unit {
+        // The text has no characters beyond ASCII.
+        let name = if unit == "um" { "micron" } else { unit };
+        text += &format!("unit={name}\n");
+    }
+    if let Some(spacing) = spacing {
+        text += &format!("spacing={spacing}\n");
+    }
+    for (name, place) in ["xorigin", "yorigin", "zorigin"].into_iter().zip(first) {
+        if place != 0.0 {
+            text += &format!("{name}={}\n", 0.0 - place);
+        }
+    }
+    text + "loop=false\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_by_whole_names() {
+        let element = r#"<Pixels PhysicalSizeXUnit="mm" PhysicalSizeX = '0.5' SizeZ="3""#;
+        assert_eq!(attribute(element, "PhysicalSizeX"), Some("0.5"));
+        assert_eq!(attribute(element, "PhysicalSizeXUnit"), Some("mm"));
+        assert_eq!(attribute(element, "SizeZ"), Some("3"));
+        assert_eq!(attribute(element, "Size"), None);
+        assert_eq!(attribute("<Pixels SizeZ=", "SizeZ"), None);
+    }
+
+    #[test]
+    fn descriptions_are_read_as_they_are_written() {
+        let text = description(7, Some(2.5), Some("um"), [-3.0, 0.0, 1.5]);
+        assert_eq!(writer(&text), Some(Writer::ImageJ));
+        let lines = ["images", "unit", "spacing", "xorigin", "yorigin", "zorigin"];
+        let values = lines.map(|name| line(&text, name));
+        assert_eq!(values, [Some("7"), Some("micron"), Some("2.5"), Some("3"), None, Some("-1.5")]);
+        assert_eq!(name_of("micron"), Some("um"));
+    }
+}

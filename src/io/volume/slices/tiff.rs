@@ -1,0 +1,125 @@
+//! The pages of a TIFF file as slices; and volumes written as such, as ImageJ writes them.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+    sync::Arc,
+};
+
+use super::{Slices, Stack, pictures::grey};
+use crate::{
+    data::{dtype::Dtype, placement::Placement},
+    error::{Error, Result},
+    io::{
+        Source,
+        image::tiff::{Planes, stack_header},
+        volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Writing},
+    },
+    memory,
+};
+
+/// What stacks are called.
+pub const NAMES: [&str; 3] = ["TIFF stack", "ImageJ stack", "OME-TIFF"];
+
+/// How stacks are written.
+pub const WRITING: Writing = Writing {
+    extensions: &["tif", "tiff"],
+    may_be_packed: false,
+    dtypes: &Dtype::SAMPLES,
+    placing: Placing::Straight,
+    keeps: |_| false,
+    header: header_bytes,
+};
+
+#[derive(Debug)]
+struct Pages(Planes);
+
+/// The stack of the pages of the file at `path`.
+///
+/// # Errors
+/// When it is broken, or its pages are not of one size and type.
+pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
+    let planes = Planes::open(path).map_err(|error| {
+        Error::bad_input(format_args!("cannot read {source} as a volume")).caused_by(error)
+    })?;
+    let [width, height] = planes.size;
+    if width == 0 || height == 0 {
+        return Err(Error::bad_input(format_args!(
+            "{source}: {width} x {height} pixels are no picture"
+        )));
+    }
+    let stored = match planes.stored().as_str() {
+        "f16" => Stored::F16,
+        _ => Stored::As(planes.dtype),
+    };
+    let mut header = Header::new([width, height, planes.slices], stored, 0);
+    header.volumes = planes.volumes;
+    header.endian = if planes.is_little() { Endian::Little } else { Endian::Big };
+    header.warnings = planes.warnings.clone();
+    header.losses = planes.losses.clone();
+    header.metadata = planes.metadata.clone();
+    if planes.channels > 1 {
+        header.losses.push(format!(
+            "the colours of its {} pages become grey, (r + g + b) / 3 as in ImageJ",
+            planes.slices * planes.volumes
+        ));
+    }
+    if let Some((spacing, unit)) = planes.spacing {
+        let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
+        let unit = unit.map(str::to_owned);
+        header.place(Placement { unit, ..Placement::straight(spacing, first) });
+    }
+    Ok(Stack {
+        format: planes.format,
+        header,
+        dtype: planes.dtype,
+        bytes: planes.bytes(),
+        slices: Arc::new(Pages(planes)),
+    })
+}
+
+impl Pages {
+    fn try_read(&self, z: usize, samples: &mut [u8]) -> Result<(), BoxError> {
+        let channels = self.0.channels;
+        if channels == 1 {
+            return self.0.read(z, samples);
+        }
+        let image = self.0.picture(z)?;
+        let grey = grey(&image.samples, image.channels)?;
+        if image.channels != channels || grey.as_bytes().len() != samples.len() {
+            return Err("its channels are not those of the first page".into());
+        }
+        samples.copy_from_slice(grey.as_bytes());
+        Ok(())
+    }
+}
+
+impl Slices for Pages {
+    fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
+        // Decoders panic on some broken files.
+        let read = catch_unwind(AssertUnwindSafe(|| self.try_read(z, samples)));
+        let read = read.unwrap_or_else(|panic| {
+            Err(match memory::raised(panic) {
+                Ok(error) => error.into(),
+                Err(_) => "the decoder crashed on it".into(),
+            })
+        });
+        read.map_err(|error| Error::bad_input(format_args!("page {}", z + 1)).caused_by(error))
+    }
+
+    fn scratch(&self) -> u64 {
+        self.0.scratch()
+    }
+}
+
+fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
+    let spacing = outgoing.placement.map(Placement::spacing);
+    let first = match (outgoing.placement, spacing) {
+        (Some(placement), Some(spacing)) => {
+            [0, 1, 2].map(|axis| placement.first[axis] / spacing[axis])
+        }
+        _ => [0.0; 3],
+    };
+    let unit = outgoing.placement.and_then(|placement| placement.unit.as_deref());
+    stack_header(outgoing.dims, outgoing.dtype, spacing, unit, first)
+}

@@ -1,0 +1,150 @@
+//! TIFF files of several pages as volumes: ImageJ's, OME-TIFF and others, as tifffile writes and reads them.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use gpuproc::{
+    data::{placement::Placement, samples::Samples, volume::Volume},
+    for_samples,
+    io::{
+        Sink, Source,
+        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+    },
+    timings::Timings,
+};
+use predicates::str::contains;
+use serde_json::Value;
+
+use crate::common::gpuproc;
+
+fn fixtures() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"))
+}
+
+fn stacks() -> BTreeMap<String, Value> {
+    serde_json::from_slice(&fs::read(fixtures().join("stacks.json")).unwrap()).unwrap()
+}
+
+fn described(path: &Path, volume: Option<usize>) -> VolumeFile {
+    let source = Source::File(path.to_owned());
+    VolumeFile::describe(&source, &Layout { volume, ..Layout::default() }).unwrap()
+}
+
+#[allow(clippy::unnecessary_cast, clippy::cast_lossless, reason = "one of the types is f64 itself")]
+fn numbers(samples: &Samples) -> Vec<f64> {
+    for_samples!(samples, values => values.iter().map(|&value| value as f64).collect())
+}
+
+fn read(file: &VolumeFile) -> Volume {
+    file.read(u64::MAX, &Timings::new(false)).unwrap()
+}
+
+fn spacing(file: &VolumeFile) -> Option<Vec<f64>> {
+    // A fraction of the file is not a decimal's.
+    let round = |v: f64| (v * 1e9).round() / 1e9;
+    file.placement().map(Placement::spacing).map(|spacing| spacing.map(round).to_vec())
+}
+
+#[test]
+fn pages_are_the_slices_of_volumes() {
+    for (name, expected) in stacks() {
+        let volumes = expected["volumes"].as_u64().unwrap() as usize;
+        let mut values = Vec::new();
+        for number in 0..volumes {
+            let file = described(&fixtures().join(&name), Some(number));
+            assert_eq!(Value::from(file.dims.to_vec()), expected["dims"], "{name}");
+            assert_eq!(
+                (file.volumes(), file.format()),
+                (volumes, expected["format"].as_str().unwrap())
+            );
+            assert_eq!(file.dtype.name(), type_name(&expected["type"]), "{name}");
+            assert_eq!(
+                serde_json::to_value(spacing(&file)).unwrap(),
+                expected["spacing"],
+                "{name}"
+            );
+            let unit = file.placement().and_then(|placement| placement.unit.clone());
+            assert_eq!(serde_json::to_value(unit).unwrap(), expected["unit"], "{name}");
+            values.extend(numbers(&read(&file).samples));
+            // In parts, as meshes and histograms read it.
+            let mut reader = file.reader().unwrap();
+            let parts = [reader.read(1).unwrap(), reader.read(file.dims[2] - 1).unwrap()];
+            let parts: Vec<f64> = parts.iter().flat_map(numbers).collect();
+            assert!(values.ends_with(&parts), "{name}");
+        }
+        let wanted: Vec<f64> = serde_json::from_value(expected["values"].clone()).unwrap();
+        assert!(values == wanted, "{name}");
+    }
+}
+
+/// numpy's name in ours.
+fn type_name(name: &Value) -> String {
+    let name = name.as_str().unwrap().replace("uint", "u").replace("int", "i");
+    name.replace("float", "f")
+}
+
+/// A stack that is written is the stack that was read: samples, distances, unit and place.
+#[test]
+fn stacks_are_written_as_they_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("o.tif");
+    let sink = Sink::File(path.clone());
+    for name in stacks().keys() {
+        let file = described(&fixtures().join(name), Some(0));
+        let volume = read(&file);
+        let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
+        assert_eq!(target.losses(), None, "{name}");
+        target.write(volume.clone(), false, &Timings::new(false)).unwrap();
+        let again = described(&path, None);
+        assert_eq!((again.format(), again.dims), ("ImageJ stack", volume.dims));
+        assert!(read(&again).samples == volume.samples, "{name}");
+        assert_eq!(spacing(&again), spacing(&file), "{name}");
+        let unit = |file: &VolumeFile| file.placement().and_then(|p| p.unit.clone());
+        assert_eq!(unit(&again), unit(&file), "{name}");
+    }
+    // From another format, with a place.
+    let nifti = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/volumes/i16_itk.mha");
+    let file = described(Path::new(nifti), None);
+    let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
+    target.write(read(&file), false, &Timings::new(false)).unwrap();
+    let again = described(&path, None);
+    assert!(read(&again).samples == read(&file).samples && again.dtype == file.dtype);
+    assert_eq!(spacing(&again), spacing(&file));
+}
+
+#[test]
+fn commands_take_stacks() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["stack_imagej.tif", "stack_hyper.tif"] {
+        fs::copy(fixtures().join(name), folder.join(name)).unwrap();
+    }
+    let run = |line: &str| {
+        let mut command = gpuproc();
+        command.current_dir(folder).args(line.split(' ')).args(["--device", "cpu"]).assert()
+    };
+    run("blur stack_imagej.tif o.nii --stack --sigma 0").success().stderr("");
+    let [stack, nifti] =
+        ["stack_imagej.tif", "o.nii"].map(|name| described(&folder.join(name), None));
+    assert!(read(&stack).samples == read(&nifti).samples);
+    assert_eq!(spacing(&stack), spacing(&nifti));
+    run("blur stack_imagej.tif soft.tif --stack --sigma 0,0,1").success().stderr("");
+    let soft = described(&folder.join("soft.tif"), None);
+    assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
+    assert!(read(&soft).samples != read(&stack).samples);
+    run("histogram stack_imagej.tif --stack -o h.csv").success();
+    let table = fs::read_to_string(folder.join("h.csv")).unwrap();
+    let count: u64 =
+        table.lines().skip(1).filter_map(|line| line.rsplit(',').next()?.parse::<u64>().ok()).sum();
+    assert_eq!(count, stack.dims.iter().product::<usize>() as u64);
+    run("mesh stack_imagej.tif m.ply --iso 9000").success();
+    run("mesh stack_hyper.tif m.ply --iso 9000").code(4).stderr(contains("4 volumes"));
+    run("mesh stack_hyper.tif m.ply --iso 9000 --volume 3").success();
+    // Pages of several sizes are no volume.
+    let mut odd = fs::read(fixtures().join("stack_i32_zstd_tiles.tif")).unwrap();
+    let first = u32::from_le_bytes(odd[4..8].try_into().unwrap()) as usize;
+    let count = usize::from(u16::from_le_bytes(odd[first..first + 2].try_into().unwrap()));
+    let width = (0..count).map(|i| first + 2 + 12 * i).find(|&at| odd[at..at + 2] == [0, 1]);
+    odd[width.unwrap() + 8] = 12;
+    fs::write(folder.join("odd.tif"), odd).unwrap();
+    run("mesh odd.tif m.ply --iso 9000").code(4).stderr(contains("page 2 is 13x9 of i32"));
+}
