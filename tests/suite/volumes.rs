@@ -642,7 +642,7 @@ fn names_of_outputs_are_kept_to() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fs::write(folder.join("v_8x8x8_uint8.raw"), Noise(5).bytes(512)).unwrap();
-    for output in ["o.tif", "o.png", "o.nrrd.gz", "o.mhd", "o.dcm"] {
+    for output in ["o.tif.gz", "o.png", "o.nrrd.gz", "o.mhd", "o.dcm"] {
         let (code, stderr) = run(folder, &format!("blur v_8x8x8_uint8.raw {output}"));
         assert_eq!(code, 2, "{stderr}");
         assert!(stderr.contains(".nii") && !folder.join(output).exists(), "{stderr}");

@@ -88,6 +88,7 @@ impl Planes {
         let pages = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;
+        page.colours()?;
         let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
         let by = writer(&description);
         let mut planes = Self {
