@@ -901,7 +901,10 @@ fn volume_seeds() -> Vec<Vec<u8>> {
         "enhanced.dcm",
         "enhanced_implicit.dcm",
         "dose.dcm",
-        "colour.dcm"
+        "colour.dcm",
+        "frames_jpeg.dcm",
+        "frames_rle.dcm",
+        "bits.dcm"
     ];
     let mut seeds = Vec::new();
     for (i, slice) in slices.into_iter().enumerate() {

@@ -91,6 +91,8 @@ const WANTED: [(Tag, &[u8; 2]); 28] = [
 
 /// Longest attribute that is read.
 const MOST_VALUE: u32 = 1 << 20;
+/// Bytes of all that is kept of a file.
+const MOST_KEPT: usize = 64 << 20;
 /// Deepest sequences.
 const MOST_DEPTH: usize = 32;
 /// More than any volume has slices.
@@ -254,7 +256,7 @@ impl Input {
         let mut input = match deflated {
             false => Self::File(file),
             true => {
-                let mut input = Walk { input: Self::File(file), syntax: Syntax::PLAIN, at: 0 };
+                let mut input = Walk::new(Self::File(file), Syntax::PLAIN, 0);
                 let begin = input.meta().map(|meta| meta.0).map_err(io::Error::other)?;
                 file = BufReader::new(File::open(path)?);
                 file.seek(SeekFrom::Start(begin))?;
@@ -299,6 +301,8 @@ struct Walk {
     syntax: Syntax,
     /// Bytes before, from the beginning of the file or of what was deflated.
     at: u64,
+    /// Bytes of memory of what is kept.
+    kept: usize,
 }
 
 /// Where a walk through nested attributes is.
@@ -312,6 +316,10 @@ enum Level {
 }
 
 impl Walk {
+    fn new(input: Input, syntax: Syntax, at: u64) -> Self {
+        Self { input, syntax, at, kept: 0 }
+    }
+
     fn bytes<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.input.read_exact(&mut bytes)?;
@@ -383,6 +391,15 @@ impl Walk {
         }
     }
 
+    /// Counts memory of what is kept.
+    fn keep(&mut self, bytes: usize) -> Result<(), BoxError> {
+        self.kept += 64 + bytes;
+        match self.kept <= MOST_KEPT {
+            true => Ok(()),
+            false => Err("it says too much of its frames".into()),
+        }
+    }
+
     /// The value of an attribute that is wanted; others are passed over.
     fn value(
         &mut self,
@@ -401,6 +418,7 @@ impl Walk {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         self.at += u64::from(len);
+        self.keep(8 * len as usize)?;
         // An unknown type is what a program states that did not know the attribute.
         let kind = kind.filter(|kind| kind != b"UN").unwrap_or(**known);
         let little = self.syntax.endian == Endian::Little;
@@ -484,6 +502,7 @@ impl Walk {
             if let Level::Frame(frame) = level
                 && data.frames.len() <= frame
             {
+                self.keep(size_of::<Attributes>())?;
                 data.frames.push(Attributes::default());
             }
             number += 1;
@@ -544,7 +563,7 @@ fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
 /// When the file cannot be read or is broken.
 pub fn read(path: &Path) -> Result<Dataset, BoxError> {
     let file = BufReader::new(File::open(path)?);
-    let mut walk = Walk { input: Input::File(file), syntax: Syntax::PLAIN, at: 0 };
+    let mut walk = Walk::new(Input::File(file), Syntax::PLAIN, 0);
     let (begin, uid) = walk.meta()?;
     let syntax = match &uid {
         Some(uid) => Syntax::named(uid)?,
@@ -554,7 +573,7 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         true => Input::open(path, true, 0)?,
         false => Input::open(path, false, begin)?,
     };
-    let mut walk = Walk { input, syntax, at: if syntax.deflated { 0 } else { begin } };
+    let mut walk = Walk::new(input, syntax, if syntax.deflated { 0 } else { begin });
     let mut data = Dataset {
         syntax,
         top: Attributes::default(),

@@ -240,9 +240,14 @@ fn fragments(
         }
         if table.is_none() {
             let mut offsets = Vec::new();
-            (&mut input).take(bytes).read_to_end(&mut offsets)?;
+            let known = bytes.min(4 * count as u64);
+            (&mut input).take(known).read_to_end(&mut offsets)?;
+            input.skip(bytes - known)?;
             let offsets = offsets.as_chunks().0.iter();
-            table = Some(offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect());
+            let mut all: Vec<u64> =
+                offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect();
+            all.sort_unstable();
+            table = Some(all);
         } else {
             found.push(at..at + bytes);
             input.skip(bytes)?;
@@ -264,7 +269,7 @@ fn fragments(
     for fragment in found {
         let offset = fragment.start - 8 - first;
         match all.last_mut() {
-            Some(last) if !table.contains(&offset) => last.push(fragment),
+            Some(last) if table.binary_search(&offset).is_err() => last.push(fragment),
             _ => all.push(vec![fragment]),
         }
     }
