@@ -24,8 +24,8 @@ use crate::{
 /// Blur images and volumes: exactly, at any sigma, with the same result on every device.
 ///
 /// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
-/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, .npy, raw, folders of slices) are blurred in
-/// three dimensions.
+/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, .npy, raw, folders of slices) are
+/// blurred in three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -19,8 +19,8 @@ use crate::{
 
 /// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
 ///
-/// The volume is a NIfTI, NRRD, MetaImage, MRC or .npy file, or raw samples, x fastest. The mesh lies where the file
-/// says that its samples lie. It has shared vertices and triangles whose normals
+/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
+/// samples, x fastest. The mesh lies where the file says that its samples lie. It has shared vertices and triangles whose normals
 /// point to lower values; the same bytes come out on every device. Volumes of any size go through in
 /// slabs.
 #[derive(Debug, clap::Args)]
