@@ -392,3 +392,91 @@ fn info_tells_pages_and_metadata() {
     told("metadata.jpg", &["XMP ", "IPTC 18 bytes", "pixels 300 x 150 per inch"]);
     told("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
 }
+
+/// Files that claim more than they have, or more than is allowed, are refused in one line, and soon.
+#[test]
+fn claims_are_checked_before_memory_is_taken() {
+    let folder = folder(&["animation.png", "animation.webp", "clear.gif"]);
+    let folder = folder.path();
+    // A screen of 65,535 x 65,535, and a frame so large on a small one.
+    let gif = fs::read(folder.join("clear.gif")).unwrap();
+    let mut screen = gif.clone();
+    screen[6..10].fill(0xff);
+    let mut frame = gif.clone();
+    let at = frame.iter().position(|&byte| byte == 0x2c).unwrap();
+    frame[at + 5..at + 9].fill(0xff);
+    // A size in the header of an animation, and the count of its frames.
+    let webp = fs::read(folder.join("animation.webp")).unwrap();
+    let mut canvas = webp.clone();
+    canvas[24..30].fill(0x3f);
+    let mut png = fs::read(folder.join("animation.png")).unwrap();
+    let at = png.windows(4).position(|name| name == b"acTL").unwrap();
+    png[at + 4..at + 8].fill(0x7f);
+    for (name, bytes) in [
+        ("screen.gif", screen),
+        ("frame.gif", frame),
+        ("short.gif", gif[..gif.len() / 8].to_vec()),
+        ("canvas.webp", canvas),
+        ("frames.png", png),
+        ("large.pfm", b"PF\n99999999 99999999\n-1\n".to_vec()),
+        ("short.pfm", b"Pf\n9 9\n-1\n0000".to_vec()),
+        ("scale.pfm", b"Pf\n1 1\n0\n0000".to_vec()),
+        ("comment.pfm", b"Pf\n# no end".to_vec()),
+    ] {
+        fs::write(folder.join(name), bytes).unwrap();
+        for command in ["blur", "histogram"] {
+            let output = if command == "blur" { &["o.webp"][..] } else { &[] };
+            let arguments = [&[command, name, "--max-memory", "64M"], output].concat();
+            let error = run(folder, &arguments).code(4).get_output().stderr.clone();
+            let error = String::from_utf8(error).unwrap();
+            assert_eq!(
+                error.lines().filter(|line| line.starts_with("error")).count(),
+                1,
+                "{error}"
+            );
+            assert!(!folder.join("o.webp").exists(), "{name}");
+        }
+    }
+}
+
+/// What lies behind the last number of an array is told.
+#[test]
+fn surplus_data_of_arrays_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let header = b"\x93NUMPY\x01\0\x76\0{'descr': '<u4', 'fortran_order': False, 'shape': (2,), }";
+    let mut file = header.to_vec();
+    file.resize(127, b' ');
+    file.extend(b"\n\x01\0\0\0\x02\0\0\0");
+    fs::write(folder.join("a.npy"), &file).unwrap();
+    for command in ["scan", "sort"] {
+        run(folder, &[command, "a.npy", "o.npy", "--strict"]).success().stderr("");
+    }
+    file.push(0);
+    fs::write(folder.join("b.npy"), &file).unwrap();
+    let fortran = String::from_utf8_lossy(&file[10..127]).replace("False", "True ");
+    file.splice(10..127, fortran.into_bytes());
+    fs::write(folder.join("c.npy"), &file).unwrap();
+    for (command, name) in [("scan", "b.npy"), ("sort", "b.npy"), ("scan", "c.npy")] {
+        let told = format!("{name}: what lies behind its last number is left out\n");
+        run(folder, &[command, name, "o.npy"]).success().stderr(format!("warning: {told}"));
+        run(folder, &[command, name, "p.npy", "--strict"]).code(4).stderr(format!("error: {told}"));
+        assert!(!folder.join("p.npy").exists());
+    }
+}
+
+/// All commands that write images tell what these lose.
+#[test]
+fn adjusted_images_tell_their_losses() {
+    let folder = folder(&["metadata.jpg", "animation.png"]);
+    let folder = folder.path();
+    let told = "warning: e.bmp: XMP is dropped and IPTC is dropped in this format\n";
+    for flag in ["--equalize", "--auto-levels"] {
+        let arguments = ["histogram", "metadata.jpg", flag, "e.bmp"];
+        run(folder, &arguments).success().stderr(told);
+        let lossy = ["histogram", "animation.png", "--page", "2", flag, "s.jpg", "--strict"];
+        run(folder, &lossy).code(4).stderr(predicate::str::contains("alpha is dropped"));
+        assert!(!folder.join("s.jpg").exists());
+        run(folder, &["histogram", "metadata.jpg", flag, "e.png", "--strict"]).success().stderr("");
+    }
+}

@@ -104,7 +104,7 @@ pub fn cases(
         }
         Content::Array => {
             let format = ArrayFormat::of_input(source, None)?;
-            let mut reader = ArrayReader::open(source, format, None, limits.bytes)?;
+            let mut reader = ArrayReader::open(source, format, None, limits)?;
             let number = reader.dtype();
             for_number!(number, T => {
                 let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();

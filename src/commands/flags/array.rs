@@ -5,7 +5,7 @@ use crate::{
     data::dtype::Dtype,
     error::Result,
     io::{
-        Sink, Source,
+        Limits, Sink, Source,
         array::{ArrayFormat, ArrayReader, ArrayWriter},
     },
     session::Session,
@@ -30,12 +30,12 @@ pub struct ArrayInput {
 }
 
 impl ArrayInput {
-    /// Opens it. `limit` are the bytes that bringing it into C order may take.
+    /// Opens it. Bringing it into C order may take the bytes of `limits`.
     ///
     /// # Errors
     /// Those of [`ArrayReader::open`].
-    pub fn open(&self, limit: u64) -> Result<ArrayReader> {
-        ArrayReader::open(&self.source, self.format, self.dtype, limit)
+    pub fn open(&self, limits: Limits) -> Result<ArrayReader> {
+        ArrayReader::open(&self.source, self.format, self.dtype, limits)
     }
 }
 

@@ -40,6 +40,20 @@ impl Preview {
     /// Fails now, before the work, where the picture cannot be written.
     pub(super) fn check(&self, session: &Session) -> Result<()> {
         self.allow(&Surface::default(), session)?;
+        let format = ImageFormat::of_output(&self.sink)?;
+        if session.strict {
+            // The background is what is seen through, if anything is.
+            let alpha = (self.render.background[3] * 255.0).round() as u8;
+            let pixel = Image {
+                width: 1,
+                height: 1,
+                channels: 4,
+                samples: Samples::U8(vec![0, 0, 0, alpha]),
+                is_linear: false,
+                metadata: Metadata::default(),
+            };
+            session.image_target(&self.sink, format, Encoding::default()).check(&pixel)?;
+        }
         self.sink.create(session.no_clobber).map(drop)
     }
 

@@ -4,6 +4,7 @@ use crate::{
     commands::flags::ArrayInput,
     error::{Error, Result},
     for_number,
+    io::Limits,
 };
 
 /// Reads so many keys, or fewer where they end, and returns which differ from the one before.
@@ -20,8 +21,8 @@ impl Keys {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn open(input: &ArrayInput) -> Result<Self> {
-        let mut reader = input.open(u64::MAX)?;
+    pub fn open(input: &ArrayInput, strict: bool) -> Result<Self> {
+        let mut reader = input.open(Limits { strict, ..Limits::from(u64::MAX) })?;
         let changes: Changes = for_number!(reader.dtype(), K => {
             let mut last: Option<K> = None;
             let mut keys = Vec::<K>::new();

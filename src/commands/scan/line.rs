@@ -29,7 +29,7 @@ const IN_FLIGHT: u64 = 8;
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(line: &Line, session: &Session) -> Result<()> {
-    let reader = line.input.open(session.max_memory / 2)?;
+    let reader = line.input.open(session.limits(2))?;
     for_number!(reader.dtype(), T => stream::<T>(line, session, reader))
 }
 
@@ -37,7 +37,7 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     let mut scanner = Scanner::<T>::new(line, session)?;
     let writer = line.output.create(session, T::DTYPE, reader.shape())?;
     let mut bar = session.progress.bar("scan", reader.len().unwrap_or(0));
-    let mut keys = line.keys.as_ref().map(Keys::open).transpose()?;
+    let mut keys = line.keys.as_ref().map(|keys| Keys::open(keys, session.strict)).transpose()?;
     let stretches = read_ahead::<T>(reader, scanner.stretch, session.timings.clone())?;
     let (to_write, writing) = write_behind(writer, session.timings.clone())?;
     let mut scan_all = || loop {

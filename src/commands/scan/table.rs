@@ -77,7 +77,7 @@ fn image_table(
 /// The sums of an array of rows x columns, perhaps x channels. 32-bit integers are widened where the last
 /// sum may not fit.
 fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<()> {
-    let mut reader = input.open(session.max_memory / 2)?;
+    let mut reader = input.open(session.limits(2))?;
     let shape = match reader.shape() {
         Some(shape @ ([_, _] | [_, _, _])) => shape.to_vec(),
         _ => {

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     for_number,
     io::{
-        allow_broken_pipe,
+        Limits, allow_broken_pipe,
         array::{ArrayReader, ArrayWriter},
     },
     kernels::sort::{Records, Sort, Sortable, same_length},
@@ -27,7 +27,7 @@ use crate::{
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
-    let reader = job.keys.open(job.share(session))?;
+    let reader = job.keys.open(job.limits(session))?;
     match reader.dtype() {
         Dtype::U32 => sort::<u32>(&job, session, reader),
         Dtype::I32 => sort::<i32>(&job, session, reader),
@@ -44,6 +44,10 @@ impl Job {
     /// sorted, and eight times with what moves along.
     fn share(&self, session: &Session) -> u64 {
         session.max_memory / if matches!(self.moved, Moved::Nothing) { 5 } else { 8 }
+    }
+
+    fn limits(&self, session: &Session) -> Limits {
+        Limits { bytes: self.share(session), ..session.limits(1) }
     }
 }
 
@@ -65,7 +69,7 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
             session.timings.time("write", || write(output, &sorted.payload.unwrap_or_default()))
         }
         Moved::Payload(values, moved) => {
-            let mut reader = values.open(job.share(session))?;
+            let mut reader = values.open(job.limits(session))?;
             for_number!(reader.dtype(), P => {
                 let mut moved = moved.create(session, P::DTYPE, Some(&[len]))?;
                 let values = session.timings.time("read", || reader.read_all(job.share(session)))?;

@@ -6,7 +6,7 @@ use super::{ArrayFormat, Separator, npy::Header, raw::Element, text::Tokens};
 use crate::{
     data::{dtype::Dtype, number::Number},
     error::{Error, Hint, Kind, Result},
-    io::Source,
+    io::{Limits, Source, losses},
 };
 
 /// An array being read from its first number to its last.
@@ -16,14 +16,18 @@ pub struct ArrayReader {
     dtype: Dtype,
     shape: Option<Vec<usize>>,
     decoder: Decoder,
+    /// Whether surplus data are an error.
+    strict: bool,
 }
 
 enum Decoder {
     Text(Box<Tokens>),
-    /// Plain numbers, and how many of them are still to come where that is known.
+    /// Plain numbers, how many of them are still to come where that is known, and whether it is still to be looked for
+    /// data behind the last.
     Binary {
         element: Element,
         left: Option<u64>,
+        looks_behind: bool,
     },
 }
 
@@ -35,7 +39,8 @@ impl std::fmt::Debug for ArrayReader {
 
 impl ArrayReader {
     /// Opens `source`. Its numbers are of type `wanted`, else of the type that a `.npy` file says, else u32. A
-    /// `.npy` file in Fortran order is read at once and brought into C order, which takes `limit` bytes at most.
+    /// `.npy` file in Fortran order is read at once and brought into C order, which takes the bytes of `limits` at most.
+    /// What lies behind the last number of a `.npy` file is told, once that is read.
     ///
     /// # Errors
     /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, its length is
@@ -45,8 +50,9 @@ impl ArrayReader {
         source: &Source,
         format: ArrayFormat,
         wanted: Option<Dtype>,
-        limit: u64,
+        limits: impl Into<Limits>,
     ) -> Result<Self> {
+        let limits = limits.into();
         let size = source.size()?;
         let mut input = source.open()?;
         let dtype = wanted.unwrap_or(Dtype::U32);
@@ -60,19 +66,25 @@ impl ArrayReader {
                 let shape = size.map(|size| vec![(size / width) as usize]);
                 // Outputs are created for the length that the file has now: to shrink later is an error.
                 let left = size.map(|size| size / width);
-                let decoder = Decoder::Binary { element: Element::little_endian(dtype), left };
+                let element = Element::little_endian(dtype);
+                let decoder = Decoder::Binary { element, left, looks_behind: false };
                 (dtype, shape, decoder)
             }
             ArrayFormat::Npy => {
                 let header = npy_header(source, &mut input, wanted)?;
                 let (dtype, left) = (header.element.dtype(), Some(header.len));
                 if header.fortran {
-                    input = Box::new(in_c_order(source, input, &header, limit)?);
+                    let ordered = in_c_order(source, &mut input, &header, limits.bytes)?;
+                    tell_surplus(source, &mut input, limits.strict)?;
+                    input = Box::new(ordered);
                 }
-                (dtype, Some(header.shape), Decoder::Binary { element: header.element, left })
+                let looks_behind = !header.fortran;
+                let decoder = Decoder::Binary { element: header.element, left, looks_behind };
+                (dtype, Some(header.shape), decoder)
             }
         };
-        Ok(Self { source: source.clone(), input, dtype, shape, decoder })
+        let strict = limits.strict;
+        Ok(Self { source: source.clone(), input, dtype, shape, decoder, strict })
     }
 
     /// The numbers' type.
@@ -119,7 +131,7 @@ impl ArrayReader {
         values.clear();
         match &mut self.decoder {
             Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
-            Decoder::Binary { element, left } => {
+            Decoder::Binary { element, left, looks_behind } => {
                 let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
                 // Headers may claim any length, files may not.
                 let file = self.source.size().ok().flatten().unwrap_or(0) / element.size() as u64;
@@ -143,6 +155,9 @@ impl ArrayReader {
                         )));
                     }
                     *left -= wanted as u64;
+                    if *left == 0 && std::mem::take(looks_behind) {
+                        tell_surplus(&self.source, &mut self.input, self.strict)?;
+                    }
                 }
                 Ok(())
             }
@@ -178,6 +193,16 @@ impl ArrayReader {
             Decoder::Text(tokens) => Some(&tokens.layout),
             Decoder::Binary { .. } => None,
         }
+    }
+}
+
+/// Tells that there are data behind the last number, where there are.
+fn tell_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<()> {
+    let mut surplus = Vec::new();
+    let read = input.take(1).read_to_end(&mut surplus);
+    match read.map_err(|error| Error::io("read", source.to_string(), error))? {
+        0 => Ok(()),
+        _ => losses::tell(source, "what lies behind its last number is left out", strict),
     }
 }
 
