@@ -131,6 +131,24 @@ fn commands_take_stacks() {
     let soft = described(&folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
+    // Pages, too, are written as the stack that they were.
+    for (input, line) in [
+        ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0"),
+        ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0"),
+    ] {
+        run(line).success().stderr("");
+        for volume in 0..if input == "stack_hyper.tif" { 4 } else { 1 } {
+            let [one, other] =
+                [input, "pages.tif"].map(|name| described(&folder.join(name), Some(volume)));
+            assert!(read(&one).samples == read(&other).samples, "{input}");
+            assert_eq!(spacing(&one), spacing(&other), "{input}");
+        }
+    }
+    run("blur stack_hyper.tif pages.tif --sigma 0 --page 1..4").success().stderr("");
+    let pages = described(&folder.join("pages.tif"), None);
+    assert_eq!((pages.dims, spacing(&pages)), ([13, 9, 4], Some(vec![1.0, 1.0, 3.0])));
+    run("blur stack_hyper.tif page.tif --sigma 0 --page 2").success().stderr("");
+    assert!(!fs::read(folder.join("page.tif")).unwrap().windows(6).any(|text| text == b"ImageJ"));
     run("histogram stack_imagej.tif --stack -o h.csv").success();
     let table = fs::read_to_string(folder.join("h.csv")).unwrap();
     let count: u64 =

@@ -93,7 +93,10 @@ impl Need {
             // Premultiplied samples and linear light are u32 or f32, before and after each pass.
             _ => 2 * size + 12,
         };
-        let file = job.source.size()?.unwrap_or(0);
+        let file = match rows.is_held_whole {
+            true => job.source.size()?.unwrap_or(0),
+            false => 0,
+        };
         Ok(Self {
             whole: file + samples * height * (blurred + size),
             stored: file.max(samples * height * size),

@@ -34,6 +34,8 @@ pub struct RowsInfo {
     pub pages: usize,
     /// Bytes that reading takes beside the rows.
     pub held_bytes: u64,
+    /// Whether the file lies in memory where the picture is decoded as a whole.
+    pub is_held_whole: bool,
     /// What of the file the rows do not have, in words.
     pub losses: Vec<String>,
 }

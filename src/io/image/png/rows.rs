@@ -73,6 +73,7 @@ impl PngRows {
                 metadata,
                 is_upright: orientation == Orientation::default(),
                 held_bytes: 0,
+                is_held_whole: true,
                 pages: 1,
                 losses,
             },

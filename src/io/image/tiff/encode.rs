@@ -7,7 +7,7 @@ use super::{
     directory::kind,
     exif::{Exif, RESOLUTION},
     page::photometric,
-    tag,
+    stack, tag,
     tree::{Tree, Value, header},
 };
 use crate::{
@@ -23,6 +23,14 @@ use crate::{
 
 /// Bytes of a strip of a picture, at most, unless a row has more.
 pub const STRIP: usize = 1 << 20;
+
+/// The description in `value` where ImageJ wrote it.
+fn imagej(value: &Value) -> Option<String> {
+    let is_text = value.tag == tag::DESCRIPTION;
+    let text = is_text.then(|| String::from_utf8_lossy(&value.bytes).into_owned())?;
+    let text = text.trim_end_matches('\0').to_owned();
+    (stack::writer(&text) == Some(stack::Writer::ImageJ)).then_some(text)
+}
 
 /// A page to be written.
 #[derive(Debug)]
@@ -65,9 +73,31 @@ impl Outgoing {
                 Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
             ]);
         }
+        // ImageJ's tells of pages; the first of several gets it again.
+        description.values.retain(|value| imagej(value).is_none());
         let row = size[0] * channels * dtype.size();
         let strip_rows = (STRIP / row.max(1)).clamp(1, size[1].max(1));
         Self { size, channels, dtype, strip_rows, description }
+    }
+
+    /// Gives the first of `pages` the description of ImageJ that it was read with, and the resolution per the unit that
+    /// this names.
+    fn describe(&mut self, metadata: &Metadata, pages: usize) {
+        let exif = metadata.exif.as_deref().and_then(Exif::of_block).unwrap_or_default();
+        let Some(text) = exif.root.values.iter().find_map(imagej) else { return };
+        let unit = stack::line(&text, "unit").and_then(stack::centimetres);
+        let per_centimetre =
+            metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
+        let values = &mut self.description.values;
+        if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
+            values.retain(|value| !RESOLUTION.contains(&value.tag));
+            values.extend([
+                Value::fraction(tag::X_RESOLUTION, pixels[0] * unit),
+                Value::fraction(tag::Y_RESOLUTION, pixels[1] * unit),
+                Value::shorts(tag::RESOLUTION_UNIT, &[1]),
+            ]);
+        }
+        values.push(Value::text(tag::DESCRIPTION, &stack::with_pages(&text, pages)));
     }
 
     /// Bytes of its samples.
@@ -184,7 +214,7 @@ pub fn encode_pages<'a>(
     let is_big_tiff = series.sample_bytes.saturating_add(BESIDE) > u64::from(u32::MAX);
     let (start, at) = header(is_big_tiff);
     output.write_all(&start)?;
-    Ok(Box::new(TiffPages { output, at, is_big_tiff, left: series.count }))
+    Ok(Box::new(TiffPages { output, at, is_big_tiff, left: series.count, count: series.count }))
 }
 
 struct TiffPages<'a> {
@@ -194,13 +224,18 @@ struct TiffPages<'a> {
     is_big_tiff: bool,
     /// Pages to come.
     left: usize,
+    /// All pages.
+    count: usize,
 }
 
 impl PageWriter for TiffPages<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let Self { at, is_big_tiff, .. } = *self;
         let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-        let page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
+        let mut page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
+        if self.count > 1 && at == header(is_big_tiff).1 {
+            page.describe(&image.metadata, self.count);
+        }
         let first = (at + page.directory(0, is_big_tiff).len(is_big_tiff)).next_multiple_of(16);
         let next = (first + page.bytes()).next_multiple_of(2);
         if !is_big_tiff && u32::try_from(next).is_err() {

@@ -44,23 +44,27 @@ impl Exif {
         let file = File::open(bytes).ok()?;
         let mut kept = KEPT.to_vec();
         kept.extend(RESOLUTION);
-        Self::read(&file, file.first, &kept)
+        Self::read(&file, file.first, &kept, usize::MAX)
     }
 
-    /// Reads the description of the page whose directory is at `first`, without its orientation; nothing where it is
-    /// empty.
-    pub fn of_page(file: &File<'_>, first: u64) -> Option<Self> {
-        Self::read(file, first, &KEPT)
+    /// Reads the description of the page whose directory is at `first`, one of `pages`, without its orientation; nothing
+    /// where it is empty.
+    pub fn of_page(file: &File<'_>, first: u64, pages: usize) -> Option<Self> {
+        Self::read(file, first, &KEPT, pages)
     }
 
     /// Reads the description whose directory is at `first`, with the tags `kept` of that directory.
-    fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
+    fn read(file: &File<'_>, first: u64, kept: &[u16], pages: usize) -> Option<Self> {
         let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
         let mut root = reader.directory(first, 0)?;
-        // A description that tells of pages is not that of a picture.
+        // A description that tells of pages is not that of a picture. That of ImageJ has the distance of slices.
         root.values.retain(|value| {
-            let tells_of_pages = || stack::writer(&String::from_utf8_lossy(text(value))).is_some();
-            value.tag != tag::DESCRIPTION || !tells_of_pages()
+            let by = || stack::writer(&String::from_utf8_lossy(text(value)));
+            value.tag != tag::DESCRIPTION
+                || match by() {
+                    Some(stack::Writer::ImageJ) => pages > 1,
+                    by => by.is_none(),
+                }
         });
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }

@@ -95,7 +95,7 @@ impl Pages for TiffPages<'_> {
     }
 
     fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        decode_page(&self.file, self.pages[page], self.limits)
+        decode_page(&self.file, self.pages[page], self.pages.len(), self.limits)
     }
 
     fn sample_bytes(&self, page: usize) -> Option<u64> {
@@ -116,13 +116,13 @@ struct Opened {
 }
 
 impl Opened {
-    /// The page whose directory is at `at`.
-    fn new(file: &File<'_>, at: u64) -> Result<Self, BoxError> {
+    /// The page whose directory is at `at`, one of `pages`.
+    fn new(file: &File<'_>, at: u64, pages: usize) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
         let meaning = Meaning::of(file, &directory, &page)?;
         let mut losses = meaning.losses.clone();
-        let exif = Exif::of_page(file, at);
+        let exif = Exif::of_page(file, at, pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
@@ -168,9 +168,14 @@ fn density(file: &File<'_>, directory: &Directory) -> Option<Density> {
     Density::new(pixels, unit).filter(|_| unit != DensityUnit::Aspect || pixels[0] != pixels[1])
 }
 
-/// Decodes the page whose directory is at `at`.
-fn decode_page(file: &File<'_>, at: u64, limits: Limits) -> Result<Decoded, BoxError> {
-    let Opened { page, meaning, metadata, orientation, mut losses } = Opened::new(file, at)?;
+/// Decodes the page whose directory is at `at`, one of `pages`.
+fn decode_page(
+    file: &File<'_>,
+    at: u64,
+    pages: usize,
+    limits: Limits,
+) -> Result<Decoded, BoxError> {
+    let Opened { page, meaning, metadata, orientation, mut losses } = Opened::new(file, at, pages)?;
     let [width, height] = page.size;
     // What is stored, and what is made of it where that is something else.
     let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
@@ -214,7 +219,7 @@ impl TiffRows {
         let opened = catch_unwind(|| {
             let file = open(path)?;
             let pages = file.pages()?;
-            Opened::new(&file, pages[0]).map(|opened| (file, pages.len(), opened))
+            Opened::new(&file, pages[0], 1).map(|opened| (file, pages.len(), opened))
         });
         let Ok(Ok((file, count, opened))) = opened else { return Ok(None) };
         let Opened { page, meaning, metadata, orientation, losses } = opened;
@@ -228,6 +233,7 @@ impl TiffRows {
             metadata,
             is_upright: orientation == Orientation::default(),
             pages: count,
+            is_held_whole: false,
             held_bytes: rows.held_bytes().saturating_add((width * stored) as u64),
             losses,
         };
@@ -351,7 +357,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     if let Some(density) = density(&file, &directory) {
         tell("pixels", in_words(density));
     }
-    if let Some(exif) = Exif::of_page(&file, pages[0]) {
+    if let Some(exif) = Exif::of_page(&file, pages[0], pages.len()) {
         tell("EXIF", format!("{} bytes", exif.to_block().len()));
     }
     let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();

@@ -147,7 +147,7 @@ impl Planes {
         let Page { samples, compression, .. } = self.page;
         let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
         if is_colour && samples > 1 {
-            let opened = Opened::new(&self.file, first)?;
+            let opened = Opened::new(&self.file, first, 1)?;
             self.dtype = opened.meaning.dtype;
             self.channels = opened.meaning.channels;
             self.losses = opened.losses;
@@ -408,7 +408,7 @@ impl Planes {
     /// When it is broken.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
-        Ok(decode_page(&self.file, pages[number], self.limits)?.image)
+        Ok(decode_page(&self.file, pages[number], 1, self.limits)?.image)
     }
 
     /// Bytes that reading a plane takes beside its samples.

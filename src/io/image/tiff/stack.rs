@@ -26,6 +26,24 @@ pub fn writer(description: &str) -> Option<Writer> {
     }
 }
 
+/// A description of `pages` pages, as ImageJ writes it, from one of another number of pages: that of several channels or
+/// times becomes one of slices, unless its number is the same.
+pub fn with_pages(description: &str, pages: usize) -> String {
+    if line(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
+        return description.to_owned();
+    }
+    const OF_PAGES: [&str; 6] = ["images", "channels", "slices", "frames", "hyperstack", "mode"];
+    let mut lines = description.trim_start().lines();
+    let mut text =
+        format!("{}\nimages={pages}\nslices={pages}\n", lines.next().unwrap_or_default());
+    let is_kept = |line: &&str| {
+        let name = line.split('=').next().unwrap_or_default();
+        !OF_PAGES.contains(&name)
+    };
+    lines.filter(is_kept).for_each(|line| text += &format!("{line}\n"));
+    text
+}
+
 /// The value of a line `name=value` of ImageJ's description.
 pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix('=').map(str::trim);
@@ -60,6 +78,16 @@ mod tests {
         assert_eq!(writer("A sunset"), None);
         assert_eq!(writer("{\"shape\": [20, 9, 7]}"), Some(Writer::Tifffile));
         assert_eq!(writer("<?xml version=\"1.0\"?><OME xmlns=\"x\"></OME>\n"), Some(Writer::Ome));
+    }
+
+    #[test]
+    fn descriptions_count_the_pages_that_are_written() {
+        let text = "ImageJ=1.53k\nimages=6\nchannels=2\nslices=3\nunit=micron\nspacing=2.0\n";
+        assert_eq!(with_pages(text, 6), text);
+        assert_eq!(
+            with_pages(text, 4),
+            "ImageJ=1.53k\nimages=4\nslices=4\nunit=micron\nspacing=2.0\n"
+        );
     }
 
     #[test]
