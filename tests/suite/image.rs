@@ -264,7 +264,8 @@ fn streams_and_wrong_input_behave() {
     fs::create_dir(path("folder")).unwrap();
     for (arguments, code) in [
         (&["missing.png", "x.png"][..], 7),
-        (&["folder", "x.png"], 7),
+        (&["folder", "x.png"], 2),
+        (&["folder", "x.nrrd"], 4),
         (&["cut.png", "x.png"], 4),
         (&["text.png", "x.png"], 4),
         (&["empty.png", "x.png"], 4),

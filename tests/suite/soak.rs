@@ -29,8 +29,9 @@ use crate::{
     fuzz::mutate,
 };
 
-/// What a run takes and makes: `{picture}`, `{volume}`, `{array}` and `{any}` are inputs, what begins with `o.` is an output.
-const COMMANDS: [&str; 37] = [
+/// What a run takes and makes: `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}` are inputs, what begins
+/// with `o.` is an output.
+const COMMANDS: [&str; 49] = [
     "blur {picture} o.png --sigma 2",
     "blur {picture} o.png --method box --radius 9 --edge wrap",
     "blur {picture} o.jpg --sigma 1 --edge mirror",
@@ -40,6 +41,18 @@ const COMMANDS: [&str; 37] = [
     "blur {picture} o.ppm --sigma 12 --strict",
     "blur {picture} o.bmp --sigma 5,0 --channels g",
     "blur {picture} {picture} {picture} --out-dir o.d --sigma 1",
+    "blur {picture} o.gif --sigma 1",
+    "blur {picture} o.pfm --sigma 2",
+    "blur {picture} o.png --page 1 --method box --radius 3",
+    "blur {tiff} o.tif --sigma 1",
+    "blur {tiff} o.tif --stack --sigma 1",
+    "histogram {tiff} --stack -o o.csv",
+    "mesh {tiff} o.ply --iso auto",
+    "mesh {folder} o.ply --iso auto",
+    "histogram {folder} -o o.json",
+    "blur {folder} o.nrrd --sigma 1",
+    "info {folder} {tiff}",
+    "blur {volume} o.tif --sigma 1",
     "blur {volume} o.nii.gz --sigma 1",
     "blur {volume} o.nrrd --method box --radius 2",
     "blur {volume} o.mha --sigma 0,0,2 --edge reflect",
@@ -73,8 +86,15 @@ const COMMANDS: [&str; 37] = [
 /// Signals that end a process, by the names that `kill` knows.
 const SIGNALS: [&str; 6] = ["INT", "TERM", "HUP", "KILL", "QUIT", "XCPU"];
 
-/// Files of a kind; with each the ones that lie beside it (`a.raw` beside `a.nhdr`).
-struct Inputs(BTreeMap<&'static str, Vec<Vec<PathBuf>>>);
+/// A file with the ones that lie beside it (`a.raw` beside `a.nhdr`), or a folder of files.
+#[derive(Clone)]
+struct Input {
+    files: Vec<PathBuf>,
+    is_folder: bool,
+}
+
+/// Inputs by their kinds.
+struct Inputs(BTreeMap<&'static str, Vec<Input>>);
 
 impl Inputs {
     /// The fixtures, and in `folder` pictures and arrays of all depths.
@@ -119,37 +139,55 @@ impl Inputs {
             .unwrap();
             files.push(path);
         }
-        let mut kinds = BTreeMap::<&str, Vec<Vec<PathBuf>>>::new();
+        let mut kinds = BTreeMap::<&str, Vec<Input>>::new();
+        let mut folders = BTreeMap::<&Path, Vec<PathBuf>>::new();
+        let stem = |path: &Path| {
+            path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned()
+        };
         for path in &files {
-            let stem = |path: &Path| {
-                path.file_name().unwrap().to_str().unwrap().split('.').next().unwrap().to_owned()
-            };
+            let parent = path.parent().unwrap();
             let beside = files.iter().filter(|file| {
-                file.parent() == path.parent() && stem(file) == stem(path) && *file != path
+                file.parent() == Some(parent) && stem(file) == stem(path) && *file != path
             });
-            let all: Vec<PathBuf> = [path].into_iter().chain(beside).cloned().collect();
-            let is_volume =
-                path.parent().unwrap().ends_with("volumes") || path.extension().unwrap() == "raw";
-            let kind = match path.extension().unwrap().to_str().unwrap() {
-                "npy" if !is_volume => "array",
-                _ if is_volume => "volume",
-                _ => "picture",
+            let files = [path].into_iter().chain(beside).cloned().collect();
+            let input = Input { files, is_folder: false };
+            let of: &[&str] = match path.extension().unwrap().to_str().unwrap() {
+                "dcm" => {
+                    folders.entry(parent).or_default().push(path.clone());
+                    &["volume", "any"]
+                }
+                "tif" => &["picture", "tiff", "any"],
+                "raw" => &["volume", "any"],
+                _ if parent.ends_with("volumes") => &["volume", "any"],
+                "npy" => &["array", "any"],
+                _ => &["picture", "any"],
             };
-            kinds.entry(kind).or_default().push(all.clone());
-            kinds.entry("any").or_default().push(all);
+            for kind in of {
+                kinds.entry(kind).or_default().push(input.clone());
+            }
         }
+        let folders = folders.into_values().map(|files| Input { files, is_folder: true });
+        kinds.insert("folder", folders.collect());
         Self(kinds)
     }
 
     /// Copies an input of `kind` into `folder`, every second time damaged; its name there.
     fn place(&self, kind: &str, number: usize, folder: &Path, noise: &mut Noise) -> String {
         let all = &self.0[kind];
-        let files = &all[noise.next() as usize % all.len()];
+        let Input { files, is_folder } = &all[noise.next() as usize % all.len()];
+        let inner = format!("i{number}");
         let name = |path: &Path| {
             let name = path.file_name().unwrap().to_str().unwrap();
-            // What names others keeps their names.
-            if files.len() > 1 { name.to_owned() } else { format!("i{number}-{name}") }
+            match is_folder {
+                true => format!("{inner}/{name}"),
+                // What names others keeps their names.
+                false if files.len() > 1 => name.to_owned(),
+                false => format!("{inner}-{name}"),
+            }
         };
+        if *is_folder {
+            fs::create_dir(folder.join(&inner)).unwrap();
+        }
         let damaged = (noise.next() % 2 == 0).then(|| noise.next() as usize % files.len());
         for (i, path) in files.iter().enumerate() {
             let mut bytes = fs::read(path).unwrap();
@@ -158,7 +196,7 @@ impl Inputs {
             }
             fs::write(folder.join(name(path)), bytes).unwrap();
         }
-        name(&files[0])
+        if *is_folder { inner } else { name(&files[0]) }
     }
 }
 
@@ -170,7 +208,7 @@ fn fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
     for path in entries {
         match path.extension().and_then(|extension| extension.to_str()) {
             _ if path.is_dir() => fixtures(&path, files),
-            Some("md" | "json" | "py" | "csv" | "sh") => {}
+            Some("md" | "json" | "py" | "csv" | "sh" | "txt") | None => {}
             _ => files.push(path),
         }
     }
