@@ -131,7 +131,13 @@ impl Inputs {
             let header =
                 format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': (700,), }}");
             let length = (header.len() as u16).to_le_bytes();
-            let numbers = noise.bytes(700 * size);
+            // Which NaN a sum of NaN is depends on the processor.
+            let mut float = || f64::from(noise.next() as i16) / 8.0;
+            let numbers = match dtype {
+                "<f4" => (0..700).flat_map(|_| (float() as f32).to_le_bytes()).collect(),
+                "<f8" => (0..700).flat_map(|_| float().to_le_bytes()).collect(),
+                _ => noise.bytes(700 * size),
+            };
             fs::write(
                 &path,
                 [&b"\x93NUMPY\x01\0"[..], &length, header.as_bytes(), &numbers].concat(),
@@ -341,8 +347,8 @@ impl Line {
         }
         if wrong.is_none() && gpu > 0 && noise.next().is_multiple_of(gpu) {
             let other = run(folder, &self.on("gpu"), None);
-            // Blurs of floats and of 16 bits may differ in their last place.
-            let is_exact = self.words[0] != "blur";
+            // Blurs of floats and of 16 bits may differ in their last place, and the light of previews.
+            let is_exact = self.words[0] != "blur" && !self.words.contains(&"--preview".into());
             let same = other.code == whole.code && (!is_exact || other.outputs == whole.outputs);
             wrong = self.broken_promise(&other, true);
             if wrong.is_none() && !same {
