@@ -4,7 +4,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::data::dtype::Dtype;
 
-/// One choice of a flag: what the user types, the library's value, and the help.
+/// One choice of a flag: what the user types (`jpeg|jpg` where another name is understood, too), the library's value, and
+/// the help.
 pub type Choice<T> = (&'static str, T, &'static str);
 
 /// The value parser of a flag with a fixed set of choices. The library's enum needs no clap:
@@ -31,9 +32,13 @@ pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value =
 where
     T: Clone + Send + Sync + 'static,
 {
-    let possible = |&(name, _, help): &Choice<T>| PossibleValue::new(name).help(help);
+    let possible = |&(names, _, help): &Choice<T>| {
+        let mut names = names.split('|');
+        let name = names.next().expect("a name");
+        PossibleValue::new(name).aliases(names).help(help)
+    };
     PossibleValuesParser::new(choices.iter().map(possible)).map(|typed| {
-        let chosen = choices.iter().find(|(name, ..)| *name == typed);
+        let chosen = choices.iter().find(|(names, ..)| names.split('|').any(|name| name == typed));
         chosen.expect("one of the possible values").1.clone()
     })
 }

@@ -11,13 +11,13 @@ use crate::{
 /// Formats of images that are written.
 pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
     ("png", ImageFormat::Png, "PNG; of several pages, animated PNG"),
-    ("jpeg", ImageFormat::Jpeg, "JPEG"),
-    ("tiff", ImageFormat::Tiff, "TIFF"),
+    ("jpeg|jpg", ImageFormat::Jpeg, "JPEG"),
+    ("tiff|tif", ImageFormat::Tiff, "TIFF"),
     ("exr", ImageFormat::OpenExr, "OpenEXR"),
     ("webp", ImageFormat::WebP, "WebP without loss"),
     ("gif", ImageFormat::Gif, "GIF"),
     ("bmp", ImageFormat::Bmp, "BMP"),
-    ("pnm", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),
+    ("pnm|ppm|pgm|pam", ImageFormat::Pnm, "PBM, PGM, PPM or PAM"),
     ("pfm", ImageFormat::Pfm, "Portable Float Map"),
 ];
 
