@@ -192,7 +192,7 @@ fn files_larger_than_memory_go_in_bands() {
     }
     for (arguments, told) in [
         (&["in.png", "x.png", "--edge", "wrap"][..], "--edge wrap needs both ends at once"),
-        (&["in.png", "x.jpg"], "only PNG is written in bands"),
+        (&["in.png", "x.jpg"], "only PNG and TIFF are written in bands"),
         (&["in.png", "x.png", "--sigma", "40"], "one row with those it depends on takes"),
     ] {
         blur(folder.path(), &[arguments, &["--max-memory", "100k"]].concat())
