@@ -134,7 +134,7 @@ fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
 
 /// Width, height, channels and samples of a file in PGM or PPM.
 fn pnm(bytes: &[u8]) -> (usize, usize, usize, &[u8]) {
-    let mut fields = bytes.splitn(4, |byte| byte.is_ascii_whitespace());
+    let mut fields = bytes.splitn(4, u8::is_ascii_whitespace);
     let mut field = || std::str::from_utf8(fields.next().unwrap()).unwrap();
     let channels = if field() == "P6" { 3 } else { 1 };
     let [width, height] = [0; 2].map(|_| field().parse().unwrap());

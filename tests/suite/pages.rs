@@ -59,8 +59,11 @@ fn checksum(image: &Image) -> u32 {
     crc32fast::hash(&rgba.collect::<Vec<_>>())
 }
 
+/// A file, and what is known of its frames.
+type Known = (&'static str, usize, u32, &'static [u32], &'static [u32]);
+
 /// Frames as Pillow 13 composes them: name, channels, times all are shown, milliseconds, checksums.
-const ANIMATIONS: [(&str, usize, u32, &[u32], &[u32]); 7] = [
+const ANIMATIONS: [Known; 7] = [
     (
         "animation.png",
         4,

@@ -26,15 +26,18 @@ pub struct Codec {
     pub encode_pages: Option<EncodePages>,
 }
 
+/// The pages of a file whose bytes live for `'a`.
+type Opened<'a> = Result<Box<dyn Pages + 'a>, BoxError>;
+
 /// How the files of a format are decoded.
 #[derive(Clone, Copy, Debug)]
 pub enum Decode {
     /// One picture a file, from all its bytes.
     One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
     /// Any number of pages, from all bytes of a file.
-    Pages(for<'a> fn(&'a [u8], Limits) -> Result<Box<dyn Pages + 'a>, BoxError>),
+    Pages(for<'a> fn(&'a [u8], Limits) -> Opened<'a>),
     /// Any number of pages, from a file that is read here and there and need not fit into memory.
-    Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Result<Box<dyn Pages + 'a>, BoxError>),
+    Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Opened<'a>),
 }
 
 /// A file that can be read anywhere.

@@ -425,7 +425,7 @@ pub fn exr(bytes: &[u8]) {
     let Ok(theirs) = theirs.from_buffered(Cursor::new(bytes)) else { return };
     let names = if image.channels > 2 { &["R", "G", "B", "A"][..] } else { &["Y", "A"] };
     for channel in &theirs.layer_data.channel_data.list {
-        let Some(place) = names.iter().position(|name| channel.name == Text::from(*name)) else {
+        let Some(place) = names.iter().position(|name| channel.name == **name) else {
             continue;
         };
         let ours = ours.iter().skip(place).step_by(image.channels);
@@ -909,7 +909,7 @@ fn volume_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (i, slice) in slices.into_iter().enumerate() {
         for name in [0u8, 7, 8] {
-            seeds.push([&[i as u8 % 8 | name << 3][..], slice].concat());
+            seeds.push([&[(i as u8 % 8) | (name << 3)][..], slice].concat());
         }
     }
     for (i, file) in files.into_iter().enumerate() {

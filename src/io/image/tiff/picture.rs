@@ -397,13 +397,10 @@ fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) 
 }
 
 /// Red, green and blue of each pixel.
-fn rgb_of<T: Copy + Send + Sync, const N: usize>(
+fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
     values: &[T],
     rgb: impl Fn([T; N]) -> [T; 3] + Sync,
-) -> Result<Vec<T>>
-where
-    T: bytemuck::Pod,
-{
+) -> Result<Vec<T>> {
     let pixels = values.as_chunks::<N>().0;
     let mut made = memory::zeros(3 * pixels.len())?;
     const PIXELS: usize = 1 << 14;

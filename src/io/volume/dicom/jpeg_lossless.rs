@@ -49,7 +49,7 @@ pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxEr
                 picture.restart = usize::from(u16::from_be_bytes([
                     *body.first().ok_or(short)?,
                     *body.get(1).ok_or(short)?,
-                ]))
+                ]));
             }
             0xda => return picture.scan(body, rest, kind, stored),
             0xc0..=0xcf if *marker != 0xc8 && *marker != 0xcc => {

@@ -287,7 +287,7 @@ impl Found {
         for at in order {
             match places.last_mut() {
                 Some(place) if along(&planes[at]) - along(&planes[place[0]]) < near => {
-                    place.push(at)
+                    place.push(at);
                 }
                 _ => places.push(vec![at]),
             }

@@ -1,7 +1,10 @@
 //! Images as slices: each file holds one, all are of one size and type. Colours become grey as ImageJ makes them,
 //! `(r + g + b) / 3`; alpha is left out.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{Slices, Stack, names::shown};
 use crate::{
@@ -85,7 +88,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         header.losses.push("alpha is left out".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
-    let largest = files.iter().map(|file| size_of(file)).max().unwrap_or(0);
+    let largest = files.iter().map(&size_of).max().unwrap_or(0);
     let scratch = largest.saturating_add(bytes.saturating_mul(2));
     Ok(Stack {
         format: format(&first.format),
@@ -114,8 +117,8 @@ fn format(name: &str) -> &'static str {
     NAMES.into_iter().find(|own| own.starts_with(name)).unwrap_or("image slices")
 }
 
-fn read(file: &PathBuf, limits: Limits) -> Result<Image> {
-    read_image(&Source::File(file.clone()), limits, &Timings::new(false))
+fn read(file: &Path, limits: Limits) -> Result<Image> {
+    read_image(&Source::File(file.to_owned()), limits, &Timings::new(false))
 }
 
 impl Slices for Pictures {
