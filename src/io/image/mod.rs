@@ -1,4 +1,5 @@
-//! Images: files of every format read into an [`Image`], and written in the format of their extension.
+//! Images: files of every format read into an [`Image`](crate::data::image::Image), and written in the format of their
+//! extension.
 //!
 //! A format is one file with one `codec::Codec`; this one chooses among them.
 
