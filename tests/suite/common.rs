@@ -119,6 +119,21 @@ pub fn gpuproc() -> assert_cmd::Command {
     command
 }
 
+/// Runs the program in `folder` on the CPU, with the words of `line`: its exit code and what it says.
+pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
+    let mut command = gpuproc();
+    command.current_dir(folder).args(["--device", "cpu"]).args(line.split_whitespace());
+    let output = command.output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+/// [`run`] of a line that is to succeed: what it says.
+pub fn works(folder: &std::path::Path, line: &str) -> String {
+    let (code, stderr) = run(folder, line);
+    assert_eq!(code, 0, "{line}: {stderr}");
+    stderr
+}
+
 /// A grey TIFF file of one strip, which is the JPEG file `strip`.
 pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
     let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();

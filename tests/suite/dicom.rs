@@ -18,7 +18,7 @@ use gpuproc::{
 };
 use serde_json::Value;
 
-use crate::common::gpuproc;
+use crate::common::{run, works};
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/dicom")
@@ -45,23 +45,6 @@ fn values(file: &VolumeFile) -> Vec<f64> {
 
 fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
-}
-
-/// Runs the program in `folder`: its exit code and what it says.
-fn run(folder: &Path, line: &str) -> (i32, String) {
-    let output = gpuproc()
-        .current_dir(folder)
-        .args(["--device", "cpu"])
-        .args(line.split_whitespace())
-        .output()
-        .unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn works(folder: &Path, line: &str) -> String {
-    let (code, stderr) = run(folder, line);
-    assert_eq!(code, 0, "{line}: {stderr}");
-    stderr
 }
 
 /// Copies the files of a fixture into a folder, all but those that `but` names.

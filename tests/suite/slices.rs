@@ -13,7 +13,7 @@ use gpuproc::{
 };
 use image::{GrayImage, ImageBuffer, Luma, Rgb, RgbImage};
 
-use crate::common::{Noise, gpuproc};
+use crate::common::{Noise, run, works};
 
 fn describe(path: &Path) -> Result<VolumeFile, Error> {
     VolumeFile::describe(&Source::File(path.to_owned()), &Layout::default())
@@ -22,23 +22,6 @@ fn describe(path: &Path) -> Result<VolumeFile, Error> {
 fn read(path: &Path) -> Samples {
     let file = describe(path).unwrap_or_else(|error| panic!("{}", error.one_line()));
     file.read(1 << 20, &Timings::new(false)).unwrap().samples
-}
-
-/// Runs the program in `folder`: its exit code and what it says.
-fn run(folder: &Path, line: &str) -> (i32, String) {
-    let output = gpuproc()
-        .current_dir(folder)
-        .args(["--device", "cpu"])
-        .args(line.split_whitespace())
-        .output()
-        .unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn works(folder: &Path, line: &str) -> String {
-    let (code, stderr) = run(folder, line);
-    assert_eq!(code, 0, "{line}: {stderr}");
-    stderr
 }
 
 /// Twelve slices of 9 x 7 in a folder `s`, numbered without leading zeros, and all their samples.

@@ -24,7 +24,7 @@ use gpuproc::{
 use serde_json::Value;
 
 use crate::{
-    common::{Noise, gpuproc},
+    common::{Noise, gpuproc, run, works},
     mesh::read_ply,
 };
 
@@ -159,23 +159,6 @@ fn world_coordinates_are_those_of_other_programs() {
             assert_close(turned.at(at).map(|v| v * scale), expected, name);
         }
     }
-}
-
-/// Runs the program in `folder`: its exit code and what it says.
-fn run(folder: &Path, line: &str) -> (i32, String) {
-    let output = gpuproc()
-        .current_dir(folder)
-        .args(["--device", "cpu"])
-        .args(line.split_whitespace())
-        .output()
-        .unwrap();
-    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
-}
-
-fn works(folder: &Path, line: &str) -> String {
-    let (code, stderr) = run(folder, line);
-    assert_eq!(code, 0, "{line}: {stderr}");
-    stderr
 }
 
 fn mesh_in(folder: &Path, name: &str) -> Surface {

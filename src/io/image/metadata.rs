@@ -73,13 +73,16 @@ fn capped(
     what: &str,
     losses: &mut Vec<String>,
 ) -> Option<Vec<u8>> {
-    data.filter(|data| {
-        let fits = data.len() <= longest;
-        if !fits {
-            losses.push(format!("{what} of {} bytes is left out", data.len()));
-        }
-        fits
-    })
+    data.filter(|data| fits(data.len() as u64, longest, what, losses))
+}
+
+/// Whether `what` of `len` bytes is short enough to be kept; if not, that is noted in `losses`.
+pub fn fits(len: u64, longest: usize, what: &str, losses: &mut Vec<String>) -> bool {
+    let fits = len <= longest as u64;
+    if !fits {
+        losses.push(format!("{what} of {len} bytes is left out"));
+    }
+    fits
 }
 
 /// EXIF as it is kept, and the orientation in it, which is taken out. EXIF that is too long is noted in `losses`.

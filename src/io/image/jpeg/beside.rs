@@ -8,6 +8,8 @@ use crate::{
 
 const JFIF: &[u8] = b"JFIF\0";
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
+/// Bytes of Photoshop's image resources that are looked through.
+const MOST_RESOURCES: usize = 1 << 20;
 /// What begins each further part of XMP that does not fit into one segment.
 const MORE_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 
@@ -39,7 +41,8 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     const APP0: u8 = 0xe0;
     const APP1: u8 = 0xe1;
     const APP13: u8 = 0xed;
-    let (mut resources, mut has_more) = (Vec::new(), false);
+    let mut resources = Vec::new();
+    let (mut has_more, mut has_more_resources) = (false, false);
     for (marker, body) in segments(bytes) {
         match marker {
             APP0 if metadata.density.is_none() => {
@@ -50,12 +53,18 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
             }
             APP1 => has_more |= body.starts_with(MORE_XMP),
             // They may go on in the next segment.
-            APP13 => resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default()),
+            APP13 if resources.len() < MOST_RESOURCES => {
+                resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default());
+            }
+            APP13 => has_more_resources = true,
             _ => {}
         }
     }
     if has_more {
         losses.push("XMP beyond the first 64 kB is left out".into());
+    }
+    if has_more_resources {
+        losses.push("Photoshop's resources beyond the first MiB are left out".into());
     }
     metadata.iptc = capped_iptc(iptc_of_resources(&resources), losses);
 }

@@ -8,6 +8,8 @@ use crate::io::image::codec::BoxError;
 
 /// Entries that a directory may have. Classic TIFF cannot have more.
 const MOST_ENTRIES: u64 = 65_535;
+/// Bytes that the values of a tag may take: the places of two million strips of a BigTIFF.
+const MOST_BYTES: u64 = 16 << 20;
 /// Pages that are looked for.
 const MOST_PAGES: usize = 1 << 20;
 
@@ -74,6 +76,14 @@ pub struct Entry {
     pub count: u64,
     /// Where they are.
     at: u64,
+}
+
+impl Entry {
+    /// Bytes that its values take.
+    pub fn bytes(&self) -> u64 {
+        let [size, _] = sizes(self.kind).unwrap_or([1, 1]);
+        self.count.saturating_mul(size as u64)
+    }
 }
 
 impl Directory {
@@ -191,10 +201,13 @@ impl<'a> File<'a> {
     /// The bytes of an entry's values, the numbers in this machine's order.
     ///
     /// # Errors
-    /// When they leave the file.
+    /// When they leave the file, or are too many.
     pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
-        let [size, unit] = sizes(entry.kind).unwrap_or([1, 1]);
-        let len = entry.count.saturating_mul(size as u64);
+        let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
+        let len = entry.bytes();
+        if len > MOST_BYTES {
+            return Err(format!("the values of tag {} take {len} bytes", entry.tag).into());
+        }
         let outside = || format!("the values of tag {} are outside of the file", entry.tag);
         if entry.at.saturating_add(len) > self.bytes.len() {
             return Err(outside().into());

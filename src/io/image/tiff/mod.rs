@@ -36,7 +36,7 @@ use self::{
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek},
     limits::check_size,
-    metadata::{capped_exif, capped_icc, capped_iptc, capped_xmp},
+    metadata::{LONGEST_ICC, LONGEST_IPTC, LONGEST_XMP, capped_exif, fits},
     probe::{Probe, in_words},
     rows::{ReadRows, RowsInfo},
 };
@@ -127,15 +127,22 @@ impl Opened {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
         let exif = capped_exif(exif.map(|exif| exif.to_block()), &mut losses);
+        // Their lengths are checked before they are read: they may be as long as the file.
+        let mut value = |tag, longest, what: &str| {
+            let entry = directory.find(tag)?;
+            let fits = fits(entry.bytes(), longest, what, &mut losses);
+            let value = fits.then(|| file.value(entry).ok()).flatten()?;
+            (!value.is_empty()).then_some(value)
+        };
         // That of CMYK is none of the picture's, which becomes RGB.
-        let icc = directory.find(tag::ICC).filter(|_| page.photometric != page::photometric::CMYK);
-        let icc = icc.and_then(|entry| file.value(entry).ok());
-        let value = |tag| directory.find(tag).and_then(|entry| file.value(entry).ok());
+        let icc = (page.photometric != page::photometric::CMYK)
+            .then(|| value(tag::ICC, LONGEST_ICC, "a colour profile"))
+            .flatten();
         let metadata = Metadata {
-            icc: capped_icc(icc, &mut losses),
+            icc,
             exif,
-            xmp: capped_xmp(value(tag::XMP), &mut losses),
-            iptc: capped_iptc(value(tag::IPTC), &mut losses),
+            xmp: value(tag::XMP, LONGEST_XMP, "XMP"),
+            iptc: value(tag::IPTC, LONGEST_IPTC, "IPTC"),
             density: density(file, &directory),
         };
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
