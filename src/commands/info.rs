@@ -74,6 +74,9 @@ struct Info {
     /// Pages of an image, volumes of a file with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<usize>,
+    /// What these are called.
+    #[serde(skip)]
+    called: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     spacing: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,12 +111,22 @@ struct Info {
 /// # Errors
 /// When a file cannot be read or understood; [`Kind::Partial`] when that is some of several.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let layout = args.volume.layout();
+    let mut layout = args.volume.layout();
+    // Of several, the first tells of all.
+    let is_chosen = layout.volume.is_some();
+    layout.volume.get_or_insert(0);
     let (mut infos, mut failed) = (Vec::new(), 0);
     for source in &args.files {
         let samples = args.range.then_some(session);
         match session.timings.time("files", || look(source, &layout, samples)) {
-            Ok(info) => infos.push(info),
+            Ok(mut info) => {
+                if let (Some(volumes), Some(_), false, "volume") =
+                    (info.pages, info.range, is_chosen, info.kind)
+                {
+                    info.notes.push(format!("the range is that of the first of {volumes}"));
+                }
+                infos.push(info);
+            }
             Err(error) if args.files.len() == 1 => return Err(error),
             Err(error) => {
                 failed += 1;
@@ -209,6 +222,7 @@ fn volume_info(file: &VolumeFile, samples: Option<&Session>) -> Result<Info> {
         }),
         scale: file.scale().map(|scale| [scale.slope, scale.intercept]),
         pages: (file.volumes() > 1).then_some(file.volumes()),
+        called: file.called(),
         spacing: placement.map(Placement::spacing),
         unit: placement.and_then(|placement| placement.unit.clone()),
         first: placement.map(|placement| placement.first),
@@ -276,6 +290,7 @@ fn image_info(source: &Source, samples: Option<&Session>) -> Result<Info> {
         dtype: Some(probe.dtype),
         channels: Some(probe.channels),
         pages: probe.pages,
+        called: "pages",
         metadata: probe.metadata,
         memory: Some(probe.bytes),
         ..Info::default()
@@ -307,7 +322,7 @@ impl Info {
                 self.scale.map(|[slope, intercept]| format!("{slope} * stored + {intercept}")),
             ),
             ("range", self.range.map(|[low, high]| format!("{low} to {high}"))),
-            ("pages", self.pages.map(|pages| pages.to_string())),
+            (self.called, self.pages.map(|pages| pages.to_string())),
             ("spacing", self.spacing.map(|spacing| join(&spacing))),
             ("unit", self.unit.clone()),
             ("first sample", self.first.map(|first| join(&first))),

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    memory,
+    for_samples, memory,
     parallel::{self, Parallel},
 };
 
@@ -20,10 +20,11 @@ pub struct Image {
     pub height: usize,
     /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
-    /// `width * height * channels` samples: u8, u16, or f32 with 1 for full intensity.
+    /// `width * height * channels` samples: u8, u16, or f32 and f64 with 1 for full intensity. Those of i8, i16, u32 and
+    /// i32 are numbers without a full intensity, and have no alpha beside them.
     pub samples: Samples,
     /// Linear light as f32, colours premultiplied with alpha: OpenEXR's convention. All others hold
-    /// straight alpha, and integers on the sRGB curve.
+    /// straight alpha, and u8 and u16 on the sRGB curve.
     pub is_linear: bool,
     /// What the file holds besides samples.
     pub metadata: Metadata,
@@ -93,12 +94,7 @@ impl Density {
 /// Builds [`Samples`] of the same type from the vector of an image's samples.
 macro_rules! map_samples {
     ($samples:expr, $values:ident => $body:expr) => {
-        match $samples {
-            Samples::U8($values) => Samples::U8($body),
-            Samples::U16($values) => Samples::U16($body),
-            Samples::F32($values) => Samples::F32($body),
-            other => unreachable!("images hold no {}", other.dtype()),
-        }
+        for_samples!($samples, $values => Samples::from($body))
     };
 }
 
@@ -118,7 +114,8 @@ impl Image {
                 Samples::U8(values) => full(values, self.channels, u8::MAX),
                 Samples::U16(values) => full(values, self.channels, u16::MAX),
                 Samples::F32(values) => full(values, self.channels, 1.0),
-                other => unreachable!("images hold no {}", other.dtype()),
+                Samples::F64(values) => full(values, self.channels, 1.0),
+                other => unreachable!("no alpha is of {}", other.dtype()),
             }
     }
 
@@ -139,8 +136,7 @@ impl Image {
         Self { samples, metadata: self.metadata.clone(), ..*self }
     }
 
-    /// Linear light, premultiplied with alpha. Floats are linear light already; integers are on the
-    /// sRGB curve.
+    /// Linear light, premultiplied with alpha. u8 and u16 are on the sRGB curve, all others are linear light already.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -159,8 +155,7 @@ impl Image {
                 let curve = curve(65535)?;
                 parallel::mapped(values, |&v| curve[usize::from(v)])?
             }
-            Samples::F32(values) => memory::copied(values)?,
-            other => unreachable!("images hold no {}", other.dtype()),
+            other => as_floats(other)?,
         };
         if self.has_alpha() {
             each_pixel(&mut light, channels, |at, pixel| {
@@ -204,7 +199,8 @@ impl Image {
         Ok(Self { is_linear: false, ..self.with_samples(samples) })
     }
 
-    /// Samples of fewer bits, the full range mapped to the full range.
+    /// Samples of fewer bits, the full range mapped to the full range; those without a full intensity keep their values, or
+    /// become the nearest that `dtype` holds.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -212,7 +208,7 @@ impl Image {
         Ok(self.with_samples(narrowed(&self.samples, dtype)?))
     }
 
-    /// Whole numbers as floats, full intensity as 1.
+    /// Samples as f32, full intensity as 1; those without a full intensity keep their values.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -220,8 +216,7 @@ impl Image {
         let floats = match &self.samples {
             Samples::U8(values) => parallel::mapped(values, |&v| f32::from(v) / 255.0)?,
             Samples::U16(values) => parallel::mapped(values, |&v| f32::from(v) / 65_535.0)?,
-            Samples::F32(values) => memory::copied(values)?,
-            other => unreachable!("images hold no {}", other.dtype()),
+            other => as_floats(other)?,
         };
         Ok(self.with_samples(Samples::F32(floats)))
     }
@@ -279,8 +274,26 @@ impl Image {
     }
 }
 
+/// The values of samples as f32.
+fn as_floats(samples: &Samples) -> Result<Vec<f32>> {
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::cast_lossless,
+        reason = "one of the types is f32 itself"
+    )]
+    let floats = for_samples!(samples, values => parallel::mapped(values, |&v| v as f32)?);
+    Ok(floats)
+}
+
 fn narrowed(samples: &Samples, dtype: Dtype) -> Result<Samples> {
     Ok(match (samples, dtype) {
+        (Samples::F64(_), _) => {
+            let floats = Samples::F32(as_floats(samples)?);
+            if dtype == Dtype::F32 { floats } else { narrowed(&floats, dtype)? }
+        }
+        (Samples::I8(_) | Samples::I16(_) | Samples::U32(_) | Samples::I32(_), _) => {
+            samples.converted(dtype)?
+        }
         (Samples::U16(v), _) => {
             let narrow = |&v: &u16| ((u32::from(v) + 128) / 257) as u8;
             Samples::U8(parallel::mapped(v, narrow)?)

@@ -201,7 +201,7 @@ fn slices_at_the_same_places_are_times() {
         .collect();
     assert_eq!(all, each);
     let input = path.display();
-    works(folder.path(), &format!("histogram {input} -o h.csv --volume 1"));
+    works(folder.path(), &format!("histogram {input} -o h.csv --volume 2"));
 }
 
 #[test]

@@ -33,6 +33,7 @@ mod mesh;
 mod pages;
 mod random;
 mod render;
+mod sample_types;
 mod scan;
 mod shaders;
 mod simd;

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use gpuproc::{
     data::{
+        dtype::Dtype,
         image::{Density, DensityUnit, Image},
         samples::Samples,
     },
@@ -32,10 +33,8 @@ fn read(path: &Path) -> Image {
 }
 
 fn numbers(samples: &Samples) -> Vec<f64> {
-    match samples {
-        Samples::U8(v) => v.iter().map(|&v| v.into()).collect(),
-        Samples::U16(v) => v.iter().map(|&v| v.into()).collect(),
-        Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
+    match samples.converted(Dtype::F64).unwrap() {
+        Samples::F64(values) => values,
         other => panic!("{}", other.dtype()),
     }
 }

@@ -185,7 +185,7 @@ fn meshes_lie_where_the_files_say() {
         let (name, path) = (fixture.name(), fixture.path());
         let input = path.display();
         let which = match fixture.0["volume"].as_u64() {
-            Some(volume) => format!("--volume {volume}"),
+            Some(volume) => format!("--volume {}", volume + 1),
             None => String::new(),
         };
         let volume = fixture.describe().read(1 << 20, &Timings::new(false)).unwrap();
@@ -317,7 +317,7 @@ fn histograms_count_every_format() {
     let folder = folder.path();
     for fixture in Fixture::all() {
         let which = match fixture.0["volume"].as_u64() {
-            Some(volume) => format!("--volume {volume}"),
+            Some(volume) => format!("--volume {}", volume + 1),
             None => String::new(),
         };
         let line = format!("histogram {} -o h.json {which}", fixture.path().display());
@@ -384,7 +384,7 @@ fn one_of_several_volumes_must_be_chosen() {
         assert_eq!(code, 4, "{stderr}");
         assert!(stderr.contains("holds 2 volumes") && stderr.contains("--volume"), "{stderr}");
         let (code, stderr) =
-            run(folder.path(), &format!("mesh {} o.ply --iso 0 --volume 2", path.display()));
+            run(folder.path(), &format!("mesh {} o.ply --iso 0 --volume 3", path.display()));
         assert_eq!(code, 2, "{stderr}");
         let layout = Layout { volume: Some(0), ..Layout::default() };
         let file = VolumeFile::describe(&Source::File(path), &layout).unwrap();
@@ -663,7 +663,7 @@ fn info_tells_what_files_hold() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     for fixture in Fixture::all() {
-        let which = if fixture.0["volume"].is_null() { "" } else { " --volume 1" };
+        let which = if fixture.0["volume"].is_null() { "" } else { " --volume 2" };
         let found = info(folder, &format!("{}{which}", fixture.path().display()));
         let [found] = &found[..] else { panic!("one file") };
         if fixture.name().ends_with(".npy") {

@@ -84,6 +84,12 @@ pub fn cases(
     match content {
         Content::Image => {
             let image = read_image(source, limits, timings)?;
+            let dtype = image.samples.dtype();
+            if !matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::F32) {
+                return Err(Error::bad_input(format_args!(
+                    "{source}: pictures of u8, u16 and f32 are measured, not of {dtype}"
+                )));
+            }
             if wanted.family("blur") {
                 cases.extend(blurs(&name, &image));
             }
@@ -174,7 +180,7 @@ fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
         Samples::U16(v) => (v.iter().map(|&v| v.into()).collect(), 65535.0),
         Samples::F32(v) => (v.iter().map(|&v| v.into()).collect(), 1.0),
-        other => unreachable!("images hold no {}", other.dtype()),
+        other => unreachable!("images of {} are refused", other.dtype()),
     };
     let new: Vec<f64> = crate::for_samples!(found, values => {
         #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]

@@ -23,7 +23,7 @@ use crate::{
         },
         losses,
     },
-    kernels::blur::Bands,
+    kernels::blur::{Bands, blur_raster},
     memory,
     session::Session,
     threads::spawn_in,
@@ -90,6 +90,8 @@ impl Need {
         let size = rows.dtype.size() as u64;
         let blurred = match rows.dtype {
             Dtype::U8 if !bands.alpha && !job.blur.linear => 4,
+            // As f64, before and after each pass.
+            Dtype::U32 | Dtype::I32 | Dtype::F64 => 2 * size + 24,
             // Premultiplied samples and linear light are u32 or f32, before and after each pass.
             _ => 2 * size + 12,
         };
@@ -240,7 +242,7 @@ impl Pipeline<'_> {
             }
             let samples = &ahead[..window.len() * row];
             let mut blurred = bands.blur(band.clone(), samples, dtype, |blur, raster| {
-                session.device.run(blur, raster)
+                blur_raster(&session.device, blur, raster)
             })?;
             if !self.kept.is_empty() {
                 let mut before = Samples::zeros(dtype, blurred.len())?;

@@ -15,7 +15,7 @@ use crate::{
         losses,
     },
     kernels::{
-        blur::Edge,
+        blur::{Edge, blur_raster},
         jpeg::Encode,
         jpeg_blur::{Blurred, JpegBlur},
     },
@@ -135,7 +135,7 @@ fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result
     // Linear images are premultiplied already.
     let alpha = matches!(channels, 2 | 4) && !is_linear;
     let raster = Raster { dims: [width, height, 1], channels, alpha, samples };
-    let mut samples = device.run(&job.blur, &raster)?;
+    let mut samples = blur_raster(device, &job.blur, &raster)?;
     for channel in kept {
         copy_channel(&raster.samples, &mut samples, channel, channels);
     }
@@ -148,10 +148,18 @@ pub fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: 
         let to = to.iter_mut().skip(channel).step_by(channels);
         to.zip(from.iter().skip(channel).step_by(channels)).for_each(|(to, &from)| *to = from);
     }
-    match (from, to) {
-        (Samples::U8(from), Samples::U8(to)) => copy(from, to, channel, channels),
-        (Samples::U16(from), Samples::U16(to)) => copy(from, to, channel, channels),
-        (Samples::F32(from), Samples::F32(to)) => copy(from, to, channel, channels),
-        _ => unreachable!("a blur keeps the type"),
+    let size = from.dtype().size();
+    let (from, to) = (from.as_bytes(), to.as_bytes_mut());
+    match size {
+        1 => copy(from, to, channel, channels),
+        2 => {
+            copy::<u16>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
+        }
+        4 => {
+            copy::<u32>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
+        }
+        _ => {
+            copy::<u64>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! The flags of every command that reads volumes.
 
-use std::str::FromStr;
+use std::{num::NonZeroUsize, str::FromStr};
 
 use clap::Args;
 
@@ -31,9 +31,9 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     header_bytes: u64,
 
-    /// Which volume of a file that holds several, such as one in time, counted from 0
+    /// Which volume of a file that holds several, such as one in time, counted from 1
     #[arg(long = "volume", value_name = "N")]
-    volume_number: Option<usize>,
+    volume_number: Option<NonZeroUsize>,
 
     /// Take the pages of a TIFF file for the slices of one volume
     #[arg(long)]
@@ -47,8 +47,8 @@ pub struct VolumeArgs {
 impl VolumeArgs {
     /// What the flags say of a volume.
     pub fn layout(&self) -> Layout {
-        let &Self { dims, dtype, endian, header_bytes, volume_number: volume, stack, ref series } =
-            self;
+        let &Self { dims, dtype, endian, header_bytes, volume_number, stack, ref series } = self;
+        let volume = volume_number.map(|number| number.get() - 1);
         Layout { dims, dtype, endian, header_bytes, volume, stack, series: series.clone() }
     }
 }

@@ -94,24 +94,16 @@ impl Selection {
         let rows = roi.y..roi.y + roi.height;
         let places = rows.flat_map(|y| (y * width + roi.x)..(y * width + roi.x + roi.width));
         let places = places.filter(|&at| counts(at));
-        macro_rules! select {
-            ($variant:ident, $values:expr, $zero:expr) => {{
-                let mut chosen = memory::room(roi.width * roi.height * channels)?;
-                for at in places {
-                    let pixel = &$values[at * channels..(at + 1) * channels];
-                    if !skips || pixel[channels - 1] > $zero {
-                        chosen.extend_from_slice(pixel);
-                    }
+        let samples = for_samples!(&image.samples, values => {
+            let mut chosen = memory::room(roi.width * roi.height * channels)?;
+            for at in places {
+                let pixel = &values[at * channels..(at + 1) * channels];
+                if !skips || pixel[channels - 1] > Default::default() {
+                    chosen.extend_from_slice(pixel);
                 }
-                Samples::$variant(chosen)
-            }};
-        }
-        let samples = match &image.samples {
-            Samples::U8(values) => select!(U8, values, 0),
-            Samples::U16(values) => select!(U16, values, 0),
-            Samples::F32(values) => select!(F32, values, 0.0),
-            other => unreachable!("images hold no {}", other.dtype()),
-        };
+            }
+            Samples::from(chosen)
+        });
         Ok(Pixels { samples, channels })
     }
 }

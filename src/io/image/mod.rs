@@ -27,7 +27,6 @@ mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use probe::{Probe, has_image_name, is_tiff, probe, sample_bytes};
-#[cfg(feature = "jpeg2000")]
 pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
 pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};

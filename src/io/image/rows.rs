@@ -66,6 +66,7 @@ pub trait ReadRows: Send {
         let RowsInfo { channels, dtype, height, .. } = *self.info();
         let opaque: &[u8] = match dtype {
             Dtype::F32 => &1f32.to_ne_bytes(),
+            Dtype::F64 => &1f64.to_ne_bytes(),
             dtype => &[255; 8][..dtype.size()],
         };
         let pixel = channels * dtype.size();
@@ -114,7 +115,7 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
 /// Whether a file of `format` can be written by rows of `dtype`.
 pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
     match format {
-        ImageFormat::Png => dtype != Dtype::F32,
+        ImageFormat::Png => matches!(dtype, Dtype::U8 | Dtype::U16),
         ImageFormat::Tiff => true,
         _ => false,
     }

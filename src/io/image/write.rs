@@ -9,7 +9,7 @@ use std::{
 use super::{
     ImageFormat,
     codec::{BoxError, Encoding, Holds, PageWriter, Series},
-    jpeg,
+    jpeg, tiff,
 };
 use crate::{
     data::{
@@ -222,8 +222,16 @@ fn losses_of(image: &Image, holds: &Holds) -> Option<String> {
     let own = image.samples.dtype();
     let dtype = holds.nearest(own);
     let mut losses = Vec::new();
-    if dtype.size() < own.size() {
-        losses.push(format!("{own} samples become {dtype}"));
+    match own {
+        _ if own == dtype => {}
+        // Numbers without a full intensity keep their values: f32 holds integers of 24 bits.
+        Dtype::I8 | Dtype::I16 if dtype.is_float() => {}
+        Dtype::I8 | Dtype::I16 | Dtype::U32 | Dtype::I32 if !dtype.is_float() => {
+            losses.push(format!("{own} samples become {dtype}, cut off at the ends of its range"));
+        }
+        Dtype::U32 | Dtype::I32 => losses.push(format!("{own} samples become {dtype}")),
+        _ if dtype.size() < own.size() => losses.push(format!("{own} samples become {dtype}")),
+        _ => {}
     }
     let lacks_alpha = !holds.alpha || !holds.true_colour;
     if lacks_alpha && image.has_alpha() && !image.is_opaque() {
@@ -236,9 +244,10 @@ fn losses_of(image: &Image, holds: &Holds) -> Option<String> {
         losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
+    let tells_exif = metadata.exif.as_deref().is_some_and(tiff::exif_describes);
     for (is_there, is_kept, loss) in [
         (metadata.icc.is_some(), kept.icc, "the colour profile is dropped"),
-        (metadata.exif.is_some(), kept.exif, "EXIF is dropped"),
+        (tells_exif, kept.exif, "EXIF is dropped"),
         (metadata.xmp.is_some(), kept.xmp, "XMP is dropped"),
         (metadata.iptc.is_some(), kept.iptc, "IPTC is dropped"),
         (metadata.density.is_some(), kept.density, "the size of pixels is dropped"),

@@ -138,6 +138,8 @@ pub struct Header {
     pub dims: [usize; 3],
     /// How many volumes of this size follow each other.
     pub volumes: usize,
+    /// What these are called: volumes, or something that looks like them.
+    pub each: &'static str,
     /// How each sample is stored.
     pub stored: Stored,
     /// The order of its bytes.
@@ -201,6 +203,7 @@ impl Header {
         Self {
             dims,
             volumes: 1,
+            each: "volumes",
             stored,
             endian: Endian::Little,
             scale: None,

@@ -230,7 +230,7 @@ impl VolumeFile {
         let volume = match (layout.volume, volumes) {
             (Some(volume), _) if volume < volumes => volume,
             (None, 1) => 0,
-            (chosen, _) => return Err(wrong_volume(source, chosen, volumes)),
+            (chosen, _) => return Err(wrong_volume(source, chosen, volumes, header.each)),
         };
         let held = held.map(|held| Arc::new(Mutex::new(Some(held))));
         let mut file = Self {
@@ -368,6 +368,11 @@ impl VolumeFile {
         self.header.volumes
     }
 
+    /// What these are called.
+    pub fn called(&self) -> &'static str {
+        self.header.each
+    }
+
     /// Where samples lie, where the file says it.
     pub fn placement(&self) -> Option<&Placement> {
         self.header.placement.as_ref()
@@ -479,13 +484,13 @@ fn no_type_is_given(source: &Source, layout: &Layout, format: &str) -> Result<()
     }
 }
 
-fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize) -> Error {
-    let last = volumes.saturating_sub(1);
+fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize, each: &str) -> Error {
     match chosen {
-        Some(chosen) => {
-            Error::usage(format_args!("{source}: there is no volume {chosen}, only 0 to {last}"))
-        }
-        None => Error::bad_input(format_args!("{source} holds {volumes} volumes, 0 to {last}"))
+        Some(chosen) => Error::usage(format_args!(
+            "{source}: there is no volume {}, only 1 to {volumes}",
+            chosen + 1
+        )),
+        None => Error::bad_input(format_args!("{source} holds {volumes} {each}, 1 to {volumes}"))
             .with_hint(Hint::VolumeNumber),
     }
 }

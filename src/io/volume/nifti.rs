@@ -34,6 +34,8 @@ pub const FORMAT: Format = Format {
 
 const SIZE_1: u32 = 348;
 const SIZE_2: u32 = 540;
+/// Intents of which the fifth axis counts the components of a matrix, a displacement, a vector, or a colour.
+const VECTORS: [i32; 7] = [1004, 1005, 1006, 1007, 1009, 2003, 2004];
 
 fn has_signature(bytes: &[u8]) -> bool {
     let at = |place: usize| bytes.get(place..place + 3).unwrap_or_default();
@@ -112,6 +114,7 @@ struct Common {
     units: i32,
     qform: i32,
     sform: i32,
+    intent: i32,
     /// Quaternion b, c, d, then the offset.
     quaternion: [f64; 6],
     rows: [[f64; 4]; 3],
@@ -131,6 +134,7 @@ impl Common {
             units: fields.bytes[123].into(),
             qform: fields.i16(252).into(),
             sform: fields.i16(254).into(),
+            intent: fields.i16(68).into(),
             quaternion: std::array::from_fn(|i| fields.f32(256 + 4 * i)),
             rows: std::array::from_fn(|row| {
                 std::array::from_fn(|i| fields.f32(280 + 16 * row + 4 * i))
@@ -155,6 +159,7 @@ impl Common {
             units: fields.i32(500),
             qform: fields.i32(344),
             sform: fields.i32(348),
+            intent: fields.i32(504),
             quaternion: std::array::from_fn(|i| fields.f64(352 + 8 * i)),
             rows: std::array::from_fn(|row| {
                 std::array::from_fn(|i| fields.f64(400 + 32 * row + 8 * i))
@@ -318,6 +323,9 @@ fn header(
     let mut header = Header::new(dims, stored(common.datatype)?, (offset as u64).max(least));
     header.endian = endian;
     header.volumes = volumes;
+    if size(5) > 1 && VECTORS.contains(&common.intent) {
+        header.each = "components of its vectors";
+    }
     if common.slope.is_finite() && common.slope != 0.0 {
         let (slope, mut intercept) = (common.slope, common.intercept);
         if !intercept.is_finite() {

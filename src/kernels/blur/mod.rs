@@ -16,7 +16,7 @@ pub use bench::{cases, sweep};
 pub use gpu::{Resident, variants};
 pub use plan::{Arithmetic, Format, Pass, Rounding};
 pub use taps::{Method, Taps};
-pub use volume::blur_volume;
+pub use volume::{blur_raster, blur_volume};
 
 use std::borrow::Cow;
 

@@ -2,6 +2,7 @@
 
 use crate::{
     data::{division::Ratio, samples::Samples, srgb},
+    for_samples,
     memory::raise,
     parallel,
 };
@@ -67,18 +68,19 @@ impl Luma {
     }
 
     /// The luminance of a float pixel: summed in f64, red first, and rounded once.
-    pub(super) fn float(self, pixel: &[f32]) -> f32 {
+    pub(super) fn float<T: Copy + Into<f64>>(self, pixel: &[T]) -> f32 {
         let (weights, sum) = self.weights();
         let [red, green, blue] = weights.map(|weight| f64::from(weight) / f64::from(sum));
-        let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(f64::from);
+        let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(Into::into);
         (red * r + green * g + blue * b) as f32
     }
 
     /// [`Luma::float`] of every pixel.
     pub(super) fn float_plane(self, samples: &Samples, channels: usize) -> Vec<f32> {
-        let Samples::F32(samples) = samples else { unreachable!("of {}", samples.dtype()) };
-        let pixel = |at: usize| self.float(&samples[at * channels..][..channels]);
-        parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
+        for_samples!(samples, samples => {
+            let pixel = |at: usize| self.float(&samples[at * channels..][..channels]);
+            parallel::generated(samples.len() / channels, pixel).unwrap_or_else(raise)
+        })
     }
 }
 

@@ -32,24 +32,19 @@ impl Plan {
     /// 2. Luminance together with 8-bit channels, in the same pass over the pixels. One pass has one
     ///    luminance, in at most 256 bins over the type's range.
     /// 3. Other luminance of integers, in integers.
-    /// 4. All else as values. The luminance of floats is computed on the host in f64, so that no
-    ///    device's rounding moves it into another bin.
-    fn new(component: Component, dtype: Dtype, bins: &Bins) -> Result<Self> {
+    /// 4. All else as values. The luminance of floats and of numbers without a full intensity is computed on the host in
+    ///    f64, so that no device's rounding moves it into another bin.
+    fn new(component: Component, dtype: Dtype, bins: &Bins) -> Self {
         let over_u8 = bins.count <= MOST_U8_BINS && (bins.low, bins.high) == (0.0, 255.0);
-        Ok(match (component, dtype) {
+        match (component, dtype) {
             (Component::Channel(channel), Dtype::U8 | Dtype::I8) => Self::U8Levels(channel),
             (Component::Channel(channel), Dtype::U16 | Dtype::I16) => Self::U16Levels(channel),
             (Component::Luma(luma), Dtype::U8) if luma != Luma::Linear && over_u8 => {
                 Self::U8Luma(LumaBins::new(luma, bins.count))
             }
             (Component::Luma(luma), Dtype::U8 | Dtype::U16) => Self::Luma(luma),
-            (Component::Luma(_), Dtype::F32) | (Component::Channel(_), _) => {
-                Self::Values(component)
-            }
-            (Component::Luma(_), _) => {
-                return Err(Error::usage(format_args!("{dtype} samples have no luminance")));
-            }
-        })
+            _ => Self::Values(component),
+        }
     }
 
     /// How all `components` are counted.
@@ -60,7 +55,7 @@ impl Plan {
         let mut shared = None;
         let plan = |&component: &Component| {
             check(component, pixels)?;
-            let plan = Self::new(component, pixels.samples.dtype(), bins)?;
+            let plan = Self::new(component, pixels.samples.dtype(), bins);
             Ok(match (plan, component) {
                 (Self::U8Luma(binning), Component::Luma(luma))
                     if binning != *shared.get_or_insert(binning) =>

@@ -831,11 +831,11 @@ pub fn volume(bytes: &[u8]) {
     let input = format!("@{name}");
     let how: &[&str] = match choice % 8 {
         0 => &["mesh", &input, "@o.ply", "--iso=80", "--normals"],
-        1 => &["mesh", &input, "@o.ply", "--iso=auto", "--volume=1"],
+        1 => &["mesh", &input, "@o.ply", "--iso=auto", "--volume=2"],
         2 => &["mesh", &input, "@o.stl", "--iso=0", "--close", "--space=lps"],
-        3 => &["mesh", &input, "@o.ply", "--iso=0", "--spacing=1,2,3", "--volume=0"],
+        3 => &["mesh", &input, "@o.ply", "--iso=0", "--spacing=1,2,3", "--volume=1"],
         4 => &["mesh", &input, "@o.glb", "--iso=0", "--origin=1,2,3", "--stats"],
-        5 => &["histogram", &input, "-o", "@o.csv", "--volume=0"],
+        5 => &["histogram", &input, "-o", "@o.csv", "--volume=1"],
         6 => &["histogram", &input, "-o", "@o.json", "--bins=7"],
         _ => &["mesh", &input, "@o.ply", "--iso=3", "--space=voxel"],
     };
@@ -844,7 +844,7 @@ pub fn volume(bytes: &[u8]) {
     fs::create_dir(folder.path().join("out")).unwrap();
     let outputs = ["o.nii.gz", "o.nrrd", "o.mha", "o.mrc", "o.npy", "o.raw"];
     let output = format!("@out/{}", outputs[usize::from(choice % 6)]);
-    if run(folder.path(), &["blur", &input, &output, "--sigma=0", "--volume=0"], &[]) {
+    if run(folder.path(), &["blur", &input, &output, "--sigma=0", "--volume=1"], &[]) {
         let written = Source::File(folder.path().join(&output[1..]));
         // Of a raw one, the name does not tell the shape.
         if choice % 6 < 5 {

@@ -69,6 +69,18 @@ impl Exif {
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
 
+    /// Whether it says anything of the picture, and not only of the file: the program that wrote it, when, and where.
+    pub fn describes(&self) -> bool {
+        /// Software, date of the file, computer.
+        const OF_FILE: [u16; 3] = [305, 306, 316];
+        !self.root.children.is_empty()
+            || self
+                .root
+                .values
+                .iter()
+                .any(|value| !OF_FILE.contains(&value.tag) && !RESOLUTION.contains(&value.tag))
+    }
+
     /// As a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);

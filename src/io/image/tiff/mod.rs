@@ -60,7 +60,7 @@ pub(super) const CODEC: Codec = Codec {
             .any(|signature| bytes.starts_with(*signature))
     },
     holds: Holds {
-        dtypes: &[Dtype::U8, Dtype::U16, Dtype::F32],
+        dtypes: &Dtype::SAMPLES,
         alpha: true,
         linear: false,
         true_colour: true,
@@ -182,7 +182,7 @@ fn decode_page(
     pages: usize,
     limits: Limits,
 ) -> Result<Decoded, BoxError> {
-    let Opened { page, meaning, metadata, orientation, mut losses } = Opened::new(file, at, pages)?;
+    let Opened { page, meaning, metadata, orientation, losses } = Opened::new(file, at, pages)?;
     let [width, height] = page.size;
     // What is stored, and what is made of it where that is something else.
     let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
@@ -194,10 +194,15 @@ fn decode_page(
     let mut rows =
         Rows::new(page, Arc::clone(&file.bytes), meaning.wanted.clone(), limits, u64::MAX);
     rows.read(0..height, samples.as_bytes_mut())?;
-    let samples = meaning.apply(samples, &mut losses)?;
+    let samples = meaning.apply(samples)?;
     let channels = meaning.channels;
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     Ok(Decoded { image, orientation, losses, damage: rows.damage() })
+}
+
+/// Whether a block of EXIF says anything of its picture, and not only of its file. What cannot be read may.
+pub(super) fn exif_describes(block: &[u8]) -> bool {
+    Exif::of_block(block).is_none_or(|exif| exif.describes())
 }
 
 /// The first page of a file, read by rows.
@@ -207,7 +212,6 @@ pub(super) struct TiffRows {
     info: RowsInfo,
     /// The row that comes next.
     next: usize,
-    losses: Vec<String>,
     name: String,
     is_strict: bool,
 }
@@ -245,7 +249,7 @@ impl TiffRows {
             losses,
         };
         let (name, is_strict) = (source.to_string(), limits.strict);
-        Ok(Some(Self { rows, meaning, info, next: 0, losses: Vec::new(), name, is_strict }))
+        Ok(Some(Self { rows, meaning, info, next: 0, name, is_strict }))
     }
 
     fn try_read(&mut self, rows: &mut [u8]) -> Result<(), BoxError> {
@@ -256,11 +260,7 @@ impl TiffRows {
         let stored = page.dtype;
         let mut samples = Samples::zeros(stored, count * page.size[0] * self.meaning.wanted.len())?;
         self.rows.read(range, samples.as_bytes_mut())?;
-        let known = self.losses.len();
-        let samples = self.meaning.apply(samples, &mut self.losses)?;
-        for loss in &self.losses[known..] {
-            losses::tell(&self.name, loss, self.is_strict)?;
-        }
+        let samples = self.meaning.apply(samples)?;
         rows.copy_from_slice(samples.as_bytes());
         if self.next == self.info.height
             && let Some(damage) = self.rows.damage()

@@ -1,7 +1,7 @@
 //! What the samples of a page mean: how a picture's channels are made of them.
 //!
-//! Pictures hold u8, u16 and f32. Whole numbers of fewer bits than 8 or 16 are scaled to the full range, as in PNG and by
-//! libvips; all others become f32 of the same value.
+//! Unsigned numbers of fewer bits than 8 or 16 are scaled to the full range, as in PNG and by libvips; all others keep
+//! their type and value.
 
 use super::{
     directory::{Directory, File},
@@ -13,7 +13,7 @@ use crate::{
     error::Result,
     io::image::codec::BoxError,
     memory,
-    parallel::{self, Parallel},
+    parallel::Parallel,
 };
 
 /// How a picture is made of a page.
@@ -86,7 +86,7 @@ impl Meaning {
             colours = 3;
         }
         let made = Self::colours(file, directory, page)?;
-        // Alpha of a float is 1 where the picture is opaque, which whole numbers that become floats do not tell.
+        // Of signed and of 32-bit numbers, none is known to be full, which alpha needs.
         let is_whole = !matches!(page.dtype, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
         if is_whole || matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab) {
             alpha = None;
@@ -112,8 +112,7 @@ impl Meaning {
                 true => Dtype::U8,
                 false => Dtype::U16,
             },
-            (_, held @ (Dtype::U8 | Dtype::U16)) => held,
-            _ => Dtype::F32,
+            (_, held) => held,
         };
         let whole = matches!(page.dtype, Dtype::U8 | Dtype::U16);
         if !whole && matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab)
@@ -197,15 +196,15 @@ impl Meaning {
         stored == self.dtype
             && matches!(self.colours, Colours::Plain)
             && !self.is_associated
-            && (stored == Dtype::F32 || self.bits as usize == 8 * stored.size())
+            && (self.bits as usize == 8 * stored.size()
+                || !matches!(stored, Dtype::U8 | Dtype::U16))
     }
 
-    /// The samples of a picture, from those of its rows that are `wanted`, as they are stored. What they lose is added to
-    /// `losses`, once.
+    /// The samples of a picture, from those of its rows that are `wanted`, as they are stored.
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn apply(&self, stored: Samples, losses: &mut Vec<String>) -> Result<Samples> {
+    pub fn apply(&self, stored: Samples) -> Result<Samples> {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);
         }
@@ -240,7 +239,7 @@ impl Meaning {
             }
             (colours, stored) => {
                 let is_white = matches!(colours, Colours::MinIsWhite);
-                self.scaled(stored, is_white, losses)?
+                self.scaled(stored, is_white)
             }
         };
         Ok(match self.is_associated {
@@ -249,22 +248,11 @@ impl Meaning {
         })
     }
 
-    /// Full-range whole numbers, or floats; the first of each pixel turned around where white is the least.
-    fn scaled(&self, stored: Samples, is_white: bool, losses: &mut Vec<String>) -> Result<Samples> {
+    /// Full-range whole numbers, or others as they are; the first of each pixel turned around where white is the least.
+    fn scaled(&self, stored: Samples, is_white: bool) -> Samples {
         let channels = self.wanted.len();
         let most = (1u64 << self.bits.min(32)) - 1;
-        /// Floats of numbers, and whether each is what it was.
-        fn floats<T: Copy + Sync>(
-            values: &[T],
-            float: impl Fn(T) -> f32 + Sync,
-            is_same: impl Fn(T, f32) -> bool + Sync,
-        ) -> Result<(Vec<f32>, bool)> {
-            let floats = parallel::mapped(values, |&value| float(value))?;
-            let differs = parallel::any(values, |&value| !is_same(value, float(value)));
-            Ok((floats, !differs))
-        }
-        let stored_name = stored.dtype();
-        let (made, exact) = match stored {
+        match stored {
             Samples::U8(mut values) => {
                 let scale = |v: u64| ((v * 255 + most / 2) / most) as u8;
                 let table: Vec<u8> = (0..256).map(|v: u64| scale(v.min(most))).collect();
@@ -274,7 +262,7 @@ impl Meaning {
                         *value = 255 - *value;
                     }
                 });
-                (Samples::U8(values), true)
+                Samples::U8(values)
             }
             Samples::U16(mut values) => {
                 let scale = |v: u64| ((v.min(most) * 65535 + most / 2) / most) as u16;
@@ -284,70 +272,35 @@ impl Meaning {
                         *value = 65535 - *value;
                     }
                 });
-                (Samples::U16(values), true)
+                Samples::U16(values)
             }
-            Samples::U32(mut values) => {
-                if is_white {
-                    each(&mut values, channels, |place, v| {
-                        if place == 0 {
-                            *v = most as u32 - *v;
-                        }
-                    });
-                }
-                let (floats, exact) =
-                    floats(&values, |v| v as f32, |v, f| f as u64 == u64::from(v))?;
-                (Samples::F32(floats), exact)
-            }
-            Samples::I8(values) => {
-                let floats =
-                    parallel::mapped(&values, |&v| f32::from(if is_white { !v } else { v }))?;
-                (Samples::F32(floats), true)
-            }
-            Samples::I16(values) => {
-                let floats =
-                    parallel::mapped(&values, |&v| f32::from(if is_white { !v } else { v }))?;
-                (Samples::F32(floats), true)
-            }
-            Samples::I32(values) => {
-                let float = |v: i32| (if is_white { !v } else { v }) as f32;
-                let (floats, exact) =
-                    floats(&values, float, |v, _| (v as f32) as i64 == i64::from(v))?;
-                (Samples::F32(floats), exact)
-            }
-            Samples::F64(values) => {
-                let same = |v: f64, f: f32| f64::from(f) == v || v.is_nan();
-                let (mut floats, exact) = floats(&values, |v| v as f32, same)?;
-                if is_white {
-                    turn_around(&mut floats, channels);
-                }
-                (Samples::F32(floats), exact)
-            }
-            Samples::F32(mut values) => {
-                if is_white {
-                    turn_around(&mut values, channels);
-                }
-                (Samples::F32(values), true)
-            }
-        };
-        if !exact {
-            let loss = format!(
-                "{stored_name} samples become f32, which does not hold all of them exactly"
-            );
-            if !losses.contains(&loss) {
-                losses.push(loss);
-            }
+            other if !is_white => other,
+            Samples::U32(values) => turned(values, channels, |v| (most as u32).saturating_sub(v)),
+            // The least of the type and the greatest change places.
+            Samples::I8(values) => turned(values, channels, |v| !v),
+            Samples::I16(values) => turned(values, channels, |v| !v),
+            Samples::I32(values) => turned(values, channels, |v| !v),
+            Samples::F32(values) => turned(values, channels, |v| 1.0 - v),
+            Samples::F64(values) => turned(values, channels, |v| 1.0 - v),
         }
-        Ok(made)
     }
 }
 
-/// White as 1 is black as 1.
-fn turn_around(values: &mut [f32], channels: usize) {
-    each(values, channels, |place, value| {
+/// Samples of which the first of each pixel is turned around: white is the least.
+fn turned<T: Copy + Send>(
+    mut values: Vec<T>,
+    channels: usize,
+    turn: impl Fn(T) -> T + Sync,
+) -> Samples
+where
+    Samples: From<Vec<T>>,
+{
+    each(&mut values, channels, |place, value| {
         if place == 0 {
-            *value = 1.0 - *value;
+            *value = turn(*value);
         }
     });
+    values.into()
 }
 
 /// Calls `change` with each sample and its place in its pixel.
@@ -483,6 +436,16 @@ fn straight(samples: Samples, channels: usize) -> Samples {
                 },
             );
             Samples::F32(values)
+        }
+        Samples::F64(mut values) => {
+            divide(
+                &mut values,
+                channels,
+                |colour, alpha| {
+                    if alpha > 0.0 { colour / alpha } else { colour }
+                },
+            );
+            Samples::F64(values)
         }
         other => other,
     }

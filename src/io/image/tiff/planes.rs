@@ -36,6 +36,8 @@ pub struct Planes {
     pub channels: usize,
     /// The distance of samples along x, y and z, in a unit of length where one is known.
     pub spacing: Option<([f64; 3], Option<&'static str>)>,
+    /// Whether the file tells the distance of slices; otherwise that in `spacing` is assumed.
+    pub tells_depth: bool,
     /// Where the first sample is, in distances of samples.
     pub first: [f64; 3],
     /// The format's name.
@@ -98,6 +100,7 @@ impl Planes {
             volumes: 1,
             channels: 1,
             spacing: None,
+            tells_depth: false,
             first: [0.0; 3],
             format: "TIFF stack",
             metadata: Vec::new(),
@@ -124,8 +127,9 @@ impl Planes {
                 planes.format = "OME-TIFF";
                 shape = planes.of_ome(&description, pages.len());
             }
-            _ => planes.of_resolution(&directory, pages.len()),
+            _ => planes.of_resolution(&directory),
         }
+        planes.warnings.extend(planes.assumed_depth(pages.len().max(planes.slices)));
         if let Order::Behind(_) = planes.order {
             return Ok(planes);
         }
@@ -197,9 +201,7 @@ impl Planes {
             let [x, y] = [side(across), side(down)];
             let known = unit.and_then(name_of);
             self.spacing = Some(([x, y, depth.unwrap_or(1.0)], known));
-            if depth.is_none() && images > 1 {
-                self.warnings.push("the distance of its slices is not told: 1 is taken".into());
-            }
+            self.tells_depth = depth.is_some();
         }
         let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
         self.first = origins.map(|origin| 0.0 - origin);
@@ -257,11 +259,8 @@ impl Planes {
         };
         let [x, y, z] = ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length);
         if let Some(x) = x {
-            if z.is_none() && pages > 1 {
-                let told = "the distance of its slices is not told: that of its columns is taken";
-                self.warnings.push(told.into());
-            }
             self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
+            self.tells_depth = z.is_some();
         }
         // Of channels that are colours of a plane, there is a plane for all.
         let interleaved = if self.page.samples > 1 { self.page.samples } else { 1 };
@@ -320,17 +319,20 @@ impl Planes {
     }
 
     /// The size of pixels alone is told.
-    fn of_resolution(&mut self, directory: &Directory, pages: usize) {
+    fn of_resolution(&mut self, directory: &Directory) {
         if let Some(density) = super::density(&self.file, directory)
             && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
             self.spacing = Some(([x, y, x], Some("mm")));
-            if pages > 1 {
-                let told = "the distance of its slices is not told: that of its columns is taken";
-                self.warnings.push(told.into());
-            }
         }
+    }
+
+    /// What is assumed of the distance of `slices` slices, in words; nothing where it is told.
+    pub fn assumed_depth(&self, slices: usize) -> Option<String> {
+        let ([x, _, z], _) = self.spacing.filter(|_| slices > 1 && !self.tells_depth)?;
+        let taken = if x == z { "that of its columns".into() } else { z.to_string() };
+        Some(format!("the distance of its slices is not told: {taken} is taken"))
     }
 
     /// Compares all pages with the first.

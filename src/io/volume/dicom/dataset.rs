@@ -41,6 +41,8 @@ mod tags {
     pub const STORED: Tag = 0x0028_0101;
     pub const HIGH_BIT: Tag = 0x0028_0102;
     pub const SIGNED: Tag = 0x0028_0103;
+    pub const SMALLEST: Tag = 0x0028_0106;
+    pub const LARGEST: Tag = 0x0028_0107;
     pub const PADDING: Tag = 0x0028_0120;
     pub const INTERCEPT: Tag = 0x0028_1052;
     pub const SLOPE: Tag = 0x0028_1053;
@@ -58,7 +60,7 @@ mod tags {
 }
 pub use tags::*;
 
-const WANTED: [(Tag, &[u8; 2]); 28] = [
+const WANTED: [(Tag, &[u8; 2]); 30] = [
     (SYNTAX, b"UI"),
     (MODALITY, b"CS"),
     (DESCRIPTION, b"LO"),
@@ -81,6 +83,8 @@ const WANTED: [(Tag, &[u8; 2]); 28] = [
     (STORED, b"US"),
     (HIGH_BIT, b"US"),
     (SIGNED, b"US"),
+    (SMALLEST, b"US"),
+    (LARGEST, b"US"),
     (PADDING, b"US"),
     (INTERCEPT, b"DS"),
     (SLOPE, b"DS"),
@@ -235,6 +239,7 @@ pub struct Dataset {
 }
 
 /// The bytes of a data set.
+#[derive(Debug)]
 pub enum Input {
     File(BufReader<File>),
     Inflated(Box<BufReader<DeflateDecoder<BufReader<File>>>>),

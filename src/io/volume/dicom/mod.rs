@@ -17,13 +17,16 @@ use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 pub use series::Series;
 
 use self::{
-    dataset::{Attributes, Dataset, FRAMES, INTERCEPT, SLOPE},
+    dataset::{Attributes, Dataset, FRAMES, INTERCEPT, Input, SLOPE},
     pixels::{Frames, Kind},
     series::Found,
 };
@@ -65,6 +68,8 @@ struct Image {
     frames: Frames,
     /// Frames that it has.
     count: usize,
+    /// Of what was deflated, where the last frame has ended.
+    inflating: Mutex<Option<(u64, Input)>>,
 }
 
 impl Image {
@@ -80,7 +85,27 @@ impl Image {
         let count = count as usize;
         let len = std::fs::metadata(path)?.len();
         let frames = pixels::frames(path, &data, &kind, count, len)?;
-        Ok(Some(Self { path: path.to_owned(), data, kind, frames, count }))
+        let (path, inflating) = (path.to_owned(), Mutex::default());
+        Ok(Some(Self { path, data, kind, frames, count, inflating }))
+    }
+
+    /// Reads bytes of the data set. Of one that is deflated, those behind the last ones are at hand; for those before, it
+    /// is inflated from its beginning again.
+    fn read_at(&self, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
+        if !self.data.syntax.deflated {
+            return Input::open(&self.path, false, at)?.read_exact(bytes);
+        }
+        let mut inflating = self.inflating.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut input = match inflating.take() {
+            Some((position, mut input)) if position <= at => {
+                input.skip(at - position)?;
+                input
+            }
+            _ => Input::open(&self.path, true, at)?,
+        };
+        input.read_exact(bytes)?;
+        *inflating = Some((at + bytes.len() as u64, input));
+        Ok(())
     }
 
     /// The attributes that a frame has: its own, those of all frames, those of the file.
@@ -120,20 +145,36 @@ struct Images {
     images: Vec<Image>,
     slices: Vec<Slice>,
     dtype: Dtype,
+    /// Whether it has been told that values are cut off.
+    is_told: AtomicBool,
 }
 
 impl Slices for Images {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         let Slice { image, frame, scale } = self.slices[z];
-        let Image { path, data, kind, frames, .. } = &self.images[image];
-        let words = data.pixels.is_some_and(|pixels| pixels.words);
-        pixels::read(path, (data.syntax, words), kind, frames, frame, (scale, self.dtype), samples)
-            .map_err(|error| unreadable(path, error))
+        let image = &self.images[image];
+        let path = &image.path;
+        let fits = pixels::read(image, frame, (scale, self.dtype), samples)
+            .map_err(|error| unreadable(path, error))?;
+        if !fits && !self.is_told.swap(true, Ordering::Relaxed) {
+            log::warn!(
+                "{}: it has values beyond those that it says are its least and greatest; they are cut off at the ends \
+                 of {}",
+                path.display(),
+                self.dtype
+            );
+        }
+        Ok(())
     }
 
     fn scratch(&self) -> u64 {
         let bytes = self.images.iter().map(|image| image.kind.frame_bytes()).max();
         3 * bytes.unwrap_or(0) as u64
+    }
+
+    fn one_by_one(&self) -> bool {
+        // Each frame goes on where the one before has ended.
+        self.images.iter().any(|image| image.data.syntax.deflated && image.count > 1)
     }
 }
 
@@ -183,7 +224,8 @@ pub fn stack(
     let kind = first.kind;
     let scale = slices[0].scale;
     let same = slices.iter().all(|slice| slice.scale == scale);
-    let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale);
+    let told = told_range(&images);
+    let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale, told);
     let dtype = match same {
         true => slices.iter().map(of_slice).reduce(both).expect("there is a slice"),
         // As in PET, where each slice has a factor of its own.
@@ -218,8 +260,17 @@ pub fn stack(
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,
-        slices: Arc::new(Images { images, slices, dtype }),
+        slices: Arc::new(Images { images, slices, dtype, is_told: AtomicBool::new(false) }),
     })
+}
+
+/// The least and the greatest stored number of all `images`, where each tells its own.
+fn told_range(images: &[Image]) -> Option<(f64, f64)> {
+    let each = images.iter().map(|image| image.kind.told_range(&image.data.top));
+    each.reduce(|a, b| {
+        let ((a, b), (c, d)) = (a?, b?);
+        Some((a.min(c), b.max(d)))
+    })?
 }
 
 /// A type that holds the values of two.

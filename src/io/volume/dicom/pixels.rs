@@ -8,9 +8,11 @@ use std::{
 };
 
 use super::{
+    Image,
     dataset::{
         ALLOCATED, Attributes, COLUMNS, Dataset, F32_PIXELS, F64_PIXELS, HIGH_BIT, ITEM, Input,
-        PHOTOMETRIC, PIXELS, PLANAR, Packing, Pixels, ROWS, SAMPLES, SIGNED, STORED, Syntax, Tag,
+        LARGEST, PADDING, PHOTOMETRIC, PIXELS, PLANAR, Packing, Pixels, ROWS, SAMPLES, SIGNED,
+        SMALLEST, STORED, Tag,
     },
     jpeg_lossless,
 };
@@ -114,6 +116,18 @@ impl Kind {
         (self.count() * self.allocated as usize).div_ceil(8)
     }
 
+    /// The least and the greatest stored number, as the file tells them: of its pixels and of what is around them.
+    pub fn told_range(&self, top: &Attributes) -> Option<(f64, f64)> {
+        let (least, most) = self.range();
+        // Of signed pixels, some writers state unsigned types.
+        let wrapped = |v: f64| if v > most { v - 2.0 * (most + 1.0) } else { v };
+        let number = |tag| top.number(tag).map(|v| if self.signed { wrapped(v) } else { v });
+        let (low, high) = (number(SMALLEST)?, number(LARGEST)?);
+        let padding = number(PADDING).unwrap_or(low);
+        let sane = least <= low && low < high && high <= most && !self.float && !self.inverted;
+        sane.then_some((low.min(padding), high.max(padding)))
+    }
+
     /// The least and the greatest number that can be stored.
     fn range(&self) -> (f64, f64) {
         match self.signed {
@@ -142,8 +156,9 @@ impl Kind {
         Self { planar: false, ybr: false, stored: 1, high_bit: 0, ..*self }
     }
 
-    /// The type of values: the stored one where it holds them all, else the first that does.
-    pub fn dtype_of_values(&self, scale: Option<Scale>) -> Dtype {
+    /// The type of values: the stored one where it holds them all, else the first that does. Stored numbers are in `told`,
+    /// where the file says it.
+    pub fn dtype_of_values(&self, scale: Option<Scale>, told: Option<(f64, f64)>) -> Dtype {
         let own = self.dtype();
         let Some(Scale { slope, intercept }) = scale else { return own };
         if self.float {
@@ -152,7 +167,7 @@ impl Kind {
         if slope.fract() != 0.0 || intercept.fract() != 0.0 {
             return if self.stored > 24 { Dtype::F64 } else { Dtype::F32 };
         }
-        let (low, high) = self.range();
+        let (low, high) = told.unwrap_or_else(|| self.range());
         let ends = [slope * low + intercept, slope * high + intercept];
         let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         let holds = |dtype: &Dtype| {
@@ -279,19 +294,20 @@ fn fragments(
     }
 }
 
-/// Reads frame `number`: values of `to`, in the machine's byte order.
+/// Reads frame `number`: values of `to`, in the machine's byte order. Returns whether `to` holds them all, as the file
+/// says.
 ///
 /// # Errors
 /// When it cannot be read or is broken.
 pub fn read(
-    path: &Path,
-    (syntax, words): (Syntax, bool),
-    kind: &Kind,
-    frames: &Frames,
+    image: &Image,
     number: usize,
     (scale, to): (Option<Scale>, Dtype),
     values: &mut [u8],
-) -> Result<(), BoxError> {
+) -> Result<bool, BoxError> {
+    let Image { path, data, kind, frames, .. } = image;
+    let syntax = data.syntax;
+    let words = data.pixels.is_some_and(|pixels| pixels.words);
     let mut stored = memory::zeros::<u8>(kind.frame_bytes() + 1)?;
     stored.truncate(kind.frame_bytes());
     let mut kind = *kind;
@@ -301,7 +317,7 @@ pub fn read(
             let first = number as u64 * kind.count() as u64;
             let last = first + kind.count() as u64;
             let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
-            Input::open(path, syntax.deflated, at + first / 8)?.read_exact(&mut packed)?;
+            image.read_at(at + first / 8, &mut packed)?;
             stored = memory::zeros(kind.count())?;
             for (i, value) in stored.iter_mut().enumerate() {
                 let bit = (first % 8) as usize + i;
@@ -311,7 +327,7 @@ pub fn read(
         }
         Frames::Plain { at } => {
             let at = at + number as u64 * stored.len() as u64;
-            Input::open(path, syntax.deflated, at)?.read_exact(&mut stored)?;
+            image.read_at(at, &mut stored)?;
             let is_big = syntax.endian == Endian::Big;
             let size = match kind.allocated {
                 // Bytes are stored as words, too.
@@ -356,8 +372,7 @@ pub fn read(
     if kind.samples == 3 {
         stored = grey(&stored, &kind)?;
     }
-    convert(&stored, &kind, scale, to, values);
-    Ok(())
+    Ok(convert(&stored, &kind, scale, to, values))
 }
 
 /// Run lengths, a segment a byte of a sample, the highest first (PS3.5, annex G).
@@ -450,8 +465,8 @@ fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
 }
 
 /// Cuts the bits that count out of each stored sample, in the machine's order, turns those around of which the least is
-/// the brightest, as ITK does, and scales them.
-fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: &mut [u8]) {
+/// the brightest, as ITK does, and scales them. Returns whether all fit.
+fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: &mut [u8]) -> bool {
     if kind.float {
         let number = |bytes: &[u8]| match bytes.len() {
             4 => f64::from(f32::from_ne_bytes(bytes.try_into().expect("four"))),
@@ -459,12 +474,12 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
         };
         let size = kind.allocated as usize / 8;
         each(stored.chunks_exact(size).map(number), scale, to, values);
-        return;
+        return true;
     }
     let whole = kind.stored == kind.allocated && !kind.inverted;
     if whole && scale.is_none() && to == kind.dtype() {
         values.copy_from_slice(stored);
-        return;
+        return true;
     }
     // To the top, so that the sign and what is above go; then down again.
     let up = 31 - kind.high_bit;
@@ -487,15 +502,14 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
             };
             if inverted { low + high - number } else { number }
         };
-        match kind.allocated {
+        return match kind.allocated {
             8 => each_whole(stored.iter().map(|&byte| cut(byte.into())), scale, to, values),
             _ => {
                 let words = stored.as_chunks().0.iter();
                 let numbers = words.map(|word| cut(u16::from_ne_bytes(*word).into()));
-                each_whole(numbers, scale, to, values);
+                each_whole(numbers, scale, to, values)
             }
-        }
-        return;
+        };
     }
     match kind.allocated {
         8 => each(stored.iter().map(|&byte| cut(byte.into())), scale, to, values),
@@ -508,6 +522,7 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
             each(words.map(|word| cut(u32::from_ne_bytes(*word))), scale, to, values);
         }
     }
+    true
 }
 
 /// Slope and intercept, where they are whole and all products fit.
@@ -517,25 +532,40 @@ fn whole_scale(scale: Option<Scale>) -> Option<[i32; 2]> {
     (is_whole(slope) && is_whole(intercept)).then_some([slope as i32, intercept as i32])
 }
 
-/// Scales numbers of at most 16 bits into values of `to`, of at most 16 bits, which holds them.
+/// Scales numbers of at most 16 bits into values of `to`, of at most 16 bits. Returns whether it holds them all; those
+/// that it does not are the nearest.
 fn each_whole(
     numbers: impl Iterator<Item = i32>,
     [slope, intercept]: [i32; 2],
     to: Dtype,
     values: &mut [u8],
-) {
+) -> bool {
+    let [low, high] = match to {
+        Dtype::I8 => [i8::MIN.into(), i8::MAX.into()],
+        Dtype::U8 => [0, u8::MAX.into()],
+        Dtype::I16 => [i16::MIN.into(), i16::MAX.into()],
+        _ => [0, u16::MAX.into()],
+    };
+    let mut outside = 0;
+    let mut scaled = |number: i32| {
+        let value = slope * number + intercept;
+        let held = value.clamp(low, high);
+        outside |= value ^ held;
+        held
+    };
     match to.size() {
         1 => {
             for (value, number) in values.iter_mut().zip(numbers) {
-                *value = (slope * number + intercept) as u8;
+                *value = scaled(number) as u8;
             }
         }
         _ => {
             for (value, number) in values.as_chunks_mut().0.iter_mut().zip(numbers) {
-                *value = ((slope * number + intercept) as u16).to_ne_bytes();
+                *value = (scaled(number) as u16).to_ne_bytes();
             }
         }
     }
+    outside == 0
 }
 
 /// Scales numbers into values of `to`.

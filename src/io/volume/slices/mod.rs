@@ -38,6 +38,11 @@ pub trait Slices: fmt::Debug + Send + Sync {
 
     /// Bytes that reading a slice takes beside its samples.
     fn scratch(&self) -> u64;
+
+    /// Whether slices are read fastest one after the other, in their order.
+    fn one_by_one(&self) -> bool {
+        false
+    }
 }
 
 /// A volume of slices.
@@ -60,6 +65,9 @@ const SCRATCH: u64 = 64 << 20;
 
 /// How many slices are read at once.
 fn at_once(slices: &dyn Slices) -> usize {
+    if slices.one_by_one() {
+        return 1;
+    }
     (SCRATCH / slices.scratch().max(1)).clamp(1, rayon::current_num_threads() as u64) as usize
 }
 

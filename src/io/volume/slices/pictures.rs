@@ -6,13 +6,17 @@ use std::{
     sync::Arc,
 };
 
-use super::{Slices, Stack, names::shown};
+use super::{
+    Slices, Stack,
+    names::shown,
+    tiff::{placement, slice},
+};
 use crate::{
     data::{dtype::Dtype, image::Image, samples::Samples},
     error::{Error, Result},
     io::{
         Limits, Source,
-        image::{Probe, probe, read_image},
+        image::{Probe, is_tiff, probe, read_image, tiff::Planes},
         volume::format::{Header, Stored},
     },
     parallel::Parallel,
@@ -22,6 +26,7 @@ use crate::{
 #[derive(Debug)]
 struct Pictures {
     files: Vec<PathBuf>,
+    is_tiff: bool,
     size: [usize; 2],
     dtype: Dtype,
     limits: Limits,
@@ -71,12 +76,27 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     // A decoded image, its file and what a decoder holds.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
-    // The samples of the first slice decide the type: decoders widen bits and palettes.
-    let Image { width, height, samples, .. } = read(&files[0], limits)?;
-    let (size, dtype) = ([width, height], samples.dtype());
-    let mut header = Header::new([width, height, files.len()], Stored::As(dtype), 0);
+    let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
+    let (size, dtype) = match &tiff {
+        Some(planes) => (planes.size, planes.dtype),
+        // The samples of the first slice decide the type: decoders widen bits and palettes.
+        None => {
+            let Image { width, height, samples, .. } = read(&files[0], false, limits)?;
+            ([width, height], samples.dtype())
+        }
+    };
+    let mut header = Header::new([size[0], size[1], files.len()], Stored::As(dtype), 0);
     header.warnings = warnings;
-    let colours = probes.iter().filter(|probe| is_coloured(probe)).count();
+    let mut colours = probes.iter().filter(|probe| is_coloured(probe)).count();
+    if let Some(planes) = &tiff {
+        // As of a file with all slices: values as they are stored, and the size of pixels.
+        header.losses = planes.losses.clone();
+        header.warnings.extend(planes.assumed_depth(files.len()));
+        if let Some(placement) = placement(planes) {
+            header.place(placement);
+        }
+        colours = if planes.channels > 1 { files.len() } else { 0 };
+    }
     if colours > 0 {
         let of = if colours < files.len() { format!("{colours} of ") } else { String::new() };
         header.losses.push(format!(
@@ -84,7 +104,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
             files.len()
         ));
     }
-    if probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
+    if tiff.is_none() && probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
         header.losses.push("alpha is left out".into());
     }
     let size_of = |file: &PathBuf| Source::File(file.clone()).size().ok().flatten().unwrap_or(0);
@@ -95,7 +115,14 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         header,
         dtype,
         bytes: files.iter().map(size_of).sum(),
-        slices: Arc::new(Pictures { files, size, dtype, limits, scratch }),
+        slices: Arc::new(Pictures { files, is_tiff: tiff.is_some(), size, dtype, limits, scratch }),
+    })
+}
+
+/// The planes of the first of several TIFF files.
+fn first_planes(file: &Path) -> Result<Planes> {
+    Planes::open(file).map_err(|error| {
+        Error::bad_input(format_args!("cannot decode {}", file.display())).caused_by(error)
     })
 }
 
@@ -117,14 +144,17 @@ fn format(name: &str) -> &'static str {
     NAMES.into_iter().find(|own| own.starts_with(name)).unwrap_or("image slices")
 }
 
-fn read(file: &Path, limits: Limits) -> Result<Image> {
+fn read(file: &Path, is_tiff: bool, limits: Limits) -> Result<Image> {
+    if is_tiff {
+        return slice(file);
+    }
     read_image(&Source::File(file.to_owned()), limits, &Timings::new(false))
 }
 
 impl Slices for Pictures {
     fn read(&self, z: usize, bytes: &mut [u8]) -> Result<()> {
         let file = &self.files[z];
-        let Image { width, height, channels, samples, .. } = read(file, self.limits)?;
+        let Image { width, height, channels, samples, .. } = read(file, self.is_tiff, self.limits)?;
         if ([width, height], samples.dtype()) != (self.size, self.dtype) {
             let [x, y] = self.size;
             return Err(Error::bad_input(format_args!(

@@ -1,21 +1,24 @@
 //! The pages of a TIFF file as slices; and volumes written as such, as ImageJ writes them.
 
-use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use super::{Slices, Stack, pictures::grey};
 use crate::{
-    data::{dtype::Dtype, placement::Placement},
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata},
+        placement::Placement,
+        samples::Samples,
+    },
     error::{Error, Result},
     io::{
         Source,
-        image::tiff::{Planes, stack_header},
+        image::{
+            caught,
+            tiff::{Planes, stack_header},
+        },
         volume::format::{BoxError, Endian, Header, Outgoing, Placing, Stored, Writing},
     },
-    memory,
 };
 
 /// What stacks are called.
@@ -64,10 +67,8 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
             planes.slices * planes.volumes
         ));
     }
-    if let Some((spacing, unit)) = planes.spacing {
-        let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
-        let unit = unit.map(str::to_owned);
-        header.place(Placement { unit, ..Placement::straight(spacing, first) });
+    if let Some(placement) = placement(&planes) {
+        header.place(placement);
     }
     Ok(Stack {
         format: planes.format,
@@ -75,6 +76,36 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
         dtype: planes.dtype,
         bytes: planes.bytes(),
         slices: Arc::new(Pages(planes)),
+    })
+}
+
+/// Where the samples of `planes` are, if that is told.
+pub fn placement(planes: &Planes) -> Option<Placement> {
+    let (spacing, unit) = planes.spacing?;
+    let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
+    Some(Placement { unit: unit.map(str::to_owned), ..Placement::straight(spacing, first) })
+}
+
+/// The one page of the file at `path`, a slice: its samples as they are stored, or its colours.
+///
+/// # Errors
+/// When it is broken.
+pub fn slice(path: &Path) -> Result<Image> {
+    let read = || -> Result<Image, BoxError> {
+        let planes = Planes::open(path)?;
+        if planes.channels > 1 {
+            return planes.picture(0);
+        }
+        let [width, height] = planes.size;
+        let pixels = (width as u64).saturating_mul(height as u64);
+        let len = usize::try_from(pixels).map_err(|_| "it is too large")?;
+        let mut samples = Samples::zeros(planes.dtype, len)?;
+        planes.read(0, samples.as_bytes_mut())?;
+        let metadata = Metadata::default();
+        Ok(Image { width, height, channels: 1, samples, is_linear: false, metadata })
+    };
+    caught(read).map_err(|error| {
+        Error::bad_input(format_args!("cannot decode {}", path.display())).caused_by(error)
     })
 }
 
@@ -97,13 +128,7 @@ impl Pages {
 impl Slices for Pages {
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()> {
         // Decoders panic on some broken files.
-        let read = catch_unwind(AssertUnwindSafe(|| self.try_read(z, samples)));
-        let read = read.unwrap_or_else(|panic| {
-            Err(match memory::raised(panic) {
-                Ok(error) => error.into(),
-                Err(_) => "the decoder crashed on it".into(),
-            })
-        });
+        let read = caught(|| self.try_read(z, samples));
         read.map_err(|error| Error::bad_input(format_args!("page {}", z + 1)).caused_by(error))
     }
 

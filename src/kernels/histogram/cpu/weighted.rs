@@ -44,7 +44,8 @@ pub fn values<R: Send>(
     consume: impl Fn(&mut dyn Iterator<Item = (f64, u64)>) -> R + Sync,
 ) -> Vec<R> {
     let channels = pixels.channels;
-    let steps = |alpha: f32| (f64::from(alpha.clamp(0.0, 1.0)) * 65535.0).round() as u64;
+    let wide_steps = |alpha: f64| (alpha.clamp(0.0, 1.0) * 65535.0).round() as u64;
+    let steps = |alpha: f32| wide_steps(alpha.into());
     match (component, &pixels.samples) {
         (Component::Channel(c), Samples::U8(s)) => {
             parts(s, channels, |p| p[c].into(), u64::from, consume)
@@ -55,6 +56,9 @@ pub fn values<R: Send>(
         (Component::Channel(c), Samples::F32(s)) => {
             parts(s, channels, |p| p[c].into(), steps, consume)
         }
+        (Component::Channel(c), Samples::F64(s)) => {
+            parts(s, channels, |p| p[c], wide_steps, consume)
+        }
         (Component::Luma(luma), Samples::U8(s)) => {
             parts(s, channels, luma.in_samples(255), u64::from, consume)
         }
@@ -63,6 +67,9 @@ pub fn values<R: Send>(
         }
         (Component::Luma(luma), Samples::F32(s)) => {
             parts(s, channels, |pixel| luma.float(pixel).into(), steps, consume)
+        }
+        (Component::Luma(luma), Samples::F64(s)) => {
+            parts(s, channels, |pixel| luma.float(pixel).into(), wide_steps, consume)
         }
         (_, samples) => unreachable!("no alpha in {}", samples.dtype()),
     }

@@ -1,0 +1,176 @@
+//! Pictures of every type of samples keep it where the output has it; what becomes of it elsewhere is told.
+
+use std::{fs, path::Path};
+
+use gpuproc::{
+    data::{dtype::Dtype, image::Image, samples::Samples},
+    io::{Source, image::read_image},
+    timings::Timings,
+};
+
+use crate::common::{run, works};
+
+/// Pictures of 13 x 9 pixels of three channels, and their types.
+const PICTURES: [(&str, Dtype); 5] = [
+    ("i8_packbits.tif", Dtype::I8),
+    ("i16_be_lzw_predictor.tif", Dtype::I16),
+    ("u32.tif", Dtype::U32),
+    ("i32_zstd.tif", Dtype::I32),
+    ("f64_predictor_be.tif", Dtype::F64),
+];
+
+fn fixture(name: &str) -> String {
+    format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name)
+}
+
+fn read(path: impl AsRef<Path>) -> Image {
+    let source = Source::File(path.as_ref().to_owned());
+    read_image(&source, u64::MAX, &Timings::new(false)).unwrap()
+}
+
+fn numbers(samples: &Samples) -> Vec<f64> {
+    match samples.converted(Dtype::F64).unwrap() {
+        Samples::F64(values) => values,
+        other => panic!("{}", other.dtype()),
+    }
+}
+
+/// The mean of 3 x 3 pixels, those at the border repeated.
+fn boxed(values: &[f64], [width, height]: [usize; 2], channels: usize) -> Vec<f64> {
+    let near =
+        |at: usize, by: isize, len: usize| (at as isize + by).clamp(0, len as isize - 1) as usize;
+    (0..values.len())
+        .map(|at| {
+            let (pixel, channel) = (at / channels, at % channels);
+            let (x, y) = (pixel % width, pixel / width);
+            let around = (-1..=1).flat_map(|dy| (-1..=1).map(move |dx| (dx, dy)));
+            let of = |(dx, dy): (isize, isize)| {
+                values[(near(y, dy, height) * width + near(x, dx, width)) * channels + channel]
+            };
+            around.map(of).sum::<f64>() / 9.0
+        })
+        .collect()
+}
+
+#[test]
+fn blurred_pictures_keep_their_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, dtype) in PICTURES {
+        let input = fixture(name);
+        let before = read(&input);
+        assert_eq!(before.samples.dtype(), dtype, "{name}");
+        assert_eq!(works(folder, &format!("blur {input} same.tif --sigma 0 --strict")), "");
+        assert_eq!(read(folder.join("same.tif")).samples, before.samples, "{name}");
+        let expected = boxed(&numbers(&before.samples), [13, 9], 3);
+        // Linear light is what numbers without a full intensity are taken for.
+        for flags in ["", " --linear", " --max-memory 33k"] {
+            let line = format!("blur {input} o.tif --method box --radius 1 --device cpu{flags}");
+            assert_eq!(works(folder, &line), "", "{name}{flags}");
+            let blurred = read(folder.join("o.tif"));
+            assert_eq!(blurred.samples.dtype(), dtype, "{name}");
+            let tolerance = match dtype {
+                Dtype::F64 => 1e-12,
+                // Boxes of 16 bits are rounded axis by axis.
+                Dtype::I16 => 1.0,
+                _ => 0.501,
+            };
+            for (i, (found, wanted)) in numbers(&blurred.samples).iter().zip(&expected).enumerate()
+            {
+                assert!((found - wanted).abs() <= tolerance, "{name}{flags} {i}: {found} {wanted}");
+            }
+        }
+        // One channel alone.
+        works(folder, &format!("blur {input} g.tif --method box --radius 1 --channels g"));
+        let one = numbers(&read(folder.join("g.tif")).samples);
+        for (i, found) in one.iter().enumerate() {
+            let wanted = if i % 3 == 1 { expected[i] } else { numbers(&before.samples)[i] };
+            assert!((found - wanted).abs() <= 1.0, "{name} {i}: {found} {wanted}");
+        }
+    }
+}
+
+#[test]
+fn what_formats_make_of_types_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, dtype) in PICTURES {
+        let input = fixture(name);
+        let before = numbers(&read(&input).samples);
+        for (output, held) in [("o.png", Dtype::U16), ("o.jpg", Dtype::U8), ("o.pfm", Dtype::F32)] {
+            let held = if dtype == Dtype::I8 && held == Dtype::U16 { Dtype::U8 } else { held };
+            let stderr = works(folder, &format!("blur {input} {output} --sigma 0"));
+            let told = format!("{dtype} samples become {held}");
+            // f32 has all numbers of 8 and 16 bits.
+            let is_exact = held.is_float() && dtype.size() < 4;
+            assert_eq!(stderr.contains(&told), !is_exact, "{name} {output}: {stderr}");
+            let (code, stderr) = run(folder, &format!("blur {input} {output} --sigma 0 --strict"));
+            assert_eq!(code, if is_exact { 0 } else { 4 }, "{name} {output}: {stderr}");
+            if output == "o.jpg" {
+                continue;
+            }
+            let after = numbers(&read(folder.join(output)).samples);
+            for (found, wanted) in after.iter().zip(&before) {
+                let wanted = match (held, dtype) {
+                    (Dtype::F32, _) => *wanted,
+                    // 1 is full.
+                    (_, Dtype::F64) => (wanted * 65_535.0).round(),
+                    (Dtype::U8, _) => wanted.clamp(0.0, 255.0),
+                    _ => wanted.clamp(0.0, 65_535.0),
+                };
+                assert!((found - wanted).abs() <= 1e-7 * wanted.abs(), "{name} {output} {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn histograms_count_pictures_of_every_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, dtype) in PICTURES {
+        let input = fixture(name);
+        let values = numbers(&read(&input).samples);
+        works(folder, &format!("histogram {input} --stats -o h.json --bins 4"));
+        let text = fs::read_to_string(folder.join("h.json")).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let text = json.to_string();
+        // The range is the type's, not 0 to 1: nothing lies outside.
+        assert!(!text.contains("\"below\":1"), "{dtype}: {text}");
+        let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let found: Vec<f64> = text
+            .split("\"min\":")
+            .skip(1)
+            .map(|rest| rest.split([',', '}']).next().unwrap().parse().unwrap())
+            .collect();
+        assert_eq!(found.len(), 4, "three channels and luminance: {text}");
+        let of_all = found.iter().copied().fold(f64::INFINITY, f64::min);
+        assert!((of_all - least).abs() <= 1e-6 * least.abs(), "{dtype}: {of_all} {least}");
+    }
+}
+
+/// Slices of 12 bits in a folder are the values that they are in one file.
+#[test]
+fn folders_of_tiff_slices_are_the_stack_of_their_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let input = fixture("stack_bits12.tif");
+    fs::create_dir(folder.join("s")).unwrap();
+    fs::copy(fixture("bits12.tif"), folder.join("s/0.tif")).unwrap();
+    fs::copy(fixture("bits12.tif"), folder.join("s/1.tif")).unwrap();
+    let range = |line: &str| -> serde_json::Value {
+        let output = crate::common::gpuproc()
+            .current_dir(folder)
+            .args(["info", "--json", "--range"])
+            .args(line.split(' '))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()[0].clone()
+    };
+    let one = range(&format!("{} --stack", fixture("bits12.tif")));
+    let many = range("s");
+    assert_eq!((&many["range"], &many["type"]), (&one["range"], &one["type"]));
+    assert!(many["range"][1].as_f64().unwrap() <= 4095.0, "{many}");
+    assert_eq!(range(&format!("{input} --stack"))["type"], many["type"]);
+}
