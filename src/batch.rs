@@ -17,13 +17,15 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
+    time::Instant,
 };
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{
     error::Result,
-    io::Source,
+    events::Events,
+    io::{Sink, Source},
     memory,
     progress::{self, Held, Progress},
     threads::spawn_in,
@@ -38,6 +40,11 @@ pub trait Work: Sync {
 
     /// The input, whose length is for the progress bar.
     fn source<'j>(&self, job: &'j Self::Job) -> &'j Source;
+
+    /// The output of its own that a job has, for the log.
+    fn sink<'j>(&self, _: &'j Self::Job) -> Option<&'j Sink> {
+        None
+    }
 
     /// Bytes of memory that the work takes at its peak. A job whose peak is unknown runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
@@ -61,6 +68,8 @@ pub struct Batch<'a> {
     pub ahead: usize,
     /// Makes the progress bar.
     pub progress: Progress,
+    /// Hears of each file.
+    pub events: &'a Events,
 }
 
 impl Batch<'_> {
@@ -84,7 +93,8 @@ impl Batch<'_> {
             let stop = StopOnDrop(&schedule);
             for worker in 0..threads.min(jobs.len()) {
                 let (finished, schedule) = (finished.clone(), &schedule);
-                let work = move || work_through(work, jobs, schedule, worker, &finished);
+                let work =
+                    move || work_through(work, jobs, self.events, schedule, worker, &finished);
                 match spawn_in(scope, work) {
                     Ok(_) => {}
                     Err(error) if worker == 0 => return Err(error),
@@ -117,6 +127,7 @@ fn input_bytes(source: &Source) -> u64 {
 fn work_through<W: Work>(
     work: &W,
     jobs: &[W::Job],
+    events: &Events,
     schedule: &Schedule,
     worker: usize,
     finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
@@ -126,7 +137,9 @@ fn work_through<W: Work>(
     let need = |index: usize| work.memory(&jobs[index]).unwrap_or(u64::MAX);
     let (mut one, mut turn) = (None, None);
     while let Some(next) = schedule.next(worker, turn.take(), need) {
-        let run = || progress::hold(|| memory::catch(|| work.run(&jobs[next.index])));
+        let job = &jobs[next.index];
+        let run = || progress::hold(|| memory::catch(|| work.run(job)));
+        let started = Instant::now();
         let (held, result) = match next.all_threads {
             true => run(),
             false => match one_thread(&mut one) {
@@ -134,6 +147,10 @@ fn work_through<W: Work>(
                 None => run(),
             },
         };
+        match &result {
+            Ok(_) => events.file(work.source(job), work.sink(job), started.elapsed()),
+            Err(error) => events.failed(work.source(job), error),
+        }
         if finished.send((next.index, held, result)).is_err() {
             return;
         }
@@ -353,8 +370,8 @@ mod tests {
 
     /// Runs `jobs` with so many threads; the jobs and results in the order of their reports.
     fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
-        let batch =
-            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress: Progress::new(true) };
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut reports = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
@@ -418,8 +435,8 @@ mod tests {
                 Ok(thread::current().id())
             }
         }
-        let batch =
-            Batch { title: "where", memory: LIMIT, ahead: 1024, progress: Progress::new(true) };
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "where", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut threads = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
         let report = |_: &u64, thread: Result<_>| {
@@ -452,7 +469,8 @@ mod tests {
                 Ok(self.0.load(Ordering::SeqCst))
             }
         }
-        let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress: Progress::new(true) };
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress, events: &events };
         let jobs: Vec<usize> = (0..20).collect();
         let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let mut begun = Vec::new();
@@ -467,9 +485,10 @@ mod tests {
 
     #[test]
     fn an_error_of_the_report_ends_the_batch() {
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
         let (fake, batch) = (
             Fake::default(),
-            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress: Progress::new(true) },
+            Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events },
         );
         let mut reports = 0;
         let result = batch.run(&fake, &[30; 1000], |_, _| {

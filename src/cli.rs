@@ -1,6 +1,6 @@
 //! The top-level parser, the flags that all commands share, and the session made from them.
 
-use std::{ffi::OsString, process, sync::Arc, time::Duration};
+use std::{ffi::OsString, path::PathBuf, process, sync::Arc, time::Duration};
 
 use clap::{Args, CommandFactory, Parser, ValueEnum};
 
@@ -8,6 +8,7 @@ use crate::{
     commands::Command,
     device::{Device, DeviceChoice},
     error::{Error, Result},
+    events::Events,
     io::standard,
     progress::{Progress, printable, start_messages, tell},
     session::Session,
@@ -35,6 +36,7 @@ Exit codes:
   3 some files of several    7 a file cannot be read
     failed                     or written
                            124 --timeout has passed
+To try again cannot help after 2, 4 and 5; it may after 1, 3 (with --resume), 6, 7, 124, and after a signal.
 
 A file named - is standard input or standard output. Data goes to standard output, all else to
 standard error. NO_COLOR and TERM=dumb are respected.";
@@ -70,6 +72,10 @@ pub struct Shared {
     /// Give up after so many seconds: exit code 124, no output
     #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
+
+    /// Add a line of JSON to FILE for each event (start, file, error, end), with times and bytes
+    #[arg(long, global = true, value_name = "FILE")]
+    pub log_json: Option<PathBuf>,
 
     /// Print errors only
     #[arg(short, long, global = true, conflicts_with = "verbose")]
@@ -172,13 +178,16 @@ fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
     let session = Session {
         device,
         timings: timings.clone(),
+        events: Events::new(shared.log_json.as_deref())?,
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
         strict: shared.strict,
         no_clobber: shared.no_clobber,
     };
+    session.events.start(command.name());
     let result = command.run(&session, Cli::command);
+    session.events.end(&result);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
         Some(TimingsFormat::Json) => tell(timings.json(session.device.name())),

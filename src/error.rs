@@ -26,6 +26,14 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether the same job may succeed when it is tried again, perhaps elsewhere: what fails is not what was asked for.
+    pub fn may_pass(self) -> bool {
+        match self {
+            Self::Failure | Self::Partial | Self::Gpu | Self::Io => true,
+            Self::Usage | Self::BadInput | Self::NoDevice => false,
+        }
+    }
+
     /// The process's exit code for this kind.
     pub fn exit_code(self) -> u8 {
         self as u8

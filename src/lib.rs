@@ -61,7 +61,7 @@
 //! |---|---|
 //! | `main`, `cli` | the program: parser, shared flags, exit codes |
 //! | `commands` | one file or folder a command: flags become a job, then read, run a kernel, write |
-//! | `session`, `batch`, `signals` | what commands work with; many files side by side; early ends |
+//! | `session`, `batch`, `signals`, `events` | what commands work with; many files side by side; early ends; the log of a run |
 //! | `api` | this page |
 //! | `kernels` | one folder a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
@@ -96,6 +96,10 @@ pub mod device;
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod error;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+#[forbid(unsafe_code)]
+pub mod events;
 #[doc(hidden)]
 pub mod gpu;
 #[cfg(feature = "cli")]

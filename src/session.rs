@@ -1,11 +1,13 @@
 //! What every command works with.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     device::Device,
+    error::Result,
+    events::Events,
     io::{
-        Limits, Sink,
+        Limits, Sink, Source,
         image::{Encoding, ImageFormat, ImageTarget},
     },
     progress::Progress,
@@ -19,6 +21,8 @@ pub struct Session {
     pub device: Device,
     /// Records how long stages take.
     pub timings: Arc<Timings>,
+    /// What happens, for `--log-json`.
+    pub events: Events,
     /// Makes progress bars.
     pub progress: Progress,
     /// Bytes that inputs and results may take.
@@ -32,6 +36,22 @@ pub struct Session {
 }
 
 impl Session {
+    /// Does `work`, which makes `output` of `input`, and logs it. Its error is logged as that of the run.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn logged<T>(
+        &self,
+        input: &Source,
+        output: Option<&Sink>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        let started = Instant::now();
+        let done = work()?;
+        self.events.file(input, output, started.elapsed());
+        Ok(done)
+    }
+
     /// A file of an image at `sink`.
     pub fn image_target<'a>(
         &'a self,

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{flags::VolumeArgs, hints};
+use super::{
+    flags::{ListArgs, VolumeArgs},
+    hints,
+};
 use crate::{
     data::placement::Placement,
     error::{Error, Kind, Result},
@@ -30,7 +33,7 @@ Examples:
   gpuproc info *.nrrd --json | jq '.[] | {file, spacing}'")]
 pub struct Args {
     /// Files to look at; - is standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<Source>,
 
     /// Print a JSON array
@@ -40,6 +43,9 @@ pub struct Args {
     /// Read all samples of images and volumes, too, and tell the least and the greatest
     #[arg(long)]
     range: bool,
+
+    #[command(flatten)]
+    list: ListArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -116,9 +122,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
     let (mut infos, mut failed) = (Vec::new(), 0);
-    for source in &args.files {
+    let files = args.list.with(args.files.clone())?;
+    for source in &files {
         let samples = args.range.then_some(session);
-        match session.timings.time("files", || look(source, &layout, samples)) {
+        let look = || session.timings.time("files", || look(source, &layout, samples));
+        match session.logged(source, None, look) {
             Ok(mut info) => {
                 if let (Some(volumes), Some(_), false, "volume") =
                     (info.pages, info.range, is_chosen, info.kind)
@@ -127,8 +135,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
                 }
                 infos.push(info);
             }
-            Err(error) if args.files.len() == 1 => return Err(error),
+            Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
+                session.events.failed(source, &error);
                 failed += 1;
                 log::error!("error: {}", hints::line(&error));
             }
@@ -141,9 +150,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     standard::print(&text)?;
     match failed {
         0 => Ok(()),
-        n => {
-            Err(Error::new(Kind::Partial, format_args!("{n} of {} files failed", args.files.len())))
-        }
+        n => Err(Error::new(Kind::Partial, format_args!("{n} of {} files failed", files.len()))),
     }
 }
 
@@ -250,14 +257,13 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[f64; 2]>
     }
     let slices = (PART.min(session.max_memory / 2) / slice).clamp(1, depth as u64) as usize;
     let mut reader = file.reader()?;
-    let mut all: Option<Moments> = None;
+    let mut all = Moments::default();
     for first in (0..depth).step_by(slices) {
         let samples = reader.read(slices.min(depth - first))?;
-        let part = range(&Pixels { samples, channels: 1 });
-        all = Some(all.map_or(part, |all| all.and(part)));
+        all = all.and(range(&Pixels { samples, channels: 1 }));
     }
     reader.expect_end()?;
-    Ok(all.and_then(ends))
+    Ok(ends(all))
 }
 
 /// The least and the greatest of all samples of all channels.

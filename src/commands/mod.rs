@@ -48,6 +48,13 @@ macro_rules! commands {
                 }
             }
 
+            /// Its name.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => stringify!($module),)+
+                }
+            }
+
             /// Whether it computes anything.
             pub fn needs_device(&self) -> bool {
                 match self {
@@ -74,6 +81,7 @@ commands! {
     devices::Devices => run(session), no device;
     histogram::Histogram => run(session);
     info::Info => run(session), no device;
+    merge::Merge => run(session), no device;
     scan::Scan => run(session);
     sort::Sort => run(session);
 }

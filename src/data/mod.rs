@@ -1,8 +1,10 @@
 //! Plain values that kernels and formats share: they know neither files nor devices.
 
+pub mod bits;
 pub mod blocks;
 pub mod division;
 pub mod dtype;
+pub mod exact_sum;
 pub mod float_key;
 pub mod image;
 pub mod jpeg;
@@ -12,6 +14,7 @@ pub mod number;
 pub mod placement;
 pub mod raster;
 pub mod samples;
+pub mod shard;
 pub mod srgb;
 pub mod surface;
 pub mod vec3;

@@ -1,13 +1,17 @@
 //! Files and streams: `-` for stdin and stdout, outputs that appear whole or not at all.
 
 pub mod array;
+pub mod identity;
 pub mod image;
 pub mod losses;
+pub mod marker;
 pub mod mesh;
 #[cfg(unix)]
 mod parallel_file;
 mod part;
+pub mod partial;
 pub mod plot;
+pub mod shared_output;
 mod sink;
 mod source;
 pub mod standard;

@@ -8,7 +8,11 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tempfile::{Builder, NamedTempFile};
@@ -103,6 +107,14 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
         let what = format!("no temporary file can be made in {folder}{chosen}: {error}");
         io::Error::new(error.kind(), what)
     })
+}
+
+/// A name for a short time, which no other process takes.
+pub fn temporary_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!(".gpuproc-{}-{now:x}-{count}.part", std::process::id())
 }
 
 /// How unfinished files are named.

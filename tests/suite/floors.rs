@@ -15,7 +15,7 @@ const FLOORS: &[&[&str]] = &[
     &["cli"],
     &["commands"],
     &["session", "batch", "signals"],
-    &["progress", "restart"],
+    &["progress", "restart", "events"],
     &["lib"],
     &["api"],
     &["kernels", "io"],

@@ -36,6 +36,7 @@ mod render;
 mod sample_types;
 mod scan;
 mod shaders;
+mod shards;
 mod simd;
 mod slices;
 mod soak;

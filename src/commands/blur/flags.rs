@@ -4,14 +4,16 @@ use std::{
     collections::BTreeSet,
     ffi::OsString,
     fmt, fs,
-    path::{Component, Path, PathBuf},
+    path::{Path, PathBuf},
     str::FromStr,
 };
 
 use clap::ValueEnum;
 
 use crate::{
-    commands::flags::{IMAGE_FORMATS, PageRange, VolumeArgs, one_of},
+    commands::flags::{
+        IMAGE_FORMATS, ListArgs, PageRange, ShardArgs, Share, VolumeArgs, below, one_of,
+    },
     error::{Error, Result},
     io::{
         Sink, Source,
@@ -30,7 +32,7 @@ use crate::{
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Input and output; with --out-dir, inputs only. - is standard input or output
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
 
     /// Standard deviation in pixels, 0 to 500: one value, or one an axis, as 2,0.5 or 1,1,1.5. 0
@@ -98,6 +100,12 @@ pub struct Args {
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
+
+    #[command(flatten)]
+    list: ListArgs,
+
+    #[command(flatten)]
+    share: ShardArgs,
 
     #[command(flatten)]
     volume: VolumeArgs,
@@ -229,6 +237,8 @@ impl Channel {
 pub struct Plan {
     pub jobs: Vec<Job>,
     pub settings: Settings,
+    /// Which part of the work is done.
+    pub share: Share,
     /// Whether to describe the jobs instead of doing them.
     pub dry_run: bool,
 }
@@ -319,13 +329,19 @@ impl Args {
             pages: self.page,
             creates_folders: self.out_dir.is_some(),
         };
-        Ok(Plan { jobs: jobs.collect::<Result<_>>()?, settings, dry_run: self.dry_run })
+        let mut jobs = jobs.collect::<Result<Vec<_>>>()?;
+        let share = self.share.share();
+        if self.out_dir.is_some() {
+            jobs = share.files(jobs);
+        }
+        Ok(Plan { jobs, settings, share, dry_run: self.dry_run })
     }
 
     /// Inputs and their outputs.
     fn files(&self) -> Result<Vec<(Source, Sink)>> {
+        let files = self.list.with(self.files.clone())?;
         let Some(folder) = &self.out_dir else {
-            let [input, output] = &self.files[..] else {
+            let ([input, output], None) = (&files[..], &self.list.files_from) else {
                 return Err(Error::usage(
                     "give one input and one output, or inputs and --out-dir DIR",
                 ));
@@ -334,13 +350,9 @@ impl Args {
         };
         let mut taken = BTreeSet::new();
         let output = |source: Source| {
-            let Some(path) = source.path() else {
+            let Some(mut target) = below(folder, &source) else {
                 return Err(Error::usage("with --out-dir, standard input has no name"));
             };
-            // The path below the folder: without a root and without `..`.
-            let inside: PathBuf =
-                path.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-            let mut target = folder.join(inside);
             if are_many(&source) {
                 // Slices become one file.
                 target.as_mut_os_string().push(".nrrd");
@@ -357,7 +369,7 @@ impl Args {
             }
             Ok((source, Sink::File(target)))
         };
-        self.files.iter().cloned().map(Source::from).map(output).collect()
+        files.into_iter().map(Source::from).map(output).collect()
     }
 
     fn job(&self, source: Source, sink: Sink) -> Result<Job> {

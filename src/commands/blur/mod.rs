@@ -7,12 +7,14 @@ mod image;
 
 use crate::{
     batch::{Batch, Work},
-    commands::hints,
+    commands::{flags::Share, hints},
     error::{Error, Kind, Result},
     io::{
-        Source,
+        Sink, Source,
         image::sample_bytes,
-        losses, standard,
+        losses,
+        marker::Marker,
+        standard,
         volume::{Endian, Layout, VolumeFile, VolumeTarget, are_many, can_reopen},
     },
     kernels::blur::{Method, Taps, blur_volume},
@@ -28,14 +30,18 @@ use flags::{Job, Plan, Settings};
 /// # Errors
 /// Those of reading, blurring and writing; [`Kind::Partial`] when some files of several fail.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let Plan { jobs, settings, dry_run } = args.plan()?;
+    let Plan { mut jobs, settings, share, dry_run } = args.plan()?;
     if dry_run {
         return jobs.iter().try_for_each(describe);
     }
+    let work = Files { settings: &settings, share, session };
+    if share.resumes {
+        jobs.retain(|job| !work.is_done(job));
+    }
     session.device.expect(|| estimate::of_jobs(&jobs));
     match &jobs[..] {
-        [job] => process(job, &settings, session),
-        _ => process_all(&jobs, &settings, session),
+        [job] => session.logged(&job.source, Some(&job.sink), || work.run(job)),
+        _ => process_all(&jobs, &work, session),
     }
 }
 
@@ -84,11 +90,11 @@ fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
 }
 
 /// Processes many files side by side. A file that fails is reported and left out.
-fn process_all(jobs: &[Job], settings: &Settings, session: &Session) -> Result<()> {
+fn process_all(jobs: &[Job], work: &Files<'_>, session: &Session) -> Result<()> {
     let mut failed = 0;
-    let (memory, progress) = (session.max_memory, session.progress);
-    let batch = Batch { title: "blur", memory, ahead: 1024, progress };
-    batch.run(&Files { settings, session }, jobs, |_, result| {
+    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+    let batch = Batch { title: "blur", memory, ahead: 1024, progress, events };
+    batch.run(work, jobs, |_, result| {
         if let Err(error) = result {
             log::error!("error: {}", hints::line(&error));
             failed += 1;
@@ -105,7 +111,27 @@ fn process_all(jobs: &[Job], settings: &Settings, session: &Session) -> Result<(
 
 struct Files<'a> {
     settings: &'a Settings,
+    share: Share,
     session: &'a Session,
+}
+
+impl Files<'_> {
+    /// What marks that a job is done.
+    fn marker(&self, job: &Job) -> Result<Option<Marker>> {
+        let parameters = (&job.blur, &job.volume, job.format, self.settings);
+        // Whichever shard does a file, it is the same.
+        let share = Share { shard: None, ..self.share };
+        share.marker(self.session, ("blur", &parameters), [&job.source], [&job.sink])
+    }
+
+    /// Whether a job is done, which is logged then.
+    fn is_done(&self, job: &Job) -> bool {
+        let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
+        if is_done {
+            self.session.events.skipped(&job.source, Some(&job.sink));
+        }
+        is_done
+    }
 }
 
 impl Work for Files<'_> {
@@ -114,6 +140,10 @@ impl Work for Files<'_> {
 
     fn source<'j>(&self, job: &'j Job) -> &'j Source {
         &job.source
+    }
+
+    fn sink<'j>(&self, job: &'j Job) -> Option<&'j Sink> {
+        Some(&job.sink)
     }
 
     fn memory(&self, job: &Job) -> Option<u64> {
@@ -127,6 +157,8 @@ impl Work for Files<'_> {
     }
 
     fn run(&self, job: &Job) -> Result<()> {
-        process(job, self.settings, self.session)
+        let marker = self.marker(job)?;
+        process(job, self.settings, self.session)?;
+        marker.map_or(Ok(()), |marker| marker.write())
     }
 }

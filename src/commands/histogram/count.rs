@@ -7,6 +7,7 @@ use super::{
     tally::{Counting, Tally},
 };
 use crate::{
+    data::shard::Shard,
     error::{Error, Result},
     io::Source,
     kernels::histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments},
@@ -16,7 +17,7 @@ use crate::{
 /// A component and its name in tables.
 type Named = (&'static str, Component);
 
-/// Counts `input`, which was read from `source`.
+/// Counts `input`, which was read from `source`, or the slices of it that `shard` has.
 ///
 /// # Errors
 /// When the input has not the channels or the range that are wanted, and those of reading and counting.
@@ -24,6 +25,7 @@ pub fn count(
     source: &Source,
     input: &Input<'_>,
     settings: &Settings,
+    shard: Shard,
     session: &Session,
 ) -> Result<Tally> {
     let (dtype, channels) = (input.dtype(), input.channels());
@@ -39,7 +41,7 @@ pub fn count(
     let kernel = Histogram { components, bins, weighted };
     let inputs = vec![source.to_string()];
     let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
-    input.parts(session, |pixels| {
+    input.parts(session, shard, |pixels| {
         let counts = session.device.run(&kernel, pixels)?;
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
             let needs_moments = settings.statistics && counts.levels.is_none();
@@ -94,14 +96,14 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
 
 /// The least and the greatest finite sample of all components; 0 and 1 where there is none.
 fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
-    let mut all: Option<Moments> = None;
-    input.parts(session, |pixels| {
+    let mut all = Moments::default();
+    input.parts(session, Shard::WHOLE, |pixels| {
         for &(_, component) in named {
             let take = || moments(pixels, component, f64::NEG_INFINITY, f64::INFINITY, false);
             let more = session.timings.time("data range", take);
-            all = Some(all.map_or(more, |all| all.and(more)));
+            all = std::mem::take(&mut all).and(more);
         }
         Ok(())
     })?;
-    Ok(all.filter(|all| all.count > 0).map_or((0.0, 1.0), |all| (all.min, all.max)))
+    Ok(if all.count > 0 { (all.min, all.max) } else { (0.0, 1.0) })
 }

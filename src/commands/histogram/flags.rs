@@ -9,7 +9,7 @@ use super::{
     view::View,
 };
 use crate::{
-    commands::flags::{Choice, PageRange, VolumeArgs, one_of},
+    commands::flags::{Choice, ListArgs, PageRange, ShardArgs, Share, VolumeArgs, one_of},
     data::dtype::Dtype,
     error::{Error, Result},
     io::{Sink, Source, image::ImageFormat, volume::Layout},
@@ -36,7 +36,7 @@ Examples:
   gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels[].statistics.mean'")]
 pub struct Args {
     /// Images or raw volumes; - is standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
     /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot); may be
@@ -132,19 +132,30 @@ pub struct Args {
     clip: f64,
 
     #[command(flatten)]
+    list: ListArgs,
+
+    #[command(flatten)]
+    share: ShardArgs,
+
+    #[command(flatten)]
     volume: VolumeArgs,
 }
 
 /// What `--format` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OutputFormat {
+pub enum OutputFormat {
+    /// A table.
     Csv,
+    /// Everything.
     Json,
+    /// A plot as vectors.
     Svg,
+    /// A plot as pixels.
     Png,
 }
 
-const FORMATS: [Choice<OutputFormat>; 4] = [
+/// The choices of `--format`.
+pub const FORMATS: [Choice<OutputFormat>; 4] = [
     ("csv", OutputFormat::Csv, "A table"),
     ("json", OutputFormat::Json, "Everything, with statistics"),
     ("svg", OutputFormat::Svg, "A plot as vectors"),
@@ -221,7 +232,13 @@ pub enum Channel {
 #[derive(Debug)]
 pub struct Job {
     pub inputs: Vec<Source>,
+    /// Whether they are from a list, however few they are.
+    pub is_list: bool,
     pub settings: Settings,
+    /// Which part of the work is done.
+    pub share: Share,
+    /// Whether tables have a row a component.
+    pub by_component: bool,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
     /// What is written, in order.
@@ -277,14 +294,20 @@ impl Args {
     /// # Errors
     /// When flags contradict each other, two outputs are one file, and when an output's format is unknown.
     pub fn job(&self) -> Result<Job> {
-        let adjustments = self.adjustments()?;
-        let mut outputs =
-            self.output.iter().map(|sink| self.output_format(sink)).collect::<Result<Vec<_>>>()?;
+        let inputs = self.list.with(self.inputs.clone())?;
+        let share = self.share.share();
+        let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
+        let adjustments = self.adjustments(inputs.len())?;
+        let format = |sink| self.output_format(sink, inputs.len());
+        let mut outputs = match shard_output {
+            Some(output) => vec![(output, self.table())],
+            None => self.output.iter().map(format).collect::<Result<Vec<_>>>()?,
+        };
         let nothing = outputs.is_empty() && adjustments.is_empty();
         let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
         let picture = self.picture || nothing && is_terminal;
         if outputs.is_empty() && !self.picture && (self.format.is_some() || nothing && !picture) {
-            outputs.push(self.output_format(&Sink::Stdout)?);
+            outputs.push(format(&Sink::Stdout)?);
         } else if self.format.is_some()
             && self.output.iter().all(|sink| !sink.extension().is_empty())
         {
@@ -306,7 +329,7 @@ impl Args {
             range: self.range,
             layout: self.volume.layout(),
             adjustments,
-            statistics: picture || outputs.iter().any(shows),
+            statistics: picture || share.shard.is_some() || outputs.iter().any(shows),
         };
         let view = View {
             cumulative: self.cumulative,
@@ -314,15 +337,32 @@ impl Args {
             log: self.log,
             percentages: self.percentiles.clone(),
         };
-        Ok(Job { inputs: self.inputs.clone(), settings, sum: self.sum, outputs, picture, view })
+        let (sum, by_component, is_list) = (self.sum, self.stats, self.list.files_from.is_some());
+        Ok(Job { inputs, is_list, settings, share, by_component, sum, outputs, picture, view })
     }
 
-    fn adjustments(&self) -> Result<Vec<(Sink, Adjustment)>> {
+    /// Where the part of a shard goes.
+    fn shard_output(&self) -> Result<Sink> {
+        let adjusts = self.equalize.is_some() || self.auto_levels.is_some();
+        if adjusts || self.picture || self.format.is_some() {
+            return Err(Error::usage(
+                "--shard counts a part: --equalize, --auto-levels, --picture and --format need all of it",
+            ));
+        }
+        match &self.output[..] {
+            [output] => Ok(output.clone()),
+            _ => {
+                Err(Error::usage("with --shard, name one -o for the part that gpuproc merge joins"))
+            }
+        }
+    }
+
+    fn adjustments(&self, inputs: usize) -> Result<Vec<(Sink, Adjustment)>> {
         let equalize = self.equalize.iter().map(|sink| (sink, Adjustment::Equalize));
         let levels = self.auto_levels.iter().map(|sink| (sink, Adjustment::AutoLevels(self.clip)));
         let checked = |(image, adjustment): (&Sink, Adjustment)| {
             ImageFormat::of_output(image)?;
-            match self.inputs.len() {
+            match inputs {
                 1 => Ok((image.clone(), adjustment)),
                 _ => Err(Error::usage(format_args!(
                     "{image}: --equalize and --auto-levels take one input"
@@ -334,41 +374,58 @@ impl Args {
 
     /// The table that CSV holds.
     fn table(&self) -> Format {
-        if self.stats { Format::Statistics } else { Format::Bins }
+        table(self.stats)
     }
 
-    fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
-        let extension = sink.extension();
-        let named = match (extension.as_str(), self.format) {
-            ("csv", _) => OutputFormat::Csv,
-            ("json", _) => OutputFormat::Json,
-            ("svg", _) => OutputFormat::Svg,
-            ("png", _) => OutputFormat::Png,
-            ("", Some(format)) => format,
-            ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
-            _ => {
-                return Err(Error::usage(format_args!(
-                    "{sink}: no output is known by the extension `{extension}`; \
-                     use .csv, .json, .png or .svg"
-                )));
-            }
-        };
-        let format = match named {
-            OutputFormat::Csv => self.table(),
-            OutputFormat::Json => Format::Json,
-            OutputFormat::Svg | OutputFormat::Png if self.inputs.len() > 1 && !self.sum => {
-                return Err(Error::usage(format_args!(
-                    "{sink}: a plot shows one input; add --sum, or give one input"
-                )));
-            }
-            OutputFormat::Svg => Format::Svg,
-            OutputFormat::Png => Format::Png,
-        };
-        Ok((sink.clone(), format))
+    fn output_format(&self, sink: &Sink, inputs: usize) -> Result<(Sink, Format)> {
+        match format_of(sink, self.format)?.unwrap_or(self.table()) {
+            Format::Svg | Format::Png if inputs > 1 && !self.sum => Err(Error::usage(
+                format_args!("{sink}: a plot shows one input; add --sum, or give one input"),
+            )),
+            format => Ok((sink.clone(), format)),
+        }
     }
 }
 
+/// The table with a row a component, or a bin.
+pub fn table(by_component: bool) -> Format {
+    if by_component { Format::Statistics } else { Format::Bins }
+}
+
+/// What an output holds by its extension, or where it has none by `format`; nothing for a table.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::error::Kind::Usage) for an extension that is unknown.
+pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<Format>> {
+    let extension = sink.extension();
+    let named = match (extension.as_str(), format) {
+        ("csv", _) => OutputFormat::Csv,
+        ("json", _) => OutputFormat::Json,
+        ("svg", _) => OutputFormat::Svg,
+        ("png", _) => OutputFormat::Png,
+        ("", Some(format)) => format,
+        ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
+        _ => {
+            return Err(Error::usage(format_args!(
+                "{sink}: no output is known by the extension `{extension}`; \
+                 use .csv, .json, .png or .svg"
+            )));
+        }
+    };
+    Ok(match named {
+        OutputFormat::Csv => None,
+        OutputFormat::Json => Some(Format::Json),
+        OutputFormat::Svg => Some(Format::Svg),
+        OutputFormat::Png => Some(Format::Png),
+    })
+}
+
 impl Settings {
+    /// The range that was asked for.
+    pub fn given_range(&self) -> Option<Range> {
+        self.range
+    }
+
     /// The ends of the bins for samples of an image or a volume.
     pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
         self.range.unwrap_or(match type_range(dtype) {

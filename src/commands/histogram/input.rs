@@ -7,7 +7,7 @@ use super::{
     select::Selection,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image},
+    data::{dtype::Dtype, image::Image, shard::Shard},
     error::{Error, Result},
     io::{
         Limits, Source,
@@ -78,7 +78,8 @@ fn copies(settings: &Settings) -> u64 {
     3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
 }
 
-fn is_volume(source: &Source, settings: &Settings) -> bool {
+/// Whether an input is read as a volume.
+pub fn is_volume(source: &Source, settings: &Settings) -> bool {
     let Settings { layout, .. } = settings;
     has_volume_name(source)
         || layout.volume.is_some()
@@ -199,13 +200,15 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Hands all samples to `consume`, part by part; the next part is read meanwhile.
+    /// Hands all samples to `consume`, part by part; the next part is read meanwhile. Of a volume, only the slices of
+    /// `shard`.
     ///
     /// # Errors
     /// Those of reading and of `consume`.
     pub fn parts(
         &self,
         session: &Session,
+        shard: Shard,
         mut consume: impl FnMut(&Pixels) -> Result<()>,
     ) -> Result<()> {
         let file = match self {
@@ -222,18 +225,19 @@ impl<'a> Input<'a> {
             )));
         }
         let slices = (PART.min(session.max_memory / 3) / slice).clamp(1, depth as u64) as usize;
-        let mut reader = file.reader()?;
+        let own = shard.range(depth);
+        let mut reader = file.reader_at(own.start)?;
         thread::scope(|scope| {
             let (send, parts) = mpsc::sync_channel(0);
             let reading = spawn_in(scope, move || -> Result<()> {
-                for start in (0..depth).step_by(slices) {
-                    let read = || reader.read(slices.min(depth - start));
+                for start in own.clone().step_by(slices) {
+                    let read = || reader.read(slices.min(own.end - start));
                     // There is no receiver when counting has failed.
                     if send.send(session.timings.time("read", read)?).is_err() {
                         return Ok(());
                     }
                 }
-                reader.expect_end()
+                if own.end == depth { reader.expect_end() } else { Ok(()) }
             })?;
             for samples in parts {
                 consume(&Pixels { samples, channels: 1 })?;

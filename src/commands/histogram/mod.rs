@@ -7,22 +7,25 @@ mod flags;
 mod input;
 mod outcomes;
 mod output;
+mod parts;
 mod select;
 mod tally;
 mod terminal;
 mod view;
 
-pub use flags::Args;
+pub use flags::{Args, FORMATS, OutputFormat, format_of};
 use flags::{Job, Settings};
 use input::Input;
 use outcomes::Outcomes;
+pub use parts::merge;
 use tally::Tally;
 
 use super::hints;
 use crate::{
     batch::{Batch, Work},
+    data::shard::Shard,
     error::{Error, Kind, Result},
-    io::{Source, allow_broken_pipe, standard},
+    io::{Source, allow_broken_pipe, marker::Marker, standard},
     session::Session,
 };
 
@@ -32,18 +35,45 @@ use crate::{
 /// Those of reading, counting and writing. [`Kind::Partial`] when some inputs of several failed.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
-    let (outcomes, failed) = count_all(&job, session)?;
+    if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
+        return parts::write(&job, shard, output, session);
+    }
+    let marker = job.marker(session)?;
+    if marker.as_ref().is_some_and(Marker::is_done) {
+        return Ok(job.inputs.iter().for_each(|input| session.events.skipped(input, None)));
+    }
+    let (outcomes, failed) = outcomes(&job, session)?;
     for (output, format) in &job.outputs {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
     if job.picture {
         session.timings.time("write", || print_pictures(&outcomes, &job))?;
     }
+    finish(failed, job.inputs.len())?;
+    marker.map_or(Ok(()), |marker| marker.write())
+}
+
+impl Job {
+    /// What marks that all outputs are there.
+    fn marker(&self, session: &Session) -> Result<Option<Marker>> {
+        let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink);
+        let outputs = self.outputs.iter().map(|(sink, _)| sink).chain(adjusted);
+        let parameters = (&self.settings, &self.view, self.sum, &self.outputs);
+        let inputs = self.inputs.iter().chain(&self.settings.selection.mask);
+        match self.picture {
+            true => Ok(None),
+            false => self.share.marker(session, ("histogram", &parameters), inputs, outputs),
+        }
+    }
+}
+
+/// What a run ends with of whose `total` inputs so many failed.
+fn finish(failed: usize, total: usize) -> Result<()> {
     match failed {
         0 => Ok(()),
         n => Err(Error::new(
             Kind::Partial,
-            format_args!("{n} of {} inputs failed; the others are done", job.inputs.len()),
+            format_args!("{n} of {total} inputs failed; the others are done"),
         )),
     }
 }
@@ -54,29 +84,20 @@ const MOST_COUNTS: u64 = 32 << 20;
 /// Bytes of the counts of one input, at most: five components of 16 bits.
 const LARGEST_TALLY: u64 = (5 * 8) << 16;
 
-/// Counts all inputs, and how many of them failed. Each is forgotten once its counts are there, and levels
+/// The outcomes of all inputs, and how many of them failed. Each input is forgotten once its counts are there, and levels
 /// once there are statistics.
-fn count_all(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
+fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
     let mut outcomes = Outcomes::new(MOST_COUNTS.min(session.max_memory / 4));
-    let (mut sum, mut failed): (Option<Tally>, _) = (None, 0);
-    let ahead = (session.max_memory / 4 / LARGEST_TALLY).clamp(1, 1024) as usize;
-    let (memory, progress) = (session.max_memory, session.progress);
-    let batch = Batch { title: "histogram", memory, ahead, progress };
-    batch.run(&Inputs { settings: &job.settings, session }, &job.inputs, |_, result| {
-        match (result, &mut sum) {
-            (Ok(tally), Some(sum)) => sum.add(tally)?,
-            (Ok(tally), None) if job.sum => sum = Some(tally),
-            (Ok(tally), None) => outcomes.push(tally.finish(percentages))?,
-            (Err(error), _) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
-                return Err(error);
-            }
-            (Err(error), _) => {
-                failed += 1;
-                log::error!("{}", hints::line(&error));
-            }
+    let mut sum: Option<Tally> = None;
+    let files: Vec<(usize, Source)> = job.inputs.iter().cloned().enumerate().collect();
+    let failed = count_all(job, &files, Shard::WHOLE, session, |_, tally| match &mut sum {
+        Some(sum) => sum.add(tally),
+        None if job.sum => {
+            sum = Some(tally);
+            Ok(())
         }
-        Ok(())
+        None => outcomes.push(tally.finish(percentages)),
     })?;
     if let Some(sum) = sum {
         outcomes.push(sum.finish(percentages))?;
@@ -87,28 +108,61 @@ fn count_all(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     }
 }
 
+/// Counts `files`, or the slices of each that `shard` has, and hands the counts to `consume`, in order. Returns how many
+/// failed.
+fn count_all(
+    job: &Job,
+    files: &[(usize, Source)],
+    shard: Shard,
+    session: &Session,
+    mut consume: impl FnMut(&(usize, Source), Tally) -> Result<()>,
+) -> Result<usize> {
+    let mut failed = 0;
+    let ahead = (session.max_memory / 4 / LARGEST_TALLY).clamp(1, 1024) as usize;
+    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+    let batch = Batch { title: "histogram", memory, ahead, progress, events };
+    let work = Inputs { settings: &job.settings, shard, session };
+    batch.run(&work, files, |file, result| {
+        match result {
+            Ok(tally) => consume(file, tally)?,
+            Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
+                return Err(error);
+            }
+            Err(error) => {
+                failed += 1;
+                log::error!("{}", hints::line(&error));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(failed)
+}
+
 struct Inputs<'a> {
     settings: &'a Settings,
+    /// The slices of volumes that are counted.
+    shard: Shard,
     session: &'a Session,
 }
 
 impl Work for Inputs<'_> {
-    type Job = Source;
+    /// Its number among the inputs, and itself.
+    type Job = (usize, Source);
     type Out = Tally;
 
-    fn source<'j>(&self, source: &'j Source) -> &'j Source {
+    fn source<'j>(&self, (_, source): &'j (usize, Source)) -> &'j Source {
         source
     }
 
-    fn memory(&self, source: &Source) -> Option<u64> {
+    fn memory(&self, (_, source): &(usize, Source)) -> Option<u64> {
         Input::memory(source, self.settings)
     }
 
     /// Reads and counts one input, and writes its adjusted images.
-    fn run(&self, source: &Source) -> Result<Tally> {
+    fn run(&self, (_, source): &(usize, Source)) -> Result<Tally> {
         let mut input = Input::read(source, self.settings, self.session)?;
         adjust::write(source, &mut input, self.settings, self.session)?;
-        count::count(source, &input, self.settings, self.session)
+        count::count(source, &input, self.settings, self.shard, self.session)
     }
 }
 

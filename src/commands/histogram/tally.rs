@@ -2,36 +2,53 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::{
-    data::dtype::Dtype,
+    data::{bits, dtype::Dtype},
     error::{Error, Result},
     kernels::histogram::{Bins, Counts, Moments, Statistics},
     progress::printable,
 };
 
 /// Counts that may still be added to.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Tally {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
     pub bins: Bins,
     /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
+    #[serde(with = "bits")]
     pub unit: f64,
     pub components: Vec<Counting>,
 }
 
 /// The counts of a component. Moments are there where statistics need them.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Counting {
-    pub name: &'static str,
+    #[serde(deserialize_with = "known_name")]
+    pub name: Name,
     pub counts: Counts,
     pub moments: Option<Moments>,
+}
+
+/// The name of a component, one of [`NAMES`].
+type Name = &'static str;
+
+/// The names of components.
+const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
+
+fn known_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    let known = NAMES.into_iter().find(|known| *known == name);
+    known.ok_or_else(|| serde::de::Error::custom("there is no such component"))
 }
 
 impl Counting {
     fn add(&mut self, more: &Self) {
         self.counts.add(&more.counts);
-        self.moments = self.moments.zip(more.moments).map(|(sum, more)| sum.and(more));
+        let moments = self.moments.take().zip(more.moments.clone());
+        self.moments = moments.map(|(sum, more)| sum.and(more));
     }
 }
 
@@ -42,6 +59,12 @@ impl Tally {
             true => self.components = part,
             false => self.components.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more)),
         }
+    }
+
+    /// Whether its components have as many counts as there are bins.
+    pub fn is_sound(&self) -> bool {
+        let is_sound = |component: &Counting| component.counts.bins.len() == self.bins.count;
+        self.components.iter().all(is_sound)
     }
 
     /// Adds another input.

@@ -1,9 +1,11 @@
 //! How counts are shown: as they are, summed up, as shares, on which scale.
 
+use serde::{Deserialize, Serialize};
+
 use super::tally::{Counted, Outcome};
 
 /// How counts and statistics are shown.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct View {
     /// Each bin shows all values below its upper edge.
     pub cumulative: bool,
@@ -12,6 +14,7 @@ pub struct View {
     /// The axis of the counts is logarithmic.
     pub log: bool,
     /// The percentages of the percentiles among the statistics.
+    #[serde(with = "bits_of_all")]
     pub percentages: Vec<f64>,
 }
 
@@ -75,4 +78,18 @@ pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
     (0..columns)
         .map(|column| values[start(column)..start(column + 1)].iter().copied().fold(0.0, f64::max))
         .collect()
+}
+
+/// Floats as their bits.
+mod bits_of_all {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+        values.iter().map(|value| value.to_bits()).collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
+        let bits = Vec::<u64>::deserialize(deserializer)?;
+        Ok(bits.into_iter().map(f64::from_bits).collect())
+    }
 }

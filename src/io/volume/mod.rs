@@ -34,7 +34,7 @@ pub use dicom::Series;
 pub use format::{Endian, Scale, Stored};
 pub use raw::Layout;
 pub use reader::VolumeReader;
-pub use slices::are_many;
+pub use slices::{are_many, files_of};
 pub use write::{VolumeFormat, VolumeTarget};
 
 use self::{
@@ -439,8 +439,16 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn reader(&self) -> Result<VolumeReader> {
+        self.reader_at(0)
+    }
+
+    /// Opens it at the z-slice `first`: what is before is read away where its length in the file is not known.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
         if let Place::Slices(slices) = &self.place {
-            return Ok(VolumeReader::of_slices(self.clone(), slices.clone()));
+            return Ok(VolumeReader::of_slices(self.clone(), slices.clone(), first));
         }
         let Header { skip, packing, stored, .. } = self.header;
         let held = self.held.as_ref().map(|held| {
@@ -449,12 +457,18 @@ impl VolumeFile {
                 Error::bad_input(format_args!("{}: it can be read only once", self.source))
             })
         });
-        let extent = self.extent().expect("checked before");
+        let mut extent = self.extent().expect("checked before");
+        let before = (self.dims[0] * self.dims[1] * first * stored.size()) as u64;
+        if !self.header.transposed {
+            extent.before += before;
+        }
         let mut input =
             data::open(&self.place, held.transpose()?, skip, (packing, stored), extent)?;
         if self.header.transposed {
             input = data::transposed(input, self.dims, stored.size())
                 .map_err(|error| error.context(format_args!("cannot read {}", self.source)))?;
+            data::skip_bytes(&mut input, before)
+                .map_err(|error| data::failed(&self.source, error))?;
         }
         Ok(VolumeReader::new(self.clone(), input))
     }

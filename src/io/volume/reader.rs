@@ -43,8 +43,8 @@ impl VolumeReader {
         Self { file, input: From::Stream(input) }
     }
 
-    pub(super) fn of_slices(file: VolumeFile, slices: Arc<dyn Slices>) -> Self {
-        let first = file.volume * file.dims[2];
+    pub(super) fn of_slices(file: VolumeFile, slices: Arc<dyn Slices>, first: usize) -> Self {
+        let first = file.volume * file.dims[2] + first;
         Self { file, input: From::Slices(slices, first) }
     }
 

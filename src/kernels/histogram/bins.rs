@@ -1,7 +1,9 @@
 //! Bins: their edges, and the one rule that puts a value into a bin on every device.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
-    data::{dtype::Dtype, float_key::key_of_f32},
+    data::{bits, dtype::Dtype, float_key::key_of_f32},
     error::{Error, Result},
 };
 
@@ -9,13 +11,15 @@ use crate::{
 ///
 /// Bin `k` holds the values from `edge(k)` up to, but not including, `edge(k + 1)`; the last bin
 /// holds its upper edge, too. What lies outside is counted as below or above, NaN by itself.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bins {
     /// How many, 1 to 65,536.
     pub count: usize,
     /// The lower edge of the first bin.
+    #[serde(with = "bits")]
     pub low: f64,
     /// The upper edge of the last bin.
+    #[serde(with = "bits")]
     pub high: f64,
 }
 

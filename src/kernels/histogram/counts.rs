@@ -1,5 +1,7 @@
 //! What is counted, and the counts.
 
+use serde::{Deserialize, Serialize};
+
 use super::bins::{Bins, type_range};
 use super::luma::Luma;
 use crate::data::{dtype::Dtype, samples::Samples};
@@ -41,7 +43,7 @@ pub fn alpha_unit(dtype: Dtype) -> u32 {
 }
 
 /// The counts of one component.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Samples in each bin.
     pub bins: Vec<u64>,

@@ -1,56 +1,89 @@
-//! Sums over the samples of a component, for its statistics.
+//! Sums over the samples of a component, for its statistics. They are exact, so that they do not depend on how the samples
+//! are divided.
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     counts::{Component, Pixels},
     cpu,
     luma::Luma,
 };
-use crate::{data::samples::Samples, for_samples, parallel::Parallel};
+use crate::{
+    data::{bits, exact_sum::ExactSum, samples::Samples},
+    for_samples,
+    parallel::Parallel,
+};
 
 /// Pixels that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
 /// Sums over samples inside a range; those outside and NaN are left out.
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// With u for `unit`, s for `shift` and v for what is added up, a sample lies v / u + s above the lower end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// Samples inside.
     pub count: u64,
     /// Least of them.
+    #[serde(with = "bits")]
     pub min: f64,
     /// Greatest of them.
+    #[serde(with = "bits")]
     pub max: f64,
-    /// Their sum, less `count` times the range's lower end.
-    pub(super) sum: f64,
-    /// The sum of squares, each less the range's lower end.
-    pub(super) squares: f64,
+    /// The sum of v, where the range has a lower end.
+    sum: ExactSum,
+    /// The sum of the squares of v.
+    squares: ExactSum,
+    #[serde(with = "bits")]
+    unit: f64,
+    #[serde(with = "bits")]
+    shift: f64,
     /// Samples exactly at the lower end.
     pub(super) at_low: u64,
     /// Samples exactly at the upper end.
     pub(super) at_high: u64,
 }
 
+impl Default for Moments {
+    /// Those of no sample.
+    fn default() -> Self {
+        Self {
+            count: 0,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            sum: ExactSum::default(),
+            squares: ExactSum::default(),
+            unit: 1.0,
+            shift: 0.0,
+            at_low: 0,
+            at_high: 0,
+        }
+    }
+}
+
 impl Moments {
-    const NONE: Self = Self {
-        count: 0,
-        min: f64::INFINITY,
-        max: f64::NEG_INFINITY,
-        sum: 0.0,
-        squares: 0.0,
-        at_low: 0,
-        at_high: 0,
-    };
+    /// The sum of how far samples lie above the range's lower end, and that of the squares.
+    pub(super) fn above_low(&self) -> [f64; 2] {
+        let &Self { unit, shift, .. } = self;
+        let count = self.count as f64;
+        let (sum, squares) = (self.sum.value() / unit, self.squares.value() / (unit * unit));
+        [sum + shift * count, squares + 2.0 * shift * sum + shift * shift * count]
+    }
 
     pub(super) fn of(values: impl Iterator<Item = (f64, u64)>, low: f64, high: f64) -> Self {
-        let mut m = Self::NONE;
+        let mut m = Self::default();
         let inside =
             |&(value, n): &(f64, u64)| value >= low && value <= high && value.is_finite() && n > 0;
         for (value, n) in values.filter(inside) {
             m.count += n;
             m.min = m.min.min(value);
             m.max = m.max.max(value);
-            let above = value - if low.is_finite() { low } else { 0.0 };
-            m.sum += above * n as f64;
-            m.squares += above * above * n as f64;
+            // Where there is no lower end, the ends of the data are looked for.
+            if low.is_finite() {
+                let above = value - low;
+                m.sum.add(above * n as f64);
+                m.squares.add(above * above * n as f64);
+            }
             m.at_low += if value == low { n } else { 0 };
             m.at_high += if value == high { n } else { 0 };
         }
@@ -58,15 +91,19 @@ impl Moments {
     }
 
     /// The moments of two sets together.
-    pub fn and(self, other: Self) -> Self {
+    pub fn and(mut self, other: Self) -> Self {
+        if self.count == 0 || other.count == 0 {
+            return if self.count == 0 { other } else { self };
+        }
+        self.sum.add_sum(&other.sum);
+        self.squares.add_sum(&other.squares);
         Self {
             count: self.count + other.count,
             min: self.min.min(other.min),
             max: self.max.max(other.max),
-            sum: self.sum + other.sum,
-            squares: self.squares + other.squares,
             at_low: self.at_low + other.at_low,
             at_high: self.at_high + other.at_high,
+            ..self
         }
     }
 }
@@ -86,7 +123,7 @@ pub fn moments(
     if weighted && matches!(pixels.channels, 2 | 4) {
         let parts =
             cpu::weighted::values(pixels, component, |values| Moments::of(values, low, high));
-        return parts.into_iter().fold(Moments::NONE, Moments::and);
+        return parts.into_iter().fold(Moments::default(), Moments::and);
     }
     fn chunks<T: Sync>(
         samples: &[T],
@@ -98,7 +135,7 @@ pub fn moments(
             let values = chunk.chunks_exact(channels).map(|pixel| (value(pixel), 1));
             Moments::of(values, low, high)
         });
-        parts.into_iter().fold(Moments::NONE, Moments::and)
+        parts.into_iter().fold(Moments::default(), Moments::and)
     }
     let range = [low, high];
     let channels = pixels.channels;
@@ -158,21 +195,23 @@ fn luminances<T: Copy + Into<u32> + Sync>(
         sums
     });
     let Some(sums) = parts.into_iter().filter(|sums| sums.count > 0).reduce(Sums::and) else {
-        return Moments::NONE;
+        return Moments::default();
     };
-    // The sums are above the first integer inside, the moments above the lower end, which lies below it.
-    let count = sums.count as f64;
+    // What is added up lies above the first integer inside, which lies above the lower end.
     let shift = inside[0] as f64 / unit - if low.is_finite() { low } else { 0.0 };
-    let (sum, squares) = (sums.sum as f64 / unit, sums.squares as f64 / (unit * unit));
-    Moments {
+    let mut moments = Moments {
         count: sums.count,
         min: in_samples(sums.least),
         max: in_samples(sums.greatest),
-        sum: sum + shift * count,
-        squares: squares + 2.0 * shift * sum + shift * shift * count,
+        unit,
+        shift,
         at_low: sums.at_low,
         at_high: sums.at_high,
-    }
+        ..Moments::default()
+    };
+    moments.sum.add_integer(sums.sum.into());
+    moments.squares.add_integer(sums.squares);
+    moments
 }
 
 /// The least u32 of which `is_so`, as of all above it; 2^32 where there is none.
@@ -239,7 +278,10 @@ mod tests {
                     let naive = Moments::of(value.map(|v| (v, 1)), low, high);
                     let exact = |m: &Moments| (m.count, m.min, m.max, m.at_low, m.at_high);
                     assert_eq!(exact(&found), exact(&naive), "{luma:?} {low} {high}");
-                    for (a, b) in [(found.sum, naive.sum), (found.squares, naive.squares)] {
+                    for (a, b) in found.above_low().into_iter().zip(naive.above_low()) {
+                        if !low.is_finite() {
+                            break;
+                        }
                         assert!((a - b).abs() <= 1e-9 * b.abs(), "{a} {b} {luma:?} {low} {high}");
                     }
                 };

@@ -68,7 +68,7 @@ impl Statistics {
         });
         let moments = match (&levels, moments) {
             (Some(levels), _) => Moments::of(levels.iter().copied(), bins.low, bins.high),
-            (None, Some(moments)) => *moments,
+            (None, Some(moments)) => moments.clone(),
             (None, None) => return None,
         };
         if moments.count == 0 {
@@ -84,14 +84,15 @@ impl Statistics {
             None => fullest(counts.bins.iter().copied()).map(|k| bins.centre(k)),
         };
         let all = counts.total() as f64;
-        let offset = moments.sum / count;
+        let [sum, squares] = moments.above_low();
+        let offset = sum / count;
         Some(Self {
             count,
             min: moments.min,
             max: moments.max,
             mean: bins.low + offset,
             median: percentile(50.0),
-            deviation: (moments.squares / count - offset * offset).max(0.0).sqrt(),
+            deviation: (squares / count - offset * offset).max(0.0).sqrt(),
             mode: mode.unwrap_or(f64::NAN),
             entropy: entropy(&counts.bins),
             clipped_low: (counts.below + moments.at_low) as f64 / all,

@@ -27,6 +27,17 @@ use crate::{
     parallel::Parallel,
 };
 
+/// The files of the folder or pattern that `source` is; nothing where it is one file.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
+    match source.path() {
+        Some(path) if are_many(source) => names::files(source, path).map(Some),
+        _ => Ok(None),
+    }
+}
+
 /// Slices of one size and type.
 pub trait Slices: fmt::Debug + Send + Sync {
     /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, in the machine's byte

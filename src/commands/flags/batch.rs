@@ -1,0 +1,146 @@
+//! The flags of commands that work on many files, and in many processes.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::Args;
+
+use crate::{
+    data::shard::Shard,
+    error::Result,
+    io::{Sink, Source, identity::Identity, marker::Marker},
+    session::Session,
+};
+
+/// Inputs by the names in a file.
+#[derive(Clone, Debug, Args)]
+pub struct ListArgs {
+    /// Take the names of further inputs from this file: one a line, or with a NUL behind each, as find -print0
+    /// writes them; - is standard input
+    #[arg(long, value_name = "LIST", help_heading = "Many files, many processes")]
+    pub files_from: Option<Source>,
+}
+
+impl ListArgs {
+    /// `inputs`, and behind them those of the list.
+    ///
+    /// # Errors
+    /// When the list cannot be read.
+    pub fn with<T: From<OsString>>(&self, inputs: Vec<T>) -> Result<Vec<T>> {
+        let Some(list) = &self.files_from else { return Ok(inputs) };
+        let text = list.read_all(u64::MAX)?;
+        let mut all = inputs;
+        all.extend(names(&text).into_iter().map(T::from));
+        Ok(all)
+    }
+}
+
+/// The names in a list. A file that is called `-` is no standard input there.
+fn names(text: &[u8]) -> Vec<OsString> {
+    let lines: Vec<&[u8]> = match text.contains(&0) {
+        true => text.split(|&byte| byte == 0).collect(),
+        false => text
+            .split(|&byte| byte == b'\n')
+            .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+            .collect(),
+    };
+    let name = |line: &[u8]| match line {
+        b"-" => OsString::from("./-"),
+        _ => name_of(line),
+    };
+    lines.into_iter().filter(|line| !line.is_empty()).map(name).collect()
+}
+
+#[cfg(unix)]
+fn name_of(bytes: &[u8]) -> OsString {
+    use std::os::unix::ffi::OsStringExt;
+    OsString::from_vec(bytes.to_vec())
+}
+
+#[cfg(not(unix))]
+fn name_of(bytes: &[u8]) -> OsString {
+    String::from_utf8_lossy(bytes).into_owned().into()
+}
+
+/// A part of a job, and what is done of it.
+#[derive(Clone, Debug, Args)]
+pub struct ShardArgs {
+    /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
+    #[arg(long, value_name = "I/N", help_heading = "Many files, many processes")]
+    pub shard: Option<Shard>,
+
+    /// Leave out what a run with --resume has done before, as long as inputs, outputs, parameters and the
+    /// version are the same; a hidden file beside each output says so
+    #[arg(long, help_heading = "Many files, many processes")]
+    pub resume: bool,
+}
+
+/// Which of its work a command does.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// The part; nothing for all of it.
+    pub shard: Option<Shard>,
+    /// Whether work that is done is left out, and done work is marked.
+    pub resumes: bool,
+}
+
+impl ShardArgs {
+    /// The flags as a value.
+    pub fn share(&self) -> Share {
+        Share { shard: self.shard, resumes: self.resume }
+    }
+}
+
+impl Share {
+    /// The files that belong to the shard. A file that is alone is a list of one, too.
+    pub fn files<T>(self, files: Vec<T>) -> Vec<T> {
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let own = files.into_iter().enumerate().filter(|&(number, _)| shard.has(number));
+        own.map(|(_, file)| file).collect()
+    }
+
+    /// The marker of a job, where work is resumed and its inputs and outputs are files.
+    pub fn marker<'a>(
+        self,
+        session: &Session,
+        (command, parameters): (&str, &dyn std::fmt::Debug),
+        inputs: impl IntoIterator<Item = &'a Source>,
+        outputs: impl IntoIterator<Item = &'a Sink>,
+    ) -> Result<Option<Marker>> {
+        let inputs: Vec<&Source> = inputs.into_iter().collect();
+        if !self.resumes || inputs.iter().any(|input| input.path().is_none()) {
+            return Ok(None);
+        }
+        let parameters = format!("{parameters:?} strict: {}", session.strict);
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        Ok(Marker::new(Identity::new(command, parameters, inputs, shard)?, outputs))
+    }
+}
+
+/// Where the output for `source` goes in `folder`: its path below it, without a root and without `..`.
+pub fn below(folder: &std::path::Path, source: &Source) -> Option<PathBuf> {
+    let normal = |part: &std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    let inside: PathBuf = source.path()?.components().filter(normal).collect();
+    Some(folder.join(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_lines_or_end_with_nul() {
+        let of = |text: &str| names(text.as_bytes());
+        assert_eq!(of("a b.png\n\nc\\d\n"), ["a b.png", "c\\d"]);
+        assert_eq!(of("a\r\nb"), ["a", "b"]);
+        assert_eq!(of("a\nb\0c\r\0"), ["a\nb", "c\r"]);
+        assert_eq!(of("-\n#x\n--y"), ["./-", "#x", "--y"]);
+        assert!(of("").is_empty() && of("\n\n").is_empty() && of("\0").is_empty());
+    }
+
+    #[test]
+    fn shards_of_a_marked_job_are_of_their_own() {
+        let share = |shard: &str| Share { shard: shard.parse().ok(), resumes: true };
+        assert_eq!(share("1/3").files((0..8).collect::<Vec<_>>()), [1, 4, 7]);
+        assert_eq!(share("").files(vec![5]), [5]);
+    }
+}

@@ -1,0 +1,67 @@
+//! `gpuproc merge`: the parts that shards have made, joined to what one process makes.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use super::{
+    flags::{ListArgs, one_of},
+    histogram::{self, FORMATS, OutputFormat, format_of},
+};
+use crate::{
+    error::{Error, Result},
+    io::{Sink, partial::open_all},
+    session::Session,
+};
+
+/// Join the parts that --shard has made, to the bytes that one process makes of the whole.
+///
+/// A part knows its job: one that is missing, there twice, or of another job (another input, parameter or
+/// version) is an error. Blurred volumes need no merge: their shards write one output together.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc histogram skull_256x256x256_uint8.raw --shard 0/2 -o a.part
+  gpuproc histogram skull_256x256x256_uint8.raw --shard 1/2 -o b.part
+  gpuproc merge a.part b.part -o skull.json -o skull.png")]
+pub struct Args {
+    /// Parts of one job, in any order
+    #[arg(required_unless_present = "files_from", value_name = "PART")]
+    parts: Vec<PathBuf>,
+
+    /// What to make of them: of histograms .csv, .json, .png or .svg, also several; - is standard output
+    #[arg(short, long, value_name = "FILE", required = true)]
+    output: Vec<Sink>,
+
+    /// What goes to outputs without an extension, such as standard output [default: csv]
+    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    format: Option<OutputFormat>,
+
+    /// Join parts of inputs that differ in nothing but the time of their last modification, such as
+    /// copies on several machines
+    #[arg(long)]
+    any_time: bool,
+
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+/// Reads parts, joins them, writes.
+///
+/// # Errors
+/// Those of reading and writing, and when the parts are not those of one job.
+pub fn run(args: &Args, session: &Session) -> Result<()> {
+    let names: Vec<OsString> = args.parts.iter().cloned().map(OsString::from).collect();
+    let paths: Vec<PathBuf> = args.list.with(names)?.into_iter().map(PathBuf::from).collect();
+    Sink::all_differ(&args.output)?;
+    let mut parts = open_all(&paths, args.any_time)?;
+    let Some(first) = parts.first() else {
+        return Err(Error::usage("there is no part to merge"));
+    };
+    match first.identity.command.as_str() {
+        "histogram" => {
+            let format = |sink: &Sink| Ok((sink.clone(), format_of(sink, args.format)?));
+            let outputs = args.output.iter().map(format).collect::<Result<Vec<_>>>()?;
+            histogram::merge(&mut parts, &outputs, session)
+        }
+        other => Err(first.wrong(format_args!("parts of `{other}` are not known to this version"))),
+    }
+}

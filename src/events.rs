@@ -1,0 +1,167 @@
+//! What happens in a run, for `--log-json`: a line of JSON an event, with times and bytes.
+//!
+//! | event | says |
+//! |---|---|
+//! | `start` | command, arguments, version, process |
+//! | `file` | `input`, `output`, `seconds`, `bytes_in`, `bytes_out`; `status` is `done`, or `skipped` where it was done before |
+//! | `error` | `input` if it is of one of several, `message`, `code` (an exit code), `retry` (whether trying again may help) |
+//! | `end` | `seconds`, `code`, how many `files` and of them `skipped` and `failed`, `bytes_in`, `bytes_out` |
+//!
+//! A log without an `end` is of a process that was stopped.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Write,
+    path::Path,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    error::{Error, Result},
+    io::{Sink, Source},
+};
+
+/// The log of a run; without a file it only counts.
+#[derive(Debug)]
+pub struct Events {
+    file: Option<File>,
+    started: Instant,
+    totals: Mutex<Totals>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    files: u64,
+    skipped: u64,
+    failed: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+impl Events {
+    /// A log at the end of the file `path`, which other processes may write to, too.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be opened.
+    pub fn new(path: Option<&Path>) -> Result<Self> {
+        let open = |path: &Path| {
+            let file = OpenOptions::new().append(true).create(true).open(path);
+            file.map_err(|error| Error::io("write", path, error))
+        };
+        let (file, started) = (path.map(open).transpose()?, Instant::now());
+        Ok(Self { file, started, totals: Mutex::default() })
+    }
+
+    /// The run begins.
+    pub fn start(&self, command: &str) {
+        let arguments = || -> Vec<String> {
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+        };
+        self.write("start", || {
+            json!({
+                "command": command,
+                "arguments": arguments(),
+                "version": env!("CARGO_PKG_VERSION"),
+                "process": std::process::id(),
+            })
+        });
+    }
+
+    /// An input is done, and an output written, if it has one of its own.
+    pub fn file(&self, input: &Source, output: Option<&Sink>, time: Duration) {
+        self.note("done", input, output, Some(time));
+    }
+
+    /// An input was done by an earlier run.
+    pub fn skipped(&self, input: &Source, output: Option<&Sink>) {
+        self.note("skipped", input, output, None);
+    }
+
+    fn note(&self, status: &str, input: &Source, output: Option<&Sink>, time: Option<Duration>) {
+        let size = |source: &Source| source.size().ok().flatten();
+        let bytes_in = size(input);
+        let bytes_out = output.and_then(|output| match output {
+            Sink::File(path) => size(&Source::File(path.clone())),
+            Sink::Stdout => None,
+        });
+        let mut totals = self.totals();
+        totals.files += 1;
+        match time {
+            Some(_) => {
+                totals.bytes_in += bytes_in.unwrap_or(0);
+                totals.bytes_out += bytes_out.unwrap_or(0);
+            }
+            None => totals.skipped += 1,
+        }
+        drop(totals);
+        self.write("file", || {
+            json!({
+                "status": status,
+                "input": input.to_string(),
+                "output": output.map(ToString::to_string),
+                "seconds": time.map(|time| time.as_secs_f64()),
+                "bytes_in": bytes_in,
+                "bytes_out": bytes_out,
+            })
+        });
+    }
+
+    /// One of several inputs has failed.
+    pub fn failed(&self, input: &Source, error: &Error) {
+        let mut totals = self.totals();
+        totals.files += 1;
+        totals.failed += 1;
+        drop(totals);
+        self.error(Some(input), error);
+    }
+
+    fn error(&self, input: Option<&Source>, error: &Error) {
+        self.write("error", || {
+            json!({
+                "input": input.map(ToString::to_string),
+                "message": error.one_line(),
+                "code": error.kind().exit_code(),
+                "retry": error.kind().may_pass(),
+            })
+        });
+    }
+
+    /// The run ends.
+    pub fn end(&self, result: &Result<()>) {
+        if let Err(error) = result {
+            self.error(None, error);
+        }
+        let Totals { files, skipped, failed, bytes_in, bytes_out } = *self.totals();
+        self.write("end", || {
+            json!({
+                "seconds": self.started.elapsed().as_secs_f64(),
+                "code": result.as_ref().err().map_or(0, |error| error.kind().exit_code()),
+                "files": files,
+                "skipped": skipped,
+                "failed": failed,
+                "bytes_in": bytes_in,
+                "bytes_out": bytes_out,
+            })
+        });
+    }
+
+    fn totals(&self) -> std::sync::MutexGuard<'_, Totals> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a line at once, so that those of several processes do not mix. A log that cannot be written stops no work.
+    fn write(&self, event: &str, fields: impl FnOnce() -> Value) {
+        let Some(mut file) = self.file.as_ref() else { return };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut line = json!({ "event": event, "time": now.as_millis() as f64 / 1000.0 });
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields()) {
+            line.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        }
+        if let Err(error) = file.write_all(format!("{line}\n").as_bytes()) {
+            log::warn!("cannot write to the log: {error}");
+        }
+    }
+}

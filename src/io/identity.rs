@@ -1,0 +1,146 @@
+//! What a result was made of: program, command, parameters, inputs. Markers of done work and parts of a job name it, so
+//! that nothing is taken for done, or joined, that is of another job.
+
+use std::{
+    fs,
+    hash::Hasher,
+    path::{Path, PathBuf},
+    time::UNIX_EPOCH,
+};
+
+use fnv::FnvHasher;
+use serde::{Deserialize, Serialize};
+
+use super::{Source, volume};
+use crate::{
+    data::shard::Shard,
+    error::{Error, Result},
+};
+
+/// What makes a result. Equal identities make equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The version of the program.
+    pub version: String,
+    /// The command.
+    pub command: String,
+    /// All parameters that the bytes depend on.
+    pub parameters: String,
+    /// The inputs, in order.
+    pub inputs: Vec<InputId>,
+    /// Which part of the job it is.
+    pub shard: Shard,
+}
+
+/// A state of an input.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InputId {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Bytes of the file, or of all files of a folder.
+    pub bytes: u64,
+    /// When it was last modified, in nanoseconds since 1970; of several files, a hash of names, sizes and times.
+    pub modified: u64,
+}
+
+impl Identity {
+    /// What `command` makes of `inputs` with `parameters`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when an input is missing, [`Kind::Usage`](crate::error::Kind::Usage) for
+    /// standard input, which has no state that could be compared.
+    pub fn new<'a>(
+        command: &str,
+        parameters: String,
+        inputs: impl IntoIterator<Item = &'a Source>,
+        shard: Shard,
+    ) -> Result<Self> {
+        Ok(Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            command: command.into(),
+            parameters,
+            inputs: inputs.into_iter().map(InputId::of).collect::<Result<_>>()?,
+            shard,
+        })
+    }
+
+    /// Why a part with this identity and one with `other` are not of one job; nothing where they are. Different times of
+    /// inputs do not count where `any_time`.
+    pub fn difference(&self, other: &Self, any_time: bool) -> Option<String> {
+        let Self { version, command, parameters, inputs, shard } = other;
+        if self.command != *command {
+            return Some(format!("it is of `{command}`, not of `{}`", self.command));
+        }
+        if self.version != *version {
+            return Some(format!("it was made by version {version}, not by {}", self.version));
+        }
+        if self.shard.count() != shard.count() {
+            return Some(format!(
+                "its job has {} shards, not {}",
+                shard.count(),
+                self.shard.count()
+            ));
+        }
+        if self.inputs.len() != inputs.len() {
+            return Some(format!("its job has {} inputs, not {}", inputs.len(), self.inputs.len()));
+        }
+        for (own, other) in self.inputs.iter().zip(inputs) {
+            if own.name != other.name {
+                return Some(format!("its job has the input {}, not {}", other.name, own.name));
+            }
+            if own.bytes != other.bytes {
+                return Some(format!(
+                    "{} had {} bytes then, not {}",
+                    own.name, other.bytes, own.bytes
+                ));
+            }
+            if own.modified != other.modified && !any_time {
+                return Some(format!("{} was modified between them", own.name));
+            }
+        }
+        (self.parameters != *parameters).then(|| "its job has other parameters".to_owned())
+    }
+
+    /// A number for names of files: that of all but the shard.
+    pub fn hash(&self) -> u64 {
+        let whole = Self { shard: Shard::WHOLE, ..self.clone() };
+        let text = serde_json::to_vec(&(whole, self.shard.count())).expect("plain data");
+        let mut hasher = FnvHasher::default();
+        hasher.write(&text);
+        hasher.finish()
+    }
+}
+
+impl InputId {
+    fn of(source: &Source) -> Result<Self> {
+        let Some(path) = source.path() else {
+            return Err(Error::usage(
+                "standard input has no name and no time, by which parts of a job and done work are known",
+            ));
+        };
+        let state = |path: &Path| {
+            let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
+            let modified =
+                found.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+            Ok((found.len(), modified.map_or(0, |time| time.as_nanos() as u64)))
+        };
+        let name = source.to_string();
+        let Some(files) = volume::files_of(source)? else {
+            let (bytes, modified) = state(path)?;
+            return Ok(Self { name, bytes, modified });
+        };
+        let (mut all, mut hasher) = (0, FnvHasher::default());
+        for file in files {
+            let (bytes, modified) = state(&file)?;
+            all += bytes;
+            hasher.write(file.as_os_str().as_encoded_bytes());
+            hasher.write(&[bytes.to_le_bytes(), modified.to_le_bytes()].concat());
+        }
+        Ok(Self { name, bytes: all, modified: hasher.finish() })
+    }
+}
+
+/// The state of `path`, if it is there.
+pub fn state(path: &Path) -> Option<InputId> {
+    InputId::of(&Source::File(PathBuf::from(path))).ok()
+}
