@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use super::{
     flags::{ListArgs, one_of},
     histogram::{self, FORMATS, OutputFormat, format_of},
+    mesh, scan,
 };
 use crate::{
     error::{Error, Result},
@@ -21,13 +22,17 @@ use crate::{
 Examples:
   gpuproc histogram skull_256x256x256_uint8.raw --shard 0/2 -o a.part
   gpuproc histogram skull_256x256x256_uint8.raw --shard 1/2 -o b.part
-  gpuproc merge a.part b.part -o skull.json -o skull.png")]
+  gpuproc merge a.part b.part -o skull.json -o skull.png
+  gpuproc mesh skull_256x256x256_uint8.raw 0.part --iso 80 --shard 0/2
+  gpuproc mesh skull_256x256x256_uint8.raw 1.part --iso 80 --shard 1/2
+  gpuproc merge 0.part 1.part -o skull.ply")]
 pub struct Args {
     /// Parts of one job, in any order
     #[arg(required_unless_present = "files_from", value_name = "PART")]
     parts: Vec<PathBuf>,
 
-    /// What to make of them: of histograms .csv, .json, .png or .svg, also several; - is standard output
+    /// What to make of them: of histograms .csv, .json, .png or .svg, also several; of surfaces a .ply; of
+    /// scans what comes before each shard, for --carry; - is standard output
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<Sink>,
 
@@ -62,6 +67,14 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             let outputs = args.output.iter().map(format).collect::<Result<Vec<_>>>()?;
             histogram::merge(&mut parts, &outputs, session)
         }
+        "scan" => match &args.output[..] {
+            [output] => scan::merge(&mut parts, output, session),
+            _ => Err(Error::usage("sums are joined to one output")),
+        },
+        "mesh" => match &args.output[..] {
+            [output] => mesh::merge(&mut parts, output, session),
+            _ => Err(Error::usage("surfaces are joined to one output")),
+        },
         other => Err(first.wrong(format_args!("parts of `{other}` are not known to this version"))),
     }
 }

@@ -17,6 +17,9 @@ pub enum Space {
 }
 
 impl Space {
+    /// Every space.
+    pub const ALL: [Self; 3] = [Self::Ras, Self::Lps, Self::Las];
+
     /// Its three letters.
     pub fn name(self) -> &'static str {
         match self {

@@ -12,7 +12,7 @@ use crate::parallel::Parallel;
 /// Bytes that a thread reads at once.
 const PIECE: usize = 4 << 20;
 
-/// Reads a file from its beginning.
+/// Reads a file from an offset on.
 #[derive(Debug)]
 pub struct ParallelFile {
     file: File,
@@ -20,9 +20,9 @@ pub struct ParallelFile {
 }
 
 impl ParallelFile {
-    /// Reads `file`, a regular one: pipes and terminals have no offsets to read at.
-    pub fn new(file: File) -> Self {
-        Self { file, at: 0 }
+    /// Reads `file`, a regular one, from offset `at` on: pipes and terminals have no offsets to read at.
+    pub fn new(file: File, at: u64) -> Self {
+        Self { file, at }
     }
 
     /// Fills `bytes` from offset `at` on; returns how many there were.
@@ -82,7 +82,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..3 * PIECE as u32 + 12_345).map(|i| (i >> 3 ^ i >> 13) as u8).collect();
         file.write_all(&bytes).unwrap();
-        let mut input = ParallelFile::new(file);
+        let mut input = ParallelFile::new(file, 0);
         let mut start = [0; 7];
         input.read_exact(&mut start).unwrap();
         assert_eq!(start, bytes[..7]);
@@ -90,5 +90,8 @@ mod tests {
         assert_eq!(input.read(&mut rest).unwrap(), bytes.len() - 7);
         assert!(rest[..bytes.len() - 7] == bytes[7..]);
         assert_eq!(input.read(&mut rest).unwrap(), 0);
+        let mut later = ParallelFile::new(input.file, 12_345);
+        later.read_exact(&mut start).unwrap();
+        assert_eq!(start, bytes[12_345..][..7]);
     }
 }

@@ -128,18 +128,29 @@ impl Source {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
+        self.open_at(0)
+    }
+
+    /// Opens it for reading from the byte `at` on; of what is no regular file, the bytes before are read away.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
-        match self {
-            Self::Stdin => open_standard(standard::INPUT.as_ref()),
+        let mut input: Box<dyn Read + Send> = match self {
+            Self::Stdin => open_standard(standard::INPUT.as_ref())?,
             // `/dev/stdin`: opened anew it could be read even where it is open for writing only.
-            Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path),
+            Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path)?,
             Self::File(path) => match File::open(path) {
                 #[cfg(unix)]
-                Ok(file) if is_regular => Ok(Box::new(ParallelFile::new(file))),
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(Error::io("read", path, error)),
+                Ok(file) if is_regular => return Ok(Box::new(ParallelFile::new(file, at))),
+                Ok(file) => Box::new(file),
+                Err(error) => return Err(Error::io("read", path, error)),
             },
-        }
+        };
+        let skipped = io::copy(&mut (&mut input).take(at), &mut io::sink());
+        skipped.map_err(|error| Error::io("read", self.to_string(), error))?;
+        Ok(input)
     }
 
     /// All its bytes, at most `limit`.

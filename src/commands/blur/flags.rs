@@ -276,6 +276,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether inputs go to files of a folder, be it only one.
+    pub fn makes_many(&self) -> bool {
+        self.creates_folders
+    }
+
     /// Whether no channel stays as it is.
     pub fn blurs_all_channels(&self) -> bool {
         self.channels.is_empty()

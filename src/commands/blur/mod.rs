@@ -4,6 +4,7 @@ mod bands;
 mod estimate;
 mod flags;
 mod image;
+mod slabs;
 
 use crate::{
     batch::{Batch, Work},
@@ -33,6 +34,17 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let Plan { mut jobs, settings, share, dry_run } = args.plan()?;
     if dry_run {
         return jobs.iter().try_for_each(describe);
+    }
+    if let (Some(shard), [job], false) = (share.shard, &jobs[..], settings.makes_many()) {
+        let Some(layout) = &job.volume else {
+            return Err(Error::usage(format_args!(
+                "{}: shards are slices of a volume, or files with --out-dir; one picture has none",
+                job.source
+            )));
+        };
+        session.device.expect(|| estimate::of_jobs(&jobs));
+        let blur = || slabs::run(job, layout, shard, session);
+        return session.logged(&job.source, Some(&job.sink), blur);
     }
     let work = Files { settings: &settings, share, session };
     if share.resumes {

@@ -2,11 +2,14 @@
 
 use super::{placing::Placing, preview::Preview};
 use crate::{
+    commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
     kernels::mesh::MarchingCubes,
+    session::Session,
 };
 
 /// What is to be done.
+#[derive(Clone, Debug)]
 pub(super) struct MeshJob {
     pub(super) volume: Source,
     pub(super) layout: Layout,
@@ -24,9 +27,24 @@ pub(super) struct MeshJob {
     /// One name for all isovalues; `{iso}` stands for them.
     pub(super) output: Sink,
     pub(super) format: MeshFormat,
+    /// Whether the output's folder is made.
+    pub(super) creates_folder: bool,
     /// Whether a PLY is text.
     pub(super) ascii: bool,
     pub(super) preview: Option<Preview>,
+    /// Which part of the work is done.
+    pub(super) share: Share,
+}
+
+impl MeshJob {
+    /// All that the surface and its file depend on, beside the volume.
+    pub(super) fn parameters(&self, session: &Session) -> String {
+        let Self { layout, isovalues, kernel, placing, largest, smooth, simplify, .. } = self;
+        let kernel = (kernel.close, kernel.normals);
+        let surface = (layout, isovalues, kernel, placing, largest, smooth, simplify);
+        let written = (self.format, self.ascii, session.strict);
+        format!("{surface:?} {written:?}")
+    }
 }
 
 /// An isovalue.

@@ -6,13 +6,17 @@ mod job;
 mod memory;
 mod names;
 mod outputs;
+mod parts;
 mod placing;
 mod preview;
 mod report;
 mod slabs;
 mod surfaces;
 
+use std::{fs, path::Path};
+
 use self::{
+    flags::Work as Task,
     input::VolumeInput,
     job::{Iso, MeshJob},
     memory::allow,
@@ -23,11 +27,14 @@ use self::{
     surfaces::surfaces,
 };
 use crate::{
+    batch::{Batch, Work},
+    commands::{flags::Share, hints},
     data::surface::Surface,
     device::Estimate,
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     io::{
-        Output, Sink,
+        Output, Sink, Source,
+        marker::Marker,
         mesh::{MeshFormat, PlyWriter, write},
         volume::VolumeFile,
     },
@@ -39,20 +46,113 @@ use crate::{
 };
 
 pub use flags::Args;
+pub use parts::merge;
 
-/// Meshes the volume.
+/// Meshes the volume, or several.
 ///
 /// # Errors
-/// When the volume cannot be read or the mesh cannot be written.
+/// When a volume cannot be read or a mesh cannot be written; [`Kind::Partial`] when that is so of some of several.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let mut job = args.job()?;
+    let jobs = match args.work()? {
+        Task::One(job) => {
+            let (volume, output) = (job.volume.clone(), job.output.clone());
+            return match job.share.shard {
+                Some(shard) => {
+                    session.logged(&volume, Some(&output), || parts::write(*job, shard, session))
+                }
+                None => Volumes(session).all(vec![*job]),
+            };
+        }
+        Task::Many(jobs) => jobs,
+    };
+    Volumes(session).all(jobs)
+}
+
+/// Meshes volumes, one after the other.
+struct Volumes<'a>(&'a Session);
+
+impl Volumes<'_> {
+    fn all(&self, mut jobs: Vec<MeshJob>) -> Result<()> {
+        let session = self.0;
+        jobs.retain(|job| {
+            let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
+            if is_done {
+                session.events.skipped(&job.volume, Some(&job.output));
+            }
+            !is_done
+        });
+        if let [job] = &jobs[..] {
+            return session.logged(&job.volume, Some(&job.output), || self.run(job));
+        }
+        let mut failed = 0;
+        let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+        let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
+        batch.run(self, &jobs, |_, result| {
+            if let Err(error) = result {
+                log::error!("error: {}", hints::line(&error));
+                failed += 1;
+            }
+            Ok(())
+        })?;
+        let total = jobs.len();
+        match failed {
+            0 => Ok(()),
+            _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
+        }
+    }
+
+    /// What marks that a mesh is done. A name that the volume's threshold decides is not known before.
+    fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
+        let outputs = outputs::known(job);
+        // Whichever shard does a volume, it is the same.
+        let share = Share { shard: None, ..job.share };
+        match (outputs, &job.preview) {
+            (Some(outputs), None) => {
+                let parameters = job.parameters(self.0);
+                share.marker(self.0, ("mesh", &parameters), [&job.volume], &outputs)
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Work for Volumes<'_> {
+    type Job = MeshJob;
+    type Out = ();
+
+    fn source<'j>(&self, job: &'j MeshJob) -> &'j Source {
+        &job.volume
+    }
+
+    fn sink<'j>(&self, job: &'j MeshJob) -> Option<&'j Sink> {
+        Some(&job.output)
+    }
+
+    fn memory(&self, _: &MeshJob) -> Option<u64> {
+        // Each takes what it is given, by itself.
+        None
+    }
+
+    fn run(&self, job: &MeshJob) -> Result<()> {
+        let marker = self.marker(job)?;
+        if let (true, Sink::File(path)) = (job.creates_folder, &job.output) {
+            let folder = path.parent().unwrap_or(Path::new(""));
+            fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+        }
+        mesh_volume(job.clone(), self.0)?;
+        marker.map_or(Ok(()), |marker| marker.write())
+    }
+}
+
+/// Meshes one volume.
+fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.volume, &job.layout)?;
     let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
     let job = job;
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
-    session.device.expect(|| Estimate::of_seconds(job.cpu_seconds(&file), 0.0));
+    session.device.expect(|| job.estimate(&file));
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;
@@ -78,6 +178,10 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 
 impl MeshJob {
     /// About how long the CPU twins will take. A GPU, once it has started, takes next to nothing.
+    fn estimate(&self, file: &VolumeFile) -> Estimate {
+        Estimate::of_seconds(self.cpu_seconds(file), 0.0)
+    }
+
     fn cpu_seconds(&self, file: &VolumeFile) -> f64 {
         /// A sample of a CT, of which 2.5 % of the cells are crossed, on one core.
         const PER_SAMPLE: f64 = 3e-9;

@@ -11,6 +11,19 @@ use crate::{
     session::Session,
 };
 
+/// The outputs of a job; nothing where a name holds an isovalue that is still to be found.
+pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
+    let several = job.isovalues.len() > 1;
+    let has_place = job.output.to_string().contains("{iso}");
+    let name = |(i, &iso)| match iso {
+        Iso::Auto if has_place => None,
+        _ if several && !has_place => Some(numbered(&job.output, i + 1)),
+        Iso::Auto => Some(job.output.clone()),
+        Iso::Value(value) => Some(named(&job.output, value)),
+    };
+    job.isovalues.iter().enumerate().map(name).collect()
+}
+
 /// A mesh to be written.
 pub(super) struct Target {
     pub(super) iso: Iso,

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// A picture to be drawn of each surface.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Preview {
     /// Its name; `{iso}` stands for the isovalue.
     pub(super) sink: Sink,

@@ -1,16 +1,36 @@
 //! What is said about a mesh.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{data::surface::Surface, io::Sink, kernels::mesh::post::Stats, session::Session};
 
 /// Counts and bounds, part by part.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Summary {
     vertices: u64,
     triangles: u64,
     nan_cells: u64,
+    #[serde(with = "bits")]
     bounds: Option<[[f32; 3]; 2]>,
     /// Of a surface in memory, where they are wanted.
+    #[serde(skip)]
     pub(super) stats: Option<Stats>,
+}
+
+/// Coordinates as their bits.
+mod bits {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    type Bounds = Option<[[f32; 3]; 2]>;
+
+    pub fn serialize<S: Serializer>(bounds: &Bounds, serializer: S) -> Result<S::Ok, S::Error> {
+        bounds.map(|ends| ends.map(|end| end.map(f32::to_bits))).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Bounds, D::Error> {
+        let bits = Option::<[[u32; 3]; 2]>::deserialize(deserializer)?;
+        Ok(bits.map(|ends| ends.map(|end| end.map(f32::from_bits))))
+    }
 }
 
 impl Summary {
@@ -18,7 +38,11 @@ impl Summary {
         self.vertices += part.positions.len() as u64;
         self.triangles += part.triangles.len() as u64;
         self.nan_cells += part.nan_cells;
-        self.bounds = match (self.bounds, part.bounds()) {
+        self.widen(part.bounds());
+    }
+
+    fn widen(&mut self, bounds: Option<[[f32; 3]; 2]>) {
+        self.bounds = match (self.bounds, bounds) {
             (Some([low, high]), Some([other_low, other_high])) => Some([
                 std::array::from_fn(|i| low[i].min(other_low[i])),
                 std::array::from_fn(|i| high[i].max(other_high[i])),
@@ -27,8 +51,22 @@ impl Summary {
         };
     }
 
-    /// Tells the user, and `--timings=json`.
-    pub(super) fn report(&self, iso: f64, sink: &Sink, session: &Session) {
+    /// That of two parts of a surface.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.vertices += other.vertices;
+        self.triangles += other.triangles;
+        self.nan_cells += other.nan_cells;
+        self.widen(other.bounds);
+        self
+    }
+
+    /// Vertices and triangles.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.vertices, self.triangles)
+    }
+
+    /// Tells the user.
+    pub(super) fn tell(&self, sink: &Sink) {
         if self.nan_cells > 0 {
             log::warn!("{} cells left out: a corner is not a number (NaN)", self.nan_cells);
         }
@@ -37,6 +75,11 @@ impl Summary {
             None => "empty: the isovalue parts no two neighbouring samples".to_owned(),
         };
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);
+    }
+
+    /// Tells the user, and `--timings=json`.
+    pub(super) fn report(&self, iso: f64, sink: &Sink, session: &Session) {
+        self.tell(sink);
         session.timings.add_result(serde_json::json!({
             "file": sink.to_string(),
             "iso": iso,

@@ -1,5 +1,7 @@
 //! A volume read slab by slab.
 
+use std::ops::Range;
+
 use super::memory::SHARED;
 use crate::{
     data::{samples::Samples, volume::Volume},
@@ -16,32 +18,33 @@ pub struct Slabs {
     dims: [usize; 3],
     /// Layers of cells a slab.
     height: usize,
-    next_layer: usize,
+    /// Layers that are still to come.
+    left: Range<usize>,
     /// The topmost slices read so far, and the number of the first of them.
     tail: Option<(usize, Samples)>,
 }
 
 impl Slabs {
-    /// Slabs of `height` layers of cells.
+    /// Slabs of `height` of the layers of cells `own`.
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn new(kernel: &MarchingCubes, file: &VolumeFile, height: usize) -> Result<Self> {
-        Ok(Self {
-            kernel: kernel.clone(),
-            reader: file.reader()?,
-            dims: file.dims,
-            height,
-            next_layer: 0,
-            tail: None,
-        })
+    pub fn new(
+        kernel: &MarchingCubes,
+        file: &VolumeFile,
+        own: Range<usize>,
+        height: usize,
+    ) -> Result<Self> {
+        let first = kernel.slices(&own, file.dims[2]).start;
+        let reader = file.reader_at(first)?;
+        Ok(Self { kernel: kernel.clone(), reader, dims: file.dims, height, left: own, tail: None })
     }
 
     fn read(&mut self) -> Result<Slab> {
         let [width, rows, depth] = self.dims;
-        let start = self.next_layer;
-        let layers = start..(start + self.height).min(self.kernel.layers(depth));
-        self.next_layer = layers.end;
+        let start = self.left.start;
+        let layers = start..(start + self.height).min(self.left.end);
+        self.left.start = layers.end;
         let slices = self.kernel.slices(&layers, depth);
         let slice = width * rows;
         let shared = self.tail.take().map(|(first, tail)| {
@@ -71,6 +74,6 @@ impl Iterator for Slabs {
     type Item = Result<Slab>;
 
     fn next(&mut self) -> Option<Result<Slab>> {
-        (self.next_layer < self.kernel.layers(self.dims[2])).then(|| self.read())
+        (!self.left.is_empty()).then(|| self.read())
     }
 }

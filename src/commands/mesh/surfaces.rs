@@ -1,6 +1,6 @@
 //! From the volume to the surface, part by part.
 
-use std::{sync::mpsc::sync_channel, thread};
+use std::{ops::Range, sync::mpsc::sync_channel, thread};
 
 use super::{input::VolumeInput, memory::Plan, placing::Placed, slabs::Slabs};
 use crate::{
@@ -17,6 +17,21 @@ pub(super) fn surfaces(
     (input, placed): (&VolumeInput, &Placed),
     kernel: &MarchingCubes,
     session: &Session,
+    consume: impl FnMut(Surface) -> Result<()> + Send,
+) -> Result<()> {
+    let all = 0..match input {
+        VolumeInput::Whole(slab, _) => slab.layers.end,
+        VolumeInput::Stream(file, _) => kernel.layers(file.dims[2]),
+    };
+    layers((input, placed), kernel, all, session, consume)
+}
+
+/// The same of the layers of cells `own`. Their vertices are numbered from 0.
+pub(super) fn layers(
+    (input, placed): (&VolumeInput, &Placed),
+    kernel: &MarchingCubes,
+    own: Range<usize>,
+    session: &Session,
     mut consume: impl FnMut(Surface) -> Result<()> + Send,
 ) -> Result<()> {
     let mut consume = |mut part: Surface| {
@@ -28,11 +43,12 @@ pub(super) fn surfaces(
     match input {
         VolumeInput::Whole(slab, plan) => {
             let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
-            mesh(&kernel, slab, session, &mut consume).map(drop)
+            let slab = Slab { layers: own, ..(**slab).clone() };
+            mesh(&kernel, &slab, session, &mut consume).map(drop)
         }
         VolumeInput::Stream(file, plan) => {
             let kernel = MarchingCubes { most_bytes: plan.part(), ..kernel.clone() };
-            stream(file, &kernel, *plan, session, consume)
+            stream((file, own), &kernel, *plan, session, consume)
         }
     }
 }
@@ -62,16 +78,16 @@ fn mesh(
     }
 }
 
-/// Meshes a volume slab by slab. Where memory allows, the next slab is read and the last part consumed meanwhile.
+/// Meshes layers of a volume slab by slab. Where memory allows, the next slab is read and the last part consumed meanwhile.
 fn stream(
-    file: &VolumeFile,
+    (file, own): (&VolumeFile, Range<usize>),
     kernel: &MarchingCubes,
     plan: Plan,
     session: &Session,
     mut consume: impl FnMut(Surface) -> Result<()> + Send,
 ) -> Result<()> {
-    let mut slabs = Slabs::new(kernel, file, plan.layers)?;
-    let mut bar = session.progress.bar("mesh", kernel.layers(file.dims[2]) as u64);
+    let mut bar = session.progress.bar("mesh", own.len() as u64);
+    let mut slabs = Slabs::new(kernel, file, own, plan.layers)?;
     let mut first_vertex = 0;
     if !plan.overlaps {
         while let Some(slab) = session.timings.time("read", || slabs.next()) {

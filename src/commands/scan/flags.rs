@@ -1,7 +1,9 @@
 //! The flags of `gpuproc scan`, and the job that they make.
 
 use crate::{
-    commands::flags::{ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, dtype_of, one_of},
+    commands::flags::{
+        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, ShardArgs, Share, dtype_of, one_of,
+    },
     data::dtype::Dtype,
     error::{Error, Result},
     io::{Sink, Source, array::ArrayFormat, image::has_image_name},
@@ -79,6 +81,19 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
 
+    #[command(flatten)]
+    share: ShardArgs,
+
+    /// With --shard, write the results, not the part that tells the shard's sum: what comes before each
+    /// shard, as gpuproc merge makes it of all parts
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "shard",
+        help_heading = "Many files, many processes"
+    )]
+    carry: Option<Source>,
+
     /// How a GPU scans
     #[arg(long, value_name = "ALGORITHM", value_parser = one_of(&ALGORITHMS))]
     #[arg(default_value = "auto", hide_short_help = true)]
@@ -142,6 +157,8 @@ pub struct Line {
     /// Whether an overflow is an error.
     pub checked: bool,
     pub algorithm: Algorithm,
+    /// Whether a part that is done is left out.
+    pub resumes: bool,
 }
 
 /// Sums of an image, or of an array of two or three axes.
@@ -163,6 +180,17 @@ pub enum TableInput {
 }
 
 impl Args {
+    /// Which part of the work is done, and where what comes before it stands.
+    ///
+    /// # Errors
+    /// When flags contradict each other.
+    pub fn share(&self) -> Result<(Share, Option<&Source>)> {
+        match self.share.resume && self.share.shard.is_none() {
+            true => Err(Error::usage("--resume is for a scan by --shard")),
+            false => Ok((self.share.share(), self.carry.as_ref())),
+        }
+    }
+
     /// Validates the flags.
     ///
     /// # Errors
@@ -179,7 +207,11 @@ impl Args {
             return Err(Error::usage("--page is for images"));
         }
         let format = ArrayFormat::of_input(&self.input, self.format)?;
-        let output = ArrayFormat::of_output(&sink, format, self.format)?;
+        let output = match self.share.shard.is_some() && self.carry.is_none() {
+            // A part has whatever name.
+            true => ArrayFormat::Raw,
+            false => ArrayFormat::of_output(&sink, format, self.format)?,
+        };
         let output = ArrayOutput { sink, format: output };
         let input = ArrayInput { source: self.input.clone(), format, dtype: self.dtype };
         if axis.is_some() {
@@ -188,7 +220,9 @@ impl Args {
         }
         let Self { op, inclusive, checked, algorithm, .. } = *self;
         let (init, keys) = (self.init.clone(), self.keys()?);
-        Ok(Job::Line(Line { input, output, op, inclusive, init, keys, checked, algorithm }))
+        let resumes = self.share.resume;
+        let line = Line { input, output, op, inclusive, init, keys, checked, algorithm, resumes };
+        Ok(Job::Line(line))
     }
 
     fn table(&self, input: TableInput, output: ArrayOutput) -> Job {

@@ -63,7 +63,7 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
 }
 
 /// A scan on its way through the stretches.
-struct Scanner<'a, T> {
+pub struct Scanner<'a, T> {
     line: &'a Line,
     session: &'a Session,
     scan: Scan<T>,
@@ -76,7 +76,7 @@ struct Scanner<'a, T> {
 }
 
 impl<'a, T: Scannable> Scanner<'a, T> {
-    fn new(line: &'a Line, session: &'a Session) -> Result<Self> {
+    pub fn new(line: &'a Line, session: &'a Session) -> Result<Self> {
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
@@ -93,13 +93,31 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Ok(scanner)
     }
 
+    /// Numbers of a stretch.
+    pub fn stretch(&self) -> usize {
+        self.stretch
+    }
+
+    /// What comes before the next number.
+    pub fn before(&self) -> T {
+        self.scan.before
+    }
+
+    /// Goes on as if `before` were all that comes before the next number.
+    pub fn restart(&mut self, before: T) {
+        self.scan.before = before;
+    }
+
     /// Whether an overflow is an error. Floats do not overflow: they become infinite.
     fn checks(&self) -> bool {
         self.line.checked && !T::DTYPE.is_float()
     }
 
     /// The results of the next numbers, in segments if there are `starts`.
-    fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
+    ///
+    /// # Errors
+    /// Those of the kernel, and overflows where they are errors.
+    pub fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
         let Self { session, scan, start, done, .. } = *self;
         let is_rounded = T::DTYPE.is_float() && matches!(scan.op, Op::Sum | Op::Product);
         if is_rounded && done > 0 && self.stretch < BLOCK {

@@ -3,20 +3,36 @@
 mod flags;
 mod keys;
 mod line;
+mod parts;
 mod table;
 
 pub use flags::Args;
 use flags::Job;
+pub use parts::merge;
 
-use crate::{error::Result, session::Session};
+use crate::{
+    error::{Error, Result},
+    session::Session,
+};
 
 /// Reads, scans, writes.
 ///
 /// # Errors
 /// Those of reading, of the kernel, and of writing.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
-    match args.job()? {
-        Job::Line(line) => line::run(&line, session),
-        Job::Table(table) => table::run(&table, session),
+    let (share, carry) = args.share()?;
+    match (args.job()?, share.shard) {
+        (Job::Line(line), Some(shard)) => {
+            let scan = || parts::run(&line, shard, carry, session);
+            session.logged(&line.input.source, Some(&line.output.sink), scan)
+        }
+        (Job::Table(_), Some(_)) => Err(Error::usage(
+            "a table of sums cannot be divided by --shard: each depends on rows and columns",
+        )),
+        (Job::Line(line), None) => {
+            session
+                .logged(&line.input.source, Some(&line.output.sink), || line::run(&line, session))
+        }
+        (Job::Table(table), None) => table::run(&table, session),
     }
 }

@@ -57,6 +57,10 @@ pub struct Args {
     /// .tsv .dat are text, .raw .bin are raw, .npy is npy; text without one]
     #[arg(long, value_parser = one_of(&ARRAY_FORMATS))]
     format: Option<ArrayFormat>,
+
+    /// Refused by name
+    #[arg(long, hide = true)]
+    shard: Option<String>,
 }
 
 /// What the flags ask for.
@@ -85,6 +89,11 @@ impl Args {
     /// # Errors
     /// When a format is unknown, two outputs are one file, or no input is given on a terminal.
     pub fn job(&self) -> Result<Job> {
+        if self.shard.is_some() {
+            return Err(Error::usage(
+                "a sort cannot be divided by --shard: the place of each number depends on all others",
+            ));
+        }
         let source = match &self.input {
             Some(source) => source.clone(),
             None if stdin().is_terminal() => {

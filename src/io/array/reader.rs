@@ -1,6 +1,9 @@
 //! Arrays being read, a part at a time, from any of the formats.
 
-use std::io::{self, Cursor, Read};
+use std::{
+    io::{self, Cursor, Read},
+    ops::Range,
+};
 
 use super::{ArrayFormat, Separator, npy::Header, raw::Element, text::Tokens};
 use crate::{
@@ -16,8 +19,21 @@ pub struct ArrayReader {
     dtype: Dtype,
     shape: Option<Vec<usize>>,
     decoder: Decoder,
+    /// Where plain numbers in C order begin.
+    begin: Option<u64>,
     /// Whether surplus data are an error.
     strict: bool,
+}
+
+/// Counts what is read.
+struct Counted<R>(R, u64);
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(bytes)?;
+        self.1 += read as u64;
+        Ok(read)
+    }
 }
 
 enum Decoder {
@@ -56,6 +72,7 @@ impl ArrayReader {
         let size = source.size()?;
         let mut input = source.open()?;
         let dtype = wanted.unwrap_or(Dtype::U32);
+        let mut begin = None;
         let (dtype, shape, decoder) = match format {
             ArrayFormat::Text => (dtype, None, Decoder::Text(Box::default())),
             ArrayFormat::Raw => {
@@ -66,12 +83,15 @@ impl ArrayReader {
                 let shape = size.map(|size| vec![(size / width) as usize]);
                 // Outputs are created for the length that the file has now: to shrink later is an error.
                 let left = size.map(|size| size / width);
+                begin = Some(0);
                 let element = Element::little_endian(dtype);
                 let decoder = Decoder::Binary { element, left, looks_behind: false };
                 (dtype, shape, decoder)
             }
             ArrayFormat::Npy => {
-                let header = npy_header(source, &mut input, wanted)?;
+                let mut counted = Counted(&mut input, 0);
+                let header = npy_header(source, &mut counted, wanted)?;
+                begin = (!header.fortran).then_some(counted.1);
                 let (dtype, left) = (header.element.dtype(), Some(header.len));
                 if header.fortran {
                     let ordered = in_c_order(source, &mut input, &header, limits.bytes)?;
@@ -84,7 +104,31 @@ impl ArrayReader {
             }
         };
         let strict = limits.strict;
-        Ok(Self { source: source.clone(), input, dtype, shape, decoder, strict })
+        Ok(Self { source: source.clone(), input, dtype, shape, decoder, begin, strict })
+    }
+
+    /// Goes on with the numbers `part`, counted from the first of all, and ends with them.
+    ///
+    /// # Errors
+    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] where the places of numbers are not known.
+    pub fn take_part(&mut self, part: Range<u64>) -> Result<()> {
+        let len = self.len();
+        let Decoder::Binary { element, left, looks_behind } = &mut self.decoder else {
+            return Err(Error::bad_input(format_args!(
+                "{}: numbers in a text have no places",
+                self.source
+            )));
+        };
+        let (Some(begin), Some(len)) = (self.begin, len) else {
+            return Err(Error::bad_input(format_args!(
+                "{}: numbers in Fortran order, or of unknown length, have no places",
+                self.source
+            )));
+        };
+        self.input = self.source.open_at(begin + part.start * element.size() as u64)?;
+        *left = Some(part.end - part.start);
+        *looks_behind &= part.end == len;
+        Ok(())
     }
 
     /// The numbers' type.

@@ -3,7 +3,7 @@
 mod chunks;
 mod glb;
 mod obj;
-mod ply;
+pub mod ply;
 mod stl;
 
 use std::{

@@ -117,17 +117,32 @@ impl PlyWriter {
     /// # Errors
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
-        let encoding = if self.ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
-        let header = header(encoding, self.space, [self.vertices, self.faces], self.has_normals);
-        let mut bytes = Vec::new();
-        Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
-        out.write_all(&bytes)?;
+        let counts = [self.vertices, self.faces];
+        write_header(out, self.ascii, self.space, counts, self.has_normals)?;
         let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
         copy(vertices, out)?;
         self.parts.iter().try_for_each(|part| write_vertices(out, part, self.ascii))?;
         copy(faces, out)?;
         self.parts.iter().try_for_each(|part| write_faces(out, part, self.ascii))
     }
+}
+
+/// Writes the header of a PLY with so many vertices and faces. All vertices follow, then all faces.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_header(
+    out: &mut impl Write,
+    ascii: bool,
+    space: Option<Space>,
+    counts: [u64; 2],
+    normals: bool,
+) -> io::Result<()> {
+    let encoding = if ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
+    let mut bytes = Vec::new();
+    let header = header(encoding, space, counts, normals);
+    Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
+    out.write_all(&bytes)
 }
 
 /// All of a temporary file.
@@ -143,8 +158,11 @@ fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The vertices of a PLY: three little-endian f32, and three more for the normal.
-fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
+/// Writes vertices of a PLY: three little-endian f32, and three more for the normal.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
     let Surface { positions, normals, .. } = surface;
     if ascii {
         return write_ascii(out, surface, "vertex", &vertices(surface));
@@ -170,7 +188,11 @@ fn vertices(surface: &Surface) -> Vec<PlyVertex> {
 /// Bytes of a triangle in a binary PLY: the count 3, then three little-endian u32.
 const FACE: usize = 13;
 
-fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
+/// Writes faces of a PLY.
+///
+/// # Errors
+/// When writing fails.
+pub fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
     let triangles = &surface.triangles;
     if ascii {
         let faces: Vec<PlyFace> = triangles.iter().map(|&triangle| PlyFace(triangle)).collect();

@@ -12,6 +12,7 @@ use crate::{
     data::{
         dtype::Dtype,
         placement::Placement,
+        samples::Samples,
         volume::{Dims, Volume},
     },
     error::{Error, Result},
@@ -188,24 +189,48 @@ impl<'a> VolumeTarget<'a> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
     }
 
-    /// Writes `volume`.
+    /// The type of stored samples.
+    pub fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// What comes before the samples of a volume of `dims`; nothing where these are packed, so that none has a place of its
+    /// own.
+    pub fn header(&self, dims: [usize; 3]) -> Option<Vec<u8>> {
+        (!self.format.gzip).then(|| self.header_bytes(dims))
+    }
+
+    fn header_bytes(&self, dims: [usize; 3]) -> Vec<u8> {
+        self.format.writing.map_or_else(Vec::new, |writing| {
+            let placement = self.placement.as_ref();
+            let keeps = |entry: &&(String, String)| (writing.keeps)(entry);
+            let metadata = self.metadata.iter().filter(keeps).cloned().collect();
+            (writing.header)(&Outgoing { dims, dtype: self.dtype, placement, metadata })
+        })
+    }
+
+    /// Samples as they are stored.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
-    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
-        let Volume { dims, mut samples } = volume;
+    /// When there is no memory for them.
+    pub fn stored(&self, mut samples: Samples) -> Result<Samples> {
         if samples.dtype() != self.dtype {
             samples = samples.converted(self.dtype)?;
         }
         if (self.endian == Endian::Big) != cfg!(target_endian = "big") {
             samples.swap_bytes();
         }
-        let header = self.format.writing.map_or_else(Vec::new, |writing| {
-            let placement = self.placement.as_ref();
-            let keeps = |entry: &&(String, String)| (writing.keeps)(entry);
-            let metadata = self.metadata.iter().filter(keeps).cloned().collect();
-            (writing.header)(&Outgoing { dims, dtype: self.dtype, placement, metadata })
-        });
+        Ok(samples)
+    }
+
+    /// Writes `volume`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
+        let Volume { dims, samples } = volume;
+        let samples = self.stored(samples)?;
+        let header = self.header_bytes(dims);
         if self.name_is_silent {
             let order = match self.endian {
                 _ if self.dtype.size() == 1 => "",

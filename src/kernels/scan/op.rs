@@ -28,6 +28,19 @@ pub enum Op {
 impl Op {
     /// Every operation.
     pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
+
+    /// Two numbers joined.
+    pub fn join<T: Scannable>(self, a: T, b: T) -> T {
+        fn of<M: Monoid>(a: M::Stored, b: M::Stored) -> M::Stored {
+            M::leave(M::join(M::enter(a), M::enter(b)))
+        }
+        match self {
+            Self::Sum => of::<T::Sum>(a, b),
+            Self::Min => of::<T::Min>(a, b),
+            Self::Max => of::<T::Max>(a, b),
+            Self::Product => of::<T::Product>(a, b),
+        }
+    }
 }
 
 impl std::fmt::Display for Op {

@@ -2,7 +2,12 @@
 
 mod preview;
 
-use std::{path::Path, str::FromStr};
+use std::{
+    collections::BTreeSet,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use self::preview::PreviewArgs;
 use super::{
@@ -10,7 +15,7 @@ use super::{
     placing::{Coordinates, Placing},
 };
 use crate::{
-    commands::flags::{Choice, Triple, VolumeArgs, one_of},
+    commands::flags::{Choice, ListArgs, ShardArgs, Triple, VolumeArgs, below, one_of},
     data::placement::Space,
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
@@ -34,14 +39,12 @@ Examples:
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png --view 215,12
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 --stats - | meshlab /dev/stdin")]
 pub struct Args {
-    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like
-    /// skull_256x256x256_uint8.raw tells the shape and type of raw samples; .gz is unpacked; - is standard
-    /// input
-    volume: Source,
-
-    /// Mesh to write: .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output
-    /// [default: the volume's name with .ply, in the current folder]
-    output: Option<Sink>,
+    /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
+    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write:
+    /// .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output [default: the volume's name
+    /// with .ply, in the current folder]. With --out-dir, volumes only
+    #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
+    files: Vec<OsString>,
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
     /// make a file each; auto takes Otsu's threshold of the volume's histogram
@@ -94,6 +97,16 @@ pub struct Args {
     /// Write PLY as text
     #[arg(long)]
     ascii: bool,
+
+    /// Write the mesh of each volume into this folder, under the volume's path
+    #[arg(short, long, value_name = "DIR")]
+    out_dir: Option<PathBuf>,
+
+    #[command(flatten)]
+    list: ListArgs,
+
+    #[command(flatten)]
+    share: ShardArgs,
 
     #[command(flatten)]
     preview: PreviewArgs,
@@ -157,27 +170,79 @@ fn ratio(text: &str) -> Result<f64, String> {
     ratio.ok_or_else(|| format!("`{text}` is not greater than 0 and at most 1"))
 }
 
+/// What the flags ask for.
+#[derive(Debug)]
+pub(super) enum Work {
+    /// One volume, or the layers of it that a shard has.
+    One(Box<MeshJob>),
+    /// Volumes whose meshes go into a folder.
+    Many(Vec<MeshJob>),
+}
+
 impl Args {
     /// What is to be done.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn job(&self) -> Result<MeshJob> {
+    pub(super) fn work(&self) -> Result<Work> {
+        let files = self.list.with(self.files.clone())?;
+        let Some(folder) = &self.out_dir else {
+            return match (&files[..], &self.list.files_from) {
+                ([volume], None) => {
+                    self.job(volume.clone().into(), None).map(Box::new).map(Work::One)
+                }
+                ([volume, output], None) => {
+                    let job = self.job(volume.clone().into(), Some(output.clone().into()));
+                    job.map(Box::new).map(Work::One)
+                }
+                _ => Err(Error::usage(
+                    "give one volume and one output, or volumes and --out-dir DIR",
+                )),
+            };
+        };
+        let mut taken = BTreeSet::new();
+        let job = |file: OsString| {
+            let (volume, format) = (Source::from(file), self.format(None)?);
+            let Some(path) = below(folder, &volume) else {
+                return Err(Error::usage("with --out-dir, standard input has no name"));
+            };
+            let target = with_extension(path, format);
+            if !taken.insert(target.clone()) {
+                let target = target.display();
+                return Err(Error::usage(format_args!("two volumes would become {target}")));
+            }
+            let job = self.job(volume, Some(Sink::File(target)))?;
+            match job.preview {
+                Some(_) => Err(Error::usage("--preview draws one volume, not those of --out-dir")),
+                None => Ok(MeshJob { creates_folder: true, ..job }),
+            }
+        };
+        let jobs = files.into_iter().map(job).collect::<Result<_>>()?;
+        Ok(Work::Many(self.share.share().files(jobs)))
+    }
+
+    fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
         let several = self.iso.len() > 1;
-        let format = self.format()?;
-        let output = match &self.output {
+        let share = self.share.share();
+        // The part of a shard has whatever name.
+        let named = output.as_ref().filter(|_| share.shard.is_none() || self.out_dir.is_some());
+        let format = self.format(named)?;
+        let output = match output {
             Some(Sink::Stdout) if several => {
                 return Err(Error::usage("several --iso need an output each: name a file"));
             }
-            Some(sink) => sink.clone(),
-            None => default_output(&self.volume, format)?,
+            Some(sink) => sink,
+            None if share.shard.is_some() => {
+                return Err(Error::usage("with --shard, name the part to write, as 3.part"));
+            }
+            None => default_output(&volume, format)?,
         };
         let preview = self.preview.job(several)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
             return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
         }
         Ok(MeshJob {
-            volume: self.volume.clone(),
+            volume,
             layout: self.raw.layout(),
             isovalues: self.iso.clone(),
             kernel: MarchingCubes {
@@ -195,14 +260,16 @@ impl Args {
             simplify: self.simplify,
             stats: self.stats,
             output,
+            creates_folder: false,
             format,
             ascii: self.ascii,
             preview,
+            share,
         })
     }
 
-    fn format(&self) -> Result<MeshFormat> {
-        let format = match (self.format, &self.output) {
+    fn format(&self, output: Option<&Sink>) -> Result<MeshFormat> {
+        let format = match (self.format, output) {
             (Some(format), _) => format,
             (None, Some(sink)) if !sink.extension().is_empty() => {
                 sink.extension().parse().map_err(|error| {
@@ -225,7 +292,12 @@ fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
     };
     // Reading tells what is wrong with paths such as `.`.
     let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
+    Ok(Sink::File(with_extension(name.to_owned(), format)))
+}
+
+/// The name of a volume as that of its mesh.
+fn with_extension(name: PathBuf, format: MeshFormat) -> PathBuf {
     let is_packed = name.extension().is_some_and(|extension| extension == "gz");
-    let name = if is_packed { name.with_extension("") } else { name.to_owned() };
-    Ok(Sink::File(name.with_extension(format.extension())))
+    let name = if is_packed { name.with_extension("") } else { name };
+    name.with_extension(format.extension())
 }

@@ -1,0 +1,147 @@
+//! The slices of a volume that one process blurs, of an output that it fills together with others. A shard is blurred in
+//! slabs that fit into memory, each with the slices around it that it depends on, so that the bytes are those of the
+//! volume blurred as a whole.
+
+use std::ops::Range;
+
+use super::flags::Job;
+use crate::{
+    data::{samples::Samples, shard::Shard, volume::Volume},
+    error::{Error, Result},
+    io::{
+        identity::Identity,
+        losses,
+        shared_output::SharedOutput,
+        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+    },
+    kernels::blur::{Edge, blur_volume},
+    session::Session,
+};
+
+/// Slabs need not have more bytes.
+const LARGEST: u64 = 256 << 20;
+
+/// Blurs the slices that `shard` has, and writes them to their place in the output.
+pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<()> {
+    let parameters = format!("{:?} {layout:?} strict: {}", job.blur, session.strict);
+    let identity = Identity::new("blur", parameters, [&job.source], shard)?;
+    let file = VolumeFile::describe(&job.source, layout)?;
+    let endian = layout.endian.unwrap_or(Endian::Little);
+    let target = VolumeTarget::new(&job.sink, &file, endian)?;
+    let header = target.header(file.dims).ok_or_else(|| {
+        let sink = &job.sink;
+        Error::usage(format_args!(
+            "{sink}: shards write to places in a file, which a packed one has not"
+        ))
+    })?;
+    if let Some(lost) = target.losses() {
+        losses::tell(&job.sink, lost, session.strict)?;
+    }
+    file.check(session.limits(1))?;
+    let [width, height, depth] = file.dims;
+    let own = shard.range(depth);
+    let slab = slab(job, &file, own.len(), session)?;
+    let written = (width * height * target.dtype().size()) as u64;
+    let length = header.len() as u64 + written * depth as u64;
+    let output = SharedOutput::open(&job.sink, &identity, length, session.no_clobber)?;
+    let Some(output) = output else {
+        session.events.skipped(&job.source, Some(&job.sink));
+        return Ok(());
+    };
+    if shard.index() == 0 {
+        output.write_at(&header, 0)?;
+    }
+    let mut bar = session.progress.bar("blur", own.len() as u64);
+    for first in own.clone().step_by(slab.max(1)) {
+        let core = first..(first + slab).min(own.end);
+        let window = window(&core, job.blur.halo(2), depth, job.blur.edge == Edge::Wrap);
+        let samples = session.timings.time("read", || read(&file, &window))?;
+        let volume = Volume { dims: [width, height, window.slices.len()], samples };
+        let blurred = blur_volume(&session.device, &job.blur, volume)
+            .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+        let slice = width * height;
+        let from = window.before * slice;
+        let samples = blurred.samples.part(from..from + core.len() * slice);
+        let samples = target.stored(samples)?;
+        let at = header.len() as u64 + written * core.start as u64;
+        session.timings.time("write", || output.write_at(samples.as_bytes(), at))?;
+        bar.advance(core.len() as u64);
+    }
+    output.finish()
+}
+
+/// How many slices go at a time, of `own`.
+fn slab(job: &Job, file: &VolumeFile, own: usize, session: &Session) -> Result<usize> {
+    let [width, height, depth] = file.dims;
+    let slice = (width * height * file.dtype.size()) as u64;
+    let memory = session.max_memory.saturating_sub(file.held_bytes());
+    let around = (2 * job.blur.halo(2)).min(depth) as u64;
+    let fitting = (memory / job.copies() / slice.max(1)).saturating_sub(around);
+    match fitting {
+        0 if own > 0 => {
+            let needed = (around + 1) * slice * job.copies() + file.held_bytes();
+            Err(Error::bad_input(format_args!(
+                "{}: a slice with the {around} around it takes {needed} bytes, more than the {} of --max-memory",
+                job.source, session.max_memory
+            )))
+        }
+        // At least as many as those around them, so that no slice is read more than three times.
+        fitting => {
+            Ok(fitting.min((LARGEST / slice.max(1)).max(around).max(1)).min(own as u64) as usize)
+        }
+    }
+}
+
+/// Slices that a slab depends on.
+struct Window {
+    /// Their numbers; on an axis that wraps, modulo the depth.
+    slices: Range<usize>,
+    /// Those before the slab.
+    before: usize,
+}
+
+/// The slices that those in `core` depend on, `halo` on either side. A slab that is the whole volume depends on no other.
+fn window(core: &Range<usize>, halo: usize, depth: usize, wraps: bool) -> Window {
+    if core.len() == depth || !wraps {
+        let before = halo.min(core.start);
+        return Window { slices: core.start - before..(core.end + halo).min(depth), before };
+    }
+    let turns = halo.saturating_sub(core.start).div_ceil(depth);
+    let first = core.start + turns * depth - halo;
+    Window { slices: first..first + core.len() + 2 * halo, before: halo }
+}
+
+/// The samples of a window. What follows the last slice is read from the first one on.
+fn read(file: &VolumeFile, window: &Window) -> Result<Samples> {
+    let depth = file.dims[2];
+    let mut all: Option<Samples> = None;
+    let mut at = window.slices.start;
+    while at < window.slices.end {
+        let first = at % depth;
+        let count = (depth - first).min(window.slices.end - at);
+        let mut reader = file.reader_at(first)?;
+        all = Some(reader.read_after(all.as_ref(), count)?);
+        at += count;
+    }
+    Ok(all.expect("a slab has slices"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_end_with_the_volume_or_go_on_at_its_other_end() {
+        let of = |core: Range<usize>, halo, wraps| {
+            let window = window(&core, halo, 10, wraps);
+            (window.slices, window.before)
+        };
+        assert_eq!(of(3..5, 2, false), (1..7, 2));
+        assert_eq!(of(0..5, 3, false), (0..8, 0));
+        assert_eq!(of(8..10, 30, false), (0..10, 8));
+        assert_eq!(of(0..10, 3, true), (0..10, 0));
+        assert_eq!(of(0..4, 3, true), (7..17, 3));
+        assert_eq!(of(8..10, 3, true), (5..13, 3));
+        assert_eq!(of(1..2, 25, true), (6..57, 25));
+    }
+}

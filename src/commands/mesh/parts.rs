@@ -1,0 +1,192 @@
+//! Parts of a surface: what a shard meshes, and all of them joined to the file that one process writes.
+//!
+//! A shard has layers of cells, and numbers its vertices from 0. Those on the border to the next shard are the first of
+//! that one: where a triangle names one of them, its number is the shard's count of vertices and more. So numbers only
+//! move by the vertices of all shards before.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    input::VolumeInput,
+    job::{Iso, MeshJob},
+    memory::Plan,
+    report::Summary,
+    surfaces::layers,
+};
+use crate::{
+    data::{placement::Space, shard::Shard, surface::Surface},
+    error::{Error, Result},
+    io::{
+        Sink,
+        identity::Identity,
+        mesh::{MeshFormat, ply},
+        partial::{self, PartReader, PartWriter},
+        volume::VolumeFile,
+    },
+    session::Session,
+};
+
+/// The kind of blocks of positions, and behind them as many normals if there are any: three f32 each.
+const VERTICES: u8 = 1;
+/// The kind of blocks of triangles: three u32 each.
+const TRIANGLES: u8 = 2;
+/// Vertices or triangles of a block, at most: so little of a surface is in memory when parts are joined.
+const BLOCK: usize = 1 << 16;
+
+/// How the surface is written, and how much of it there is.
+#[derive(Serialize, Deserialize)]
+struct End {
+    vertices: u64,
+    triangles: u64,
+    has_normals: bool,
+    ascii: bool,
+    /// The name of the coordinates' space.
+    space: Option<String>,
+    summary: Summary,
+}
+
+/// Meshes the layers that `shard` has of the volume of `job`, and writes them to its output.
+pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result<()> {
+    let iso = match job.isovalues[..] {
+        [iso] if !job.needs_whole_surface() => iso,
+        [_] => {
+            return Err(Error::usage(
+                "--shard meshes a part of a PLY: --largest, --smooth, --simplify, --stats, --preview and other \
+                 formats need the whole surface",
+            ));
+        }
+        _ => return Err(Error::usage("with --shard, give one --iso")),
+    };
+    let identity = Identity::new("mesh", job.parameters(session), [&job.volume], shard)?;
+    if job.share.resumes && partial::is_done(&job.output, &identity) {
+        session.events.skipped(&job.volume, Some(&job.output));
+        return Ok(());
+    }
+    let file = VolumeFile::describe(&job.volume, &job.layout)?;
+    let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    let (job, sink) = (&job, &job.output);
+    file.check(session.limits(1))?;
+    session.device.expect(|| job.estimate(&file));
+    let mut part = PartWriter::create(sink, session.no_clobber, &identity)?;
+    let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
+    let iso = match iso {
+        Iso::Value(iso) => iso,
+        Iso::Auto => input.threshold(job, session)?,
+    };
+    let kernel = job.kernel(iso);
+    let own = shard.range(kernel.layers(file.dims[2]));
+    let (mut summary, mut has_normals) = (Summary::default(), false);
+    layers((&input, &placed), &kernel, own, session, |surface| {
+        summary.add(&surface);
+        has_normals |= !surface.normals.is_empty();
+        session.timings.time("write", || add(&mut part, &surface))
+    })?;
+    summary.report(iso, sink, session);
+    let (vertices, triangles) = summary.counts();
+    let space = placed.space.map(|space| space.name().to_owned());
+    part.finish(&End { vertices, triangles, has_normals, ascii: job.ascii, space, summary })
+}
+
+/// Writes a surface in blocks.
+fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
+    let Surface { positions, normals, triangles, .. } = surface;
+    for (i, positions) in positions.chunks(BLOCK).enumerate() {
+        let mut floats = positions.as_flattened().to_vec();
+        if !normals.is_empty() {
+            floats.extend_from_slice(normals[i * BLOCK..][..positions.len()].as_flattened());
+        }
+        let bytes: Vec<u8> = floats.into_iter().flat_map(f32::to_le_bytes).collect();
+        part.block(VERTICES, &bytes)?;
+    }
+    for triangles in triangles.chunks(BLOCK) {
+        let numbers = triangles.as_flattened().iter();
+        let bytes: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+        part.block(TRIANGLES, &bytes)?;
+    }
+    Ok(())
+}
+
+/// Joins `parts`, which are in order, to a PLY at `output`, a block at a time.
+///
+/// # Errors
+/// Those of reading and writing, and when the output is to be of another format.
+pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
+    let extension = output.extension();
+    if !extension.is_empty() && extension.parse() != Ok(MeshFormat::Ply) {
+        return Err(Error::usage(format_args!("{output}: surfaces are joined to a .ply")));
+    }
+    let ends = parts.iter().map(PartReader::end).collect::<Result<Vec<End>>>()?;
+    let sum = |count: fn(&End) -> u64| ends.iter().map(count).fold(0, u64::saturating_add);
+    let (vertices, triangles) = (sum(|end| end.vertices), sum(|end| end.triangles));
+    if vertices > 1 << 32 {
+        return Err(Error::bad_input(
+            "the surface has more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
+        ));
+    }
+    let End { ascii, space, .. } = &ends[0];
+    let space =
+        space.as_ref().and_then(|name| Space::ALL.into_iter().find(|space| space.name() == name));
+    let has_normals = ends.iter().any(|end| end.has_normals);
+    let failed = |error| Error::io("write", output.to_string(), error);
+    let mut file = output.create(session.no_clobber)?;
+    ply::write_header(&mut file, *ascii, space, [vertices, triangles], has_normals)
+        .map_err(failed)?;
+    let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
+    for (part, end) in parts.iter_mut().zip(&ends) {
+        let mut found = 0;
+        part.rewind()?;
+        while let Some(bytes) = part.next_of(VERTICES)? {
+            let surface = vertices_of(&bytes, end.has_normals).ok_or_else(|| part.broken())?;
+            found += surface.positions.len() as u64;
+            ply::write_vertices(&mut file, &surface, *ascii).map_err(failed)?;
+        }
+        if found != end.vertices {
+            return Err(part.broken());
+        }
+        bar.advance(1);
+    }
+    let mut before = 0;
+    for (part, end) in parts.iter_mut().zip(&ends) {
+        let mut found = 0;
+        part.rewind()?;
+        while let Some(bytes) = part.next_of(TRIANGLES)? {
+            let moved = triangles_of(&bytes, before, vertices).ok_or_else(|| part.broken())?;
+            found += moved.triangles.len() as u64;
+            ply::write_faces(&mut file, &moved, *ascii).map_err(failed)?;
+        }
+        if found != end.triangles {
+            return Err(part.broken());
+        }
+        before += end.vertices;
+        bar.advance(1);
+    }
+    file.commit()?;
+    let summary = ends.into_iter().map(|end| end.summary).fold(Summary::default(), Summary::and);
+    summary.tell(output);
+    Ok(())
+}
+
+/// The vertices of a block.
+fn vertices_of(bytes: &[u8], has_normals: bool) -> Option<Surface> {
+    let (numbers, []) = bytes.as_chunks::<4>() else { return None };
+    let floats: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+    let (vectors, []) = floats.as_chunks::<3>() else { return None };
+    let (positions, normals) = match has_normals {
+        true if vectors.len() % 2 == 0 => vectors.split_at(vectors.len() / 2),
+        true => return None,
+        false => (vectors, &[][..]),
+    };
+    Some(Surface { positions: positions.to_vec(), normals: normals.to_vec(), ..Surface::default() })
+}
+
+/// The triangles of a block, their numbers moved by `before`; nothing where one is not below `vertices`.
+fn triangles_of(bytes: &[u8], before: u64, vertices: u64) -> Option<Surface> {
+    let (numbers, []) = bytes.as_chunks::<4>() else { return None };
+    let moved = |bytes: &[u8; 4]| {
+        let number = u64::from(u32::from_le_bytes(*bytes)) + before;
+        (number < vertices).then_some(number as u32)
+    };
+    let numbers = numbers.iter().map(moved).collect::<Option<Vec<u32>>>()?;
+    let (triangles, []) = numbers.as_chunks::<3>() else { return None };
+    Some(Surface { triangles: triangles.to_vec(), ..Surface::default() })
+}

@@ -1,0 +1,233 @@
+//! A scan in several processes, in three steps of which the first and the last are divided:
+//!
+//! | step | reads | writes |
+//! |---|---|---|
+//! | `scan IN PART --shard I/N` | the shard's numbers | their sum |
+//! | `merge PART... -o CARRY` | the sums | for each shard, what comes before it |
+//! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its place in the output, which all shards fill |
+//!
+//! Sums and products of floats are rounded, and their bits depend on the order of joining: a process joins blocks of 2^24
+//! numbers one after the other. Shards then have whole blocks, and tell the sum of each.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::{flags::Line, line::Scanner};
+use crate::{
+    data::{dtype::Dtype, number::Number, shard::Shard},
+    error::{Error, Result},
+    for_number,
+    io::{
+        Sink, Source,
+        array::{ArrayFormat, ArrayReader, npy},
+        identity::Identity,
+        partial::{self, PartReader, PartWriter},
+        shared_output::SharedOutput,
+    },
+    kernels::scan::{BLOCK, Op, Scannable},
+    session::Session,
+};
+
+/// The command whose parts hold what comes before each shard.
+const CARRY: &str = "scan carry";
+
+/// The sums of a shard; numbers are their bits.
+#[derive(Serialize, Deserialize)]
+struct Sums {
+    dtype: Dtype,
+    op: String,
+    /// What comes before the first number of all.
+    before: u64,
+    /// Of each block, or of all numbers.
+    sums: Vec<u64>,
+}
+
+/// What comes before the first number of each shard.
+#[derive(Serialize, Deserialize)]
+struct Carry {
+    befores: Vec<u64>,
+}
+
+/// Scans what `shard` has of the numbers: for their sum, or, where there is a `carry`, for the results.
+pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session) -> Result<()> {
+    let needs_all = if line.keys.is_some() {
+        Some("--by-key")
+    } else if line.checked {
+        Some("--checked")
+    } else if line.input.format == ArrayFormat::Text {
+        Some("text, in which numbers have no places,")
+    } else {
+        None
+    };
+    if let Some(what) = needs_all {
+        return Err(Error::usage(format_args!("a scan of {what} cannot be divided by --shard")));
+    }
+    let parameters =
+        format!("{:?}", (line.op, line.inclusive, &line.init, line.input.dtype, line.input.format));
+    let identity = Identity::new("scan", parameters, [&line.input.source], shard)?;
+    let sink = &line.output.sink;
+    if carry.is_none() && line.resumes && partial::is_done(sink, &identity) {
+        session.events.skipped(&line.input.source, Some(sink));
+        return Ok(());
+    }
+    let mut reader = line.input.open(session.limits(2))?;
+    let Some(len) = reader.len() else {
+        return Err(Error::usage(format_args!("{}: its length is not known", line.input.source)));
+    };
+    for_number!(reader.dtype(), T => {
+        let own = own::<T>(line.op, shard, len);
+        reader.take_part(own.clone())?;
+        match carry {
+            None => write_sums::<T>(line, reader, &identity, session),
+            Some(carry) => write_results::<T>(line, (reader, own), &identity, carry, session),
+        }
+    })
+}
+
+/// The numbers of a shard, of `len`.
+fn own<T: Number>(op: Op, shard: Shard, len: u64) -> Range<u64> {
+    let len = len as usize;
+    let own = match is_rounded::<T>(op) {
+        true => {
+            let blocks = shard.range(len.div_ceil(BLOCK));
+            (blocks.start * BLOCK).min(len)..(blocks.end * BLOCK).min(len)
+        }
+        false => shard.range(len),
+    };
+    own.start as u64..own.end as u64
+}
+
+fn is_rounded<T: Number>(op: Op) -> bool {
+    T::DTYPE.is_float() && matches!(op, Op::Sum | Op::Product)
+}
+
+fn bits<T: Number>(number: T) -> u64 {
+    let mut bits = [0; 8];
+    bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&number));
+    u64::from_ne_bytes(bits)
+}
+
+fn number<T: Number>(bits: u64) -> T {
+    bytemuck::pod_read_unaligned(&bits.to_ne_bytes()[..size_of::<T>()])
+}
+
+fn write_sums<T: Scannable>(
+    line: &Line,
+    mut reader: ArrayReader,
+    identity: &Identity,
+    session: &Session,
+) -> Result<()> {
+    let part = PartWriter::create(&line.output.sink, session.no_clobber, identity)?;
+    let mut scanner = Scanner::<T>::new(line, session)?;
+    let before = bits(scanner.before());
+    let is_rounded = is_rounded::<T>(line.op);
+    let mut sum = T::identity(line.op);
+    let mut sums = Vec::new();
+    let mut numbers = Vec::new();
+    loop {
+        session.timings.time("read", || reader.read(&mut numbers, scanner.stretch()))?;
+        if numbers.is_empty() {
+            break;
+        }
+        // What changes no sum, not even -0.
+        let nothing = match (is_rounded, line.op) {
+            (true, Op::Sum) => T::from_f64(-0.0),
+            _ => T::identity(line.op),
+        };
+        scanner.restart(nothing);
+        scanner.scan(std::mem::take(&mut numbers), None)?;
+        match is_rounded {
+            true => sums.push(bits(scanner.before())),
+            false => sum = line.op.join(sum, scanner.before()),
+        }
+    }
+    if !is_rounded {
+        sums.push(bits(sum));
+    }
+    part.finish(&Sums { dtype: T::DTYPE, op: line.op.to_string(), before, sums })
+}
+
+/// Finds what comes before each shard of which `parts`, which are in order, tell the sums.
+///
+/// # Errors
+/// Those of reading and writing.
+pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
+    let sums = parts.iter().map(PartReader::end).collect::<Result<Vec<Sums>>>()?;
+    let Sums { dtype, op, before, .. } = &sums[0];
+    let named = Op::ALL.into_iter().find(|named| named.to_string() == *op);
+    let (Some(op), true) = (named, Dtype::NUMBERS.contains(dtype)) else {
+        return Err(parts[0].broken());
+    };
+    let befores = for_number!(*dtype, T => {
+        let mut befores = Vec::new();
+        let mut before: T = number(*before);
+        for shard in &sums {
+            befores.push(bits(before));
+            for &sum in &shard.sums {
+                before = op.join(before, number(sum));
+            }
+        }
+        befores
+    });
+    let identity = Identity { command: CARRY.into(), ..parts[0].identity.clone() };
+    PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { befores })
+}
+
+fn write_results<T: Scannable>(
+    line: &Line,
+    (mut reader, own): (ArrayReader, Range<u64>),
+    identity: &Identity,
+    carry: &Source,
+    session: &Session,
+) -> Result<()> {
+    let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
+    let part = PartReader::open(path)?;
+    let carried = Identity { command: CARRY.into(), ..identity.clone() };
+    if let Some(difference) = carried.difference(&part.identity, false) {
+        return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
+    }
+    let Carry { befores } = part.end()?;
+    let before = *befores.get(identity.shard.index()).ok_or_else(|| part.broken())?;
+    let sink = &line.output.sink;
+    let header = match line.output.format {
+        ArrayFormat::Text => {
+            return Err(Error::usage(format_args!(
+                "{sink}: shards write to places in a file, which numbers in a text have not: name a .npy or .raw"
+            )));
+        }
+        ArrayFormat::Raw => Vec::new(),
+        ArrayFormat::Npy => npy::header(T::DTYPE, reader.shape().unwrap_or_default()),
+    };
+    let size = size_of::<T>() as u64;
+    let all = reader.len().unwrap_or(0) * size;
+    let length = header.len() as u64 + all;
+    let Some(output) = SharedOutput::open(sink, identity, length, session.no_clobber)? else {
+        session.events.skipped(&line.input.source, Some(sink));
+        return Ok(());
+    };
+    if identity.shard.index() == 0 {
+        output.write_at(&header, 0)?;
+    }
+    let mut scanner = Scanner::<T>::new(line, session)?;
+    scanner.restart(number(before));
+    let mut at = header.len() as u64 + own.start * size;
+    let mut bar = session.progress.bar("scan", own.end - own.start);
+    loop {
+        let mut numbers = Vec::new();
+        session.timings.time("read", || reader.read(&mut numbers, scanner.stretch()))?;
+        if numbers.is_empty() {
+            return output.finish();
+        }
+        bar.advance(numbers.len() as u64);
+        let mut values = scanner.scan(numbers, None)?;
+        if cfg!(target_endian = "big") {
+            bytemuck::cast_slice_mut::<T, u8>(&mut values)
+                .chunks_exact_mut(size_of::<T>())
+                .for_each(<[u8]>::reverse);
+        }
+        let bytes: &[u8] = bytemuck::cast_slice(&values);
+        session.timings.time("write", || output.write_at(bytes, at))?;
+        at += bytes.len() as u64;
+    }
+}
