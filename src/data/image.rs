@@ -1,5 +1,7 @@
 //! An image in memory, and conversions of its samples between the conventions of file formats.
 
+use std::sync::Arc;
+
 use super::{
     dtype::Dtype,
     samples::Samples,
@@ -43,6 +45,56 @@ pub struct Metadata {
     pub iptc: Option<Vec<u8>>,
     /// How large pixels are.
     pub density: Option<Density>,
+    /// Texts about the picture.
+    pub texts: Vec<Text>,
+    /// What a file of several pages says of all of them together.
+    pub pages: Option<PagesText>,
+    /// What only files of one format hold.
+    pub parts: Vec<Part>,
+}
+
+/// A text about a picture.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// What it is: `Description`, `Author` (PNG, third edition, 11.3.3.1), or any other word.
+    pub keyword: String,
+    /// The text.
+    pub text: String,
+}
+
+/// What a file says of all its pages together, in the words of one program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PagesText {
+    /// The whole text.
+    pub text: Arc<str>,
+    /// The pages that it tells of, and the type of their samples.
+    pub pages: usize,
+    /// The type of their samples.
+    pub dtype: Dtype,
+    /// Whether it can be told of fewer pages; else it is true of all of them alone.
+    pub is_divisible: bool,
+    /// What is lost without it, in words.
+    pub loss: Option<&'static str>,
+}
+
+impl PagesText {
+    /// Whether it can be told of `count` pages of samples of type `dtype`.
+    pub fn fits(&self, count: usize, dtype: Dtype) -> bool {
+        self.is_divisible || (count, dtype) == (self.pages, self.dtype)
+    }
+}
+
+/// What only files of one format hold, as they hold it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The format.
+    pub format: &'static str,
+    /// Its name there.
+    pub name: String,
+    /// Its bytes there.
+    pub bytes: Vec<u8>,
+    /// What is lost without it, in words.
+    pub loss: Option<&'static str>,
 }
 
 /// How many pixels there are along a length.

@@ -387,17 +387,19 @@ fn metadata_beyond_reason_is_left_out_with_a_warning() {
     let long = noise.bytes(5 << 20);
     let icc = chunk(b"iCCP", &[b"x\0\0", &zlib(long.iter().copied())[..]].concat());
     let exif = chunk(b"eXIf", &[b"MM\0*", &long[..100_000]].concat());
-    let comment = chunk(b"tEXt", b"Comment\0secret");
-    let file = [&good[..33], &icc, &exif, &comment, &good[33..]].concat();
+    let comment = chunk(b"tEXt", &[b"Comment\0".to_vec(), b"secret".repeat(20_000)].concat());
+    let other = chunk(b"prVt", b"secret");
+    let file = [&good[..33], &icc, &exif, &comment, &other, &good[33..]].concat();
     fs::write(folder.join("fat.png"), file).unwrap();
     gpuproc()
         .current_dir(folder)
         .args(["blur", "fat.png", "out.png", "--device", "cpu"])
         .assert()
         .success()
-        .stderr(contains("colour profile of 5242880 bytes").and(contains("EXIF of 100004 bytes")));
+        .stderr(contains("colour profile of 5242880 bytes").and(contains("EXIF of 100004 bytes")))
+        .stderr(contains("the text Comment that cannot be read, or is too long, is left out"));
     let out = fs::read(folder.join("out.png")).unwrap();
-    for name in [&b"iCCP"[..], b"eXIf", b"tEXt", b"secret"] {
+    for name in [&b"iCCP"[..], b"eXIf", b"tEXt", b"prVt", b"secret"] {
         assert!(!out.windows(name.len()).any(|window| window == name), "{}", name.escape_ascii());
     }
 }

@@ -42,6 +42,7 @@ mod slices;
 mod soak;
 mod sort;
 mod streams;
+mod texts;
 mod tiff;
 mod tiff_stacks;
 mod volumes;

@@ -92,7 +92,9 @@ fn stacks_are_written_as_they_are_read() {
         let file = described(&fixtures().join(name), Some(0));
         let volume = read(&file);
         let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
-        assert_eq!(target.losses(), None, "{name}");
+        let is_ome = name.contains(".ome.");
+        let lost = is_ome.then(|| "metadata is dropped (OME-XML)".to_owned());
+        assert_eq!(target.losses(), lost, "{name}");
         target.write(volume.clone(), false, &Timings::new(false)).unwrap();
         let again = described(&path, None);
         assert_eq!((again.format(), again.dims), ("ImageJ stack", volume.dims));

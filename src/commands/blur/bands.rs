@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     commands::flags::PageRange,
-    data::{dtype::Dtype, samples::Samples},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     error::{Error, Result},
     io::{
         Output, Sink, Source,
@@ -167,10 +167,19 @@ fn process(
         let again = open_rows(&job.source, session.limits(1))?;
         rows = again.ok_or_else(|| Error::bad_input(format_args!("{} has changed", job.source)))?;
     }
+    let format = job.format.unwrap_or(ImageFormat::Png);
+    let head = Image {
+        width: info.width,
+        height: info.height,
+        channels: info.channels,
+        samples: Samples::zeros(info.dtype, 0)?,
+        is_linear: false,
+        metadata: info.metadata.clone(),
+    };
+    session.image_target(&job.sink, format, settings.encoding).check(&head)?;
     let kept = settings.kept_channels(info.channels)?;
     let output = job.sink.create(session.no_clobber)?;
     let failed = |error: io::Error| Error::io("write", job.sink.to_string(), error);
-    let format = job.format.unwrap_or(ImageFormat::Png);
     let writer = create_rows(format, &info, &settings.encoding, output).map_err(failed)?;
     Pipeline { session, bands: &bands, kept: &kept, dtype: info.dtype, height }
         .run(rows, writer, &failed)?

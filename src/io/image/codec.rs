@@ -196,14 +196,54 @@ pub struct Beside {
     pub iptc: bool,
     /// How large pixels are.
     pub density: bool,
+    /// Texts.
+    pub texts: Texts,
+    /// What is said of all pages together.
+    pub pages: bool,
+    /// The format whose [parts](crate::data::image::Part) they are.
+    pub parts: &'static str,
+}
+
+/// Which texts the files of a format hold.
+#[derive(Clone, Copy, Debug)]
+pub enum Texts {
+    /// None.
+    None,
+    /// Those of these keywords.
+    Of(&'static [&'static str]),
+    /// All.
+    Any,
+}
+
+impl Texts {
+    /// A comment, whatever it is called.
+    pub const COMMENT: Self = Self::Of(&["Comment", "Description"]);
+
+    /// Whether those of `keyword` are held.
+    pub fn hold(self, keyword: &str) -> bool {
+        match self {
+            Self::None => false,
+            Self::Of(keywords) => keywords.contains(&keyword),
+            Self::Any => true,
+        }
+    }
 }
 
 impl Beside {
-    /// All.
-    pub const ALL: Self = Self { icc: true, exif: true, xmp: true, iptc: true, density: true };
+    /// Profiles, metadata and the density.
+    pub const ALL: Self =
+        Self { icc: true, exif: true, xmp: true, iptc: true, density: true, ..Self::NONE };
     /// Nothing.
-    pub const NONE: Self =
-        Self { icc: false, exif: false, xmp: false, iptc: false, density: false };
+    pub const NONE: Self = Self {
+        icc: false,
+        exif: false,
+        xmp: false,
+        iptc: false,
+        density: false,
+        texts: Texts::None,
+        pages: false,
+        parts: "",
+    };
 }
 
 impl Holds {

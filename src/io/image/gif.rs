@@ -3,23 +3,23 @@
 use std::io::{Cursor, Write};
 
 use ::gif::{
-    ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, Frame as GifFrame, MemoryLimit,
-    Repeat,
+    ColorOutput, DecodeOptions, Decoder, DisposalMethod, Encoder, Extension, Frame as GifFrame,
+    MemoryLimit, Repeat,
 };
 
 use super::{
     canvas::{Area, Canvas, Disposal},
     codec::{
         Animation, Beside, BoxError, Codec, Decode, Decoded, Delay, Encoding, Holds, PageWriter,
-        Pages, Series,
+        Pages, Series, Texts,
     },
     limits::{check_scratch, check_size},
-    metadata::{capped_icc, capped_xmp},
+    metadata::{LONGEST_TEXT, add_text, capped_icc, capped_xmp},
 };
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Image, Metadata, Orientation},
+        image::{Image, Metadata, Orientation, Text},
         samples::Samples,
     },
     io::Limits,
@@ -36,7 +36,7 @@ pub const CODEC: Codec = Codec {
         linear: false,
         true_colour: false,
         animation: true,
-        metadata: Beside::NONE,
+        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
     },
     decode: Decode::Pages(|bytes, limits| Ok(Box::new(Gif::open(bytes, limits)?))),
     encode,
@@ -121,11 +121,12 @@ impl<'a> Gif<'a> {
             Repeat::Finite(again) => u32::from(again) + 1,
         };
         let mut losses = Vec::new();
-        let metadata = Metadata {
+        let mut metadata = Metadata {
             icc: capped_icc(decoder.icc_profile().map(<[u8]>::to_vec), &mut losses),
             xmp: capped_xmp(decoder.xmp_metadata().map(<[u8]>::to_vec), &mut losses),
             ..Metadata::default()
         };
+        read_comments(bytes, &mut metadata, &mut losses);
         let channels = if grey { 1 } else { 3 } + usize::from(!opaque);
         let animation = Animation { plays, delays };
         let drawn = None;
@@ -182,6 +183,49 @@ impl Drawn<'_> {
         self.next += 1;
         Ok(())
     }
+}
+
+/// Adds the comments of a file (GIF89a, 24), which the gif crate passes over.
+fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
+    const COMMENT: u8 = 0xfe;
+    let table = |packed: u8| if packed & 0x80 != 0 { 3 << ((packed & 7) + 1) } else { 0 };
+    // The end of a file that is cut off has been told.
+    let mut walk = || -> Option<()> {
+        let mut at = 13 + table(*bytes.get(10)?);
+        loop {
+            let comment = match bytes.get(at)? {
+                0x21 => {
+                    at += 2;
+                    bytes.get(at - 1) == Some(&COMMENT)
+                }
+                0x2c => {
+                    // Place, size, colours, then the least size of a code.
+                    at += 11 + table(*bytes.get(at + 9)?);
+                    false
+                }
+                _ => return Some(()),
+            };
+            let mut text = Vec::new();
+            loop {
+                let len = usize::from(*bytes.get(at)?);
+                let block = bytes.get(at + 1..at + 1 + len)?;
+                at += 1 + len;
+                if len == 0 {
+                    break;
+                }
+                // A byte more than any that is kept tells that it is too long.
+                if comment && text.len() <= LONGEST_TEXT {
+                    text.extend_from_slice(block);
+                }
+            }
+            if comment {
+                let latin = || text.iter().map(|&byte| char::from(byte)).collect();
+                let text = std::str::from_utf8(&text).map_or_else(|_| latin(), str::to_owned);
+                add_text(metadata, "Comment", &text, losses);
+            }
+        }
+    };
+    walk();
 }
 
 /// The colours of all indices; those that the palette lacks are black.
@@ -272,6 +316,10 @@ impl PageWriter for Writer<'_> {
                     0 => Repeat::Infinite,
                     _ => Repeat::Finite(again),
                 })?;
+            }
+            let is_comment = |text: &&Text| Texts::COMMENT.hold(&text.keyword);
+            for text in image.metadata.texts.iter().filter(is_comment) {
+                encoder.write_raw_extension(Extension::Comment.into(), &[text.text.as_bytes()])?;
             }
             self.encoder = Some(encoder);
         }

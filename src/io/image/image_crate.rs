@@ -44,7 +44,9 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
     let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
     let orientation = orientation.unwrap_or(tagged);
-    let xmp = capped_xmp(decoder.xmp_metadata()?, &mut losses);
+    // That of PNG is read with its other texts: broken ones cost no picture.
+    let xmp = if format == ImageFormat::Png { None } else { decoder.xmp_metadata()? };
+    let xmp = capped_xmp(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
     Ok(Opened { decoder: Box::new(decoder), orientation, metadata, losses })
 }

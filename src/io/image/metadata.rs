@@ -1,6 +1,6 @@
 //! ICC profiles, EXIF, XMP and IPTC: how long they may be, what is around them, and the orientation in EXIF.
 
-use crate::data::image::Orientation;
+use crate::data::image::{Metadata, Orientation, Text};
 
 /// A longer ICC profile is not kept.
 pub const LONGEST_ICC: usize = 4 << 20;
@@ -13,6 +13,44 @@ pub const LONGEST_XMP: usize = 65_533 - XMP_NAME.len();
 pub const XMP_NAME: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 /// The longest IPTC: what one JPEG segment holds beside [`iptc_resource`]'s frame.
 pub const LONGEST_IPTC: usize = 65_533 - 32;
+
+/// The longest text: what one JPEG segment holds.
+pub const LONGEST_TEXT: usize = 65_533;
+/// Bytes of all texts, and of all parts that only files of one format hold.
+pub const MOST_TEXTS: usize = 1 << 20;
+
+/// Adds a text, unless it is too long, which is noted in `losses`.
+pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut Vec<String>) {
+    let text = text.trim_end_matches('\0');
+    let held: usize = metadata.texts.iter().map(|held| held.keyword.len() + held.text.len()).sum();
+    let room = LONGEST_TEXT.min(MOST_TEXTS.saturating_sub(held + keyword.len()));
+    if text.len() > room {
+        note(losses, format!("the text {} of {} bytes is left out", shown(keyword), text.len()));
+    } else if !text.is_empty() {
+        metadata.texts.push(Text { keyword: keyword.to_owned(), text: text.to_owned() });
+    }
+}
+
+/// Adds to `losses`, once, and not without end.
+pub fn note(losses: &mut Vec<String>, loss: String) {
+    const MOST: usize = 32;
+    if losses.len() < MOST && !losses.contains(&loss) {
+        losses.push(loss);
+    }
+}
+
+/// Whether a text only describes its file: what wrote it and when, or how the pixels are stored.
+pub fn describes_file(keyword: &str) -> bool {
+    const OF_FILE: [&str; 4] = ["Software", "Creation Time", "Thumb", "version"];
+    const PREFIXES: [&str; 7] = ["date:", "png:", "exif:", "icc:", "jpeg:", "tiff:", "Thumb::"];
+    OF_FILE.iter().any(|known| keyword.eq_ignore_ascii_case(known))
+        || PREFIXES.iter().any(|prefix| keyword.starts_with(prefix))
+}
+
+/// A keyword as a message shows it.
+pub fn shown(keyword: &str) -> String {
+    keyword.chars().filter(|c| !c.is_control()).take(40).collect()
+}
 
 /// The number of Photoshop's image resource that holds IPTC.
 const IPTC_RESOURCE: [u8; 2] = [0x04, 0x04];

@@ -9,11 +9,14 @@ use exr::{
 use image::{ImageDecoder, ImageReader};
 
 use super::{
-    Animation, ImageFile, ImageFormat, bmp, codec::BoxError, jpeg, metadata::without_prefix, png,
-    tiff,
+    Animation, ImageFile, ImageFormat, bmp,
+    codec::BoxError,
+    exr as exr_format, jpeg,
+    metadata::{shown, without_prefix},
+    png, tiff,
 };
 use crate::{
-    data::image::{Density, DensityUnit, Image, Metadata},
+    data::image::{Density, DensityUnit, Image, Metadata, Text},
     error::{Error, Result},
     io::{Limits, Source},
     timings::Timings,
@@ -114,6 +117,8 @@ pub fn probe(source: &Source) -> Result<Probe> {
 }
 
 fn openexr_header(path: &Path) -> Option<Probe> {
+    /// Bytes of a header that are looked through for attributes.
+    const LONGEST_HEADER: u64 = 2 << 20;
     let file = MetaData::read_from_file(path, false).ok()?;
     let first = file.headers.first()?;
     let names: Vec<String> =
@@ -124,7 +129,7 @@ fn openexr_header(path: &Path) -> Option<Probe> {
         .iter()
         .map(|channel| format!("{:?}", channel.sample_type).to_lowercase())
         .collect();
-    Some(Probe {
+    let mut probe = Probe {
         format: "OpenEXR".into(),
         size: [first.layer_size.width(), first.layer_size.height()],
         dtype: types.first().cloned().unwrap_or_default(),
@@ -132,7 +137,13 @@ fn openexr_header(path: &Path) -> Option<Probe> {
         pages: (file.headers.len() > 1).then_some(file.headers.len()),
         metadata: vec![("compression".into(), first.compression.to_string())],
         bytes: product(first.layer_size, 4 * names.len() as u64),
-    })
+    };
+    let (mut beside, mut losses) = (Metadata::default(), Vec::new());
+    let mut start = Vec::new();
+    File::open(path).ok()?.take(LONGEST_HEADER).read_to_end(&mut start).ok()?;
+    exr_format::read_beside(&start, 0, &mut beside, &mut losses);
+    probe.tell_beside(&beside);
+    Some(probe)
 }
 
 /// What the header of a file says, and what it holds beside.
@@ -159,25 +170,50 @@ fn pages_header(source: &Source, path: &Path) -> Result<Probe, BoxError> {
             1 => "once".to_owned(),
             plays => format!("{plays} times"),
         };
+        // Sums of tenths are none exactly.
+        let seconds = (seconds * 1e6).round() / 1e6;
         let text = format!("{} frames in {seconds} s, {times}", delays.len());
         probe.metadata.push(("animation".into(), text));
     }
     let (mut beside, mut losses) = (Metadata::default(), Vec::new());
     if let Some(bytes) = file.bytes() {
         match format {
-            ImageFormat::Png => png::read_beside(bytes, &mut beside, &mut losses),
+            ImageFormat::Png => drop(png::read_beside(bytes, &mut beside, &mut losses)),
             ImageFormat::Jpeg => jpeg::read_beside(bytes, &mut beside, &mut losses),
             ImageFormat::Bmp => beside.density = bmp::density(bytes),
             _ => {}
         }
     }
-    if let Some(iptc) = &beside.iptc {
-        probe.metadata.push(("IPTC".into(), format!("{} bytes", iptc.len())));
+    for (name, found) in [("XMP", &beside.xmp), ("EXIF", &beside.exif), ("IPTC", &beside.iptc)] {
+        // The image crate does not see all that stands in PNG files.
+        if let Some(found) = found
+            && probe.metadata.iter().all(|(known, _)| known != name)
+        {
+            probe.metadata.push((name.into(), format!("{} bytes", found.len())));
+        }
     }
-    if let Some(density) = beside.density {
-        probe.metadata.push(("pixels".into(), in_words(density)));
-    }
+    probe.tell_beside(&beside);
     Ok(probe)
+}
+
+impl Probe {
+    /// Adds texts, the size of pixels and what only this format holds.
+    fn tell_beside(&mut self, beside: &Metadata) {
+        /// Characters of a text that are shown.
+        const SHOWN: usize = 200;
+        if let Some(density) = beside.density {
+            self.metadata.push(("pixels".into(), in_words(density)));
+        }
+        for Text { keyword, text } in &beside.texts {
+            let mut start: String = text.chars().take(SHOWN).collect();
+            if start.len() < text.len() {
+                start += &format!("... ({} bytes)", text.len());
+            }
+            self.metadata.push((shown(keyword), start));
+        }
+        let parts = beside.parts.iter().map(|part| (shown(&part.name), part.bytes.len()));
+        self.metadata.extend(parts.map(|(name, len)| (name, format!("{len} bytes"))));
+    }
 }
 
 /// A density in words.
@@ -198,7 +234,7 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
     let metadata = named.into_iter().filter_map(|(name, data)| {
         data.as_ref().map(|data| (name.to_owned(), format!("{} bytes", data.len())))
     });
-    Probe {
+    let mut probe = Probe {
         format: format!("{format:?}").to_uppercase(),
         size: [image.width, image.height],
         dtype: image.samples.dtype().to_string(),
@@ -206,7 +242,9 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
         pages: None,
         metadata: metadata.collect(),
         bytes: image.samples.as_bytes().len() as u64,
-    }
+    };
+    probe.tell_beside(&image.metadata);
+    probe
 }
 
 fn other_header(path: &Path) -> Result<Probe, BoxError> {
@@ -236,6 +274,8 @@ fn other_header(path: &Path) -> Result<Probe, BoxError> {
     if let Ok(Some(exif)) = decoder.exif_metadata() {
         let exif = without_prefix(exif);
         metadata.push(("EXIF".into(), format!("{} bytes", exif.len())));
+        let texts = tiff::exif_texts(&exif);
+        metadata.extend(texts.into_iter().map(|(name, text)| (name.to_owned(), text)));
         found = image::metadata::Orientation::from_exif_chunk(&exif);
     }
     if let Some(orientation) = found.or_else(|| decoder.orientation().ok())

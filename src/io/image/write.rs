@@ -8,8 +8,10 @@ use std::{
 
 use super::{
     ImageFormat,
-    codec::{BoxError, Encoding, Holds, PageWriter, Series},
-    jpeg, tiff,
+    codec::{BoxError, Encoding, Holds, PageWriter, Series, Texts},
+    jpeg,
+    metadata::{describes_file, shown},
+    tiff,
 };
 use crate::{
     data::{
@@ -82,7 +84,12 @@ impl<'a> ImageTarget<'a> {
     /// # Errors
     /// [`Kind::BadInput`] where losses are not allowed.
     pub fn check(&self, image: &Image) -> Result<()> {
-        match losses_of(image, &self.format.codec().holds) {
+        self.check_page(image, 1)
+    }
+
+    /// The same of a page of `count`.
+    fn check_page(&self, image: &Image, count: usize) -> Result<()> {
+        match losses_of(image, &self.format.codec().holds, count) {
             Some(lost) => self.tell(lost),
             None => Ok(()),
         }
@@ -149,8 +156,9 @@ impl<'a> ImageTarget<'a> {
         let failed = |cause| cannot_write(sink, cause);
         let mut output = sink.create(self.no_clobber)?;
         {
+            let count = series.count;
             let pages = encode_pages(&mut output, series, &self.encoding).map_err(failed)?;
-            let mut writer = PagesWriter { pages, target: self };
+            let mut writer = PagesWriter { pages, target: self, count };
             fill(&mut writer)?;
             writer.pages.finish().map_err(failed)?;
         }
@@ -162,6 +170,7 @@ impl<'a> ImageTarget<'a> {
 pub struct PagesWriter<'a> {
     pages: Box<dyn PageWriter + 'a>,
     target: &'a ImageTarget<'a>,
+    count: usize,
 }
 
 impl std::fmt::Debug for PagesWriter<'_> {
@@ -176,8 +185,8 @@ impl PagesWriter<'_> {
     /// # Errors
     /// Those of [`ImageTarget::check`], and when it cannot be written, or does not go with the pages before it.
     pub fn page(&mut self, image: &Image) -> Result<()> {
-        let Self { pages, target } = self;
-        target.check(image)?;
+        let Self { pages, target, count } = self;
+        target.check_page(image, *count)?;
         let write = || -> Result<(), BoxError> {
             let fitted = fitted(image, &target.format.codec().holds)?;
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
@@ -217,8 +226,9 @@ fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
     Ok(fitted)
 }
 
-/// What of `image` a format does not hold, in words; nothing when it holds all. Alpha that is full everywhere is none.
-fn losses_of(image: &Image, holds: &Holds) -> Option<String> {
+/// What of `image`, a page of `count`, a format does not hold, in words; nothing when it holds all. Alpha that is full
+/// everywhere is none.
+fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
     let own = image.samples.dtype();
     let dtype = holds.nearest(own);
     let mut losses = Vec::new();
@@ -256,5 +266,35 @@ fn losses_of(image: &Image, holds: &Holds) -> Option<String> {
             losses.push(loss.to_owned());
         }
     }
+    losses.extend(lost_texts(metadata, kept.texts));
+    if let Some(pages) = &metadata.pages {
+        let is_held = kept.pages && pages.fits(count, dtype);
+        // One page has no distance to others.
+        let counts = !pages.is_divisible || count > 1;
+        losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));
+    }
+    for part in metadata.parts.iter().filter(|part| part.format != kept.parts) {
+        if let Some(loss) = part.loss.filter(|loss| losses.iter().all(|known| known != loss)) {
+            losses.push(loss.to_owned());
+        }
+    }
     (!losses.is_empty()).then(|| losses.join(" and "))
+}
+
+/// Texts that are not held, in words. Those that only describe a file are not missed.
+fn lost_texts(metadata: &Metadata, held: Texts) -> Option<String> {
+    let keywords = metadata.texts.iter().map(|text| text.keyword.as_str());
+    let mut lost: Vec<String> = keywords
+        .filter(|keyword| !held.hold(keyword) && !describes_file(keyword))
+        .map(shown)
+        .collect();
+    lost.dedup();
+    match &lost[..] {
+        [] => None,
+        [one] => Some(format!("the text {one} is dropped")),
+        [first, second] => Some(format!("the texts {first} and {second} are dropped")),
+        [first, second, more @ ..] => {
+            Some(format!("the texts {first}, {second} and {} more are dropped", more.len()))
+        }
+    }
 }

@@ -1,12 +1,16 @@
-//! What JPEG files hold beside the picture, ICC profile and EXIF: the density in JFIF's segment (T.871, 10.1), XMP, and
-//! IPTC among Photoshop's image resources.
+//! What JPEG files hold beside the picture, ICC profile and EXIF: the density in JFIF's segment (T.871, 10.1), XMP,
+//! comments, and IPTC among Photoshop's image resources.
 
 use crate::{
     data::image::{Density, DensityUnit, Metadata},
-    io::image::metadata::{XMP_NAME, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource},
+    io::image::{
+        metadata::{XMP_NAME, add_text, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource},
+        tiff,
+    },
 };
 
 const JFIF: &[u8] = b"JFIF\0";
+const MPF: &[u8] = b"MPF\0";
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
 /// Bytes of Photoshop's image resources that are looked through.
 const MOST_RESOURCES: usize = 1 << 20;
@@ -40,9 +44,12 @@ pub fn foreign_coding(bytes: &[u8]) -> Option<&'static str> {
 pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     const APP0: u8 = 0xe0;
     const APP1: u8 = 0xe1;
+    const APP2: u8 = 0xe2;
     const APP13: u8 = 0xed;
+    const COM: u8 = 0xfe;
     let mut resources = Vec::new();
     let (mut has_more, mut has_more_resources) = (false, false);
+    let mut pictures = 0;
     for (marker, body) in segments(bytes) {
         match marker {
             APP0 if metadata.density.is_none() => {
@@ -57,8 +64,18 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
                 resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default());
             }
             APP13 => has_more_resources = true,
+            APP2 => pictures = pictures.max(body.strip_prefix(MPF).map_or(0, count)),
+            COM => {
+                // Of UTF-8 or, as in old files, of Latin-1.
+                let latin = || body.iter().map(|&byte| char::from(byte)).collect();
+                let text = std::str::from_utf8(body).map_or_else(|_| latin(), str::to_owned);
+                add_text(metadata, "Comment", &text, losses);
+            }
             _ => {}
         }
+    }
+    if pictures > 1 {
+        losses.push(format!("of its {pictures} pictures (MPF) only the first is read"));
     }
     if has_more {
         losses.push("XMP beyond the first 64 kB is left out".into());
@@ -67,6 +84,12 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
         losses.push("Photoshop's resources beyond the first MiB are left out".into());
     }
     metadata.iptc = capped_iptc(iptc_of_resources(&resources), losses);
+}
+
+/// How many pictures a file with several tells of (CIPA DC-007, 5.2.3).
+fn count(mpf: &[u8]) -> u64 {
+    const NUMBER_OF_IMAGES: u16 = 0xb001;
+    tiff::number_in(mpf, NUMBER_OF_IMAGES).unwrap_or(0)
 }
 
 /// The density behind the name of JFIF's segment; nothing where it only says that pixels are square.

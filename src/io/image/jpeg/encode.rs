@@ -16,7 +16,7 @@ use crate::{
             forward::{Divisor, McuRow},
         },
     },
-    io::image::metadata::XMP_NAME,
+    io::image::{codec::Texts, metadata::XMP_NAME},
     parallel::Parallel,
 };
 
@@ -118,6 +118,7 @@ const SOS: u8 = 0xda;
 const DQT: u8 = 0xdb;
 const DRI: u8 = 0xdd;
 const APP0: u8 = 0xe0;
+const COM: u8 = 0xfe;
 
 /// Everything before the scan's data.
 fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, &'static str> {
@@ -143,6 +144,9 @@ fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, 
         for (part, number) in parts.zip(1..) {
             segment(&mut file, APP0 + 2, &[b"ICC_PROFILE\0", &[number, count], part]);
         }
+    }
+    for text in metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword)) {
+        segment(&mut file, COM, &[text.text.as_bytes()]);
     }
     let chroma = frame.components.len() > 1;
     for (table, component) in frame.components.iter().take(1 + usize::from(chroma)).enumerate() {

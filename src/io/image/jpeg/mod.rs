@@ -26,7 +26,7 @@ use zune_jpeg::{
 };
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
     image_crate,
     limits::check_size,
     metadata::{capped_icc, read_exif},
@@ -51,7 +51,7 @@ pub(super) const CODEC: Codec = Codec {
         linear: false,
         true_colour: true,
         animation: false,
-        metadata: Beside::ALL,
+        metadata: Beside { texts: Texts::COMMENT, ..Beside::ALL },
     },
     decode: Decode::One(decode_file),
     encode: encode_image,

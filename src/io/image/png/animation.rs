@@ -123,8 +123,9 @@ impl<'a> Apng<'a> {
             return Ok(None);
         };
         let opened = image_crate::open(image::ImageFormat::Png, bytes, limits)?;
-        let (mut metadata, orientation, mut losses) = opened.described();
-        super::beside::read_file(bytes, &mut metadata, &mut losses);
+        let (mut metadata, mut orientation, mut losses) = opened.described();
+        let found = super::beside::read_file(bytes, &mut metadata, &mut losses);
+        orientation = found.unwrap_or(orientation);
         if has_still {
             losses.push("the picture that stands in for the animation is left out".into());
         }

@@ -1,81 +1,250 @@
-//! What PNG files hold beside pixels: XMP and IPTC in texts, and how large pixels are (PNG, third edition, 11.3).
+//! What PNG files hold beside pixels: texts, XMP and IPTC among them, how large pixels are, and how their colours are
+//! meant (PNG, third edition, 11.3). Texts and EXIF may stand behind the pixels, too.
 
-use std::io::{self, Cursor, Write};
+use std::{
+    fs::File,
+    io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
 
-use png::Info;
+use flate2::read::ZlibDecoder;
 
-use super::encode::chunk;
+use super::{SIGNATURE, encode::chunk};
 use crate::{
-    data::image::{Density, DensityUnit, Metadata},
+    data::image::{Density, DensityUnit, Metadata, Orientation, Part},
     io::image::metadata::{
-        LONGEST_IPTC, LONGEST_XMP, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource,
+        LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text, capped_icc,
+        capped_iptc, capped_xmp, iptc_of_resources, iptc_resource, note, read_exif, shown,
     },
 };
 
 /// The keyword of XMP.
 const XMP: &str = "XML:com.adobe.xmp";
-/// The keyword under which ImageMagick writes XMP, as it does IPTC.
-const XMP_PROFILE: &str = "Raw profile type xmp";
-/// Keywords under which ImageMagick and ExifTool write IPTC: in hexadecimal, behind a name and a length.
-const PROFILES: [&str; 2] = ["Raw profile type iptc", "Raw profile type 8bim"];
+/// What the keywords begin with under which ImageMagick and ExifTool write other things than text: in hexadecimal, behind
+/// a name and a length.
+const PROFILE: &str = "Raw profile type ";
+/// Bytes of a chunk that is looked at; profiles take two digits a byte.
+const LONGEST_CHUNK: u64 = 2 * LONGEST_ICC as u64 + (1 << 20);
+/// Bytes of all chunks that are looked at.
+const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
+/// Bytes of all texts, unpacked.
+const MOST_TEXT: usize = 16 << 20;
+/// Chunks that tell how colours are meant.
+const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
+/// What is lost without them.
+const COLOURS_LOST: &str = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
 
-/// Adds what a file's chunks before its pixels hold to `metadata`.
-pub fn read(info: &Info<'_>, metadata: &mut Metadata, losses: &mut Vec<String>) {
-    metadata.density = info.pixel_dims.and_then(|dims| {
-        let pixels = [dims.xppu, dims.yppu].map(f64::from);
-        match dims.unit {
-            png::Unit::Meter => Density::new(pixels.map(|v| v / 100.0), DensityUnit::Centimetre),
-            png::Unit::Unspecified => {
-                Density::new(pixels, DensityUnit::Aspect).filter(|density| !density.is_square())
+/// A text, or what stands in its place.
+struct Found {
+    keyword: String,
+    /// Nothing where it cannot be read, or is longer than any that is kept.
+    text: Option<String>,
+}
+
+/// Adds what the file at `path` holds to `metadata`. Returns how its picture comes upright, where only what stands
+/// behind the pixels says it.
+pub fn read_path(
+    path: &Path,
+    metadata: &mut Metadata,
+    losses: &mut Vec<String>,
+) -> Option<Orientation> {
+    // A broken file is refused by who decodes it.
+    read(BufReader::new(File::open(path).ok()?), metadata, losses).ok()?
+}
+
+/// The same of a file of these bytes.
+pub fn read_file(
+    bytes: &[u8],
+    metadata: &mut Metadata,
+    losses: &mut Vec<String>,
+) -> Option<Orientation> {
+    read(Cursor::new(bytes), metadata, losses).ok()?
+}
+
+fn read(
+    mut input: impl Read + Seek,
+    metadata: &mut Metadata,
+    losses: &mut Vec<String>,
+) -> io::Result<Option<Orientation>> {
+    let (mut texts, mut exif) = (Vec::new(), None);
+    let mut room = MOST_TEXT;
+    // The end of a file that is cut off has been told.
+    let _ = each_chunk(&mut input, losses, |name, body, losses| match name {
+        b"pHYs" => metadata.density = density(body),
+        b"eXIf" => exif = Some(body.to_vec()),
+        b"tEXt" | b"zTXt" | b"iTXt" => match text(name, body, &mut room) {
+            Some(found) => texts.push(found),
+            None => note(losses, "a text that cannot be read is left out".into()),
+        },
+        _ => {
+            let name = String::from_utf8_lossy(name).into_owned();
+            if metadata.parts.iter().any(|part| part.name == name) {
+                return;
             }
+            let loss = (!is_srgb(&name, body)).then_some(COLOURS_LOST);
+            metadata.parts.push(Part { format: "PNG", name, bytes: body.to_vec(), loss });
         }
     });
-    let mut xmp = info.utf8_text.iter().find(|text| text.keyword == XMP).cloned();
-    if let Some(text) = &mut xmp {
-        match text.decompress_text_with_limit(LONGEST_XMP).and_then(|()| text.get_text()) {
-            Ok(text) => metadata.xmp = capped_xmp(Some(text.into_bytes()), losses),
-            Err(_) => losses.push("XMP that cannot be read, or is too long, is left out".into()),
+    if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
+        // These count before gAMA and cHRM.
+        metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
+    }
+    metadata.xmp = None;
+    for found in &texts {
+        let lost = || format!("{} that cannot be read, or is too long, is left out", of(found));
+        let Some(text) = &found.text else {
+            note(losses, lost());
+            continue;
+        };
+        let Some(kind) = found.keyword.strip_prefix(PROFILE) else {
+            match found.keyword.as_str() {
+                XMP => metadata.xmp = capped_xmp(Some(text.clone().into_bytes()), losses),
+                keyword => add_text(metadata, keyword, text, losses),
+            }
+            continue;
+        };
+        let Some(profile) = raw_profile(text) else {
+            note(losses, lost());
+            continue;
+        };
+        match kind {
+            "iptc" | "8bim" if metadata.iptc.is_none() => {
+                let iptc = match profile.starts_with(b"8BIM") {
+                    true => iptc_of_resources(&profile),
+                    false => Some(profile),
+                };
+                metadata.iptc = capped_iptc(iptc, losses);
+            }
+            // An unpacked one counts before it.
+            "xmp" if texts.iter().all(|other| other.keyword != XMP) => {
+                metadata.xmp = capped_xmp(Some(profile), losses);
+            }
+            "exif" | "APP1" if exif.is_none() => exif = Some(profile),
+            "icc" | "icm" if metadata.icc.is_none() => {
+                metadata.icc = capped_icc(Some(profile), losses);
+            }
+            "iptc" | "8bim" | "xmp" | "exif" | "APP1" | "icc" | "icm" => {}
+            _ => add_text(metadata, &found.keyword, text, losses),
         }
     }
-    match profile(info, &PROFILES) {
-        Some(Some(profile)) => {
-            let iptc = match profile.starts_with(b"8BIM") {
-                true => iptc_of_resources(&profile),
-                false => Some(profile),
+    if metadata.exif.is_some() {
+        return Ok(None);
+    }
+    let (exif, orientation) = read_exif(exif, losses);
+    metadata.exif = exif;
+    Ok(orientation)
+}
+
+/// What a text holds, for a message.
+fn of(found: &Found) -> String {
+    match (found.keyword.as_str(), found.keyword.strip_prefix(PROFILE)) {
+        (XMP, _) | (_, Some("xmp")) => "XMP".into(),
+        (_, Some("iptc" | "8bim")) => "IPTC".into(),
+        (_, Some("exif" | "APP1")) => "EXIF".into(),
+        (_, Some("icc" | "icm")) => "a colour profile".into(),
+        (keyword, _) => format!("the text {}", shown(keyword)),
+    }
+}
+
+/// Hands the chunks that are wanted to `take`, up to the end of the file.
+fn each_chunk(
+    input: &mut (impl Read + Seek),
+    losses: &mut Vec<String>,
+    mut take: impl FnMut(&[u8; 4], &[u8], &mut Vec<String>),
+) -> io::Result<()> {
+    const WANTED: [&[u8; 4]; 5] = [b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt"];
+    input.seek(SeekFrom::Start(SIGNATURE.len() as u64))?;
+    let mut room = MOST_CHUNKS;
+    loop {
+        let mut head = [0; 8];
+        input.read_exact(&mut head)?;
+        let [a, b, c, d, name @ ..] = head;
+        let len = u64::from(u32::from_be_bytes([a, b, c, d]));
+        if &name == b"IEND" {
+            return Ok(());
+        }
+        if !WANTED.contains(&&name) && !COLOURS.contains(&&name) {
+            input.seek_relative(len as i64 + 4)?;
+            continue;
+        }
+        if len > room.min(LONGEST_CHUNK) {
+            let name = String::from_utf8_lossy(&name);
+            note(losses, format!("its chunk {name} of {len} bytes is left out"));
+            input.seek_relative(len as i64 + 4)?;
+            continue;
+        }
+        // What many short chunks take beside their bytes.
+        room -= len.max(256).min(room);
+        let mut body = Vec::new();
+        (&mut *input).take(len).read_to_end(&mut body)?;
+        if body.len() as u64 == len {
+            take(&name, &body, losses);
+        }
+        // The checksum.
+        input.seek_relative(4)?;
+    }
+}
+
+/// A text in one of its three chunks; nothing where it has no keyword.
+fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
+    let mut fields = body.splitn(2, |&byte| byte == 0);
+    let (keyword, rest) = (fields.next()?, fields.next()?);
+    let keyword: String = keyword.iter().map(|&byte| char::from(byte)).collect();
+    // What is a profile in fact takes two digits a byte.
+    let longest = match keyword.strip_prefix(PROFILE) {
+        Some("icc" | "icm") => LONGEST_CHUNK as usize,
+        Some(_) => 4 * LONGEST_IPTC.max(LONGEST_EXIF),
+        None => LONGEST_TEXT.max(LONGEST_XMP),
+    };
+    let longest = longest.min(*room);
+    let latin = |bytes: Vec<u8>| bytes.into_iter().map(char::from).collect::<String>();
+    let text = match (name, rest) {
+        (b"tEXt", rest) => (rest.len() <= longest).then(|| latin(rest.to_vec())),
+        (b"zTXt", [0, packed @ ..]) => unpacked(packed, longest).map(latin),
+        (b"iTXt", [is_packed, _, rest @ ..]) => {
+            // The language, and the keyword in it.
+            let rest = rest.splitn(3, |&byte| byte == 0).nth(2)?;
+            let bytes = match is_packed {
+                0 => (rest.len() <= longest).then(|| rest.to_vec()),
+                _ => unpacked(rest, longest),
             };
-            metadata.iptc = capped_iptc(iptc, losses);
+            bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         }
-        Some(None) => losses.push("IPTC that cannot be read is left out".into()),
-        None => {}
-    }
-    if metadata.xmp.is_none() {
-        match profile(info, &[XMP_PROFILE]) {
-            Some(Some(profile)) => metadata.xmp = capped_xmp(Some(profile), losses),
-            Some(None) => losses.push("XMP that cannot be read is left out".into()),
-            None => {}
-        }
+        _ => return None,
+    };
+    *room -= text.as_ref().map_or(0, String::len).min(*room);
+    Some(Found { keyword, text })
+}
+
+/// Inflates at most `longest` bytes.
+fn unpacked(packed: &[u8], longest: usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    ZlibDecoder::new(packed).take(longest as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() <= longest).then_some(bytes)
+}
+
+fn density(body: &[u8]) -> Option<Density> {
+    let &[a, b, c, d, e, f, g, h, unit] = body else { return None };
+    let pixels = [[a, b, c, d], [e, f, g, h]].map(|word| f64::from(u32::from_be_bytes(word)));
+    match unit {
+        1 => Density::new(pixels.map(|v| v / 100.0), DensityUnit::Centimetre),
+        _ => Density::new(pixels, DensityUnit::Aspect).filter(|density| !density.is_square()),
     }
 }
 
-/// The profile under one of `names`; nothing in it where it cannot be read.
-fn profile(info: &Info<'_>, names: &[&str]) -> Option<Option<Vec<u8>>> {
-    let plain =
-        info.uncompressed_latin1_text.iter().find(|text| names.contains(&text.keyword.as_str()));
-    if let Some(text) = plain {
-        return Some(raw_profile(&text.text));
-    }
-    let packed =
-        info.compressed_latin1_text.iter().find(|text| names.contains(&text.keyword.as_str()));
-    let mut text = packed?.clone();
-    let unpacked = text.decompress_text_with_limit(4 * LONGEST_IPTC);
-    Some(unpacked.and_then(|()| text.get_text()).ok().and_then(|text| raw_profile(&text)))
-}
-
-/// Adds what a file that begins with `bytes` holds beside pixels to `metadata`.
-pub fn read_file(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
-    // A broken file is refused by who decodes it.
-    if let Ok(reader) = png::Decoder::new(Cursor::new(bytes)).read_info() {
-        read(reader.info(), metadata, losses);
+/// Whether a chunk says that colours are those of sRGB, which is assumed where nothing is said.
+fn is_srgb(name: &str, body: &[u8]) -> bool {
+    let numbers = body.as_chunks::<4>().0.iter().map(|&word| u32::from_be_bytes(word));
+    let near = |wanted: &[u32], by: u32| {
+        numbers.clone().count() == wanted.len()
+            && numbers.clone().zip(wanted).all(|(found, wanted)| found.abs_diff(*wanted) <= by)
+    };
+    match name {
+        "sRGB" => true,
+        "gAMA" => near(&[45_455], 500),
+        "cHRM" => near(&[31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000], 100),
+        // Primaries and curve of sRGB, RGB, full range (ITU-T H.273).
+        _ => body == [1, 13, 0, 1],
     }
 }
 
@@ -92,7 +261,21 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|bytes| bytes.len() == len)
 }
 
-/// Writes the chunks of `metadata` that go before the pixels, but for ICC profile and EXIF.
+/// Writes the chunks that go before a palette and an ICC profile: how colours are meant.
+///
+/// # Errors
+/// Those of writing.
+pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
+    for name in COLOURS {
+        let is_it = |part: &&Part| part.format == "PNG" && part.name.as_bytes() == name;
+        if let Some(part) = metadata.parts.iter().find(is_it) {
+            chunk(output, name, &[&part.bytes])?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the chunks of `metadata` that go before the pixels, but for colours, ICC profile and EXIF.
 ///
 /// # Errors
 /// Those of writing.
@@ -116,7 +299,30 @@ pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
             line.iter().try_for_each(|byte| write!(text, "{byte:02x}"))?;
             text.push(b'\n');
         }
-        chunk(output, b"tEXt", &[PROFILES[0].as_bytes(), &[0], &text])?;
+        chunk(output, b"tEXt", &[PROFILE.as_bytes(), b"iptc", &[0], &text])?;
+    }
+    for text in metadata.texts.iter().filter(|text| is_keyword(&text.keyword)) {
+        let latin = |text: &str| -> Option<Vec<u8>> {
+            let plain = |c: char| u8::try_from(c).ok().filter(|&byte| byte != 0);
+            text.chars().map(plain).collect()
+        };
+        let keyword = latin(&text.keyword).unwrap_or_default();
+        match latin(&text.text) {
+            Some(bytes) => chunk(output, b"tEXt", &[&keyword, &[0], &bytes])?,
+            None => {
+                let text = text.text.replace('\0', "");
+                chunk(output, b"iTXt", &[&keyword, &[0; 5], text.as_bytes()])?;
+            }
+        }
     }
     Ok(())
+}
+
+/// Whether it is one that PNG has: 1 to 79 printable characters of Latin-1, with single blanks between them.
+fn is_keyword(keyword: &str) -> bool {
+    let is_printable = |c: char| matches!(u32::from(c), 0x20..=0x7e | 0xa1..=0xff);
+    (1..=79).contains(&keyword.chars().count())
+        && keyword.chars().all(is_printable)
+        && keyword.trim() == keyword
+        && !keyword.contains("  ")
 }

@@ -55,6 +55,7 @@ impl Png<'_> {
         let colour = [0, 4, 2, 6][usize::from(self.channels) - 1];
         header.extend([8 * self.sample_bytes, colour, 0, 0, 0]);
         chunk(&mut output, b"IHDR", &[&header])?;
+        beside::write_colours(self.metadata, &mut output)?;
         if let Some(icc) = &self.metadata.icc {
             let mut data = b"ICC profile\0\0".to_vec();
             data.extend(compress(icc)?);

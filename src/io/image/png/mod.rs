@@ -13,7 +13,7 @@ pub use rows::PngRows;
 use std::borrow::Cow;
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, OnePage, Pages},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, OnePage, Pages, Texts},
     image_crate,
 };
 use crate::{
@@ -31,7 +31,7 @@ pub(super) const CODEC: Codec = Codec {
         linear: false,
         true_colour: true,
         animation: true,
-        metadata: Beside::ALL,
+        metadata: Beside { texts: Texts::Any, parts: "PNG", ..Beside::ALL },
     },
     decode: Decode::Pages(pages),
     encode,
@@ -49,7 +49,8 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let mut decoded = image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode()?;
-    beside::read_file(bytes, &mut decoded.image.metadata, &mut decoded.losses);
+    let found = beside::read_file(bytes, &mut decoded.image.metadata, &mut decoded.losses);
+    decoded.orientation = found.unwrap_or(decoded.orientation);
     Ok(decoded)
 }
 

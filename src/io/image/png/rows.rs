@@ -61,8 +61,8 @@ impl PngRows {
         let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
         let icc = capped_icc(icc, &mut losses);
         let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-        beside::read(info, &mut metadata, &mut losses);
-        let orientation = orientation.unwrap_or_default();
+        let found = beside::read_path(path, &mut metadata, &mut losses);
+        let orientation = orientation.or(found).unwrap_or_default();
         Ok(Some(Self {
             name,
             info: RowsInfo {

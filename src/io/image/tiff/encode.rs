@@ -13,7 +13,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        image::{DensityUnit, Image, Metadata},
+        image::{DensityUnit, Image, Metadata, Text},
         samples::Samples,
     },
     error::Result,
@@ -24,12 +24,29 @@ use crate::{
 /// Bytes of a strip of a picture, at most, unless a row has more.
 pub const STRIP: usize = 1 << 20;
 
-/// The description in `value` where ImageJ wrote it.
-fn imagej(value: &Value) -> Option<String> {
-    let is_text = value.tag == tag::DESCRIPTION;
-    let text = is_text.then(|| String::from_utf8_lossy(&value.bytes).into_owned())?;
-    let text = text.trim_end_matches('\0').to_owned();
-    (stack::writer(&text) == Some(stack::Writer::ImageJ)).then_some(text)
+/// Texts that tags hold, by the keywords of PNG.
+pub const TEXTS: [&str; 6] = ["Title", "Author", "Copyright", "Software", "Description", "Comment"];
+
+/// The tags of [`TEXTS`].
+const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRIPTION];
+
+/// Adds texts as tags. A tag that is there already gets one more line, unless it has it.
+fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
+    for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
+        for Text { text, .. } in texts.iter().filter(|text| text.keyword == keyword) {
+            let text = text.replace('\0', "");
+            match values.iter_mut().find(|value| value.tag == tag) {
+                None => values.push(Value::text(tag, &text)),
+                Some(value) => {
+                    let known = String::from_utf8_lossy(&value.bytes);
+                    let known = known.trim_end_matches('\0');
+                    if !known.lines().any(|line| line == text) && known != text {
+                        *value = Value::text(tag, &format!("{known}\n{text}"));
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// A page to be written.
@@ -50,7 +67,7 @@ pub struct Outgoing {
 impl Outgoing {
     /// A picture with what is known of it.
     pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
-        let Metadata { icc, exif, xmp, iptc, density } = metadata;
+        let Metadata { icc, exif, xmp, iptc, density, texts, .. } = metadata;
         let mut description = exif.as_deref().and_then(Exif::of_block).unwrap_or_default().root;
         for (tag, kind, bytes) in [
             (tag::ICC, kind::UNDEFINED, icc),
@@ -73,31 +90,50 @@ impl Outgoing {
                 Value::shorts(tag::RESOLUTION_UNIT, &[unit]),
             ]);
         }
-        // ImageJ's tells of pages; the first of several gets it again.
-        description.values.retain(|value| imagej(value).is_none());
+        add_texts(&mut description.values, texts);
         let row = size[0] * channels * dtype.size();
         let strip_rows = (STRIP / row.max(1)).clamp(1, size[1].max(1));
         Self { size, channels, dtype, strip_rows, description }
     }
 
-    /// Gives the first of `pages` the description of ImageJ that it was read with, and the resolution per the unit that
-    /// this names.
-    fn describe(&mut self, metadata: &Metadata, pages: usize) {
-        let exif = metadata.exif.as_deref().and_then(Exif::of_block).unwrap_or_default();
-        let Some(text) = exif.root.values.iter().find_map(imagej) else { return };
-        let unit = stack::line(&text, "unit").and_then(stack::centimetres);
-        let per_centimetre =
-            metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
+    /// The only page of a file.
+    pub fn only(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
+        let mut page = Self::picture(size, channels, dtype, metadata);
+        page.describe(metadata, 1);
+        page
+    }
+
+    /// Gives the first of `count` pages what is said of all of them; where ImageJ does, also the resolution per the unit
+    /// that it names.
+    fn describe(&mut self, metadata: &Metadata, count: usize) {
+        let Some(pages) = metadata.pages.as_ref().filter(|pages| pages.fits(count, self.dtype))
+        else {
+            return;
+        };
         let values = &mut self.description.values;
-        if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
-            values.retain(|value| !RESOLUTION.contains(&value.tag));
-            values.extend([
-                Value::fraction(tag::X_RESOLUTION, pixels[0] * unit),
-                Value::fraction(tag::Y_RESOLUTION, pixels[1] * unit),
-                Value::shorts(tag::RESOLUTION_UNIT, &[1]),
-            ]);
+        match stack::writer(&pages.text) {
+            Some(stack::Writer::ImageJ) if count > 1 => {
+                let unit = stack::line(&pages.text, "unit").and_then(stack::centimetres);
+                let per_centimetre =
+                    metadata.density.and_then(|density| density.per(DensityUnit::Centimetre));
+                if let (Some(unit), Some(pixels)) = (unit, per_centimetre) {
+                    values.retain(|value| !RESOLUTION.contains(&value.tag));
+                    values.extend([
+                        Value::fraction(tag::X_RESOLUTION, pixels[0] * unit),
+                        Value::fraction(tag::Y_RESOLUTION, pixels[1] * unit),
+                        Value::shorts(tag::RESOLUTION_UNIT, &[1]),
+                    ]);
+                }
+                values.retain(|value| value.tag != tag::DESCRIPTION);
+                let text = stack::with_pages(&pages.text, count);
+                values.push(Value::text(tag::DESCRIPTION, &text));
+            }
+            Some(stack::Writer::Ome | stack::Writer::Tifffile) => {
+                values.retain(|value| value.tag != tag::DESCRIPTION);
+                values.push(Value::text(tag::DESCRIPTION, &pages.text));
+            }
+            _ => {}
         }
-        values.push(Value::text(tag::DESCRIPTION, &stack::with_pages(&text, pages)));
     }
 
     /// Bytes of its samples.
@@ -181,7 +217,7 @@ pub fn head(pages: &[Outgoing]) -> Vec<u8> {
 /// When there is no memory for it.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let (size, dtype) = ([image.width, image.height], image.samples.dtype());
-    let mut file = head(&[Outgoing::picture(size, image.channels, dtype, &image.metadata)]);
+    let mut file = head(&[Outgoing::only(size, image.channels, dtype, &image.metadata)]);
     let samples = little(&image.samples)?;
     memory::reserve(&mut file, samples.as_bytes().len())?;
     file.extend_from_slice(samples.as_bytes());
@@ -233,7 +269,7 @@ impl PageWriter for TiffPages<'_> {
         let Self { at, is_big_tiff, .. } = *self;
         let (size, dtype) = ([image.width, image.height], image.samples.dtype());
         let mut page = Outgoing::picture(size, image.channels, dtype, &image.metadata);
-        if self.count > 1 && at == header(is_big_tiff).1 {
+        if at == header(is_big_tiff).1 {
             page.describe(&image.metadata, self.count);
         }
         let first = (at + page.directory(0, is_big_tiff).len(is_big_tiff)).next_multiple_of(16);

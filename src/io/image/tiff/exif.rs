@@ -6,16 +6,20 @@ use std::sync::Arc;
 use super::{
     bytes::Bytes,
     directory::{File, kind, sizes},
-    stack, tag,
+    tag,
     tree::{Tree, Value, header},
 };
 use crate::io::image::metadata::LONGEST_EXIF;
 
 /// Tags of the first directory that describe a picture rather than how it is stored (EXIF 2.32, table
-/// 4, without the orientation, which is applied, and the resolution, which is told apart), and the titles that Windows
-/// writes.
-const KEPT: [u16; 16] =
-    [270, 271, 272, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246];
+/// 4, without the orientation, which is applied, and the resolution, which is told apart), the titles of documents and
+/// pages, and those that Windows writes.
+#[rustfmt::skip]
+const KEPT: [u16; 25] = [
+    269, 270, 271, 272, 285, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246,
+    // Where a map lies (GeoTIFF 1.1), and what its numbers mean to GDAL.
+    33550, 33922, 34264, 34735, 34736, 34737, 42113,
+];
 /// Resolution across and down, and its unit.
 pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];
 /// Tags that point to other directories: EXIF, GPS, and within EXIF, Interoperability.
@@ -44,29 +48,41 @@ impl Exif {
         let file = File::open(bytes).ok()?;
         let mut kept = KEPT.to_vec();
         kept.extend(RESOLUTION);
-        Self::read(&file, file.first, &kept, usize::MAX)
+        Self::read(&file, file.first, &kept)
     }
 
-    /// Reads the description of the page whose directory is at `first`, one of `pages`, without its orientation; nothing
-    /// where it is empty.
-    pub fn of_page(file: &File<'_>, first: u64, pages: usize) -> Option<Self> {
-        Self::read(file, first, &KEPT, pages)
+    /// Reads what the page whose directory is at `first` says of its picture, without its orientation; nothing where that
+    /// is nothing. A description may be one of pages instead.
+    pub fn of_page(file: &File<'_>, first: u64, is_of_pages: bool) -> Option<Self> {
+        let is_kept = |tag: &u16| !is_of_pages || *tag != tag::DESCRIPTION;
+        let kept: Vec<u16> = KEPT.into_iter().filter(is_kept).collect();
+        Self::read(file, first, &kept)
     }
 
     /// Reads the description whose directory is at `first`, with the tags `kept` of that directory.
-    fn read(file: &File<'_>, first: u64, kept: &[u16], pages: usize) -> Option<Self> {
+    fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
         let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
-        let mut root = reader.directory(first, 0)?;
-        // A description that tells of pages is not that of a picture. That of ImageJ has the distance of slices.
-        root.values.retain(|value| {
-            let by = || stack::writer(&String::from_utf8_lossy(text(value)));
-            value.tag != tag::DESCRIPTION
-                || match by() {
-                    Some(stack::Writer::ImageJ) => pages > 1,
-                    by => by.is_none(),
-                }
-        });
+        let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
+    }
+
+    /// The texts of the first directory with their names.
+    pub fn texts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        const NAMES: [(u16, &str); 8] = [
+            (269, "document"),
+            (270, "description"),
+            (271, "maker"),
+            (272, "model"),
+            (305, "software"),
+            (306, "date"),
+            (315, "artist"),
+            (33432, "copyright"),
+        ];
+        NAMES.into_iter().filter_map(|(tag, name)| {
+            let value = self.root.values.iter().find(|value| value.tag == tag)?;
+            let text = String::from_utf8_lossy(text(value)).trim().to_owned();
+            (value.kind == kind::ASCII && !text.is_empty()).then_some((name, text))
+        })
     }
 
     /// Whether it says anything of the picture, and not only of the file: the program that wrote it, when, and where.

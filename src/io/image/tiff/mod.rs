@@ -34,7 +34,7 @@ use self::{
     tree::Value,
 };
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Pages, ReadSeek, Texts},
     limits::check_size,
     metadata::{LONGEST_ICC, LONGEST_IPTC, LONGEST_XMP, capped_exif, fits},
     probe::{Probe, in_words},
@@ -43,7 +43,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Density, DensityUnit, Image, Metadata, Orientation},
+        image::{Density, DensityUnit, Image, Metadata, Orientation, PagesText},
         samples::Samples,
     },
     error::{Error, Result},
@@ -65,7 +65,7 @@ pub(super) const CODEC: Codec = Codec {
         linear: false,
         true_colour: true,
         animation: false,
-        metadata: Beside::ALL,
+        metadata: Beside { texts: Texts::Of(&encode::TEXTS), pages: true, ..Beside::ALL },
     },
     decode: Decode::Seeking(open_pages),
     encode: |image, _| encode::encode(image),
@@ -78,7 +78,47 @@ fn open_pages<'a>(
 ) -> Result<Box<dyn Pages + 'a>, BoxError> {
     let file = File::open(Arc::new(SharedBytes::new(input)?))?;
     let pages = file.pages()?;
-    Ok(Box::new(TiffPages { file, pages, limits }))
+    let told = Told::of(&file, &pages)?;
+    Ok(Box::new(TiffPages { file, pages, told, limits }))
+}
+
+/// What the description of the first page says of all.
+#[derive(Clone, Debug, Default)]
+struct Told {
+    /// Whether the description is of pages, and none of a picture.
+    is_of_pages: bool,
+    pages: Option<PagesText>,
+    /// What is lost of it, in words.
+    loss: Option<String>,
+}
+
+impl Told {
+    fn of(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
+        /// A longer one is not kept.
+        const LONGEST: u64 = 1 << 20;
+        let directory = file.directory(pages[0])?;
+        let Some(entry) = directory.find(tag::DESCRIPTION) else { return Ok(Self::default()) };
+        let text = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
+        let Some(by) = stack::writer(&text) else { return Ok(Self::default()) };
+        let page = Page::read(file, &directory)?;
+        let loss = stack::loss(by, &text);
+        if by == stack::Writer::Tifffile && loss.is_none() && (pages.len() == 1 || page.is_planar) {
+            // It tells the shape of the file that tifffile wrote.
+            return Ok(Self { is_of_pages: true, ..Self::default() });
+        }
+        if entry.bytes() > LONGEST {
+            let loss = loss.map(str::to_owned);
+            return Ok(Self { is_of_pages: true, pages: None, loss });
+        }
+        let pages = PagesText {
+            text: text.into(),
+            pages: pages.len(),
+            dtype: page.dtype,
+            is_divisible: by == stack::Writer::ImageJ,
+            loss,
+        };
+        Ok(Self { is_of_pages: true, pages: Some(pages), loss: None })
+    }
 }
 
 /// The pages of a file.
@@ -86,6 +126,7 @@ struct TiffPages<'a> {
     file: File<'a>,
     /// Where their directories are.
     pages: Vec<u64>,
+    told: Told,
     limits: Limits,
 }
 
@@ -95,7 +136,7 @@ impl Pages for TiffPages<'_> {
     }
 
     fn decode(&mut self, page: usize) -> Result<Decoded, BoxError> {
-        decode_page(&self.file, self.pages[page], self.pages.len(), self.limits)
+        decode_page(&self.file, self.pages[page], &self.told, self.limits)
     }
 
     fn sample_bytes(&self, page: usize) -> Option<u64> {
@@ -116,13 +157,14 @@ struct Opened {
 }
 
 impl Opened {
-    /// The page whose directory is at `at`, one of `pages`.
-    fn new(file: &File<'_>, at: u64, pages: usize) -> Result<Self, BoxError> {
+    /// The page whose directory is at `at`, one of those that are `told` of.
+    fn new(file: &File<'_>, at: u64, told: &Told) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
         let meaning = Meaning::of(file, &directory, &page)?;
         let mut losses = meaning.losses.clone();
-        let exif = Exif::of_page(file, at, pages);
+        losses.extend(told.loss.clone());
+        let exif = Exif::of_page(file, at, told.is_of_pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
@@ -143,7 +185,9 @@ impl Opened {
             exif,
             xmp: value(tag::XMP, LONGEST_XMP, "XMP"),
             iptc: value(tag::IPTC, LONGEST_IPTC, "IPTC"),
-            density: density(file, &directory),
+            density: density(file, &directory, told.pages.as_ref()),
+            pages: told.pages.clone(),
+            ..Metadata::default()
         };
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
         let orientation =
@@ -152,8 +196,17 @@ impl Opened {
     }
 }
 
-/// How large the pixels of a page are.
-fn density(file: &File<'_>, directory: &Directory) -> Option<Density> {
+/// How large the pixels of a page are, of the pages that are `told` of.
+fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> Option<Density> {
+    let text = told.map_or("", |told| &told.text);
+    let by = stack::writer(text);
+    if let Some([x, y, _]) = (by == Some(stack::Writer::Ome)).then(|| planes::ome_lengths(text))
+        && let Some(x) = x
+    {
+        // Micrometres of a pixel.
+        let pixels = [x, y.unwrap_or(x)].map(|length| 1e4 / length);
+        return Density::new(pixels, DensityUnit::Centimetre);
+    }
     let first = |tag| file.floats(directory, tag)?.first().copied();
     let across = first(tag::X_RESOLUTION)?;
     let pixels = [across, first(tag::Y_RESOLUTION).unwrap_or(across)];
@@ -164,9 +217,7 @@ fn density(file: &File<'_>, directory: &Directory) -> Option<Density> {
     };
     if unit == DensityUnit::Aspect {
         // ImageJ counts by the unit that its description names.
-        let description = file.text(directory, tag::DESCRIPTION).unwrap_or_default();
-        let is_imagej = stack::writer(&description) == Some(stack::Writer::ImageJ);
-        let unit = stack::line(&description, "unit").filter(|_| is_imagej);
+        let unit = stack::line(text, "unit").filter(|_| by == Some(stack::Writer::ImageJ));
         if let Some(length) = unit.and_then(stack::centimetres) {
             let pixels = pixels.map(|count| count / length);
             return Density::new(pixels, DensityUnit::Centimetre);
@@ -175,14 +226,9 @@ fn density(file: &File<'_>, directory: &Directory) -> Option<Density> {
     Density::new(pixels, unit).filter(|_| unit != DensityUnit::Aspect || pixels[0] != pixels[1])
 }
 
-/// Decodes the page whose directory is at `at`, one of `pages`.
-fn decode_page(
-    file: &File<'_>,
-    at: u64,
-    pages: usize,
-    limits: Limits,
-) -> Result<Decoded, BoxError> {
-    let Opened { page, meaning, metadata, orientation, losses } = Opened::new(file, at, pages)?;
+/// Decodes the page whose directory is at `at`, one of those that are `told` of.
+fn decode_page(file: &File<'_>, at: u64, told: &Told, limits: Limits) -> Result<Decoded, BoxError> {
+    let Opened { page, meaning, metadata, orientation, losses } = Opened::new(file, at, told)?;
     let [width, height] = page.size;
     // What is stored, and what is made of it where that is something else.
     let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
@@ -198,6 +244,19 @@ fn decode_page(
     let channels = meaning.channels;
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     Ok(Decoded { image, orientation, losses, damage: rows.damage() })
+}
+
+/// The value of a tag in the first directory of a block that begins as a TIFF file.
+pub(super) fn number_in(block: &[u8], tag: u16) -> Option<u64> {
+    let bytes: Arc<dyn bytes::Bytes + '_> = Arc::new(block);
+    let file = File::open(bytes).ok()?;
+    let directory = file.directory(file.first).ok()?;
+    file.number_of(&directory, tag).ok().flatten()
+}
+
+/// The texts of a block of EXIF, with their names.
+pub(super) fn exif_texts(block: &[u8]) -> Vec<(&'static str, String)> {
+    Exif::of_block(block).map_or_else(Vec::new, |exif| exif.texts().collect())
 }
 
 /// Whether a block of EXIF says anything of its picture, and not only of its file. What cannot be read may.
@@ -230,7 +289,8 @@ impl TiffRows {
         let opened = catch_unwind(|| {
             let file = open(path)?;
             let pages = file.pages()?;
-            Opened::new(&file, pages[0], 1).map(|opened| (file, pages.len(), opened))
+            let told = Told::of(&file, &pages)?;
+            Opened::new(&file, pages[0], &told).map(|opened| (file, pages.len(), opened))
         });
         let Ok(Ok((file, count, opened))) = opened else { return Ok(None) };
         let Opened { page, meaning, metadata, orientation, losses } = opened;
@@ -294,7 +354,7 @@ impl ReadRows for TiffRows {
 /// The beginning of a file with one picture, up to its samples.
 pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
     let size = [info.width, info.height];
-    encode::head(&[Outgoing::picture(size, info.channels, info.dtype, &info.metadata)])
+    encode::head(&[Outgoing::only(size, info.channels, info.dtype, &info.metadata)])
 }
 
 /// The beginning of a file of the slices of a volume, up to its samples, as ImageJ writes it: `spacing` along x, y and z,
@@ -361,10 +421,14 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
             tell(name, format!("{} bytes", entry.count));
         }
     }
-    if let Some(density) = density(&file, &directory) {
+    let told = Told::of(&file, &pages)?;
+    if let Some(density) = density(&file, &directory, told.pages.as_ref()) {
         tell("pixels", in_words(density));
     }
-    if let Some(exif) = Exif::of_page(&file, pages[0], pages.len()) {
+    if let Some(exif) = Exif::of_page(&file, pages[0], told.is_of_pages) {
+        for (name, text) in exif.texts() {
+            tell(name, text);
+        }
         tell("EXIF", format!("{} bytes", exif.to_block().len()));
     }
     let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();

@@ -4,8 +4,9 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use super::{
-    Opened, decode_page,
+    Opened, Told, decode_page,
     directory::{Directory, File},
+    exif::Exif,
     open,
     page::{Compression, Page, photometric},
     rows::Rows,
@@ -117,6 +118,12 @@ impl Planes {
         let sample = (planes.channels * planes.dtype.size()) as u64;
         let plane = width.saturating_mul(height).saturating_mul(4 * sample);
         planes.limits = Limits::from(plane.max(64 << 20));
+        if let Some(exif) = Exif::of_page(&planes.file, pages[0], by.is_some()) {
+            // Names of programs and dates are the file's.
+            let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
+            let texts = exif.texts().filter(is_kept);
+            planes.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
+        }
         let mut shape = None;
         match by {
             Some(Writer::ImageJ) => {
@@ -125,6 +132,7 @@ impl Planes {
             }
             Some(Writer::Ome) => {
                 planes.format = "OME-TIFF";
+                planes.metadata.push(("OME-XML".into(), format!("{} bytes", description.len())));
                 shape = planes.of_ome(&description, pages.len());
             }
             _ => planes.of_resolution(&directory),
@@ -151,7 +159,7 @@ impl Planes {
         let Page { samples, compression, .. } = self.page;
         let is_colour = matches!(self.page.photometric, p::RGB | p::YCBCR | p::CMYK | p::CIELAB);
         if is_colour && samples > 1 {
-            let opened = Opened::new(&self.file, first, 1)?;
+            let opened = Opened::new(&self.file, first, &Told::default())?;
             self.dtype = opened.meaning.dtype;
             self.channels = opened.meaning.channels;
             self.losses = opened.losses;
@@ -251,13 +259,7 @@ impl Planes {
         let end = start + text[start..].find('>')?;
         let pixels = &text[start..end];
         let count = |name| attribute(pixels, name).and_then(|text| text.parse::<usize>().ok());
-        let length = |name: &str| {
-            let number = attribute(pixels, name)?.parse::<f64>().ok()?;
-            let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
-            let scale = centimetres(unit)? / 1e-4;
-            Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
-        };
-        let [x, y, z] = ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length);
+        let [x, y, z] = ome_lengths(text);
         if let Some(x) = x {
             self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
             self.tells_depth = z.is_some();
@@ -320,7 +322,7 @@ impl Planes {
 
     /// The size of pixels alone is told.
     fn of_resolution(&mut self, directory: &Directory) {
-        if let Some(density) = super::density(&self.file, directory)
+        if let Some(density) = super::density(&self.file, directory, None)
             && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
         {
             let [x, y] = [10.0 / across, 10.0 / down];
@@ -410,7 +412,7 @@ impl Planes {
     /// When it is broken.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
-        Ok(decode_page(&self.file, pages[number], 1, self.limits)?.image)
+        Ok(decode_page(&self.file, pages[number], &Told::default(), self.limits)?.image)
     }
 
     /// Bytes that reading a plane takes beside its samples.
@@ -430,6 +432,19 @@ fn name_of(unit: &str) -> Option<&'static str> {
     let length = centimetres(unit)?;
     let names = [("nm", 1e-7), ("um", 1e-4), ("mm", 0.1), ("cm", 1.0), ("m", 100.0), ("in", 2.54)];
     names.into_iter().find(|(_, own)| *own == length).map(|(name, _)| name)
+}
+
+/// The distances of samples along x, y and z that OME-XML tells, in micrometres.
+pub fn ome_lengths(text: &str) -> [Option<f64>; 3] {
+    let start = text.find("<Pixels");
+    let pixels = start.map_or("", |start| text[start..].split('>').next().unwrap_or_default());
+    let length = |name: &str| {
+        let number = attribute(pixels, name)?.parse::<f64>().ok()?;
+        let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
+        let scale = centimetres(unit)? / 1e-4;
+        Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
+    };
+    ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length)
 }
 
 /// The value of an attribute of an element of XML.

@@ -26,6 +26,23 @@ pub fn writer(description: &str) -> Option<Writer> {
     }
 }
 
+/// What is lost without a description that `by` wrote, in words.
+pub fn loss(by: Writer, description: &str) -> Option<&'static str> {
+    match by {
+        // All else is the size of pixels, how many pages there are, and how they are shown.
+        Writer::ImageJ => line(description, "spacing").map(|_| "the distance of slices is dropped"),
+        Writer::Ome => Some("OME-XML is dropped"),
+        Writer::Tifffile => {
+            const OF_FILE: [&str; 3] = ["shape", "axes", "truncated"];
+            let json: Option<serde_json::Map<String, serde_json::Value>> =
+                serde_json::from_str(description).ok();
+            let says_more =
+                json.is_none_or(|json| json.keys().any(|key| !OF_FILE.contains(&key.as_str())));
+            says_more.then_some("its description as JSON is dropped")
+        }
+    }
+}
+
 /// A description of `pages` pages, as ImageJ writes it, from one of another number of pages: that of several channels or
 /// times becomes one of slices, unless its number is the same.
 pub fn with_pages(description: &str, pages: usize) -> String {

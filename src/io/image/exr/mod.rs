@@ -4,6 +4,10 @@
 //! The exr crate believes sizes that stand inside of blocks. So a file is decoded block by block here, and each
 //! block's sizes are checked before.
 
+mod attributes;
+
+pub(super) use attributes::read as read_beside;
+
 use std::{collections::HashSet, io::Cursor};
 
 use exr::{
@@ -24,7 +28,7 @@ use exr::{
 };
 
 use super::{
-    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, Texts},
     limits::{check_scratch, check_size},
 };
 use crate::{
@@ -46,7 +50,7 @@ pub const CODEC: Codec = Codec {
         linear: true,
         true_colour: true,
         animation: false,
-        metadata: Beside::NONE,
+        metadata: Beside { density: true, texts: Texts::Any, parts: "OpenEXR", ..Beside::NONE },
     },
     decode: Decode::One(decode),
     encode,
@@ -116,7 +120,8 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
         );
     }
     let samples = Samples::F32(target.samples);
-    let metadata = Metadata::default();
+    let mut metadata = Metadata::default();
+    attributes::read(bytes, layer, &mut metadata, &mut losses);
     let image = Image { width, height, channels, samples, is_linear: true, metadata };
     Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
 }
@@ -236,5 +241,6 @@ fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
         3 => write!(("R", 0)("G", 1)("B", 2)),
         _ => write!(("R", 0)("G", 1)("B", 2)("A", 3)),
     }
+    attributes::write(&mut bytes, &image.metadata);
     Ok(bytes)
 }

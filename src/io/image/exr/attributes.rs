@@ -1,0 +1,192 @@
+//! The attributes of OpenEXR headers (openexr.com, "OpenEXR File Layout"): those that tell how samples are stored are left
+//! to the exr crate, which forgets the order of all others; these are kept as they are. Each is a name, a type, a length
+//! and bytes; an empty name ends a header.
+//!
+//! ```text
+//! magic, version | attributes, 0 | [attributes, 0] ... [0] | offsets of chunks | chunks
+//! ```
+
+use crate::{
+    data::image::{Density, DensityUnit, Metadata, Part},
+    io::image::metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, note, shown},
+};
+
+/// Bytes before the first attribute.
+const START: usize = 8;
+/// A bit of the version's second byte: names of up to 255 bytes.
+const LONG_NAMES: u8 = 0x04;
+/// Attributes that tell how samples are stored, where they are shown, or how they look in small.
+const OF_FILE: [&str; 18] = [
+    "channels",
+    "chunkCount",
+    "compression",
+    "dataWindow",
+    "deepImageState",
+    "displayWindow",
+    "lineOrder",
+    "maxSamplesPerPixel",
+    "multiView",
+    "name",
+    "pixelAspectRatio",
+    "preview",
+    "screenWindowCenter",
+    "screenWindowWidth",
+    "tiles",
+    "type",
+    "version",
+    "view",
+];
+/// Names of texts here and in PNG.
+const TEXTS: [(&str, &str); 3] =
+    [("comments", "Comment"), ("owner", "Copyright"), ("software", "Software")];
+/// Pixels per inch across.
+const DENSITY: &str = "xDensity";
+const ASPECT: &str = "pixelAspectRatio";
+
+struct Attribute<'a> {
+    name: &'a [u8],
+    kind: &'a [u8],
+    value: &'a [u8],
+}
+
+/// Takes bytes up to a 0, which is passed over.
+fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = rest.iter().take(256).position(|&byte| byte == 0)?;
+    let (name, after) = rest.split_at(end);
+    *rest = &after[1..];
+    Some(name)
+}
+
+/// Takes an attribute; nothing at the end of a header.
+fn attribute<'a>(rest: &mut &'a [u8]) -> Option<Option<Attribute<'a>>> {
+    let attribute = name(rest)?;
+    if attribute.is_empty() {
+        return Some(None);
+    }
+    let kind = name(rest)?;
+    let (len, after) = rest.split_first_chunk::<4>()?;
+    let (value, after) = after.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    *rest = after;
+    Some(Some(Attribute { name: attribute, kind, value }))
+}
+
+/// Adds what header `layer` of a file that begins with `bytes` says of its picture to `metadata`.
+pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Vec<String>) {
+    let mut rest = bytes.get(START..).unwrap_or_default();
+    for _ in 0..layer {
+        while let Some(Some(_)) = attribute(&mut rest) {}
+    }
+    let mut room = MOST_TEXTS;
+    let [mut aspect, mut density] = [1.0; 2];
+    let mut has_density = false;
+    while let Some(Some(Attribute { name, kind, value })) = attribute(&mut rest) {
+        let number = || value.first_chunk().map(|bytes| f64::from(f32::from_le_bytes(*bytes)));
+        let (Ok(name), Ok(_)) = (std::str::from_utf8(name), std::str::from_utf8(kind)) else {
+            note(losses, "an attribute with a strange name is left out".into());
+            continue;
+        };
+        match (name, kind) {
+            (ASPECT, b"float") => aspect = number().unwrap_or(1.0),
+            (DENSITY, b"float") => {
+                (density, has_density) = (number().unwrap_or(1.0), true);
+            }
+            (name, _) if OF_FILE.contains(&name) => {}
+            (name, b"string") => {
+                let keyword =
+                    TEXTS.iter().find(|(own, _)| *own == name).map_or(name, |known| known.1);
+                add_text(metadata, keyword, &String::from_utf8_lossy(value), losses);
+            }
+            _ if value.len() > room.min(LONGEST_TEXT) => {
+                let (name, len) = (shown(name), value.len());
+                note(losses, format!("the attribute {name} of {len} bytes is left out"));
+            }
+            _ => {
+                room -= (value.len() + 64).min(room);
+                let loss = Some("attributes of OpenEXR are dropped");
+                let bytes = [kind, &[0], value].concat();
+                metadata.parts.push(Part { format: "OpenEXR", name: name.into(), bytes, loss });
+            }
+        }
+    }
+    // Pixels are `aspect` times as wide as high.
+    let (pixels, unit) = match has_density {
+        true => ([density, density * aspect], DensityUnit::Inch),
+        false => ([1.0, aspect], DensityUnit::Aspect),
+    };
+    metadata.density = Density::new(pixels, unit).filter(|d| has_density || !d.is_square());
+}
+
+/// Adds what `metadata` says to a file of one part.
+pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
+    let Some(header) = file.get(START..) else { return };
+    let mut rest = header;
+    let mut names: Vec<Vec<u8>> = OF_FILE.iter().map(|name| name.as_bytes().to_vec()).collect();
+    while let Some(Some(found)) = attribute(&mut rest) {
+        names.push(found.name.to_vec());
+    }
+    // Behind the byte that ends the header.
+    let table = file.len() - rest.len();
+    let mut more = Vec::new();
+    let mut has_long_names = false;
+    let mut add = |name: &str, kind: &[u8], value: &[u8]| {
+        let is_known = names.iter().any(|known| known == name.as_bytes());
+        if is_known || name.is_empty() || name.len() > 255 || name.contains('\0') {
+            return;
+        }
+        names.push(name.as_bytes().to_vec());
+        has_long_names |= name.len() > 31;
+        more.extend([name.as_bytes(), &[0], kind, &[0]].concat());
+        more.extend((value.len() as u32).to_le_bytes());
+        more.extend(value);
+    };
+    for part in metadata.parts.iter().filter(|part| part.format == "OpenEXR") {
+        let kind = part.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        if let Some(value) = part.bytes.get(kind.len() + 1..) {
+            add(&part.name, kind, value);
+        }
+    }
+    let own = |keyword: &str| {
+        // Of what PNG has two words for, there is one here.
+        let keyword = if keyword == "Description" { "Comment" } else { keyword };
+        TEXTS.iter().find(|known| known.1 == keyword).map_or(keyword, |known| known.0).to_owned()
+    };
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for text in &metadata.texts {
+        let name = own(&text.keyword);
+        match texts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, lines)) => *lines += &format!("\n{}", text.text),
+            None => texts.push((name, text.text.clone())),
+        }
+    }
+    texts.iter().for_each(|(name, text)| add(name, b"string", text.as_bytes()));
+    let inches = metadata.density.and_then(|density| density.per(DensityUnit::Inch));
+    if let Some([across, _]) = inches {
+        add(DENSITY, b"float", &(across as f32).to_le_bytes());
+    }
+    if let Some(Density { pixels: [across, down], .. }) = metadata.density {
+        set_aspect(&mut file[START..], (down / across) as f32);
+    }
+    let Some(first) = file.get(table..).and_then(<[u8]>::first_chunk) else { return };
+    let first = u64::from_le_bytes(*first) as usize;
+    let len = more.len() as u64;
+    for offset in file[table..first].as_chunks_mut::<8>().0 {
+        *offset = (u64::from_le_bytes(*offset) + len).to_le_bytes();
+    }
+    if has_long_names {
+        file[5] |= LONG_NAMES;
+    }
+    file.splice(table - 1..table - 1, more);
+}
+
+/// Sets how much wider than high pixels are.
+fn set_aspect(header: &mut [u8], aspect: f32) {
+    let len = header.len();
+    let mut rest = &*header;
+    while let Some(Some(found)) = attribute(&mut rest) {
+        if found.name == ASPECT.as_bytes() && found.value.len() == 4 {
+            let end = len - rest.len();
+            header[end - 4..end].copy_from_slice(&aspect.to_le_bytes());
+            return;
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! Texts and attributes that files have beside their pixels: kept where the output has a place for them, else told.
+//! `fixtures/images/texts.py` wrote the files.
+
+use std::{
+    fs,
+    io::{BufReader, Cursor, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use exr::meta::{MetaData, attribute::AttributeValue};
+use gpuproc::{
+    data::image::{DensityUnit, Image, PagesText},
+    io::{Source, image::read_image},
+    timings::Timings,
+};
+
+use crate::common::{run, works};
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/images").join(name)
+}
+
+fn read(path: impl AsRef<Path>) -> Image {
+    read_image(&Source::File(path.as_ref().to_owned()), 1u64 << 30, &Timings::new(false)).unwrap()
+}
+
+/// Keywords and texts, in order.
+fn texts(path: impl AsRef<Path>) -> Vec<(String, String)> {
+    read(path).metadata.texts.into_iter().map(|text| (text.keyword, text.text)).collect()
+}
+
+fn blurred(folder: &Path, input: &str, output: &str) -> String {
+    works(folder, &format!("blur {} {output} --sigma 0", fixture(input).display()))
+}
+
+fn pair(keyword: &str, text: &str) -> (String, String) {
+    (keyword.into(), text.into())
+}
+
+/// The texts of a PNG file as the png crate reads them.
+fn png_texts(path: &Path) -> Vec<(String, String)> {
+    let mut reader =
+        png::Decoder::new(BufReader::new(fs::File::open(path).unwrap())).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    reader.finish().unwrap();
+    let info = reader.info();
+    let latin = info.uncompressed_latin1_text.iter();
+    let mut found: Vec<(String, String)> =
+        latin.map(|text| (text.keyword.clone(), text.text.clone())).collect();
+    found.extend(info.utf8_text.iter().map(|t| (t.keyword.clone(), t.get_text().unwrap())));
+    found.sort();
+    found
+}
+
+#[test]
+fn texts_of_png_go_where_there_is_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let long = "so long a text ".repeat(40);
+    let all = [
+        pair("Title", "\u{c4} title"),
+        pair("Author", "Jane"),
+        pair("Description", &long),
+        pair("Comment", "\u{65e5}\u{672c}\u{8a9e}"),
+        pair("Software", "Pillow"),
+        pair("Camera lens", "50 mm"),
+        pair("Source", "a scanner"),
+    ];
+    assert_eq!(texts(fixture("texts.png")), all);
+    assert_eq!(blurred(folder, "texts.png", "o.png"), "");
+    let mut sorted = all.to_vec();
+    sorted.sort();
+    assert_eq!(png_texts(&folder.join("o.png")), sorted);
+    // In bands, too.
+    let input = fixture("texts.png");
+    works(folder, &format!("blur {} o.png --sigma 0 --max-memory 3k", input.display()));
+    assert_eq!(png_texts(&folder.join("o.png")), sorted);
+    let strict = format!("blur {} o.png --sigma 0 --strict", input.display());
+    assert_eq!(run(folder, &strict).0, 0);
+    // How its colours are meant: light as it is.
+    let info = png::Decoder::new(Cursor::new(fs::read(folder.join("o.png")).unwrap()));
+    let gamma = info.read_info().unwrap().info().gamma().unwrap();
+    assert_eq!(gamma.into_scaled(), 100_000);
+
+    let colours = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
+    for (output, lost, kept) in [
+        ("o.jpg", "the texts Title, Author and 2 more are dropped", Some("Comment")),
+        ("o.tif", "the texts Camera lens and Source are dropped", None),
+        ("o.gif", "the texts Title, Author and 2 more are dropped", Some("Comment")),
+        ("o.webp", "the texts Title, Author and 4 more are dropped", None),
+        ("o.bmp", "the texts Title, Author and 4 more are dropped", None),
+        ("o.exr", colours, Some("Author")),
+    ] {
+        let stderr = blurred(folder, "texts.png", output);
+        assert!(stderr.contains(lost) && stderr.contains(colours), "{output}: {stderr}");
+        let line = format!("blur {} {output} --sigma 0 --strict", input.display());
+        assert_eq!(run(folder, &line).0, 4, "{output}");
+        if let Some(kept) = kept {
+            let found = texts(folder.join(output));
+            assert!(found.iter().any(|(keyword, _)| keyword == kept), "{output}: {found:?}");
+        }
+    }
+    let found = texts(folder.join("o.jpg"));
+    assert_eq!(found, [pair("Comment", &long), pair("Comment", &all[3].1)]);
+    let mut tiff =
+        tiff::decoder::Decoder::new(BufReader::new(fs::File::open(folder.join("o.tif")).unwrap()))
+            .unwrap();
+    for (tag, wanted) in [(269, "\u{c4} title"), (315, "Jane"), (305, "Pillow")] {
+        let found = tiff.get_tag_ascii_string(tiff::tags::Tag::Unknown(tag)).unwrap();
+        assert_eq!(found, wanted, "{tag}");
+    }
+    let found = tiff.get_tag_ascii_string(tiff::tags::Tag::ImageDescription).unwrap();
+    assert_eq!(found, format!("{long}\n{}", all[3].1));
+}
+
+#[test]
+fn comments_go_from_format_to_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let said = "says d\u{e9}j\u{e0} vu";
+    for input in ["comment.jpg", "comment.gif"] {
+        assert_eq!(texts(fixture(input)), [pair("Comment", said)], "{input}");
+        for output in ["o.jpg", "o.png", "o.gif", "o.exr"] {
+            let stderr = blurred(folder, input, output);
+            assert!(!stderr.contains("text"), "{input} {output}: {stderr}");
+            assert_eq!(texts(folder.join(output)), [pair("Comment", said)], "{input} {output}");
+        }
+        blurred(folder, input, "o.tif");
+        works(folder, "blur o.tif again.jpg --sigma 0 --strict");
+        let info =
+            crate::common::gpuproc().current_dir(folder).args(["info", "again.jpg"]).output();
+        let info = String::from_utf8(info.unwrap().stdout).unwrap();
+        assert!(info.contains(&format!("description  {said}")), "{info}");
+        let stderr = blurred(folder, input, "o.webp");
+        assert!(stderr.contains("the text Comment is dropped"), "{stderr}");
+    }
+}
+
+/// Attributes of a file as the exr crate reads them: those that are kept, and the offsets of its chunks.
+fn exr_header(path: &Path) -> exr::meta::header::Header {
+    // The pixels are there where the table says.
+    let image = exr::prelude::read_first_rgba_layer_from_file(
+        path,
+        |_, _| (),
+        |(), _, _: (f32, f32, f32, f32)| {},
+    );
+    image.unwrap();
+    MetaData::read_from_file(path, true).unwrap().headers[0].clone()
+}
+
+#[test]
+fn attributes_of_exr_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let input = fixture("attributes.exr");
+    let density = read(&input).metadata.density.unwrap();
+    assert_eq!((density.pixels, density.unit), ([300.0, 600.0], DensityUnit::Inch));
+    let before = exr_header(&input);
+    let stderr = works(folder, &format!("blur {} o.exr --sigma 0 --strict", input.display()));
+    assert_eq!(stderr, "");
+    let after = exr_header(&folder.join("o.exr"));
+    let (shared, own) = (&after.shared_attributes, &after.own_attributes);
+    assert_eq!(shared.chromaticities, before.shared_attributes.chromaticities);
+    assert!(shared.chromaticities.is_some());
+    assert_eq!(shared.pixel_aspect, 2.0);
+    assert_eq!(own.horizontal_density, Some(300.0));
+    assert_eq!(own.comments, before.own_attributes.comments);
+    assert_eq!(own.comments.as_ref().unwrap().to_string(), "lit by two lamps");
+    assert_eq!(own.owner, before.own_attributes.owner);
+    assert_eq!((own.exposure, own.capture_date.is_some()), (Some(0.25), true));
+    let long = own.other.iter().find(|(name, _)| name.to_string().starts_with("an attribute"));
+    assert_eq!(long.unwrap().1, &AttributeValue::Text("long".into()));
+    assert_eq!(read(folder.join("o.exr")).samples, read(&input).samples);
+    // Elsewhere texts are kept, and all else is told.
+    let stderr = works(folder, &format!("blur {} o.png --sigma 0", input.display()));
+    assert!(stderr.contains("attributes of OpenEXR are dropped"), "{stderr}");
+    let found = texts(folder.join("o.png"));
+    assert!(found.contains(&pair("Comment", "lit by two lamps")), "{found:?}");
+    assert!(found.contains(&pair("Copyright", "Jane")), "{found:?}");
+    // Density, to whole pixels per metre.
+    let density = read(folder.join("o.png")).metadata.density.unwrap();
+    assert!((density.pixels[1] / density.pixels[0] - 2.0).abs() < 1e-3);
+}
+
+/// A PNG file of one pixel with these chunks.
+fn png_with(chunks: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
+    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut add = |name: &[u8; 4], body: &[u8]| {
+        file.extend((body.len() as u32).to_be_bytes());
+        file.extend([&name[..], body].concat());
+        file.extend(crc32fast::hash(&[&name[..], body].concat()).to_be_bytes());
+    };
+    add(b"IHDR", &[0, 0, 0, 1, 0, 0, 0, 1, 8, 0, 0, 0, 0]);
+    for (name, body) in chunks {
+        add(name, body);
+    }
+    add(b"IDAT", &packed(&[0, 7]));
+    add(b"IEND", &[]);
+    file
+}
+
+fn packed(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+#[test]
+fn strange_texts_are_bounded_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let ztxt = |text: &[u8]| [b"Comment\0\0".to_vec(), packed(text)].concat();
+    let bomb = ztxt(&vec![b' '; 50 << 20]);
+    let many: Vec<(&[u8; 4], Vec<u8>)> =
+        (0..2000).map(|_| (b"zTXt", ztxt(&[b'a'; 60_000]))).collect();
+    for (name, chunks, words) in [
+        (
+            "bomb",
+            vec![(b"zTXt", bomb)],
+            "the text Comment that cannot be read, or is too long, is left out",
+        ),
+        ("many", many, "the text Comment of 60000 bytes is left out"),
+        (
+            "broken",
+            vec![(b"zTXt", b"Comment\0\0no zlib".to_vec())],
+            "the text Comment that cannot be read",
+        ),
+        (
+            "nameless",
+            vec![(b"tEXt", b"no end of a keyword".to_vec())],
+            "a text that cannot be read is left out",
+        ),
+        (
+            "long",
+            vec![(b"tEXt", [b"Comment\0".to_vec(), vec![b'x'; 70_000]].concat())],
+            "the text Comment",
+        ),
+        (
+            "claims",
+            vec![(b"iTXt", b"Raw profile type iptc\0\0\0\0\0\niptc\n99999999\n00".to_vec())],
+            "IPTC that cannot be read",
+        ),
+        (
+            "XMP",
+            vec![(b"iTXt", b"XML:com.adobe.xmp\0\x01\0\0\0no zlib".to_vec())],
+            "XMP that cannot be read",
+        ),
+    ] {
+        fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
+        let stderr = works(folder, "blur in.png o.png --sigma 0");
+        assert!(stderr.contains(words), "{name}: {stderr}");
+        assert!(stderr.len() < 8000, "{name}: {stderr}");
+        let kept: usize = texts(folder.join("o.png")).iter().map(|(_, text)| text.len()).sum();
+        assert!(kept <= 1 << 20, "{name}: {kept}");
+        assert_eq!(run(folder, "blur in.png o.png --sigma 0 --strict").0, 4, "{name}");
+    }
+    // A name of an attribute that is none of a file is not written twice.
+    let text = |keyword: &str| [keyword.as_bytes(), b"\0text"].concat();
+    let chunks = ["channels", "dataWindow", "name"].map(|name| (b"tEXt", text(name)));
+    fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
+    works(folder, "blur in.png o.exr --sigma 0");
+    assert_eq!(read(folder.join("o.exr")).width, 1);
+}
+
+/// What ImageJ and OME tell of all pages goes with any of them, or is told.
+#[test]
+fn stacks_keep_their_distances_with_any_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let tiff = |name: &str| format!(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/{}"), name);
+    let of = |output: &str| -> Option<PagesText> { read(folder.join(output)).metadata.pages };
+    let imagej = tiff("stack_imagej.tif");
+    let own = read(&imagej).metadata;
+    let spacing =
+        |text: &str| text.lines().find_map(|line| line.strip_prefix("spacing=").map(str::to_owned));
+    let wanted = spacing(&own.pages.as_ref().unwrap().text);
+    assert!(wanted.is_some());
+    let count = own.pages.unwrap().pages;
+    for (flags, pages) in [("", count), (" --page 2..", count - 1), (" --page 2..3", 2)] {
+        assert_eq!(works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict{flags}")), "");
+        let found = of("o.tif").unwrap();
+        assert_eq!((found.pages, spacing(&found.text)), (pages, wanted.clone()), "{flags}");
+        assert!(found.text.contains(&format!("images={pages}\n")), "{}", found.text);
+        assert_eq!(read(folder.join("o.tif")).metadata.density, own.density, "{flags}");
+        let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
+        assert!(stderr.contains("the distance of slices is dropped"), "{flags}: {stderr}");
+    }
+    // One page has no distance to others, and pixels as large.
+    works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));
+    let found = read(folder.join("o.tif")).metadata;
+    assert_eq!((found.pages, found.density), (None, own.density));
+
+    let ome = tiff("stack.ome.tif");
+    let own = read(&ome).metadata;
+    assert_eq!(works(folder, &format!("blur {ome} o.tif --sigma 0 --strict")), "");
+    assert_eq!(of("o.tif"), own.pages);
+    for (output, flags) in [("o.tif", " --page 2.."), ("o.tif", " --page 2"), ("o.png", "")] {
+        let stderr = works(folder, &format!("blur {ome} {output} --sigma 0{flags}"));
+        assert!(stderr.contains("OME-XML is dropped"), "{output}{flags}: {stderr}");
+        let density = read(folder.join(output)).metadata.density.unwrap();
+        let [found, wanted] =
+            [density, own.density.unwrap()].map(|d| d.per(DensityUnit::Centimetre).unwrap()[0]);
+        assert!((found / wanted - 1.0).abs() < 1e-3, "{output}{flags}: {found} {wanted}");
+    }
+    let mut bytes = Vec::new();
+    fs::File::open(folder.join("o.png")).unwrap().read_to_end(&mut bytes).unwrap();
+    assert!(!bytes.windows(4).any(|found| found == b"<OME"));
+}
