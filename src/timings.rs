@@ -20,36 +20,25 @@ pub enum Clock {
     Gpu,
 }
 
-/// One measurement.
-#[derive(Clone, Debug)]
-pub struct Sample {
+/// How long one stage took, over all times that it was run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stage {
     /// The stage's name, such as `decode` or `blur rows`.
     pub stage: String,
     /// The clock.
     pub clock: Clock,
-    /// The measured time.
-    pub duration: Duration,
-}
-
-/// The sum of all samples of one stage.
-#[derive(Clone, Debug, Serialize)]
-pub struct Stage {
-    /// The stage's name.
-    pub stage: String,
-    /// The clock.
-    pub clock: Clock,
-    /// Number of samples.
+    /// How often it was run.
     pub count: u64,
-    /// Sum of the samples in nanoseconds.
+    /// Nanoseconds.
     pub ns: u64,
 }
 
-/// The recorder that all parts of a job share. A sample costs a lock and a push.
+/// The recorder that all parts of a job share. A measurement costs a lock, and no memory: jobs may have millions.
 #[derive(Debug)]
 pub struct Timings {
     start: Instant,
     passes: AtomicBool,
-    samples: Mutex<Vec<Sample>>,
+    stages: Mutex<Vec<Stage>>,
     results: Mutex<Vec<serde_json::Value>>,
 }
 
@@ -59,7 +48,7 @@ impl Timings {
         Self {
             start: Instant::now(),
             passes: passes.into(),
-            samples: Mutex::default(),
+            stages: Mutex::default(),
             results: Mutex::default(),
         }
     }
@@ -86,34 +75,22 @@ impl Timings {
     // Not into each of the hundred places that time something.
     #[inline(never)]
     pub fn record(&self, stage: &str, clock: Clock, duration: Duration) {
-        let sample = Sample { stage: stage.to_owned(), clock, duration };
-        self.samples.lock().expect("no holder of this lock panics").push(sample);
-    }
-
-    /// Takes every sample recorded so far, in the order of recording.
-    pub fn drain(&self) -> Vec<Sample> {
-        std::mem::take(&mut *self.samples.lock().expect("no holder of this lock panics"))
-    }
-
-    /// The stages in the order of their first sample, each with its sum.
-    pub fn stages(&self) -> Vec<Stage> {
-        let mut stages: Vec<Stage> = Vec::new();
-        for sample in self.samples.lock().expect("no holder of this lock panics").iter() {
-            let ns = sample.duration.as_nanos() as u64;
-            let known = stages
-                .iter_mut()
-                .find(|stage| stage.stage == sample.stage && stage.clock == sample.clock);
-            match known {
-                Some(stage) => (stage.count, stage.ns) = (stage.count + 1, stage.ns + ns),
-                None => stages.push(Stage {
-                    stage: sample.stage.clone(),
-                    clock: sample.clock,
-                    count: 1,
-                    ns,
-                }),
-            }
+        let ns = duration.as_nanos() as u64;
+        let mut stages = self.stages.lock().expect("no holder of this lock panics");
+        match stages.iter_mut().find(|known| known.stage == stage && known.clock == clock) {
+            Some(known) => (known.count, known.ns) = (known.count + 1, known.ns + ns),
+            None => stages.push(Stage { stage: stage.to_owned(), clock, count: 1, ns }),
         }
-        stages
+    }
+
+    /// The stages in the order in which they were first run.
+    pub fn stages(&self) -> Vec<Stage> {
+        self.stages.lock().expect("no holder of this lock panics").clone()
+    }
+
+    /// The stages as [`Timings::stages`] has them, which are forgotten.
+    pub fn drain(&self) -> Vec<Stage> {
+        std::mem::take(&mut *self.stages.lock().expect("no holder of this lock panics"))
     }
 
     /// Adds a fact about a result, such as the size of a mesh, to what [`Timings::json`] reports.

@@ -124,8 +124,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let (mut infos, mut failed) = (Vec::new(), 0);
     let files = args.list.with(args.files.clone())?;
     for source in &files {
-        let samples = args.range.then_some(session);
-        let look = || session.timings.time("files", || look(source, &layout, samples));
+        let look = || session.timings.time("files", || look(source, &layout, args.range, session));
         match session.logged(source, None, look) {
             Ok(mut info) => {
                 if let (Some(volumes), Some(_), false, "volume") =
@@ -154,9 +153,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds. With `samples`, they
-/// are read, too.
-fn look(source: &Source, layout: &Layout, samples: Option<&Session>) -> Result<Info> {
+/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds. Where `samples` is
+/// set, its samples are read, too.
+fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
     let many = are_many(source);
     let bytes = if many { None } else { source.size()? };
     let array = ArrayFormat::of_input(source, None).ok();
@@ -169,12 +168,12 @@ fn look(source: &Source, layout: &Layout, samples: Option<&Session>) -> Result<I
             || layout.stack
             || source.path().is_none() =>
         {
-            volume_info(&VolumeFile::describe(source, layout)?, samples)?
+            volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
         }
-        _ => match image_info(source, samples) {
+        _ => match image_info(source, samples, session) {
             Ok(info) => info,
             Err(error) => match VolumeFile::describe(source, layout) {
-                Ok(file) => volume_info(&file, samples)?,
+                Ok(file) => volume_info(&file, samples, session)?,
                 Err(_) => return Err(error),
             },
         },
@@ -209,12 +208,12 @@ fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
     })
 }
 
-fn volume_info(file: &VolumeFile, samples: Option<&Session>) -> Result<Info> {
+fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
     let placement = file.placement();
     let stored = file.stored().name();
     let range = match samples {
-        Some(session) => volume_range(file, session)?,
-        None => None,
+        true => volume_range(file, session)?,
+        false => None,
     };
     Ok(Info {
         range,
@@ -279,14 +278,14 @@ fn ends(moments: Moments) -> Option<[f64; 2]> {
     (moments.count > 0).then_some([moments.min, moments.max])
 }
 
-fn image_info(source: &Source, samples: Option<&Session>) -> Result<Info> {
-    let probe = probe(source)?;
+fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info> {
+    let probe = probe(source, session.max_memory)?;
     let range = match samples {
-        Some(session) => {
+        true => {
             let image = read_image(source, session.limits(2), &session.timings)?;
             ends(range(&Pixels { samples: image.samples, channels: image.channels }))
         }
-        None => None,
+        false => None,
     };
     Ok(Info {
         range,

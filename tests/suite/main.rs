@@ -24,6 +24,7 @@ mod fuzz_targets;
 mod gpu;
 mod harness;
 mod histogram;
+mod hostile;
 mod image;
 mod jpeg;
 mod jpeg_peers;

@@ -17,7 +17,10 @@ use gpuproc::{
 };
 use tempfile::TempDir;
 
-use crate::common::{Measured, Noise, measured, tiff_of_jpeg};
+use crate::{
+    common::{Measured, Noise, measured, tiff_of_jpeg},
+    hostile,
+};
 
 /// `count` zeros, deflated.
 fn zeros(count: u64) -> Vec<u8> {
@@ -154,6 +157,7 @@ fn webp(groups: u32) -> Vec<u8> {
 /// Files that take much where they are believed.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
+    hostile::write(folder.path());
     let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
     let sparse = |name: &str, bytes: u64| {
         File::create(folder.path().join(name)).unwrap().set_len(bytes).unwrap();
@@ -218,6 +222,19 @@ fn every_command_keeps_within_its_memory() {
             "mesh noise_80x80x80_uint8.raw --iso 250 o.ply --preview o.png --size 8192x8192",
             "mesh noise_30x30x30_uint8.raw --iso 128 o.ply --simplify 0.5",
             "info bomb.exr tile.exr thin_40000x40000x4_uint8.raw",
+            "info profile.png texts.png",
+            "blur profile.png o.tif",
+            "histogram profile.png",
+            "histogram segments.jpg",
+            "blur metadata.tif o.png",
+            "blur deflate.tif o.png",
+            "mesh shared.tif --iso 3 o.ply",
+            "mesh planes.ome.tif --iso 3 o.ply",
+            "blur canvas.gif o.png",
+            "blur restore.gif o.webp",
+            "histogram canvas.png",
+            "blur canvas.webp o.png",
+            "mesh frames.dcm --iso 3 o.ply",
         ] {
             keeps(folder, mib, command);
         }
@@ -370,6 +387,7 @@ fn small_inputs_take_a_second() {
     write("digits.txt", &vec![b'1'; 100_000]);
     write("blanks.txt", &vec![b' '; 100_000]);
     write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
+    hostile::write(folder);
     let rows = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': ({}, 0), }}", u32::MAX);
     let length = (rows.len() as u16).to_le_bytes();
     write("empty.npy", &[b"\x93NUMPY\x01\0", &length[..], rows.as_bytes()].concat());
@@ -396,6 +414,13 @@ fn small_inputs_take_a_second() {
         "sort digits.txt o.txt",
         "sort empty.npy o.npy",
         "info deep_1x1x100000_uint8.raw claim.exr empty.npy digits.txt",
+        "info shared.tif chain.tif planes.ome.tif frames.dcm",
+        "histogram shared.tif",
+        "histogram chain.tif",
+        "mesh chain.tif --iso 3 o.ply",
+        "mesh planes.ome.tif --iso 3 o.ply",
+        "blur frames.gif o.webp --sigma 0",
+        "mesh frames.dcm --iso 3 o.ply",
     ] {
         let run = measured(folder, format!("--timeout 60 {command}").split(' '));
         assert_ne!(run.code, Some(124), "{command} does not end");

@@ -67,9 +67,9 @@ pub fn measure(
         let start = Instant::now();
         (prepared.run)()?;
         let wall = start.elapsed();
-        let samples = session.timings.drain();
-        let passes: Duration =
-            samples.iter().filter(|s| s.clock == Clock::Gpu).map(|s| s.duration).sum();
+        let stages = session.timings.drain();
+        let passes = stages.iter().filter(|stage| stage.clock == Clock::Gpu);
+        let passes = Duration::from_nanos(passes.map(|stage| stage.ns).sum());
         if passes.is_zero() {
             clock = Clock::Wall;
         }

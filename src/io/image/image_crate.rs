@@ -18,6 +18,9 @@ use crate::{
     io::Limits,
 };
 
+/// Bytes that what a file holds beside its pixels, such as profiles and texts, may take while its header is read.
+pub const MOST_BESIDE: u64 = 32 << 20;
+
 /// A file whose header and metadata are read and within limits.
 pub struct Opened<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,

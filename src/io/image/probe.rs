@@ -1,6 +1,11 @@
 //! What is known of an image before it is decoded: by its name, and by its header.
 
-use std::{fs::File, io::Read, panic::catch_unwind, path::Path};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Take},
+    panic::catch_unwind,
+    path::Path,
+};
 
 use exr::{
     math::Vec2,
@@ -11,7 +16,9 @@ use image::{ImageDecoder, ImageReader};
 use super::{
     Animation, ImageFile, ImageFormat, bmp,
     codec::BoxError,
-    exr as exr_format, jpeg,
+    exr as exr_format,
+    image_crate::MOST_BESIDE,
+    jpeg,
     metadata::{shown, without_prefix},
     png, tiff,
 };
@@ -41,10 +48,23 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
         if is_tiff(path) {
             return Some(tiff::probe(path).ok()?.bytes);
         }
-        let reader = ImageReader::open(path).ok()?.with_guessed_format().ok()?;
-        Some(reader.into_decoder().ok()?.total_bytes())
+        Some(reader(path).ok()?.into_decoder().ok()?.total_bytes())
     });
     decoded.ok().flatten().or_else(|| gif(path)).or_else(|| openexr(path))
+}
+
+/// A reader of the header of the file at `path`, by what it begins with.
+fn reader(path: &Path) -> io::Result<ImageReader<Take<BufReader<File>>>> {
+    /// The image crate reads all of a JPEG file before it looks for the header.
+    const MOST_JPEG: u64 = 8 << 20;
+    let mut file = BufReader::new(File::open(path)?);
+    let is_jpeg = (jpeg::CODEC.has_signature)(file.fill_buf()?);
+    let file = file.take(if is_jpeg { MOST_JPEG } else { u64::MAX });
+    let mut reader = ImageReader::new(file).with_guessed_format()?;
+    let mut limits = image::Limits::default();
+    limits.max_alloc = Some(MOST_BESIDE);
+    reader.limits(limits);
+    Ok(reader)
 }
 
 /// RGBA of a GIF file's size.
@@ -94,12 +114,13 @@ pub struct Probe {
     pub bytes: u64,
 }
 
-/// Reads the header of `source`, a file.
+/// Reads the header of `source`, a file. What is found behind its pixels, such as the number of frames, is looked for where
+/// it has no more than `longest` bytes, or is read here and there.
 ///
 /// # Errors
 /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) when
 /// it is no image that is known, or a broken one.
-pub fn probe(source: &Source) -> Result<Probe> {
+pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
     let Some(path) = source.path() else {
         return Err(Error::usage("an image is looked at in a file, not in standard input"));
     };
@@ -109,7 +130,7 @@ pub fn probe(source: &Source) -> Result<Probe> {
     let probed = catch_unwind(|| match openexr_header(path) {
         Some(probe) => Ok(probe),
         None if is_tiff(path) => tiff::probe(path),
-        None => pages_header(source, path),
+        None => pages_header(source, path, longest),
     });
     let probed = probed.unwrap_or_else(|_| Err("the decoder crashed on it".into()));
     probed
@@ -147,11 +168,13 @@ fn openexr_header(path: &Path) -> Option<Probe> {
 }
 
 /// What the header of a file says, and what it holds beside.
-fn pages_header(source: &Source, path: &Path) -> Result<Probe, BoxError> {
-    /// A longer file is only looked at where its format is read here and there.
-    const LONGEST: u64 = 1 << 30;
+fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, BoxError> {
     let timings = Timings::new(false);
-    let file = ImageFile::read(source, Limits::from(LONGEST), &timings)?;
+    let file = match ImageFile::read(source, Limits::from(longest), &timings) {
+        Ok(file) => file,
+        Err(_) if source.size()? > Some(longest) => return other_header(path),
+        Err(error) => return Err(error.into()),
+    };
     let format = file.format()?;
     let mut pages = file.pages(&timings)?;
     let mut probe = match format {
@@ -248,7 +271,7 @@ fn of_image(format: ImageFormat, image: &Image) -> Probe {
 }
 
 fn other_header(path: &Path) -> Result<Probe, BoxError> {
-    let reader = ImageReader::open(path)?.with_guessed_format()?;
+    let reader = reader(path)?;
     let format = reader.format().ok_or("this is no image format that is known here")?;
     let mut decoder = reader.into_decoder()?;
     let (width, height) = decoder.dimensions();

@@ -624,7 +624,7 @@ pub fn blur(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
     fs::write(folder.path().join("a"), picture).unwrap();
-    if let Err(error) = probe(&Source::File(folder.path().join("a"))) {
+    if let Err(error) = probe(&Source::File(folder.path().join("a")), 1 << 30) {
         assert_bad_input(&error);
     }
     const OUTPUTS: [&str; 8] =

@@ -4,7 +4,11 @@ use std::io::{self, Cursor, Write};
 
 use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 
-use super::{SIGNATURE, encode, encode::chunk};
+use super::{
+    SIGNATURE, encode,
+    encode::chunk,
+    open::{Opened, open_bytes},
+};
 use crate::{
     data::{
         dtype::Dtype,
@@ -19,7 +23,6 @@ use crate::{
                 Animation, BoxError, Decoded, Delay, Encoding, PageWriter, Pages, Series,
                 UNEQUAL_PAGES,
             },
-            image_crate,
             limits::{check_scratch, check_size},
         },
     },
@@ -122,18 +125,12 @@ impl<'a> Apng<'a> {
         let Some(Described { plays, frames, has_still }) = described(bytes) else {
             return Ok(None);
         };
-        let opened = image_crate::open(image::ImageFormat::Png, bytes, limits)?;
-        let (mut metadata, mut orientation, mut losses) = opened.described();
-        let found = super::beside::read_file(bytes, &mut metadata, &mut losses);
-        orientation = found.unwrap_or(orientation);
+        let Opened { reader, size, channels: stored, dtype, metadata, orientation, mut losses } =
+            open_bytes(bytes)?;
         if has_still {
             losses.push("the picture that stands in for the animation is left out".into());
         }
-        let reader = reader(bytes, limits)?;
         let info = reader.info();
-        let size = [info.width as usize, info.height as usize];
-        let (colour, depth) = reader.output_color_type();
-        let stored = colour.samples();
         let covers = frames[0].size == [info.width, info.height];
         let clears = frames[..frames.len() - 1].iter().any(|frame| frame.clears);
         let seen = match stored {
@@ -152,7 +149,7 @@ impl<'a> Apng<'a> {
             limits,
             size,
             channels: [stored, seen],
-            dtype: if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 },
+            dtype,
             interlaced: info.interlaced,
             has_still,
             animation: Animation { plays, delays: delays.collect() },
@@ -169,7 +166,7 @@ impl<'a> Apng<'a> {
             Dtype::U16 => Layers::U16(Canvas::new(self.size, seen)?),
             _ => Layers::U8(Canvas::new(self.size, seen)?),
         };
-        let mut drawn = Drawn { reader: reader(self.bytes, self.limits)?, canvas, next: 0 };
+        let mut drawn = Drawn { reader: frames(self.bytes)?, canvas, next: 0 };
         if self.has_still {
             drawn.reader.next_frame(&mut self.room(&drawn.reader)?)?;
         }
@@ -256,11 +253,14 @@ impl<'a> Apng<'a> {
     }
 }
 
-fn reader(bytes: &[u8], limits: Limits) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
-    let bytes_allowed = usize::try_from(limits.bytes).unwrap_or(usize::MAX);
-    let mut decoder =
-        Decoder::new_with_limits(Cursor::new(bytes), png::Limits { bytes: bytes_allowed });
+/// The frames alone. Each row counts against the limits of the decoder, so there are none here: the chunks that they
+/// are for are read by [`open_bytes`].
+fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
+    let limits = png::Limits { bytes: usize::MAX };
+    let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_transformations(Transformations::EXPAND);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
     Ok(decoder.read_info()?)
 }
 

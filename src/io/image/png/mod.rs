@@ -1,23 +1,25 @@
-//! PNG: decoding through the image crate, an encoder on all cores, and both by rows.
+//! PNG: decoding through the png crate, an encoder on all cores, and both by rows.
 
 mod animation;
 mod beside;
 mod encode;
+mod open;
 mod rows;
 mod zlib;
 
 pub(super) use beside::read_file as read_beside;
 pub use encode::{Png, PngWriter};
+use open::Opened;
 pub use rows::PngRows;
 
 use std::borrow::Cow;
 
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds, OnePage, Pages, Texts},
-    image_crate,
+    limits::check_size,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image},
+    data::{dtype::Dtype, image::Image, samples::Samples},
     io::Limits,
 };
 
@@ -48,10 +50,18 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    let mut decoded = image_crate::open(image::ImageFormat::Png, bytes, limits)?.decode()?;
-    let found = beside::read_file(bytes, &mut decoded.image.metadata, &mut decoded.losses);
-    decoded.orientation = found.unwrap_or(decoded.orientation);
-    Ok(decoded)
+    let Opened { mut reader, size, channels, dtype, metadata, orientation, losses } =
+        open::open_bytes(bytes)?;
+    let [width, height] = size;
+    let samples = reader.output_buffer_size().ok_or("its size is too large")?;
+    check_size(limits, size, samples as u64)?;
+    let mut samples = Samples::zeros(dtype, width * height * channels)?;
+    reader.next_frame(samples.as_bytes_mut())?;
+    if cfg!(target_endian = "little") && dtype == Dtype::U16 {
+        samples.swap_bytes();
+    }
+    let image = Image { width, height, channels, samples, is_linear: false, metadata };
+    Ok(Decoded { image, orientation, losses, damage: None })
 }
 
 fn encode(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError> {

@@ -2,19 +2,13 @@
 
 use std::{fs::File, io::BufReader};
 
-use super::beside;
+use super::open::{Opened, open_file};
 use crate::{
-    data::{
-        dtype::Dtype,
-        image::{Metadata, Orientation},
-    },
+    data::{dtype::Dtype, image::Orientation},
     error::{Error, Result},
     io::{
         Source,
-        image::{
-            metadata::{capped_icc, read_exif},
-            rows::{ReadRows, RowsInfo},
-        },
+        image::rows::{ReadRows, RowsInfo},
     },
 };
 
@@ -40,35 +34,23 @@ impl PngRows {
         if source.size()?.is_none() {
             return Ok(None);
         }
-        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
-        let mut decoder = png::Decoder::new(BufReader::with_capacity(1 << 16, file));
-        decoder.set_transformations(png::Transformations::EXPAND);
         // Decoding it as a whole reports the error.
-        let Ok(reader) = decoder.read_info() else {
+        let Ok(opened) = open_file(path) else {
             return Ok(None);
         };
+        let Opened { reader, size, channels, dtype, metadata, orientation, losses } = opened;
         let info = reader.info();
         // The frames of an animation, and the rows of an interlaced picture, do not come one after the other.
         let frames = info.animation_control.map_or(1, |animation| animation.num_frames);
         if info.interlaced || frames > 1 {
             return Ok(None);
         }
-        let (colour, depth) = reader.output_color_type();
-        let dtype = if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 };
-        let mut losses = Vec::new();
-        let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
-        let (exif, orientation) = read_exif(exif, &mut losses);
-        let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
-        let icc = capped_icc(icc, &mut losses);
-        let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-        let found = beside::read_path(path, &mut metadata, &mut losses);
-        let orientation = orientation.or(found).unwrap_or_default();
         Ok(Some(Self {
             name,
             info: RowsInfo {
-                width: info.width as usize,
-                height: info.height as usize,
-                channels: colour.samples(),
+                width: size[0],
+                height: size[1],
+                channels,
                 dtype,
                 metadata,
                 is_upright: orientation == Orientation::default(),

@@ -42,8 +42,14 @@ impl Bytes for &[u8] {
 
 /// A file that one thread reads at a time.
 pub struct SharedBytes<'a> {
-    input: Mutex<Box<dyn ReadSeek + 'a>>,
+    input: Mutex<Input<'a>>,
     len: u64,
+}
+
+struct Input<'a> {
+    input: Box<dyn ReadSeek + 'a>,
+    /// Where the next byte is read; nothing after a failure.
+    at: Option<u64>,
 }
 
 impl<'a> SharedBytes<'a> {
@@ -53,7 +59,7 @@ impl<'a> SharedBytes<'a> {
     /// When its length cannot be found out.
     pub fn new(mut input: Box<dyn ReadSeek + 'a>) -> io::Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
-        Ok(Self { input: Mutex::new(input), len })
+        Ok(Self { input: Mutex::new(Input { input, at: Some(len) }), len })
     }
 }
 
@@ -67,8 +73,13 @@ impl Bytes for SharedBytes<'_> {
         let mut bytes = memory::zeros(usize::try_from(there)?)?;
         let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
         if there > 0 {
-            input.seek(SeekFrom::Start(at))?;
-            input.read_exact(&mut bytes)?;
+            match input.at.take() {
+                // Keeps what is buffered: strips are often short.
+                Some(from) => input.input.seek_relative(at.cast_signed() - from.cast_signed())?,
+                None => _ = input.input.seek(SeekFrom::Start(at))?,
+            }
+            input.input.read_exact(&mut bytes)?;
+            input.at = Some(at + there);
         }
         Ok(Cow::Owned(bytes))
     }

@@ -1,15 +1,24 @@
 //! The directories of a TIFF file: tags with values, of classic TIFF (TIFF 6.0, section 2) and of BigTIFF, whose offsets
 //! have 64 bits.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use super::{bytes::Bytes, tag};
 use crate::io::image::codec::BoxError;
 
 /// Entries that a directory may have. Classic TIFF cannot have more.
 const MOST_ENTRIES: u64 = 65_535;
-/// Bytes that the values of a tag may take: the places of two million strips of a BigTIFF.
-const MOST_BYTES: u64 = 16 << 20;
+/// Bytes that the values of a tag may take: the places of a million strips of a BigTIFF.
+const MOST_BYTES: u64 = 8 << 20;
+/// Bytes of values that may be read, by those of the file: the tags of many pages may share one long value.
+const MOST_READ: u64 = 16;
 /// Pages that are looked for.
 const MOST_PAGES: usize = 1 << 20;
 
@@ -55,6 +64,8 @@ pub struct File<'a> {
     is_big_tiff: bool,
     /// Where the first directory is.
     pub first: u64,
+    /// Bytes of values that are still read.
+    left: Arc<AtomicU64>,
 }
 
 /// A directory.
@@ -63,6 +74,8 @@ pub struct Directory {
     entries: Vec<Entry>,
     /// Where the next one is; 0 at the end.
     pub next: u64,
+    /// Bytes that it takes.
+    len: u64,
 }
 
 /// A tag with its values.
@@ -110,7 +123,9 @@ impl<'a> File<'a> {
             Some(b"MM") => false,
             _ => return Err("it does not begin as TIFF files do".into()),
         };
-        let mut file = Self { bytes, is_little, is_big_tiff: false, first: 0 };
+        let left = bytes.len().saturating_mul(MOST_READ).saturating_add(1 << 16);
+        let left = Arc::new(AtomicU64::new(left));
+        let mut file = Self { bytes, is_little, is_big_tiff: false, first: 0, left };
         let number = |at: usize, len: usize| head.get(at..at + len).map(|bytes| file.number(bytes));
         let ends = "the file ends within its header";
         (file.is_big_tiff, file.first) = match number(2, 2).ok_or(ends)? {
@@ -148,7 +163,7 @@ impl<'a> File<'a> {
             return Err(outside().into());
         }
         let count = self.number(&count);
-        if count > MOST_ENTRIES {
+        if count == 0 || count > MOST_ENTRIES {
             return Err(format!("a directory at byte {at} has {count} entries").into());
         }
         let first = at + count_len;
@@ -171,22 +186,24 @@ impl<'a> File<'a> {
             let at = if len <= offset_len { here } else { self.number(value) };
             Some(Entry { tag, kind, count, at })
         });
-        Ok(Directory { entries: entries.collect(), next })
+        Ok(Directory { entries: entries.collect(), next, len: count_len + whole })
     }
 
     /// Calls `visit` with where each directory of the main chain is, and with the directory. A chain that leads in a
-    /// circle or out of the file ends there.
+    /// circle or out of the file ends there, and so does one whose directories take more than the file: they overlap.
     ///
     /// # Errors
     /// When the first one is broken.
     fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<(), BoxError> {
         let mut seen = HashSet::new();
-        let mut at = self.first;
+        let (mut at, mut left) = (self.first, self.bytes.len());
         while at != 0 && seen.len() < MOST_PAGES && seen.insert(at) {
             match self.directory(at) {
                 Ok(directory) => {
                     visit(at, &directory);
                     at = directory.next;
+                    let Some(rest) = left.checked_sub(directory.len) else { break };
+                    left = rest;
                 }
                 Err(error) if seen.len() == 1 => return Err(error),
                 Err(_) => break,
@@ -212,6 +229,10 @@ impl<'a> File<'a> {
         if entry.at.saturating_add(len) > self.bytes.len() {
             return Err(outside().into());
         }
+        let spend = |left: u64| left.checked_sub(len);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, spend).is_err() {
+            return Err("the values of its tags overlap".into());
+        }
         let mut bytes = self.bytes.read(entry.at, len).map(Cow::into_owned)?;
         if (bytes.len() as u64) < len {
             return Err(outside().into());
@@ -227,16 +248,18 @@ impl<'a> File<'a> {
     /// # Errors
     /// When they are no such numbers, or outside of the file.
     pub fn numbers(&self, directory: &Directory, tag: u16) -> Result<Option<Vec<u64>>, BoxError> {
-        let Some(entry) = directory.find(tag) else { return Ok(None) };
+        directory.find(tag).map(|entry| self.numbers_of(entry)).transpose()
+    }
+
+    fn numbers_of(&self, entry: &Entry) -> Result<Vec<u64>, BoxError> {
         let bytes = self.value(entry)?;
-        let numbers = match entry.kind {
+        Ok(match entry.kind {
             kind::BYTE | kind::UNDEFINED => bytes.into_iter().map(u64::from).collect(),
             kind::SHORT => units(&bytes, u16::from_ne_bytes).map(u64::from).collect(),
             kind::LONG | kind::IFD => units(&bytes, u32::from_ne_bytes).map(u64::from).collect(),
             kind::LONG8 | kind::IFD8 => units(&bytes, u64::from_ne_bytes).collect(),
-            _ => return Err(format!("tag {tag} is no number").into()),
-        };
-        Ok(Some(numbers))
+            _ => return Err(format!("tag {} is no number", entry.tag).into()),
+        })
     }
 
     /// The first value of a tag as an unsigned number.
@@ -244,7 +267,9 @@ impl<'a> File<'a> {
     /// # Errors
     /// As [`numbers`](Self::numbers).
     pub fn number_of(&self, directory: &Directory, tag: u16) -> Result<Option<u64>, BoxError> {
-        Ok(self.numbers(directory, tag)?.and_then(|numbers| numbers.first().copied()))
+        let Some(entry) = directory.find(tag) else { return Ok(None) };
+        let first = Entry { count: entry.count.min(1), ..*entry };
+        Ok(self.numbers_of(&first)?.first().copied())
     }
 
     /// The values of a tag as floats: fractions, floats and whole numbers.

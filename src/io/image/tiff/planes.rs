@@ -269,7 +269,12 @@ impl Planes {
         let [z_len, c_len, t_len] =
             ["SizeZ", "SizeC", "SizeT"].map(|name| count(name).unwrap_or(1).max(1));
         let c_len = (c_len / interleaved).max(1);
-        let all = z_len.checked_mul(c_len)?.checked_mul(t_len).filter(|&all| all <= MOST)?;
+        let all = z_len.checked_mul(c_len)?.checked_mul(t_len)?;
+        let missing = format!("of the {all} planes that its OME-XML tells, {pages} are there");
+        if all > pages {
+            self.losses.push(missing);
+            return None;
+        }
         let order = attribute(pixels, "DimensionOrder").unwrap_or("XYZCT");
         let fastest: Vec<char> = order.chars().filter(|axis| "ZCT".contains(*axis)).collect();
         if fastest.len() != 3 {
@@ -287,8 +292,11 @@ impl Planes {
             of(fastest[0]) + lens[0] * (of(fastest[1]) + lens[1] * of(fastest[2]))
         };
         let mut places: Vec<Option<usize>> = vec![None; all];
-        let (mut rest, mut is_told) = (&text[end..], false);
-        while let Some(at) = rest.find("<TiffData") {
+        let (mut rest, mut told) = (&text[end..], 0);
+        // Each plane is told once.
+        while told < all
+            && let Some(at) = rest.find("<TiffData")
+        {
             let end = at + rest[at..].find('>').unwrap_or(rest.len() - at);
             let data = &rest[at..end];
             let number_of =
@@ -296,16 +304,17 @@ impl Planes {
             let page = number_of("IFD");
             let planes = number_of("PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
             let firsts = ["FirstZ", "FirstC", "FirstT"].map(|name| number_of(name).unwrap_or(0));
-            is_told = true;
             if firsts[0] < z_len && firsts[1] < c_len && firsts[2] < t_len {
                 let first = number(firsts);
-                for i in 0..planes.min(all - first) {
-                    places[first + i] = Some(page.unwrap_or(0) + i);
+                let planes = planes.min(all - first);
+                for i in 0..planes {
+                    places[first + i] = Some(page.unwrap_or(0).saturating_add(i));
                 }
+                told += planes;
             }
             rest = &rest[end..];
         }
-        if !is_told {
+        if told == 0 {
             places = (0..all).map(Some).collect();
         }
         let page = |volume: usize, z: usize| places[number([z, volume % c_len, volume / c_len])];
@@ -314,8 +323,7 @@ impl Planes {
         let found: Option<Vec<usize>> =
             order.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
         if found.is_none() {
-            self.losses
-                .push(format!("of the {all} planes that its OME-XML tells, {pages} are there"));
+            self.losses.push(missing);
         }
         Some(Shape { counts: [c_len, z_len, t_len], pages: Some(found?) })
     }

@@ -49,9 +49,11 @@ fn described(probe: &Probe) -> String {
 /// # Errors
 /// When one is broken, or differs from the others in format, size or type.
 pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
+    /// Bytes of a picture that may be looked through for several pages.
+    const LONGEST: u64 = 16 << 20;
     let probes: Vec<Probe> = files
         .iter()
-        .par_map(|file| probe(&Source::File(file.clone())))
+        .par_map(|file| probe(&Source::File(file.clone()), LONGEST))
         .into_iter()
         .collect::<Result<_>>()?;
     let first = probes.first().ok_or_else(|| Error::bad_input("there are no slices"))?;

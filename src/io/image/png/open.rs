@@ -1,0 +1,78 @@
+//! What a PNG file says before its pixels.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, Cursor, Seek},
+    path::Path,
+};
+
+use png::{Decoder, Limits, Reader, Transformations};
+
+use super::beside;
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Metadata, Orientation},
+    },
+    io::image::{
+        codec::BoxError,
+        image_crate::MOST_BESIDE,
+        metadata::{capped_icc, read_exif},
+    },
+};
+
+/// A file whose chunks up to its pixels are read. Pixels come as samples of 8 bits, or of 16 in network byte order.
+pub struct Opened<R: BufRead + Seek> {
+    pub reader: Reader<R>,
+    pub size: [usize; 2],
+    pub channels: usize,
+    pub dtype: Dtype,
+    pub metadata: Metadata,
+    pub orientation: Orientation,
+    /// What is left out of the metadata.
+    pub losses: Vec<String>,
+}
+
+/// Opens the file at `path`.
+///
+/// # Errors
+/// When it is broken, or its profile and EXIF take more than [`MOST_BESIDE`].
+pub fn open_file(path: &Path) -> Result<Opened<BufReader<File>>, BoxError> {
+    let input = BufReader::with_capacity(1 << 16, File::open(path)?);
+    open(input, |metadata, losses| beside::read_path(path, metadata, losses))
+}
+
+/// Opens a file of these bytes.
+///
+/// # Errors
+/// As [`open_file`].
+pub fn open_bytes(bytes: &[u8]) -> Result<Opened<Cursor<&[u8]>>, BoxError> {
+    open(Cursor::new(bytes), |metadata, losses| beside::read_file(bytes, metadata, losses))
+}
+
+fn open<R: BufRead + Seek>(
+    input: R,
+    read_others: impl FnOnce(&mut Metadata, &mut Vec<String>) -> Option<Orientation>,
+) -> Result<Opened<R>, BoxError> {
+    let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
+    decoder.set_transformations(Transformations::EXPAND);
+    decoder.set_ignore_text_chunk(true);
+    let reader = decoder.read_info()?;
+    let info = reader.info();
+    let (colour, depth) = reader.output_color_type();
+    let mut losses = Vec::new();
+    let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
+    let (exif, orientation) = read_exif(exif, &mut losses);
+    let icc = capped_icc(info.icc_profile.as_deref().map(<[u8]>::to_vec), &mut losses);
+    let mut metadata = Metadata { icc, exif, ..Metadata::default() };
+    let behind = read_others(&mut metadata, &mut losses);
+    Ok(Opened {
+        size: [info.width as usize, info.height as usize],
+        channels: colour.samples(),
+        dtype: if depth == png::BitDepth::Sixteen { Dtype::U16 } else { Dtype::U8 },
+        metadata,
+        orientation: orientation.or(behind).unwrap_or_default(),
+        losses,
+        reader,
+    })
+}

@@ -1,0 +1,237 @@
+//! Files that claim more than they hold: pictures of several pages, with metadata, and DICOM.
+
+use std::{
+    fs::{self, File},
+    io::{Cursor, Write},
+    path::Path,
+};
+
+use flate2::{Compression, write::ZlibEncoder};
+use image::{ImageFormat, RgbImage};
+
+/// Entries of a TIFF directory: tag, type, count, and the value or its place.
+type Entries = Vec<[u32; 4]>;
+
+const SHORT: u32 = 3;
+const LONG: u32 = 4;
+
+/// `count` bytes of one value, deflated.
+fn deflated(value: u8, count: usize) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
+    let block = vec![value; 1 << 20];
+    for start in (0..count).step_by(block.len()) {
+        encoder.write_all(&block[..block.len().min(count - start)]).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+/// A directory; the next one is at `next`.
+fn directory(entries: &Entries, next: u32) -> Vec<u8> {
+    let mut bytes = (entries.len() as u16).to_le_bytes().to_vec();
+    for &[tag, kind, count, value] in entries {
+        bytes.extend([tag as u16, kind as u16].map(u16::to_le_bytes).concat());
+        bytes.extend([count, value].map(u32::to_le_bytes).concat());
+    }
+    bytes.extend(next.to_le_bytes());
+    bytes
+}
+
+/// A grey picture of one strip.
+fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Entries {
+    vec![
+        [256, LONG, 1, width],
+        [257, LONG, 1, height],
+        [258, SHORT, 1, 8],
+        [259, SHORT, 1, compression],
+        [262, SHORT, 1, 1],
+        [273, LONG, 1, at],
+        [277, SHORT, 1, 1],
+        [278, LONG, 1, height],
+        [279, LONG, 1, len],
+    ]
+}
+
+const TIFF: &[u8] = b"II*\0\x08\0\0\0";
+
+/// Pages that share tables of as many strips as may be.
+fn shared(pages: u32) -> Vec<u8> {
+    const STRIPS: u32 = 20_000;
+    let mut file = TIFF.to_vec();
+    let len = directory(&grey([1, 1], 1, [0, 0]), 0).len() as u32;
+    let table = 8 + pages * len;
+    for page in 0..pages {
+        let mut entries = grey([1, STRIPS], 1, [0, 0]);
+        entries[5] = [273, LONG, STRIPS, table];
+        entries[7] = [278, LONG, 1, 1];
+        entries[8] = [279, LONG, STRIPS, table];
+        let next = if page + 1 < pages { 8 + (page + 1) * len } else { 0 };
+        file.extend(directory(&entries, next));
+    }
+    file.extend([8, 0, 0, 0].repeat(STRIPS as usize));
+    file
+}
+
+/// Directories of tens of thousands of entries each, that overlap: counts follow each other, and the place of the next
+/// directory is among the entries of others.
+fn chain(directories: u32) -> Vec<u8> {
+    const ENTRIES: u32 = 30_000;
+    let mut file = TIFF.to_vec();
+    let picture = directory(&grey([2, 2], 1, [0, 4]), 0);
+    file.extend(&picture);
+    let first = file.len() as u32;
+    file[8 + picture.len() - 4..].copy_from_slice(&first.to_le_bytes());
+    let next = |k: u32| (first + 2 * k + 2 + 12 * (ENTRIES + k)) as usize;
+    file.resize(next(directories) + 4, 0);
+    for k in 0..directories {
+        let at = (first + 2 * k) as usize;
+        file[at..at + 2].copy_from_slice(&((ENTRIES + k) as u16).to_le_bytes());
+        let place = first + 2 * (k + 1);
+        file[next(k)..next(k) + 4].copy_from_slice(&place.to_le_bytes());
+    }
+    file
+}
+
+/// A page whose OME-XML tells of 16 million planes.
+fn planes() -> Vec<u8> {
+    let text = "<?xml version=\"1.0\"?><OME><Image><Pixels SizeX=\"1\" SizeY=\"1\" SizeZ=\"16000000\" SizeC=\"1\" \
+                SizeT=\"1\" DimensionOrder=\"XYZCT\" Type=\"uint8\"><TiffData/></Pixels></Image></OME>\0";
+    let mut entries = grey([1, 1], 1, [8, 1]);
+    let at = TIFF.len() + directory(&entries, 0).len() + 12;
+    entries.insert(5, [270, 2, text.len() as u32, at as u32]);
+    [TIFF, &directory(&entries, 0), text.as_bytes()].concat()
+}
+
+fn png_chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+    let mut crc = flate2::Crc::new();
+    crc.update(name);
+    crc.update(data);
+    let len = (data.len() as u32).to_be_bytes();
+    [&len, &name[..], data, &crc.sum().to_be_bytes()].concat()
+}
+
+/// An RGB picture, with chunks before its pixels.
+fn png([width, height]: [u32; 2], chunks: &[u8]) -> Vec<u8> {
+    let size = [width, height].map(u32::to_be_bytes).concat();
+    let rows = deflated(0, ((3 * width + 1) * height) as usize);
+    [
+        b"\x89PNG\r\n\x1a\n",
+        &png_chunk(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat())[..],
+        chunks,
+        &png_chunk(b"IDAT", &rows),
+        &png_chunk(b"IEND", &[]),
+    ]
+    .concat()
+}
+
+/// Frames of one pixel on a large canvas.
+fn apng([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
+    let control = |number: u32, [width, height]: [u32; 2]| {
+        let words = [number, width, height, 0, 0].map(u32::to_be_bytes).concat();
+        png_chunk(b"fcTL", &[&words[..], &[0, 1, 0, 10, 0, 0]].concat())
+    };
+    let animation = [frames, 0].map(u32::to_be_bytes).concat();
+    let head = [png_chunk(b"acTL", &animation), control(0, [width, height])].concat();
+    let mut file = png([width, height], &head);
+    file.truncate(file.len() - 12);
+    for frame in 1..frames {
+        file.extend(control(2 * frame - 1, [1, 1]));
+        let pixel = [&(2 * frame).to_be_bytes()[..], &deflated(0, 4)].concat();
+        file.extend(png_chunk(b"fdAT", &pixel));
+    }
+    file.extend(png_chunk(b"IEND", &[]));
+    file
+}
+
+/// A canvas of two colours with `count` frames of `size`, each of one pixel of data, which are disposed of by `disposal`.
+fn gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> {
+    let bytes = |[width, height]: [u16; 2]| [width, height].map(u16::to_le_bytes).concat();
+    let control = [0x21, 0xf9, 4, disposal << 2, 0, 0, 0, 0];
+    let data = [2, 2, 0x44, 1, 0];
+    let frame = [&control[..], &[0x2c, 0, 0, 0, 0], &bytes(size)[..], &[0], &data[..]].concat();
+    let head = [&b"GIF89a"[..], &bytes(canvas), &[0x80, 0, 0, 0, 0, 0, 255, 255, 255]].concat();
+    [head, frame.repeat(count), vec![0x3b]].concat()
+}
+
+/// An animation of one-pixel frames on a canvas of 16,001 x 16,001.
+fn webp() -> Vec<u8> {
+    let mut picture = Cursor::new(Vec::new());
+    RgbImage::new(1, 1).write_to(&mut picture, ImageFormat::WebP).unwrap();
+    let picture = &picture.get_ref()[12..];
+    let chunk = |name: &[u8], data: &[u8]| {
+        let len = (data.len() as u32).to_le_bytes();
+        [name, &len, data, &[0][..data.len() % 2]].concat()
+    };
+    // 16,000, as widths and heights less one.
+    let header = chunk(b"VP8X", &[2, 0, 0, 0, 0x80, 0x3e, 0, 0x80, 0x3e, 0]);
+    let frame = chunk(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], picture].concat());
+    let chunks = [header, chunk(b"ANIM", &[0; 6]), frame.repeat(3)].concat();
+    let len = (4 + chunks.len() as u32).to_le_bytes();
+    [&b"RIFF"[..], &len, b"WEBP", &chunks].concat()
+}
+
+/// A DICOM file of 65,535 x 65,535 pixels and two thousand million frames, of which 16 bytes are there.
+fn dicom() -> Vec<u8> {
+    let short = |tag: [u16; 2], kind: &[u8; 2], data: &[u8]| {
+        let tag = tag.map(u16::to_le_bytes).concat();
+        [&tag[..], kind, &(data.len() as u16).to_le_bytes(), data].concat()
+    };
+    let number = |tag, value: u16| short(tag, b"US", &value.to_le_bytes());
+    let syntax = short([2, 0x10], b"UI", b"1.2.840.10008.1.2.1\0");
+    let length = short([2, 0], b"UL", &(syntax.len() as u32).to_le_bytes());
+    let pixels = [&[0xe0, 0x7f, 0x10, 0][..], b"OW\0\0", &[16, 0, 0, 0], &[1; 16]].concat();
+    [
+        vec![0; 128],
+        b"DICM".to_vec(),
+        length,
+        syntax,
+        number([0x28, 2], 1),
+        short([0x28, 4], b"CS", b"MONOCHROME2 "),
+        short([0x28, 8], b"IS", b"2000000000"),
+        number([0x28, 0x10], 65_535),
+        number([0x28, 0x11], 65_535),
+        number([0x28, 0x100], 16),
+        number([0x28, 0x101], 16),
+        number([0x28, 0x102], 15),
+        number([0x28, 0x103], 0),
+        pixels,
+    ]
+    .concat()
+}
+
+/// Writes them into `folder`.
+pub fn write(folder: &Path) {
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
+    let bomb = deflated(b'a', 400 << 20);
+    let mut profile = b"p\0\0".to_vec();
+    profile.extend(&bomb);
+    write("profile.png", &png([64, 64], &png_chunk(b"iCCP", &profile)));
+    let text = |keyword: &[u8], more: &[u8]| [keyword, more, &bomb].concat();
+    let comment = png_chunk(b"zTXt", &text(b"Comment", &[0, 0]));
+    let xmp = png_chunk(b"iTXt", &text(b"XML:com.adobe.xmp", &[0, 1, 0, 0, 0]));
+    write("texts.png", &png([64, 64], &[comment, xmp].concat()));
+    write("canvas.png", &apng([5000, 5000], 3));
+
+    let mut jpeg = Cursor::new(Vec::new());
+    RgbImage::new(64, 64).write_to(&mut jpeg, ImageFormat::Jpeg).unwrap();
+    let (start, rest) = jpeg.get_ref().split_at(2);
+    let profile = [&[0xff, 0xe2, 0xff, 0xff][..], b"ICC_PROFILE\0\x01\xff", &[7; 65_519]].concat();
+    write("segments.jpg", &[start, &profile.repeat(1500), rest].concat());
+
+    let at = (TIFF.len() + directory(&grey([1, 1], 1, [0, 0]), 0).len()) as u32;
+    let strip = grey([64, 64], 8, [at, bomb.len() as u32]);
+    write("deflate.tif", &[TIFF, &directory(&strip, 0), &bomb].concat());
+    let mut entries = grey([4, 4], 1, [200, 16]);
+    entries.push([700, 1, 3_000_000_000, 256]);
+    write("metadata.tif", &[TIFF, &directory(&entries, 0)].concat());
+    let file = File::options().write(true).open(folder.join("metadata.tif")).unwrap();
+    file.set_len(3_100_000_000).unwrap();
+    write("shared.tif", &shared(2000));
+    write("chain.tif", &chain(30_000));
+    write("planes.ome.tif", &planes());
+
+    write("canvas.gif", &gif([60_000; 2], [1; 2], 1, 3));
+    write("restore.gif", &gif([2000; 2], [2000; 2], 3, 20));
+    write("frames.gif", &gif([1; 2], [1; 2], 1, 4000));
+    write("canvas.webp", &webp());
+    write("frames.dcm", &dicom());
+}
