@@ -14,6 +14,8 @@ pub mod jpeg;
 #[forbid(unsafe_code)]
 pub mod jpeg_blur;
 #[forbid(unsafe_code)]
+pub mod jpeg_histogram;
+#[forbid(unsafe_code)]
 pub mod mesh;
 #[forbid(unsafe_code)]
 pub mod render;

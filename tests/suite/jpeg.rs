@@ -2,6 +2,7 @@
 
 use gpuproc::{
     data::{
+        dtype::Dtype,
         image::Metadata,
         jpeg::{
             Coefficients, ColourModel, Component, Frame, Quality, SparseCoefficients, Upsampling,
@@ -14,8 +15,10 @@ use gpuproc::{
     io::image::jpeg,
     kernels::{
         blur::{Blur, Edge, Method, Taps},
+        histogram::{Bins, Component as Counted, Histogram, Luma},
         jpeg::{Decode, Encode},
         jpeg_blur::{Blurred, JpegBlur},
+        jpeg_histogram::JpegHistogram,
     },
 };
 
@@ -244,6 +247,48 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
         {
             let kernel = JpegBlur { blur: blur.clone(), encode };
             assert!(assert_twins(&kernel, &input, equal) == expected, "{size:?} {colour:?}");
+        }
+    }
+}
+
+/// Counts from coefficients against a loop over the decoded pixels: widths with and without padding on a device,
+/// components that one pass counts and others.
+#[test]
+fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
+    let mut noise = Noise(77);
+    let half = [[2, 2], [1, 1], [1, 1]];
+    for (size, colour, samplings) in [
+        ([64, 40], ColourModel::YCbCr, &half[..]),
+        ([61, 33], ColourModel::YCbCr, &half),
+        ([48, 17], ColourModel::Grey, &[[1, 1]]),
+        ([80, 3], ColourModel::Rgb, &[[1, 1]; 3]),
+    ] {
+        let input = random(&frame(size, colour, samplings, 9), &mut noise, false);
+        let pixels = Decode.cpu(&input).unwrap();
+        let channels = colour.channels();
+        let mut components: Vec<Counted> = (0..channels).map(Counted::Channel).collect();
+        if channels == 3 {
+            components.push(Counted::Luma(Luma::Bt601));
+        }
+        for count in [256, 7, 1000] {
+            let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
+            let kernel = Histogram { components: components.clone(), bins, weighted: false };
+            let counts = assert_twins(&JpegHistogram(kernel), &input, equal);
+            for (component, counts) in components.iter().zip(counts) {
+                let mut expected = vec![0u64; count];
+                for pixel in pixels.chunks_exact(channels) {
+                    let thousandths = match component {
+                        Counted::Channel(channel) => 1000 * u64::from(pixel[*channel]),
+                        Counted::Luma(_) => {
+                            let weighted = pixel.iter().zip([299, 587, 114]);
+                            weighted.map(|(&sample, weight)| u64::from(sample) * weight).sum()
+                        }
+                    };
+                    let bin = thousandths * count as u64 / 255_000;
+                    expected[(bin as usize).min(count - 1)] += 1;
+                }
+                assert_eq!(counts.bins, expected, "{size:?} {colour:?} {component:?} {count}");
+            }
         }
     }
 }

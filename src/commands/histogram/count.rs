@@ -10,7 +10,10 @@ use crate::{
     data::shard::Shard,
     error::{Error, Result},
     io::Source,
-    kernels::histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments},
+    kernels::{
+        histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments},
+        jpeg_histogram::JpegHistogram,
+    },
     session::Session,
 };
 
@@ -41,6 +44,12 @@ pub fn count(
     let kernel = Histogram { components, bins, weighted };
     let inputs = vec![source.to_string()];
     let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
+    if let Input::Jpeg(picture) = input {
+        let counts = session.device.run(&JpegHistogram(kernel), picture)?;
+        let counting = |(&(name, _), counts)| Counting { name, counts, moments: None };
+        tally.add_part(named.iter().zip(counts).map(counting).collect());
+        return Ok(tally);
+    }
     input.parts(session, shard, |pixels| {
         let counts = session.device.run(&kernel, pixels)?;
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {

@@ -426,6 +426,13 @@ impl Settings {
         self.range
     }
 
+    /// Whether all pixels of an image count alike, into counts alone.
+    pub fn takes_all_pixels(&self) -> bool {
+        let Selection { alpha: _, roi, mask } = &self.selection;
+        let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
+        is_plain && self.pages.is_none() && !self.statistics && self.range != Some(Range::Data)
+    }
+
     /// The ends of the bins for samples of an image or a volume.
     pub fn range(&self, dtype: Dtype, is_image: bool) -> Range {
         self.range.unwrap_or(match type_range(dtype) {

@@ -7,14 +7,14 @@ use super::{
     select::Selection,
 };
 use crate::{
-    data::{dtype::Dtype, image::Image, shard::Shard},
+    data::{dtype::Dtype, image::Image, jpeg::SparseCoefficients, samples::Samples, shard::Shard},
     error::{Error, Result},
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
         volume::{VolumeFile, can_reopen, has_volume_name},
     },
-    kernels::histogram::Pixels,
+    kernels::{histogram::Pixels, jpeg::Decode},
     session::Session,
     threads::spawn_in,
 };
@@ -23,6 +23,8 @@ use crate::{
 pub enum Input<'a> {
     /// The selected pixels of an image, and the whole image where it is to be adjusted.
     Image(Pixels, Option<Image>),
+    /// A JPEG picture, all of whose pixels count.
+    Jpeg(SparseCoefficients),
     /// Pages of an image file, which are read whenever they are needed.
     Pages(Box<Stack<'a>>),
     /// A volume in memory.
@@ -149,6 +151,14 @@ impl<'a> Input<'a> {
     ) -> Result<Self> {
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
+        // A GPU is given the coefficients, which take fewer bytes than the pixels. The CPU counts pixels, which are
+        // decoded while the file is read.
+        if session.device.may_be_gpu()
+            && settings.takes_all_pixels()
+            && let Some(picture) = file.jpeg(timings)?
+        {
+            return Ok(Self::Jpeg(picture.coefficients));
+        }
         let mut pages = file.pages(timings)?;
         let chosen = match settings.pages {
             Some(range) => range.of(source, pages.count())?,
@@ -173,12 +183,13 @@ impl<'a> Input<'a> {
     }
 
     pub fn is_image(&self) -> bool {
-        matches!(self, Self::Image(..) | Self::Pages(_))
+        matches!(self, Self::Image(..) | Self::Jpeg(_) | Self::Pages(_))
     }
 
     pub fn dtype(&self) -> Dtype {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.samples.dtype(),
+            Self::Jpeg(_) => Dtype::U8,
             Self::Pages(stack) => stack.dtype,
             Self::File(file) => file.dtype,
         }
@@ -187,6 +198,7 @@ impl<'a> Input<'a> {
     pub fn channels(&self) -> usize {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.channels,
+            Self::Jpeg(picture) => picture.frame.colour.channels(),
             Self::Pages(stack) => stack.channels,
             Self::File(_) => 1,
         }
@@ -213,6 +225,10 @@ impl<'a> Input<'a> {
     ) -> Result<()> {
         let file = match self {
             Self::Image(pixels, _) | Self::Held(pixels) => return consume(pixels),
+            Self::Jpeg(picture) => {
+                let samples = Samples::U8(session.device.run(&Decode, picture)?);
+                return consume(&Pixels { samples, channels: self.channels() });
+            }
             Self::Pages(stack) => return stack.parts(session, consume),
             Self::File(file) => file,
         };

@@ -6,7 +6,7 @@ use super::{
     cpu, gpu,
     plan::{Plan, U8Components, U8Counts},
 };
-use crate::{device::Kernel, error::Result, gpu::Context};
+use crate::{data::samples::Samples, device::Kernel, error::Result, gpu::Context};
 
 /// Counts `components` in `bins`.
 #[derive(Clone, Debug)]
@@ -44,6 +44,25 @@ impl Histogram {
             })
         };
         plans.iter().map(counts).collect()
+    }
+
+    /// The counts of 8-bit pixels of `channels` without alpha, all of them counted by `u8_pass`; nothing where a component
+    /// takes another route.
+    ///
+    /// # Errors
+    /// Those of `u8_pass`, and [`Kind::Usage`](crate::error::Kind::Usage) when the pixels have not the components.
+    pub fn count_u8(
+        &self,
+        channels: usize,
+        u8_pass: impl FnOnce(&U8Components) -> Result<U8Counts>,
+    ) -> Result<Option<Vec<Counts>>> {
+        let pixels = Pixels { samples: Samples::U8(Vec::new()), channels };
+        let plans = Plan::of_all(&self.components, &pixels, &self.bins)?;
+        let is_u8 = |plan: &Plan| matches!(plan, Plan::U8Levels(_) | Plan::U8Luma(_));
+        if !plans.iter().all(is_u8) || !U8Components::of(&plans).fits_one_pass() {
+            return Ok(None);
+        }
+        self.count(&pixels, u8_pass, |_| unreachable!("all are counted by `u8_pass`")).map(Some)
     }
 
     /// Whether alpha weighs these pixels.

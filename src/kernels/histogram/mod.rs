@@ -21,7 +21,7 @@ pub use adjust::{Adjust, luminance_levels};
 pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
-pub use gpu::variants;
+pub use gpu::{u8_levels::count_made, variants};
 pub use kernel::Histogram;
 pub use luma::Luma;
 pub use moments::{Moments, moments};

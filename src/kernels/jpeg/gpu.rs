@@ -214,6 +214,11 @@ impl<'a> Decoder<'a> {
         })
     }
 
+    /// Pixels from row to row.
+    pub fn pitch(&self) -> usize {
+        self.layout.pitch()
+    }
+
     /// Copies `coefficients` to the device.
     ///
     /// # Errors

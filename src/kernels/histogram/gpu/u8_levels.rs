@@ -54,6 +54,30 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
     Ok(pass.counts(&counters))
 }
 
+/// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes. `make` records the passes that make
+/// them, in a buffer of a whole number of 16-byte vectors.
+///
+/// # Errors
+/// Those of `make` and of the device.
+pub fn count_made(
+    context: &Context,
+    components: &U8Components,
+    channels: usize,
+    pixels: u32,
+    make: impl FnOnce(&mut Batch<'_>) -> Result<Buffer>,
+) -> Result<U8Counts> {
+    let pass = U8Pass::new(context, components, channels)?;
+    let counts = context.allocate("counts", pass.counters as u64 * 4)?;
+    let mut batch = context.batch();
+    batch.clear(&counts);
+    let data = make(&mut batch)?;
+    pass.record(&mut batch, &data, pixels, &counts);
+    batch.run()?;
+    let counters: Vec<u32> = context.read(&counts, pass.counters)?;
+    let counters: Vec<u64> = counters.into_iter().map(u64::from).collect();
+    Ok(pass.counts(&counters))
+}
+
 /// Which of the shader's rows count what.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rows {
