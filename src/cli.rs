@@ -2,7 +2,9 @@
 
 use std::{ffi::OsString, path::PathBuf, process, sync::Arc, time::Duration};
 
-use clap::{Args, CommandFactory, Parser, ValueEnum};
+use clap::{
+    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum, parser::ValueSource,
+};
 
 use crate::{
     commands::Command,
@@ -155,8 +157,56 @@ pub fn run(cli: Cli) -> Result<()> {
     result
 }
 
+/// Flags that belong to the process, not to a job of it.
+const OF_THE_PROCESS: [(&str, &str); 7] = [
+    ("device", "--device"),
+    ("threads", "--threads"),
+    ("timeout", "--timeout"),
+    ("timings", "--timings"),
+    ("log_json", "--log-json"),
+    ("quiet", "--quiet"),
+    ("verbose", "--verbose"),
+];
+
+/// Runs a command by its words, on the device of `session`.
+fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
+    let line = std::iter::once("gpuproc".into()).chain(words);
+    let wrong = |error: clap::Error| {
+        let text = error.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        Error::usage(first.strip_prefix("error: ").unwrap_or(first))
+    };
+    let matches = Cli::command().try_get_matches_from(line).map_err(wrong)?;
+    let given = |matches: &ArgMatches, id| {
+        matches.try_contains_id(id).is_ok_and(|is_there| is_there)
+            && matches.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    let inner = matches.subcommand().map(|(_, inner)| inner);
+    let flag = OF_THE_PROCESS
+        .into_iter()
+        .find(|(id, _)| given(&matches, id) || inner.is_some_and(|inner| given(inner, id)));
+    if let Some((_, flag)) = flag {
+        return Err(Error::usage(format_args!("{flag} is given to serve, not to its jobs")));
+    }
+    let Cli { command, shared } = Cli::from_arg_matches(&matches).map_err(wrong)?;
+    if matches!(command, Command::Serve(_)) {
+        return Err(Error::usage("a job of serve is another command"));
+    }
+    let session = Session {
+        device: session.device.clone(),
+        timings: session.timings.clone(),
+        events: session.events.clone(),
+        progress: Progress::new(true),
+        max_memory: shared.max_memory.unwrap_or(session.max_memory),
+        max_pixels: shared.max_pixels.unwrap_or(session.max_pixels),
+        strict: shared.strict || session.strict,
+        no_clobber: shared.no_clobber || session.no_clobber,
+    };
+    command.run(&session, Cli::command, run_line)
+}
+
 /// Runs the command and reports its timings.
-fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
+fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     let Cli { command, shared } = cli;
     start_messages(shared.quiet, shared.verbose);
     if let Some(limit) = shared.timeout {
@@ -175,10 +225,11 @@ fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
     if command.opens_device() {
         device.start();
     }
+    let device = Arc::new(device);
     let session = Session {
         device,
         timings: timings.clone(),
-        events: Events::new(shared.log_json.as_deref())?,
+        events: Arc::new(Events::new(shared.log_json.as_deref())?),
         progress: Progress::new(shared.no_progress || shared.quiet),
         max_memory: shared.max_memory.unwrap_or_else(free_memory),
         max_pixels: shared.max_pixels.unwrap_or(u64::MAX),
@@ -186,7 +237,7 @@ fn run_with(cli: Cli) -> Result<(Device, Result<()>)> {
         no_clobber: shared.no_clobber,
     };
     session.events.start(command.name());
-    let result = command.run(&session, Cli::command);
+    let result = command.run(&session, Cli::command, run_line);
     session.events.end(&result);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),

@@ -304,7 +304,7 @@ impl Device {
 
     /// Leaves the device as it is, for a process that ends without exit handlers: the system takes all of it back,
     /// where a driver could fail once more at cleaning up, or never get done with it.
-    pub fn leave(self) {
+    pub fn leave(self: Arc<Self>) {
         std::mem::forget(self);
     }
 

@@ -24,7 +24,7 @@ use crate::{
     io::{Sink, Source},
 };
 
-/// The log of a run; without a file it only counts.
+/// The log of a run; without a file nothing happens.
 #[derive(Debug)]
 pub struct Events {
     file: Option<File>,
@@ -81,6 +81,9 @@ impl Events {
     }
 
     fn note(&self, status: &str, input: &Source, output: Option<&Sink>, time: Option<Duration>) {
+        if self.file.is_none() {
+            return;
+        }
         let size = |source: &Source| source.size().ok().flatten();
         let bytes_in = size(input);
         let bytes_out = output.and_then(|output| match output {

@@ -166,6 +166,11 @@ thread_local! {
 pub struct Held(Vec<String>);
 
 impl Held {
+    /// The messages.
+    pub fn lines(self) -> Vec<String> {
+        self.0
+    }
+
     /// Prints the messages, in the order in which they were held.
     pub fn print(self) {
         self.0.into_iter().for_each(tell);

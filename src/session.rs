@@ -18,11 +18,11 @@ use crate::{
 #[derive(Debug)]
 pub struct Session {
     /// Runs kernels.
-    pub device: Device,
+    pub device: Arc<Device>,
     /// Records how long stages take.
     pub timings: Arc<Timings>,
     /// What happens, for `--log-json`.
-    pub events: Events,
+    pub events: Arc<Events>,
     /// Makes progress bars.
     pub progress: Progress,
     /// Bytes that inputs and results may take.

@@ -63,6 +63,11 @@ impl Timings {
         self.passes.store(true, Ordering::Relaxed);
     }
 
+    /// Forgets the facts about results, for a process with results without end.
+    pub fn forget_results(&self) {
+        self.results.lock().expect("no holder of this lock panics").clear();
+    }
+
     /// Runs `work` and records how long it took.
     pub fn time<T>(&self, stage: &str, work: impl FnOnce() -> T) -> T {
         let start = Instant::now();

@@ -23,7 +23,7 @@ use crate::{error::Result, session::Session};
 /// the device is opened while `run` reads its inputs.
 macro_rules! commands {
     (
-        |$session:ident, $parser:ident|
+        |$session:ident, $parser:ident, $run_line:ident|
         $($module:ident::$name:ident => run($($input:expr),+) $(, $when:ident device)?;)+
     ) => {
         $(pub mod $module;)+
@@ -38,11 +38,16 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Runs the command. `parser` makes the tree of all commands and flags.
+            /// Runs the command. `parser` makes the tree of all commands and flags; `run_line` runs another command.
             ///
             /// # Errors
             /// Those of the command.
-            pub fn run(self, $session: &Session, $parser: fn() -> clap::Command) -> Result<()> {
+            pub fn run(
+                self,
+                $session: &Session,
+                $parser: fn() -> clap::Command,
+                $run_line: serve::RunLine,
+            ) -> Result<()> {
                 match self {
                     $(Self::$name(args) => $module::run(&args, $($input),+),)+
                 }
@@ -73,7 +78,7 @@ macro_rules! commands {
 }
 
 commands! {
-    |session, parser|
+    |session, parser, run_line|
     bench::Bench => run(session);
     completions::Completions => run(parser()), no device;
     mesh::Mesh => run(session), later device;
@@ -83,5 +88,6 @@ commands! {
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     scan::Scan => run(session);
+    serve::Serve => run(session, run_line);
     sort::Sort => run(session);
 }

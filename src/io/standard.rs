@@ -32,6 +32,14 @@ static INPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
+/// Whether both are taken by what runs jobs in this process.
+static RESERVED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps both for who has opened them: from now on they cannot be opened again.
+pub fn reserve() {
+    RESERVED.store(true, Ordering::Relaxed);
+}
+
 /// Whether something was written that cannot be taken back.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 /// Whether standard input was asked for, and where it stood then, if it is a file: an offset, or [`PIPE`].
@@ -99,6 +107,9 @@ fn open(
     was_closed: &AtomicBool,
     (useless, name): (OFlags, &str),
 ) -> io::Result<File> {
+    if RESERVED.load(Ordering::Relaxed) {
+        return Err(io::Error::other("it is not the job's: name a file"));
+    }
     if was_closed.load(Ordering::Relaxed) {
         return Err(io::Error::other("it is closed"));
     }

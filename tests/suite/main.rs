@@ -36,6 +36,7 @@ mod random;
 mod render;
 mod sample_types;
 mod scan;
+mod serve;
 mod shaders;
 mod shards;
 mod simd;

@@ -258,6 +258,7 @@ fn what_cannot_be_divided_or_joined_says_so() {
         ("scan a.png p --shard 0/2", "a table of sums"),
         ("blur a.png b.png --shard 0/2", "one picture has none"),
         ("blur v_9x9x9_uint8.raw b.raw.gz --shard 0/2", "packed"),
+        ("blur v_9x9x9_uint8.raw ./v_9x9x9_uint8.raw --shard 0/2", "cannot replace"),
         ("mesh v_9x9x9_uint8.raw p --iso 9 --largest --shard 0/2", "--largest"),
         ("mesh v_9x9x9_uint8.raw p --iso 9,10 --shard 0/2", "one --iso"),
         ("mesh - p --iso 9 --shard 0/2", "standard input"),
@@ -370,6 +371,16 @@ fn files_of_a_list_are_divided_and_resumed() {
     assert_eq!(done(line), (3, 6));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (9, 0));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (0, 9));
+    // The samples of a header are an input, too.
+    let header = "ObjectType = Image\nNDims = 3\nDimSize = 5 6 7\nElementType = MET_UCHAR\nElementDataFile = d.raw\n";
+    fs::write(path.join("d.mhd"), header).unwrap();
+    for (seed, done_and_skipped) in [(1, (1, 0)), (1, (0, 1)), (2, (1, 0))] {
+        let bytes = Noise(seed).bytes(210);
+        if fs::read(path.join("d.raw")).ok() != Some(bytes.clone()) {
+            fs::write(path.join("d.raw"), bytes).unwrap();
+        }
+        assert_eq!(done("mesh d.mhd --out-dir resumed --iso 128"), done_and_skipped, "{seed}");
+    }
     // One that fails does not spoil the others, and is tried again.
     fs::write(path.join(&names[5]), "broken").unwrap();
     for (done, skipped) in [(0, 8), (0, 8)] {

@@ -9,6 +9,7 @@ use crate::{
     data::{samples::Samples, shard::Shard, volume::Volume},
     error::{Error, Result},
     io::{
+        Sink,
         identity::Identity,
         losses,
         shared_output::SharedOutput,
@@ -23,6 +24,13 @@ const LARGEST: u64 = 256 << 20;
 
 /// Blurs the slices that `shard` has, and writes them to their place in the output.
 pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<()> {
+    let input = job.source.path().map(|path| Sink::File(path.to_owned()));
+    if input.is_some_and(|input| input.is_same(&job.sink)) {
+        return Err(Error::usage(format_args!(
+            "{}: shards cannot replace the volume that the others still read",
+            job.sink
+        )));
+    }
     let parameters = format!("{:?} {layout:?} strict: {}", job.blur, session.strict);
     let identity = Identity::new("blur", parameters, [&job.source], shard)?;
     let file = VolumeFile::describe(&job.source, layout)?;

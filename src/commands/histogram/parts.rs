@@ -137,7 +137,11 @@ pub fn merge(
 ) -> Result<()> {
     let ends = parts.iter().map(PartReader::end).collect::<Result<Vec<End>>>()?;
     let End { view, by_component, join, inputs, .. } = &ends[0];
-    let failed = ends.iter().map(|end| end.failed).sum();
+    let failed = ends.iter().map(|end| end.failed).fold(0, usize::saturating_add);
+    // A mask is an input, too.
+    if *inputs > parts[0].identity.inputs.len() {
+        return Err(parts[0].broken());
+    }
     let mut outcomes = Outcomes::new(super::MOST_COUNTS.min(session.max_memory / 4));
     let mut push = |tally: Tally| outcomes.push(tally.finish(Some(&view.percentages)));
     match join {
@@ -169,7 +173,8 @@ pub fn merge(
 fn record(part: &PartReader, bytes: &[u8]) -> Result<Record> {
     let record: Record =
         serde_json::from_slice(bytes).map_err(|error| part.broken().caused_by(error))?;
-    match record.numbers.len() == record.tally.inputs.len() && record.tally.is_sound() {
+    let (numbers, names) = (record.numbers.len(), record.tally.inputs.len());
+    match numbers > 0 && numbers == names && record.tally.is_sound() {
         true => Ok(record),
         false => Err(part.broken()),
     }

@@ -34,7 +34,7 @@ pub use dicom::Series;
 pub use format::{Endian, Scale, Stored};
 pub use raw::Layout;
 pub use reader::VolumeReader;
-pub use slices::{are_many, files_of};
+pub use slices::are_many;
 pub use write::{VolumeFormat, VolumeTarget};
 
 use self::{
@@ -67,6 +67,26 @@ pub fn has_volume_name(source: &Source) -> bool {
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         // Many are called by numbers, and have no extension.
         || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
+}
+
+/// The files of a folder or a pattern, or a header and the files that it names; nothing where `source` is one file.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
+    let Some(path) = source.path() else { return Ok(None) };
+    if are_many(source) {
+        return slices::names::files(source, path).map(Some);
+    }
+    if !["nhdr", "mhd", "hdr"].contains(&source.extension().as_str()) {
+        return Ok(None);
+    }
+    // What is wrong with it is told when it is read.
+    let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
+    Ok(match file.map(|file| file.place) {
+        Ok(Place::Others(files)) => Some([vec![path.to_owned()], files].concat()),
+        _ => None,
+    })
 }
 
 /// Whether `source` can be read more than once.

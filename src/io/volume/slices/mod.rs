@@ -4,7 +4,7 @@
 //! What finds the slices makes a [`Stack`]: a header as that of any volume, and the [`Slices`] themselves. The reader of
 //! all volumes then asks for as many slices as it needs next.
 
-mod names;
+pub mod names;
 mod pictures;
 pub mod tiff;
 
@@ -26,17 +26,6 @@ use crate::{
     },
     parallel::Parallel,
 };
-
-/// The files of the folder or pattern that `source` is; nothing where it is one file.
-///
-/// # Errors
-/// When the folder cannot be read.
-pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
-    match source.path() {
-        Some(path) if are_many(source) => names::files(source, path).map(Some),
-        _ => Ok(None),
-    }
-}
 
 /// Slices of one size and type.
 pub trait Slices: fmt::Debug + Send + Sync {

@@ -1,0 +1,65 @@
+#!/bin/sh
+# run.sh [ENGINE...]: runs shards of a volume and of 1,000 pictures under engines (all of xargs, parallel, slurm, snakemake,
+# dask unless some are named), some of them killed, and compares the results with those of one process.
+#
+# The program is $GPUPROC_BIN, else that on the PATH. What an engine needs: apt-get install parallel, slurm-wlm (as root);
+# pip install snakemake, distributed. SHARDS=64, PICTURES=1000 and JOBS_FOLDER may be changed.
+set -e
+ENGINES=$(cd "$(dirname "$0")" && pwd)
+export ENGINES
+root=$ENGINES/../..
+shards=${SHARDS:-64}
+pictures=${PICTURES:-1000}
+work=$(mktemp -d "${JOBS_FOLDER:-/tmp}/gpuproc-engines.XXXXXX")
+chmod 755 "$work"
+trap 'rm -rf "$work"' EXIT
+if [ -n "$GPUPROC_BIN" ]; then
+    mkdir "$work/bin"
+    ln -s "$(realpath "$GPUPROC_BIN")" "$work/bin/gpuproc"
+    PATH=$work/bin:$PATH
+fi
+export PATH GPUPROC_DEVICE="${GPUPROC_DEVICE:-cpu}"
+
+# Pictures are pieces of the volume.
+cp "$root/fixtures/skull_64x64x64_uint8.raw" "$work/in.raw"
+mkdir "$work/pictures"
+i=0
+while [ $i -lt "$pictures" ]; do
+    { printf 'P5 64 48 255\n'; tail -c +$((i * 250 + 1)) "$work/in.raw" | head -c 3072; } > "$work/pictures/$i.pgm"
+    echo "pictures/$i.pgm"
+    i=$((i + 1))
+done > "$work/pictures.txt"
+
+hash() { # of all results in the current folder
+    { sha256sum < skull.ply; sha256sum < counts.json; sha256sum < soft.raw; cat $(sed 's,^,soft/,' pictures.txt) | sha256sum; } \
+        | sha256sum | cut -c 1-16
+}
+inputs() { # a folder for an engine
+    mkdir "$work/$1"
+    cd "$work/$1"
+    ln -s ../in.raw ../pictures ../pictures.txt .
+}
+
+inputs one
+gpuproc mesh in.raw skull.ply --dims 64x64x64 --dtype u8 --iso 80 -q
+gpuproc histogram in.raw -o counts.json --dims 64x64x64 --dtype u8
+gpuproc blur in.raw soft.raw --dims 64x64x64 --dtype u8 --sigma 1.5 -q
+gpuproc blur --files-from pictures.txt --out-dir soft --sigma 1.5
+expected=$(hash)
+echo "one process: $expected"
+
+failed=
+for engine in ${@:-xargs parallel slurm snakemake dask}; do
+    inputs "$engine"
+    if ! "$ENGINES/$engine.sh" "$shards" > log 2>&1; then
+        tail -20 log
+        failed="$failed $engine"
+        continue
+    fi
+    gpuproc merge mesh-*.part -o skull.ply -q
+    gpuproc merge counts-*.part -o counts.json
+    found=$(hash)
+    echo "$engine, $shards shards, $(ls tried-* | wc -l) killed: $found"
+    [ "$found" = "$expected" ] || failed="$failed $engine"
+done
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

@@ -1,0 +1,114 @@
+//! Jobs in a process that stays: their results are those of processes of their own, and no job spoils the next.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::common::{Noise, program, subjects, works};
+
+struct Server {
+    child: Child,
+    answers: BufReader<std::process::ChildStdout>,
+}
+
+impl Server {
+    fn start(folder: &Path, device: &str) -> Self {
+        let mut command = Command::new(program());
+        command.current_dir(folder).env_remove("GPUPROC_DEVICE");
+        command.args(["serve", "--jobs", "-", "--device", device, "--threads", "2"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let answers = BufReader::new(child.stdout.take().unwrap());
+        Self { child, answers }
+    }
+
+    fn line(&mut self, line: &str) -> Value {
+        let jobs = self.child.stdin.as_mut().unwrap();
+        jobs.write_all(format!("{line}\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer).unwrap();
+        serde_json::from_str(&answer).unwrap_or_else(|_| panic!("{line}: {answer}"))
+    }
+
+    fn job(&mut self, line: &str) -> Value {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        self.line(&json!({ "id": line, "arguments": words }).to_string())
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn jobs_of_one_process_are_those_of_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("v_9x9x9_uint8.raw"), Noise(1).bytes(729)).unwrap();
+    fs::write(path.join("n.raw"), Noise(2).bytes(400)).unwrap();
+    image::save_buffer(path.join("a.png"), &Noise(3).bytes(300), 10, 10, image::ColorType::Rgb8)
+        .unwrap();
+    let lines = [
+        ("blur a.png OUT --sigma 2", "soft.png"),
+        ("mesh v_9x9x9_uint8.raw OUT --iso 128", "m.ply"),
+        ("histogram a.png -o OUT", "h.json"),
+        ("scan n.raw OUT --inclusive", "s.npy"),
+        ("sort n.raw OUT", "o.npy"),
+    ];
+    let mut devices = vec!["cpu"];
+    if !subjects().is_empty() {
+        devices.push("gpu");
+    }
+    for device in devices {
+        let mut server = Server::start(path, device);
+        for round in 0..3 {
+            for (line, output) in lines {
+                let answer = server.job(&line.replace("OUT", output));
+                assert_eq!(answer["code"], 0, "{answer}");
+                assert_eq!(answer["id"], line.replace("OUT", output));
+                works(path, &line.replace("OUT", &format!("alone.{output}")));
+                let read = |name: &str| fs::read(path.join(name)).unwrap();
+                assert!(
+                    read(output) == read(&format!("alone.{output}")),
+                    "{line}, {round}, {device}"
+                );
+            }
+            for (line, code, retry) in [
+                ("blur missing.png b.png", 7, true),
+                ("blur a.png b.xyz", 2, false),
+                ("blur a.png b.png --sigma x", 2, false),
+                ("mesh n.raw m.ply --iso 1 --dims 9x9x9", 4, false),
+                ("blur a.png - --format png", 7, true),
+                ("histogram -", 7, true),
+                ("info a.png", 7, true),
+                ("serve", 2, false),
+                ("blur a.png b.png --device cpu", 2, false),
+                ("blur a.png soft.png --no-clobber", 7, true),
+                ("--help", 2, false),
+            ] {
+                let answer = server.job(line);
+                assert_eq!(
+                    (&answer["code"], &answer["retry"]),
+                    (&json!(code), &json!(retry)),
+                    "{line}: {answer}"
+                );
+                assert!(
+                    answer["error"].as_str().is_some_and(|error| !error.is_empty()),
+                    "{answer}"
+                );
+            }
+            assert_eq!(server.line("{}")["code"], 2);
+            assert_eq!(server.line("blur")["code"], 2);
+        }
+        let told = server.job("mesh v_9x9x9_uint8.raw m.ply --iso 128");
+        let told = told["messages"][0].as_str().unwrap();
+        assert!(told.contains("vertices") && told.ends_with("m.ply"), "{told}");
+        server.end();
+    }
+}
