@@ -307,7 +307,8 @@ impl Info {
     fn text(&self) -> String {
         let join = |numbers: &[f64]| {
             // Coordinates of f32 headers have many digits that mean nothing.
-            let short = |v: &f64| format!("{}", (v * 1e6).round() / 1e6);
+            // 0 is added for -0.
+            let short = |v: &f64| format!("{}", (v * 1e6).round() / 1e6 + 0.0);
             numbers.iter().map(short).collect::<Vec<_>>().join(" ")
         };
         let size: Vec<String> = self.size.iter().map(ToString::to_string).collect();

@@ -117,10 +117,46 @@ fn types_are_no_wider_than_values_need() {
         ("fraction", "f32", "u16"),
         ("pet", "f32", "i16"),
         ("dose.dcm", "f64", "u32"),
+        ("narrow", "i16", "i16"),
+        ("jpeg_12_bits", "i16", "u16"),
     ] {
         let file = open(&fixtures().join(name));
         assert_eq!((file.dtype.name(), file.stored().name()), (dtype, stored), "{name}");
     }
+}
+
+/// Sixteen bits and an intercept fit into sixteen bits where the files say so; where they say it wrongly, that is told.
+#[test]
+fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    copy("narrow", &folder.path().join("s"), &[]);
+    let stderr = works(folder.path(), "histogram s -o h.csv");
+    assert!(!stderr.contains("cut off"), "{stderr}");
+    let expected = values(&open(&folder.path().join("s")));
+    // One pixel, far below: the last of a file.
+    let path = fs::read_dir(folder.path().join("s")).unwrap().next().unwrap().unwrap().path();
+    let mut bytes = fs::read(&path).unwrap();
+    let end = bytes.len();
+    bytes[end - 2..].copy_from_slice(&(-32_000i16).to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let found = values(&open(&folder.path().join("s")));
+    let differ: Vec<f64> =
+        found.iter().zip(&expected).filter(|(a, b)| a != b).map(|(a, _)| *a).collect();
+    assert_eq!(differ, [-32_768.0]);
+    let stderr = works(folder.path(), "histogram s -o h.csv");
+    assert!(stderr.contains("are cut off at the ends of i16"), "{stderr}");
+    // Without what is told, the type that holds all.
+    for file in fs::read_dir(folder.path().join("s")).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let tag = [0x28, 0, 0x07, 0x01];
+        let at = bytes.windows(4).position(|found| found == tag).unwrap();
+        bytes[at + 2] = 0x09;
+        fs::write(&path, bytes).unwrap();
+    }
+    let file = open(&folder.path().join("s"));
+    assert_eq!(file.dtype.name(), "i32");
+    assert!(values(&file).contains(&(-33_024.0)));
 }
 
 #[test]
@@ -284,7 +320,7 @@ fn fixtures_are_small() {
             let entry = entry.unwrap();
             match entry.file_type().unwrap().is_dir() {
                 true => folders.push(entry.path()),
-                false => assert!(entry.metadata().unwrap().len() < 30_000, "{entry:?}"),
+                false => assert!(entry.metadata().unwrap().len() < 40_000, "{entry:?}"),
             }
         }
     }

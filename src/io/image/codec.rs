@@ -209,7 +209,7 @@ pub struct Beside {
 pub enum Texts {
     /// None.
     None,
-    /// Those of these keywords.
+    /// Those of these keywords, in capitals or not: ImageMagick writes small letters.
     Of(&'static [&'static str]),
     /// All.
     Any,
@@ -223,7 +223,7 @@ impl Texts {
     pub fn hold(self, keyword: &str) -> bool {
         match self {
             Self::None => false,
-            Self::Of(keywords) => keywords.contains(&keyword),
+            Self::Of(keywords) => keywords.iter().any(|own| own.eq_ignore_ascii_case(keyword)),
             Self::Any => true,
         }
     }

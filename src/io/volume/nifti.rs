@@ -282,6 +282,13 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let endian = match [u32::from_le_bytes(size), u32::from_be_bytes(size)] {
         [SIZE_1 | SIZE_2, _] => Endian::Little,
         [_, SIZE_1 | SIZE_2] => Endian::Big,
+        // `.hdr`, too.
+        _ if bytes.starts_with(b"#?") => {
+            let remedy = "convert it first, as by `magick FILE out.exr`";
+            return Err(
+                format!("it is a Radiance picture, which is not read here: {remedy}").into()
+            );
+        }
         _ => return Err("it does not begin as one".into()),
     };
     let is_second = bytes[0] == SIZE_2.to_le_bytes()[0] || bytes[3] == SIZE_2.to_le_bytes()[0];

@@ -147,8 +147,10 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     }
     let own = |keyword: &str| {
         // Of what PNG has two words for, there is one here.
-        let keyword = if keyword == "Description" { "Comment" } else { keyword };
-        TEXTS.iter().find(|known| known.1 == keyword).map_or(keyword, |known| known.0).to_owned()
+        let is = |known: &str| keyword.eq_ignore_ascii_case(known);
+        let keyword = if is("Description") { "Comment" } else { keyword };
+        let known = TEXTS.iter().find(|known| known.1.eq_ignore_ascii_case(keyword));
+        known.map_or(keyword, |known| known.0).to_owned()
     };
     let mut texts: Vec<(String, String)> = Vec::new();
     for text in &metadata.texts {

@@ -33,7 +33,8 @@ const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRI
 /// Adds texts as tags. A tag that is there already gets one more line, unless it has it.
 fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
     for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
-        for Text { text, .. } in texts.iter().filter(|text| text.keyword == keyword) {
+        let is_it = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
+        for Text { text, .. } in texts.iter().filter(is_it) {
             let text = text.replace('\0', "");
             match values.iter_mut().find(|value| value.tag == tag) {
                 None => values.push(Value::text(tag, &text)),

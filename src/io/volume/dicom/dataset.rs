@@ -166,6 +166,8 @@ pub enum Packing {
     Rle,
     /// 8-bit sequential JPEG.
     Jpeg,
+    /// Sequential JPEG of 8 or 12 bits.
+    JpegOf12Bits,
     /// Lossless JPEG (T.81, process 14).
     JpegLossless,
     #[cfg(feature = "jpeg2000")]
@@ -186,10 +188,10 @@ impl Syntax {
             ".1.99" => return Ok(Self { deflated: true, ..Self::PLAIN }),
             ".5" => return packed(Packing::Rle),
             ".4.50" => return packed(Packing::Jpeg),
+            ".4.51" => return packed(Packing::JpegOf12Bits),
             ".4.57" | ".4.70" => return packed(Packing::JpegLossless),
             #[cfg(feature = "jpeg2000")]
             ".4.90" | ".4.91" => return packed(Packing::Jpeg2000),
-            ".4.51" => "12-bit JPEG",
             ".4.80" | ".4.81" => "JPEG-LS",
             ".4.90" | ".4.91" | ".4.92" | ".4.93" => "JPEG 2000",
             ".4.201" | ".4.202" | ".4.203" => "HTJ2K",

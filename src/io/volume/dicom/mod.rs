@@ -7,9 +7,10 @@
 //! The reader is our own: dicom-object alone, which unpacks no pixels, adds 50 CPU seconds to the build.
 
 mod dataset;
+mod jpeg;
 #[cfg(feature = "jpeg2000")]
 mod jpeg2000;
-mod jpeg_lossless;
+mod jpeg_12_bits;
 mod pixels;
 mod series;
 

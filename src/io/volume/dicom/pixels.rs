@@ -14,7 +14,7 @@ use super::{
         LARGEST, PADDING, PHOTOMETRIC, PIXELS, PLANAR, Packing, Pixels, ROWS, SAMPLES, SIGNED,
         SMALLEST, STORED, Tag,
     },
-    jpeg_lossless,
+    jpeg,
 };
 use crate::{
     data::dtype::Dtype,
@@ -355,9 +355,12 @@ pub fn read(
                     // Planes one behind the other have become pixels.
                     kind.planar = false;
                 }
-                Packing::Jpeg => jpeg(&packed, &mut kind, &mut stored)?,
-                Packing::JpegLossless => {
-                    jpeg_lossless::decode(&packed, &kind, &mut stored)?;
+                Packing::Jpeg => common_jpeg(&packed, &mut kind, &mut stored)?,
+                Packing::JpegOf12Bits if kind.allocated == 8 => {
+                    common_jpeg(&packed, &mut kind, &mut stored)?;
+                }
+                Packing::JpegOf12Bits | Packing::JpegLossless => {
+                    jpeg::decode(&packed, &kind, &mut stored)?;
                     kind.planar = false;
                 }
                 #[cfg(feature = "jpeg2000")]
@@ -421,7 +424,7 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
 }
 
 /// An 8-bit JPEG picture.
-fn jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), BoxError> {
+fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     if kind.allocated != 8 {
         return Err(format!("JPEG of {} bits is not read", kind.allocated).into());
     }

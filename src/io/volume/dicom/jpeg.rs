@@ -1,8 +1,10 @@
-//! Lossless JPEG (ITU-T T.81, process 14, annex H), in which most scanners pack DICOM: each sample is predicted from its
-//! neighbours, and the difference is Huffman coded.
+//! JPEG pictures that are found in DICOM alone. Their headers, and lossless JPEG (ITU-T T.81, process 14, annex H), in
+//! which most scanners pack: each sample is predicted from its neighbours, and the difference is Huffman coded. Scans of
+//! 12 bits with loss (process 4) are in `jpeg_12_bits`.
 
-use super::pixels::Kind;
+use super::{jpeg_12_bits, pixels::Kind};
 use crate::{
+    data::jpeg::ZIGZAG,
     io::{
         image::jpeg::{BitReader, Huffman},
         volume::format::BoxError,
@@ -12,16 +14,23 @@ use crate::{
 
 /// What the headers of a picture say.
 #[derive(Default)]
-struct Picture {
+pub struct Picture {
+    /// Whether samples are predicted; else they are transformed.
+    is_lossless: bool,
     /// Bits a sample.
-    precision: u32,
+    pub precision: u32,
     rows: usize,
     columns: usize,
-    /// Their identifiers.
-    components: Vec<u8>,
-    tables: [Option<Huffman>; 4],
-    /// Samples of each component between two restarts.
-    restart: usize,
+    /// The number of the quantization table of each component.
+    pub components: Vec<u8>,
+    /// Of differences, or of DC coefficients.
+    pub tables: [Option<Huffman>; 4],
+    /// Of AC coefficients.
+    pub ac_tables: [Option<Huffman>; 4],
+    /// What coefficients are multiplied with, row by row.
+    pub quantization: [Option<[u16; 64]>; 4],
+    /// Samples or blocks of each component between two restarts.
+    pub restart: usize,
 }
 
 /// Decodes `packed` into samples of `kind`, in the machine's byte order.
@@ -43,7 +52,11 @@ pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxEr
         let body = after.get(2..len).ok_or(short)?;
         rest = &after[len..];
         match marker {
-            0xc3 => picture.frame(body).ok_or(short)?,
+            0xc1 | 0xc3 => {
+                picture.is_lossless = *marker == 0xc3;
+                picture.frame(body).ok_or(short)?;
+            }
+            0xdb => picture.quantization(body).ok_or("it has a broken quantization table")?,
             0xc4 => picture.tables(body).ok_or("it has a broken Huffman table")?,
             0xdd => {
                 picture.restart = usize::from(u16::from_be_bytes([
@@ -51,9 +64,15 @@ pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxEr
                     *body.get(1).ok_or(short)?,
                 ]));
             }
-            0xda => return picture.scan(body, rest, kind, stored),
+            0xda => {
+                picture.check(kind)?;
+                return match picture.is_lossless {
+                    true => picture.scan(body, rest, kind, stored),
+                    false => jpeg_12_bits::scan(&picture, body, rest, kind, stored),
+                };
+            }
             0xc0..=0xcf if *marker != 0xc8 && *marker != 0xcc => {
-                return Err("it is JPEG, but not lossless JPEG".into());
+                return Err("it is JPEG of another kind than its transfer syntax says".into());
             }
             0xd9 => return Err("it has no scan".into()),
             _ => {}
@@ -68,7 +87,24 @@ impl Picture {
         self.rows = u16::from_be_bytes([*a, *b]).into();
         self.columns = u16::from_be_bytes([*c, *d]).into();
         let components = components.get(..3 * usize::from(*count))?;
-        self.components = components.chunks(3).map(|component| component[0]).collect();
+        self.components = components.chunks(3).map(|component| component[2]).collect();
+        Some(())
+    }
+
+    fn quantization(&mut self, mut body: &[u8]) -> Option<()> {
+        while let [id, rest @ ..] = body {
+            let wide = id >> 4 == 1;
+            let (values, after) = rest.split_at_checked(if wide { 128 } else { 64 })?;
+            let mut table = [0; 64];
+            for (i, &place) in ZIGZAG.iter().enumerate() {
+                table[usize::from(place)] = match wide {
+                    true => u16::from_be_bytes([values[2 * i], values[2 * i + 1]]),
+                    false => values[i].into(),
+                };
+            }
+            *self.quantization.get_mut(usize::from(id & 15))? = Some(table);
+            body = after;
+        }
         Some(())
     }
 
@@ -77,19 +113,15 @@ impl Picture {
             let counts: &[u8; 16] = rest.first_chunk()?;
             let symbols: usize = counts.iter().map(|&count| usize::from(count)).sum();
             let symbols = rest.get(16..16 + symbols)?;
-            *self.tables.get_mut(usize::from(*id))? = Some(Huffman::new(counts, symbols)?);
+            let tables = if id >> 4 == 0 { &mut self.tables } else { &mut self.ac_tables };
+            *tables.get_mut(usize::from(id & 15))? = Some(Huffman::new(counts, symbols)?);
             body = &rest[16 + symbols.len()..];
         }
         Some(())
     }
 
-    fn scan(
-        &self,
-        header: &[u8],
-        data: &[u8],
-        kind: &Kind,
-        stored: &mut [u8],
-    ) -> Result<(), BoxError> {
+    /// Compares it with what the data set says.
+    fn check(&self, kind: &Kind) -> Result<(), BoxError> {
         let count = self.components.len();
         if [self.columns, self.rows, count] != [kind.columns, kind.rows, kind.samples] {
             return Err(format!(
@@ -104,6 +136,17 @@ impl Picture {
         {
             return Err(format!("it has {} bits a sample", self.precision).into());
         }
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        header: &[u8],
+        data: &[u8],
+        kind: &Kind,
+        stored: &mut [u8],
+    ) -> Result<(), BoxError> {
+        let count = self.components.len();
         let short = "it ends within a header";
         let body = header.get(1..1 + 2 * count + 3).ok_or(short)?;
         if usize::from(header[0]) != count {
@@ -180,7 +223,7 @@ fn predict(predictor: u8, left: i32, above: i32, corner: i32) -> i32 {
 }
 
 /// What is between the restart markers, without stuffed bytes; other markers are the end.
-fn segments(data: &[u8]) -> Vec<Vec<u8>> {
+pub fn segments(data: &[u8]) -> Vec<Vec<u8>> {
     let mut segments = vec![Vec::new()];
     let mut bytes = data.iter().copied();
     while let Some(byte) = bytes.next() {
