@@ -40,6 +40,7 @@ mod serve;
 mod shaders;
 mod shards;
 mod simd;
+mod simplify;
 mod slices;
 mod soak;
 mod sort;

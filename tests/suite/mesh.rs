@@ -12,7 +12,7 @@ use gpuproc::{
     device::Kernel,
     kernels::mesh::{
         self, MarchingCubes, Slab,
-        post::{Stats, keep_largest, simplify, smooth},
+        post::{Goal, Stats, keep_largest, simplify, smooth},
     },
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
@@ -931,7 +931,7 @@ fn measures_and_improvements_are_right() {
     assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
 
     let mut simple = two.clone();
-    simplify(&mut simple, 0.25).unwrap();
+    simplify(&mut simple, &Goal::share(0.25)).unwrap();
     let ratio = simple.triangles.len() as f64 / two.triangles.len() as f64;
     assert!((0.2..=0.27).contains(&ratio), "{ratio}");
     assert!((Stats::of(&simple).unwrap().volume / stats.volume - 1.0).abs() < 0.02);
@@ -943,8 +943,11 @@ fn measures_and_improvements_are_right() {
     let mut empty = Surface::default();
     keep_largest(&mut empty).unwrap();
     smooth(&mut empty, 3).unwrap();
-    simplify(&mut empty, 0.5).unwrap();
-    assert_eq!(Stats::of(&empty).unwrap(), Stats { closed: true, ..Default::default() });
+    simplify(&mut empty, &Goal::share(0.5)).unwrap();
+    assert_eq!(
+        Stats::of(&empty).unwrap(),
+        Stats { closed: true, genus: Some(0), ..Default::default() }
+    );
 }
 
 #[test]
@@ -957,7 +960,7 @@ fn improvements_reach_the_file() {
     let flags = "--iso 100 --largest --smooth 3 --simplify 0.5 --normals --stats";
     let (code, _, stderr) = folder.mesh(&format!("b_48x48x48_float32.raw {flags}"));
     assert_eq!(code, 0, "{stderr}");
-    assert!(stderr.contains("1 connected parts, closed"), "{stderr}");
+    assert!(stderr.contains("1 connected part, Euler number 2, genus 0, closed"), "{stderr}");
     let surface = read_ply(&fs::read(folder.path("b_48x48x48_float32.ply")).unwrap());
     assert_eq!(Stats::of(&surface).unwrap().components, 1);
     assert_eq!(surface.normals.len(), surface.positions.len());
@@ -1138,7 +1141,7 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
         let samples = Samples::U8(noise.bytes(n * n * n));
         let whole = kernel.cpu(&Slab::whole(volume([n; 3], samples), &kernel)).unwrap();
         let mut simple = whole.clone();
-        simplify(&mut simple, ratio).unwrap();
+        simplify(&mut simple, &Goal::share(ratio)).unwrap();
         assert!(
             has_two_triangles_a_side(&simple) && Stats::of(&simple).unwrap().closed,
             "{n} {iso} {ratio}"
@@ -1146,7 +1149,7 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
         assert!(simple.triangles.len() > whole.triangles.len() / 20, "{n} {iso} {ratio}");
         assert!(simple.triangles.iter().flatten().all(|&i| (i as usize) < simple.positions.len()));
         let mut again = whole;
-        simplify(&mut again, ratio).unwrap();
+        simplify(&mut again, &Goal::share(ratio)).unwrap();
         assert!(again.triangles == simple.triangles, "the same triangles in the same order");
     }
     // Two tetrahedra that touch along a side are no closed surface in that sense.

@@ -4,7 +4,7 @@ use super::{placing::Placing, preview::Preview};
 use crate::{
     commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
-    kernels::mesh::MarchingCubes,
+    kernels::mesh::{MarchingCubes, post::Goal},
     session::Session,
 };
 
@@ -21,8 +21,8 @@ pub(super) struct MeshJob {
     pub(super) largest: bool,
     /// Pairs of smoothing steps.
     pub(super) smooth: u32,
-    /// The share of the triangles that is left.
-    pub(super) simplify: Option<f64>,
+    /// How far the surface is simplified.
+    pub(super) simplify: Option<Goal>,
     pub(super) stats: bool,
     /// One name for all isovalues; `{iso}` stands for them.
     pub(super) output: Sink,

@@ -23,7 +23,7 @@ use self::{
     names::scratch_folder,
     outputs::{Names, Target},
     placing::Placed,
-    report::{Summary, tell_stats},
+    report::{Summary, tell_simplified, tell_stats},
     surfaces::surfaces,
 };
 use crate::{
@@ -227,13 +227,14 @@ impl MeshJob {
             }
             surface.append(part)
         })?;
-        self.improve(&mut surface, session)?;
+        let moved = self.improve(&mut surface, session)?;
         let mut summary = Summary::default();
+        summary.moved = moved;
         summary.add(&surface);
         if self.stats {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
             let stats = session.timings.time("stats", || Stats::of(&surface))?;
-            tell_stats(&stats);
+            tell_stats(&stats, moved);
             summary.stats = Some(stats);
         }
         if let Some(preview) = &self.preview {
@@ -271,8 +272,8 @@ impl MeshJob {
         Ok(summary)
     }
 
-    /// The steps that need the whole surface.
-    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+    /// The steps that need the whole surface. Returns how far simplifying has moved it, where that is known.
+    fn improve(&self, surface: &mut Surface, session: &Session) -> Result<Option<f64>> {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
         };
@@ -284,10 +285,10 @@ impl MeshJob {
             allowed("smoothing a surface", surface, Step::Smooth)?;
             session.timings.time("smooth", || smooth(surface, self.smooth))?;
         }
-        if let Some(ratio) = self.simplify {
-            allowed("simplifying a surface", surface, Step::Simplify)?;
-            session.timings.time("simplify", || simplify(surface, ratio))?;
-        }
-        Ok(())
+        let Some(goal) = self.simplify else { return Ok(None) };
+        allowed("simplifying a surface", surface, Step::Simplify(goal))?;
+        let simplified = session.timings.time("simplify", || simplify(surface, &goal))?;
+        tell_simplified(&goal, &simplified, surface);
+        Ok(simplified.distance)
     }
 }

@@ -2,7 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{data::surface::Surface, io::Sink, kernels::mesh::post::Stats, session::Session};
+use crate::{
+    data::surface::Surface,
+    io::Sink,
+    kernels::mesh::post::{Goal, Simplified, Size, Stats},
+    session::Session,
+};
 
 /// Counts and bounds, part by part.
 #[derive(Default, Serialize, Deserialize)]
@@ -15,6 +20,9 @@ pub(super) struct Summary {
     /// Of a surface in memory, where they are wanted.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
+    /// How far simplifying has moved the surface, where that is known.
+    #[serde(skip)]
+    pub(super) moved: Option<f64>,
 }
 
 /// Coordinates as their bits.
@@ -88,17 +96,48 @@ impl Summary {
             "nan_cells": self.nan_cells,
             "box": self.bounds,
             "stats": self.stats,
+            "distance": self.moved,
         }));
     }
 }
 
-/// Tells the user the measures of a surface.
-pub(super) fn tell_stats(stats: &Stats) {
+/// Tells the user the measures of a surface, and how far simplifying has moved it.
+pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
+    let genus = match stats.genus {
+        Some(genus) => format!(", genus {genus}"),
+        None => String::new(),
+    };
+    let moved = match moved {
+        Some(distance) => format!(", moved by at most {distance:.6}"),
+        None => String::new(),
+    };
     log::info!(
-        "area {:.6}, enclosed volume {:.6}, {} connected parts, {}",
+        "area {:.6}, enclosed volume {:.6}, {} connected {}, Euler number {}{genus}, {}{moved}",
         stats.area,
         stats.volume,
         stats.components,
-        if stats.closed { "closed" } else { "not closed" }
+        if stats.components == 1 { "part" } else { "parts" },
+        stats.euler,
+        if stats.closed { "closed" } else { "not closed" },
     );
+}
+
+/// Tells the user where simplifying has stopped before its goal.
+pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
+    let left = surface.triangles.len();
+    if simplified.flat_parts > 0 {
+        log::warn!("{} parts of the surface left out: they had no area", simplified.flat_parts);
+    }
+    match goal.size {
+        Size::Least => {}
+        // One collapse takes two triangles.
+        _ if left <= simplified.wanted + 1 => {}
+        _ => {
+            let reason = match goal.max_error {
+                Some(_) => "fewer would move the surface farther, or tear, fold or join its parts",
+                None => "fewer would tear, fold or join its parts",
+            };
+            log::warn!("{left} triangles are left instead of {}: {reason}", simplified.wanted);
+        }
+    }
 }

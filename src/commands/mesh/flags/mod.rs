@@ -19,7 +19,10 @@ use crate::{
     data::placement::Space,
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
-    kernels::mesh::MarchingCubes,
+    kernels::mesh::{
+        MarchingCubes,
+        post::{Goal, Size},
+    },
 };
 
 /// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
@@ -82,11 +85,17 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: u32,
 
-    /// Leave about this share of the triangles, greater than 0 and at most 1
-    #[arg(long, value_name = "RATIO", value_parser = ratio)]
-    simplify: Option<f64>,
+    /// Leave this share of the triangles, as 0.25 or 25%, or this number of them, as 10000: those that matter least
+    /// go. Parts stay whole, closed surfaces closed, and edges on the volume's box on it
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    simplify: Option<Size>,
 
-    /// Say area, enclosed volume, connected parts, and whether the surface is closed
+    /// Simplify as far as the surface moves by no more than this distance, in the mesh's units
+    #[arg(long, value_name = "DISTANCE", value_parser = distance)]
+    max_error: Option<f64>,
+
+    /// Say area, enclosed volume, connected parts, Euler number, genus, whether the surface is closed, and how far
+    /// --simplify has moved it
     #[arg(long)]
     stats: bool,
 
@@ -165,9 +174,25 @@ fn spacing(text: &str) -> Result<Triple, String> {
     }
 }
 
-fn ratio(text: &str) -> Result<f64, String> {
-    let ratio = text.parse().ok().filter(|&ratio: &f64| ratio > 0.0 && ratio <= 1.0);
-    ratio.ok_or_else(|| format!("`{text}` is not greater than 0 and at most 1"))
+fn size(text: &str) -> Result<Size, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percents) => (percents, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.trim().parse().ok().map(|number: f64| number / unit);
+    match (share, text.parse()) {
+        (Some(share), _) if share > 0.0 && share <= 1.0 => Ok(Size::Share(share)),
+        (_, Ok(triangles)) if triangles > 1 => Ok(Size::Triangles(triangles)),
+        _ => Err(format!(
+            "`{text}` is neither a share greater than 0 and at most 1 nor a whole number of triangles"
+        )),
+    }
+}
+
+fn distance(text: &str) -> Result<f64, String> {
+    let distance =
+        text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
+    distance.ok_or_else(|| format!("`{text}` is not a distance greater than 0"))
 }
 
 /// What the flags ask for.
@@ -257,7 +282,7 @@ impl Args {
             },
             largest: self.largest,
             smooth: self.smooth,
-            simplify: self.simplify,
+            simplify: self.goal(),
             stats: self.stats,
             output,
             creates_folder: false,
@@ -265,6 +290,14 @@ impl Args {
             ascii: self.ascii,
             preview,
             share,
+        })
+    }
+
+    fn goal(&self) -> Option<Goal> {
+        (self.simplify.is_some() || self.max_error.is_some()).then(|| Goal {
+            size: self.simplify.unwrap_or_default(),
+            max_error: self.max_error,
+            measures: self.stats,
         })
     }
 

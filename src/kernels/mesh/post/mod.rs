@@ -5,37 +5,36 @@
 //! | `stats` | measures: area, volume, connected parts, whether it is closed |
 //! | `components` | keeps the largest connected part |
 //! | `smooth` | Taubin's smoothing |
-//! | `simplify` | fewer triangles: welds, collapses edges, repairs |
-//! | `collapse` | the edge collapses themselves, by meshoptimizer |
-//! | `manifold` | leaves no edge to more than two triangles |
-//! | `vertices` | welds vertices at one place, drops vertices without a triangle |
+//! | `simplify` | fewer triangles |
+//! | `distance` | how far two surfaces are apart |
+//! | `vertices` | drops vertices without a triangle |
 //! | `half_edges` | the edges of all triangles, sorted, so that equal ones are neighbours |
 
-mod collapse;
 mod components;
+mod distance;
 mod half_edges;
-mod manifold;
 mod simplify;
 mod smooth;
 mod stats;
 mod vertices;
 
 pub use components::keep_largest;
-pub use simplify::simplify;
+pub use distance::distance;
+pub use simplify::{Goal, Simplified, Size, simplify};
 pub use smooth::smooth;
 pub use stats::Stats;
 
 use crate::data::surface::Surface;
 
 /// A step that needs the whole surface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// [`keep_largest`].
     Largest,
     /// [`smooth`](fn@smooth).
     Smooth,
     /// [`simplify`](fn@simplify).
-    Simplify,
+    Simplify(Goal),
     /// [`Stats::of`].
     Stats,
 }
@@ -49,8 +48,8 @@ impl Step {
         let [vertex, triangle] = match self {
             Self::Largest => [9, 0],
             Self::Smooth => [52, 36 + 72 + 12],
-            Self::Simplify => collapse::BYTES,
-            Self::Stats => [5, 36],
+            Self::Simplify(goal) => goal.bytes(),
+            Self::Stats => [6, 36],
         };
         vertex * vertices + triangle * triangles
     }

@@ -23,6 +23,10 @@ pub struct Stats {
     pub volume: f64,
     /// Parts that share no vertex.
     pub components: u64,
+    /// Vertices less edges plus triangles: 2 less twice the handles of each closed part.
+    pub euler: i64,
+    /// Handles of all parts together, of a closed surface.
+    pub genus: Option<u64>,
     /// Whether every edge belongs to two triangles, which run along it in opposite directions.
     pub closed: bool,
 }
@@ -34,12 +38,20 @@ impl Stats {
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
     pub fn of(surface: &Surface) -> Result<Self> {
         let [area, volume] = area_and_volume(surface);
-        Ok(Self {
-            area,
-            volume,
-            components: count_components(surface)?,
-            closed: is_closed(surface)?,
-        })
+        let [components, vertices] = count_components(surface)?;
+        let half_edges = half_edges(surface)?;
+        let (mut count, mut closed) = (0, true);
+        for edge in edges(&half_edges) {
+            count += 1;
+            closed &= match &half_edges[edge] {
+                [one, other] => one.backwards != other.backwards,
+                _ => false,
+            };
+        }
+        let euler = vertices as i64 - count + surface.triangles.len() as i64;
+        // Where parts touch at a vertex, the two do not count handles.
+        let genus = u64::try_from(2 * components as i64 - euler).ok().filter(|_| closed);
+        Ok(Self { area, volume, components, euler, genus: genus.map(|twice| twice / 2), closed })
     }
 }
 
@@ -56,19 +68,14 @@ fn area_and_volume(surface: &Surface) -> [f64; 2] {
     sums.iter().fold([0.0; 2], |sum, part| [sum[0] + part[0], sum[1] + part[1]])
 }
 
-fn is_closed(surface: &Surface) -> Result<bool> {
-    let half_edges = half_edges(surface)?;
-    Ok(edges(&half_edges).all(|edge| match &half_edges[edge] {
-        [one, other] => one.backwards != other.backwards,
-        _ => false,
-    }))
-}
-
-fn count_components(surface: &Surface) -> Result<u64> {
+/// Parts, and vertices that a triangle uses.
+fn count_components(surface: &Surface) -> Result<[u64; 2]> {
     let parts = components(surface)?;
-    let mut seen = memory::zeros::<bool>(surface.positions.len())?;
-    for triangle in &surface.triangles {
-        seen[parts[triangle[0] as usize] as usize] = true;
+    let mut seen = memory::zeros::<[bool; 2]>(surface.positions.len())?;
+    for &corner in surface.triangles.as_flattened() {
+        seen[corner as usize][0] = true;
+        seen[parts[corner as usize] as usize][1] = true;
     }
-    Ok(seen.iter().filter(|&&seen| seen).count() as u64)
+    let count = |which: usize| seen.iter().filter(|seen| seen[which]).count() as u64;
+    Ok([count(1), count(0)])
 }

@@ -1,0 +1,207 @@
+//! How far points are from a surface, by a uniform grid of its triangles.
+
+use std::array::from_fn;
+
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{dot, sub},
+    },
+    error::Result,
+    memory,
+    parallel::Parallel,
+};
+
+/// Most cells that the box of a triangle covers before it counts as large; the cells grow until triangles cover fewer.
+const COVERED: usize = 16;
+/// Most cells a triangle.
+const CELLS: usize = 4;
+/// Points that a thread takes at a time.
+const CHUNK: usize = 1 << 10;
+
+/// Bytes that the grid takes a triangle: its cells, and the triangles in them.
+pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
+
+/// The Hausdorff distance between two surfaces, as seen from the vertices and the middles of the triangles of both.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
+    if one.triangles.is_empty() || other.triangles.is_empty() {
+        let both_are = one.triangles.is_empty() && other.triangles.is_empty();
+        return Ok(if both_are { 0.0 } else { f64::INFINITY });
+    }
+    Ok(farthest(one, &Grid::new(other)?).max(farthest(other, &Grid::new(one)?)))
+}
+
+/// The greatest distance of a surface's points.
+fn farthest(surface: &Surface, grid: &Grid<'_>) -> f64 {
+    let greatest = |distances: &mut dyn Iterator<Item = f64>| distances.fold(0.0, f64::max);
+    let middle = |&triangle: &[u32; 3]| {
+        let [a, b, c] = surface.corners::<f64>(triangle);
+        from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
+    };
+    let vertices = surface.positions.chunks(CHUNK).par_map(|chunk| {
+        greatest(&mut chunk.iter().map(|place| grid.squared_distance(place.map(f64::from))))
+    });
+    let middles = surface.triangles.chunks(CHUNK).par_map(|chunk| {
+        greatest(&mut chunk.iter().map(|triangle| grid.squared_distance(middle(triangle))))
+    });
+    vertices.into_iter().chain(middles).fold(0.0, f64::max).sqrt()
+}
+
+/// The triangles of a surface by cell, in compressed rows.
+struct Grid<'a> {
+    surface: &'a Surface,
+    low: [f64; 3],
+    /// The side of a cell.
+    size: f64,
+    dims: [usize; 3],
+    starts: Vec<u32>,
+    triangles: Vec<u32>,
+}
+
+impl<'a> Grid<'a> {
+    /// Cells of which there are [`CELLS`] times as many as triangles at most.
+    fn new(surface: &'a Surface) -> Result<Self> {
+        let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
+        let extent = sub(high, low);
+        let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
+        let most = (CELLS * surface.triangles.len().max(16)) as f64;
+        let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
+        let mut size = longest / 1024.0;
+        while cells(size).iter().product::<f64>() > most {
+            size *= 1.25;
+        }
+        loop {
+            let dims = cells(size).map(|n| n as usize);
+            let mut grid =
+                Self { surface, low, size, dims, starts: Vec::new(), triangles: Vec::new() };
+            let covered = |triangle: &[u32; 3]| {
+                let [low, high] = grid.box_of(*triangle);
+                (0..3).map(|i| high[i] - low[i] + 1).product::<usize>()
+            };
+            let total: usize = surface.triangles.iter().map(covered).sum();
+            if total <= COVERED * surface.triangles.len() || dims == [1; 3] {
+                grid.fill(total)?;
+                return Ok(grid);
+            }
+            size *= 1.5;
+        }
+    }
+
+    fn fill(&mut self, total: usize) -> Result<()> {
+        let mut starts = memory::zeros::<u32>(self.dims.iter().product::<usize>() + 1)?;
+        for &triangle in &self.surface.triangles {
+            self.for_cells(self.box_of(triangle), |cell| starts[cell + 1] += 1);
+        }
+        for cell in 1..starts.len() {
+            starts[cell] += starts[cell - 1];
+        }
+        let mut triangles = memory::zeros::<u32>(total)?;
+        for (number, &triangle) in (0..).zip(&self.surface.triangles) {
+            self.for_cells(self.box_of(triangle), |cell| {
+                triangles[starts[cell] as usize] = number;
+                starts[cell] += 1;
+            });
+        }
+        // Now each cell's row begins where `starts` has the end of the one before.
+        (self.starts, self.triangles) = (starts, triangles);
+        Ok(())
+    }
+
+    /// The first and the last cell, along each axis, of a triangle's box.
+    fn box_of(&self, triangle: [u32; 3]) -> [[usize; 3]; 2] {
+        let corners = self.surface.corners::<f64>(triangle);
+        let [a, b, c] = corners;
+        [
+            self.cell(from_fn(|i| a[i].min(b[i]).min(c[i]))),
+            self.cell(from_fn(|i| a[i].max(b[i]).max(c[i]))),
+        ]
+    }
+
+    /// The cell of a place, the nearest one of a place outside.
+    fn cell(&self, place: [f64; 3]) -> [usize; 3] {
+        from_fn(|i| (((place[i] - self.low[i]) / self.size) as usize).min(self.dims[i] - 1))
+    }
+
+    fn for_cells(&self, [low, high]: [[usize; 3]; 2], mut work: impl FnMut(usize)) {
+        for z in low[2]..=high[2] {
+            for y in low[1]..=high[1] {
+                let row = (z * self.dims[1] + y) * self.dims[0];
+                (low[0]..=high[0]).for_each(|x| work(row + x));
+            }
+        }
+    }
+
+    /// The squared distance of a place to the nearest triangle.
+    fn squared_distance(&self, place: [f64; 3]) -> f64 {
+        let center = self.cell(place);
+        let mut least = f64::INFINITY;
+        let to_side = |i: usize| {
+            let at = place[i] - self.low[i] - center[i] as f64 * self.size;
+            at.min(self.size - at)
+        };
+        let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
+        // Cells by their distance: all that are `ring` cells away along one axis at least and no axis more.
+        for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
+            let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
+            let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
+            for z in low[2]..=high[2] {
+                for y in low[1]..=high[1] {
+                    let row = (z * self.dims[1] + y) * self.dims[0];
+                    let is_face = z.abs_diff(center[2]) == ring || y.abs_diff(center[1]) == ring;
+                    let mut look = |x: usize| self.look(row + x, place, &mut least);
+                    if is_face {
+                        (low[0]..=high[0]).for_each(look);
+                    } else {
+                        // Only the two ends of this row are new.
+                        if let Some(x) = center[0].checked_sub(ring) {
+                            look(x);
+                        }
+                        if center[0] + ring < self.dims[0] {
+                            look(center[0] + ring);
+                        }
+                    }
+                }
+            }
+            // All others are farther away than so many cells, and the way to the side of its own.
+            let beyond = ring as f64 * self.size + margin;
+            if least <= beyond * beyond {
+                break;
+            }
+        }
+        least
+    }
+
+    fn look(&self, cell: usize, place: [f64; 3], least: &mut f64) {
+        let start = if cell == 0 { 0 } else { self.starts[cell - 1] };
+        for &triangle in &self.triangles[start as usize..self.starts[cell] as usize] {
+            let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
+            *least = least.min(squared_distance(place, corners));
+        }
+    }
+}
+
+/// The squared distance of a place to a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
+pub(super) fn squared_distance(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
+    let (ab, ac) = (sub(b, a), sub(c, a));
+    let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
+    let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
+    let [d4, d5, d6] = [dot(ac, bp), dot(ab, cp), dot(ac, cp)];
+    // Twice the areas of the triangles of the place's shadow and a side, times that of the triangle.
+    let [va, vb, vc] = [d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2];
+    let total = va + vb + vc;
+    if va > 0.0 && vb > 0.0 && vc > 0.0 {
+        let (v, w) = (vb / total, vc / total);
+        let rest: [f64; 3] = from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
+        return dot(rest, rest);
+    }
+    let to_side = |there: [f64; 3], way: [f64; 3]| {
+        let part = dot(there, way) / dot(way, way);
+        let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
+        let rest: [f64; 3] = from_fn(|i| there[i] - part * way[i]);
+        dot(rest, rest)
+    };
+    to_side(ap, ab).min(to_side(ap, ac)).min(to_side(bp, sub(c, b)))
+}

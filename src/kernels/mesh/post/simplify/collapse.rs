@@ -1,0 +1,450 @@
+//! Edge collapses in passes of rising error.
+//!
+//! A pass takes the share [`PASS`] of the edges with the least errors, in the order of their numbers, so that memory
+//! is read about in its order; a vertex takes part once a pass. What the quadrics of an edge's ends sum up to does
+//! not change while neither takes part, so the errors that a pass goes by are exact. Those around the vertices that
+//! took part are worked out anew after the pass, on all threads. The order is that of the edges, never that of the
+//! threads.
+
+use std::{
+    ops::ControlFlow,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use super::{
+    least_area,
+    mesh::{self, Fan, Mesh, next, prev},
+    quadric::{Quadric, Sum},
+    shape::Shape,
+};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{cross, dot, sub, triangle_normal},
+    },
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
+
+/// Share of the edges that a pass takes.
+const PASS: f64 = 0.1;
+/// Half edges, for each of which a pass takes an edge at least.
+const LEAST_PASS: usize = 60;
+/// Edges that the last passes take beside three times those that they need.
+const FEW: usize = 256;
+/// Edges whose errors are looked at for a pass's limit.
+const SAMPLES: usize = 1 << 15;
+/// Half edges that a thread looks at together.
+const BLOCK: usize = 1 << 12;
+/// A triangle's weight in the quadrics beside its area, in mean areas: where a vertex has only slivers around it, these
+/// count nonetheless.
+const MORE_WEIGHT: f64 = 2.0;
+/// Distance from the middle of an edge, in its lengths, within which the vertex is that it becomes.
+const REACH: f64 = 0.6;
+/// Share of the weight times the squared length of an edge that is added to its error, so that short edges go first
+/// where the surface is flat.
+const LENGTH: f64 = 1e-7;
+/// The error of an edge that cannot collapse. It is greater than all others, and as bits are the negative numbers,
+/// which stand for those that were refused.
+const NEVER: f32 = f32::INFINITY;
+const REFUSED: u32 = 1 << 31;
+
+/// Bytes that it takes a vertex and a triangle.
+pub(super) const BYTES: [u64; 2] = {
+    // A quadric, a normal, marks, and the vertices of a pass, whose vector may be twice as large as it has to be;
+    // errors, and the edges of a pass in blocks and together.
+    let own = [size_of::<Quadric>() as u64 + 12 + 2 + 8, 12 + 18];
+    // Making the mesh takes less than those.
+    assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
+    [mesh::BYTES[0] + own[0], mesh::BYTES[1] + own[1]]
+};
+
+/// A surface under way.
+pub(super) struct Simplifier<'a> {
+    surface: &'a mut Surface,
+    mesh: Mesh,
+    quadrics: Vec<Quadric>,
+    /// By vertex, the sum of the normals of the triangles that it stands for, each as long as twice the triangle's area.
+    normals: Vec<[f32; 3]>,
+    /// By vertex on the boundary, a bit for each side of the boundary's box that it lies on.
+    sides: Vec<u8>,
+    /// By half edge, for the one that stands for its edge.
+    errors: Vec<AtomicU32>,
+    /// By vertex, whether it took part in this pass.
+    took_part: Vec<bool>,
+    /// Greatest mean of squared distances to the planes that a vertex stands for.
+    most: f64,
+    /// Triangles that are left.
+    left: usize,
+}
+
+/// What a collapse leads to.
+struct Collapse {
+    place: [f32; 3],
+    quadric: Quadric,
+    /// The mean of the squared distances to the planes.
+    mean: f64,
+    error: f32,
+}
+
+impl<'a> Simplifier<'a> {
+    /// Prepares `surface`, whose vertices shall not go farther than about `error` from their planes.
+    pub(super) fn new(surface: &'a mut Surface, error: f64) -> Result<Self> {
+        let mesh = Mesh::new(surface)?;
+        let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        let normals = surface.area_normals::<f32>()?;
+        weigh(&mut surface.normals, &normals);
+        let more = MORE_WEIGHT * mean_weight(surface);
+        let positions = &surface.positions;
+        let quadrics =
+            parallel::generated(vertices, |v| quadric(&mesh, positions, v as u32, more))?;
+        let sides = sides(&mesh, positions)?;
+        let errors = parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?;
+        let took_part = memory::zeros(vertices)?;
+        let most = error * error;
+        let this = Self { surface, mesh, quadrics, normals, sides, errors, took_part, most, left };
+        (0..this.errors.len()).step_by(BLOCK).par_each(|start| {
+            let end = (start + BLOCK).min(this.errors.len());
+            (start..end).for_each(|half_edge| this.find_error(half_edge as u32));
+        });
+        Ok(this)
+    }
+
+    /// Collapses edges until `target` triangles are left or no more edges can.
+    pub(super) fn run(&mut self, target: usize) -> Result<()> {
+        let mut merged: Vec<u32> = Vec::new();
+        // Triangles when those that had been refused could last try again.
+        let mut retried = self.left;
+        while self.left > target {
+            let edges = self.pass((self.left - target).div_ceil(2))?;
+            merged.clear();
+            for &edge in &edges {
+                if self.left <= target {
+                    break;
+                }
+                if let Some(vertex) = self.try_collapse(edge) {
+                    memory::reserve(&mut merged, 1)?;
+                    merged.push(vertex);
+                }
+            }
+            self.settle(&merged);
+            if edges.is_empty() && self.left >= retried - retried / 32 {
+                return Ok(());
+            }
+            if edges.is_empty() || self.left < retried - retried / 10 {
+                self.errors.chunks(BLOCK).par_each(|errors| {
+                    errors.iter().for_each(|e| e.store(e.load(Relaxed) & !REFUSED, Relaxed));
+                });
+                retried = self.left;
+            }
+            // Half of the triangles are gone.
+            if 6 * self.left < self.errors.len() {
+                self.mesh.compact(&mut self.errors)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
+    /// equals the isovalue, towards the middle of their neighbours.
+    pub(super) fn mend(&mut self) {
+        let least = least_area(self.surface);
+        for number in 0..self.mesh.corners.len() / 3 {
+            let corners = self.mesh.corners.as_chunks::<3>().0[number];
+            if corners[0] == mesh::NONE {
+                continue;
+            }
+            let normal = triangle_normal(self.surface.corners::<f64>(corners));
+            if dot(normal, normal) <= least * least {
+                corners.iter().any(|&vertex| self.spread(vertex, corners, least));
+            }
+        }
+    }
+
+    /// Moves a vertex so that this triangle gets an area, if all triangles around it keep their shape.
+    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64) -> bool {
+        let Some(fan) = self.mesh.fan(vertex).filter(|fan| !fan.is_open) else { return false };
+        let old = self.surface.positions[vertex as usize];
+        let middle: [f32; 3] = std::array::from_fn(|i| {
+            let at = |&end: &u32| self.surface.positions[end as usize][i];
+            fan.ends().iter().map(at).sum::<f32>() / fan.ends().len() as f32
+        });
+        let normal = self.normals[vertex as usize];
+        [0.1f32, 0.3].into_iter().any(|part| {
+            let place = std::array::from_fn(|i| old[i] + part * (middle[i] - old[i]));
+            if !self.keeps_shape(&fan, mesh::NONE, place, normal) {
+                return false;
+            }
+            self.surface.positions[vertex as usize] = place;
+            let normal = triangle_normal(self.surface.corners::<f64>(triangle));
+            let has_area = dot(normal, normal) > least * least;
+            if !has_area {
+                self.surface.positions[vertex as usize] = old;
+            }
+            has_area
+        })
+    }
+
+    /// Puts what is left into the surface.
+    pub(super) fn finish(self) -> Result<()> {
+        let Self { surface, mesh, left, .. } = self;
+        surface.triangles = memory::room(left)?;
+        let all = mesh.corners.as_chunks::<3>().0;
+        surface.triangles.extend(all.iter().filter(|triangle| triangle[0] != mesh::NONE));
+        parallel::update(&mut surface.normals, |normal| {
+            let length = dot(*normal, *normal).sqrt();
+            *normal = if length > 0.0 { normal.map(|v| v / length) } else { [0.0, 0.0, 1.0] };
+        });
+        Ok(())
+    }
+
+    /// The edges of a pass, if `wanted` collapses are still to come.
+    fn pass(&self, wanted: usize) -> Result<Vec<u32>> {
+        let step = self.errors.len().div_ceil(SAMPLES).max(1);
+        let bits = |error: &AtomicU32| error.load(Relaxed);
+        let sampled = self.errors.iter().step_by(step).map(bits);
+        let mut sample: Vec<u32> = sampled.filter(|&error| error < NEVER.to_bits()).collect();
+        // Where most were refused, the order of the others matters little.
+        let half_edges = self.left * 3 / step;
+        let most = ((PASS * sample.len() as f64) as usize).max(half_edges / LEAST_PASS);
+        let needed = (3 * wanted + FEW) / step;
+        let (is_last, rank) = (needed < most, needed.min(most));
+        let limit = match rank < sample.len() {
+            true => *sample.select_nth_unstable(rank).1,
+            false => f32::MAX.to_bits(),
+        };
+        let parts = self.errors.chunks(BLOCK).enumerate().par_map(|(block, errors)| {
+            let mut chosen: Vec<u32> = Vec::new();
+            for (at, errors) in errors.chunks(8).enumerate() {
+                // One test for eight: most are not.
+                if errors.iter().fold(false, |any, error| any | (bits(error) <= limit)) {
+                    let numbers = (block * BLOCK + at * 8) as u32..;
+                    let is_so = |(_, error): &(u32, &AtomicU32)| bits(error) <= limit;
+                    chosen.extend(numbers.zip(errors).filter(is_so).map(|(number, _)| number));
+                }
+            }
+            chosen
+        });
+        let mut all = memory::room(parts.iter().map(Vec::len).sum())?;
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+        if is_last {
+            all.sort_unstable_by_key(|&edge| (bits(&self.errors[edge as usize]), edge));
+        }
+        Ok(all)
+    }
+
+    /// Collapses an edge unless one of its ends has taken part in this pass or the surface would suffer. Returns the
+    /// vertex that it becomes.
+    fn try_collapse(&mut self, edge: u32) -> Option<u32> {
+        let mesh = &self.mesh;
+        let error = &self.errors[edge as usize];
+        if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
+            // Left behind by a collapse: its edge is gone or has another first half.
+            error.store(NEVER.to_bits(), Relaxed);
+            return None;
+        }
+        let (kept, gone) = (mesh.from(edge), mesh.to(edge));
+        if self.took_part[kept as usize] || self.took_part[gone as usize] {
+            return None;
+        }
+        let (Some(from), Some(to)) = (mesh.fan(kept), mesh.fan(gone)) else {
+            error.fetch_or(REFUSED, Relaxed);
+            return None;
+        };
+        let Collapse { place, quadric, mean, .. } = self.collapse(edge);
+        let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
+        if mean > self.most
+            || !mesh.keeps_topology(edge, &from, &to)
+            || !self.keeps_shape(&from, gone, place, normal)
+            || !self.keeps_shape(&to, kept, place, normal)
+        {
+            error.fetch_or(REFUSED, Relaxed);
+            return None;
+        }
+        self.left -= self.mesh.collapse(edge, &from, &to);
+        let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
+        self.surface.positions[kept] = place;
+        self.quadrics[kept] = quadric;
+        self.normals[kept] = normal;
+        self.sides[kept] |= self.sides[gone];
+        if let Some(&normal) = self.surface.normals.get(gone) {
+            self.surface.normals[kept] = add(self.surface.normals[kept], normal);
+        }
+        self.took_part[kept] = true;
+        self.took_part[gone] = true;
+        Some(kept as u32)
+    }
+
+    /// Whether all triangles of a fan keep their shape, but for those at the vertex `but`, once the fan's vertex is at
+    /// `place` and stands for triangles of this `normal`.
+    fn keeps_shape(&self, fan: &Fan, but: u32, place: [f32; 3], normal: [f32; 3]) -> bool {
+        let place = place.map(f64::from);
+        let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
+        fan.edges().iter().all(|&edge| {
+            let (b, c) = (self.mesh.to(edge), self.mesh.from(prev(edge)));
+            if b == but || c == but {
+                return true;
+            }
+            let side = add(self.normals[b as usize], self.normals[c as usize]);
+            let shape = Shape {
+                before: at(self.mesh.from(edge)),
+                after: place,
+                side: [at(b), at(c)],
+                meant: add(normal, side).map(f64::from),
+            };
+            let beyond = || {
+                let twin = self.mesh.twin(next(edge))?;
+                Some(at(self.mesh.from(prev(twin))))
+            };
+            shape.is_kept(beyond)
+        })
+    }
+
+    /// Works out the errors of the edges around these vertices, which are no more part of a pass.
+    fn settle(&mut self, merged: &[u32]) {
+        let this = &*self;
+        merged.chunks(64).par_each(|chunk| {
+            for &vertex in chunk {
+                let _ = this.mesh.visit_fan(vertex, |edge| {
+                    this.find_error(this.mesh.first_of_edge(edge));
+                    let last = prev(edge);
+                    if this.mesh.twin(last).is_none() {
+                        this.find_error(last);
+                    }
+                    ControlFlow::Continue(())
+                });
+            }
+        });
+        merged.iter().for_each(|&vertex| self.took_part[vertex as usize] = false);
+    }
+
+    /// Stores the error of an edge.
+    fn find_error(&self, half_edge: u32) {
+        let error = match self.mesh.is_first_of_edge(half_edge) {
+            true => self.collapse(half_edge).error,
+            false => NEVER,
+        };
+        self.errors[half_edge as usize].store(error.to_bits(), Relaxed);
+    }
+
+    /// What the collapse of an edge leads to.
+    ///
+    /// ```text
+    /// An edge within the surface         goes to the best place near its middle.
+    /// An edge to the boundary            goes to its end there.
+    /// An edge along the boundary         goes to the best place on it; where one end lies on more sides
+    ///                                    of the boundary's box, to that one.
+    /// An edge from boundary to boundary  stays.
+    /// ```
+    fn collapse(&self, edge: u32) -> Collapse {
+        let (from, to) = (self.mesh.from(edge), self.mesh.to(edge));
+        let [a, b] = [from, to].map(|end| self.surface.positions[end as usize]);
+        let [start, end] = [a, b].map(|place| place.map(f64::from));
+        let way = sub(end, start);
+        let length = dot(way, way);
+        let [is_open, end_is_open] = [from, to].map(|end| self.mesh.is_open(end));
+        let [sides, end_sides] = [from, to].map(|end| self.sides[end as usize]);
+        let along = |part: f64| std::array::from_fn(|i| start[i] + part * way[i]);
+        let sum_at = |origin: [f64; 3]| {
+            let mut sum = Sum::default();
+            sum.add(&self.quadrics[from as usize], a, origin);
+            sum.add(&self.quadrics[to as usize], b, origin);
+            sum
+        };
+        let (origin, sum, place) = match (is_open, end_is_open) {
+            (false, false) => {
+                let middle = along(0.5);
+                let sum = sum_at(middle);
+                let offset = sum.best(REACH * length.sqrt());
+                (middle, sum, std::array::from_fn(|i| middle[i] + offset[i]))
+            }
+            (true, false) => (start, sum_at(start), start),
+            (false, true) => (end, sum_at(end), end),
+            (true, true) if sides == end_sides => {
+                let sum = sum_at(start);
+                (start, sum, along(sum.best_along(way)))
+            }
+            (true, true) if sides & end_sides == end_sides => (start, sum_at(start), start),
+            (true, true) => (end, sum_at(end), end),
+        };
+        let place: [f32; 3] = place.map(|v| v as f32);
+        let offset = sub(place.map(f64::from), origin);
+        let distances = sum.error(offset).max(0.0);
+        let both = sides | end_sides;
+        let stays = is_open
+            && end_is_open
+            && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
+        let error = match stays {
+            true => NEVER,
+            false => (distances + LENGTH * sum.weight * length) as f32,
+        };
+        let mean = if sum.weight > 0.0 { distances / sum.weight } else { 0.0 };
+        Collapse { place, quadric: sum.moved(offset), mean, error }
+    }
+}
+
+fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+/// Makes each normal as long as that of its vertex's triangles.
+fn weigh(normals: &mut [[f32; 3]], by: &[[f32; 3]]) {
+    for (normal, by) in normals.iter_mut().zip(by) {
+        let length = dot(*by, *by).sqrt();
+        *normal = normal.map(|v| v * length);
+    }
+}
+
+/// The mean of a third of the triangles' areas.
+fn mean_weight(surface: &Surface) -> f64 {
+    let weight = |&triangle: &[u32; 3]| {
+        let normal = triangle_normal(surface.corners::<f64>(triangle));
+        dot(normal, normal).sqrt() / 6.0
+    };
+    // Chunks of one size, summed in order: the sum does not depend on the number of threads.
+    let chunks = surface.triangles.chunks(BLOCK);
+    let sums = chunks.par_map(|chunk| chunk.iter().map(weight).sum::<f64>());
+    sums.iter().sum::<f64>() / surface.triangles.len().max(1) as f64
+}
+
+/// The quadric of a vertex: the planes of its triangles, and those at right angles to them along the boundary.
+fn quadric(mesh: &Mesh, positions: &[[f32; 3]], vertex: u32, more: f64) -> Quadric {
+    let mut sum = Sum::default();
+    if !mesh.is_used(vertex) {
+        return Quadric::default();
+    }
+    let at = |vertex: u32| positions[vertex as usize].map(f64::from);
+    let origin = at(vertex);
+    let _ = mesh.visit_fan(vertex, |edge| {
+        let last = prev(edge);
+        let [b, c] = [mesh.to(edge), mesh.from(last)].map(|end| sub(at(end), origin));
+        let normal = cross(b, c);
+        sum.add_triangle(normal, more);
+        for (half_edge, way) in [(edge, b), (last, c)] {
+            if mesh.twin(half_edge).is_none() {
+                sum.add_boundary(way, normal);
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    sum.moved([0.0; 3])
+}
+
+/// For each vertex on the boundary, a bit for each side of the box around the boundary that it lies on. Where a
+/// surface ends at the box of a volume, these are the sides of that box.
+fn sides(mesh: &Mesh, positions: &[[f32; 3]]) -> Result<Vec<u8>> {
+    let is_open = |vertex: usize| mesh.is_used(vertex as u32) && mesh.is_open(vertex as u32);
+    let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+    for (_, place) in positions.iter().enumerate().filter(|(vertex, _)| is_open(*vertex)) {
+        low = std::array::from_fn(|i| low[i].min(place[i]));
+        high = std::array::from_fn(|i| high[i].max(place[i]));
+    }
+    parallel::generated(positions.len(), |vertex| {
+        let place = positions[vertex];
+        let bits = |sides: u8, i: usize| {
+            sides | u8::from(place[i] == low[i]) << i | u8::from(place[i] == high[i]) << (3 + i)
+        };
+        if is_open(vertex) { (0..3).fold(0, bits) } else { 0 }
+    })
+}

@@ -1,0 +1,329 @@
+//! Triangles that know their neighbours: half edges, and the collapse of an edge.
+//!
+//! ```text
+//!        c            Half edge h = 3 t + i runs from corner i of triangle t to its next corner; its
+//!       / \           twin is the half edge of the neighbouring triangle between the same vertices.
+//!   hp /   \ hn
+//!     /  t  \         The half edges that leave a vertex, one a triangle, are its fan: from h on,
+//!    a-- h --b        counter-clockwise, twin(prev(h)). A vertex on the boundary has a first one,
+//!     \     /         which has no twin.
+//!      \   /
+//!        d
+//! ```
+
+use std::ops::ControlFlow;
+
+use crate::{data::surface::Surface, error::Result, memory, parallel};
+
+/// No vertex, half edge or triangle.
+pub(super) const NONE: u32 = u32::MAX;
+/// Most triangles around a vertex; edges at a vertex with more stay.
+const MOST: usize = 48;
+
+/// Bytes that it takes a vertex and a triangle, and those that only making it takes beside.
+pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
+pub(super) const MAKING: [u64; 2] = [4, 12];
+
+/// Triangles and their neighbours. A triangle that is gone has the corners [`NONE`].
+pub(super) struct Mesh {
+    /// The vertex where each half edge begins.
+    pub(super) corners: Vec<u32>,
+    twins: Vec<u32>,
+    /// A half edge that leaves each vertex, the first of the fan for those on the boundary; [`NONE`] for those
+    /// that are gone.
+    out: Vec<u32>,
+}
+
+/// The half edges that leave a vertex.
+pub(super) struct Fan {
+    edges: [u32; MOST],
+    len: usize,
+    /// The vertices at the other ends, one more than half edges on the boundary.
+    ends: [u32; MOST + 1],
+    pub(super) is_open: bool,
+}
+
+impl Fan {
+    pub(super) fn edges(&self) -> &[u32] {
+        &self.edges[..self.len]
+    }
+
+    pub(super) fn ends(&self) -> &[u32] {
+        &self.ends[..self.len + usize::from(self.is_open)]
+    }
+}
+
+pub(super) fn next(half_edge: u32) -> u32 {
+    if half_edge % 3 == 2 { half_edge - 2 } else { half_edge + 1 }
+}
+
+pub(super) fn prev(half_edge: u32) -> u32 {
+    if half_edge.is_multiple_of(3) { half_edge + 2 } else { half_edge - 1 }
+}
+
+impl Mesh {
+    /// The triangles of `surface`. Vertices where several fans meet become several vertices.
+    pub(super) fn new(surface: &mut Surface) -> Result<Self> {
+        let corners = memory::copied(surface.triangles.as_flattened())?;
+        let twins = twins(&corners, surface.positions.len())?;
+        let mut out = memory::room(surface.positions.len())?;
+        out.resize(surface.positions.len(), NONE);
+        let mut mesh = Self { corners, twins, out };
+        mesh.separate_fans(surface)?;
+        surface.triangles.as_flattened_mut().copy_from_slice(&mesh.corners);
+        Ok(mesh)
+    }
+
+    fn separate_fans(&mut self, surface: &mut Surface) -> Result<()> {
+        let mut seen = memory::zeros::<bool>(self.corners.len())?;
+        for half_edge in 0..self.corners.len() as u32 {
+            if seen[half_edge as usize] {
+                continue;
+            }
+            let mut vertex = self.corners[half_edge as usize];
+            if self.out[vertex as usize] != NONE {
+                let copy = self.out.len() as u32;
+                memory::reserve(&mut self.out, 1)?;
+                self.out.push(NONE);
+                memory::reserve(&mut surface.positions, 1)?;
+                surface.positions.push(surface.positions[vertex as usize]);
+                if let Some(&normal) = surface.normals.get(vertex as usize) {
+                    memory::reserve(&mut surface.normals, 1)?;
+                    surface.normals.push(normal);
+                }
+                vertex = copy;
+            }
+            // Clockwise to the first of an open fan.
+            let mut first = half_edge;
+            while let Some(twin) = self.twin(first) {
+                first = next(twin);
+                if first == half_edge {
+                    break;
+                }
+            }
+            self.out[vertex as usize] = first;
+            let mut edge = first;
+            loop {
+                seen[edge as usize] = true;
+                self.corners[edge as usize] = vertex;
+                match self.twin(prev(edge)) {
+                    Some(twin) if twin != first => edge = twin,
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn twin(&self, half_edge: u32) -> Option<u32> {
+        let twin = self.twins[half_edge as usize];
+        (twin != NONE).then_some(twin)
+    }
+
+    pub(super) fn from(&self, half_edge: u32) -> u32 {
+        self.corners[half_edge as usize]
+    }
+
+    pub(super) fn to(&self, half_edge: u32) -> u32 {
+        self.corners[next(half_edge) as usize]
+    }
+
+    /// Whether this half edge stands for its edge: one of the two does.
+    pub(super) fn is_first_of_edge(&self, half_edge: u32) -> bool {
+        half_edge < self.twins[half_edge as usize]
+    }
+
+    /// The one of the two half edges that stands for their edge.
+    pub(super) fn first_of_edge(&self, half_edge: u32) -> u32 {
+        half_edge.min(self.twins[half_edge as usize])
+    }
+
+    pub(super) fn is_gone(&self, half_edge: u32) -> bool {
+        self.corners[half_edge as usize] == NONE
+    }
+
+    pub(super) fn is_used(&self, vertex: u32) -> bool {
+        self.out[vertex as usize] != NONE
+    }
+
+    /// Whether `vertex` is on the boundary.
+    pub(super) fn is_open(&self, vertex: u32) -> bool {
+        self.twin(self.out[vertex as usize]).is_none()
+    }
+
+    /// Calls `visit` with the half edges that leave `vertex`.
+    pub(super) fn visit_fan(
+        &self,
+        vertex: u32,
+        mut visit: impl FnMut(u32) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let first = self.out[vertex as usize];
+        let mut edge = first;
+        loop {
+            visit(edge)?;
+            match self.twin(prev(edge)) {
+                Some(twin) if twin != first => edge = twin,
+                _ => return ControlFlow::Continue(()),
+            }
+        }
+    }
+
+    /// The half edges that leave `vertex`, unless there are too many.
+    pub(super) fn fan(&self, vertex: u32) -> Option<Fan> {
+        let mut fan = Fan { edges: [0; MOST], len: 0, ends: [0; MOST + 1], is_open: false };
+        let whole = self.visit_fan(vertex, |edge| {
+            if fan.len == MOST {
+                return ControlFlow::Break(());
+            }
+            fan.edges[fan.len] = edge;
+            fan.ends[fan.len] = self.to(edge);
+            fan.len += 1;
+            ControlFlow::Continue(())
+        });
+        if whole.is_break() {
+            return None;
+        }
+        let last = prev(fan.edges[fan.len - 1]);
+        if self.twin(last).is_none() {
+            fan.is_open = true;
+            fan.ends[fan.len] = self.from(last);
+        }
+        Some(fan)
+    }
+
+    /// Whether the surface is as it was, apart from its triangles, once the ends of `edge` are one vertex: the link
+    /// condition (Dey, Edelsbrunner, Guha, Nekhayev 1999). `from` and `to` are the fans of its ends.
+    ///
+    /// ```text
+    /// The ends have no neighbours in common but the corners opposite of the edge; two vertices on the
+    /// boundary are the ends of an edge on the boundary; and no two triangles become one.
+    /// ```
+    pub(super) fn keeps_topology(&self, edge: u32, from: &Fan, to: &Fan) -> bool {
+        let twin = self.twin(edge);
+        if twin.is_some() && from.is_open && to.is_open {
+            return false;
+        }
+        let sides = 1 + usize::from(twin.is_some());
+        let common = from.ends().iter().filter(|end| to.ends().contains(end)).count();
+        common == sides && self.stays_apart(edge) && twin.is_none_or(|twin| self.stays_apart(twin))
+    }
+
+    /// Whether the two neighbours of the triangle of `edge` that its collapse makes neighbours are two, and not
+    /// back to back.
+    fn stays_apart(&self, edge: u32) -> bool {
+        match (self.twin(next(edge)), self.twin(prev(edge))) {
+            (Some(one), Some(other)) => self.from(prev(one)) != self.from(prev(other)),
+            (None, None) => false,
+            _ => true,
+        }
+    }
+
+    /// Makes the ends of `edge` one vertex, the one where it begins. `from` and `to` are the fans of its ends.
+    /// Returns how many triangles are gone.
+    pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
+        let (kept, gone) = (self.from(edge), self.to(edge));
+        let twin = self.twin(edge);
+        for &leaving in to.edges() {
+            self.corners[leaving as usize] = kept;
+        }
+        let mut count = 0;
+        for side in [Some(edge), twin].into_iter().flatten() {
+            let (behind, before) = (next(side), prev(side));
+            let tip = self.from(before);
+            let (one, other) = (self.twins[behind as usize], self.twins[before as usize]);
+            if one != NONE {
+                self.twins[one as usize] = other;
+            }
+            if other != NONE {
+                self.twins[other as usize] = one;
+            }
+            // `one` leaves the tip, too, where it was `behind`'s twin.
+            if self.out[tip as usize] == before {
+                self.out[tip as usize] = if one != NONE { one } else { next(other) };
+            }
+            count += 1;
+        }
+        let dead = |half_edge: u32| {
+            [Some(edge), twin].into_iter().flatten().any(|side| side / 3 == half_edge / 3)
+        };
+        let mut leaving = from.edges().iter().chain(to.edges()).copied().filter(|&h| !dead(h));
+        let any = leaving.clone().next().unwrap_or(NONE);
+        let first = leaving.find(|&half_edge| self.twins[half_edge as usize] == NONE);
+        self.out[kept as usize] = first.unwrap_or(any);
+        self.out[gone as usize] = NONE;
+        for side in [Some(edge), twin].into_iter().flatten() {
+            let triangle = side / 3 * 3;
+            (triangle..triangle + 3).for_each(|h| self.corners[h as usize] = NONE);
+        }
+        count
+    }
+
+    /// Closes the gaps that triangles have left; `values`, one a half edge, move along.
+    pub(super) fn compact<T>(&mut self, values: &mut Vec<T>) -> Result<()> {
+        let mut numbers = memory::zeros::<u32>(self.corners.len() / 3)?;
+        let mut left = 0;
+        for (triangle, number) in numbers.iter_mut().enumerate() {
+            *number = left;
+            if !self.is_gone(3 * triangle as u32) {
+                let (from, to) = (3 * triangle, 3 * left as usize);
+                for i in 0..3 {
+                    self.corners[to + i] = self.corners[from + i];
+                    self.twins[to + i] = self.twins[from + i];
+                    values.swap(to + i, from + i);
+                }
+                left += 1;
+            }
+        }
+        let len = 3 * left as usize;
+        self.corners.truncate(len);
+        self.twins.truncate(len);
+        values.truncate(len);
+        let moved = |half_edge: &mut u32| {
+            if *half_edge != NONE {
+                *half_edge = 3 * numbers[*half_edge as usize / 3] + *half_edge % 3;
+            }
+        };
+        parallel::update(&mut self.twins, moved);
+        parallel::update(&mut self.out, moved);
+        Ok(())
+    }
+}
+
+/// For each half edge, the one that runs between the same vertices in the opposite direction, where there is one and
+/// no third.
+fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
+    // Half edges by the lesser of their vertices, in compressed rows.
+    let low = |h: u32| corners[h as usize].min(corners[next(h) as usize]) as usize;
+    let count = corners.len() as u32;
+    let mut starts = memory::zeros::<u32>(vertices + 1)?;
+    (0..count).for_each(|h| starts[low(h) + 1] += 1);
+    for vertex in 0..vertices {
+        starts[vertex + 1] += starts[vertex];
+    }
+    let mut rows = memory::zeros::<u32>(corners.len())?;
+    for h in 0..count {
+        let at = &mut starts[low(h)];
+        rows[*at as usize] = h;
+        *at += 1;
+    }
+    // Now each row begins where `starts` has the end of the one before.
+    let twin = |h: usize| {
+        let h = h as u32;
+        let [from, to] = [corners[h as usize], corners[next(h) as usize]];
+        let low = from.min(to) as usize;
+        let start = if low == 0 { 0 } else { starts[low - 1] };
+        let row = &rows[start as usize..starts[low] as usize];
+        let ends = |other: u32| [corners[other as usize], corners[next(other) as usize]];
+        let mut twin = NONE;
+        for &other in row.iter().filter(|&&other| other != h) {
+            let others = ends(other);
+            if others == [to, from] && twin == NONE {
+                twin = other;
+            } else if others == [to, from] || others == [from, to] {
+                return NONE;
+            }
+        }
+        twin
+    };
+    parallel::generated(corners.len(), twin)
+}

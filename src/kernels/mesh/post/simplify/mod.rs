@@ -1,0 +1,175 @@
+//! Fewer triangles for nearly the same surface: edge collapses in the order of their quadric error (Garland and Heckbert
+//! 1997) that keep the topology, fold no triangle and leave boundaries in place.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `collapse` | the collapses, pass by pass |
+//! | `mesh` | triangles that know their neighbours; the link condition |
+//! | `quadric` | the errors |
+//! | `shape` | what may become of a triangle |
+
+mod collapse;
+mod mesh;
+mod quadric;
+mod shape;
+
+use self::collapse::Simplifier;
+use super::{
+    components::components,
+    distance::{self, distance},
+    vertices::drop_unused,
+};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{dot, sub, triangle_normal},
+    },
+    error::Result,
+    memory,
+};
+
+/// How far to simplify.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Goal {
+    /// What is to be left.
+    pub size: Size,
+    /// The greatest distance between the surface before and after, in units of the positions.
+    pub max_error: Option<f64>,
+    /// Whether that distance is measured.
+    pub measures: bool,
+}
+
+/// A number of triangles.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Size {
+    /// As few as there may be.
+    #[default]
+    Least,
+    /// A share of those that there are.
+    Share(f64),
+    /// A number.
+    Triangles(usize),
+}
+
+impl Goal {
+    /// Leaves a share of the triangles.
+    pub fn share(share: f64) -> Self {
+        Self { size: Size::Share(share), ..Self::default() }
+    }
+
+    /// Bytes that it takes a vertex and a triangle, at most.
+    pub(super) fn bytes(&self) -> [u64; 2] {
+        match self.max_error.is_some() || self.measures {
+            // Another surface, which has normals, and the grid in the place of the tables.
+            true => [collapse::BYTES[0] + 24, collapse::BYTES[1].max(2 * distance::BYTES) + 12],
+            false => collapse::BYTES,
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Simplified {
+    /// Triangles that there should be: fewer than there are where the surface would have been torn, folded or joined.
+    pub wanted: usize,
+    /// The distance between the surface before and after, as [`distance`] measures it.
+    pub distance: Option<f64>,
+    /// Parts that are gone because they had no area.
+    pub flat_parts: u64,
+}
+
+/// Tries for an error that is kept.
+const TRIES: usize = 8;
+
+/// Leaves fewer triangles, those that matter least gone first. Parts stay parts, closed surfaces stay closed, and
+/// boundaries stay on the box that they lie on; parts without any area go.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
+    let count = surface.triangles.len();
+    let wanted = match goal.size {
+        Size::Least => 0,
+        Size::Share(share) => (count as f64 * share).round() as usize,
+        Size::Triangles(triangles) => triangles,
+    };
+    let wanted = wanted.min(count);
+    if goal.max_error.is_none() && !goal.measures {
+        let flat_parts = collapse(surface, wanted, f64::INFINITY)?;
+        return Ok(Simplified { wanted, distance: None, flat_parts });
+    }
+    let before = copied(surface)?;
+    let Some(most) = goal.max_error else {
+        let flat_parts = collapse(surface, wanted, f64::INFINITY)?;
+        let distance = Some(distance(&before, surface)?);
+        return Ok(Simplified { wanted, distance, flat_parts });
+    };
+    // What the collapses go by is a mean: the greatest distance is found by measuring.
+    let mut mean = most / 2.0;
+    for _ in 0..TRIES {
+        let flat_parts = collapse(surface, wanted, mean)?;
+        let found = distance(&before, surface)?;
+        if found <= most {
+            return Ok(Simplified { wanted, distance: Some(found), flat_parts });
+        }
+        mean *= 0.9 * (most / found).max(0.1);
+        *surface = copied(&before)?;
+    }
+    Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
+}
+
+/// Collapses edges, and returns how many parts without an area it drops.
+fn collapse(surface: &mut Surface, wanted: usize, mean: f64) -> Result<u64> {
+    let mut simplifier = Simplifier::new(surface, mean)?;
+    simplifier.run(wanted)?;
+    simplifier.mend();
+    simplifier.finish()?;
+    let dropped = drop_flat_parts(surface)?;
+    drop_unused(surface)?;
+    Ok(dropped)
+}
+
+/// Drops connected parts of which no triangle has an area, as samples that equal the isovalue make them.
+fn drop_flat_parts(surface: &mut Surface) -> Result<u64> {
+    let least = least_area(surface);
+    let has_area = |triangle: [u32; 3]| {
+        let normal = triangle_normal(surface.corners::<f64>(triangle));
+        dot(normal, normal) > least * least
+    };
+    if surface.triangles.iter().all(|&triangle| has_area(triangle)) {
+        return Ok(0);
+    }
+    let parts = components(surface)?;
+    let part = |triangle: [u32; 3]| parts[triangle[0] as usize] as usize;
+    let mut stays = memory::zeros::<bool>(parts.len())?;
+    for &triangle in &surface.triangles {
+        stays[part(triangle)] |= has_area(triangle);
+    }
+    let mut counted = memory::zeros::<bool>(parts.len())?;
+    let mut dropped = 0;
+    surface.triangles.retain(|&triangle| {
+        let part = part(triangle);
+        // Each part is counted once.
+        if !stays[part] && !counted[part] {
+            (counted[part], dropped) = (true, dropped + 1);
+        }
+        stays[part]
+    });
+    Ok(dropped)
+}
+
+/// Twice the area below which a triangle has none, but for the rounding of its corners.
+fn least_area(surface: &Surface) -> f64 {
+    let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
+    let extent = sub(high, low);
+    1e-12 * dot(extent, extent)
+}
+
+fn copied(surface: &Surface) -> Result<Surface> {
+    Ok(Surface {
+        positions: memory::copied(&surface.positions)?,
+        normals: memory::copied(&surface.normals)?,
+        triangles: memory::copied(&surface.triangles)?,
+        nan_cells: surface.nan_cells,
+    })
+}

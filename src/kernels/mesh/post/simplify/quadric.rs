@@ -1,0 +1,129 @@
+//! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric
+//! error metrics", 1997).
+
+use crate::data::vec3::{cross, dot, sub};
+
+/// A sum of weighted squared distances to planes, about an origin that its owner keeps, its vertex:
+/// `E(d) = d A d + 2 b d + c` at the distance d from there.
+///
+/// About its own vertex, a quadric's numbers are as small as the errors, so that 32 bits hold them.
+#[derive(Clone, Copy, Debug, Default, bytemuck::Zeroable)]
+pub(super) struct Quadric {
+    /// A: xx, xy, xz, yy, yz, zz.
+    a: [f32; 6],
+    b: [f32; 3],
+    c: f32,
+    /// The sum of the weights.
+    pub(super) weight: f32,
+}
+
+/// A [`Quadric`] in the precision of its sums.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sum {
+    a: [f64; 6],
+    b: [f64; 3],
+    c: f64,
+    pub(super) weight: f64,
+}
+
+/// Shares of A's trace that pull the best place towards the middle of the edge, the second where the first leaves it far
+/// away. Where A is singular, as on a plane or along a straight crease, the pull alone decides.
+const PULLS: [f64; 2] = [2e-4, 2e-2];
+
+impl Sum {
+    /// Adds the plane through the origin that has this unit normal.
+    fn add_plane(&mut self, normal: [f64; 3], weight: f64) {
+        let [x, y, z] = normal;
+        let products = [x * x, x * y, x * z, y * y, y * z, z * z];
+        (0..6).for_each(|i| self.a[i] += weight * products[i]);
+    }
+
+    /// Adds the plane of a triangle that has the origin as a corner, and a normal that is twice as long as its area, by a
+    /// third of its area and `more`.
+    pub(super) fn add_triangle(&mut self, normal: [f64; 3], more: f64) {
+        let length = dot(normal, normal).sqrt();
+        if length > 0.0 {
+            let weight = length / 6.0 + more;
+            self.add_plane(normal.map(|v| v / length), weight);
+            self.weight += weight;
+        }
+    }
+
+    /// Adds the plane through an edge on the boundary, at right angles to its triangle of this normal.
+    pub(super) fn add_boundary(&mut self, edge: [f64; 3], normal: [f64; 3]) {
+        let across = cross(edge, normal);
+        let length = dot(across, across).sqrt();
+        if length > 0.0 {
+            self.add_plane(across.map(|v| v / length), dot(edge, edge));
+        }
+    }
+
+    /// Adds a quadric whose vertex is at `from`, for the origin `to`.
+    pub(super) fn add(&mut self, quadric: &Quadric, from: [f32; 3], to: [f64; 3]) {
+        let d = sub(to, from.map(f64::from));
+        let a = quadric.a.map(f64::from);
+        let b = quadric.b.map(f64::from);
+        let ad = product(a, d);
+        for i in 0..6 {
+            self.a[i] += a[i];
+        }
+        for i in 0..3 {
+            self.b[i] += b[i] + ad[i];
+        }
+        self.c += f64::from(quadric.c) + 2.0 * dot(b, d) + dot(d, ad);
+        self.weight += f64::from(quadric.weight);
+    }
+
+    /// The error at the distance `d` from the origin.
+    pub(super) fn error(&self, d: [f64; 3]) -> f64 {
+        self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
+    }
+
+    /// The place of the least error, but for [`PULLS`] towards the origin; not farther from there than `most`.
+    pub(super) fn best(&self, most: f64) -> [f64; 3] {
+        let mut place = [0.0; 3];
+        for pull in PULLS {
+            let Some(best) = self.best_pulled(pull) else { return [0.0; 3] };
+            place = best;
+            if dot(best, best) <= most * most {
+                return place;
+            }
+        }
+        let part = most / dot(place, place).sqrt();
+        place.map(|v| part * v)
+    }
+
+    fn best_pulled(&self, pull: f64) -> Option<[f64; 3]> {
+        let [xx, xy, xz, yy, yz, zz] = self.a;
+        let pull = pull * (xx + yy + zz);
+        let (xx, yy, zz) = (xx + pull, yy + pull, zz + pull);
+        // The adjugate of a symmetric matrix.
+        let [cxx, cxy, cxz] = [yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy];
+        let [cyy, cyz, czz] = [xx * zz - xz * xz, xy * xz - xx * yz, xx * yy - xy * xy];
+        let determinant = xx * cxx + xy * cxy + xz * cxz;
+        let place = product([cxx, cxy, cxz, cyy, cyz, czz], self.b).map(|v| -v / determinant);
+        place.iter().all(|v| v.is_finite()).then_some(place)
+    }
+
+    /// The part of the way along `way` from the origin, 0 to 1, that has the least error.
+    pub(super) fn best_along(&self, way: [f64; 3]) -> f64 {
+        let part = -dot(self.b, way) / dot(way, product(self.a, way));
+        if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
+    }
+
+    /// About the place at the distance `d` from the origin.
+    pub(super) fn moved(&self, d: [f64; 3]) -> Quadric {
+        let ad = product(self.a, d);
+        Quadric {
+            a: self.a.map(|v| v as f32),
+            b: std::array::from_fn(|i| (self.b[i] + ad[i]) as f32),
+            c: self.error(d).max(0.0) as f32,
+            weight: self.weight as f32,
+        }
+    }
+}
+
+/// The product of a symmetric matrix and a vector.
+fn product([xx, xy, xz, yy, yz, zz]: [f64; 6], [x, y, z]: [f64; 3]) -> [f64; 3] {
+    [xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z]
+}

@@ -1,0 +1,74 @@
+//! What a collapse may make of a triangle.
+
+use crate::data::vec3::{dot, sub, triangle_normal};
+
+/// Least cosine of the angle by which a triangle may turn.
+const LEAST_COSINE: f64 = 0.3;
+/// Least cosine of the angle between a triangle and what its corners stand for.
+const LEAST_MEANT: f64 = 0.3;
+/// Least cosine of the angle between a triangle and its neighbour: the sharpest fold.
+const LEAST_FOLD: f64 = -0.7;
+/// Least ratio of twice a triangle's area to its longest side squared.
+const LEAST_QUALITY: f64 = 1e-3;
+
+/// A triangle of which one corner moves.
+pub(super) struct Shape {
+    /// The corner before and after.
+    pub(super) before: [f64; 3],
+    pub(super) after: [f64; 3],
+    /// The corners that stay.
+    pub(super) side: [[f64; 3]; 2],
+    /// The sum of the normals that its corners stand for, which no number of collapses turns around.
+    pub(super) meant: [f64; 3],
+}
+
+impl Shape {
+    /// Whether the triangle neither turns over nor loses its area nor is folded onto the one beyond the side that stays,
+    /// whose tip is `beyond`. One that was worse may stay so.
+    pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
+        let [b, c] = self.side;
+        let old = Normal::of([self.before, b, c]);
+        let new = Normal::of([self.after, b, c]);
+        if dot(old.normal, new.normal) < LEAST_COSINE * old.length * new.length {
+            return false;
+        }
+        let agrees = |normal: &Normal| dot(self.meant, normal.normal);
+        let meant = dot(self.meant, self.meant).sqrt();
+        if agrees(&new) < LEAST_MEANT * meant * new.length
+            && agrees(&new) * old.length < agrees(&old) * new.length
+        {
+            return false;
+        }
+        let longest = |tip: [f64; 3]| {
+            [sub(c, b), sub(b, tip), sub(c, tip)]
+                .map(|side| dot(side, side))
+                .into_iter()
+                .fold(0.0, f64::max)
+        };
+        let after = longest(self.after);
+        if new.length <= LEAST_QUALITY * after
+            && new.length * longest(self.before) < old.length * after
+        {
+            return false;
+        }
+        let Some(tip) = beyond() else { return true };
+        let other = Normal::of([c, b, tip]);
+        let is_folded = |normal: &Normal| {
+            dot(normal.normal, other.normal) < LEAST_FOLD * normal.length * other.length
+        };
+        !is_folded(&new) || is_folded(&old)
+    }
+}
+
+/// A triangle's normal, twice as long as its area.
+struct Normal {
+    normal: [f64; 3],
+    length: f64,
+}
+
+impl Normal {
+    fn of(corners: [[f64; 3]; 3]) -> Self {
+        let normal = triangle_normal(corners);
+        Self { normal, length: dot(normal, normal).sqrt() }
+    }
+}

@@ -1,0 +1,377 @@
+//! Simplified surfaces: topology, shape and distance, each as a naive reference finds it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use gpuproc::{
+    data::{samples::Samples, surface::Surface, volume::Volume},
+    device::Kernel,
+    kernels::mesh::{
+        MarchingCubes, Slab,
+        post::{Goal, Size, distance, simplify},
+    },
+};
+
+use crate::common::{Noise, run, works};
+
+type Vec3 = [f64; 3];
+
+fn sub(a: Vec3, b: Vec3) -> Vec3 {
+    [a[0] - b[0], a[1] - b[1], a[2] - b[2]]
+}
+
+fn dot(a: Vec3, b: Vec3) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+fn normal([a, b, c]: [Vec3; 3]) -> Vec3 {
+    let (u, v) = (sub(b, a), sub(c, a));
+    [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]
+}
+
+fn corners(surface: &Surface, triangle: [u32; 3]) -> [Vec3; 3] {
+    triangle.map(|i| surface.positions[i as usize].map(f64::from))
+}
+
+/// The distance of a place to a triangle, from the least of many: the corner, the sides, the plane.
+fn to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
+    let mut least = f64::INFINITY;
+    for i in 0..3 {
+        let (from, to) = (triangle[i], triangle[(i + 1) % 3]);
+        let (way, there) = (sub(to, from), sub(place, from));
+        let part = (dot(there, way) / dot(way, way).max(1e-300)).clamp(0.0, 1.0);
+        let rest = sub(there, way.map(|v| part * v));
+        least = least.min(dot(rest, rest).sqrt());
+    }
+    let up = normal(triangle);
+    let inside = (0..3).all(|i| {
+        let side = [triangle[i], triangle[(i + 1) % 3], place];
+        dot(normal(side), up) >= 0.0
+    });
+    if inside && dot(up, up) > 0.0 {
+        least = least.min(dot(sub(place, triangle[0]), up).abs() / dot(up, up).sqrt());
+    }
+    least
+}
+
+/// The distance to a surface, and its nearest triangle.
+fn to_surface(place: Vec3, surface: &Surface) -> (f64, usize) {
+    let to = |(i, &triangle)| (to_triangle(place, corners(surface, triangle)), i);
+    let all = surface.triangles.iter().enumerate().map(to);
+    all.min_by(|one: &(f64, usize), other| one.0.total_cmp(&other.0)).unwrap()
+}
+
+fn vertices(surface: &Surface) -> impl Iterator<Item = Vec3> {
+    surface.positions.iter().map(|place| place.map(f64::from))
+}
+
+fn middles(surface: &Surface) -> impl Iterator<Item = Vec3> {
+    surface.triangles.iter().map(|&triangle| {
+        let [a, b, c] = corners(surface, triangle);
+        std::array::from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
+    })
+}
+
+/// The root mean square and the greatest distance of the vertices of `from`.
+fn distances(from: &Surface, to: &Surface) -> [f64; 2] {
+    let all: Vec<f64> = vertices(from).map(|place| to_surface(place, to).0).collect();
+    let squares: f64 = all.iter().map(|d| d * d).sum();
+    [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)]
+}
+
+/// What simplifying must keep.
+#[derive(Debug, PartialEq)]
+struct Topology {
+    parts: usize,
+    euler: i64,
+    /// Loops that the boundary is made of.
+    loops: usize,
+}
+
+/// Finds the topology, and that no edge has three triangles or two that run along it in one direction.
+fn topology(surface: &Surface) -> Topology {
+    let mut sides: HashMap<[u32; 2], [u32; 2]> = HashMap::new();
+    let mut joins: Vec<[u32; 2]> = Vec::new();
+    for &[a, b, c] in &surface.triangles {
+        for (a, b) in [(a, b), (b, c), (c, a)] {
+            assert_ne!(a, b);
+            sides.entry([a.min(b), a.max(b)]).or_default()[usize::from(a < b)] += 1;
+            joins.push([a, b]);
+        }
+    }
+    assert!(sides.values().all(|&[one, other]| one <= 1 && other <= 1), "an edge of three");
+    let used: BTreeSet<u32> = surface.triangles.as_flattened().iter().copied().collect();
+    assert_eq!(used.len(), surface.positions.len(), "all vertices are used");
+    let boundary: Vec<[u32; 2]> =
+        sides.iter().filter(|side| side.1.contains(&0)).map(|side| *side.0).collect();
+    let ends: BTreeSet<u32> = boundary.iter().flatten().copied().collect();
+    Topology {
+        parts: count_joined(&used, &joins),
+        euler: used.len() as i64 - sides.len() as i64 + surface.triangles.len() as i64,
+        loops: count_joined(&ends, &boundary),
+    }
+}
+
+fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
+    let mut least: HashMap<u32, u32> = vertices.iter().map(|&vertex| (vertex, vertex)).collect();
+    loop {
+        let mut changed = false;
+        for [a, b] in joins {
+            let low = least[a].min(least[b]);
+            for vertex in [a, b] {
+                changed |= least.insert(*vertex, low) != Some(low);
+            }
+        }
+        if !changed {
+            return least.iter().filter(|(vertex, low)| vertex == low).count();
+        }
+    }
+}
+
+/// Whether no triangle has lost its area or faces against the nearest one of `whole`.
+fn check_shape(simple: &Surface, whole: &Surface, name: &str) {
+    let place = middles(simple);
+    for (place, &triangle) in place.zip(&simple.triangles) {
+        let own = normal(corners(simple, triangle));
+        assert!(dot(own, own) > 1e-14, "{name}: no area: {triangle:?}");
+        let (_, nearest) = to_surface(place, whole);
+        let theirs = normal(corners(whole, whole.triangles[nearest]));
+        assert!(dot(own, theirs) >= 0.0, "{name}: turned over at {place:?}");
+    }
+}
+
+fn field(n: usize, value: impl Fn(Vec3) -> f64) -> Volume {
+    let at = |i: usize| [i % n, i / n % n, i / n / n].map(|v| v as f64 + 0.5);
+    let values = (0..n * n * n).map(|i| value(at(i)) as f32).collect();
+    Volume { dims: [n; 3], samples: Samples::F32(values) }
+}
+
+fn ball(place: Vec3) -> f64 {
+    let d = sub(place, [16.1, 15.8, 16.3]);
+    12.3 - dot(d, d).sqrt()
+}
+
+/// A plate with a hole and sharp edges, thinner than two voxels.
+fn plate(place: Vec3) -> f64 {
+    let [x, y, z] = sub(place, [12.1, 12.2, 12.0]);
+    let plate = (9.0 - x.abs()).min(0.9 - y.abs()).min(9.0 - z.abs());
+    plate.min((x * x + z * z).sqrt() - 4.0)
+}
+
+fn meshed(volume: Volume, iso: f64, close: bool) -> Surface {
+    let kernel = MarchingCubes { close, ..MarchingCubes::new(iso) };
+    kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
+}
+
+fn simplified(whole: &Surface, goal: &Goal) -> Surface {
+    let mut simple = whole.clone();
+    simplify(&mut simple, goal).unwrap();
+    simple
+}
+
+/// fast-simplification 0.1.13 leaves these distances of the vertices of the same ball, and in the last case a dent.
+#[test]
+fn a_ball_stays_nearer_than_by_its_peer() {
+    let whole = meshed(field(32, ball), 0.0, false);
+    assert_eq!(whole.triangles.len(), 5672);
+    for (share, rms, greatest) in
+        [(0.5, 0.00929, 0.0352), (0.25, 0.0245, 0.0846), (0.1, 0.0662, 0.185), (0.03, 1.07, 3.45)]
+    {
+        let simple = simplified(&whole, &Goal::share(share));
+        let target = (5672.0 * share).round();
+        assert!((target - 1.0..=target).contains(&(simple.triangles.len() as f64)), "{share}");
+        let found = distances(&whole, &simple);
+        assert!(found[0] <= rms && found[1] <= greatest, "{share}: {found:?}");
+        assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
+        check_shape(&simple, &whole, "ball");
+    }
+}
+
+#[test]
+fn topology_and_shape_are_kept() {
+    let mut noise = Noise(11);
+    let mut smooth_noise = |n: usize| {
+        let values: Vec<f64> = (0..n * n * n).map(|_| noise.unit()).collect();
+        // Means of 3^3 samples: surfaces with handles and parts, few of them single voxels.
+        let at = move |p: Vec3| {
+            let [x, y, z] = p.map(|v| v as usize);
+            let near = |v: usize| v.saturating_sub(1)..=(v + 1).min(n - 1);
+            let all = near(z).flat_map(|z| near(y).map(move |y| (z, y)));
+            let cells = all.flat_map(|(z, y)| near(x).map(move |x| x + n * (y + n * z)));
+            let [sum, count] = cells.fold([0.0; 2], |[s, c], i| [s + values[i], c + 1.0]);
+            sum / count
+        };
+        field(n, at)
+    };
+    let cases = [
+        ("plate", meshed(field(24, plate), 0.0, false)),
+        ("open noise", meshed(smooth_noise(20), 0.5, false)),
+        ("closed noise", meshed(smooth_noise(20), 0.5, true)),
+    ];
+    for (name, whole) in &cases {
+        let before = topology(whole);
+        for share in [0.6, 0.3, 0.1] {
+            let simple = simplified(whole, &Goal::share(share));
+            assert_eq!(topology(&simple), before, "{name} {share}");
+            assert!(simple.triangles.len() < whole.triangles.len(), "{name} {share}");
+            if *name == "plate" {
+                check_shape(&simple, whole, name);
+            }
+        }
+    }
+}
+
+/// Random bytes: parts that touch, and more handles than a share of the triangles can have.
+#[test]
+fn noise_ends_where_it_would_be_torn() {
+    let samples = Samples::U8(Noise(5).bytes(14 * 14 * 14));
+    let whole = meshed(Volume { dims: [14; 3], samples }, 127.5, true);
+    let mut simple = whole.clone();
+    let done = simplify(&mut simple, &Goal::share(0.01)).unwrap();
+    assert_eq!(topology(&simple), topology(&whole));
+    assert!(simple.triangles.len() > done.wanted, "{}", simple.triangles.len());
+    assert!(simple.triangles.len() < whole.triangles.len() / 2, "{}", simple.triangles.len());
+}
+
+#[test]
+fn boundaries_stay_on_the_box() {
+    // A ball cut by three sides of the box and its edges.
+    let whole = meshed(
+        field(24, |p| {
+            let d = sub(p, [3.0, 4.0, 5.0]);
+            15.0 - dot(d, d).sqrt()
+        }),
+        0.0,
+        false,
+    );
+    let boundary = |surface: &Surface| {
+        let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
+        for &[a, b, c] in &surface.triangles {
+            for (a, b) in [(a, b), (b, c), (c, a)] {
+                *sides.entry([a.min(b), a.max(b)]).or_default() += 1;
+            }
+        }
+        sides.retain(|_, count| *count == 1);
+        sides
+            .into_keys()
+            .map(|side| side.map(|i| surface.positions[i as usize]))
+            .collect::<Vec<_>>()
+    };
+    assert!(boundary(&whole).len() > 40);
+    for share in [0.5, 0.1, 0.02] {
+        let simple = simplified(&whole, &Goal::share(share));
+        let left = boundary(&simple);
+        assert!(left.len() < boundary(&whole).len(), "{share}");
+        // Both ends lie on one side of the box, so all of the edge does.
+        let on_box = |side: &[[f32; 3]; 2]| (0..3).any(|i| side.iter().all(|p| p[i] == 0.5));
+        assert!(left.iter().all(on_box), "{share}: {left:?}");
+    }
+}
+
+/// Where samples equal the isovalue, vertices share a place: these triangles go, and nothing else.
+#[test]
+fn ties_leave_no_triangle_without_an_area() {
+    let values = (0..20 * 20 * 20)
+        .map(|i| {
+            let [x, y, z] = [i % 20, i / 20 % 20, i / 400].map(|v| f64::from(v) - 9.5);
+            (130.0 - 5.0 * (x * x + y * y + z * z).sqrt()).round() as u8
+        })
+        .collect();
+    let mut volume = Volume { dims: [20; 3], samples: Samples::U8(values) };
+    // A sample within the ball that equals the isovalue: a part at one place.
+    if let Samples::U8(values) = &mut volume.samples {
+        values[9 + 20 * (9 + 20 * 9)] = 100;
+    }
+    let whole = meshed(volume, 100.0, false);
+    let flat = |surface: &Surface| {
+        let area = |&triangle: &[u32; 3]| normal(corners(surface, triangle));
+        surface
+            .triangles
+            .iter()
+            .filter(|triangle| dot(area(triangle), area(triangle)) < 1e-12)
+            .count()
+    };
+    assert!(flat(&whole) > 8 && topology(&whole).parts == 2);
+    let mut simple = whole.clone();
+    let done = simplify(&mut simple, &Goal::share(0.4)).unwrap();
+    assert_eq!((done.flat_parts, flat(&simple)), (1, 0));
+    assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
+}
+
+#[test]
+fn an_error_is_kept() {
+    let whole = meshed(field(24, plate), 0.0, false);
+    for most in [0.02, 0.3] {
+        let mut simple = whole.clone();
+        let goal = Goal { max_error: Some(most), ..Goal::default() };
+        let told = simplify(&mut simple, &goal).unwrap().distance.unwrap();
+        let both = [(&whole, &simple), (&simple, &whole)].map(|(from, to)| {
+            let places = vertices(from).chain(middles(from));
+            places.map(|place| to_surface(place, to).0).fold(0.0, f64::max)
+        });
+        let found = both[0].max(both[1]);
+        assert!((found - told).abs() < 1e-9 && found <= most, "{most}: {told} {found}");
+        assert!(simple.triangles.len() < whole.triangles.len() / 2);
+        assert_eq!(distance(&whole, &simple).unwrap(), told);
+    }
+}
+
+#[test]
+fn threads_leave_the_same_triangles() {
+    let whole = meshed(field(32, ball), 0.0, false);
+    let goal = Goal { size: Size::Triangles(1000), ..Goal::default() };
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| simplified(&whole, &goal))
+    };
+    let one = with(1);
+    assert_eq!(one.triangles.len(), 1000);
+    assert!([2, 5].into_iter().all(|threads| with(threads) == one));
+}
+
+#[test]
+fn small_surfaces_are_left_whole() {
+    // A tetrahedron, a triangle, two triangles, nothing.
+    let tetrahedron = vec![[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
+    for triangles in [tetrahedron, vec![[0, 1, 2]], vec![[0, 1, 2], [0, 2, 3]], vec![]] {
+        let whole = Surface {
+            positions: (0..4u8).map(|i| [i, i * i, i * i * i].map(f32::from)).collect(),
+            triangles,
+            ..Surface::default()
+        };
+        let simple = simplified(&whole, &Goal::share(0.1));
+        let left = simple.triangles.len();
+        // Two triangles may become one.
+        assert!(left == whole.triangles.len() || whole.triangles.len() == 2 && left == 1, "{left}");
+    }
+}
+
+#[test]
+fn sizes_and_errors_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("b_32x32x32_float32.raw"), field(32, ball).samples.as_bytes())
+        .unwrap();
+    let mesh = |flags: &str| {
+        works(folder, &format!("mesh b_32x32x32_float32.raw o.ply --iso 0 --device cpu {flags}"))
+    };
+    for (flags, triangles) in [
+        ("--simplify 0.25", "1418 triangles"),
+        ("--simplify 25%", "1418 triangles"),
+        ("--simplify 1000", "1000 triangles"),
+        ("--simplify 1", "5672 triangles"),
+        ("--simplify 100000", "5672 triangles"),
+    ] {
+        let told = mesh(flags);
+        assert!(told.contains(triangles), "{flags}: {told}");
+    }
+    assert!(mesh("--max-error 0.1 --stats").contains("moved by at most 0.0"));
+    let told = mesh("--max-error 0.1 --simplify 10");
+    assert!(told.contains("instead of 10: fewer would move the surface farther"), "{told}");
+    for flags in
+        ["--simplify 0", "--simplify 1.5", "--simplify 200%", "--max-error 0", "--max-error nan"]
+    {
+        let (code, told) =
+            run(folder, &format!("mesh b_32x32x32_float32.raw o.ply --iso 0 {flags}"));
+        assert!(code == 2 && told.contains("greater than 0"), "{flags}: {told}");
+    }
+}
