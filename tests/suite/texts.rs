@@ -307,3 +307,38 @@ fn stacks_keep_their_distances_with_any_pages() {
     fs::File::open(folder.join("o.png")).unwrap().read_to_end(&mut bytes).unwrap();
     assert!(!bytes.windows(4).any(|found| found == b"<OME"));
 }
+
+/// What of a JPEG or TIFF file is kept nowhere is told once it would be missing: when a picture is written.
+#[test]
+fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let jpeg = fs::read(fixture("comment.jpg")).unwrap();
+    // An index of two pictures (CIPA DC-007): a directory with their number.
+    let mut body = b"MPF\0II*\0\x08\0\0\0\x01\0\x01\xb0\x04\0\x01\0\0\0\x02\0\0\0\0\0\0\0".to_vec();
+    let segment = |body: &[u8]| {
+        let len = (body.len() as u16 + 2).to_be_bytes();
+        [&jpeg[..2], &[0xff, 0xe2], &len, body, &jpeg[2..]].concat()
+    };
+    fs::write(folder.join("two.jpg"), segment(&body)).unwrap();
+    body[22] = 1;
+    fs::write(folder.join("one.jpg"), segment(&body)).unwrap();
+    let loss = "pictures beside the first (MPF) are dropped";
+    let stderr = works(folder, "blur two.jpg o.jpg --sigma 0");
+    assert!(stderr.contains(loss), "{stderr}");
+    assert_eq!(works(folder, "blur one.jpg o.jpg --sigma 0"), "");
+    assert_eq!(works(folder, "histogram two.jpg --strict -o h.csv"), "");
+    // The resolution that EXIF alone tells goes into the other places for it.
+    let exif = b"Exif\0\0II*\0\x08\0\0\0\x02\0\
+        \x1a\x01\x05\0\x01\0\0\0\x26\0\0\0\x28\x01\x03\0\x01\0\0\0\x02\0\0\0\0\0\0\0\
+        \x2c\x01\0\0\x01\0\0\0";
+    let len = (exif.len() as u16 + 2).to_be_bytes();
+    let with_exif = [&jpeg[..2], &[0xff, 0xe1], &len, &exif[..], &jpeg[2..]].concat();
+    fs::write(folder.join("exif.jpg"), with_exif).unwrap();
+    for output in ["o.png", "o.jpg", "o.tif", "o.bmp"] {
+        works(folder, &format!("blur exif.jpg {output} --sigma 0"));
+        let density = read(folder.join(output)).metadata.density.unwrap();
+        let per_inch = density.per(DensityUnit::Inch).unwrap()[0];
+        assert!((per_inch - 300.0).abs() < 0.1, "{output}: {per_inch}");
+    }
+}

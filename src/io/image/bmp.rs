@@ -5,6 +5,7 @@ use image::ImageFormat;
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Encoding, Holds},
     image_crate,
+    metadata::density_of,
 };
 use crate::{
     data::{
@@ -93,7 +94,7 @@ fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
         2 => image_crate::encode(ImageFormat::Bmp, &image.to_rgba()?)?,
         _ => image_crate::encode(ImageFormat::Bmp, image)?,
     };
-    if let Some(pixels) = image.metadata.density.and_then(|d| d.per(DensityUnit::Centimetre)) {
+    if let Some(pixels) = density_of(&image.metadata).and_then(|d| d.per(DensityUnit::Centimetre)) {
         for (at, pixels) in PER_METRE.into_iter().zip(pixels) {
             let pixels = (pixels * 100.0).round() as i32;
             bytes[at..at + 4].copy_from_slice(&pixels.to_le_bytes());

@@ -1,6 +1,7 @@
 //! ICC profiles, EXIF, XMP and IPTC: how long they may be, what is around them, and the orientation in EXIF.
 
-use crate::data::image::{Metadata, Orientation, Text};
+use super::tiff;
+use crate::data::image::{Density, Metadata, Orientation, Text};
 
 /// A longer ICC profile is not kept.
 pub const LONGEST_ICC: usize = 4 << 20;
@@ -29,6 +30,11 @@ pub fn add_text(metadata: &mut Metadata, keyword: &str, text: &str, losses: &mut
     } else if !text.is_empty() {
         metadata.texts.push(Text { keyword: keyword.to_owned(), text: text.to_owned() });
     }
+}
+
+/// The density to be written: where only EXIF tells it, as of many cameras, that of EXIF.
+pub fn density_of(metadata: &Metadata) -> Option<Density> {
+    metadata.density.or_else(|| tiff::exif_density(metadata.exif.as_deref()?))
 }
 
 /// Adds to `losses`, once, and not without end.

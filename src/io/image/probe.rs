@@ -234,7 +234,8 @@ impl Probe {
             }
             self.metadata.push((shown(keyword), start));
         }
-        let parts = beside.parts.iter().map(|part| (shown(&part.name), part.bytes.len()));
+        let held = beside.parts.iter().filter(|part| !part.bytes.is_empty());
+        let parts = held.map(|part| (shown(&part.name), part.bytes.len()));
         self.metadata.extend(parts.map(|(name, len)| (name, format!("{len} bytes"))));
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Part},
-    io::image::metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, note, shown},
+    io::image::metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, density_of, note, shown},
 };
 
 /// Bytes before the first attribute.
@@ -161,11 +161,12 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
         }
     }
     texts.iter().for_each(|(name, text)| add(name, b"string", text.as_bytes()));
-    let inches = metadata.density.and_then(|density| density.per(DensityUnit::Inch));
+    let density = density_of(metadata);
+    let inches = density.and_then(|density| density.per(DensityUnit::Inch));
     if let Some([across, _]) = inches {
         add(DENSITY, b"float", &(across as f32).to_le_bytes());
     }
-    if let Some(Density { pixels: [across, down], .. }) = metadata.density {
+    if let Some(Density { pixels: [across, down], .. }) = density {
         set_aspect(&mut file[START..], (down / across) as f32);
     }
     let Some(first) = file.get(table..).and_then(<[u8]>::first_chunk) else { return };

@@ -2,7 +2,7 @@
 //! comments, and IPTC among Photoshop's image resources.
 
 use crate::{
-    data::image::{Density, DensityUnit, Metadata},
+    data::image::{Density, DensityUnit, Metadata, Part},
     io::image::{
         metadata::{XMP_NAME, add_text, capped_iptc, capped_xmp, iptc_of_resources, iptc_resource},
         tiff,
@@ -75,7 +75,13 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
         }
     }
     if pictures > 1 {
-        losses.push(format!("of its {pictures} pictures (MPF) only the first is read"));
+        // Previews, or what makes the picture brighter on some screens.
+        metadata.parts.push(Part {
+            format: "Multi-Picture Format",
+            name: "MPF".into(),
+            bytes: Vec::new(),
+            loss: Some("pictures beside the first (MPF) are dropped"),
+        });
     }
     if has_more {
         losses.push("XMP beyond the first 64 kB is left out".into());

@@ -16,7 +16,10 @@ use crate::{
             forward::{Divisor, McuRow},
         },
     },
-    io::image::{codec::Texts, metadata::XMP_NAME},
+    io::image::{
+        codec::Texts,
+        metadata::{XMP_NAME, density_of},
+    },
     parallel::Parallel,
 };
 
@@ -127,7 +130,7 @@ fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, 
         return Err("JPEG pictures have 1 to 65,535 pixels a side");
     };
     let mut file = vec![0xff, SOI];
-    segment(&mut file, APP0, &[b"JFIF\0", &beside::jfif(metadata.density)]);
+    segment(&mut file, APP0, &[b"JFIF\0", &beside::jfif(density_of(metadata))]);
     if let Some(exif) = &metadata.exif {
         segment(&mut file, APP0 + 1, &[b"Exif\0\0", exif]);
     }

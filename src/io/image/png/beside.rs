@@ -14,7 +14,8 @@ use crate::{
     data::image::{Density, DensityUnit, Metadata, Orientation, Part},
     io::image::metadata::{
         LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text, capped_icc,
-        capped_iptc, capped_xmp, iptc_of_resources, iptc_resource, note, read_exif, shown,
+        capped_iptc, capped_xmp, density_of, iptc_of_resources, iptc_resource, note, read_exif,
+        shown,
     },
 };
 
@@ -280,7 +281,7 @@ pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result
 /// # Errors
 /// Those of writing.
 pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
-    if let Some(density) = metadata.density {
+    if let Some(density) = density_of(metadata) {
         let (pixels, unit) = match density.per(DensityUnit::Centimetre) {
             Some(pixels) => (pixels.map(|v| v * 100.0), 1),
             None => (density.pixels, 0),

@@ -15,10 +15,10 @@ use crate::io::image::metadata::LONGEST_EXIF;
 /// 4, without the orientation, which is applied, and the resolution, which is told apart), the titles of documents and
 /// pages, and those that Windows writes.
 #[rustfmt::skip]
-const KEPT: [u16; 25] = [
+const KEPT: [u16; 26] = [
     269, 270, 271, 272, 285, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246,
     // Where a map lies (GeoTIFF 1.1), and what its numbers mean to GDAL.
-    33550, 33922, 34264, 34735, 34736, 34737, 42113,
+    33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113,
 ];
 /// Resolution across and down, and its unit.
 pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];

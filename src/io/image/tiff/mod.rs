@@ -43,7 +43,7 @@ use super::{
 use crate::{
     data::{
         dtype::Dtype,
-        image::{Density, DensityUnit, Image, Metadata, Orientation, PagesText},
+        image::{Density, DensityUnit, Image, Metadata, Orientation, PagesText, Part},
         samples::Samples,
     },
     error::{Error, Result},
@@ -187,6 +187,7 @@ impl Opened {
             iptc: value(tag::IPTC, LONGEST_IPTC, "IPTC"),
             density: density(file, &directory, told.pages.as_ref()),
             pages: told.pages.clone(),
+            parts: parts(&directory),
             ..Metadata::default()
         };
         let orientation = file.number_of(&directory, tag::ORIENTATION).ok().flatten();
@@ -194,6 +195,26 @@ impl Opened {
             orientation.and_then(|value| Orientation::from_exif(value.try_into().ok()?));
         Ok(Self { page, meaning, metadata, orientation: orientation.unwrap_or_default(), losses })
     }
+}
+
+/// What programs of microscopes write beside, in tags of their own, which is not kept.
+fn parts(directory: &Directory) -> Vec<Part> {
+    const MICROSCOPE: &str = "what the microscope's program wrote beside is dropped";
+    const TAGS: [(u16, &str, &str); 5] = [
+        (33628, "MetaMorph", MICROSCOPE),
+        (34361, "FluoView", MICROSCOPE),
+        (34412, "LSM", MICROSCOPE),
+        (50839, "ImageJ", "ImageJ's labels and marks are dropped"),
+        (51123, "Micro-Manager", MICROSCOPE),
+    ];
+    let found = TAGS.iter().filter(|(tag, ..)| directory.find(*tag).is_some());
+    let part = |&(_, name, loss): &(u16, &'static str, &'static str)| Part {
+        format: name,
+        name: name.to_owned(),
+        bytes: Vec::new(),
+        loss: Some(loss),
+    };
+    found.map(part).collect()
 }
 
 /// How large the pixels of a page are, of the pages that are `told` of.
@@ -252,6 +273,14 @@ pub(super) fn number_in(block: &[u8], tag: u16) -> Option<u64> {
     let file = File::open(bytes).ok()?;
     let directory = file.directory(file.first).ok()?;
     file.number_of(&directory, tag).ok().flatten()
+}
+
+/// The density in a block of EXIF.
+pub(super) fn exif_density(block: &[u8]) -> Option<Density> {
+    let bytes: Arc<dyn bytes::Bytes + '_> = Arc::new(block);
+    let file = File::open(bytes).ok()?;
+    let directory = file.directory(file.first).ok()?;
+    density(&file, &directory, None)
 }
 
 /// The texts of a block of EXIF, with their names.

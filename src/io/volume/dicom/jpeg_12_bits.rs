@@ -28,7 +28,7 @@ pub fn scan(
         return Err("JPEG with loss of 12 bits is read in grey, in 16 bits, alone".into());
     }
     let &[1, _, tables, ..] = header else { return Err("it ends within a header".into()) };
-    let table = |all: &'_ [Option<Huffman>; 4], number: u8| {
+    let table = |all: &[Option<Huffman>; 4], number: u8| {
         all.get(usize::from(number)).cloned().flatten().ok_or("a Huffman table is missing")
     };
     let (dc, ac) = (table(&picture.tables, tables >> 4)?, table(&picture.ac_tables, tables & 15)?);
