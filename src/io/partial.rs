@@ -70,11 +70,13 @@ impl PartWriter {
     }
 }
 
-/// A part being read.
+/// A part being read. Its file is open only from [`PartReader::rewind`] to [`PartReader::close`], or the last block: there may
+/// be more parts than files that a process may have open.
 #[derive(Debug)]
 pub struct PartReader {
+    path: PathBuf,
     name: String,
-    file: BufReader<File>,
+    file: Option<BufReader<File>>,
     length: u64,
     /// Where its blocks begin.
     blocks: u64,
@@ -95,7 +97,7 @@ impl PartReader {
         let wrong = |what: &str| Error::bad_input(format_args!("{name}: {what}"));
         let file = File::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
-        let mut file = BufReader::with_capacity(1 << 16, file);
+        let mut file = BufReader::new(file);
         let mut magic = vec![0; MAGIC.len()];
         match file.read_exact(&mut magic) {
             Ok(()) if magic == MAGIC => {}
@@ -110,8 +112,10 @@ impl PartReader {
         let identity = serde_json::from_slice(&header)
             .map_err(|error| wrong("its header is broken").caused_by(error))?;
         let blocks = (MAGIC.len() + header.len()) as u64;
-        let mut part = Self { name, file, length, blocks, identity, end: Vec::new() };
+        let (path, file) = (path.to_owned(), Some(file));
+        let mut part = Self { path, name, file, length, blocks, identity, end: Vec::new() };
         part.end = part.find_end()?;
+        part.close();
         Ok(part)
     }
 
@@ -145,16 +149,25 @@ impl PartReader {
         Ok(())
     }
 
+    /// Closes the file.
+    pub fn close(&mut self) {
+        self.file = None;
+    }
+
     /// Goes back to the first block.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
     pub fn rewind(&mut self) -> Result<()> {
-        let sought = self.file.seek(SeekFrom::Start(self.blocks));
-        sought.map(drop).map_err(|error| self.failed(error))
+        let opened = File::open(&self.path).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.blocks))?;
+            Ok(BufReader::new(file))
+        });
+        self.file = Some(opened.map_err(|error| self.failed(error))?);
+        Ok(())
     }
 
-    /// The next block of `kind`; nothing at the end.
+    /// The next block of `kind`; nothing at the end, where the file is closed.
     ///
     /// # Errors
     /// Those of reading.
@@ -162,7 +175,10 @@ impl PartReader {
         loop {
             match self.next_block()? {
                 Some((found, length)) if found == kind => return self.bytes(length).map(Some),
-                Some((END, _)) | None => return Ok(None),
+                Some((END, _)) | None => {
+                    self.close();
+                    return Ok(None);
+                }
                 Some((_, length)) => self.skip(length)?,
             }
         }
@@ -183,14 +199,15 @@ impl PartReader {
     }
 
     fn next_block(&mut self) -> Result<Option<(u8, u64)>> {
+        let Some(file) = &mut self.file else { return Ok(None) };
         let mut head = [0; 9];
-        match self.file.read_exact(&mut head) {
-            Ok(()) => {}
+        let at = file.read_exact(&mut head).and_then(|()| file.stream_position());
+        let at = match at {
+            Ok(at) => at,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(self.failed(error)),
-        }
+        };
         let length = u64::from_le_bytes(head[1..].try_into().expect("eight bytes"));
-        let at = self.file.stream_position().map_err(|error| self.failed(error))?;
         match length <= self.length.saturating_sub(at) {
             true => Ok(Some((head[0], length))),
             false => Err(self.broken()),
@@ -199,12 +216,14 @@ impl PartReader {
 
     fn skip(&mut self, length: u64) -> Result<()> {
         // No longer than the file, which `next_block` has seen.
-        self.file.seek_relative(length as i64).map_err(|error| self.failed(error))
+        let skipped = self.file.as_mut().map_or(Ok(()), |file| file.seek_relative(length as i64));
+        skipped.map_err(|error| self.failed(error))
     }
 
     fn bytes(&mut self, length: u64) -> Result<Vec<u8>> {
         let mut bytes = crate::memory::zeros(length as usize)?;
-        self.file.read_exact(&mut bytes).map_err(|error| self.failed(error))?;
+        let read = self.file.as_mut().map_or(Ok(()), |file| file.read_exact(&mut bytes));
+        read.map_err(|error| self.failed(error))?;
         Ok(bytes)
     }
 }

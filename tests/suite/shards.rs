@@ -93,12 +93,14 @@ fn histograms_of_shards_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut any = 0;
-    for dtype in ["uint8", "uint16", "int32", "float32"] {
+    for (dtype, counts) in
+        [("uint8", &COUNTS[..]), ("uint16", &[7]), ("int32", &[2, 7]), ("float32", &[2, 64])]
+    {
         let name = format!("v_13x11x17_{dtype}.raw");
         volume(&path.join(&name), [13, 11, 17], dtype);
         let line = format!("histogram {name} --bins 50 --percentiles 1,33.3,99");
         works(path, &format!("{line} -o whole.csv -o whole.json -o whole.svg"));
-        for count in COUNTS {
+        for &count in counts {
             let device = ["cpu", "mixed"][any % 2];
             any += 1;
             shards(path, &format!("{line} --shard {{}} -o {{i}}.part"), count, device, count == 7);
@@ -140,7 +142,7 @@ fn surfaces_of_shards_join() {
         ("v_19x21x23_uint8.raw --iso 100", &COUNTS[..]),
         ("v_19x21x23_uint8.raw --iso 100 --close --normals --ascii", &[7]),
         ("f_70x5x9_float32.raw --iso auto --normals --spacing 1,2,3", &[2, 7]),
-        ("n_11x12x13_float32.raw --iso 0.5 --close", &[7, 64]),
+        ("n_11x12x13_float32.raw --iso 0.5 --close", &[7]),
         ("slices --iso 128", &[7]),
         ("i16_ras_gzip.nrrd --iso 10 --close", &[2]),
         ("v_19x21x23_uint8.raw --iso 255", &[2]),
@@ -171,7 +173,7 @@ fn shards_fill_one_blurred_volume() {
         ("uint8", "--sigma 1,1,9 --edge reflect", &[7]),
         ("uint8", "--method box --radius 3 --iterations 3 --edge wrap", &[2, 7]),
         ("uint8", "--sigma 2 --edge 77 --max-memory 40k", &[2]),
-        ("uint8", "--sigma 2,2,0 --edge mirror --linear", &[64]),
+        ("uint8", "--sigma 2,2,0 --edge mirror --linear", &[2]),
         ("uint16", "--sigma 2 --edge wrap", &[7]),
         ("float32", "--sigma 1", &[7]),
         ("float32", "--method box --radius 2", &[2]),
@@ -180,7 +182,7 @@ fn shards_fill_one_blurred_volume() {
         let input = format!("v_13x11x17_{dtype}.raw");
         volume(&path.join(&input), [13, 11, 17], dtype);
         for &count in counts {
-            for extension in ["raw", "npy"] {
+            for extension in if count == 2 { &["raw", "npy"][..] } else { &["raw"] } {
                 let whole = flags.replace("--max-memory 40k", "");
                 works(path, &format!("blur {input} whole.{extension} {whole}"));
                 let _ = fs::remove_file(path.join(format!("joined.{extension}")));
@@ -188,7 +190,7 @@ fn shards_fill_one_blurred_volume() {
                 turn += 1;
                 let line = format!("blur {input} joined.{extension} {flags} --shard {{}}");
                 shards(path, &line, count, device, count == 7);
-                assert_same(path, &[extension], &format!("{dtype} {flags}, {count} on {device}"));
+                assert_same(path, &[*extension], &format!("{dtype} {flags}, {count} on {device}"));
             }
         }
     }
@@ -215,7 +217,7 @@ fn shards_scan_with_a_carry() {
         ("n.raw --type f32 --op max", &[7]),
         // Of one block, which one shard has.
         ("n.raw --type f64 --inclusive --init -0", &[2]),
-        ("n.npy --inclusive", &[64]),
+        ("n.npy --inclusive", &[7]),
     ] {
         let (input, flags) = line.split_once(' ').unwrap();
         works(path, &format!("scan {input} whole.npy {flags}"));
@@ -366,7 +368,10 @@ fn files_of_a_list_are_divided_and_resumed() {
     // Divided in another way, too.
     assert_eq!(done(&format!("{line} --shard 1/3")), (0, 3));
     fs::remove_file(path.join("resumed").join(&names[2])).unwrap();
-    fs::write(path.join("resumed").join(&names[3]), "broken").unwrap();
+    // Of the same size.
+    let other = path.join("resumed").join(&names[3]);
+    let length = fs::metadata(&other).unwrap().len() as usize;
+    fs::write(other, vec![0; length]).unwrap();
     image::save_buffer(path.join(&names[4]), &[9; 300], 10, 10, image::ColorType::Rgb8).unwrap();
     assert_eq!(done(line), (3, 6));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (9, 0));

@@ -215,6 +215,7 @@ fn sum(parts: &mut [PartReader], join: Join) -> Result<Option<Tally>> {
     for part in parts {
         part.rewind()?;
         records.extend(read(part)?);
+        part.close();
     }
     records.sort_by_key(|record| record.numbers[0]);
     let mut records = records.into_iter();
