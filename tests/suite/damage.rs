@@ -82,7 +82,7 @@ fn restarts_keep_damage_from_spreading() {
     let (width, height) = (1024, 3072);
     let pixels = Noise(4).bytes(width * height);
     let frame = Frame::for_pixels([width, height], 1, Quality(50), false);
-    let file = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    let file = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
     let (whole, damage) = jpeg::decode(&file, LIMIT).unwrap();
     assert_eq!(damage, None);
     let start = data(&file, scans(&file)[0]);
@@ -158,7 +158,7 @@ fn commands_warn_of_damage_and_refuse_it_if_strict() {
     // So few bytes for so many pixels are left to another decoder.
     let pixels = Noise(4).bytes(2000 * 1500);
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
-    let large = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    let large = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
     write("thin.jpg", &large[..large.len() / 500]);
     for (name, says) in [
         ("cut.jpg", "rows are missing or damaged"),
@@ -227,7 +227,7 @@ fn damage_in_strips_is_told() {
     let folder = folder.path();
     let frame = Frame::for_pixels([200, 160], 1, Quality(90), false);
     let pixels = Noise(7).bytes(200 * 160);
-    let mut strip = jpeg::encode_pixels(&frame, &pixels, &Default::default()).unwrap();
+    let mut strip = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
     fs::write(folder.join("whole.tif"), tiff_of_jpeg([200, 160], &strip)).unwrap();
     run(folder, "blur whole.tif o.png --sigma 0 --strict").success().stderr("");
     let middle = strip.len() / 2;

@@ -192,13 +192,17 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             let pixels = picture(size, channels, &mut noise);
             let encode = Encode::new(size, channels, Quality(quality), half_colour).unwrap();
             let coefficients = assert_twins(&encode, &pixels[..], equal);
-            // A file of the kernel's coefficients is the file of the pixels.
+            // A file of the kernel's coefficients is the file of the pixels, with tables of its own as well.
             let metadata = Metadata::default();
-            let file = jpeg::encode_pixels(encode.frame(), &pixels, &metadata).unwrap();
-            assert!(
-                jpeg::encode_coefficients(&coefficients, &metadata).unwrap() == file,
-                "{size:?}"
-            );
+            let [plain, optimized] = [false, true].map(|optimized| {
+                let file = jpeg::encode_pixels(encode.frame(), &pixels, &metadata, optimized);
+                let other = jpeg::encode_coefficients(&coefficients, &metadata, optimized);
+                assert!(other == file, "{size:?}");
+                file.unwrap()
+            });
+            assert!(optimized.len() < plain.len(), "{size:?}");
+            let read = |file: &[u8]| image::load_from_memory(file).unwrap();
+            assert!(read(&plain) == read(&optimized), "{size:?} {quality}");
             if quality < 100 || half_colour {
                 continue;
             }

@@ -83,6 +83,10 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=100))]
     quality: u8,
 
+    /// Give JPEG output Huffman tables of its own: the same pixels in a smaller file, which takes longer
+    #[arg(long)]
+    optimize: bool,
+
     /// Effort for PNG output, 0 (none) to 9 (smallest file)
     #[arg(long, value_name = "LEVEL", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
@@ -330,7 +334,11 @@ impl Args {
         let jobs = self.files()?.into_iter().map(|(source, sink)| self.job(source, sink));
         let settings = Settings {
             channels: self.channels.clone(),
-            encoding: Encoding { quality: self.quality, compression: self.compression },
+            encoding: Encoding {
+                quality: self.quality,
+                optimized: self.optimize,
+                compression: self.compression,
+            },
             pages: self.page,
             creates_folders: self.out_dir.is_some(),
         };

@@ -276,13 +276,15 @@ pub struct Decoded {
 pub struct Encoding {
     /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
     pub quality: u8,
+    /// Whether JPEG files get Huffman tables of their own, which make them smaller and take longer.
+    pub optimized: bool,
     /// PNG effort, 0 (none) to 9.
     pub compression: u8,
 }
 
 impl Default for Encoding {
     fn default() -> Self {
-        Self { quality: 90, compression: 1 }
+        Self { quality: 90, optimized: false, compression: 1 }
     }
 }
 

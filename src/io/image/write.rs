@@ -127,7 +127,8 @@ impl<'a> ImageTarget<'a> {
     /// # Errors
     /// [`Kind::Io`] when it cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
-        self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata)?))
+        let optimized = self.encoding.optimized;
+        self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata, optimized)?))
     }
 
     fn write_bytes(&self, encode: impl FnOnce() -> Result<Vec<u8>, BoxError>) -> Result<()> {

@@ -487,7 +487,7 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     }
     let frame = Frame::for_pixels([width, height], channels, Quality(1 + quality % 100), false);
     let pixels = &pixels[..width * height * channels];
-    let file = jpeg::encode_pixels(&frame, pixels, &Metadata::default()).unwrap();
+    let file = jpeg::encode_pixels(&frame, pixels, &Metadata::default(), false).unwrap();
     let (ours, damage) = jpeg::decode(&file, 64 << 20).expect("what we encode we decode");
     assert_eq!(damage, None);
     assert_eq!((ours.width, ours.height, ours.channels), (width, height, channels));

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::{
     beside,
-    huffman_encode::{BitWriter, CHROMA, Codes, LUMA, Table},
+    huffman_encode::{BitWriter, CHROMA, Codes, Counts, LUMA, Symbols, Table},
 };
 use crate::{
     data::{
@@ -31,8 +31,15 @@ enum Blocks<'a> {
 
 /// The blocks of a component in a row of MCUs.
 trait BlockRows {
-    /// Codes block `x` of row `y`.
-    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter);
+    /// Hands block `x` of row `y` to `out`.
+    fn code<S: Symbols>(
+        &self,
+        x: usize,
+        y: usize,
+        last: &mut i32,
+        tables: &[S::Table; 2],
+        out: &mut S,
+    );
 }
 
 /// All coefficients of blocks, and how many blocks a row has.
@@ -40,8 +47,15 @@ struct Dense<'a>(&'a [[i16; 64]], usize);
 
 impl BlockRows for Dense<'_> {
     #[inline(always)]
-    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter) {
-        out.block(&self.0[y * self.1 + x], last, &codes[0], &codes[1]);
+    fn code<S: Symbols>(
+        &self,
+        x: usize,
+        y: usize,
+        last: &mut i32,
+        tables: &[S::Table; 2],
+        out: &mut S,
+    ) {
+        out.block(&self.0[y * self.1 + x], last, tables);
     }
 }
 
@@ -50,9 +64,16 @@ struct Sparse<'a>(&'a [SparseBlock], usize, &'a SparseCoefficients);
 
 impl BlockRows for Sparse<'_> {
     #[inline(always)]
-    fn code(&self, x: usize, y: usize, last: &mut i32, codes: &[Codes; 2], out: &mut BitWriter) {
+    fn code<S: Symbols>(
+        &self,
+        x: usize,
+        y: usize,
+        last: &mut i32,
+        tables: &[S::Table; 2],
+        out: &mut S,
+    ) {
         let block = self.0[y * self.1 + x];
-        out.sparse_block(block.dc(), self.2.entries_of(block), last, &codes[0], &codes[1]);
+        out.sparse_block(block.dc(), self.2.entries_of(block), last, tables);
     }
 }
 
@@ -61,7 +82,8 @@ const BAND: usize = 1 << 19;
 /// Bytes of an ICC profile in one segment: what is left of 65,533 behind its name and two numbers.
 const ICC_PART: usize = 65_533 - 14;
 
-/// Encodes `pixels`: rows from the top, u8 samples, grey or RGB.
+/// Encodes `pixels`: rows from the top, u8 samples, grey or RGB. Where it is to be `optimized`, Huffman tables are made
+/// for this picture: the file is smaller, and takes longer.
 ///
 /// # Errors
 /// When a side has no pixel or more than 65,535, or the ICC profile is too long.
@@ -69,9 +91,10 @@ pub fn encode_pixels(
     frame: &Frame,
     pixels: &[u8],
     metadata: &Metadata,
+    optimized: bool,
 ) -> Result<Vec<u8>, &'static str> {
     let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();
-    encode(frame, &Blocks::Pixels { pixels, divisors }, metadata)
+    encode(frame, &Blocks::Pixels { pixels, divisors }, metadata, optimized)
 }
 
 /// Encodes quantised coefficients.
@@ -81,14 +104,16 @@ pub fn encode_pixels(
 pub fn encode_coefficients(
     coefficients: &SparseCoefficients,
     metadata: &Metadata,
+    optimized: bool,
 ) -> Result<Vec<u8>, &'static str> {
-    encode(&coefficients.frame, &Blocks::Coefficients(coefficients), metadata)
+    encode(&coefficients.frame, &Blocks::Coefficients(coefficients), metadata, optimized)
 }
 
 fn encode(
     frame: &Frame,
     blocks: &Blocks<'_>,
     metadata: &Metadata,
+    optimized: bool,
 ) -> Result<Vec<u8>, &'static str> {
     let [across, down] = frame.mcus();
     let [width, height] = frame.most().map(|most| 8 * most);
@@ -96,10 +121,19 @@ fn encode(
     let most = usize::from(u16::MAX) / across.max(1);
     let rows = (BAND / (across * width * height).max(1)).clamp(1, most.max(1));
     let interval = if down > rows { across * rows } else { 0 };
-    let mut file = header(frame, metadata, interval as u16)?;
     let scan = Scan::new(frame);
-    let parts = (0..down.div_ceil(rows))
-        .par_map(|part| scan.interval(blocks, part * rows..down.min((part + 1) * rows)));
+    let intervals = || (0..down).step_by(rows).map(|first| first..down.min(first + rows));
+    let tables = match optimized {
+        true => scan.tables(blocks, intervals()),
+        false => [LUMA, CHROMA],
+    };
+    let mut file = header(frame, metadata, interval as u16, &tables)?;
+    let codes = tables.each_ref().map(|pair| pair.each_ref().map(Codes::new));
+    let parts = intervals().par_map(|rows| {
+        let mut out = BitWriter::default();
+        scan.interval(blocks, rows, &codes, &mut out);
+        out.finish()
+    });
     file.reserve(parts.iter().map(|part| part.len() + 2).sum());
     for (number, part) in parts.iter().enumerate() {
         if number > 0 {
@@ -124,7 +158,12 @@ const APP0: u8 = 0xe0;
 const COM: u8 = 0xfe;
 
 /// Everything before the scan's data.
-fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, &'static str> {
+fn header(
+    frame: &Frame,
+    metadata: &Metadata,
+    interval: u16,
+    tables: &[[Table; 2]; 2],
+) -> Result<Vec<u8>, &'static str> {
     let [width, height] = frame.size.map(u16::try_from);
     let (Ok(width @ 1..), Ok(height @ 1..)) = (width, height) else {
         return Err("JPEG pictures have 1 to 65,535 pixels a side");
@@ -165,7 +204,7 @@ fn header(frame: &Frame, metadata: &Metadata, interval: u16) -> Result<Vec<u8>, 
         body.extend([c as u8 + 1, across << 4 | down, u8::from(c > 0)]);
     }
     segment(&mut file, SOF0, &[&body]);
-    for (number, [dc, ac]) in [LUMA, CHROMA].iter().take(1 + usize::from(chroma)).enumerate() {
+    for (number, [dc, ac]) in tables.iter().take(1 + usize::from(chroma)).enumerate() {
         for (class, Table { counts, symbols }) in [(0, dc), (1, ac)] {
             segment(&mut file, DHT, &[&[class << 4 | number as u8], counts, symbols]);
         }
@@ -193,8 +232,6 @@ fn segment(file: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
 /// The one scan of a file.
 struct Scan<'a> {
     frame: &'a Frame,
-    /// For luma and for chroma: codes of first coefficients and of the others.
-    codes: [[Codes; 2]; 2],
     /// Blocks of each component across and down that hold samples.
     real: Vec<[usize; 2]>,
 }
@@ -203,13 +240,36 @@ impl<'a> Scan<'a> {
     fn new(frame: &'a Frame) -> Self {
         let components = 0..frame.components.len();
         let real = components.map(|c| frame.samples(c).map(|samples| samples.div_ceil(8)));
-        let codes = [LUMA, CHROMA].map(|tables| tables.map(|table| Codes::new(&table)));
-        Self { frame, codes, real: real.collect() }
+        Self { frame, real: real.collect() }
     }
 
-    /// The data of one restart interval: MCU rows `rows`.
-    fn interval(&self, blocks: &Blocks<'_>, rows: Range<usize>) -> Vec<u8> {
-        let mut out = BitWriter::default();
+    /// The tables that take the fewest bits for all `intervals`, each of so many MCU rows: for luma and for chroma, of
+    /// first coefficients and of the others.
+    fn tables(
+        &self,
+        blocks: &Blocks<'_>,
+        intervals: impl ExactSizeIterator<Item = Range<usize>> + Send,
+    ) -> [[Table; 2]; 2] {
+        let parts = intervals.par_map(|rows| {
+            let mut counts = Counts([[0; 256]; 4]);
+            self.interval(blocks, rows, &[[0, 1], [2, 3]], &mut counts);
+            counts
+        });
+        let count = |table: usize, symbol: usize| parts.iter().map(|c| c.0[table][symbol]).sum();
+        let table =
+            |table: usize| Table::for_counts(&std::array::from_fn(|symbol| count(table, symbol)));
+        [[table(0), table(1)], [table(2), table(3)]]
+    }
+
+    /// Hands the symbols of one restart interval to `out`: MCU rows `rows`. There are tables for luma and for chroma, of
+    /// first coefficients and of the others.
+    fn interval<S: Symbols>(
+        &self,
+        blocks: &Blocks<'_>,
+        rows: Range<usize>,
+        tables: &[[S::Table; 2]; 2],
+        out: &mut S,
+    ) {
         let mut last = [0; 4];
         let components = 0..self.frame.components.len();
         match blocks {
@@ -219,7 +279,7 @@ impl<'a> Scan<'a> {
                 for row in rows {
                     let blocks = room.transform(self.frame, divisors, pixels, row);
                     let parts = blocks.iter().zip(&strides).map(|(b, &stride)| Dense(b, stride));
-                    self.mcu_row(row, &parts.collect::<Vec<_>>(), &mut last, &mut out);
+                    self.mcu_row(row, &parts.collect::<Vec<_>>(), &mut last, tables, out);
                 }
             }
             Blocks::Coefficients(sparse) => {
@@ -232,31 +292,31 @@ impl<'a> Scan<'a> {
                         Sparse(&sparse.blocks[firsts[c] + first..], across, sparse)
                     };
                     let parts: Vec<_> = components.clone().map(part).collect();
-                    self.mcu_row(row, &parts, &mut last, &mut out);
+                    self.mcu_row(row, &parts, &mut last, tables, out);
                 }
             }
         }
-        out.finish()
     }
 
     /// Codes a row of MCUs (T.81, A.2.3).
-    fn mcu_row<B: BlockRows>(
+    fn mcu_row<S: Symbols, B: BlockRows>(
         &self,
         number: usize,
         blocks: &[B],
         last: &mut [i32; 4],
-        out: &mut BitWriter,
+        tables: &[[S::Table; 2]; 2],
+        out: &mut S,
     ) {
         let [across, _] = self.frame.mcus();
         for mcu in 0..across {
             for (c, blocks) in blocks.iter().enumerate() {
                 let [h, v] = self.frame.components[c].sampling;
-                let codes = &self.codes[usize::from(c > 0)];
+                let tables = &tables[usize::from(c > 0)];
                 for (x, y) in (0..v).flat_map(|y| (0..h).map(move |x| (mcu * h + x, y))) {
                     // Blocks that only fill up an MCU repeat the first coefficient and have no others.
                     match x < self.real[c][0] && number * v + y < self.real[c][1] {
-                        true => blocks.code(x, y, &mut last[c], codes, out),
-                        false => out.empty_block(&codes[0], &codes[1]),
+                        true => blocks.code(x, y, &mut last[c], tables, out),
+                        false => out.empty_block(tables),
                     }
                 }
             }
@@ -281,16 +341,23 @@ mod tests {
                 exif: Some(b"MM\0*".to_vec()),
                 ..Metadata::default()
             };
-            let bands = encode_pixels(&frame, &pixels, &metadata).unwrap();
+            let encoded = |optimized| encode_pixels(&frame, &pixels, &metadata, optimized).unwrap();
+            let (bands, optimized) = (encoded(false), encoded(true));
             let divisors = frame.components.iter().map(|c| Divisor::new(&c.steps)).collect();
             let blocks = Blocks::Pixels { pixels: &pixels, divisors };
-            let mut one = header(&frame, &metadata, 0).unwrap();
-            one.extend(Scan::new(&frame).interval(&blocks, 0..frame.mcus()[1]));
+            let tables = [LUMA, CHROMA];
+            let mut one = header(&frame, &metadata, 0, &tables).unwrap();
+            let codes = tables.map(|pair| pair.each_ref().map(Codes::new));
+            let mut out = BitWriter::default();
+            Scan::new(&frame).interval(&blocks, 0..frame.mcus()[1], &codes, &mut out);
+            one.extend(out.finish());
             one.extend([0xff, EOI]);
             let restarts = |bytes: &[u8]| bytes.windows(2).any(|pair| pair == [0xff, RST0]);
             assert!(restarts(&bands) && !restarts(&one));
             let decoded = |bytes: &[u8]| image::load_from_memory(bytes).unwrap();
             assert!(decoded(&bands) == decoded(&one), "{channels} {half_chroma}");
+            assert!(decoded(&optimized) == decoded(&one), "{channels} {half_chroma}");
+            assert!(optimized.len() < bands.len(), "{channels} {half_chroma}");
         }
     }
 }

@@ -1,25 +1,28 @@
-//! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3.
+//! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3 or with those that code a
+//! picture's symbols in the fewest bits (K.2).
+
+use std::borrow::Cow;
 
 use crate::data::jpeg::{Entry, ZIGZAG};
 
 /// A Huffman table: codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Table {
     pub counts: [u8; 16],
-    pub symbols: &'static [u8],
+    pub symbols: Cow<'static, [u8]>,
 }
 
 /// Tables of luma (T.81, tables K.3 and K.5): first coefficients, and the others.
 pub const LUMA: [Table; 2] = [
     Table {
         counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
-        symbols: &[
+        symbols: Cow::Borrowed(&[
             0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, //
-        ],
+        ]),
     },
     Table {
         counts: [0, 2, 1, 3, 3, 2, 4, 3, 5, 5, 4, 4, 0, 0, 1, 125],
-        symbols: &[
+        symbols: Cow::Borrowed(&[
             0x01, 0x02, 0x03, 0x00, 0x04, 0x11, 0x05, 0x12, 0x21, 0x31, 0x41, 0x06, 0x13, 0x51,
             0x61, 0x07, //
             0x22, 0x71, 0x14, 0x32, 0x81, 0x91, 0xa1, 0x08, 0x23, 0x42, 0xb1, 0xc1, 0x15, 0x52,
@@ -41,7 +44,7 @@ pub const LUMA: [Table; 2] = [
             0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf1, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
             0xf7, 0xf8, //
             0xf9, 0xfa, //
-        ],
+        ]),
     },
 ];
 
@@ -49,13 +52,13 @@ pub const LUMA: [Table; 2] = [
 pub const CHROMA: [Table; 2] = [
     Table {
         counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
-        symbols: &[
+        symbols: Cow::Borrowed(&[
             0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, //
-        ],
+        ]),
     },
     Table {
         counts: [0, 2, 1, 2, 4, 4, 3, 4, 7, 5, 4, 4, 0, 1, 2, 119],
-        symbols: &[
+        symbols: Cow::Borrowed(&[
             0x00, 0x01, 0x02, 0x03, 0x11, 0x04, 0x05, 0x21, 0x31, 0x06, 0x12, 0x41, 0x51, 0x07,
             0x61, 0x71, //
             0x13, 0x22, 0x32, 0x81, 0x08, 0x14, 0x42, 0x91, 0xa1, 0xb1, 0xc1, 0x09, 0x23, 0x33,
@@ -77,7 +80,7 @@ pub const CHROMA: [Table; 2] = [
             0xe2, 0xe3, 0xe4, 0xe5, 0xe6, 0xe7, 0xe8, 0xe9, 0xea, 0xf2, 0xf3, 0xf4, 0xf5, 0xf6,
             0xf7, 0xf8, //
             0xf9, 0xfa, //
-        ],
+        ]),
     },
 ];
 
@@ -101,6 +104,149 @@ impl Codes {
     }
 }
 
+/// The most bits of a code.
+const LONGEST: usize = 16;
+
+impl Table {
+    /// The table that codes symbols in the fewest bits, of those whose codes have 16 bits at most and are not all ones, by
+    /// how often each symbol occurs (T.81, K.2; of symbols that occur equally often, the greater ones get the longer codes).
+    pub fn for_counts(counts: &[u64; 256]) -> Self {
+        /// Stands for the code of all ones, which no symbol has.
+        const RESERVED: usize = 256;
+        let mut often: Vec<u64> = counts.iter().copied().chain([1]).collect();
+        let mut lens = [0usize; RESERVED + 1];
+        let mut groups: Vec<Vec<usize>> = (0..=RESERVED).map(|symbol| vec![symbol]).collect();
+        let rarest = |often: &[u64], but: Option<usize>| {
+            let found = (0..often.len()).filter(|&i| often[i] > 0 && Some(i) != but);
+            found.rev().min_by_key(|&i| often[i])
+        };
+        while let Some(first) = rarest(&often, None)
+            && let Some(second) = rarest(&often, Some(first))
+        {
+            often[first] += std::mem::take(&mut often[second]);
+            let joined = std::mem::take(&mut groups[second]);
+            groups[first].extend(joined);
+            groups[first].iter().for_each(|&symbol| lens[symbol] += 1);
+        }
+        let mut of_len = [0usize; RESERVED + 2];
+        lens.iter().filter(|&&len| len > 0).for_each(|&len| of_len[len] += 1);
+        // Figure K.3: a pair of the longest codes becomes one shorter code, and a shorter one two longer ones.
+        for len in (LONGEST + 1..of_len.len()).rev() {
+            while of_len[len] > 0 {
+                let shorter = (1..len - 1).rev().find(|&shorter| of_len[shorter] > 0);
+                let shorter = shorter.expect("so many symbols have codes of 16 bits");
+                of_len[len] -= 2;
+                of_len[len - 1] += 1;
+                of_len[shorter] -= 1;
+                of_len[shorter + 1] += 2;
+            }
+        }
+        if let Some(longest) = of_len.iter_mut().rev().find(|count| **count > 0) {
+            *longest -= 1;
+        }
+        let mut symbols: Vec<usize> = (0..RESERVED).filter(|&symbol| lens[symbol] > 0).collect();
+        symbols.sort_by_key(|&symbol| lens[symbol]);
+        Self {
+            counts: std::array::from_fn(|i| of_len[i + 1] as u8),
+            symbols: symbols.into_iter().map(|symbol| symbol as u8).collect(),
+        }
+    }
+}
+
+/// Where the symbols of a scan go.
+pub trait Symbols {
+    /// What it knows of a Huffman table.
+    type Table;
+
+    /// Takes a symbol.
+    fn symbol(&mut self, symbol: usize, table: &Self::Table);
+
+    /// Takes the symbol of `run` and of the size of `value`, then that many bits; those of a negative value are less by
+    /// one (T.81, F.1.2.1).
+    fn value(&mut self, run: u32, value: i32, table: &Self::Table);
+
+    /// Takes a block (T.81, F.1.2): the difference of its first coefficient to `last`, then the others in coded order.
+    #[inline(always)]
+    fn block(&mut self, block: &[i16; 64], last: &mut i32, [dc, ac]: &[Self::Table; 2]) {
+        self.value(0, i32::from(block[0]) - *last, dc);
+        *last = block[0].into();
+        let sorted = ZIGZAG.map(|place| block[usize::from(place)]);
+        let mut nonzero = nonzero(&sorted) & !1;
+        let mut before = 0;
+        while nonzero != 0 {
+            let place = nonzero.trailing_zeros();
+            nonzero &= nonzero - 1;
+            self.other(place, sorted[place as usize & 63], &mut before, ac);
+        }
+        self.end(before, ac);
+    }
+
+    /// [`Symbols::block`] of a first coefficient and of the others that are not 0.
+    #[inline(always)]
+    fn sparse_block(
+        &mut self,
+        first: i16,
+        others: &[Entry],
+        last: &mut i32,
+        [dc, ac]: &[Self::Table; 2],
+    ) {
+        self.value(0, i32::from(first) - *last, dc);
+        *last = first.into();
+        let mut before = 0;
+        for entry in others {
+            self.other(entry.place(), entry.value(), &mut before, ac);
+        }
+        self.end(before, ac);
+    }
+
+    /// Takes the coefficient at `place` in coded order; the one before it is at `before`.
+    #[inline(always)]
+    fn other(&mut self, place: u32, value: i16, before: &mut u32, ac: &Self::Table) {
+        let mut run = place - *before - 1;
+        *before = place;
+        while run > 15 {
+            self.symbol(ZRL, ac);
+            run -= 16;
+        }
+        self.value(run << 4, value.into(), ac);
+    }
+
+    /// Ends a block whose last coefficient is at `last`.
+    #[inline(always)]
+    fn end(&mut self, last: u32, ac: &Self::Table) {
+        if last < 63 {
+            self.symbol(EOB, ac);
+        }
+    }
+
+    /// Takes a block whose first coefficient is that of the block before, and whose others are 0.
+    fn empty_block(&mut self, [dc, ac]: &[Self::Table; 2]) {
+        self.symbol(0, dc);
+        self.symbol(EOB, ac);
+    }
+}
+
+/// How often each symbol occurs, by the number of a table.
+#[derive(Clone, Debug)]
+pub struct Counts(pub [[u64; 256]; 4]);
+
+impl Symbols for Counts {
+    type Table = usize;
+
+    fn symbol(&mut self, symbol: usize, &table: &usize) {
+        self.0[table][symbol] += 1;
+    }
+
+    fn value(&mut self, run: u32, value: i32, &table: &usize) {
+        self.0[table][(run | size(value)) as usize & 255] += 1;
+    }
+}
+
+/// Bits of a value, without its sign.
+fn size(value: i32) -> u32 {
+    32 - value.unsigned_abs().leading_zeros()
+}
+
 /// The symbol of sixteen zeros in a row.
 const ZRL: usize = 0xf0;
 /// The symbol of a block's end.
@@ -116,81 +262,8 @@ pub struct BitWriter {
     count: u32,
 }
 
-impl BitWriter {
-    /// Codes a block (T.81, F.1.2): the difference of its first coefficient to `last`, then the others in coded order.
-    #[inline(always)]
-    pub fn block(&mut self, block: &[i16; 64], last: &mut i32, dc: &Codes, ac: &Codes) {
-        let first = i32::from(block[0]);
-        self.first(first, last, dc);
-        let sorted = ZIGZAG.map(|place| block[usize::from(place)]);
-        let mut nonzero = nonzero(&sorted) & !1;
-        let mut before = 0;
-        while nonzero != 0 {
-            let place = nonzero.trailing_zeros();
-            nonzero &= nonzero - 1;
-            self.other(place, sorted[place as usize & 63], &mut before, ac);
-        }
-        self.end(before, ac);
-    }
-
-    /// [`BitWriter::block`] of a first coefficient and of the others that are not 0.
-    #[inline(always)]
-    pub fn sparse_block(
-        &mut self,
-        first: i16,
-        others: &[Entry],
-        last: &mut i32,
-        dc: &Codes,
-        ac: &Codes,
-    ) {
-        self.first(first.into(), last, dc);
-        let mut before = 0;
-        for entry in others {
-            self.other(entry.place(), entry.value(), &mut before, ac);
-        }
-        self.end(before, ac);
-    }
-
-    #[inline(always)]
-    fn first(&mut self, first: i32, last: &mut i32, dc: &Codes) {
-        self.value(0, first - *last, dc);
-        *last = first;
-    }
-
-    /// The coefficient at `place` in coded order; the one coded before it is at `before`.
-    #[inline(always)]
-    fn other(&mut self, place: u32, value: i16, before: &mut u32, ac: &Codes) {
-        let mut run = place - *before - 1;
-        *before = place;
-        while run > 15 {
-            self.symbol(ZRL, ac);
-            run -= 16;
-        }
-        self.value(run << 4, value.into(), ac);
-    }
-
-    #[inline(always)]
-    fn end(&mut self, last: u32, ac: &Codes) {
-        if last < 63 {
-            self.symbol(EOB, ac);
-        }
-    }
-
-    /// Codes a block whose first coefficient is that of the block before, and whose others are 0.
-    pub fn empty_block(&mut self, dc: &Codes, ac: &Codes) {
-        self.symbol(0, dc);
-        self.symbol(EOB, ac);
-    }
-
-    /// The symbol of `run` and of the size of `value`, then that many bits; those of a negative value are less by one
-    /// (T.81, F.1.2.1).
-    #[inline(always)]
-    fn value(&mut self, run: u32, value: i32, codes: &Codes) {
-        let size = 32 - value.unsigned_abs().leading_zeros();
-        let bits = (value + (value >> 31)) as u32 & ((1 << size) - 1);
-        let (code, len) = codes.0[(run | size) as usize & 255];
-        self.put(code << size | bits, len + size);
-    }
+impl Symbols for BitWriter {
+    type Table = Codes;
 
     #[inline(always)]
     fn symbol(&mut self, symbol: usize, codes: &Codes) {
@@ -198,6 +271,16 @@ impl BitWriter {
         self.put(code, len);
     }
 
+    #[inline(always)]
+    fn value(&mut self, run: u32, value: i32, codes: &Codes) {
+        let size = size(value);
+        let bits = (value + (value >> 31)) as u32 & ((1 << size) - 1);
+        let (code, len) = codes.0[(run | size) as usize & 255];
+        self.put(code << size | bits, len + size);
+    }
+}
+
+impl BitWriter {
     /// Appends the lower `count` bits of `bits`, 32 at most; its upper bits are 0.
     #[inline(always)]
     fn put(&mut self, bits: u32, count: u32) {
@@ -272,6 +355,72 @@ mod tests {
         let mut out = BitWriter::default();
         (0..16).for_each(|i| out.put(i, 4));
         assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
+    }
+
+    /// Bits of a picture's symbols in a table.
+    fn bits(counts: &[u64; 256], table: &Table) -> u64 {
+        let codes = Codes::new(table);
+        counts.iter().zip(codes.0).map(|(&count, (_, len))| count * u64::from(len)).sum()
+    }
+
+    /// The fewest bits of any prefix code whose longest code has 16 bits, with one code of no symbol: by merging coins
+    /// (Larmore and Hirschberg 1990).
+    fn fewest_bits(counts: &[u64; 256]) -> u64 {
+        let mut coins: Vec<(u64, Vec<usize>)> =
+            (0..256).filter(|&i| counts[i] > 0).map(|i| (counts[i], vec![i])).collect();
+        coins.push((0, vec![256]));
+        coins.sort();
+        let of_one_size = coins.clone();
+        for _ in 1..LONGEST {
+            let pairs = coins.chunks_exact(2);
+            let paired =
+                pairs.map(|pair| (pair[0].0 + pair[1].0, [&pair[0].1[..], &pair[1].1].concat()));
+            coins = paired.chain(of_one_size.iter().cloned()).collect();
+            coins.sort();
+        }
+        coins[..2 * (of_one_size.len() - 1)].iter().map(|coin| coin.0).sum()
+    }
+
+    #[test]
+    fn tables_for_counts_take_the_fewest_bits() {
+        let mut noise = crate::data::noise::Noise(3);
+        for round in 0..60 {
+            let mut counts = [0; 256];
+            for count in counts.iter_mut().take(1 + 5 * round) {
+                *count = noise.next() % (1 << (noise.next() % 20));
+            }
+            counts[7] = 1;
+            let table = Table::for_counts(&counts);
+            let total: usize = table.counts.iter().map(|&count| usize::from(count)).sum();
+            assert_eq!(total, counts.iter().filter(|&&count| count > 0).count());
+            // The code of all ones is left.
+            let used: u32 =
+                (1..).zip(&table.counts).map(|(len, &count)| u32::from(count) << (16 - len)).sum();
+            assert!(used < 1 << 16, "{table:?}");
+            let (found, fewest) = (bits(&counts, &table), fewest_bits(&counts));
+            // The code that is left counts as one that is used once, and codes of more than 16 bits are shortened by a
+            // rule that is not always the best.
+            let slack = 16 + if table.counts[15] == 0 { 0 } else { fewest / 500 };
+            assert!(found >= fewest && found <= fewest + slack, "{found} {fewest}");
+        }
+    }
+
+    /// Counts as Fibonacci's numbers make the longest codes.
+    #[test]
+    fn codes_have_16_bits_at_most() {
+        let mut counts = [0; 256];
+        let (mut a, mut b) = (1, 1);
+        for count in &mut counts[..80] {
+            *count = a;
+            (a, b) = (b, a + b);
+        }
+        let table = Table::for_counts(&counts);
+        assert_eq!(table.symbols.len(), 80);
+        assert!(table.counts[15] > 0);
+        let codes = Codes::new(&table);
+        assert!(codes.0[..80].iter().all(|&(_, len)| (1..=16).contains(&len)));
+        let (found, fewest) = (bits(&counts, &table), fewest_bits(&counts));
+        assert!(found <= fewest + fewest / 20, "{found} {fewest}");
     }
 
     #[test]

@@ -193,5 +193,5 @@ fn encode_image(image: &Image, encoding: &Encoding) -> Result<Vec<u8>, BoxError>
     let half_chroma = has_half_chroma(encoding.quality);
     let size = [image.width, image.height];
     let frame = Frame::for_pixels(size, image.channels, Quality(encoding.quality), half_chroma);
-    Ok(encode_pixels(&frame, image.samples.as_bytes(), &image.metadata)?)
+    Ok(encode_pixels(&frame, image.samples.as_bytes(), &image.metadata, encoding.optimized)?)
 }
