@@ -12,7 +12,7 @@ use gpuproc::{
     device::Kernel,
     kernels::mesh::{
         self, MarchingCubes, Slab,
-        post::{Goal, Stats, keep_largest, simplify, smooth},
+        post::{Goal, Parts, Stats, keep_parts, simplify, smooth},
     },
 };
 use ply_rs_bw::{parser::Parser, ply::DefaultElement};
@@ -855,8 +855,8 @@ fn several_isovalues_make_a_file_each() {
     assert_eq!(folder.mesh("v_30x12x11_uint8.raw --iso 100,150 --max-memory 2K").0, 0);
     let read = |name: &str| fs::read(folder.path(name)).unwrap();
     for (one, named, numbered) in [
-        ("one100.ply", "m-100.ply", "v_30x12x11_uint8-1.ply"),
-        ("one150.ply", "m-150.ply", "v_30x12x11_uint8-2.ply"),
+        ("one100.ply", "m-100.ply", "v_30x12x11_uint8-100.ply"),
+        ("one150.ply", "m-150.ply", "v_30x12x11_uint8-150.ply"),
     ] {
         assert!(read(one) == read(named) && read(one) == read(numbered));
     }
@@ -917,18 +917,55 @@ fn measures_and_improvements_are_right() {
     let one = balls(48, &[([17.0; 3], 13.0)]);
     let one = kernel.cpu(&Slab::whole(one, &kernel)).unwrap();
     let mut largest = two.clone();
-    keep_largest(&mut largest).unwrap();
+    keep_parts(&mut largest, &Parts::largest()).unwrap();
     assert_eq!(
         (largest.positions.len(), largest.triangles.len()),
         (one.positions.len(), one.triangles.len())
     );
     assert_eq!(Stats::of(&largest).unwrap().components, 1);
 
+    // The greater ball, the smaller one and nothing, by each condition.
+    let count = |parts: Parts| {
+        let mut kept = two.clone();
+        keep_parts(&mut kept, &parts).unwrap();
+        Stats::of(&kept).unwrap().components
+    };
+    let all = Parts::default();
+    let most = largest.triangles.len() as u32;
+    for (parts, expected) in [
+        (all, 2),
+        (Parts { largest: Some(2), ..all }, 2),
+        (Parts { least_triangles: most, ..all }, 1),
+        (Parts { least_triangles: most + 1, ..all }, 0),
+        (Parts { least_volume: 500.0, ..all }, 2),
+        (Parts { least_volume: 550.0, ..all }, 1),
+        (Parts { least_volume: 9300.0, largest: Some(2), ..all }, 0),
+    ] {
+        assert_eq!(count(parts), expected, "{parts:?}");
+    }
+
     let mut smoothed = one.clone();
     smooth(&mut smoothed, 20).unwrap();
     let (before, after) = (Stats::of(&one).unwrap(), Stats::of(&smoothed).unwrap());
     assert!((after.volume / before.volume - 1.0).abs() < 0.01, "no shrinking: {after:?}");
     assert!(after.closed && (after.area / before.area - 1.0).abs() < 0.02);
+    let mut smoothed = one.clone();
+    smooth(&mut smoothed, 100).unwrap();
+    let after = Stats::of(&smoothed).unwrap();
+    assert!(
+        (after.volume / before.volume - 1.0).abs() < 1e-4,
+        "neither shrinks nor grows: {after:?}"
+    );
+
+    // A part of one voxel goes, and is not blown up.
+    let mut speck = balls(12, &[([6.5; 3], 0.8)]);
+    if let Samples::F32(values) = &mut speck.samples {
+        values.iter_mut().for_each(|value| *value = value.max(0.0));
+    }
+    let mut speck = kernel.cpu(&Slab::whole(speck, &kernel)).unwrap();
+    let before = Stats::of(&speck).unwrap();
+    smooth(&mut speck, 200).unwrap();
+    assert!(Stats::of(&speck).unwrap().volume <= before.volume && before.closed);
 
     let mut simple = two.clone();
     simplify(&mut simple, &Goal::share(0.25)).unwrap();
@@ -941,7 +978,7 @@ fn measures_and_improvements_are_right() {
     open.triangles.pop();
     assert!(!Stats::of(&open).unwrap().closed);
     let mut empty = Surface::default();
-    keep_largest(&mut empty).unwrap();
+    keep_parts(&mut empty, &Parts::largest()).unwrap();
     smooth(&mut empty, 3).unwrap();
     simplify(&mut empty, &Goal::share(0.5)).unwrap();
     assert_eq!(

@@ -253,7 +253,7 @@ fn names_need_not_be_text() {
         strange("9.ply"),
     );
     let numbered = [word("mesh"), &volume, &strange("m.ply"), word("--iso"), word("8,9")];
-    run(&numbered, strange("m-2.ply"));
+    run(&numbered, strange("m-9.ply"));
     let mut inside = OsString::from("d/");
     inside.push(&picture);
     run(&[word("blur"), &picture, word("--out-dir"), word("d")], inside);

@@ -8,7 +8,7 @@ use crate::{
     data::samples::Samples,
     error::{Error, Result},
     io::volume::VolumeFile,
-    kernels::mesh::{Otsu, Slab},
+    kernels::mesh::{Otsu, Slab, extremes},
     session::Session,
 };
 
@@ -67,6 +67,19 @@ impl VolumeInput {
         }
         self.for_parts(|samples| otsu.count(samples))?;
         Ok(otsu.threshold())
+    }
+
+    /// The least and the greatest sample, unless there is none or they cannot be read again.
+    pub(super) fn range(&self) -> Result<Option<[f64; 2]>> {
+        if matches!(self, Self::Stream(file, _) if !file.can_reopen()) {
+            return Ok(None);
+        }
+        let mut range = [f64::MAX, f64::MIN];
+        self.for_parts(|samples| {
+            let [low, high] = extremes(samples);
+            range = [range[0].min(low), range[1].max(high)];
+        })?;
+        Ok((range[0] <= range[1]).then_some(range))
     }
 
     /// How the volume goes through.

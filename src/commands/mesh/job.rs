@@ -4,7 +4,10 @@ use super::{placing::Placing, preview::Preview};
 use crate::{
     commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
-    kernels::mesh::{MarchingCubes, post::Goal},
+    kernels::mesh::{
+        MarchingCubes,
+        post::{Goal, Parts},
+    },
     session::Session,
 };
 
@@ -17,8 +20,8 @@ pub(super) struct MeshJob {
     /// At whatever isovalue, in the grid's coordinates.
     pub(super) kernel: MarchingCubes,
     pub(super) placing: Placing,
-    /// Whether only the largest connected part is kept.
-    pub(super) largest: bool,
+    /// The connected parts that are kept.
+    pub(super) parts: Parts,
     /// Pairs of smoothing steps.
     pub(super) smooth: u32,
     /// How far the surface is simplified.
@@ -39,9 +42,9 @@ pub(super) struct MeshJob {
 impl MeshJob {
     /// All that the surface and its file depend on, beside the volume.
     pub(super) fn parameters(&self, session: &Session) -> String {
-        let Self { layout, isovalues, kernel, placing, largest, smooth, simplify, .. } = self;
+        let Self { layout, isovalues, kernel, placing, parts, smooth, simplify, .. } = self;
         let kernel = (kernel.close, kernel.normals);
-        let surface = (layout, isovalues, kernel, placing, largest, smooth, simplify);
+        let surface = (layout, isovalues, kernel, placing, parts, smooth, simplify);
         let written = (self.format, self.ascii, session.strict);
         format!("{surface:?} {written:?}")
     }

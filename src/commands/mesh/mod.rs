@@ -40,7 +40,7 @@ use crate::{
     },
     kernels::mesh::{
         MarchingCubes,
-        post::{Stats, Step, keep_largest, simplify, smooth},
+        post::{Stats, Step, keep_parts, simplify, smooth},
     },
     session::Session,
 };
@@ -167,7 +167,12 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
             false => job.mesh_parts((&input, &placed), iso, &sink, output, session),
         };
         match summary {
-            Ok(summary) => summary.report(iso, &sink, session),
+            Ok(mut summary) => {
+                if summary.counts().1 == 0 && !summary.had_parts {
+                    summary.samples = input.range()?;
+                }
+                summary.report(iso, &sink, session);
+            }
             // Nobody reads this mesh; the others may be wanted.
             Err(error) if error.is_broken_pipe() => {}
             Err(error) => return Err(error),
@@ -193,7 +198,7 @@ impl MeshJob {
 
     /// Whether something is made of the whole surface. Only PLY can be written part by part.
     fn needs_whole_surface(&self) -> bool {
-        self.largest
+        !self.parts.are_all()
             || self.smooth > 0
             || self.simplify.is_some()
             || self.stats
@@ -227,9 +232,10 @@ impl MeshJob {
             }
             surface.append(part)
         })?;
+        let had_parts = !surface.triangles.is_empty();
         let moved = self.improve(&mut surface, session)?;
         let mut summary = Summary::default();
-        summary.moved = moved;
+        (summary.moved, summary.had_parts) = (moved, had_parts);
         summary.add(&surface);
         if self.stats {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
@@ -277,9 +283,9 @@ impl MeshJob {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
         };
-        if self.largest {
-            allowed("the largest part", surface, Step::Largest)?;
-            session.timings.time("largest", || keep_largest(surface))?;
+        if !self.parts.are_all() {
+            allowed("finding the parts of a surface", surface, Step::Parts)?;
+            session.timings.time("parts", || keep_parts(surface, &self.parts))?;
         }
         if self.smooth > 0 {
             allowed("smoothing a surface", surface, Step::Smooth)?;

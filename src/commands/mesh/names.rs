@@ -33,11 +33,14 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
     path.to_string_lossy().replace(from, to).into()
 }
 
-/// `mesh.ply` as `mesh-2.ply`.
-pub(super) fn numbered(sink: &Sink, number: usize) -> Sink {
-    let Sink::File(path) = sink else { return sink.clone() };
+/// `mesh.ply` as `mesh-{iso}.ply`, unless the name has a place for the isovalue.
+pub(super) fn with_isovalue(sink: Sink) -> Sink {
+    let path = match sink {
+        Sink::File(path) if !path.to_string_lossy().contains("{iso}") => path,
+        other => return other,
+    };
     let mut name = path.file_stem().unwrap_or(OsStr::new("")).to_owned();
-    name.push(format!("-{number}"));
+    name.push("-{iso}");
     if let Some(extension) = path.extension() {
         name.push(".");
         name.push(extension);

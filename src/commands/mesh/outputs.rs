@@ -2,7 +2,7 @@
 
 use super::{
     job::{Iso, MeshJob},
-    names::{named, numbered},
+    names::named,
     preview::Preview,
 };
 use crate::{
@@ -13,15 +13,13 @@ use crate::{
 
 /// The outputs of a job; nothing where a name holds an isovalue that is still to be found.
 pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
-    let several = job.isovalues.len() > 1;
     let has_place = job.output.to_string().contains("{iso}");
-    let name = |(i, &iso)| match iso {
+    let name = |&iso| match iso {
         Iso::Auto if has_place => None,
-        _ if several && !has_place => Some(numbered(&job.output, i + 1)),
         Iso::Auto => Some(job.output.clone()),
         Iso::Value(value) => Some(named(&job.output, value)),
     };
-    job.isovalues.iter().enumerate().map(name).collect()
+    job.isovalues.iter().map(name).collect()
 }
 
 /// A mesh to be written.
@@ -39,13 +37,9 @@ impl Target {
         names: &mut Names<'_>,
         session: &Session,
     ) -> Result<Vec<Self>> {
-        let several = job.isovalues.len() > 1;
         let has_place = job.output.to_string().contains("{iso}");
-        let open = |(i, &iso)| {
-            let sink = match several && !has_place {
-                true => numbered(&job.output, i + 1),
-                false => job.output.clone(),
-            };
+        let open = |&iso| {
+            let sink = job.output.clone();
             let sink = match iso {
                 Iso::Value(value) => named(&sink, value),
                 Iso::Auto if has_place => return Ok(Self { iso, sink, output: None }),
@@ -55,7 +49,7 @@ impl Target {
             let output = Some(sink.create(session.no_clobber)?);
             Ok(Self { iso, sink, output })
         };
-        job.isovalues.iter().enumerate().map(open).collect()
+        job.isovalues.iter().map(open).collect()
     }
 
     /// The output, now that the isovalue is known.

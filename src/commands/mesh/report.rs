@@ -20,6 +20,12 @@ pub(super) struct Summary {
     /// Of a surface in memory, where they are wanted.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
+    /// Whether there was a surface before parts of it were left out.
+    #[serde(skip)]
+    pub(super) had_parts: bool,
+    /// The least and the greatest sample, where they are looked for.
+    #[serde(skip)]
+    pub(super) samples: Option<[f64; 2]>,
     /// How far simplifying has moved the surface, where that is known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
@@ -80,7 +86,13 @@ impl Summary {
         }
         let bounds = match self.bounds {
             Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),
-            None => "empty: the isovalue parts no two neighbouring samples".to_owned(),
+            None if self.had_parts => "empty: no part is kept".to_owned(),
+            None => match self.samples {
+                Some([low, high]) => format!(
+                    "empty: the isovalue parts no two neighbouring samples, which are {low} to {high}"
+                ),
+                None => "empty: the isovalue parts no two neighbouring samples".to_owned(),
+            },
         };
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);
     }

@@ -30,7 +30,7 @@ pub mod table;
 mod voxel;
 
 pub use bench::{cases, sweep};
-pub use otsu::Otsu;
+pub use otsu::{Otsu, extremes};
 pub use params::{MarchingCubes, Slab};
 
 use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};

@@ -21,6 +21,22 @@ pub struct Otsu {
     exact: bool,
 }
 
+/// The least and the greatest finite sample; where there is none, the greatest number and the least.
+pub fn extremes(samples: &Samples) -> [f64; 2] {
+    let ranges = for_samples!(samples, values => values
+    .chunks(1 << 16)
+    .par_map(|chunk| chunk.iter().fold([f64::MAX, f64::MIN], |[low, high], &value| {
+        #[allow(clippy::unnecessary_cast)]
+        let value = value as f64;
+        match value.is_finite() {
+            true => [low.min(value), high.max(value)],
+            false => [low, high],
+        }
+    })));
+    let wider = |[low, high]: [f64; 2], part: [f64; 2]| [low.min(part[0]), high.max(part[1])];
+    ranges.into_iter().fold([f64::MAX, f64::MIN], wider)
+}
+
 impl Otsu {
     /// For samples of type `dtype`.
     pub fn new(dtype: Dtype) -> Self {
@@ -41,19 +57,8 @@ impl Otsu {
 
     /// Widens the range to finite samples.
     pub fn range(&mut self, samples: &Samples) {
-        let ranges = for_samples!(samples, values => values
-        .chunks(1 << 16)
-        .par_map(|chunk| chunk.iter().fold([f64::MAX, f64::MIN], |[low, high], &value| {
-            #[allow(clippy::unnecessary_cast)]
-            let value = value as f64;
-            match value.is_finite() {
-                true => [low.min(value), high.max(value)],
-                false => [low, high],
-            }
-        })));
-        for [low, high] in ranges {
-            (self.low, self.high) = (self.low.min(low), self.high.max(high));
-        }
+        let [low, high] = extremes(samples);
+        (self.low, self.high) = (self.low.min(low), self.high.max(high));
     }
 
     /// Counts finite samples.

@@ -12,6 +12,7 @@ use std::{
 use self::preview::PreviewArgs;
 use super::{
     job::{Iso, MeshJob},
+    names::with_isovalue,
     placing::{Coordinates, Placing},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     io::{Sink, Source, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes,
-        post::{Goal, Size},
+        post::{Goal, Parts, Size},
     },
 };
 
@@ -50,7 +51,7 @@ pub struct Args {
     files: Vec<OsString>,
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
-    /// make a file each; auto takes Otsu's threshold of the volume's histogram
+    /// make a file each, named with -{iso} unless {iso} is in the name; auto takes Otsu's threshold of the volume's histogram
     #[arg(long, value_name = "VALUE", required = true, value_delimiter = ',')]
     #[arg(allow_negative_numbers = true)]
     iso: Vec<Iso>,
@@ -68,7 +69,7 @@ pub struct Args {
     #[arg(long, value_name = "X,Y,Z", allow_negative_numbers = true)]
     origin: Option<Triple>,
 
-    /// Close the surface where it leaves the volume, on the volume's box
+    /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
     #[arg(long)]
     close: bool,
 
@@ -76,9 +77,19 @@ pub struct Args {
     #[arg(long)]
     normals: bool,
 
-    /// Keep only the connected part with the most triangles
-    #[arg(long)]
-    largest: bool,
+    /// Keep only the connected part with the most triangles, or the N with the most
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "1", value_parser = count)]
+    largest: Option<usize>,
+
+    /// Keep only connected parts of so many triangles at least
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    min_triangles: u32,
+
+    /// Keep only connected parts that enclose so much at least, in cubed units of the mesh
+    #[arg(long, value_name = "VOLUME", value_parser = volume, default_value_t = 0.0)]
+    #[arg(hide_default_value = true)]
+    min_volume: f64,
 
     /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
@@ -189,6 +200,16 @@ fn size(text: &str) -> Result<Size, String> {
     }
 }
 
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| format!("`{text}` is not a whole number greater than 0"))
+}
+
+fn volume(text: &str) -> Result<f64, String> {
+    let volume = text.parse().ok().filter(|&volume: &f64| volume >= 0.0 && volume.is_finite());
+    volume.ok_or_else(|| format!("`{text}` is not a volume"))
+}
+
 fn distance(text: &str) -> Result<f64, String> {
     let distance =
         text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
@@ -256,10 +277,12 @@ impl Args {
             Some(Sink::Stdout) if several => {
                 return Err(Error::usage("several --iso need an output each: name a file"));
             }
+            Some(sink) if several => with_isovalue(sink),
             Some(sink) => sink,
             None if share.shard.is_some() => {
                 return Err(Error::usage("with --shard, name the part to write, as 3.part"));
             }
+            None if several => with_isovalue(default_output(&volume, format)?),
             None => default_output(&volume, format)?,
         };
         let preview = self.preview.job(several)?;
@@ -280,7 +303,11 @@ impl Args {
                 spacing: self.spacing.map(|spacing| spacing.0),
                 origin: self.origin.map(|origin| origin.0),
             },
-            largest: self.largest,
+            parts: Parts {
+                largest: self.largest,
+                least_triangles: self.min_triangles,
+                least_volume: self.min_volume,
+            },
             smooth: self.smooth,
             simplify: self.goal(),
             stats: self.stats,

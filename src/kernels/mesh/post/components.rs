@@ -1,7 +1,14 @@
 //! Connected parts of a surface, by union-find.
 
 use super::vertices::drop_unused;
-use crate::{data::surface::Surface, error::Result, memory, parallel};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{dot, sub, triangle_normal},
+    },
+    error::Result,
+    memory, parallel,
+};
 
 /// For each vertex, the least vertex that it is connected with.
 pub(super) fn components(surface: &Surface) -> Result<Vec<u32>> {
@@ -28,17 +35,57 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
     vertex
 }
 
-/// Keeps only the connected part with the most triangles, the first of equals.
+/// Which connected parts are kept: those that all conditions hold for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Parts {
+    /// At most so many, those with the most triangles, the first of equals.
+    pub largest: Option<usize>,
+    /// Those of so many triangles at least.
+    pub least_triangles: u32,
+    /// Those that enclose so much at least, in cubed units; a hollow counts by its size.
+    pub least_volume: f64,
+}
+
+impl Parts {
+    /// Only the largest part.
+    pub fn largest() -> Self {
+        Self { largest: Some(1), ..Self::default() }
+    }
+
+    /// Whether each part is kept.
+    pub fn are_all(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Keeps some of the connected parts.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
-pub fn keep_largest(surface: &mut Surface) -> Result<()> {
+pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
     let parts = components(surface)?;
     let part = |triangle: &[u32; 3]| parts[triangle[0] as usize] as usize;
     let mut sizes = memory::zeros::<u32>(surface.positions.len())?;
     surface.triangles.iter().for_each(|triangle| sizes[part(triangle)] += 1);
-    let most = sizes.iter().copied().max().unwrap_or(0);
-    let Some(largest) = sizes.iter().position(|&size| size == most) else { return Ok(()) };
-    surface.triangles.retain(|triangle| part(triangle) == largest);
+    if kept.least_volume > 0.0 {
+        let mut volumes = memory::zeros::<f64>(surface.positions.len())?;
+        for triangle in &surface.triangles {
+            let corners = surface.corners::<f64>(*triangle);
+            // From a corner of the part: far from the origin, the sum would lose digits.
+            let apex = surface.positions[part(triangle)].map(f64::from);
+            let height = dot(sub(corners[0], apex), triangle_normal(corners));
+            volumes[part(triangle)] += height / 6.0;
+        }
+        for (size, volume) in sizes.iter_mut().zip(volumes) {
+            *size *= u32::from(volume.abs() >= kept.least_volume);
+        }
+    }
+    sizes.iter_mut().for_each(|size| *size *= u32::from(*size >= kept.least_triangles));
+    if let Some(largest) = kept.largest {
+        let mut found: Vec<usize> = (0..sizes.len()).filter(|&part| sizes[part] > 0).collect();
+        found.sort_by_key(|&part| std::cmp::Reverse(sizes[part]));
+        found.iter().skip(largest).for_each(|&part| sizes[part] = 0);
+    }
+    surface.triangles.retain(|triangle| sizes[part(triangle)] > 0);
     drop_unused(surface)
 }

@@ -3,7 +3,7 @@
 //! | module | does |
 //! |---|---|
 //! | `stats` | measures: area, volume, connected parts, whether it is closed |
-//! | `components` | keeps the largest connected part |
+//! | `components` | keeps some of the connected parts |
 //! | `smooth` | Taubin's smoothing |
 //! | `simplify` | fewer triangles |
 //! | `distance` | how far two surfaces are apart |
@@ -18,7 +18,7 @@ mod smooth;
 mod stats;
 mod vertices;
 
-pub use components::keep_largest;
+pub use components::{Parts, keep_parts};
 pub use distance::distance;
 pub use simplify::{Goal, Simplified, Size, simplify};
 pub use smooth::smooth;
@@ -29,8 +29,8 @@ use crate::data::surface::Surface;
 /// A step that needs the whole surface.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// [`keep_largest`].
-    Largest,
+    /// [`keep_parts`].
+    Parts,
     /// [`smooth`](fn@smooth).
     Smooth,
     /// [`simplify`](fn@simplify).
@@ -46,8 +46,8 @@ impl Step {
             [surface.positions.len() as u64, surface.triangles.len() as u64];
         // Tables by vertex and by triangle. A half edge takes 12 bytes; a triangle has three.
         let [vertex, triangle] = match self {
-            Self::Largest => [9, 0],
-            Self::Smooth => [52, 36 + 72 + 12],
+            Self::Parts => [24, 0],
+            Self::Smooth => [84, 36 + 72 + 12],
             Self::Simplify(goal) => goal.bytes(),
             Self::Stats => [6, 36],
         };
