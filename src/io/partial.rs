@@ -304,7 +304,11 @@ mod tests {
         let mut part = PartReader::open(&path).unwrap();
         for (kind, expected) in [(1, vec!["one", "three"]), (2, vec![""]), (3, vec![])] {
             let mut found = Vec::new();
-            part.each(kind, |bytes| Ok(found.push(String::from_utf8(bytes).unwrap()))).unwrap();
+            let push = |bytes| {
+                found.push(String::from_utf8(bytes).unwrap());
+                Ok(())
+            };
+            part.each(kind, push).unwrap();
             assert_eq!(found, expected);
         }
         assert_eq!(part.end::<Vec<u8>>().unwrap(), [7]);

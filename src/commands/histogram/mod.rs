@@ -40,7 +40,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
     let marker = job.marker(session)?;
     if marker.as_ref().is_some_and(Marker::is_done) {
-        return Ok(job.inputs.iter().for_each(|input| session.events.skipped(input, None)));
+        job.inputs.iter().for_each(|input| session.events.skipped(input, None));
+        return Ok(());
     }
     let (outcomes, failed) = outcomes(&job, session)?;
     for (output, format) in &job.outputs {

@@ -88,7 +88,8 @@ impl Job {
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let identity = job.identity(shard, session)?;
     if job.share.resumes && partial::is_done(output, &identity) {
-        return Ok(job.inputs.iter().for_each(|input| session.events.skipped(input, Some(output))));
+        job.inputs.iter().for_each(|input| session.events.skipped(input, Some(output)));
+        return Ok(());
     }
     let (join, total) = (job.join(), job.inputs.len());
     let mut part = PartWriter::create(output, session.no_clobber, &identity)?;

@@ -172,7 +172,7 @@ fn vertices_of(bytes: &[u8], has_normals: bool) -> Option<Surface> {
     let floats: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let (vectors, []) = floats.as_chunks::<3>() else { return None };
     let (positions, normals) = match has_normals {
-        true if vectors.len() % 2 == 0 => vectors.split_at(vectors.len() / 2),
+        true if vectors.len().is_multiple_of(2) => vectors.split_at(vectors.len() / 2),
         true => return None,
         false => (vectors, &[][..]),
     };
