@@ -125,6 +125,25 @@ fn types_are_no_wider_than_values_need() {
     }
 }
 
+/// Files that say that they state types, and state none, are read as other programs read them.
+#[test]
+fn types_that_are_not_stated_are_known() {
+    let folder = tempfile::tempdir().unwrap();
+    copy("signed", &folder.path().join("s"), &[]);
+    let expected = values(&open(&folder.path().join("s")));
+    for file in fs::read_dir(folder.path().join("s")).unwrap() {
+        let path = file.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        // Implicit becomes explicit little-endian, two bytes longer, as are all meta data.
+        let uid = b"UI\x12\x001.2.840.10008.1.2\0";
+        let at = bytes.windows(uid.len()).position(|found| found == uid).unwrap();
+        bytes.splice(at..at + uid.len(), *b"UI\x14\x001.2.840.10008.1.2.1\0");
+        bytes[140] += 2;
+        fs::write(&path, bytes).unwrap();
+    }
+    assert_eq!(values(&open(&folder.path().join("s"))), expected);
+}
+
 /// Sixteen bits and an intercept fit into sixteen bits where the files say so; where they say it wrongly, that is told.
 #[test]
 fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {

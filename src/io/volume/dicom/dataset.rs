@@ -572,10 +572,18 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
     let file = BufReader::new(File::open(path)?);
     let mut walk = Walk::new(Input::File(file), Syntax::PLAIN, 0);
     let (begin, uid) = walk.meta()?;
-    let syntax = match &uid {
+    let mut syntax = match &uid {
         Some(uid) => Syntax::named(uid)?,
         None => guessed(&mut walk, begin)?,
     };
+    if syntax.explicit
+        && !syntax.deflated
+        && syntax.endian == Endian::Little
+        && let Ok(found) = guessed(&mut walk, begin)
+    {
+        // Some writers say that types are stated, and state none.
+        syntax.explicit = found.explicit;
+    }
     let input = match syntax.deflated {
         true => Input::open(path, true, 0)?,
         false => Input::open(path, false, begin)?,

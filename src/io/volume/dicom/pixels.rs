@@ -325,13 +325,21 @@ pub fn read(
             }
             (kind.allocated, kind.stored, kind.high_bit) = (8, 8, 7);
         }
+        Frames::Plain { at } if kind.allocated == 8 && words && syntax.endian == Endian::Big => {
+            // Bytes are stored as words, too, of which a frame may begin or end with the second.
+            let first = number as u64 * stored.len() as u64;
+            let last = (first + stored.len() as u64).next_multiple_of(2);
+            let mut pairs = memory::zeros::<u8>((last - first / 2 * 2) as usize)?;
+            image.read_at(at + first / 2 * 2, &mut pairs)?;
+            pairs.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
+            let len = stored.len();
+            stored.copy_from_slice(&pairs[(first % 2) as usize..][..len]);
+        }
         Frames::Plain { at } => {
             let at = at + number as u64 * stored.len() as u64;
             image.read_at(at, &mut stored)?;
             let is_big = syntax.endian == Endian::Big;
             let size = match kind.allocated {
-                // Bytes are stored as words, too.
-                8 if words && is_big => 2,
                 8 => 1,
                 bits if is_big != cfg!(target_endian = "big") => bits as usize / 8,
                 _ => 1,
@@ -429,6 +437,14 @@ fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), 
         return Err(format!("JPEG of {} bits is not read", kind.allocated).into());
     }
     let limits = Limits::from((4 * kind.frame_bytes() as u64).max(64 << 20));
+    // Where the picture does not say what its colours are, decoders take them for luminance and differences.
+    let told;
+    let mut packed = packed;
+    if kind.samples == 3 && !kind.ybr && !names_colours(packed) {
+        let (start, rest) = packed.split_at_checked(2).ok_or("it does not begin as JPEG")?;
+        told = [start, &ADOBE_RGB, rest].concat();
+        packed = &told;
+    }
     // A fragment may end with a byte of padding.
     let image = decode_jpeg(packed, limits)?;
     if [image.width, image.height, image.channels] != [kind.columns, kind.rows, kind.samples] {
@@ -441,6 +457,25 @@ fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), 
     stored.copy_from_slice(image.samples.as_bytes());
     (kind.planar, kind.ybr) = (false, false);
     Ok(())
+}
+
+/// Adobe's segment, which says that colours are red, green and blue (ITU-T T.872, 6.5.3).
+const ADOBE_RGB: [u8; 16] = *b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0";
+
+/// Whether a JPEG picture says what its colours are: by the segment of JFIF or of Adobe.
+fn names_colours(packed: &[u8]) -> bool {
+    let mut rest = packed.get(2..).unwrap_or_default();
+    while let [0xff, marker, a, b, ..] = *rest {
+        let len = usize::from(u16::from_be_bytes([a, b]));
+        let body = rest.get(4..2 + len).unwrap_or_default();
+        match marker {
+            0xe0 if body.starts_with(b"JFIF") => return true,
+            0xee if body.starts_with(b"Adobe") => return true,
+            0xda => return false,
+            _ => rest = rest.get(2 + len.max(2)..).unwrap_or_default(),
+        }
+    }
+    false
 }
 
 /// The mean of the colours, as of images.
