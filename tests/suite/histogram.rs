@@ -4,6 +4,7 @@ use gpuproc::{
     data::{dtype::Dtype, samples::Samples},
     kernels::histogram::{
         Adjust, Bins, Component, Counts, Histogram, Luma, Pixels, alpha_unit, luminance_levels,
+        type_range,
     },
 };
 
@@ -240,6 +241,37 @@ fn float_channels_and_their_luminance_are_told_apart() {
         f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32)
     });
     assert_eq!(found[3], naive(luma, &bins, 1.0));
+}
+
+/// Luminance of types without a full intensity, together with a channel.
+#[test]
+fn luminances_of_every_other_type_equal_the_reference() {
+    let bytes = Noise(14).bytes(24 * 501);
+    for samples in [
+        Samples::I8(bytemuck::pod_collect_to_vec(&bytes)),
+        Samples::I16(bytemuck::pod_collect_to_vec(&bytes)),
+        Samples::U32(bytemuck::pod_collect_to_vec(&bytes)),
+        Samples::I32(bytemuck::pod_collect_to_vec(&bytes)),
+        Samples::F64(bytes.iter().map(|&byte| f64::from(byte) / 255.0).collect()),
+    ] {
+        let dtype = samples.dtype();
+        let (low, high) = type_range(dtype).unwrap_or((0.1, 0.9));
+        let [r, g, b] = [0, 1, 2].map(|c| channel(&samples, 3, c));
+        let luma: Vec<f64> = r
+            .iter()
+            .zip(&g)
+            .zip(&b)
+            .map(|((r, g), b)| f64::from((0.299 * r + 0.587 * g + 0.114 * b) as f32))
+            .collect();
+        let pixels = Pixels { samples, channels: 3 };
+        for count in [1, 77, 1000] {
+            let bins = Bins::new(count, low, high, dtype).unwrap();
+            let found =
+                twins(&[Component::Channel(1), Component::Luma(Luma::Bt601)], bins, &pixels);
+            assert_eq!(found[0].bins, naive(g.iter().copied(), &bins, 1.0).bins, "{dtype}");
+            assert_eq!(found[1], naive(luma.iter().copied(), &bins, 1.0), "{dtype} {count}");
+        }
+    }
 }
 
 #[test]

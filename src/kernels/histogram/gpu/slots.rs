@@ -36,7 +36,7 @@ shader_struct! {
 pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Result<Vec<u64>> {
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;
-    let (bytes, channels) = match plan {
+    let (bytes, channels, dtype) = match plan {
         // No device computes in double precision for certain.
         Plan::Values(_) if dtype == Dtype::F64 => {
             log::debug!("{dtype} samples are counted on the CPU");
@@ -45,13 +45,13 @@ pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Re
         Plan::Values(Component::Luma(luma)) => {
             let values = luma.float_plane(&pixels.samples, pixels.channels);
             plane = bytemuck::pod_collect_to_vec(&values);
-            (plane.as_slice(), 1)
+            (plane.as_slice(), 1, Dtype::F32)
         }
         Plan::Values(Component::Channel(channel)) if pixels.channels > 1 => {
             plane = channel_of(pixels, *channel);
-            (plane.as_slice(), 1)
+            (plane.as_slice(), 1, dtype)
         }
-        _ => (pixels.samples.as_bytes(), pixels.channels),
+        _ => (pixels.samples.as_bytes(), pixels.channels, dtype),
     };
     let pass = SlotsPass::new(context, dtype, channels, bins, plan)?;
     let size = channels * dtype.size();
