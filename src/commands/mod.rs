@@ -12,6 +12,7 @@
 //! 4. The library's errors state facts; [`hints`] adds the flag to type.
 //! 5. Many files go through [`batch`](crate::batch).
 
+mod estimate;
 pub mod flags;
 pub mod hints;
 
@@ -84,7 +85,7 @@ commands! {
     mesh::Mesh => run(session), later device;
     blur::Blur => run(session), later device;
     devices::Devices => run(session), no device;
-    histogram::Histogram => run(session);
+    histogram::Histogram => run(session), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     scan::Scan => run(session);

@@ -2,10 +2,11 @@
 //! host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
 
 use super::flags::Job;
-use crate::{device::Estimate, io::image::sample_bytes, kernels::blur::Method};
+use crate::{
+    commands::estimate::bytes_of_all, device::Estimate, io::image::sample_bytes,
+    kernels::blur::Method,
+};
 
-/// Inputs whose sizes are looked at.
-const LOOKED_AT: usize = 16;
 /// Seconds of a core for a byte of samples on the CPU, whatever the radius: read, decoded, encoded, written.
 const CPU: f64 = 5e-9;
 /// Seconds of a core for a byte and a pixel of the radius on the CPU.
@@ -28,27 +29,20 @@ struct Amount {
     linear: bool,
 }
 
-/// The estimate for `jobs`, which share the parameters of the first: all are taken to be as large as the first few are
-/// on average. Inputs of unknown size, such as pipes, are not counted; where no size is known, the jobs count as small.
+/// The estimate for `jobs`, which share the parameters of the first.
 pub fn of_jobs(jobs: &[Job]) -> Estimate {
     let Some(Job { blur, .. }) = jobs.first() else { return Estimate::of_seconds(0.0, 0.0) };
     let bytes = |job: &Job| match job.volume {
         Some(_) => job.source.size().ok().flatten(),
         None => sample_bytes(&job.source),
     };
-    let known: Vec<u64> = jobs.iter().take(LOOKED_AT).filter_map(bytes).collect();
     let radius = match blur.method {
         Method::Gaussian => blur.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
         Method::Box => 0,
     };
-    let bytes = of_all(&known, jobs.len());
+    let bytes = bytes_of_all(jobs, bytes);
     let amount = Amount { files: jobs.len(), bytes, radius, linear: blur.linear };
     amount.estimate(rayon::current_num_threads())
-}
-
-/// Bytes of `files` files, some of which have `known` sizes.
-fn of_all(known: &[u64], files: usize) -> f64 {
-    known.iter().sum::<u64>() as f64 / known.len().max(1) as f64 * files as f64
 }
 
 impl Amount {
@@ -81,7 +75,7 @@ mod tests {
             // A volume. 0.15, 0.35.
             (1, 256 * 256 * 1024, 6, true),
         ] {
-            let bytes = of_all(&[bytes], files);
+            let bytes = (bytes * files) as f64;
             let amount = Amount { files, bytes, radius, linear: false };
             assert_eq!(amount.estimate(16).prefers_cpu(), prefers_cpu, "{amount:?}");
         }
@@ -89,9 +83,7 @@ mod tests {
 
     #[test]
     fn inputs_of_unknown_size_count_as_small() {
-        assert_eq!(of_all(&[], 1), 0.0);
-        assert_eq!(of_all(&[10, 20], 100), 1500.0);
-        let amount = Amount { files: 1, bytes: of_all(&[], 1), radius: 500, linear: true };
+        let amount = Amount { files: 1, bytes: 0.0, radius: 500, linear: true };
         assert!(amount.estimate(1).prefers_cpu());
     }
 }
