@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use bytemuck::{cast_slice, cast_slice_mut};
+
 use super::flags::{Job, Settings};
 use crate::{
     data::{dtype::Dtype, image::Image, jpeg::Quality, raster::Raster, samples::Samples},
@@ -152,14 +154,8 @@ pub fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: 
     let (from, to) = (from.as_bytes(), to.as_bytes_mut());
     match size {
         1 => copy(from, to, channel, channels),
-        2 => {
-            copy::<u16>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
-        }
-        4 => {
-            copy::<u32>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
-        }
-        _ => {
-            copy::<u64>(bytemuck::cast_slice(from), bytemuck::cast_slice_mut(to), channel, channels)
-        }
+        2 => copy::<u16>(cast_slice(from), cast_slice_mut(to), channel, channels),
+        4 => copy::<u32>(cast_slice(from), cast_slice_mut(to), channel, channels),
+        _ => copy::<u64>(cast_slice(from), cast_slice_mut(to), channel, channels),
     }
 }

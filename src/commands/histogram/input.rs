@@ -22,7 +22,7 @@ use crate::{
 /// An opened input.
 pub enum Input<'a> {
     /// The selected pixels of an image, and the whole image where it is to be adjusted.
-    Image(Pixels, Option<Image>),
+    Image(Pixels, Option<Box<Image>>),
     /// A JPEG picture, all of whose pixels count.
     Jpeg(SparseCoefficients),
     /// Pages of an image file, which are read whenever they are needed.
@@ -177,7 +177,7 @@ impl<'a> Input<'a> {
         }
         drop(file);
         let adjusts = !settings.adjustments.is_empty();
-        let whole = adjusts.then(|| image.copy()).transpose()?;
+        let whole = adjusts.then(|| image.copy().map(Box::new)).transpose()?;
         let pixels = timings.time("select", || selection.apply(source, image, mask.as_ref()))?;
         Ok(Self::Image(pixels, whole))
     }
@@ -207,7 +207,7 @@ impl<'a> Input<'a> {
     /// The selected pixels and the whole image, which is taken.
     pub fn whole(&mut self) -> Option<(&Pixels, Image)> {
         match self {
-            Self::Image(pixels, whole) => whole.take().map(|image| (&*pixels, image)),
+            Self::Image(pixels, whole) => whole.take().map(|image| (&*pixels, *image)),
             _ => None,
         }
     }

@@ -64,9 +64,7 @@ impl Sum {
         let a = quadric.a.map(f64::from);
         let b = quadric.b.map(f64::from);
         let ad = product(a, d);
-        for i in 0..6 {
-            self.a[i] += a[i];
-        }
+        self.a.iter_mut().zip(a).for_each(|(sum, more)| *sum += more);
         for i in 0..3 {
             self.b[i] += b[i] + ad[i];
         }
