@@ -164,6 +164,10 @@ fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
     assert_eq!(differ, [-32_768.0]);
     let stderr = works(folder.path(), "histogram s -o h.csv");
     assert!(stderr.contains("are cut off at the ends of i16"), "{stderr}");
+    for line in ["histogram s -o strict.csv", "blur s strict.nrrd", "mesh s --iso 3 strict.ply"] {
+        let (code, stderr) = run(folder.path(), &format!("{line} --strict"));
+        assert!(code == 4 && stderr.contains("are cut off at the ends of i16"), "{line}: {stderr}");
+    }
     // Without what is told, the type that holds all.
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
         let path = file.unwrap().path();

@@ -422,6 +422,11 @@ impl VolumeFile {
             ))
             .with_hint(Hint::Memory));
         }
+        if limits.strict
+            && let Place::Slices(slices) = &self.place
+        {
+            slices.refuse_losses();
+        }
         if !self.is_told.swap(true, Ordering::Relaxed) {
             let tell = |loss| losses::tell(&self.source, loss, limits.strict);
             self.header.losses.iter().try_for_each(tell)?;

@@ -38,7 +38,7 @@ use super::{
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
-    io::Source,
+    io::{Source, losses},
     parallel::Parallel,
 };
 
@@ -148,6 +148,8 @@ struct Images {
     dtype: Dtype,
     /// Whether it has been told that values are cut off.
     is_told: AtomicBool,
+    /// Whether that is an error.
+    is_strict: AtomicBool,
 }
 
 impl Slices for Images {
@@ -158,12 +160,11 @@ impl Slices for Images {
         let fits = pixels::read(image, frame, (scale, self.dtype), samples)
             .map_err(|error| unreadable(path, error))?;
         if !fits && !self.is_told.swap(true, Ordering::Relaxed) {
-            log::warn!(
-                "{}: it has values beyond those that it says are its least and greatest; they are cut off at the ends \
-                 of {}",
-                path.display(),
+            let lost = format_args!(
+                "it has values beyond those that it says are its least and greatest; they are cut off at the ends of {}",
                 self.dtype
             );
+            losses::tell(path.display(), lost, self.is_strict.load(Ordering::Relaxed))?;
         }
         Ok(())
     }
@@ -176,6 +177,10 @@ impl Slices for Images {
     fn one_by_one(&self) -> bool {
         // Each frame goes on where the one before has ended.
         self.images.iter().any(|image| image.data.syntax.deflated && image.count > 1)
+    }
+
+    fn refuse_losses(&self) {
+        self.is_strict.store(true, Ordering::Relaxed);
     }
 }
 
@@ -261,7 +266,13 @@ pub fn stack(
         dtype,
         bytes: images.iter().map(size_of).sum(),
         header,
-        slices: Arc::new(Images { images, slices, dtype, is_told: AtomicBool::new(false) }),
+        slices: Arc::new(Images {
+            images,
+            slices,
+            dtype,
+            is_told: AtomicBool::new(false),
+            is_strict: AtomicBool::new(false),
+        }),
     })
 }
 

@@ -43,6 +43,9 @@ pub trait Slices: fmt::Debug + Send + Sync {
     fn one_by_one(&self) -> bool {
         false
     }
+
+    /// From now on it is an error, not told, that values are lost.
+    fn refuse_losses(&self) {}
 }
 
 /// A volume of slices.
