@@ -22,7 +22,7 @@ use crate::{
 /// Runs a command by its words, without the program's name, in a session of its own on the same device.
 pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
-/// Run jobs in one process: a line of JSON each, and one as its answer
+/// Run jobs in one process: a line of JSON each, and one as its answer.
 ///
 /// For engines with workers that stay: device, shaders, threads and memory are there already when a job
 /// comes, and each has all of them. A job is {\"arguments\": [...]} with the words behind `gpuproc`; an \"id\"
