@@ -157,7 +157,14 @@ fn surfaces_of_shards_join() {
             let parts: Vec<String> = (0..count).rev().map(|i| format!("{i}.part")).collect();
             let joined = works(path, &format!("merge {} -o joined.ply", parts.join(" ")));
             assert_same(path, &["ply"], &format!("{line}, {count} shards on {device}"));
-            let last = |text: &str| text.lines().last().unwrap().replace("whole", "joined");
+            // Of an empty mesh, the single run tells the range of the samples, which parts do not have.
+            let last = |text: &str| {
+                text.lines()
+                    .last()
+                    .unwrap()
+                    .replace(", which are 2 to 217", "")
+                    .replace("whole", "joined")
+            };
             assert_eq!(last(&joined), last(&whole), "{line}");
         }
     }

@@ -72,7 +72,7 @@ impl Goal {
 pub struct Simplified {
     /// Triangles that there should be: fewer than there are where the surface would have been torn, folded or joined.
     pub wanted: usize,
-    /// The distance between the surface before and after, as [`distance`] measures it.
+    /// The distance between the surface before and after, as [`distance`](fn@super::distance) measures it.
     pub distance: Option<f64>,
     /// Parts that are gone because they had no area.
     pub flat_parts: u64,
