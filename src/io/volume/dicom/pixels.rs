@@ -37,6 +37,8 @@ pub struct Kind {
     pub planar: bool,
     /// Whether colours are luminance and differences.
     pub ybr: bool,
+    /// Whether two neighbours have their differences in common: Y, Y, Cb, Cr. What is packed is unpacked from that.
+    pub pairs: bool,
     /// Whether the least number is the brightest.
     pub inverted: bool,
     /// Bits of a stored sample: 1, 8, 16 or 32; 64 of floats.
@@ -97,6 +99,7 @@ impl Kind {
             samples,
             planar: number(PLANAR) == Some(1.0),
             ybr,
+            pairs: ybr && photometric == "YBR_FULL_422",
             inverted: photometric == "MONOCHROME1",
             allocated,
             stored,
@@ -109,6 +112,11 @@ impl Kind {
     /// Stored samples of a frame.
     fn count(&self) -> usize {
         self.rows * self.columns * self.samples
+    }
+
+    /// The same of pairs.
+    fn count_of_pairs(&self) -> usize {
+        2 * self.rows * self.columns
     }
 
     /// Bytes of a stored frame.
@@ -153,7 +161,7 @@ impl Kind {
     /// What must be the same in all slices of a volume.
     pub fn comparable(&self) -> Self {
         // How many bits count is each file's own matter.
-        Self { planar: false, ybr: false, stored: 1, high_bit: 0, ..*self }
+        Self { planar: false, ybr: false, pairs: false, stored: 1, high_bit: 0, ..*self }
     }
 
     /// The type of values: the stored one where it holds them all, else the first that does. Stored numbers are in `told`,
@@ -186,7 +194,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frames {
     /// One behind the other, each of so many bits, from this byte on.
-    Plain { at: u64 },
+    Plain { at: u64, pairs: bool },
     /// Fragments of each frame.
     Packed(Vec<Vec<Range<u64>>>),
 }
@@ -214,11 +222,18 @@ pub fn frames(
         return Err("its pixels are said to be packed and are not".into());
     }
     let rest = if data.syntax.deflated { there } else { len.saturating_sub(pixels.at).min(there) };
+    // Some writers call colours so that are whole.
+    let pairs = kind.pairs && rest < all.div_ceil(8);
+    let all = if pairs { all / 3 * 2 } else { all };
+    if pairs && !kind.columns.is_multiple_of(2) {
+        let columns = kind.columns;
+        return Err(format!("{columns} columns are no pairs, as YBR_FULL_422 has them").into());
+    }
     if rest < all.div_ceil(8) {
         let all = all.div_ceil(8);
         return Err(format!("its pixels take {all} bytes, but there are only {rest}").into());
     }
-    Ok(Frames::Plain { at: pixels.at })
+    Ok(Frames::Plain { at: pixels.at, pairs })
 }
 
 /// The fragments of each frame, by the table of offsets, or where that is empty by their number.
@@ -308,11 +323,15 @@ pub fn read(
     let Image { path, data, kind, frames, .. } = image;
     let syntax = data.syntax;
     let words = data.pixels.is_some_and(|pixels| pixels.words);
-    let mut stored = memory::zeros::<u8>(kind.frame_bytes() + 1)?;
-    stored.truncate(kind.frame_bytes());
+    let frame = match frames {
+        Frames::Plain { pairs: true, .. } => kind.count_of_pairs(),
+        _ => kind.frame_bytes(),
+    };
+    let mut stored = memory::zeros::<u8>(frame + 1)?;
+    stored.truncate(frame);
     let mut kind = *kind;
     match frames {
-        Frames::Plain { at } if kind.allocated == 1 => {
+        Frames::Plain { at, .. } if kind.allocated == 1 => {
             // Frames of bits are not padded.
             let first = number as u64 * kind.count() as u64;
             let last = first + kind.count() as u64;
@@ -325,17 +344,19 @@ pub fn read(
             }
             (kind.allocated, kind.stored, kind.high_bit) = (8, 8, 7);
         }
-        Frames::Plain { at } if kind.allocated == 8 && words && syntax.endian == Endian::Big => {
+        Frames::Plain { at, .. }
+            if kind.allocated == 8 && words && syntax.endian == Endian::Big =>
+        {
             // Bytes are stored as words, too, of which a frame may begin or end with the second.
             let first = number as u64 * stored.len() as u64;
             let last = (first + stored.len() as u64).next_multiple_of(2);
-            let mut pairs = memory::zeros::<u8>((last - first / 2 * 2) as usize)?;
-            image.read_at(at + first / 2 * 2, &mut pairs)?;
-            pairs.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
+            let mut turned = memory::zeros::<u8>((last - first / 2 * 2) as usize)?;
+            image.read_at(at + first / 2 * 2, &mut turned)?;
+            turned.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
             let len = stored.len();
-            stored.copy_from_slice(&pairs[(first % 2) as usize..][..len]);
+            stored.copy_from_slice(&turned[(first % 2) as usize..][..len]);
         }
-        Frames::Plain { at } => {
+        Frames::Plain { at, .. } => {
             let at = at + number as u64 * stored.len() as u64;
             image.read_at(at, &mut stored)?;
             let is_big = syntax.endian == Endian::Big;
@@ -379,6 +400,10 @@ pub fn read(
                 Packing::None => unreachable!("packed"),
             }
         }
+    }
+    if matches!(frames, Frames::Plain { pairs: true, .. }) {
+        stored = apart(&stored)?;
+        kind.planar = false;
     }
     if kind.samples == 3 {
         stored = grey(&stored, &kind)?;
@@ -476,6 +501,15 @@ fn names_colours(packed: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Luminance and differences of each pixel, of pairs that have the differences in common (PS3.3, C.7.6.3.1.2).
+fn apart(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
+    let mut pixels = memory::room(pairs.len() / 2 * 3)?;
+    for &[first, second, blue, red] in pairs.as_chunks().0 {
+        pixels.extend([first, blue, red, second, blue, red]);
+    }
+    Ok(pixels)
 }
 
 /// The mean of the colours, as of images.
