@@ -144,6 +144,7 @@ impl Planes {
         let mut order = pages;
         if let Some(Shape { counts: [channels, slices, times], pages }) = shape {
             (planes.slices, planes.volumes) = (slices, channels * times);
+            planes.slices_called_channels(channels, times);
             if let Some(pages) = pages {
                 order = pages.into_iter().map(|page| order[page]).collect();
             }
@@ -170,6 +171,17 @@ impl Planes {
             return Err("JPEG of several channels that are no colours is not supported".into());
         }
         Ok(())
+    }
+
+    /// Python's tifffile calls pages of which it knows nothing channels: more of them than ImageJ can show together are
+    /// slices.
+    fn slices_called_channels(&mut self, channels: usize, times: usize) {
+        const MOST_CHANNELS: usize = 7;
+        if self.slices == 1 && times == 1 && channels > MOST_CHANNELS {
+            (self.slices, self.volumes) = (channels, 1);
+            self.warnings
+                .push(format!("its {channels} channels of one slice are taken for slices"));
+        }
     }
 
     /// The order and the distances that ImageJ tells.
