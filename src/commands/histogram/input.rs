@@ -245,8 +245,10 @@ impl<'a> Input<'a> {
         let mut reader = file.reader_at(own.start)?;
         thread::scope(|scope| {
             let (send, parts) = mpsc::sync_channel(0);
+            let (give_back, done) = mpsc::channel();
             let reading = spawn_in(scope, move || -> Result<()> {
                 for start in own.clone().step_by(slices) {
+                    done.try_iter().for_each(|samples| reader.reuse(samples));
                     let read = || reader.read(slices.min(own.end - start));
                     // There is no receiver when counting has failed.
                     if send.send(session.timings.time("read", read)?).is_err() {
@@ -256,7 +258,10 @@ impl<'a> Input<'a> {
                 if own.end == depth { reader.expect_end() } else { Ok(()) }
             })?;
             for samples in parts {
-                consume(&Pixels { samples, channels: 1 })?;
+                let pixels = Pixels { samples, channels: 1 };
+                consume(&pixels)?;
+                // The reader is gone when it has failed.
+                let _ = give_back.send(pixels.samples);
             }
             reading.join().expect("the reader does not panic")
         })

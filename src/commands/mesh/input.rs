@@ -98,7 +98,9 @@ impl VolumeInput {
                 let slices = (PART / slice.max(1)).clamp(1, depth as u64) as usize;
                 let mut reader = file.reader()?;
                 for first in (0..depth).step_by(slices) {
-                    step(&reader.read(slices.min(depth - first))?);
+                    let samples = reader.read(slices.min(depth - first))?;
+                    step(&samples);
+                    reader.reuse(samples);
                 }
             }
         }
