@@ -1,5 +1,7 @@
 //! `gpuproc info`: what files hold, from their headers.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::{
@@ -7,11 +9,15 @@ use super::{
     hints,
 };
 use crate::{
-    data::placement::Placement,
+    data::{
+        dtype::{Dtype, Scalar},
+        placement::Placement,
+    },
     error::{Error, Kind, Result},
+    for_number,
     io::{
         Source,
-        array::{ArrayFormat, npy},
+        array::{ArrayFormat, ArrayReader, npy},
         image::{probe, read_image},
         standard,
         volume::{Endian, Layout, VolumeFile, are_many, has_volume_name},
@@ -40,7 +46,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Read all samples of images and volumes, too, and tell the least and the greatest
+    /// Read all samples and numbers, too, and tell the least and the greatest
     #[arg(long)]
     range: bool,
 
@@ -49,6 +55,24 @@ pub struct Args {
 
     #[command(flatten)]
     volume: VolumeArgs,
+}
+
+/// The least or the greatest of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum End {
+    /// Of 64 bits, which f64 does not hold exactly.
+    Whole(i128),
+    Real(f64),
+}
+
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(end) => end.fmt(f),
+            Self::Real(end) => end.fmt(f),
+        }
+    }
 }
 
 /// What a file holds; what does not apply to it is missing.
@@ -103,7 +127,7 @@ struct Info {
     metadata: Vec<(String, String)>,
     /// The least and the greatest finite sample.
     #[serde(skip_serializing_if = "Option::is_none")]
-    range: Option<[f64; 2]>,
+    range: Option<[End; 2]>,
     /// Bytes of the samples in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<u64>,
@@ -162,7 +186,7 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
     let of_array =
         array.filter(|&format| format != ArrayFormat::Raw && !source.extension().is_empty());
     let mut info = match of_array {
-        Some(format) if !layout.is_raw() && !many => array_info(source, format)?,
+        Some(format) if !layout.is_raw() && !many => array_info(source, format, samples, session)?,
         _ if has_volume_name(source)
             || layout.is_raw()
             || layout.stack
@@ -183,9 +207,18 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
     Ok(info)
 }
 
-fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
+fn array_info(
+    source: &Source,
+    format: ArrayFormat,
+    samples: bool,
+    session: &Session,
+) -> Result<Info> {
+    let range = match samples {
+        true => array_range(source, format, session)?,
+        false => None,
+    };
     if format == ArrayFormat::Text {
-        return Ok(Info { kind: "array", format: "text".into(), ..Info::default() });
+        return Ok(Info { range, kind: "array", format: "text".into(), ..Info::default() });
     }
     let header = npy::Header::read(&mut source.open()?).map_err(|error| {
         Error::bad_input(format_args!("{source} is no .npy file that can be used")).caused_by(error)
@@ -197,6 +230,7 @@ fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
         notes.push("in Fortran order: the first axis is the fastest".into());
     }
     Ok(Info {
+        range,
         kind: "array",
         format: ".npy".into(),
         memory: header.len.checked_mul(stored.size() as u64),
@@ -206,6 +240,40 @@ fn array_info(source: &Source, format: ArrayFormat) -> Result<Info> {
         notes,
         ..Info::default()
     })
+}
+
+/// The least and the greatest finite number of an array, which is read part by part; those of a text as f64.
+fn array_range(
+    source: &Source,
+    format: ArrayFormat,
+    session: &Session,
+) -> Result<Option<[End; 2]>> {
+    /// Numbers of a part.
+    const PART: usize = 1 << 20;
+    let wanted = (format == ArrayFormat::Text).then_some(Dtype::F64);
+    let mut reader = ArrayReader::open(source, format, wanted, session.limits(1))?;
+    #[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
+    let ends = for_number!(reader.dtype(), T => {
+        let (mut part, mut ends) = (Vec::<T>::new(), None);
+        loop {
+            reader.read(&mut part, PART)?;
+            if part.is_empty() {
+                break;
+            }
+            for &number in part.iter().filter(|&&number| (number as f64).is_finite()) {
+                let (low, high) = ends.unwrap_or((number, number));
+                ends = Some((
+                    if number < low { number } else { low },
+                    if number > high { number } else { high },
+                ));
+            }
+        }
+        ends.map(|(low, high)| match <T as Scalar>::DTYPE {
+            Dtype::U64 | Dtype::I64 => [low, high].map(|end| End::Whole(end as i128)),
+            _ => [low, high].map(|end| End::Real(end as f64)),
+        })
+    });
+    Ok(ends)
 }
 
 fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<Info> {
@@ -244,7 +312,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
 }
 
 /// The least and the greatest finite sample of a volume, which is read part by part.
-fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[f64; 2]>> {
+fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
     /// Bytes of a part.
     const PART: u64 = 16 << 20;
     let depth = file.dims[2];
@@ -258,8 +326,9 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[f64; 2]>
     let mut reader = file.reader()?;
     let mut all = Moments::default();
     for first in (0..depth).step_by(slices) {
-        let samples = reader.read(slices.min(depth - first))?;
-        all = all.and(range(&Pixels { samples, channels: 1 }));
+        let pixels = Pixels { samples: reader.read(slices.min(depth - first))?, channels: 1 };
+        all = all.and(range(&pixels));
+        reader.reuse(pixels.samples);
     }
     reader.expect_end()?;
     Ok(ends(all))
@@ -274,8 +343,8 @@ fn range(pixels: &Pixels) -> Moments {
     (1..pixels.channels).fold(of(0), |all, channel| all.and(of(channel)))
 }
 
-fn ends(moments: Moments) -> Option<[f64; 2]> {
-    (moments.count > 0).then_some([moments.min, moments.max])
+fn ends(moments: Moments) -> Option<[End; 2]> {
+    (moments.count > 0).then_some([moments.min, moments.max].map(End::Real))
 }
 
 fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info> {
