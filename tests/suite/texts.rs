@@ -137,6 +137,49 @@ fn comments_go_from_format_to_format() {
     }
 }
 
+/// Comments of PNM files stand in their header, as netpbm's own programs, ImageMagick and GIMP write them.
+#[test]
+fn comments_of_pnm_are_kept_or_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let said = "says d\u{e9}j\u{e0} vu\n2 300";
+    let comments = "# says d\u{e9}j\u{e0} vu\n#2 300\n";
+    for (name, before, after, samples) in [
+        ("a.pgm", "P5\n", "2 1\n255\n", &b"# "[..]),
+        ("b.pgm", "P2 2\n", "1 255\n", b"35 32\n"),
+        ("c.ppm", "P6 2 1 ", "255\n", b"######"),
+        ("d.pbm", "P1 ", "\t2 1\n", b"1 0\n"),
+        (
+            "e.pam",
+            "P7\nWIDTH 2\nHEIGHT 1\n",
+            "DEPTH 1\nMAXVAL 255\nTUPLTYPE GRAYSCALE\nENDHDR\n",
+            b"#\n",
+        ),
+    ] {
+        let file = [before.as_bytes(), comments.as_bytes(), after.as_bytes(), samples].concat();
+        fs::write(folder.join(name), file).unwrap();
+        assert_eq!(texts(folder.join(name)), [pair("Comment", said)], "{name}");
+        for output in ["o.pnm", "o.png", "o.jpg"] {
+            works(folder, &format!("blur {name} {output} --sigma 0 --strict"));
+            assert_eq!(texts(folder.join(output)), [pair("Comment", said)], "{name} {output}");
+        }
+        let stderr = works(folder, &format!("blur {name} o.bmp --sigma 0"));
+        assert!(stderr.contains("the text Comment is dropped"), "{stderr}");
+    }
+    // With alpha it is PAM, whose header is another.
+    fs::write(folder.join("f.png"), png_with(&[(b"tEXt", b"Comment\0one\ntwo".to_vec())])).unwrap();
+    works(folder, "blur f.png o.ppm --sigma 0 --strict");
+    assert!(fs::read(folder.join("o.ppm")).unwrap().starts_with(b"P5\n# one\n# two\n1 1 255\n"));
+    works(folder, &format!("blur {} o.pam --sigma 0", fixture("clear.gif").display()));
+    assert!(fs::read(folder.join("o.pam")).unwrap().starts_with(b"P7"));
+    // A colour that is a number sign is no comment, nor is what has no end.
+    for (bytes, name) in [(&b"P5 1 1 255\n#"[..], "g.pgm"), (b"P5 # 1 1 255", "h.pgm")] {
+        fs::write(folder.join(name), bytes).unwrap();
+    }
+    assert_eq!(texts(folder.join("g.pgm")), []);
+    assert_eq!(run(folder, "blur h.pgm o.png").0, 4);
+}
+
 /// Attributes of a file as the exr crate reads them: those that are kept, and the offsets of its chunks.
 fn exr_header(path: &Path) -> exr::meta::header::Header {
     // The pixels are there where the table says.

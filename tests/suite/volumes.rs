@@ -649,6 +649,56 @@ fn names_of_outputs_are_kept_to() {
     assert_eq!(whole, fs::read(folder.join("v_8x8x8_uint8.raw")).unwrap());
 }
 
+/// The range of numbers is told exactly, also of those that f64 does not hold.
+#[test]
+fn info_tells_the_range_of_arrays() {
+    use gpuproc::{data::dtype::Dtype, io::array::npy};
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bytes = |numbers: &[i64]| numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<_>>();
+    let large = i64::MAX - 2;
+    let file = [npy::header(Dtype::I64, &[3]), bytes(&[5, large, -7])].concat();
+    fs::write(folder.join("i64.npy"), file).unwrap();
+    let floats = [0.25, f32::NAN, -3.0, f32::INFINITY].map(f32::to_le_bytes).concat();
+    let file = [npy::header(Dtype::F32, &[2, 2]), floats].concat();
+    fs::write(folder.join("f32.npy"), file).unwrap();
+    fs::write(folder.join("empty.npy"), npy::header(Dtype::F32, &[0])).unwrap();
+    fs::write(folder.join("t.txt"), "4 -2.5\n1e3").unwrap();
+    let found = info(folder, "i64.npy f32.npy empty.npy t.txt --range");
+    assert_eq!(found[0]["range"].to_string(), format!("[-7,{large}]"));
+    assert_eq!(numbers(&found[1]["range"]), [-3.0, 0.25]);
+    assert!(found[2]["range"].is_null());
+    assert_eq!(numbers(&found[3]["range"]), [-2.5, 1000.0]);
+    assert!(info(folder, "i64.npy t.txt").iter().all(|found| found["range"].is_null()));
+    let truncated = fs::read(folder.join("i64.npy")).unwrap();
+    fs::write(folder.join("short.npy"), &truncated[..truncated.len() - 8]).unwrap();
+    assert_eq!(run(folder, "info short.npy --range").0, 4);
+}
+
+/// Files of other programs that are not read are called by their names, by whatever command.
+#[test]
+fn foreign_files_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let tga = [&[0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 0, 24, 32][..], &[7; 6]].concat();
+    fs::write(folder.join("a.tga"), tga).unwrap();
+    fs::write(folder.join("a.czi"), [&b"ZISRAWFILE"[..], &[0; 502]].concat()).unwrap();
+    for (line, words) in [
+        ("blur a.tga o.png", "TGA is not read here: convert it first, as by `magick FILE out.png`"),
+        ("info a.tga", "TGA is not read here"),
+        ("mesh a.czi --iso 3", "Zeiss CZI is not read here"),
+        ("info a.czi", "bfconvert FILE out.ome.tif"),
+        ("histogram a.czi", "Zeiss CZI is not read here"),
+    ] {
+        let (code, stderr) = run(folder, line);
+        assert!(code == 4 && stderr.contains(words), "{line}: {code} {stderr}");
+    }
+    // Who says what the bytes are is believed.
+    fs::write(folder.join("v.raw"), [&b"ZISRAWFILE"[..], &[9; 54]].concat()).unwrap();
+    works(folder, "mesh v.raw o.ply --dims 4x4x4 --dtype u8 --iso 30");
+    works(folder, "mesh a.czi o.ply --dims 8x8x8 --dtype u8 --iso 30");
+}
+
 /// Runs `info --json`: what it finds.
 fn info(folder: &Path, line: &str) -> Vec<Value> {
     let output =

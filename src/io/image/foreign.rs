@@ -10,7 +10,7 @@ const RAW: [&str; 14] = [
     "srw",
 ];
 
-const FOREIGN: [Foreign; 8] = [
+const FOREIGN: [Foreign; 33] = [
     (|bytes, _| has_brand(bytes, &[b"avif", b"avis"]), "AVIF", "avifdec FILE out.png"),
     (
         |bytes, _| {
@@ -37,7 +37,74 @@ const FOREIGN: [Foreign; 8] = [
     (|bytes, extension| is_svg(bytes, extension), "SVG", "rsvg-convert FILE -o out.png"),
     (|bytes, _| bytes.starts_with(b"8BPS"), "Photoshop", "magick 'FILE[0]' out.tif"),
     (is_raw, "camera raw", "dcraw_emu -T -6 FILE"),
+    (|bytes, _| bytes.starts_with(b"II\xbc\x01"), "JPEG XR", "JxrDecApp -i FILE -o out.tif"),
+    (is_tga, "TGA", "magick FILE out.png"),
+    (|bytes, _| matches!(bytes, [1, 0xda, 0 | 1, 1 | 2, ..]), "SGI", "magick FILE out.png"),
+    (
+        |bytes, extension| {
+            matches!(bytes, [10, 0 | 2..=5, 1, 1 | 2 | 4 | 8, ..]) && extension == "pcx"
+        },
+        "PCX",
+        "magick FILE out.png",
+    ),
+    (|bytes, _| bytes.starts_with(b"/* XPM */"), "XPM", "magick FILE out.png"),
+    (|bytes, _| is_xbm(bytes), "XBM", "magick FILE out.png"),
+    (
+        |bytes, extension| {
+            matches!(bytes, [0, 0, 1 | 2, 0, _, 0, ..]) && ["ico", "cur"].contains(&extension)
+        },
+        "ICO",
+        "magick 'FILE[0]' out.png",
+    ),
+    (|bytes, _| bytes.starts_with(b"icns"), "Apple's icons", "icns2png -x FILE"),
+    (|bytes, _| bytes.starts_with(b"DDS "), "DDS", "magick FILE out.png"),
+    (|bytes, _| bytes.starts_with(b"qoif"), "QOI", "magick FILE out.png"),
+    (|bytes, _| bytes.starts_with(b"farbfeld"), "farbfeld", "ff2png < FILE > out.png"),
+    (
+        |bytes, _| bytes.starts_with(b"#?RADIANCE") || bytes.starts_with(b"#?RGBE"),
+        "Radiance HDR",
+        "magick FILE out.exr",
+    ),
+    (
+        |bytes, _| bytes.starts_with(b"SDPX") || bytes.starts_with(b"XPDS"),
+        "DPX",
+        "magick FILE out.tif",
+    ),
+    (|bytes, _| bytes.starts_with(b"\x59\xa6\x6a\x95"), "Sun raster", "magick FILE out.png"),
+    (|bytes, _| bytes.starts_with(b"gimp xcf"), "GIMP's XCF", "xcf2png FILE -o out.png"),
+    (|bytes, _| bytes.starts_with(b"AT&TFORM"), "DjVu", "ddjvu -format=tiff FILE out.tif"),
+    (
+        |bytes, _| bytes.starts_with(b"%!PS") || bytes.starts_with(b"\xc5\xd0\xd3\xc6"),
+        "PostScript",
+        "gs -o out.png -sDEVICE=png16m -r300 FILE",
+    ),
+    (|bytes, _| bytes.starts_with(b"\x8aMNG\r\n\x1a\n"), "MNG", "magick FILE out.gif"),
+    (|bytes, _| bytes.starts_with(b"BPG\xfb"), "BPG", "bpgdec -o out.png FILE"),
+    (|bytes, _| bytes.starts_with(b"ZISRAWFILE"), "Zeiss CZI", MICROSCOPE),
+    (
+        |bytes, extension| bytes.starts_with(b"\x70\0\0\0") && extension == "lif",
+        "Leica LIF",
+        MICROSCOPE,
+    ),
+    (|bytes, _| bytes.starts_with(b"\xda\xce\xbe\x0a"), "Nikon ND2", MICROSCOPE),
+    (
+        // A compound file of Microsoft's, which others are, too.
+        |bytes, extension| {
+            bytes.starts_with(b"\xd0\xcf\x11\xe0") && ["oib", "zvi", "ipw"].contains(&extension)
+        },
+        "a microscope's compound file",
+        MICROSCOPE,
+    ),
+    (|bytes, _| bytes.starts_with(b"SIMPLE  ="), "FITS", "magick FILE out.tif"),
+    (
+        |bytes, _| bytes.starts_with(b"\x89HDF\r\n\x1a\n"),
+        "HDF5",
+        "h5dump -d DATASET -b LE -o out.raw FILE",
+    ),
 ];
+
+/// What converts files of microscopes.
+const MICROSCOPE: &str = "bfconvert FILE out.ome.tif";
 
 /// Longest beginning of a file that is looked at.
 pub const FIRST: usize = 1024;
@@ -68,6 +135,20 @@ fn is_svg(bytes: &[u8], extension: &str) -> bool {
         || extension == "svgz" && is_gzip
 }
 
+/// TGA files begin with no signature: with the length of a text, the kind of a palette and of the picture, the palette's
+/// place, length and bits, and at byte 16 the bits of a pixel (Truevision, TGA file format specification 2.0).
+fn is_tga(bytes: &[u8], extension: &str) -> bool {
+    let named = ["tga", "icb", "vda", "vst", "targa"].contains(&extension);
+    let kinds = matches!(bytes, [_, 0 | 1, 1..=3 | 9..=11, ..]);
+    named && kinds && matches!(bytes.get(16), Some(8 | 15 | 16 | 24 | 32))
+}
+
+/// X's bitmaps are a text in C: `#define NAME_width 16`.
+fn is_xbm(bytes: &[u8]) -> bool {
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    line.starts_with(b"#define ") && line.windows(7).any(|window| window == b"_width ")
+}
+
 fn is_raw(bytes: &[u8], extension: &str) -> bool {
     let starts = |signatures: &[&[u8]]| signatures.iter().any(|start| bytes.starts_with(start));
     let is_tiff = starts(&[b"II*\0", b"MM\0*"]);
@@ -94,6 +175,16 @@ mod tests {
             (b"II*\0\x10\0\0\0CR\x02\0", "", "camera raw"),
             (b"MM\0*\0\0\0\x08", "nef", "camera raw"),
             (b"\0\0\0\x18ftypcrx ", "cr3", "camera raw"),
+            (b"II\xbc\x01\x20\0\0\0", "jxr", "JPEG XR"),
+            (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x17\0\x11\0\x18\0", "tga", "TGA"),
+            (b"\x01\xda\x01\x01\0\x03", "rgb", "SGI"),
+            (b"\x0a\x05\x01\x08\0\0", "pcx", "PCX"),
+            (b"/* XPM */\nstatic", "", "XPM"),
+            (b"#define a_width 16\n#define a_height 16\n", "", "XBM"),
+            (b"\0\0\x01\0\x01\0\x10\x10", "ico", "ICO"),
+            (b"DDS \x7c\0\0\0", "dds", "DDS"),
+            (b"ZISRAWFILE\0\0", "czi", "Zeiss CZI"),
+            (b"SIMPLE  =                    T", "fits", "FITS"),
         ] {
             let refusal = refusal(bytes, extension).unwrap_or_default();
             assert!(refusal.starts_with(name), "{name}: {refusal}");
@@ -104,6 +195,10 @@ mod tests {
             (b"", "svg"),
             (b"<?xml version='1.0'?><html>", "xml"),
             (b"\0\0\0\x18ftypisom", "mp4"),
+            // Headers of TGA and ICO are zeros, mostly: other files begin so, too.
+            (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x17\0\x11\0\x18\0", "raw"),
+            (b"\0\0\x01\0\x01\0\x10\x10", "raw"),
+            (b"#define A 1\n", "h"),
         ] {
             assert_eq!(refusal(bytes, extension), None, "{bytes:?}");
         }

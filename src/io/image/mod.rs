@@ -26,6 +26,7 @@ mod webp;
 mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
+pub use foreign::refusal as foreign_refusal;
 pub use probe::{Probe, has_image_name, is_tiff, probe, sample_bytes};
 pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};

@@ -3,6 +3,7 @@
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds},
     limits::check_size,
+    pnm,
 };
 use crate::{
     data::{
@@ -51,6 +52,10 @@ fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let (mut losses, mut metadata) = (Vec::new(), Metadata::default());
+    pnm::read_comments(bytes, &mut metadata, &mut losses);
+    // What wrote it, and when.
+    metadata.texts.retain(|text| !text.text.starts_with("vips2ppm"));
     let mut rest = bytes;
     let channels = if word(&mut rest) == Some("PF") { 3 } else { 1 };
     let mut side = || word(&mut rest).and_then(|text| text.parse::<u32>().ok());
@@ -68,7 +73,6 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let Some(pixels) = rest.get(..row * height) else {
         return Err(format!("{} bytes of samples are missing", size - rest.len() as u64).into());
     };
-    let mut losses = Vec::new();
     if scale.abs() != 1.0 {
         losses.push(format!("the scale {} is not applied to the samples", scale.abs()));
     }
@@ -85,7 +89,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
             false => f32::from_be_bytes(value),
         }));
     }
-    let (samples, metadata) = (Samples::F32(samples), Metadata::default());
+    let samples = Samples::F32(samples);
     let image = Image { width, height, channels, samples, is_linear: false, metadata };
     Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
 }

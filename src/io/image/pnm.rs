@@ -1,12 +1,23 @@
-//! PBM, PGM, PPM and PAM through the image crate.
+//! PBM, PGM, PPM and PAM through the image crate; the comments of their headers (netpbm's `pnm(5)` and `pam(5)`), which
+//! it passes over.
 
-use image::ImageFormat;
+use image::{
+    ImageEncoder, ImageFormat,
+    codecs::pnm::{PnmEncoder, PnmSubtype, SampleEncoding},
+};
 
 use super::{
-    codec::{Beside, Codec, Decode, Holds},
+    codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Texts},
     image_crate,
+    metadata::add_text,
 };
-use crate::data::dtype::Dtype;
+use crate::{
+    data::{
+        dtype::Dtype,
+        image::{Image, Metadata},
+    },
+    io::Limits,
+};
 
 /// Netpbm's formats.
 pub const CODEC: Codec = Codec {
@@ -18,11 +29,79 @@ pub const CODEC: Codec = Codec {
         linear: false,
         true_colour: true,
         animation: false,
-        metadata: Beside::NONE,
+        metadata: Beside { texts: Texts::COMMENT, ..Beside::NONE },
     },
-    decode: Decode::One(|bytes, limits| {
-        image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode()
-    }),
-    encode: |image, _| image_crate::encode(ImageFormat::Pnm, image),
+    decode: Decode::One(decode),
+    encode: |image, _| encode(image),
     encode_pages: None,
 };
+
+/// The keyword of comments in other formats.
+const COMMENT: &str = "Comment";
+
+fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
+    let mut decoded = image_crate::open(ImageFormat::Pnm, bytes, limits)?.decode()?;
+    read_comments(bytes, &mut decoded.image.metadata, &mut decoded.losses);
+    Ok(decoded)
+}
+
+/// Adds the comments in the header of a file to `metadata`, as one text of a line each.
+pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
+    // Behind the signature there are the sides, and but for bitmaps the greatest sample; or lines up to ENDHDR.
+    let words = match bytes.get(1) {
+        Some(b'7') => usize::MAX,
+        Some(b'1' | b'4') => 2,
+        _ => 3,
+    };
+    let mut rest = bytes.get(2..).unwrap_or_default();
+    let mut comments: Vec<String> = Vec::new();
+    let mut found = 0;
+    while found < words {
+        rest = rest.trim_ascii_start();
+        let is_comment = rest.first() == Some(&b'#');
+        let is_end = |byte: &u8| match is_comment {
+            true => matches!(byte, b'\n' | b'\r'),
+            false => byte.is_ascii_whitespace(),
+        };
+        let Some(end) = rest.iter().position(is_end) else { break };
+        let (word, behind) = rest.split_at(end);
+        rest = behind;
+        match word {
+            [b'#', comment @ ..] => comments.push(as_text(comment.trim_ascii())),
+            b"ENDHDR" => break,
+            _ => found += 1,
+        }
+    }
+    add_text(metadata, COMMENT, comments.join("\n").trim(), losses);
+}
+
+/// A text in UTF-8, else in Latin-1: the formats do not say.
+fn as_text(bytes: &[u8]) -> String {
+    let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
+    std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
+}
+
+/// A file whose comments follow its signature: PGM or PPM, which more programs read than PAM; PAM where there is alpha.
+fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
+    /// Of the signature and the end of its line.
+    const START: usize = 3;
+    let subtype = match image.channels {
+        1 => PnmSubtype::Graymap(SampleEncoding::Binary),
+        3 => PnmSubtype::Pixmap(SampleEncoding::Binary),
+        _ => PnmSubtype::ArbitraryMap,
+    };
+    let mut file = Vec::new();
+    PnmEncoder::new(&mut file).with_subtype(subtype).write_image(
+        image.samples.as_bytes(),
+        image.width as u32,
+        image.height as u32,
+        image_crate::colour_type(image),
+    )?;
+    let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
+    let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
+    let comments: String = lines.map(|line| format!("# {}\n", line.trim_end())).collect();
+    if file.get(START - 1) == Some(&b'\n') {
+        file.splice(START..START, comments.into_bytes());
+    }
+    Ok(file)
+}

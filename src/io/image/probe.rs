@@ -20,7 +20,7 @@ use super::{
     image_crate::MOST_BESIDE,
     jpeg,
     metadata::{shown, without_prefix},
-    png, tiff,
+    png, pnm, tiff,
 };
 use crate::{
     data::image::{Density, DensityUnit, Image, Metadata, Text},
@@ -204,6 +204,7 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
             ImageFormat::Png => drop(png::read_beside(bytes, &mut beside, &mut losses)),
             ImageFormat::Jpeg => jpeg::read_beside(bytes, &mut beside, &mut losses),
             ImageFormat::Bmp => beside.density = bmp::density(bytes),
+            ImageFormat::Pnm => pnm::read_comments(bytes, &mut beside, &mut losses),
             _ => {}
         }
     }

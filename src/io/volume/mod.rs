@@ -42,7 +42,13 @@ use self::{
     format::{BoxError, Format, Header, Packing, Start},
     slices::Stack,
 };
-use super::{Limits, Source, array::fill, image::has_image_name, losses, source::packed_extension};
+use super::{
+    Limits, Source,
+    array::fill,
+    image::{foreign_refusal, has_image_name},
+    losses,
+    source::packed_extension,
+};
 use crate::{
     data::{
         dtype::Dtype,
@@ -184,6 +190,11 @@ impl VolumeFile {
         let source = &header_file.map_or_else(|| source.clone(), Source::File);
         let opened = Opened::new(source)?;
         let signed = FORMATS.into_iter().find(|format| (format.has_signature)(&opened.first));
+        if signed.is_none()
+            && let Some(refusal) = foreign_refusal(&opened.first, &extension)
+        {
+            return Err(Error::bad_input(format_args!("{source}: {refusal}")));
+        }
         match signed.or(by_name) {
             Some(format) => Self::formatted(source, layout, format, opened),
             None if opened.can_reopen => Self::raw(source, layout, is_packed, None),
