@@ -379,6 +379,31 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
     run(folder, &["histogram", "pillow.png", "--format", "json", "-o", "h.csv"]).code(2);
 }
 
+/// A picture that a palette holds loses nothing as GIF, and others do.
+#[test]
+fn few_colours_are_kept_in_gif() {
+    let folder = tempfile::tempdir().unwrap();
+    for (count, code) in [(256, 0), (257, 4)] {
+        let picture = image::RgbImage::from_fn(count, 2, |x, y| {
+            image::Rgb([
+                x as u8,
+                (x >> 8) as u8,
+                if x < 256 { (x as u8).wrapping_mul(7) } else { y as u8 },
+            ])
+        });
+        picture.save(folder.path().join("in.png")).unwrap();
+        let assert = run(folder.path(), &["blur", "in.png", "o.gif", "--sigma", "0", "--strict"]);
+        let output = assert.code(code);
+        let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert_eq!(stderr.contains("colours become 256 a page"), code == 4, "{stderr}");
+        if code == 0 {
+            let source = Source::File(folder.path().join("o.gif"));
+            let found = read_image(&source, 1 << 30, &Timings::new(false)).unwrap();
+            assert!(found.samples.as_bytes() == picture.as_raw().as_slice());
+        }
+    }
+}
+
 #[test]
 fn info_tells_pages_and_metadata() {
     let names = ["animation.png", "metadata.jpg", "vips.pfm"];

@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::HashSet,
     io::{self, Write},
     sync::{Mutex, PoisonError},
 };
@@ -18,6 +19,7 @@ use crate::{
         dtype::Dtype,
         image::{Image, Metadata},
         jpeg::SparseCoefficients,
+        samples::Samples,
     },
     error::{Error, Kind, Result},
     io::{Sink, losses},
@@ -251,7 +253,7 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
             false => "alpha is dropped".to_owned(),
         });
     }
-    if image.channels >= 3 && !holds.true_colour {
+    if image.channels >= 3 && !holds.true_colour && !has_few_colours(image) {
         losses.push("colours become 256 a page".to_owned());
     }
     let (metadata, kept) = (&image.metadata, holds.metadata);
@@ -280,6 +282,17 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
         }
     }
     (!losses.is_empty()).then(|| losses.join(" and "))
+}
+
+/// Whether a picture has no more colours than a palette has, transparent pixels among them.
+fn has_few_colours(image: &Image) -> bool {
+    const MOST: usize = 256;
+    let Samples::U8(samples) = &image.samples else { return false };
+    let mut colours = HashSet::new();
+    samples.chunks_exact(image.channels).all(|pixel| {
+        colours.insert([pixel[0], pixel[1], pixel[2], pixel.get(3).map_or(255, |a| a / 128 * 255)]);
+        colours.len() <= MOST
+    })
 }
 
 /// Texts that are not held, in words. Those that only describe a file are not missed.
