@@ -4,7 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     fmt,
     fs::{self, File},
-    io::{self, Read},
+    io::{self, Cursor, Read},
     path::{Path, PathBuf},
 };
 
@@ -79,7 +79,10 @@ impl fmt::Display for Source {
 
 fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
     let input = standard::input().map_err(|error| Error::io("read", name, error))?;
-    Ok(Box::new(input))
+    Ok(match standard::take_first() {
+        first if first.is_empty() => Box::new(input),
+        first => Box::new(Cursor::new(first).chain(input)),
+    })
 }
 
 /// The lower-case extension of a file's name without a `.gz` behind it, and whether that is there.

@@ -9,7 +9,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::{
     fs::File,
-    io::{self, Seek},
+    io::{self, Read, Seek},
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -46,6 +46,40 @@ static WRITTEN: AtomicBool = AtomicBool::new(false);
 static INPUT_BEGAN: Mutex<Option<u64>> = Mutex::new(None);
 /// What cannot be read again.
 const PIPE: u64 = u64::MAX;
+
+/// The first bytes of standard input, once they have been looked at.
+static FIRST: Mutex<Option<First>> = Mutex::new(None);
+
+struct First {
+    bytes: Vec<u8>,
+    /// Whether who reads the rest has got them.
+    is_given: bool,
+}
+
+/// The first bytes of standard input, 512 where there are so many; [`take_first`] gives them to who reads it afterwards.
+///
+/// # Errors
+/// As [`input`], and those of reading.
+pub fn look_at_first() -> io::Result<Vec<u8>> {
+    const LEN: u64 = 512;
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    if first.is_none() {
+        let mut bytes = Vec::new();
+        input()?.take(LEN).read_to_end(&mut bytes)?;
+        *first = Some(First { bytes, is_given: false });
+    }
+    Ok(first.as_ref().map(|first| first.bytes.clone()).unwrap_or_default())
+}
+
+/// What [`look_at_first`] has read, once.
+pub fn take_first() -> Vec<u8> {
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    let first = first.as_mut().filter(|first| !first.is_given);
+    first.map_or_else(Vec::new, |first| {
+        first.is_given = true;
+        first.bytes.clone()
+    })
+}
 
 /// Notes that something is written that cannot be taken back.
 pub fn note_written() {

@@ -675,6 +675,44 @@ fn info_tells_the_range_of_arrays() {
     assert_eq!(run(folder, "info short.npy --range").0, 4);
 }
 
+/// A volume from a pipe is known by what it begins with, and where it goes.
+#[test]
+fn piped_volumes_are_volumes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for name in ["i16_ras_gzip.nrrd", "f64.nii.gz", "i16_itk.mha", "f32_big.mrc", "i16.npy"] {
+        let path = Fixture::named(name).path();
+        let bytes = fs::read(&path).unwrap();
+        works(folder, &format!("histogram {} --range data -o file.csv", path.display()));
+        let piped = |line: &str| {
+            let mut command = gpuproc();
+            let output = command.current_dir(folder).args(line.split(' ')).write_stdin(&bytes[..]);
+            output.assert().success();
+        };
+        piped("histogram - --range data -o pipe.csv");
+        let [file, pipe] =
+            ["file.csv", "pipe.csv"].map(|name| fs::read(folder.join(name)).unwrap());
+        assert!(file == pipe, "{name}");
+        works(folder, &format!("blur {} file.nrrd --sigma 1", path.display()));
+        piped("blur - pipe.nrrd --sigma 1");
+        let [file, pipe] =
+            ["file.nrrd", "pipe.nrrd"].map(|name| fs::read(folder.join(name)).unwrap());
+        assert!(file == pipe, "{name}");
+    }
+    // Pictures are none.
+    let png = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images/texts.png")).unwrap();
+    for line in ["histogram - -o h.csv", "blur - o.png", "blur - o.tif"] {
+        gpuproc()
+            .current_dir(folder)
+            .args(line.split(' '))
+            .write_stdin(&png[..])
+            .assert()
+            .success();
+    }
+    let table = fs::read_to_string(folder.join("h.csv")).unwrap();
+    assert!(table.starts_with("bin,low,high,r,g,b,luma"), "{table}");
+}
+
 /// Files of other programs that are not read are called by their names, by whatever command.
 #[test]
 fn foreign_files_are_named() {

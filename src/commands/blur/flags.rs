@@ -390,7 +390,12 @@ impl Args {
         let is_volume = has_volume_name(&source)
             || layout.dims.is_some()
             || layout.volume.is_some()
-            || layout.stack;
+            || layout.stack
+            // What is piped has no name, but what becomes of it may be no image.
+            || source.path().is_none()
+                && matches!(sink, Sink::File(_))
+                && VolumeFormat::of_output(&sink).is_ok()
+                && ImageFormat::of_output(&sink).is_err();
         let format = match (is_volume, self.format, &sink) {
             (true, Some(_), _) => {
                 return Err(Error::usage(format_args!(

@@ -12,7 +12,7 @@ use crate::{
     io::{
         Limits, Source,
         image::{ImageFile, read_image, sample_bytes},
-        volume::{VolumeFile, can_reopen, has_volume_name},
+        volume::{VolumeFile, can_reopen, has_volume_name, is_volume_piped},
     },
     kernels::{histogram::Pixels, jpeg::Decode},
     session::Session,
@@ -88,6 +88,7 @@ pub fn is_volume(source: &Source, settings: &Settings) -> bool {
         || layout.stack
         || layout.dims.is_some()
         || layout.dtype.is_some()
+        || *source == Source::Stdin && is_volume_piped()
 }
 
 /// Bytes of a volume's part; three of them are in memory at a time.

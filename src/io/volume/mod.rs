@@ -48,6 +48,7 @@ use super::{
     image::{foreign_refusal, has_image_name},
     losses,
     source::packed_extension,
+    standard,
 };
 use crate::{
     data::{
@@ -73,6 +74,12 @@ pub fn has_volume_name(source: &Source) -> bool {
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
         // Many are called by numbers, and have no extension.
         || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
+}
+
+/// Whether standard input begins as a volume, or as what is packed, which no image is.
+pub fn is_volume_piped() -> bool {
+    let first = standard::look_at_first().unwrap_or_default();
+    first.starts_with(&[0x1f, 0x8b]) || FORMATS.iter().any(|format| (format.has_signature)(&first))
 }
 
 /// The files of a folder or a pattern, or a header and the files that it names; nothing where `source` is one file.
