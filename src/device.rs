@@ -203,6 +203,7 @@ impl Device {
                 _ => true,
             };
             if !needs_gpu {
+                log::debug!("device: CPU");
                 self.opened.set(None).expect("set only once");
                 return;
             }

@@ -10,7 +10,7 @@ use gpuproc::{
     gpu::any_driver,
     io::image::apart,
     memory,
-    progress::tell,
+    progress::{stop_collecting, tell},
     signals,
 };
 
@@ -38,6 +38,8 @@ fn main() -> ExitCode {
                 Some(error) => (hints::line(error), error.kind()),
                 None => (format!("{error:#}"), Kind::Failure),
             };
+            // Unless a report has told it.
+            stop_collecting();
             tell(format_args!("error: {line}"));
             kind.exit_code()
         }
@@ -73,6 +75,7 @@ fn tell_crashes() {
 }
 
 fn run() -> Result<()> {
+    cli::complete()?;
     let cli = cli::parse()?;
     match panic::catch_unwind(|| memory::catch(|| cli::run(cli))) {
         Ok(result) => Ok(result?),

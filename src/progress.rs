@@ -5,7 +5,7 @@ use std::{
     cell::RefCell,
     fmt::Display,
     io::{self, IsTerminal, Write},
-    sync::OnceLock,
+    sync::{Mutex, OnceLock, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -147,8 +147,9 @@ fn time_left(seconds: f64) -> String {
     }
 }
 
-/// Takes all bars away for good, for a process about to be stopped.
+/// Takes all bars away for good, for a process about to be stopped, and prints what was collected.
 pub fn hide_bars() {
+    stop_collecting();
     if let Some(bars) = BARS.get() {
         let _ = bars.clear();
         bars.set_draw_target(ProgressDrawTarget::hidden());
@@ -192,6 +193,47 @@ pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
     (HELD.take().unwrap_or_default(), result)
 }
 
+/// What becomes of messages.
+enum Messages {
+    /// They are printed at once.
+    Printed,
+    /// They are kept for a report that holds them.
+    Collected(Vec<String>),
+    /// The report was printed and is all that is.
+    Reported,
+}
+
+static MESSAGES: Mutex<Messages> = Mutex::new(Messages::Printed);
+
+/// Collects all messages from now on, for [`report`].
+pub fn collect_messages() {
+    *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner) = Messages::Collected(Vec::new());
+}
+
+/// Prints the report that `with` makes of the messages, and none after it.
+pub fn report(with: impl FnOnce(Vec<String>) -> String) {
+    let before = std::mem::replace(
+        &mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner),
+        Messages::Reported,
+    );
+    let messages = match before {
+        Messages::Collected(messages) => messages,
+        _ => Vec::new(),
+    };
+    let _ = io::stderr().write_all(format!("{}\n", with(messages)).as_bytes());
+}
+
+/// Prints what was collected, where no report will.
+pub fn stop_collecting() {
+    let mut state = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Messages::Collected(messages) = &mut *state {
+        let messages = std::mem::take(messages);
+        *state = Messages::Printed;
+        drop(state);
+        messages.into_iter().for_each(tell);
+    }
+}
+
 /// `text` with its control characters escaped: `\u{1b}` for the one that begins a command to the terminal. Names and
 /// texts of files may hold any, and marks that turn the direction of what follows them.
 pub fn printable(text: &str) -> Cow<'_, str> {
@@ -229,13 +271,36 @@ pub fn tell(line: impl Display) {
     if held {
         return;
     }
+    match &mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner) {
+        Messages::Printed => {}
+        Messages::Collected(messages) => return messages.push(line),
+        Messages::Reported => return,
+    }
     let write = || {
-        let _ = io::stderr().write_all(format!("{line}\n").as_bytes());
+        let _ = io::stderr().write_all(format!("{}\n", painted(&line)).as_bytes());
     };
     match BARS.get() {
         Some(bars) => bars.suspend(write),
         None => write(),
     }
+}
+
+/// The line with its first word in colour, where that says what kind of message it is.
+fn painted(line: &str) -> Cow<'_, str> {
+    let kinds = [("error:", "31"), ("warning:", "33"), ("hint:", "36")];
+    let kind =
+        kinds.into_iter().find_map(|(kind, colour)| Some((kind, colour, line.strip_prefix(kind)?)));
+    match kind.filter(|_| has_colours(&io::stderr())) {
+        Some((kind, colour, rest)) => format!("\x1b[1;{colour}m{kind}\x1b[0m{rest}").into(),
+        None => line.into(),
+    }
+}
+
+/// Whether `stream` is a terminal with colours that are wanted.
+pub fn has_colours(stream: &impl IsTerminal) -> bool {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    stream.is_terminal() && !set("NO_COLOR") && !dumb
 }
 
 struct Stderr;
@@ -249,6 +314,7 @@ impl log::Log for Stderr {
     fn log(&self, record: &log::Record<'_>) {
         if self.enabled(record.metadata()) {
             match record.level() {
+                log::Level::Error => tell(format_args!("error: {}", record.args())),
                 log::Level::Warn => tell(format_args!("warning: {}", record.args())),
                 _ => tell(record.args()),
             }

@@ -52,6 +52,19 @@ pub fn levels() -> Vec<&'static str> {
     all.into_iter().filter(|name| named(name).is_some()).collect()
 }
 
+/// The name of the level in use.
+pub fn level() -> &'static str {
+    match arch() {
+        #[cfg(target_arch = "x86_64")]
+        Arch::V3(_) => "avx2",
+        #[cfg(target_arch = "x86_64")]
+        Arch::V4(_) => "avx512",
+        #[cfg(target_arch = "aarch64")]
+        Arch::Neon(_) => "neon",
+        _ => "scalar",
+    }
+}
+
 fn named(name: &str) -> Option<Arch> {
     match name {
         "scalar" => Some(Arch::Scalar),

@@ -98,8 +98,13 @@ impl Timings {
         std::mem::take(&mut *self.stages.lock().expect("no holder of this lock panics"))
     }
 
-    /// Adds a fact about a result, such as the size of a mesh, to what [`Timings::json`] reports.
-    pub fn add_result(&self, result: serde_json::Value) {
+    /// Adds a fact about a result, such as the size of a mesh, to what [`Timings::json`] reports, where timings are wanted.
+    pub fn add_result(&self, result: impl FnOnce() -> serde_json::Value) {
+        // Jobs may have millions of them.
+        if !self.wants_passes() {
+            return;
+        }
+        let result = result();
         self.results.lock().expect("no holder of this lock panics").push(result);
     }
 
@@ -120,14 +125,13 @@ impl Timings {
 
     /// One JSON object: `{"device", "stages": [{"stage", "clock", "count", "ns"}], "results": [..],
     /// "total_ns"}`.
-    pub fn json(&self, device: Option<&str>) -> String {
+    pub fn json(&self, device: Option<&str>) -> serde_json::Value {
         let total_ns = self.start.elapsed().as_nanos() as u64;
         let stages = self.stages();
         let results = &*self.results.lock().expect("no holder of this lock panics");
         serde_json::json!({
             "device": device, "stages": stages, "results": results, "total_ns": total_ns
         })
-        .to_string()
     }
 }
 
@@ -150,7 +154,7 @@ mod tests {
         );
         assert_eq!((stages[1].clock, stages[1].ns), (Clock::Gpu, 1_000_000));
         assert!(timings.table().contains("rows"));
-        let json: serde_json::Value = serde_json::from_str(&timings.json(Some("cpu"))).unwrap();
+        let json = timings.json(Some("cpu"));
         assert_eq!(json["stages"][0]["ns"], 5_000_000);
     }
 }

@@ -1,27 +1,108 @@
-//! `gpuproc completions`: what a shell needs to complete gpuproc's commands and flags.
+//! `gpuproc completions`: what a shell needs to complete gpuproc's commands, flags, values and files.
+//!
+//! The script of a shell asks the program itself for each completion, so that devices are those of the machine, items
+//! of lists are completed after each comma, and all shells complete alike.
 
-use clap_complete::Shell;
+use std::{any::TypeId, ffi::OsString, path::PathBuf};
 
-use crate::{error::Result, io::standard};
+use clap::{Arg, Command, ValueHint};
+use clap_complete::{
+    Shell,
+    engine::{ArgValueCandidates, CompletionCandidate},
+    env::Shells,
+};
+
+use super::flags::Target;
+use crate::{
+    data::dtype::Dtype,
+    error::{Error, Result},
+    gpu,
+    io::{Sink, Source, standard},
+};
+
+/// The variable by which a shell asks for completions.
+pub const VARIABLE: &str = "GPUPROC_COMPLETE";
 
 /// Print a completion script for a shell.
+///
+/// The script asks gpuproc for each completion: commands, flags, values, devices of this machine, and files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gpuproc completions bash > ~/.local/share/bash-completion/completions/gpuproc
   gpuproc completions zsh > ~/.zfunc/_gpuproc
-  gpuproc completions fish > ~/.config/fish/completions/gpuproc.fish")]
+  gpuproc completions fish > ~/.config/fish/completions/gpuproc.fish
+  gpuproc completions powershell > gpuproc.ps1        # then . ./gpuproc.ps1")]
 pub struct Args {
     /// The shell
     shell: Shell,
 }
 
-/// Prints the script for `parser`.
+/// Prints the script.
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn run(args: &Args, mut parser: clap::Command) -> Result<()> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut parser, "gpuproc", &mut script);
+pub fn run(args: &Args) -> Result<()> {
+    let (shells, name, mut script) = (Shells::builtins(), args.shell.to_string(), Vec::new());
+    let shell = shells.completer(&name).expect("a known shell");
+    let written = shell.write_registration(VARIABLE, "gpuproc", "gpuproc", "gpuproc", &mut script);
+    written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
     standard::print(&String::from_utf8_lossy(&script))
+}
+
+/// `parser` with what shells complete values by: files where a file is meant, and choices.
+pub fn with_hints(parser: Command) -> Command {
+    let names: Vec<String> =
+        parser.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    let parser = parser.mut_args(with_hint);
+    names.into_iter().fold(parser, |parser, name| {
+        parser.mut_subcommand(name, |command| command.mut_args(with_hint))
+    })
+}
+
+fn with_hint(arg: Arg) -> Arg {
+    let kind = arg.get_value_parser().type_id();
+    let is = |types: &[TypeId]| types.iter().any(|other| kind == *other);
+    if is(&[TypeId::of::<Dtype>()]) {
+        let types = match arg.get_long() {
+            Some("dtype") => &Dtype::SAMPLES[..],
+            _ => &Dtype::NUMBERS[..],
+        };
+        return arg.add(values(types.iter().map(ToString::to_string)));
+    }
+    let files = [
+        TypeId::of::<Source>(),
+        TypeId::of::<Sink>(),
+        TypeId::of::<Target>(),
+        TypeId::of::<PathBuf>(),
+        TypeId::of::<OsString>(),
+    ];
+    match arg.get_value_hint() {
+        ValueHint::Unknown if is(&files) => arg.value_hint(ValueHint::AnyPath),
+        _ => arg,
+    }
+}
+
+/// Completes one of `choices`.
+pub fn values<T: Into<OsString>>(choices: impl IntoIterator<Item = T>) -> ArgValueCandidates {
+    let all: Vec<OsString> = choices.into_iter().map(Into::into).collect();
+    ArgValueCandidates::new(move || all.iter().map(CompletionCandidate::new).collect())
+}
+
+/// Completes what `--device` takes, by asking the machine.
+pub fn devices() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let named =
+            |name: String, help: String| CompletionCandidate::new(name).help(Some(help.into()));
+        let mut all = vec![
+            named("auto".into(), "a hardware GPU, else the CPU".into()),
+            named("cpu".into(), "the CPU".into()),
+            named("gpu".into(), "the first GPU".into()),
+        ];
+        let adapters = gpu::watched("a start", gpu::adapters).into_iter().enumerate();
+        all.extend(
+            adapters.map(|(number, adapter)| named(number.to_string(), adapter.info.name.clone())),
+        );
+        all
+    })
 }

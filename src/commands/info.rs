@@ -27,7 +27,7 @@ use crate::{
     session::Session,
 };
 
-/// Tell what files hold: format, size, type, spacing, orientation, pages, metadata.
+/// Tell what files hold: format, size, type, spacing, metadata.
 ///
 /// Files are images, volumes (also folders of slices) or arrays, of which only headers are read. Coordinates are
 /// those of the file; x is the fastest axis of a volume.

@@ -13,7 +13,7 @@ use crate::{
     session::Session,
 };
 
-/// Join what the shards of --shard have made: the bytes of a single run.
+/// Join what shards have made, to the bytes of a single run.
 ///
 /// A part knows its job: one that is missing, there twice, or of another job (another input, parameter or
 /// version) is an error. Blurred volumes need no merge: their shards write one output together.

@@ -25,7 +25,7 @@ use crate::{error::Result, session::Session};
 macro_rules! commands {
     (
         |$session:ident, $parser:ident, $run_line:ident|
-        $($module:ident::$name:ident => run($($input:expr),+) $(, $when:ident device)?;)+
+        $($module:ident::$name:ident => run($($input:expr),*) $(, $when:ident device)?;)+
     ) => {
         $(pub mod $module;)+
 
@@ -50,7 +50,7 @@ macro_rules! commands {
                 $run_line: serve::RunLine,
             ) -> Result<()> {
                 match self {
-                    $(Self::$name(args) => $module::run(&args, $($input),+),)+
+                    $(Self::$name(args) => $module::run(&args, $($input),*),)+
                 }
             }
 
@@ -80,15 +80,16 @@ macro_rules! commands {
 
 commands! {
     |session, parser, run_line|
-    bench::Bench => run(session);
-    completions::Completions => run(parser()), no device;
-    mesh::Mesh => run(session), later device;
     blur::Blur => run(session), later device;
-    devices::Devices => run(session), no device;
     histogram::Histogram => run(session), later device;
+    mesh::Mesh => run(session), later device;
+    scan::Scan => run(session);
+    sort::Sort => run(session);
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
-    scan::Scan => run(session);
     serve::Serve => run(session, run_line);
-    sort::Sort => run(session);
+    devices::Devices => run(session), no device;
+    bench::Bench => run(session);
+    completions::Completions => run(), no device;
+    man::Man => run(session, parser()), no device;
 }

@@ -22,7 +22,7 @@ use crate::{
 /// Runs a command by its words, without the program's name, in a session of its own on the same device.
 pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
-/// Run jobs in one process: a line of JSON each, and one as its answer.
+/// Run jobs in one process: a line of JSON each, one as its answer.
 ///
 /// For engines with workers that stay: device, shaders, threads and memory are there already when a job
 /// comes, and each has all of them. A job is {\"arguments\": [...]} with the words behind `gpuproc`; an \"id\"
@@ -31,7 +31,7 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  echo '{\"id\": 1, \"arguments\": [\"blur\", \"photo.jpg\", \"soft.jpg\"]}' | gpuproc serve --jobs -")]
+  echo '{\"arguments\": [\"blur\", \"photo.jpg\", \"soft.jpg\"]}' | gpuproc serve")]
 pub struct Args {
     /// Where jobs come from; - is standard input, whose end ends the process
     #[arg(long, value_name = "FILE", default_value = "-")]

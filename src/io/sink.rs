@@ -5,7 +5,7 @@ use std::{
     fmt,
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
 use super::{part::Part, standard};
@@ -206,13 +206,23 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
         Some(found) if !found.is_file() => {
             return OpenOptions::new().write(true).open(path).map(State::direct);
         }
-        Some(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
+        Some(_) if no_clobber => {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"));
+        }
         _ => {}
+    }
+    if path.to_string_lossy().ends_with(['/', MAIN_SEPARATOR]) {
+        return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is the name of a folder"));
     }
     // Of a symbolic link, the file that it names is replaced.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let part = Part::create(folder.unwrap_or(Path::new(".")))?;
+    let folder = folder.unwrap_or(Path::new("."));
+    if matches!(folder.try_exists(), Ok(false)) {
+        let message = format!("the folder {} does not exist", folder.display());
+        return Err(io::Error::new(io::ErrorKind::NotFound, message));
+    }
+    let part = Part::create(folder)?;
     if let Some(existing) = existing {
         part.set_permissions(existing.permissions())?;
     }

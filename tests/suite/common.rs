@@ -115,7 +115,10 @@ pub fn program() -> std::ffi::OsString {
 /// The program under test, with no device chosen from outside.
 pub fn gpuproc() -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(program());
-    command.env_remove("GPUPROC_DEVICE").timeout(std::time::Duration::from_secs(120));
+    for name in ["GPUPROC_DEVICE", "GPUPROC_FLAGS", "GPUPROC_CONFIG_PATH"] {
+        command.env_remove(name);
+    }
+    command.timeout(std::time::Duration::from_secs(120));
     command
 }
 

@@ -38,7 +38,7 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("naga", &["gpu"]),
     ("image", &["io"]),
     ("clap", &["main", "cli", "commands"]),
-    ("clap_complete", &["commands"]),
+    ("clap_complete", &["cli", "commands"]),
     ("indicatif", &["progress"]),
     // Its iterators take long to compile, loop by loop.
     ("rayon::iter", &["parallel"]),

@@ -39,6 +39,7 @@ mod scan;
 mod serve;
 mod shaders;
 mod shards;
+mod shell;
 mod simd;
 mod simplify;
 mod slices;

@@ -2,7 +2,7 @@
 
 use super::measure::Effort;
 use crate::{
-    commands::flags::VolumeArgs,
+    commands::{completions::values, flags::VolumeArgs},
     error::{Error, Result},
     io::{Sink, Source, volume::Layout},
     kernels::case::Case,
@@ -20,13 +20,13 @@ use crate::{
 Examples:
   gpuproc bench --device cpu
   gpuproc bench scan histogram --full --check
-  gpuproc bench blur --sweep -o radius.png          time against radius, as lines
-  gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms of a photograph
+  gpuproc bench blur --sweep -o radius.png          time against radius
+  gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
   gpuproc bench scan sort --input numbers.npy")]
 pub struct Args {
     /// Families to measure: blur, histogram, scan, sort, mesh, copy (on the device), transfer (to it and back), or all
-    #[arg(value_name = "FAMILY", default_value = "all")]
+    #[arg(value_name = "FAMILY", default_value = "all", add = values(FAMILIES))]
     families: Vec<String>,
 
     /// Large problems, for a real GPU: 8192x8192 images, 2^28 numbers, 1024^3 voxels
@@ -68,6 +68,10 @@ pub struct Args {
     #[command(flatten)]
     volume: VolumeArgs,
 }
+
+/// What can be measured.
+const FAMILIES: [&str; 8] =
+    ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "all"];
 
 /// What the flags ask for.
 #[derive(Debug)]
@@ -115,8 +119,6 @@ impl Args {
     /// # Errors
     /// When there is no such family, two outputs are one file, or an output's format is unknown.
     pub fn plan(&self) -> Result<Plan> {
-        const FAMILIES: [&str; 8] =
-            ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "all"];
         let known =
             |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json" | "png" | "svg");
         if let Some(sink) = self.output.iter().find(|sink| !known(sink)) {

@@ -1,18 +1,16 @@
 //! The flags of `gpuproc blur`, and the plan that they make: jobs, and settings for all of them.
 
-use std::{
-    collections::BTreeSet,
-    ffi::OsString,
-    fmt, fs,
-    path::{Path, PathBuf},
-    str::FromStr,
-};
+use std::{ffi::OsString, fmt, str::FromStr};
 
 use clap::ValueEnum;
 
 use crate::{
-    commands::flags::{
-        IMAGE_FORMATS, ListArgs, PageRange, ShardArgs, Share, VolumeArgs, below, one_of,
+    commands::{
+        completions::values,
+        flags::{
+            IMAGE_FORMATS, ListArgs, OutputArgs, PageRange, Planned, ShardArgs, Share, Target,
+            VolumeArgs, one_of,
+        },
     },
     error::{Error, Result},
     io::{
@@ -23,15 +21,15 @@ use crate::{
     kernels::blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
 };
 
-/// Blur images and volumes: exactly, at any sigma, with the same result on every device.
+/// Blur images and volumes, exactly, at any sigma.
 ///
-/// Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
+/// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
 /// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, .npy, raw, folders of slices) are
 /// blurred in three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Input and output; with --out-dir, inputs only. - is standard input or output
+    /// Input and output; with -o, inputs only. - is standard input or output
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
 
@@ -62,7 +60,7 @@ pub struct Args {
     /// (bcd|abcd|abc), zero, or a number in units of the samples. scipy's and OpenCV's names are
     /// understood, too
     #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
-    #[arg(allow_hyphen_values = true)]
+    #[arg(allow_hyphen_values = true, add = values(EDGES))]
     edge: Edge,
 
     /// Blur only these of r, g, b, a (or grey, a); the others stay as they are
@@ -74,9 +72,8 @@ pub struct Args {
     #[arg(long)]
     linear: bool,
 
-    /// Write each result into this folder, under its input's path
-    #[arg(short, long, value_name = "DIR")]
-    out_dir: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Quality of JPEG output, 1 to 100; below 95 colour is stored at half the resolution
     #[arg(long, value_name = "Q", default_value_t = 90)]
@@ -92,8 +89,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(..=9))]
     compression: u8,
 
-    /// Format of image outputs [default: by the extension; on standard output that of the input]
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
+    /// Format of image outputs, also as --to jpeg [default: by the extension; on standard output that of the input]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&IMAGE_FORMATS))]
     format: Option<ImageFormat>,
 
     /// Pages of images, or frames of animations, to take: 3, or 2..5 with both ends, or 2..; the first
@@ -117,18 +114,22 @@ pub struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  gpuproc blur photo.jpg soft.jpg --sigma 8
+  gpuproc blur photo.jpg -o soft.jpg --sigma 8
   gpuproc blur icon.png icon.png --radius 3 --edge reflect
   gpuproc blur scan.tif smooth.tif --method box --radius 20 --iterations 3
-  gpuproc blur skull_256x256x256_uint8.raw smooth_256x256x256_uint8.raw --sigma 1,1,1.5
+  gpuproc blur skull_256x256x256_uint8.raw -o soft/ --sigma 1,1,1.5
   gpuproc blur head.nii.gz smooth.nii.gz --sigma 1.5
-  gpuproc blur slices/ smooth.nrrd --sigma 1.5      the images of a folder as one volume
-  gpuproc blur photos/*.jpg --out-dir soft --sigma 3 --quality 85
+  gpuproc blur slices/ smooth.nrrd --sigma 1.5    a folder is one volume
+  gpuproc blur photos/*.jpg -o soft/ --sigma 3 --quality 85
+  gpuproc blur photos/*.jpg -o 'soft/{stem}-blur.{ext}' --to webp
   gpuproc blur walk.gif soft.webp --page 2..4
   curl -s https://example.org/a.png | gpuproc blur - a.png
   gpuproc blur photo.png - --format jpeg > soft.jpg";
 
 const DEFAULT_SIGMA: f64 = 2.0;
+
+/// The names of edges that are completed.
+const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
 
 /// One value for all axes, or one each.
 #[derive(Clone, Debug, PartialEq)]
@@ -185,6 +186,14 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
             }
         },
     })
+}
+
+/// The extension of the volume made of the folder or pattern `name`, all of which is kept.
+fn slices_extension(name: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((stem, rest)) if !stem.is_empty() => format!("{rest}.nrrd"),
+        _ => "nrrd".into(),
+    }
 }
 
 /// How neighbours are weighed.
@@ -257,9 +266,19 @@ pub struct Job {
     pub volume: Option<Layout>,
     /// An image's output format; nothing for that of the input.
     pub format: Option<ImageFormat>,
+    /// Whether the folder of the output is made.
+    makes_folder: bool,
 }
 
 impl Job {
+    /// Makes the folder of the output, where that is to be made.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn make_folder(&self) -> Result<()> {
+        if self.makes_folder { Planned::make_folder(&self.sink) } else { Ok(()) }
+    }
+
     /// How many times its samples are in memory at the peak, by measurement.
     pub fn copies(&self) -> u64 {
         if self.blur.linear { 10 } else { 6 }
@@ -275,14 +294,14 @@ pub struct Settings {
     pub encoding: Encoding,
     /// Pages to take; nothing for all that the output can hold.
     pub pages: Option<PageRange>,
-    /// Whether folders of outputs are created.
-    creates_folders: bool,
+    /// Whether each input has an output of its own, be it only one.
+    makes_many: bool,
 }
 
 impl Settings {
-    /// Whether inputs go to files of a folder, be it only one.
+    /// Whether each input has an output of its own, be it only one.
     pub fn makes_many(&self) -> bool {
-        self.creates_folders
+        self.makes_many
     }
 
     /// Whether no channel stays as it is.
@@ -309,20 +328,6 @@ impl Settings {
         }
         Ok((0..channels).filter(|&channel| !blurred[channel]).collect())
     }
-
-    /// Creates the folder of `sink` inside of `--out-dir`.
-    ///
-    /// # Errors
-    /// When that fails.
-    pub fn create_folder(&self, sink: &Sink) -> Result<()> {
-        match sink {
-            Sink::File(path) if self.creates_folders => {
-                let folder = path.parent().unwrap_or(Path::new(""));
-                fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Args {
@@ -331,7 +336,10 @@ impl Args {
     /// # Errors
     /// When flags contradict each other or the inputs, and when an output's format is unknown.
     pub fn plan(&self) -> Result<Plan> {
-        let jobs = self.files()?.into_iter().map(|(source, sink)| self.job(source, sink));
+        let planned = self.files()?;
+        let makes_many =
+            self.list.files_from.is_some() || planned.iter().any(|file| file.makes_folder);
+        let jobs = planned.into_iter().map(|planned| self.job(planned));
         let settings = Settings {
             channels: self.channels.clone(),
             encoding: Encoding {
@@ -340,52 +348,44 @@ impl Args {
                 compression: self.compression,
             },
             pages: self.page,
-            creates_folders: self.out_dir.is_some(),
+            makes_many,
         };
         let mut jobs = jobs.collect::<Result<Vec<_>>>()?;
         let share = self.share.share();
-        if self.out_dir.is_some() {
+        if makes_many {
             jobs = share.files(jobs);
         }
         Ok(Plan { jobs, settings, share, dry_run: self.dry_run })
     }
 
     /// Inputs and their outputs.
-    fn files(&self) -> Result<Vec<(Source, Sink)>> {
-        let files = self.list.with(self.files.clone())?;
-        let Some(folder) = &self.out_dir else {
-            let ([input, output], None) = (&files[..], &self.list.files_from) else {
-                return Err(Error::usage(
-                    "give one input and one output, or inputs and --out-dir DIR",
-                ));
-            };
-            return Ok(vec![(input.clone().into(), output.clone().into())]);
-        };
-        let mut taken = BTreeSet::new();
-        let output = |source: Source| {
-            let Some(mut target) = below(folder, &source) else {
-                return Err(Error::usage("with --out-dir, standard input has no name"));
-            };
-            if are_many(&source) {
+    fn files(&self) -> Result<Vec<Planned>> {
+        let mut files = self.list.with(self.files.clone())?;
+        let mut output = None;
+        if !self.output.is_given() {
+            if files.len() != 2 || self.list.files_from.is_some() {
+                return Err(Error::usage(match files.len() {
+                    1 => "name an output: -o FILE, or -o DIR/",
+                    _ => "give one input and one output, or inputs and -o DIR/",
+                }));
+            }
+            output = files.pop().map(Target::from);
+        }
+        let extension = |source: &Source| {
+            let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
+            Ok(match self.format {
+                Some(format) => Some(format.extension().to_owned()),
                 // Slices become one file.
-                target.as_mut_os_string().push(".nrrd");
-            }
-            if let Some(format) = self.format {
-                target.set_extension(format.extension());
-            }
-            // By the file that is there already, too, which links may lead to.
-            let found = target.canonicalize().ok().filter(|found| *found != target);
-            let is_new = found.is_none_or(|found| taken.insert(found));
-            if !taken.insert(target.clone()) || !is_new {
-                let target = target.display();
-                return Err(Error::usage(format_args!("two inputs would become {target}")));
-            }
-            Ok((source, Sink::File(target)))
+                None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
+                None => None,
+            })
         };
-        files.into_iter().map(Source::from).map(output).collect()
+        let sources = files.into_iter().map(Source::from).collect();
+        let planned = self.output.plan(sources, output, extension)?;
+        Ok(planned.expect("an output is named"))
     }
 
-    fn job(&self, source: Source, sink: Sink) -> Result<Job> {
+    fn job(&self, Planned { source, sink, makes_folder }: Planned) -> Result<Job> {
         let layout = self.volume.layout();
         let is_volume = has_volume_name(&source)
             || layout.dims.is_some()
@@ -411,7 +411,8 @@ impl Args {
             (false, format, _) => format,
         };
         let blur = self.blur(if is_volume { 3 } else { 2 })?;
-        Ok(Job { source, sink, blur, volume: is_volume.then_some(layout), format })
+        let volume = is_volume.then_some(layout);
+        Ok(Job { source, sink, blur, volume, format, makes_folder })
     }
 
     /// The blur of `axes` axes that the flags describe.

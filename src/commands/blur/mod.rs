@@ -38,7 +38,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     if let (Some(shard), [job], false) = (share.shard, &jobs[..], settings.makes_many()) {
         let Some(layout) = &job.volume else {
             return Err(Error::usage(format_args!(
-                "{}: shards are slices of a volume, or files with --out-dir; one picture has none",
+                "{}: shards are slices of a volume, or files with -o DIR/; one picture has none",
                 job.source
             )));
         };
@@ -80,12 +80,22 @@ fn describe(job: &Job) -> Result<()> {
 
 /// Reads, blurs and writes one file.
 fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
-    settings.create_folder(&job.sink)?;
+    job.make_folder()?;
     match &job.volume {
-        Some(layout) => process_volume(job, layout, session),
-        None if bands::run(job, settings, session)? => Ok(()),
-        None => image::process(job, settings, session),
+        Some(layout) => process_volume(job, layout, session)?,
+        None if bands::run(job, settings, session)? => {}
+        None => image::process(job, settings, session)?,
     }
+    session.timings.add_result(|| {
+        let axes = &job.blur.axes[..if job.volume.is_some() { 3 } else { 2 }];
+        serde_json::json!({
+            "input": job.source.to_string(),
+            "file": job.sink.to_string(),
+            "sigma": axes.iter().map(|axis| axis.sigma).collect::<Vec<_>>(),
+            "radius": axes.iter().map(|axis| axis.radius).collect::<Vec<_>>(),
+        })
+    });
+    Ok(())
 }
 
 fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
@@ -108,7 +118,7 @@ fn process_all(jobs: &[Job], work: &Files<'_>, session: &Session) -> Result<()> 
     let batch = Batch { title: "blur", memory, ahead: 1024, progress, events };
     batch.run(work, jobs, |_, result| {
         if let Err(error) = result {
-            log::error!("error: {}", hints::line(&error));
+            log::error!("{}", hints::line(&error));
             failed += 1;
         }
         Ok(())

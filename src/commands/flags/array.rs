@@ -1,9 +1,11 @@
 //! What the flags say of arrays.
 
+use std::io::{IsTerminal, stdin};
+
 use super::choice::Choice;
 use crate::{
     data::dtype::Dtype,
-    error::Result,
+    error::{Error, Result},
     io::{
         Limits, Sink, Source,
         array::{ArrayFormat, ArrayReader, ArrayWriter},
@@ -36,6 +38,20 @@ impl ArrayInput {
     /// Those of [`ArrayReader::open`].
     pub fn open(&self, limits: Limits) -> Result<ArrayReader> {
         ArrayReader::open(&self.source, self.format, self.dtype, limits)
+    }
+}
+
+/// The input that is named, or else standard input.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::error::Kind::Usage) when nothing is piped in.
+pub fn input_or_pipe(input: Option<&Source>) -> Result<Source> {
+    match input {
+        Some(source) => Ok(source.clone()),
+        None if stdin().is_terminal() => {
+            Err(Error::usage("give a file of numbers, or pipe numbers in"))
+        }
+        None => Ok(Source::Stdin),
     }
 }
 

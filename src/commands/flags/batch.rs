@@ -1,6 +1,6 @@
 //! The flags of commands that work on many files, and in many processes.
 
-use std::{ffi::OsString, path::PathBuf};
+use std::ffi::OsString;
 
 use clap::Args;
 
@@ -114,13 +114,6 @@ impl Share {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         Ok(Marker::new(Identity::new(command, parameters, inputs, shard)?, outputs))
     }
-}
-
-/// Where the output for `source` goes in `folder`: its path below it, without a root and without `..`.
-pub fn below(folder: &std::path::Path, source: &Source) -> Option<PathBuf> {
-    let normal = |part: &std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-    let inside: PathBuf = source.path()?.components().filter(normal).collect();
-    Some(folder.join(inside))
 }
 
 #[cfg(test)]

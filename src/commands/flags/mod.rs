@@ -4,10 +4,12 @@ mod array;
 mod batch;
 mod choice;
 mod image;
+mod output;
 mod volume;
 
-pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput};
-pub use batch::{ListArgs, ShardArgs, Share, below};
+pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
+pub use batch::{ListArgs, ShardArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
 pub use image::{IMAGE_FORMATS, PageRange};
+pub use output::{OutputArgs, Place, Planned, Target, Tree};
 pub use volume::{Triple, VolumeArgs};

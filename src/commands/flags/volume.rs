@@ -73,7 +73,8 @@ impl FromStr for Triple {
             .ok_or_else(|| format!("`{text}` is not of the form 1,1,2.5"))?;
         match numbers[..] {
             [x, y, z] => Ok(Self([x, y, z])),
-            _ => Err(format!("`{text}` has {} numbers, not three", numbers.len())),
+            [_] => Err(format!("`{text}` is one number; give three, as 1,1,2.5")),
+            _ => Err(format!("`{text}` has {} numbers; give three, as 1,1,2.5", numbers.len())),
         }
     }
 }

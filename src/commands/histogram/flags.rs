@@ -25,15 +25,15 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  gpuproc histogram photo.jpg                       the picture and statistics, on a terminal
-  gpuproc histogram photo.jpg > bins.csv            256 bins of red, green, blue and luminance
+  gpuproc histogram photo.jpg                   a picture, on a terminal
+  gpuproc histogram photo.jpg > bins.csv        red, green, blue and luminance
   gpuproc histogram photo.jpg -o h.png -o h.svg -o h.json
   gpuproc histogram scan16.png --bins 65536 --range data -o bins.csv
-  gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png    helps to choose an isovalue
+  gpuproc histogram skull_256x256x256_uint8.raw --log -o skull.png
   gpuproc histogram *.jpg --sum --channels luma --stats
   gpuproc histogram dull.jpg --auto-levels vivid.jpg --clip 1%
   gpuproc histogram fog.png --equalize clear.png
-  gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels[].statistics.mean'")]
+  gpuproc histogram walk.gif --page 1 --format json | jq '.[0].channels'")]
 pub struct Args {
     /// Images or raw volumes; - is standard input
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
@@ -407,8 +407,11 @@ pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<For
         ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
         _ => {
             return Err(Error::usage(format_args!(
-                "{sink}: no output is known by the extension `{extension}`; \
-                 use .csv, .json, .png or .svg"
+                "{sink}: {}; use .csv, .json, .png or .svg",
+                match extension.is_empty() {
+                    true => "a name without an extension needs --format".to_owned(),
+                    false => format!("no output is known by the extension `{extension}`"),
+                }
             )));
         }
     };

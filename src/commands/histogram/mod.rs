@@ -105,10 +105,13 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     if let Some(sum) = sum {
         outcomes.push(sum.finish(percentages))?;
     }
-    match outcomes.len() {
-        0 => Err(Error::bad_input("no input could be counted")),
-        _ => Ok((outcomes, failed)),
+    if outcomes.len() == 0 {
+        return Err(Error::bad_input("no input could be counted"));
     }
+    outcomes.iter().filter_map(|outcome| outcome.ok()).for_each(|outcome| {
+        session.timings.add_result(|| output::summary(&outcome));
+    });
+    Ok((outcomes, failed))
 }
 
 /// Counts `files`, or the slices of each that `shard` has, and hands the counts to `consume`, in order. Returns how many

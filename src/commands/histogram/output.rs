@@ -192,6 +192,22 @@ fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Re
     file.write_all(b"\n")
 }
 
+/// What `--timings=json` tells of an outcome.
+pub fn summary(outcome: &Outcome) -> serde_json::Value {
+    let channels = outcome.components.iter().map(|component| {
+        serde_json::json!({
+            "name": component.name,
+            "samples": component.counts.total(),
+            "statistics": component.statistics,
+        })
+    });
+    serde_json::json!({
+        "inputs": outcome.inputs,
+        "type": outcome.dtype.to_string(),
+        "channels": channels.collect::<Vec<_>>(),
+    })
+}
+
 fn record<'a>(outcome: &'a Outcome, view: &View) -> Record<'a> {
     let amount = |count: u64| number(outcome.pixels(count));
     let channels = outcome.components.iter().map(|component| ChannelRecord {

@@ -1,13 +1,11 @@
 //! The picture of a histogram in the terminal, in Unicode blocks, and its statistics.
 
-use std::io::IsTerminal;
-
 use super::{
     figure::sample_value,
     tally::Outcome,
     view::{View, merged},
 };
-use crate::io::plot::grouped;
+use crate::{io::plot::grouped, progress::has_colours};
 
 /// Lines that the bars of a component take.
 const LINES: usize = 5;
@@ -17,13 +15,6 @@ const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇',
 const COLUMNS: usize = 80;
 /// Columns at most: wider pictures show no more.
 const MAX_COLUMNS: usize = 128;
-
-/// Whether colours may be used: on a terminal that has them, unless NO_COLOR is set.
-fn coloured() -> bool {
-    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-    std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
-}
 
 /// The ANSI colour of a component.
 fn paint(name: &str) -> &'static str {
@@ -40,7 +31,7 @@ fn paint(name: &str) -> &'static str {
 pub fn picture(outcome: &Outcome, view: &View) -> String {
     let width = terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into());
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
-    let colour = coloured();
+    let colour = has_colours(&std::io::stdout());
     let shown: Vec<Vec<f64>> =
         outcome.components.iter().map(|component| view.values(outcome, component)).collect();
     let top = view.top(outcome, &shown);

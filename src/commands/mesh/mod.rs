@@ -89,7 +89,7 @@ impl Volumes<'_> {
         let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
         batch.run(self, &jobs, |_, result| {
             if let Err(error) = result {
-                log::error!("error: {}", hints::line(&error));
+                log::error!("{}", hints::line(&error));
                 failed += 1;
             }
             Ok(())

@@ -100,16 +100,18 @@ impl Summary {
     /// Tells the user, and `--timings=json`.
     pub(super) fn report(&self, iso: f64, sink: &Sink, session: &Session) {
         self.tell(sink);
-        session.timings.add_result(serde_json::json!({
-            "file": sink.to_string(),
-            "iso": iso,
-            "vertices": self.vertices,
-            "triangles": self.triangles,
-            "nan_cells": self.nan_cells,
-            "box": self.bounds,
-            "stats": self.stats,
-            "distance": self.moved,
-        }));
+        session.timings.add_result(|| {
+            serde_json::json!({
+                "file": sink.to_string(),
+                "iso": iso,
+                "vertices": self.vertices,
+                "triangles": self.triangles,
+                "nan_cells": self.nan_cells,
+                "box": self.bounds,
+                "stats": self.stats,
+                "distance": self.moved,
+            })
+        });
     }
 }
 

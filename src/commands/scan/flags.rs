@@ -2,15 +2,16 @@
 
 use crate::{
     commands::flags::{
-        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, ShardArgs, Share, dtype_of, one_of,
+        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, ShardArgs, Share,
+        Target, dtype_of, input_or_pipe, one_of,
     },
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Sink, Source, array::ArrayFormat, image::has_image_name},
+    io::{Source, array::ArrayFormat, image::has_image_name},
     kernels::scan::{Algorithm, Axis, Op},
 };
 
-/// Sum up an array: each number becomes the sum of all before it.
+/// Sum up an array: each number becomes the sum of those before.
 ///
 /// Instead of sums, running minima, maxima or products can be made. Results have the type of the
 /// numbers; integers wrap around on overflow. Of an image, each channel becomes a summed-area table of
@@ -20,22 +21,25 @@ use crate::{
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  printf '1 2 3' | gpuproc scan -                    prints 0 1 3
-  printf '1 2 3' | gpuproc scan --inclusive -        prints 1 3 6
+  printf '1 2 3' | gpuproc scan                      prints 0 1 3
+  printf '1 2 3' | gpuproc scan --inclusive          prints 1 3 6
   gpuproc scan --op max --inclusive heights.csv highest.csv
   gpuproc scan --type f32 samples.raw sums.raw
   gpuproc scan --inclusive amounts.txt --by-key customers.txt
-  gpuproc scan counts.npy offsets.npy
+  gpuproc scan counts.npy -o offsets.npy
   gpuproc scan --inclusive photo.png table.npy       rows x columns x channels
   gpuproc scan --inclusive --axis y rows.npy sums.npy
   generate | gpuproc scan --format raw --type u64 - - | consume")]
 pub struct Args {
-    /// File of numbers, or - for standard input
-    input: Source,
+    /// File of numbers, or - for standard input, which is also read where none is named and no terminal
+    input: Option<Source>,
 
-    /// File of results, or - for standard output
-    #[arg(default_value = "-")]
-    output: Sink,
+    /// File of results [default: - for standard output]
+    #[arg(value_name = "OUTPUT", conflicts_with_all = ["output", "out_dir"])]
+    results: Option<Target>,
+
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// A result leaves out the number at its own place; the first is --init (the default)
     #[arg(long, conflicts_with = "inclusive")]
@@ -196,24 +200,28 @@ impl Args {
     /// # Errors
     /// When a format is unknown or flags contradict each other.
     pub fn job(&self) -> Result<Job> {
-        let (sink, axis) = (self.output.clone(), self.axis);
-        if self.format.is_none() && has_image_name(&self.input) {
+        let source = input_or_pipe(self.input.as_ref())?;
+        let is_image = self.format.is_none() && has_image_name(&source);
+        let extension = is_image.then_some("npy");
+        let planned = self.output.sink(&source, self.results.clone(), extension)?;
+        let (sink, axis) = (Planned::or_stdout(planned)?, self.axis);
+        if is_image {
             self.check_table()?;
             let format = ArrayFormat::of_output(&sink, ArrayFormat::Npy, None)?;
-            let input = TableInput::Image(self.input.clone(), self.dtype, self.page);
+            let input = TableInput::Image(source, self.dtype, self.page);
             return Ok(self.table(input, ArrayOutput { sink, format }));
         }
         if self.page.is_some() {
             return Err(Error::usage("--page is for images"));
         }
-        let format = ArrayFormat::of_input(&self.input, self.format)?;
+        let format = ArrayFormat::of_input(&source, self.format)?;
         let output = match self.share.shard.is_some() && self.carry.is_none() {
             // A part has whatever name.
             true => ArrayFormat::Raw,
             false => ArrayFormat::of_output(&sink, format, self.format)?,
         };
         let output = ArrayOutput { sink, format: output };
-        let input = ArrayInput { source: self.input.clone(), format, dtype: self.dtype };
+        let input = ArrayInput { source, format, dtype: self.dtype };
         if axis.is_some() {
             self.check_table()?;
             return Ok(self.table(TableInput::Array(input), output));

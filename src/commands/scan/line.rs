@@ -59,7 +59,16 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     let writer = writing.join().map_err(|_| crashed("writes"))?;
     scanned?;
     let writer = writer?;
-    session.timings.time("write", || writer.finish())
+    session.timings.time("write", || writer.finish())?;
+    session.timings.add_result(|| {
+        serde_json::json!({
+            "input": line.input.source.to_string(),
+            "file": line.output.sink.to_string(),
+            "type": T::DTYPE.to_string(),
+            "numbers": scanner.done,
+        })
+    });
+    Ok(())
 }
 
 /// A scan on its way through the stretches.

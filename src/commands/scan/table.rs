@@ -131,5 +131,13 @@ fn write<T: Scannable>(
             writer.write(values, Some(&row))?;
         }
         writer.finish()
-    })
+    })?;
+    session.timings.add_result(|| {
+        serde_json::json!({
+            "file": job.output.sink.to_string(),
+            "type": T::DTYPE.to_string(),
+            "shape": shape,
+        })
+    });
+    Ok(())
 }

@@ -1,9 +1,10 @@
 //! The flags of `gpuproc sort`, and the job that they make.
 
-use std::io::{IsTerminal, stdin};
-
 use crate::{
-    commands::flags::{ARRAY_FORMATS, ArrayInput, ArrayOutput, dtype_of, one_of},
+    commands::flags::{
+        ARRAY_FORMATS, ArrayInput, ArrayOutput, OutputArgs, Planned, Target, dtype_of,
+        input_or_pipe, one_of,
+    },
     data::dtype::Dtype,
     error::{Error, Result},
     io::{Sink, Source, array::ArrayFormat},
@@ -17,17 +18,20 @@ use crate::{
 #[command(after_help = "\
 Examples:
   printf '3 1 2' | gpuproc sort                      prints 1 2 3, one a line
-  printf '3 1 2' | gpuproc sort --argsort            prints 1 2 0: where they were
+  printf '3 1 2' | gpuproc sort --argsort            prints 1 2 0
   gpuproc sort --type f32 --descending scores.raw best.raw
-  gpuproc sort keys.npy keys-sorted.npy --payload ids.npy --payload-output ids-sorted.npy
+  gpuproc sort keys.npy sorted.npy --payload ids.npy --payload-output moved.npy
 Keys, their payload and two copies of both are held in memory.")]
 pub struct Args {
     /// File of numbers; - or none is standard input
     input: Option<Source>,
 
-    /// File of sorted numbers, or - for standard output
-    #[arg(default_value = "-")]
-    output: Sink,
+    /// File of sorted numbers [default: - for standard output]
+    #[arg(value_name = "OUTPUT", conflicts_with_all = ["output", "out_dir"])]
+    results: Option<Target>,
+
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Largest first
     #[arg(long)]
@@ -94,13 +98,9 @@ impl Args {
                 "a sort cannot be divided by --shard: the place of each number depends on all others",
             ));
         }
-        let source = match &self.input {
-            Some(source) => source.clone(),
-            None if stdin().is_terminal() => {
-                return Err(Error::usage("give a file of numbers, or pipe numbers in"));
-            }
-            None => Source::Stdin,
-        };
+        let source = input_or_pipe(self.input.as_ref())?;
+        let planned = self.output.sink(&source, self.results.clone(), None)?;
+        let results = Planned::or_stdout(planned)?;
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = |sink: &Sink| -> Result<ArrayOutput> {
             let format = ArrayFormat::of_output(sink, format, self.format)?;
@@ -108,7 +108,7 @@ impl Args {
         };
         let moved = match (&self.payload, &self.payload_output) {
             (Some(payload), Some(sink)) => {
-                if sink.is_same(&self.output) {
+                if sink.is_same(&results) {
                     return Err(Error::usage(format_args!(
                         "{sink} would be the output and --payload-output"
                     )));
@@ -121,6 +121,6 @@ impl Args {
             _ => Moved::Nothing,
         };
         let keys = ArrayInput { source, format, dtype: self.dtype };
-        Ok(Job { keys, output: output(&self.output)?, descending: self.descending, moved })
+        Ok(Job { keys, output: output(&results)?, descending: self.descending, moved })
     }
 }

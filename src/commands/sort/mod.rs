@@ -58,6 +58,14 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
     let mut output = job.output.create(session, dtype, Some(&[len]))?;
     let kernel = Sort::<T>::new(job.descending);
+    session.timings.add_result(|| {
+        serde_json::json!({
+            "input": job.keys.source.to_string(),
+            "file": job.output.sink.to_string(),
+            "type": T::DTYPE.to_string(),
+            "numbers": len,
+        })
+    });
     let sort = |payload| session.device.run(&kernel, &Records { keys, payload });
     match &job.moved {
         Moved::Nothing => {

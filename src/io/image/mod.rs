@@ -92,9 +92,12 @@ impl ImageFormat {
         let extension = sink.extension();
         let named = |format: &Self| format.codec().extensions.contains(&extension.as_str());
         Self::ALL.into_iter().find(named).ok_or_else(|| {
+            let what = match extension.is_empty() {
+                true => "a name without an extension tells no image format".to_owned(),
+                false => format!("no image format is known by the extension `{extension}`"),
+            };
             Error::usage(format_args!(
-                "{sink}: no image format is known by the extension `{extension}`; \
-                 use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
+                "{sink}: {what}; use .png, .jpg, .tif, .exr, .webp, .gif, .bmp, .pnm or .pfm"
             ))
         })
     }

@@ -3,7 +3,6 @@
 mod preview;
 
 use std::{
-    collections::BTreeSet,
     ffi::OsString,
     path::{Path, PathBuf},
     str::FromStr,
@@ -16,7 +15,9 @@ use super::{
     placing::{Coordinates, Placing},
 };
 use crate::{
-    commands::flags::{Choice, ListArgs, ShardArgs, Triple, VolumeArgs, below, one_of},
+    commands::flags::{
+        Choice, ListArgs, OutputArgs, Planned, ShardArgs, Target, Triple, VolumeArgs, one_of,
+    },
     data::placement::Space,
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
@@ -26,9 +27,9 @@ use crate::{
     },
 };
 
-/// Mesh the surface in a volume where its samples pass an isovalue (marching cubes).
+/// Mesh the surface of a volume at an isovalue (marching cubes).
 ///
-/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
+/// It lies where the samples pass the isovalue. The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
 /// samples, x fastest. The mesh lies where the file says that its samples lie. It has shared vertices and triangles whose normals
 /// point to lower values; the same bytes come out on every device. Volumes of any size go through in
 /// slabs.
@@ -37,16 +38,16 @@ use crate::{
 Examples:
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80
   gpuproc mesh head.nii.gz --iso auto --largest head.ply
-  gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 --spacing 0.7,0.7,1.25 bone.stl
-  gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 'engine-{iso}.ply'
-  gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --close --largest --smooth 10 head.glb
-  gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png --view 215,12
-  gpuproc mesh field_200x100x50_float32.raw --iso 0.5 --stats - | meshlab /dev/stdin")]
+  gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 -o bone.stl
+  gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
+  gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
+  gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
 pub struct Args {
     /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
     /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write:
     /// .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output [default: the volume's name
-    /// with .ply, in the current folder]. With --out-dir, volumes only
+    /// with .ply, in the current folder]. With -o, volumes only
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     files: Vec<OsString>,
 
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
     space: Coordinates,
 
-    /// Distance between samples along x, y and z, in any unit [default: the file's, else 1,1,1]
+    /// Distance between samples along x, y and z, or one for all, in any unit [default: the file's, else 1]
     #[arg(long, value_name = "X,Y,Z", value_parser = spacing)]
     spacing: Option<Triple>,
 
@@ -110,17 +111,16 @@ pub struct Args {
     #[arg(long)]
     stats: bool,
 
-    /// Format of the mesh [default: by the output's extension, else ply]
-    #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
+    /// Format of the mesh, also as --to stl [default: by the output's extension, else ply]
+    #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<MeshFormat>,
 
     /// Write PLY as text
     #[arg(long)]
     ascii: bool,
 
-    /// Write the mesh of each volume into this folder, under the volume's path
-    #[arg(short, long, value_name = "DIR")]
-    out_dir: Option<PathBuf>,
+    #[command(flatten)]
+    output: OutputArgs,
 
     #[command(flatten)]
     list: ListArgs,
@@ -178,7 +178,13 @@ impl FromStr for Iso {
 }
 
 fn spacing(text: &str) -> Result<Triple, String> {
-    let spacing: Triple = text.parse()?;
+    // One number is for all axes.
+    let spacing: Triple = match text.contains(',') {
+        true => text.parse()?,
+        false => format!("{text},{text},{text}")
+            .parse()
+            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
+    };
     match spacing.0.iter().all(|&step| step > 0.0) {
         true => Ok(spacing),
         false => Err(format!("`{text}` has a step that is not greater than 0")),
@@ -231,39 +237,49 @@ impl Args {
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(&self) -> Result<Work> {
-        let files = self.list.with(self.files.clone())?;
-        let Some(folder) = &self.out_dir else {
-            return match (&files[..], &self.list.files_from) {
-                ([volume], None) => {
-                    self.job(volume.clone().into(), None).map(Box::new).map(Work::One)
+        let mut files = self.list.with(self.files.clone())?;
+        let mut output = None;
+        if !self.output.is_given() {
+            output = match (files.len(), &self.list.files_from) {
+                (1, None) => None,
+                (2, None) => files.pop().map(Target::from),
+                _ => {
+                    return Err(Error::usage(
+                        "give one volume and one output, or volumes and -o DIR/",
+                    ));
                 }
-                ([volume, output], None) => {
-                    let job = self.job(volume.clone().into(), Some(output.clone().into()));
-                    job.map(Box::new).map(Work::One)
-                }
-                _ => Err(Error::usage(
-                    "give one volume and one output, or volumes and --out-dir DIR",
-                )),
             };
+        }
+        let extension = |_: &Source| Ok(Some(self.format(None)?.extension().to_owned()));
+        let sources: Vec<Source> = files.into_iter().map(Source::from).collect();
+        let Some(planned) = self.output.plan(sources.clone(), output, extension)? else {
+            let [volume] = &sources[..] else { unreachable!("there is one volume") };
+            return self.job(volume.clone(), None).map(Box::new).map(Work::One);
         };
-        let mut taken = BTreeSet::new();
-        let job = |file: OsString| {
-            let (volume, format) = (Source::from(file), self.format(None)?);
-            let Some(path) = below(folder, &volume) else {
-                return Err(Error::usage("with --out-dir, standard input has no name"));
-            };
-            let target = with_extension(path, format);
-            if !taken.insert(target.clone()) {
-                let target = target.display();
-                return Err(Error::usage(format_args!("two volumes would become {target}")));
+        match <[Planned; 1]>::try_from(planned) {
+            Ok([Planned { source, sink, makes_folder: false }])
+                if self.list.files_from.is_none() =>
+            {
+                self.job(source, Some(sink)).map(Box::new).map(Work::One)
             }
-            let job = self.job(volume, Some(Sink::File(target)))?;
+            Ok(one) => self.many(one.into()),
+            Err(many) => self.many(many),
+        }
+    }
+
+    /// The volumes of a shard, each with its output.
+    fn many(&self, planned: Vec<Planned>) -> Result<Work> {
+        let several = planned.len() > 1;
+        let job = |Planned { source, sink, makes_folder }: Planned| {
+            let job = self.job(source, Some(sink))?;
             match job.preview {
-                Some(_) => Err(Error::usage("--preview draws one volume, not those of --out-dir")),
-                None => Ok(MeshJob { creates_folder: true, ..job }),
+                Some(_) if several => Err(Error::usage(
+                    "--preview draws one volume, not several: mesh them one at a time",
+                )),
+                _ => Ok(MeshJob { creates_folder: makes_folder, ..job }),
             }
         };
-        let jobs = files.into_iter().map(job).collect::<Result<_>>()?;
+        let jobs = planned.into_iter().map(job).collect::<Result<_>>()?;
         Ok(Work::Many(self.share.share().files(jobs)))
     }
 
@@ -271,8 +287,8 @@ impl Args {
         let several = self.iso.len() > 1;
         let share = self.share.share();
         // The part of a shard has whatever name.
-        let named = output.as_ref().filter(|_| share.shard.is_none() || self.out_dir.is_some());
-        let format = self.format(named)?;
+        let is_part = share.shard.is_some() && !self.output.is_for_each();
+        let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let output = match output {
             Some(Sink::Stdout) if several => {
                 return Err(Error::usage("several --iso need an output each: name a file"));

@@ -49,7 +49,7 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
             add(file.map_err(|error| failed(error.into()))?)?;
         }
         if files.is_empty() {
-            return Err(failed(io::ErrorKind::NotFound.into()));
+            return Err(failed(io::Error::new(io::ErrorKind::NotFound, "no file matches")));
         }
     } else {
         for entry in fs::read_dir(path).map_err(failed)? {

@@ -1,33 +1,40 @@
 //! The top-level parser, the flags that all commands share, and the session made from them.
 
-use std::{ffi::OsString, path::PathBuf, process, sync::Arc, time::Duration};
+mod config;
+mod usage;
+
+use std::{env, ffi::OsString, path::PathBuf, process, sync::Arc, time::Duration};
 
 use clap::{
-    ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum, parser::ValueSource,
+    ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum,
+    parser::ValueSource,
 };
+use clap_complete::env::{CompleteEnv, Shells};
 
 use crate::{
-    commands::Command,
+    commands::{Command, completions, hints},
     device::{Device, DeviceChoice},
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     events::Events,
     io::standard,
-    progress::{Progress, printable, start_messages, tell},
+    progress::{Progress, collect_messages, report, start_messages, tell},
     session::Session,
-    signals,
+    signals, simd,
     threads::start_pool,
     timings::Timings,
 };
 
 /// Blur, measure, sum and mesh images and volumes on the GPU, or on the CPU with the same results.
 #[derive(Debug, Parser)]
-#[command(name = "gpuproc", version, max_term_width = 100, after_help = EXIT_CODES)]
-#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "gpuproc", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
     #[command(flatten)]
     shared: Shared,
+    /// What the flags from elsewhere are told of.
+    #[arg(skip)]
+    notes: Vec<String>,
 }
 
 const EXIT_CODES: &str = "\
@@ -38,10 +45,17 @@ Exit codes:
   3 some files of several    7 a file cannot be read
     failed                     or written
                            124 --timeout has passed
-To try again cannot help after 2, 4 and 5; it may after 1, 3 (with --resume), 6, 7, 124, and after a signal.
+To try again cannot help after 2, 4 and 5; it may after 1, 3 (with --resume),
+6, 7, 124, and after a signal.
 
-A file named - is standard input or standard output. Data goes to standard output, all else to
-standard error. NO_COLOR and TERM=dumb are respected.";
+A file named - is standard input or standard output. Data goes to standard
+output, all else to standard error. NO_COLOR and TERM=dumb are respected.
+
+Flags may also stand in GPUPROC_FLAGS, and in the file that GPUPROC_CONFIG_PATH
+names: one argument a line, # begins a comment, and [blur mesh] leads lines for
+these commands alone. The command line wins, then GPUPROC_FLAGS, then the file.
+
+`gpuproc help COMMAND` tells more, and `gpuproc man | man -l -` is a manual.";
 
 /// Flags of every command.
 #[derive(Clone, Debug, Args)]
@@ -50,7 +64,7 @@ pub struct Shared {
     /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), or a
     /// number or part of a name from `gpuproc devices`
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
-    #[arg(value_name = "DEVICE", hide_env_values = true)]
+    #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,
 
     /// Report on stderr how long each stage and each GPU pass took
@@ -110,30 +124,99 @@ pub enum TimingsFormat {
     Json,
 }
 
-/// Reads the command line; prints help, version and usage errors itself and exits then.
+/// Columns of help where there is no terminal, and at most.
+const COLUMNS: [usize; 2] = [80, 100];
+
+/// The parser of all commands, whose help fits the terminal.
+pub fn command() -> clap::Command {
+    let width = terminal_size::terminal_size().map_or(COLUMNS[0], |(width, _)| width.0.into());
+    let parser = Cli::command().term_width(width.min(COLUMNS[1])).long_version(&*version().leak());
+    let names: Vec<String> =
+        parser.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    names.into_iter().fold(parser, |parser, name| {
+        parser.mut_subcommand(name, |command| command.mut_args(with_negative_numbers))
+    })
+}
+
+/// Lets the value of a flag be a negative number, so that who checks the value tells what is wrong with it.
+fn with_negative_numbers(arg: clap::Arg) -> clap::Arg {
+    let takes =
+        arg.get_long().is_some() && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
+    if takes { arg.allow_negative_numbers(true) } else { arg }
+}
+
+/// The version, where it comes from, and what it was built and runs with.
+fn version() -> String {
+    let commit = match option_env!("GPUPROC_COMMIT") {
+        Some(commit) if !commit.is_empty() => format!(" ({commit})"),
+        _ => String::new(),
+    };
+    let features = if cfg!(feature = "jpeg2000") { "cli, jpeg2000" } else { "cli" };
+    let (level, levels) = (simd::level(), simd::levels().join(", "));
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version}{commit}\nfeatures: {features}\nSIMD: {level}, of {levels}")
+}
+
+/// Prints completions and ends the process, where a shell asks for them.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written.
-pub fn parse() -> Result<Cli> {
-    let message = match Cli::try_parse() {
-        Ok(cli) => return Ok(cli),
-        Err(message) => message,
-    };
-    let text = message.to_string();
-    if message.use_stderr() && text.lines().any(|line| printable(line) != line) {
-        // What was typed is repeated, whatever it does to a terminal.
-        text.lines().for_each(tell);
-    } else {
-        let written = match message.use_stderr() {
-            true => Ok(()),
-            false => standard::output().map(drop),
-        };
-        let written = written.and_then(|()| message.print());
-        if !message.use_stderr() {
-            written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
-        }
+/// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
+pub fn complete() -> Result<()> {
+    let parser = || completions::with_hints(command());
+    let shells = CompleteEnv::with_factory(parser).var(completions::VARIABLE).shells(SHELLS);
+    let completed = shells
+        .bin("gpuproc")
+        .completer("gpuproc")
+        .try_complete(env::args_os(), env::current_dir().ok().as_deref());
+    match completed {
+        Ok(false) => Ok(()),
+        Ok(true) => process::exit(0),
+        Err(error) => Err(Error::usage(error.to_string())),
     }
-    process::exit(message.exit_code());
+}
+
+const SHELLS: Shells<'static> = Shells::builtins();
+
+/// Reads the command line, with the flags that the environment names; prints help, version and usage errors itself and
+/// exits then.
+///
+/// # Errors
+/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written, and what is wrong with flags from elsewhere.
+pub fn parse() -> Result<Cli> {
+    let mut parser = command();
+    parser.build();
+    let words = without_help(env::args_os().collect());
+    if words.len() < 2 {
+        parser.render_help().to_string().lines().for_each(tell);
+        process::exit(Kind::Usage.exit_code().into());
+    }
+    let line = config::with_flags(&parser, words)?;
+    let error = match command()
+        .try_get_matches_from(&line.words)
+        .and_then(|matches| Cli::from_arg_matches(&matches))
+    {
+        Ok(cli) => return Ok(Cli { notes: line.notes, ..cli }),
+        Err(error) => error,
+    };
+    if usage::is_answer(&error) {
+        let written = standard::output().map(drop).and_then(|()| error.print());
+        written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;
+        process::exit(0);
+    }
+    let names: Vec<&str> = parser.get_subcommands().map(clap::Command::get_name).collect();
+    tell(format_args!("error: {}", usage::one_line(&error, &line)));
+    tell(usage::hint(&line, &names));
+    process::exit(error.exit_code());
+}
+
+/// `gpuproc help blur` as `gpuproc blur --help`.
+fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.truncate(2);
+        words.push("--help".into());
+    }
+    words
 }
 
 /// Parses `arguments`, the program's name first, and runs the command in this process; for tests and
@@ -171,12 +254,9 @@ const OF_THE_PROCESS: [(&str, &str); 7] = [
 /// Runs a command by its words, on the device of `session`.
 fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let line = std::iter::once("gpuproc".into()).chain(words);
-    let wrong = |error: clap::Error| {
-        let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        Error::usage(first.strip_prefix("error: ").unwrap_or(first))
-    };
-    let matches = Cli::command().try_get_matches_from(line).map_err(wrong)?;
+    let line = config::Line { words: line.collect(), ..config::Line::default() };
+    let wrong = |error: clap::Error| Error::usage(usage::one_line(&error, &line));
+    let matches = command().try_get_matches_from(&line.words).map_err(wrong)?;
     let given = |matches: &ArgMatches, id| {
         matches.try_contains_id(id).is_ok_and(|is_there| is_there)
             && matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -188,8 +268,8 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     if let Some((_, flag)) = flag {
         return Err(Error::usage(format_args!("{flag} is given to serve, not to its jobs")));
     }
-    let Cli { command, shared } = Cli::from_arg_matches(&matches).map_err(wrong)?;
-    if matches!(command, Command::Serve(_)) {
+    let Cli { command: job, shared, .. } = Cli::from_arg_matches(&matches).map_err(wrong)?;
+    if matches!(job, Command::Serve(_)) {
         return Err(Error::usage("a job of serve is another command"));
     }
     let session = Session {
@@ -202,17 +282,21 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
         strict: shared.strict || session.strict,
         no_clobber: shared.no_clobber || session.no_clobber,
     };
-    command.run(&session, Cli::command, run_line)
+    job.run(&session, command, run_line)
 }
 
 /// Runs the command and reports its timings.
 fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
-    let Cli { command, shared } = cli;
+    let Cli { command: job, shared, notes } = cli;
     start_messages(shared.quiet, shared.verbose);
+    notes.iter().for_each(|note| log::debug!("{note}"));
+    if shared.timings == Some(TimingsFormat::Json) {
+        collect_messages();
+    }
     if let Some(limit) = shared.timeout {
         signals::exit_after(limit)?;
     }
-    let computes = command.needs_device();
+    let computes = job.needs_device();
     if computes || shared.threads.is_some() {
         start_pool(shared.threads.map(usize::from))?;
     }
@@ -222,7 +306,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     let timings = Arc::new(Timings::new(shared.timings.is_some()));
     let choice = if computes { &shared.device } else { &DeviceChoice::Cpu };
     let device = Device::new(choice, timings.clone());
-    if command.opens_device() {
+    if computes && job.opens_device() {
         device.start();
     }
     let device = Arc::new(device);
@@ -236,12 +320,21 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
         strict: shared.strict,
         no_clobber: shared.no_clobber,
     };
-    session.events.start(command.name());
-    let result = command.run(&session, Cli::command, run_line);
+    session.events.start(job.name());
+    let result = job.run(&session, command, run_line);
     session.events.end(&result);
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
-        Some(TimingsFormat::Json) => tell(timings.json(session.device.name())),
+        Some(TimingsFormat::Json) => {
+            let mut json = timings.json(session.device.name());
+            if let Err(error) = &result {
+                json["error"] = hints::line(error).into();
+            }
+            report(|messages| {
+                json["messages"] = messages.into();
+                json.to_string()
+            });
+        }
         None => {}
     }
     Ok((session.device, result))

@@ -1,0 +1,148 @@
+//! What is wrong with a command line, as one line, and where to read more.
+
+use std::{ffi::OsString, path::Path};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use super::config::Line;
+
+/// Whether `error` is none: help or a version that was asked for.
+pub fn is_answer(error: &clap::Error) -> bool {
+    !error.use_stderr()
+}
+
+/// The error without `error: `, on one line.
+pub fn one_line(error: &clap::Error, line: &Line) -> String {
+    let text = error.to_string();
+    let mut paragraphs = text.split("\n\n");
+    let joined = |paragraph: &str| {
+        let lines = paragraph.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.collect::<Vec<_>>().join(" ")
+    };
+    let first = joined(paragraphs.next().unwrap_or_default());
+    let mut message = plainly(first.strip_prefix("error: ").unwrap_or(&first));
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => {
+            let name = context(error, ContextKind::InvalidSubcommand).unwrap_or_default();
+            message = match Path::new(&name).exists() {
+                true => format!("`{name}` is a file: name a command before it, as `gpuproc info`"),
+                false => format!("there is no command `{name}`"),
+            };
+        }
+        ErrorKind::UnknownArgument => {
+            if let Some(value) = context(error, ContextKind::InvalidArg)
+                && let Some(flag) = before(&line.words, &value)
+            {
+                return format!("{message}; if it is the value of {flag}, write {flag}={value}");
+            }
+        }
+        _ => {}
+    }
+    if let Some(flag) = context(error, ContextKind::InvalidArg) {
+        let is_of = |(name, _): &&(String, String)| {
+            flag.split_whitespace().next() == Some(&format!("--{name}"))
+        };
+        if let Some((_, place)) = line.places.iter().find(is_of) {
+            message = format!("{place}: {message}");
+        }
+    }
+    for tip in paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "))
+    {
+        message += &format!("; {tip}");
+    }
+    message
+}
+
+/// Where to read more.
+pub fn hint(line: &Line, names: &[&str]) -> String {
+    let is_name = |word: &&OsString| names.iter().any(|name| *word == name);
+    match line.words.iter().skip(1).find(is_name) {
+        Some(name) => format!("hint: gpuproc {} --help", name.display()),
+        None => "hint: gpuproc --help".into(),
+    }
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
+    match error.get(kind)? {
+        ContextValue::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+/// The long flag before `value`.
+fn before(words: &[OsString], value: &str) -> Option<String> {
+    let at = words.iter().position(|word| word == value)?;
+    let flag = words[..at].last()?.to_str()?;
+    (flag.starts_with("--") && flag.len() > 2 && !flag.contains('=')).then(|| flag.to_owned())
+}
+
+/// The parser's words for numbers in words for people.
+fn plainly(message: &str) -> String {
+    let message = message
+        .replace("invalid digit found in string", "this is no whole number")
+        .replace("invalid float literal", "this is no number")
+        .replace("cannot parse integer from empty string", "this is no whole number");
+    // `0 is not in 1..=65535`
+    let Some((head, range)) = message.split_once(" is not in ") else { return message };
+    match range.split_once("..=").or_else(|| range.split_once("..")) {
+        Some((low, "")) => format!("{head} is less than {low}"),
+        Some(("", high)) => format!("{head} is more than {high}"),
+        Some((low, high)) => format!("{head} is not from {low} to {high}"),
+        None => message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(words: &str) -> String {
+        let words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
+        let error = crate::cli::command().try_get_matches_from(&words).unwrap_err();
+        one_line(&error, &Line { words, ..Line::default() })
+    }
+
+    #[test]
+    fn a_usage_error_is_one_line() {
+        for (words, message) in [
+            ("gpuproc embiggen", "there is no command `embiggen`"),
+            (
+                "gpuproc Cargo.toml",
+                "`Cargo.toml` is a file: name a command before it, as `gpuproc info`",
+            ),
+            (
+                "gpuproc devices --threads 0",
+                "invalid value '0' for '--threads <N>': 0 is not from 1 to 65535",
+            ),
+            (
+                "gpuproc mesh a --iso 1 --smooth 0.5",
+                "invalid value '0.5' for '--smooth <N>': this is no whole number",
+            ),
+            ("gpuproc mesh a", "the following required arguments were not provided: --iso <VALUE>"),
+            (
+                "gpuproc blur a b --sigma -1,2",
+                "unexpected argument '-1,2' found; if it is the value of --sigma, write --sigma=-1,2",
+            ),
+            (
+                "gpuproc blur a b --sigma -1",
+                "invalid value '-1' for '--sigma <S[,S..]>': `-1` is not one to three numbers from 0 to 500",
+            ),
+            (
+                "gpuproc blur a b --signa 1",
+                "unexpected argument '--signa' found; a similar argument exists: '--sigma'",
+            ),
+        ] {
+            assert_eq!(told(words), message, "{words}");
+        }
+    }
+
+    #[test]
+    fn a_hint_names_the_command() {
+        let hint = |words: &str| {
+            let words = words.split_whitespace().map(OsString::from).collect();
+            hint(&Line { words, ..Line::default() }, &["blur", "mesh"])
+        };
+        assert_eq!(hint("gpuproc -q mesh a"), "hint: gpuproc mesh --help");
+        assert_eq!(hint("gpuproc sharpen a"), "hint: gpuproc --help");
+    }
+}

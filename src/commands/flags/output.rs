@@ -1,0 +1,356 @@
+//! Where results go: `-o`, which means the same in every command.
+//!
+//! | `-o` | a result goes to |
+//! |---|---|
+//! | `-` | standard output |
+//! | `out/`, or a folder that is there | a file in that folder, called as the input |
+//! | a name with `{stem}`, `{ext}`, `{name}` or `{dir}` | that file, with these of each input; its folder is made |
+//! | any other name | that file |
+
+use std::{
+    collections::BTreeSet,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Component, MAIN_SEPARATOR, Path, PathBuf},
+};
+
+use clap::{Args, ValueHint};
+
+use crate::{
+    error::{Error, Result},
+    io::{Sink, Source},
+};
+
+/// What `-o` names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target(OsString);
+
+impl From<OsString> for Target {
+    fn from(name: OsString) -> Self {
+        Self(name)
+    }
+}
+
+/// What a [`Target`] is, as far as its inputs do not matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// One file, or standard output.
+    One(Sink),
+    /// A folder.
+    Folder(PathBuf),
+    /// A name with fields.
+    Template(String),
+}
+
+/// Fields of a template.
+const FIELDS: [&str; 4] = ["{stem}", "{ext}", "{name}", "{dir}"];
+
+impl Target {
+    /// What it is.
+    pub fn place(&self) -> Place {
+        let path = Path::new(&self.0);
+        let text = path.to_string_lossy();
+        if self.0 == "-" {
+            Place::One(Sink::Stdout)
+        } else if FIELDS.iter().any(|field| text.contains(field)) {
+            Place::Template(text.into_owned())
+        } else if text.ends_with(['/', MAIN_SEPARATOR]) || path.is_dir() {
+            Place::Folder(path.to_owned())
+        } else {
+            Place::One(Sink::File(path.to_owned()))
+        }
+    }
+}
+
+impl Place {
+    /// Whether it has a file for each input.
+    pub fn is_for_each(&self) -> bool {
+        !matches!(self, Self::One(_))
+    }
+
+    /// Where the result of `source` goes, whose extension becomes `extension` where that is given.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an input without a name.
+    pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
+        let named = |place: &dyn std::fmt::Display| {
+            Error::usage(format_args!("standard input has no name for a file in {place}"))
+        };
+        match self {
+            Self::One(sink) => Ok(sink.clone()),
+            Self::Folder(folder) => {
+                let path = source.path().ok_or_else(|| named(&folder.display()))?;
+                Ok(Sink::File(folder.join(tree.folder_of(path)).join(new_name(path, extension))))
+            }
+            Self::Template(template) => {
+                let path = source.path().ok_or_else(|| named(template))?;
+                let name = new_name(path, extension).into_string().map_err(|name| {
+                    let name = name.display();
+                    Error::usage(format_args!("{name}: a name that is no UTF-8 fills no template"))
+                })?;
+                let (stem, ext) = split_name(&name);
+                let dir = below_root(path.parent().unwrap_or(Path::new("")));
+                let dir = match dir.as_os_str().is_empty() {
+                    true => ".".into(),
+                    false => dir.to_string_lossy().into_owned(),
+                };
+                let values = [stem, ext, &name, &dir];
+                let filled = FIELDS
+                    .iter()
+                    .zip(values)
+                    .fold(template.clone(), |text, (field, value)| text.replace(field, value));
+                Ok(Sink::File(filled.into()))
+            }
+        }
+    }
+}
+
+/// Which folders of an input are kept below an output folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// None.
+    Flat,
+    /// Those of a relative name.
+    Relative,
+    /// All.
+    All,
+}
+
+impl Tree {
+    fn folder_of(self, path: &Path) -> PathBuf {
+        let folder = below_root(path.parent().unwrap_or(Path::new("")));
+        match self {
+            Self::All => folder,
+            Self::Relative if path.is_relative() => folder,
+            _ => PathBuf::new(),
+        }
+    }
+}
+
+/// A path without its root and without `..`.
+fn below_root(path: &Path) -> PathBuf {
+    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
+}
+
+/// The name of a file as that of its result.
+fn new_name(path: &Path, extension: Option<&str>) -> OsString {
+    // A path such as `..` has no name; reading tells what is wrong with it.
+    let name = path.file_name().unwrap_or(OsStr::new("_"));
+    match (extension, name.to_str()) {
+        (None, _) => name.to_owned(),
+        (Some(extension), Some(name)) => format!("{}.{extension}", split_name(name).0).into(),
+        (Some(extension), None) => Path::new(name).with_extension(extension).into(),
+    }
+}
+
+/// `head.nii.gz` as `head` and `nii.gz`.
+fn split_name(name: &str) -> (&str, &str) {
+    let split = |name: &str| name.rfind('.').filter(|&at| at > 0);
+    let Some(mut at) = split(name) else { return (name, "") };
+    if name[at..].eq_ignore_ascii_case(".gz") {
+        at = split(&name[..at]).unwrap_or(at);
+    }
+    (&name[..at], &name[at + 1..])
+}
+
+/// Where results go.
+#[derive(Clone, Debug, Args)]
+pub struct OutputArgs {
+    /// Where results go: a file; a folder, which is there or ends with /, for files that are called as the inputs; or a
+    /// name made of {stem}, {ext}, {name} and {dir} of each input, as 'soft/{stem}-blur.{ext}'; - is standard output
+    #[arg(short, long, value_name = "FILE|DIR")]
+    output: Option<Target>,
+
+    /// As -o DIR/, and inputs with relative names keep their folders below it
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
+    out_dir: Option<PathBuf>,
+
+    /// Below the output folder, keep the folders of inputs
+    #[arg(long)]
+    keep_tree: bool,
+}
+
+/// An input and its output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The input.
+    pub source: Source,
+    /// Its output.
+    pub sink: Sink,
+    /// Whether the folder of the output is made.
+    pub makes_folder: bool,
+}
+
+impl OutputArgs {
+    /// Whether an output is named by a flag, so that positional arguments are inputs.
+    pub fn is_given(&self) -> bool {
+        self.output.is_some() || self.out_dir.is_some()
+    }
+
+    /// What the flags name, or else the positional `output`.
+    fn place(&self, output: Option<Target>) -> Option<(Place, Tree)> {
+        let tree = if self.keep_tree { Tree::All } else { Tree::Flat };
+        let relative = if self.keep_tree { Tree::All } else { Tree::Relative };
+        match &self.out_dir {
+            Some(folder) => Some((Place::Folder(folder.clone()), relative)),
+            None => self.output.clone().or(output).map(|target| (target.place(), tree)),
+        }
+    }
+
+    /// Whether each input has an output of its own.
+    pub fn is_for_each(&self) -> bool {
+        self.place(None).is_some_and(|(place, _)| place.is_for_each())
+    }
+
+    /// The one output of a command with one input, which may be the positional `output`; nothing where none is named.
+    ///
+    /// # Errors
+    /// As [`Place::sink`].
+    pub fn sink(
+        &self,
+        source: &Source,
+        output: Option<Target>,
+        extension: Option<&str>,
+    ) -> Result<Option<Planned>> {
+        let Some((place, tree)) = self.place(output) else { return Ok(None) };
+        let sink = place.sink(source, extension, tree)?;
+        Ok(Some(Planned { source: source.clone(), sink, makes_folder: place.is_for_each() }))
+    }
+
+    /// Each input with its output. `output` is that of the positional arguments; `extension` tells that of a result where
+    /// it is not its input's.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have one output, and as [`Place::sink`].
+    pub fn plan(
+        &self,
+        sources: Vec<Source>,
+        output: Option<Target>,
+        extension: impl Fn(&Source) -> Result<Option<String>>,
+    ) -> Result<Option<Vec<Planned>>> {
+        let Some((mut place, tree)) = self.place(output) else { return Ok(None) };
+        if let (Place::One(sink), true) = (&place, sources.len() > 1) {
+            place = match sink {
+                // Several files need a folder, so that its name is one.
+                Sink::File(path) if path.extension().is_none() && !path.exists() => {
+                    Place::Folder(path.clone())
+                }
+                _ => {
+                    return Err(Error::usage(format_args!(
+                        "{} inputs cannot all go to {sink}: name a folder, as -o out/",
+                        sources.len()
+                    )));
+                }
+            };
+        }
+        let makes_folder = place.is_for_each();
+        let mut taken = BTreeSet::new();
+        let plan = |source: Source| {
+            let sink = place.sink(&source, extension(&source)?.as_deref(), tree)?;
+            if let (Sink::File(path), true) = (&sink, makes_folder) {
+                // By the file that is there already, too, which links may lead to.
+                let found = path.canonicalize().ok().filter(|found| found != path);
+                let is_new = found.is_none_or(|found| taken.insert(found));
+                if !taken.insert(path.clone()) || !is_new {
+                    let remedy = match (&place, tree) {
+                        (Place::Template(_), _) => "; {dir} tells them apart",
+                        (_, Tree::All) => "",
+                        _ => "; --keep-tree tells them apart",
+                    };
+                    return Err(Error::usage(format_args!(
+                        "two inputs would become {sink}{remedy}"
+                    )));
+                }
+            }
+            Ok(Planned { source, sink, makes_folder })
+        };
+        sources.into_iter().map(plan).collect::<Result<_>>().map(Some)
+    }
+}
+
+impl Planned {
+    /// The output, whose folder is made where that is to be made, or standard output where none is planned.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn or_stdout(planned: Option<Self>) -> Result<Sink> {
+        let Some(Self { sink, makes_folder, .. }) = planned else { return Ok(Sink::Stdout) };
+        if makes_folder {
+            Self::make_folder(&sink)?;
+        }
+        Ok(sink)
+    }
+
+    /// Makes the folder of the output, where that is to be made.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn make_folder(sink: &Sink) -> Result<()> {
+        let Sink::File(path) = sink else { return Ok(()) };
+        let folder = path.parent().unwrap_or(Path::new(""));
+        match folder.as_os_str().is_empty() {
+            true => Ok(()),
+            false => fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(name: &str) -> Place {
+        Target(name.into()).place()
+    }
+
+    fn sink(place: &Place, source: &str, extension: Option<&str>, tree: Tree) -> String {
+        let source = Source::from(OsString::from(source));
+        place.sink(&source, extension, tree).map_or_else(|e| e.one_line(), |sink| sink.to_string())
+    }
+
+    #[test]
+    fn a_name_is_a_file_and_a_folder_takes_the_inputs_name() {
+        assert_eq!(place("-"), Place::One(Sink::Stdout));
+        assert_eq!(place("new.png"), Place::One(Sink::File("new.png".into())));
+        let (there, new) = (place("src"), place("new/"));
+        assert_eq!(sink(&there, "a/b.png", None, Tree::Flat), "src/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, Tree::Flat), "new/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, Tree::Relative), "new/b.png");
+        assert_eq!(sink(&new, "../a/b.png", None, Tree::Relative), "new/a/b.png");
+        assert_eq!(sink(&new, "/a/b.png", None, Tree::All), "new/a/b.png");
+        assert_eq!(sink(&new, "b.nii.gz", Some("ply"), Tree::All), "new/b.ply");
+        assert!(sink(&new, "-", None, Tree::All).contains("standard input has no name"));
+    }
+
+    #[test]
+    fn templates_are_filled_with_the_inputs_name() {
+        let of = |template: &str, source| sink(&place(template), source, None, Tree::Flat);
+        assert_eq!(of("soft/{stem}-blur.{ext}", "/x/a.b.png"), "soft/a.b-blur.png");
+        assert_eq!(of("{dir}/{name}.bak", "x/y/head.nii.gz"), "x/y/head.nii.gz.bak");
+        assert_eq!(of("{dir}/{stem}.{ext}", "head.nii.gz"), "./head.nii.gz");
+        assert_eq!(of("{stem}-{iso}.ply", "head.nii.gz"), "head-{iso}.ply");
+        assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), Tree::Flat), "a.jpg");
+        assert_eq!(split_name(".hidden"), (".hidden", ""));
+        assert_eq!(split_name("a.gz"), ("a", "gz"));
+    }
+
+    #[test]
+    fn several_inputs_have_several_outputs() {
+        let plan = |output: &str, keep_tree: bool, inputs: &[&str]| {
+            let output = Some(Target(output.into()));
+            let args = OutputArgs { output, out_dir: None, keep_tree };
+            let sources = inputs.iter().map(|&name| OsString::from(name).into()).collect();
+            args.plan(sources, None, |_| Ok(None)).map(|plan| {
+                let sinks = plan.unwrap().into_iter().map(|planned| planned.sink.to_string());
+                sinks.collect::<Vec<_>>().join(" ")
+            })
+        };
+        assert_eq!(plan("new", false, &["/a/b", "c"]).unwrap(), "new/b new/c");
+        assert_eq!(plan("new/", true, &["/a/b", "c"]).unwrap(), "new/a/b new/c");
+        let error = plan("new.png", false, &["a", "b"]).unwrap_err().one_line();
+        assert_eq!(error, "2 inputs cannot all go to new.png: name a folder, as -o out/");
+        let error = plan("new/", false, &["a/b", "c/b"]).unwrap_err().one_line();
+        assert_eq!(error, "two inputs would become new/b; --keep-tree tells them apart");
+        assert_eq!(plan("{dir}/x-{name}", false, &["a/b", "c/b"]).unwrap(), "a/x-b c/x-b");
+    }
+}
