@@ -50,6 +50,12 @@ impl MarchingCubes {
         Self(mesh::MarchingCubes { close: true, ..self.0 })
     }
 
+    /// Joins what the trilinear field between the samples joins, where the table of 256 cases joins what is inside.
+    #[must_use]
+    pub fn exact_topology(self) -> Self {
+        Self(mesh::MarchingCubes { topology: mesh::Topology::Exact, ..self.0 })
+    }
+
     /// Makes normals, from the volume's gradient.
     #[must_use]
     pub fn normals(self) -> Self {

@@ -49,6 +49,7 @@ mod streams;
 mod texts;
 mod tiff;
 mod tiff_stacks;
+mod topology;
 mod volumes;
 
 fn main() {

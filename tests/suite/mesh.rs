@@ -266,7 +266,7 @@ fn waves(dims: [usize; 3]) -> Volume {
 }
 
 /// Noise of any type, with the extremes of the type and repeated values among it.
-fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
+pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
     let len = dims.iter().product();
     let mut noise = Noise(seed);
     let mut samples = Samples::zeros(dtype, len).unwrap();

@@ -76,20 +76,51 @@ fn case_at(c: Corners, bit: u32) -> u32 {
 //
 //   triangles = crossed edges - 2 * mixed cells - 2 * loops beyond the first of a cell
 //
-// Only cells that may have a second loop, those with an alternating face or with two lone opposite
-// corners, are looked up one by one.
-fn count_triangles(c: Corners, cells: u32) -> u32 {
+// Only ambiguous cells may have a second loop: they are looked up one by one.
+fn count_triangles(word: u32, c: Corners, cells: u32) -> u32 {
     let any = mixed(c) & cells;
     if any == 0u {
         return 0u;
     }
+    let m = vec4(any);
+    let n = countOneBits(along_x(c) & m) + countOneBits(along_y(c) & m) + countOneBits(along_z(c) & m);
+    var look_up = ambiguous(c) & any;
+    var more_loops = 0u;
+    while look_up != 0u {
+        let bit = firstTrailingBit(look_up);
+        let case_number = case_at(c, bit);
+        if EXACT {
+            let discs = (blocks[variant_at(word, bit, case_number) + 4u] >> 8u) & 0xffu;
+            // Less than none where there is a tunnel; 2^32 more than that is as good.
+            more_loops += discs - 1u;
+        } else {
+            more_loops += blocks[CASE_INFO + case_number] >> 8u;
+        }
+        look_up &= look_up - 1u;
+    }
+    return n.x + n.y + n.z + n.w - 2u * countOneBits(any) - 2u * more_loops;
+}
+
+// The crossed edges along each axis: near and far side, then the same above, or behind those along z.
+fn along_x(c: Corners) -> vec4<u32> {
+    return c.rows ^ c.steps;
+}
+
+fn along_y(c: Corners) -> vec4<u32> {
+    return vec4(c.rows.xz ^ c.rows.yw, c.steps.xz ^ c.steps.yw).xzyw;
+}
+
+fn along_z(c: Corners) -> vec4<u32> {
+    return vec4(c.rows.xy ^ c.rows.zw, c.steps.xy ^ c.steps.zw).xzyw;
+}
+
+// The cells that may have more than one loop: with an alternating face or with two lone opposite corners.
+fn ambiguous(c: Corners) -> u32 {
     let r = c.rows;
     let s = c.steps;
-    let x = r ^ s;
-    let y = vec4(r.x ^ r.y, s.x ^ s.y, r.z ^ r.w, s.z ^ s.w);
-    let z = vec4(r.x ^ r.z, s.x ^ s.z, r.y ^ r.w, s.y ^ s.w);
-    let m = vec4(any);
-    let n = countOneBits(x & m) + countOneBits(y & m) + countOneBits(z & m);
+    let x = along_x(c);
+    let y = along_y(c);
+    let z = along_z(c);
     // Three crossed sides of a face: the fourth is crossed, too, and its corners alternate.
     let faces = (x.x & x.y & y.x) | (x.z & x.w & y.z) | (x.x & x.z & z.x) | (x.y & x.w & z.z)
         | (y.x & y.z & z.x) | (y.y & y.w & z.y);
@@ -98,13 +129,7 @@ fn count_triangles(c: Corners, cells: u32) -> u32 {
         | (x.x & y.y & z.y & x.w & y.z & z.z & ~(s.x ^ r.w))
         | (x.y & y.x & z.z & x.z & y.w & z.y & ~(r.y ^ s.z))
         | (x.y & y.y & z.w & x.z & y.z & z.x & ~(s.y ^ r.z));
-    var look_up = (faces | diagonals) & any;
-    var more_loops = 0u;
-    while look_up != 0u {
-        more_loops += blocks[CASE_INFO + case_at(c, firstTrailingBit(look_up))] >> 8u;
-        look_up &= look_up - 1u;
-    }
-    return n.x + n.y + n.z + n.w - 2u * countOneBits(any) - 2u * more_loops;
+    return faces | diagonals;
 }
 
 // The place of the set bit with `rank` set bits below it, by halving.

@@ -21,19 +21,19 @@ fn count(
     if word < params.numbered {
         let found = word_at(word, place_of(word));
         n = countOneBits(found.crossed);
-        found_triangles = count_triangles(found.corners, found.cells);
+        found_triangles = count_triangles(word, found.corners, found.cells);
         nan_cells = found.nan_cells;
     }
-    // At most 256 * 96 vertices and 256 * 160 triangles: both sums fit 16 bits of one word.
+    // At most 256 * 96 vertices and 256 * 320 triangles: the sums fit 15 and 17 bits of one word.
     let vertices = n.x + n.y + n.z;
-    let before = sum_before(lane, vertices | found_triangles << 16u);
+    let before = sum_before(lane, vertices | found_triangles << 15u);
     if word < params.numbered {
-        starts[word] = (before & 0xffffu) | n.x << 15u | n.y << 21u;
+        starts[word] = (before & 0x7fffu) | n.x << 15u | n.y << 21u;
     }
     if lane == 0u {
         let all = sum_of_all();
-        blocks[section(VERTICES, block)] = all & 0xffffu;
-        blocks[section(TRIANGLES, block)] = all >> 16u;
+        blocks[section(VERTICES, block)] = all & 0x7fffu;
+        blocks[section(TRIANGLES, block)] = all >> 15u;
     }
     if HAS_NAN {
         workgroupBarrier();

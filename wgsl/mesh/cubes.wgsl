@@ -5,6 +5,7 @@
 //
 //   classify, classify_u8   a bit a point: inside or not
 //   validate                a bit a cell: no corner is NaN (HAS_NAN only)
+//   resolve                 which variant a cell is (EXACT only)
 //   count                   vertices and triangles a word and a block, by popcounts
 //   scan                    where each block's begin, the list of active blocks, the totals
 //   vertices                where crossed edges are crossed
@@ -19,6 +20,8 @@
 #import mesh/classify
 #import mesh/validate
 #import mesh/cells
+#import mesh/wide
+#import mesh/variants
 #import mesh/prefix_sum
 #import mesh/count
 #import mesh/crossing
@@ -30,6 +33,8 @@
 const KIND = 0u;
 // Whether some samples are NaN.
 const HAS_NAN = false;
+// Whether the trilinear field decides what is joined where a cell's corners do not tell.
+const EXACT = false;
 
 // Words of a block, invocations of a workgroup.
 const SIZE = 256u;
@@ -91,6 +96,7 @@ struct SlabParams {
 //   inside    slices                              greater than the threshold
 //   numbers   slices + 1, from one lower on       not NaN            (HAS_NAN only)
 //   valid     layers + 2, from one lower on       a cell without NaN (HAS_NAN only)
+//   variants  7 times layers                      see mesh/variants  (EXACT only)
 @group(0) @binding(3) var<storage, read_write> bits: array<u32>;
 // For each word, where its vertices begin:
 //   bits  0..14   its first vertex in the block
@@ -100,7 +106,8 @@ struct SlabParams {
 // Tables and blocks, in words; `starts` is the end of the same buffer, so that no pass takes more than
 // four storage buffers, which is all that some devices grant:
 //   0 .. CASE_INFO          two words a case: 15 edge numbers of 4 bits, the corners of its triangles
-//   CASE_INFO .. SECTIONS   a word a case: triangles, and << 8 the loops of crossed edges but one
+//   CASE_INFO ..            a word a case: triangles, and << 8 the loops of crossed edges but one
+//   VARIANT_CASES ..        see mesh/variants
 //   section(i, ..)          a word a block, see below
 //   section(TOTALS, 0..3)   vertices to emit, triangles, active blocks, cells with NaN
 //   params.starts ..        `starts`
@@ -110,7 +117,7 @@ struct SlabParams {
 @group(0) @binding(8) var<storage, read_write> triangles: array<u32>;
 
 const CASE_INFO = 512u;
-const SECTIONS = 768u;
+const SECTIONS = 4404u;
 
 // The sections of `blocks`: `count` writes how many there are in each block, `scan` turns that into where
 // they begin.

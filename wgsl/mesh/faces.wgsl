@@ -73,7 +73,7 @@ fn faces(
     var first = blocks[section(TRIANGLES, block)] - params.triangle_start;
     for (var start = 0u; start < cell_count; start += SIZE) {
         let index = start + lane;
-        var case_number = 0u;
+        var edges_at = 0u;
         var count = 0u;
         var low = 0u;
         var bit = 0u;
@@ -85,14 +85,19 @@ fn faces(
                 }
             }
             bit = select_bit(passed[low].x, index - passed[low].y);
-            case_number = case_at(Corners(corner_rows[low], corner_steps[low]), bit);
+            let case_number = case_at(Corners(corner_rows[low], corner_steps[low]), bit);
+            edges_at = 2u * case_number;
             count = blocks[CASE_INFO + case_number] & 0xffu;
+            if EXACT && has_variants(case_number) {
+                edges_at = variant_at(block * SIZE + low, bit, case_number);
+                count = blocks[edges_at + 4u] & 0xffu;
+            }
         }
         let triangles_before = sum_before(lane, count);
         let here = sum_of_all();
         var at = 3u * (first + triangles_before);
         for (var i = 0u; i < 3u * count; i++) {
-            let edges = blocks[2u * case_number + i / 8u];
+            let edges = blocks[edges_at + i / 8u];
             triangles[at + i] = vertex_id(block * SIZE + low, bit, (edges >> (4u * (i % 8u))) & 15u);
         }
         first += here;

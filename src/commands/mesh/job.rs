@@ -43,7 +43,7 @@ impl MeshJob {
     /// All that the surface and its file depend on, beside the volume.
     pub(super) fn parameters(&self, session: &Session) -> String {
         let Self { layout, isovalues, kernel, placing, parts, smooth, simplify, .. } = self;
-        let kernel = (kernel.close, kernel.normals);
+        let kernel = (kernel.close, kernel.normals, kernel.topology);
         let surface = (layout, isovalues, kernel, placing, parts, smooth, simplify);
         let written = (self.format, self.ascii, session.strict);
         format!("{surface:?} {written:?}")

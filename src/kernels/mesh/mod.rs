@@ -13,6 +13,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`table`] | the 256 cases |
+//! | [`variants`], `deciders` | what these may be where the corners do not tell all, and which it is |
 //! | `params` | parameters and slabs |
 //! | `grid`, `voxel` | what both twins share: the grid of points, samples as f32 |
 //! | `cpu`, `gpu` | the twins |
@@ -21,17 +22,19 @@
 
 mod bench;
 mod cpu;
+mod deciders;
 pub(super) mod gpu;
 mod grid;
 mod otsu;
 mod params;
 pub mod post;
 pub mod table;
+pub mod variants;
 mod voxel;
 
 pub use bench::{cases, sweep};
 pub use otsu::{Otsu, extremes};
-pub use params::{MarchingCubes, Slab};
+pub use params::{MarchingCubes, Slab, Topology};
 
 use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};
 

@@ -21,15 +21,28 @@ pub struct MarchingCubes {
     pub close: bool,
     /// Whether vertices get normals.
     pub normals: bool,
+    /// What is joined where a cell's corners do not tell.
+    pub topology: Topology,
     /// Bytes that the surface of a slab may take.
     pub most_bytes: u64,
+}
+
+/// What the surface joins where a cell's corners do not tell. Both are closed, and have the same vertices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Topology {
+    /// What is inside, wherever a face's corners alternate; there are no tunnels through cells (Lorensen and Cline 1987).
+    #[default]
+    Classic,
+    /// What the field joins that is trilinear between the samples (see `deciders`).
+    Exact,
 }
 
 impl MarchingCubes {
     /// The surface at `iso` of samples one unit apart, without normals.
     pub fn new(iso: f64) -> Self {
         let (spacing, origin, most_bytes) = ([1.0; 3], [0.0; 3], u64::MAX);
-        Self { iso, spacing, origin, close: false, normals: false, most_bytes }
+        let topology = Topology::default();
+        Self { iso, spacing, origin, close: false, normals: false, topology, most_bytes }
     }
 }
 

@@ -30,7 +30,7 @@ pub const EDGES: [[u8; 2]; 12] = [
 ];
 
 /// The corners of each face, counter-clockwise as seen from outside the cube.
-const FACES: [[u8; 4]; 6] =
+pub(super) const FACES: [[u8; 4]; 6] =
     [[0, 3, 2, 1], [4, 5, 6, 7], [0, 1, 5, 4], [3, 7, 6, 2], [0, 4, 7, 3], [1, 2, 6, 5]];
 
 /// The surface in a cell whose inside corners are the set bits of the case's number.
@@ -45,31 +45,44 @@ pub struct CubeCase {
 /// All cases; the number's bit i is set when corner i is inside.
 pub static CASES: LazyLock<Vec<CubeCase>> = LazyLock::new(|| (0..=255).map(case).collect());
 
-/// Whether `edge` lies on `face`.
-fn on_face(edge: u8, face: &[u8; 4]) -> bool {
-    EDGES[edge as usize].iter().all(|corner| face.contains(corner))
-}
-
 fn edge_between(a: u8, b: u8) -> u8 {
     let found = EDGES.iter().position(|edge| *edge == [a, b] || *edge == [b, a]);
     found.expect("neighbours on a face share an edge") as u8
 }
 
 fn case(inside: u8) -> CubeCase {
+    let mut case = CubeCase::default();
+    for polygon in loops(inside, u8::MAX) {
+        case.loops += 1;
+        case.triangles.extend(fill(&polygon));
+    }
+    case
+}
+
+/// Whether the corners of a face are inside and outside in turn.
+pub(super) fn alternates(inside: u8, face: &[u8; 4]) -> bool {
+    let [a, b, c, d] = face.map(|corner| inside >> corner & 1);
+    a == c && b == d && a != b
+}
+
+/// The closed loops of crossed edges. On an alternating face the inside corners are joined where `joined` has the face's
+/// bit, so that each outside corner is cut off alone; else each inside corner is.
+pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
     // On each face, one segment of the surface passes around each run of outside corners: from the
     // crossed edge behind the run to the crossed edge before it. A crossed edge has two faces; the
     // segment on one begins there, that on the other ends there, so segments make closed loops.
     let mut next = [None; 12];
-    for face in &FACES {
+    for (number, face) in FACES.iter().enumerate() {
         let is_inside = |i: usize| inside >> face[i % 4] & 1 == 1;
+        let edge = |i: usize| edge_between(face[i % 4], face[(i + 1) % 4]);
         for start in (0..4).filter(|&i| is_inside(i) && !is_inside(i + 1)) {
             let end = (start + 1..).find(|&i| is_inside(i + 1)).expect("the start is inside");
-            let before = edge_between(face[start], face[(start + 1) % 4]);
-            let behind = edge_between(face[end % 4], face[(end + 1) % 4]);
-            next[behind as usize] = Some(before);
+            // From the same edge, but around the next inside corner in place of the outside corner.
+            let is_separated = alternates(inside, face) && joined >> number & 1 == 0;
+            next[usize::from(edge(end))] = Some(edge(if is_separated { end + 1 } else { start }));
         }
     }
-    let mut case = CubeCase::default();
+    let mut loops = Vec::new();
     for first in 0..12 {
         let mut polygon = Vec::new();
         let mut at = first;
@@ -78,46 +91,85 @@ fn case(inside: u8) -> CubeCase {
             at = to;
         }
         if !polygon.is_empty() {
-            case.loops += 1;
-            case.triangles.extend(triangulate(&polygon).1);
+            loops.push(polygon);
         }
     }
-    case
+    loops
 }
 
-/// The cost of a triangulation: diagonals in a face of the cube, where they could meet those of the
-/// neighbouring cell, then the sum of the diagonals' squared lengths.
-type Cost = (u32, u32);
+/// What a triangulation is to avoid: sides that both cells at a face may take, sides in a face, then the sum of the
+/// squared lengths.
+pub(super) type Cost = [u32; 3];
 
-/// The triangulation of a polygon at the least cost, the first of equals.
-fn triangulate(polygon: &[u8]) -> (Cost, Vec<[u8; 3]>) {
-    let [first, middle @ .., last] = polygon else { return Default::default() };
-    let mut best: Option<(Cost, Vec<[u8; 3]>)> = None;
-    for (i, apex) in middle.iter().enumerate() {
-        let (left, mut triangles) = triangulate(&polygon[..i + 2]);
-        let (right, more) = triangulate(&polygon[i + 1..]);
-        let mut cost = (left.0 + right.0, left.1 + right.1);
-        for (is_diagonal, a, b) in [(i > 0, first, apex), (i + 1 < middle.len(), apex, last)] {
-            if is_diagonal {
-                let in_face = FACES.iter().any(|face| on_face(*a, face) && on_face(*b, face));
-                cost = (cost.0 + u32::from(in_face), cost.1 + squared_length(*a, *b));
-            }
-        }
-        if best.as_ref().is_none_or(|(least, _)| cost < *least) {
-            triangles.push([*first, *apex, *last]);
-            triangles.extend(more);
-            best = Some((cost, triangles));
+pub(super) fn sum(a: Cost, b: Cost) -> Cost {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+/// The cost of a side between the vertices on two edges.
+///
+/// A side in a face is one of the face's two crossing diagonals, or cuts off a corner. The cell beyond the face may have
+/// the former and the cell before it the latter, as seen along the axis: so that no side belongs to both cells, and thus
+/// to four triangles.
+pub(super) fn side_cost(a: u8, b: u8) -> Cost {
+    let (from, to) = (middle(a), middle(b));
+    let mut cost = [0, 0, (0..3).map(|axis| (from[axis] - to[axis]).pow(2) as u32).sum()];
+    for axis in 0..3 {
+        if from[axis] == to[axis] && from[axis] != 1 {
+            let is_crossing = (0..3).any(|other| other != axis && from[other] == to[other]);
+            let is_beyond = from[axis] == 0;
+            cost[usize::from(is_crossing == is_beyond)] += 1;
         }
     }
-    best.unwrap_or_default()
+    cost
 }
 
-/// The squared distance between the middles of two edges, in halves of a cell's side.
-fn squared_length(a: u8, b: u8) -> u32 {
-    let middle = |edge: u8, axis: usize| -> i32 {
-        EDGES[edge as usize].iter().map(|&corner| i32::from(CORNERS[corner as usize][axis])).sum()
-    };
-    (0..3).map(|axis| (middle(a, axis) - middle(b, axis)).pow(2) as u32).sum()
+/// The middle of an edge, in halves of a cell's side.
+fn middle(edge: u8) -> [i32; 3] {
+    let [a, b] = EDGES[usize::from(edge)].map(|corner| CORNERS[usize::from(corner)]);
+    std::array::from_fn(|axis| i32::from(a[axis] + b[axis]))
+}
+
+/// The triangulation of a polygon at the least cost.
+pub(super) fn fill(polygon: &[u8]) -> Vec<[u8; 3]> {
+    triangulate(polygon, &side_cost).1
+}
+
+/// The triangulation of a polygon whose sides cost the least, the first of equals, by dynamic programming over its runs
+/// of vertices (Klincsek 1980).
+pub(super) fn triangulate(
+    polygon: &[u8],
+    side_cost: &dyn Fn(u8, u8) -> Cost,
+) -> (Cost, Vec<[u8; 3]>) {
+    let len = polygon.len();
+    // The cost of the run from vertex i to j, and the apex of the triangle at its side.
+    let mut best = vec![vec![([0; 3], 0); len]; len];
+    for (span, i) in (2..len).flat_map(|span| (0..len - span).map(move |i| (span, i))) {
+        let j = i + span;
+        let side = |from: usize, to: usize| match to - from {
+            1 => [0; 3],
+            _ => side_cost(polygon[from], polygon[to]),
+        };
+        let cost = |apex: usize| {
+            let runs = sum(best[i][apex].0, best[apex][j].0);
+            sum(runs, sum(side(i, apex), side(apex, j)))
+        };
+        best[i][j] = (i + 1..j).map(|apex| (cost(apex), apex)).min().expect("two sides at least");
+    }
+    let mut triangles = Vec::new();
+    let mut add =
+        |i: usize, j: usize| triangles.push([polygon[i], polygon[best[i][j].1], polygon[j]]);
+    // The runs in order: those left of an apex, its own, those right of it.
+    let (mut open, mut at) = (Vec::new(), (0, len - 1));
+    loop {
+        while at.1 - at.0 >= 2 {
+            open.push(at);
+            at = (at.0, best[at.0][at.1].1);
+        }
+        let Some((i, j)) = open.pop() else { break };
+        add(i, j);
+        at = (best[i][j].1, j);
+    }
+    (best[0][len - 1].0, triangles)
 }
 
 #[cfg(test)]
@@ -125,6 +177,11 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+
+    /// Whether `edge` lies on `face`.
+    fn on_face(edge: u8, face: &[u8; 4]) -> bool {
+        EDGES[edge as usize].iter().all(|corner| face.contains(corner))
+    }
 
     fn middle(edge: u8) -> [f64; 3] {
         let [a, b] = EDGES[edge as usize].map(|corner| CORNERS[corner as usize]);

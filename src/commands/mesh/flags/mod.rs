@@ -22,7 +22,7 @@ use crate::{
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
     kernels::mesh::{
-        MarchingCubes,
+        MarchingCubes, Topology,
         post::{Goal, Parts, Size},
     },
 };
@@ -73,6 +73,10 @@ pub struct Args {
     /// Close the surface where it leaves the volume, on the volume's box; edges of the box are cut off by half a sample
     #[arg(long)]
     close: bool,
+
+    /// What is joined where the eight samples around a cell do not tell
+    #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
+    topology: Topology,
 
     /// Give every vertex a normal, from the volume's gradient
     #[arg(long)]
@@ -140,6 +144,19 @@ const FORMATS: [Choice<MeshFormat>; 4] = [
     ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
     ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
+];
+
+const TOPOLOGIES: [Choice<Topology>; 2] = [
+    (
+        "classic",
+        Topology::Classic,
+        "What is inside, on every face whose corners alternate: the table of 256 cases",
+    ),
+    (
+        "exact",
+        Topology::Exact,
+        "What the field joins that is trilinear between samples: handles, tunnels and parts are its own",
+    ),
 ];
 
 const SPACES: [Choice<Coordinates>; 4] = [
@@ -312,6 +329,7 @@ impl Args {
             kernel: MarchingCubes {
                 close: self.close,
                 normals: self.normals,
+                topology: self.topology,
                 ..MarchingCubes::new(0.0)
             },
             placing: Placing {

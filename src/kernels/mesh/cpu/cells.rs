@@ -16,11 +16,12 @@ pub(super) struct CaseTable {
     pub(super) more_loops: [u8; 256],
 }
 
+/// Edge number to place among the sixteen vertex numbers at a cell: edges 5, 7, 9 and 11 begin at the next point along x,
+/// whose numbers are eight places further.
+pub(super) const PLACES: [u8; 12] = [0, 1, 2, 3, 4, 12, 5, 13, 6, 14, 7, 15];
+
 pub(super) static CASE_TABLE: LazyLock<CaseTable> = LazyLock::new(|| {
     let mut table = CaseTable { count: [0; 256], corners: [[0; 16]; 256], more_loops: [0; 256] };
-    // Edge number to place in the list: edges 5, 7, 9 and 11 begin at the next point along x, whose
-    // numbers are eight places further.
-    const PLACES: [u8; 12] = [0, 1, 2, 3, 4, 12, 5, 13, 6, 14, 7, 15];
     for (number, case) in CASES.iter().enumerate() {
         let number = CORNERS.iter().enumerate().fold(0, |own, (corner, [x, y, z])| {
             own | (number >> corner & 1) << (x + 2 * y + 4 * z)
@@ -96,18 +97,37 @@ impl Corners {
     /// ```text
     /// triangles = crossed edges - 2 * mixed cells - 2 * loops beyond the first of a cell
     /// ```
-    /// Only cells that may have a second loop, those with an alternating face or with two lone opposite
-    /// corners, are looked up one by one.
+    /// Only [ambiguous](Self::ambiguous) cells may have a second loop: `more_loops` tells how many there are in those.
     #[inline(always)]
-    pub(super) fn triangles(&self, cells: u64, table: &CaseTable) -> u32 {
-        let (r, s) = (&self.rows, &self.steps);
-        let [x0, x1, x2, x3] = self.along_x();
-        let [y0, y1, y2, y3] = [r[0] ^ r[1], s[0] ^ s[1], r[2] ^ r[3], s[2] ^ s[3]];
-        let [z0, z1, z2, z3] = [r[0] ^ r[2], s[0] ^ s[2], r[1] ^ r[3], s[1] ^ s[3]];
+    pub(super) fn triangles(&self, cells: u64, more_loops: impl FnOnce(u64) -> i32) -> u32 {
         let mut crossed = 0;
-        for edge in [x0, x1, x2, x3, y0, y1, y2, y3, z0, z1, z2, z3] {
+        for edge in self.along_x().into_iter().chain(self.along_y()).chain(self.along_z()) {
             crossed += (edge & cells).count_ones();
         }
+        let ambiguous = self.ambiguous() & cells;
+        let more_loops = if ambiguous == 0 { 0 } else { more_loops(ambiguous) };
+        let first_loops = (self.mixed() & cells).count_ones();
+        crossed.wrapping_sub(2 * first_loops).wrapping_sub_signed(2 * more_loops)
+    }
+
+    /// Loops beyond the first in the classic cases of `cells`.
+    #[inline(always)]
+    pub(super) fn more_loops(&self, mut cells: u64, table: &CaseTable) -> i32 {
+        let mut more_loops = 0;
+        while cells != 0 {
+            more_loops += i32::from(table.more_loops[self.case(cells.trailing_zeros())]);
+            cells &= cells - 1;
+        }
+        more_loops
+    }
+
+    /// The cells that may have more than one loop: with an alternating face, or with two lone opposite corners.
+    #[inline(always)]
+    pub(super) fn ambiguous(&self) -> u64 {
+        let (r, s) = (&self.rows, &self.steps);
+        let [x0, x1, x2, x3] = self.along_x();
+        let [y0, y1, y2, y3] = self.along_y();
+        let [z0, z1, z2, z3] = self.along_z();
         // Three crossed sides of a face: the fourth is crossed, too, and its corners alternate.
         let faces =
             x0 & x1 & y0 | x2 & x3 & y2 | x0 & x2 & z0 | x1 & x3 & z2 | y0 & y2 & z0 | y1 & y3 & z1;
@@ -116,13 +136,20 @@ impl Corners {
             | x0 & y1 & z1 & x3 & y2 & z2 & !(s[0] ^ r[3])
             | x1 & y0 & z2 & x2 & y3 & z1 & !(r[1] ^ s[2])
             | x1 & y1 & z3 & x2 & y2 & z0 & !(s[1] ^ r[2]);
-        let mut look_up = (faces | diagonals) & cells;
-        let mut more_loops = 0;
-        while look_up != 0 {
-            let case = self.case(look_up.trailing_zeros());
-            more_loops += u32::from(table.more_loops[case]);
-            look_up &= look_up - 1;
-        }
-        crossed - 2 * (self.mixed() & cells).count_ones() - 2 * more_loops
+        faces | diagonals
+    }
+
+    /// The edges along y that are crossed: of the cells' near and far side, then those above.
+    #[inline(always)]
+    fn along_y(&self) -> [u64; 4] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        [a ^ b, e ^ f, c ^ d, g ^ h]
+    }
+
+    /// The edges along z that are crossed: of the cells' near and far side, then those behind.
+    #[inline(always)]
+    fn along_z(&self) -> [u64; 4] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        [a ^ c, e ^ g, b ^ d, f ^ h]
     }
 }

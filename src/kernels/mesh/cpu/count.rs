@@ -4,6 +4,7 @@ use pulp::NullaryFnOnce;
 
 use super::{
     cells::{CASE_TABLE, CaseTable},
+    exact::Exact,
     planes::BitPlanes,
     simd_ops::SimdOps,
 };
@@ -19,13 +20,18 @@ pub(super) struct SliceCounts {
 
 /// Of one slice more than there are layers: the topmost layer shares that slice's vertices with the next
 /// slab.
-pub(super) fn slice_counts<S: SimdOps>(planes: &BitPlanes, simd: S) -> Vec<SliceCounts> {
+pub(super) fn slice_counts<S: SimdOps>(
+    planes: &BitPlanes,
+    exact: Option<&Exact<'_>>,
+    simd: S,
+) -> Vec<SliceCounts> {
     let slices = 0..planes.grid.layers + 1;
-    slices.par_map(|z| simd.vectorize(CountSlice { planes, table: &CASE_TABLE, z }))
+    slices.par_map(|z| simd.vectorize(CountSlice { planes, exact, table: &CASE_TABLE, z }))
 }
 
 struct CountSlice<'a> {
     planes: &'a BitPlanes,
+    exact: Option<&'a Exact<'a>>,
     table: &'a CaseTable,
     z: usize,
 }
@@ -37,7 +43,7 @@ impl NullaryFnOnce for CountSlice<'_> {
 
     #[inline(always)]
     fn call(self) -> SliceCounts {
-        let Self { planes, table, z } = self;
+        let Self { planes, exact, table, z } = self;
         let has_nan = !planes.valid.is_empty();
         let mut counts = SliceCounts::default();
         for y in 0..planes.grid.points[1] {
@@ -59,7 +65,11 @@ impl NullaryFnOnce for CountSlice<'_> {
                 for crossed in planes.crossed(&rows, word) {
                     counts.vertices += u64::from(crossed.count_ones());
                 }
-                counts.triangles += u64::from(corners.triangles(cells, table));
+                let triangles = corners.triangles(cells, |ambiguous| match exact {
+                    None => corners.more_loops(ambiguous, table),
+                    Some(exact) => exact.more_loops(&corners, ambiguous, [64 * word, y, z]),
+                });
+                counts.triangles += u64::from(triangles);
             }
         }
         counts

@@ -14,7 +14,9 @@ use std::mem;
 use pulp::NullaryFnOnce;
 
 use super::{
-    cells::{CASE_TABLE, CaseTable, Corners},
+    super::variants::Variant,
+    cells::{CASE_TABLE, CaseTable, Corners, PLACES},
+    exact::Exact,
     mesher::SlicePart,
     planes::{BitPlanes, PointRows},
     simd_ops::SimdOps,
@@ -44,6 +46,7 @@ impl VertexStart {
 /// Writes the triangles of slices that follow each other.
 pub(super) struct EmitFaces<'a, 'b, S> {
     pub(super) planes: &'a BitPlanes,
+    pub(super) exact: Option<&'a Exact<'a>>,
     pub(super) simd: S,
     pub(super) parts: &'a mut [SlicePart<'b>],
     /// Room for the vertex numbers of two slices.
@@ -55,7 +58,7 @@ impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
 
     #[inline(always)]
     fn call(self) {
-        let Self { planes, simd, parts, starts: [mut here, mut above] } = self;
+        let Self { planes, exact, simd, parts, starts: [mut here, mut above] } = self;
         for (i, part) in parts.iter_mut().enumerate() {
             let SlicePart { z, first, end, .. } = *part;
             if z == planes.grid.layers {
@@ -66,7 +69,8 @@ impl<S: SimdOps> NullaryFnOnce for EmitFaces<'_, '_, S> {
             }
             // The numbers wrap only behind the last vertex of a surface of exactly 2^32.
             planes.number(z + 1, end as u32, &mut above);
-            planes.triangles(simd, z, [&here, &above], mem::take(&mut part.triangles));
+            let triangles = mem::take(&mut part.triangles);
+            planes.triangles((simd, exact), z, [&here, &above], triangles);
             mem::swap(&mut here, &mut above);
         }
     }
@@ -129,7 +133,7 @@ impl BitPlanes {
     #[inline(always)]
     fn triangles<S: SimdOps>(
         &self,
-        simd: S,
+        (simd, exact): (S, Option<&Exact<'_>>),
         z: usize,
         starts: [&[VertexStart]; 2],
         triangles: &mut [[u32; 3]],
@@ -153,6 +157,7 @@ impl BitPlanes {
                     cells &= self.valid_at(y as isize, z + 1, word as isize);
                 }
                 let sets = self.sets(&corners, &rows, word);
+                let ambiguous = exact.map_or(0, |_| corners.ambiguous());
                 for half in 0..2 {
                     let shift = 32 * half as u32;
                     let mut half_sets = [0; 8];
@@ -165,6 +170,9 @@ impl BitPlanes {
                         shift,
                         mixed: (mixed >> shift) as u32,
                         cells: (cells >> shift) as u32,
+                        ambiguous: (ambiguous >> shift) as u32,
+                        exact,
+                        first: [64 * word, y, z],
                         sets: half_sets,
                         starts,
                         at: y * row + 2 * word + half,
@@ -188,6 +196,10 @@ struct HalfWord<'a> {
     mixed: u32,
     /// Which of these have triangles.
     cells: u32,
+    /// Which of these are looked up in `exact`, and the point that the 64 cells begin at.
+    ambiguous: u32,
+    exact: Option<&'a Exact<'a>>,
+    first: [usize; 3],
     /// As [`BitPlanes::sets`].
     sets: [u32; 8],
     /// The vertices of both slices, where the half word is in them, and half words a row.
@@ -227,11 +239,17 @@ impl HalfWord<'_> {
                     // The edges along y and z at the cell's far side begin in the next half word.
                     next[4..].copy_from_slice(&self.numbers(1)[4..]);
                 }
-                let case = self.corners.case(self.shift + x);
-                let len = 3 * usize::from(self.table.count[case]);
                 let mut all = [0; 16];
                 all[..8].copy_from_slice(&numbers);
                 all[8..].copy_from_slice(&next);
+                if let (1, Some(exact)) = (self.ambiguous >> x & 1, self.exact) {
+                    let variant = exact.variant(self.corners, self.shift + x, self.first);
+                    out = write_variant(variant, &all, out);
+                    numbers = next;
+                    continue;
+                }
+                let case = self.corners.case(self.shift + x);
+                let len = 3 * usize::from(self.table.count[case]);
                 let found = simd.permute(all, &self.table.corners[case]);
                 // All sixteen are written where there is room; the next cell overwrites those behind `len`.
                 match out.first_chunk_mut::<16>() {
@@ -244,6 +262,18 @@ impl HalfWord<'_> {
         }
         out
     }
+}
+
+/// Writes the triangles of a variant to the start of `out`, and returns the rest of it.
+#[cold]
+#[inline(never)]
+fn write_variant<'a>(variant: &Variant, all: &[u32; 16], out: &'a mut [u32]) -> &'a mut [u32] {
+    let edges = variant.triangles.as_flattened();
+    let (own, rest) = out.split_at_mut(edges.len());
+    for (out, &edge) in own.iter_mut().zip(edges) {
+        *out = all[usize::from(PLACES[usize::from(edge)])];
+    }
+    rest
 }
 
 /// Copies as many of `numbers` as there is room for. Not inlined: the compiler would merge this copy and that of all

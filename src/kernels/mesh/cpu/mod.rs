@@ -9,12 +9,14 @@
 //! | `count` | vertices and triangles a slice |
 //! | `vertices`, `normals` | where crossed edges are crossed, and the gradient there |
 //! | `faces` | triangles |
+//! | `exact` | cells whose corners do not tell what is joined |
 //! | `simd_ops`, `avx2` | the two steps that AVX2 has instructions for |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod cells;
 mod count;
+mod exact;
 mod faces;
 mod mesher;
 mod normals;
@@ -26,6 +28,7 @@ use std::mem;
 
 use self::{
     count::{SliceCounts, slice_counts},
+    exact::Exact,
     faces::{EmitFaces, VertexStart},
     mesher::{Mesher, SlicePart, take},
     simd_ops::SimdOps,
@@ -33,7 +36,7 @@ use self::{
 };
 use super::{
     grid::CellGrid,
-    params::{MarchingCubes, Slab, check_count},
+    params::{MarchingCubes, Slab, Topology, check_count},
     voxel::{Isovalue, Voxel},
 };
 use crate::{data::surface::Surface, error::Result, for_samples, memory, parallel::Parallel, simd};
@@ -63,7 +66,10 @@ const TASK: usize = 4;
 impl<T: Voxel> Mesher<'_, T> {
     fn run<S: SimdOps>(&self, simd: S) -> Result<Surface> {
         let planes = self.planes(simd)?;
-        let counts = slice_counts(&planes, simd);
+        let variant = |point, case| self.variant(point, case);
+        let exact = Exact::new(&variant);
+        let exact = (self.kernel.topology == Topology::Exact).then_some(&exact);
+        let counts = slice_counts(&planes, exact, simd);
         check_count(self.first_vertex, counts.iter().map(|c| c.vertices).sum())?;
         let owned = &counts[..self.grid.owned()];
         let total = |count: fn(&SliceCounts) -> u64| owned.iter().map(count).sum();
@@ -81,7 +87,7 @@ impl<T: Voxel> Mesher<'_, T> {
             }
             let numbers = || memory::zeros::<VertexStart>(2 * planes.slice_words());
             let starts = [numbers()?, numbers()?];
-            simd.vectorize(EmitFaces { planes: &planes, simd, parts, starts });
+            simd.vectorize(EmitFaces { planes: &planes, exact, simd, parts, starts });
             Ok(())
         })?;
         Ok(surface)

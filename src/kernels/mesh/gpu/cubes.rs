@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::{
     super::{
         grid::CellGrid,
-        params::{MarchingCubes, Slab, check_count},
+        params::{MarchingCubes, Slab, Topology, check_count},
         table::CASES,
+        variants::VARIANTS,
         voxel::Isovalue,
     },
     upload::{RowBand, VoxelKind, Voxels},
@@ -26,14 +27,22 @@ static SHADER: Shader = shader!("mesh/cubes").unchecked(
 );
 
 /// The shader for samples of a kind; `has_nan`: some are no numbers.
-fn specialised(kind: VoxelKind, has_nan: bool) -> Shader {
-    SHADER.with(&[("KIND", &format!("{}u", kind as u32)), ("HAS_NAN", &has_nan.to_string())])
+fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) -> Shader {
+    let (kind, is_exact) = (format!("{}u", kind as u32), topology == Topology::Exact);
+    SHADER.with(&[
+        ("KIND", &kind),
+        ("HAS_NAN", &has_nan.to_string()),
+        ("EXACT", &is_exact.to_string()),
+    ])
 }
 
 /// All shaders.
 pub(super) fn variants() -> Vec<Shader> {
-    let nan = specialised(VoxelKind::F32, true);
-    VoxelKind::ALL.into_iter().map(|kind| specialised(kind, false)).chain([nan]).collect()
+    let of = |topology| {
+        let nan = specialised(VoxelKind::F32, true, topology);
+        VoxelKind::ALL.map(|kind| specialised(kind, false, topology)).into_iter().chain([nan])
+    };
+    [Topology::Classic, Topology::Exact].into_iter().flat_map(of).collect()
 }
 
 shader_struct! {
@@ -147,9 +156,18 @@ pub(super) fn blocks_words(numbered: u64) -> u64 {
 }
 
 /// Words of all planes of bits.
-pub(super) fn plane_words(slice_words: usize, slices: usize, layers: usize, has_nan: bool) -> u64 {
-    let slices = slices + if has_nan { slices + 1 + layers + 2 } else { 0 };
-    (slices * slice_words) as u64
+pub(super) fn plane_words(
+    slice_words: usize,
+    (slices, layers): (usize, usize),
+    has_nan: bool,
+    topology: Topology,
+) -> u64 {
+    let variants = match topology {
+        Topology::Classic => 0,
+        Topology::Exact => SHADER.constant("VARIANT_PLANES") as usize * layers,
+    };
+    let numbers = if has_nan { slices + 1 + layers + 2 } else { 0 };
+    ((slices + numbers + variants) * slice_words) as u64
 }
 
 /// Workgroups of a dispatch that is [folded](Context::fold).
@@ -216,16 +234,21 @@ impl<'a> SlabPasses<'a> {
         let volume = RowBand::upload(context, &grid, held, voxels)?;
         let &Voxels { kind, has_nan, .. } = voxels;
         let params = SlabParams::new(kernel, &grid, &iso);
-        let bits = plane_words(grid.slice_words(), grid.slices, grid.layers, has_nan);
+        let counts = (grid.slices, grid.layers);
+        let bits = plane_words(grid.slice_words(), counts, has_nan, kernel.topology);
         let blocks = context.allocate("blocks", 4 * blocks_words(params.numbered.into()))?;
         context.write(&blocks, 0, &case_words())?;
+        if kernel.topology == Topology::Exact {
+            let start = 4 * u64::from(SHADER.constant("VARIANT_CASES"));
+            context.write(&blocks, start, &variant_words())?;
+        }
         Ok(Self {
             context,
             layers,
             kernel: kernel.clone(),
             kind,
             has_nan,
-            shader: specialised(kind, has_nan),
+            shader: specialised(kind, has_nan, kernel.topology),
             params,
             volume,
             bits: context.allocate("planes of bits", 4 * bits)?,
@@ -292,6 +315,17 @@ impl<'a> SlabPasses<'a> {
                 .uniform("params", params)
                 .buffer("bits", bits)
                 .dispatch(groups(params.layers + 2)?);
+        }
+        if self.kernel.topology == Topology::Exact {
+            for band in volume {
+                batch
+                    .pass("mesh resolve", &context.pipeline(shader, "resolve")?)
+                    .uniform("params", &params.of_band(band))
+                    .buffer("volume", &band.samples)
+                    .buffer("bits", bits)
+                    .buffer("blocks", &self.blocks)
+                    .dispatch(groups(params.layers)?);
+            }
         }
         Ok(())
     }
@@ -447,13 +481,39 @@ impl<'a> SlabPasses<'a> {
 /// [`CASES`] as the shader reads them.
 fn case_words() -> Vec<u32> {
     let info = SHADER.constant("CASE_INFO") as usize;
-    let mut words = vec![0; SHADER.constant("SECTIONS") as usize];
+    let mut words = vec![0; SHADER.constant("VARIANT_CASES") as usize];
     for (number, case) in CASES.iter().enumerate() {
         for (i, &edge) in case.triangles.iter().flatten().enumerate() {
             words[2 * number + i / 8] |= u32::from(edge) << (4 * (i % 8));
         }
         words[info + number] =
             case.triangles.len() as u32 | u32::from(case.loops.saturating_sub(1)) << 8;
+    }
+    words
+}
+
+/// [`VARIANTS`] as the shader reads them, from `VARIANT_CASES` on.
+fn variant_words() -> Vec<u32> {
+    let number = |name| SHADER.constant(name) as usize;
+    let [cases, first, size, end] =
+        ["VARIANT_CASES", "VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(number);
+    let mut words = vec![0; end - cases];
+    for case in 0..256 {
+        let [from, to] = [VARIANTS.first[case], VARIANTS.first[case + 1]].map(u32::from);
+        words[case] = from | u32::from(VARIANTS.faces[case]) << 16 | u32::from(from < to) << 31;
+    }
+    let rows = words[first - cases..].chunks_exact_mut(size);
+    assert_eq!(rows.len(), VARIANTS.all.len(), "the shader has room for just these");
+    for (words, variant) in rows.zip(&VARIANTS.all) {
+        for (i, &edge) in variant.triangles.as_flattened().iter().enumerate() {
+            words[i / 8] |= u32::from(edge) << (4 * (i % 8));
+        }
+        words[4] = u32::from_le_bytes([
+            variant.triangles.len() as u8,
+            variant.discs,
+            variant.tunnels,
+            variant.tunnel,
+        ]);
     }
     words
 }

@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::{
     super::{
         grid::CellGrid,
-        params::{MarchingCubes, Slab},
+        params::{MarchingCubes, Slab, Topology},
+        variants::MOST_TRIANGLES,
         voxel::Isovalue,
     },
     cubes::{SlabPasses, block, blocks_words, max_groups, plane_words},
@@ -26,7 +27,7 @@ pub(super) fn for_pieces<'a>(
     let Some(grid) = CellGrid::new(kernel, slab) else { return Ok(()) };
     let iso = Isovalue::new(kernel.iso, &slab.volume.samples);
     let voxels = Voxels::new(&slab.volume.samples, &iso)?;
-    for layers in split(context, slab, &grid, &voxels)? {
+    for layers in split(context, slab, (&grid, kernel.topology), &voxels)? {
         mesh(SlabPasses::upload(kernel, context, slab, layers, &voxels, iso)?)?;
     }
     Ok(())
@@ -37,19 +38,23 @@ pub(super) fn for_pieces<'a>(
 fn split(
     context: &Context,
     slab: &Slab,
-    grid: &CellGrid,
+    (grid, topology): (&CellGrid, Topology),
     voxels: &Voxels<'_>,
 ) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
+    let most = match topology {
+        Topology::Classic => 5,
+        Topology::Exact => MOST_TRIANGLES as u64,
+    };
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
-        let bits = plane_words(grid.slice_words(), layers + 2, layers, voxels.has_nan);
-        // Up to three vertices a point and five triangles a cell are counted in 32 bits.
+        let bits = plane_words(grid.slice_words(), (layers + 2, layers), voxels.has_nan, topology);
+        // Up to three vertices a point and five triangles a cell, or ten, are counted in 32 bits.
         let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
         4 * bits <= limit
             && 4 * blocks_words(words) <= limit
             && bits.div_ceil(block()) <= max_groups(context)
-            && 5 * points <= u64::from(u32::MAX)
+            && most * points <= u64::from(u32::MAX)
     };
     let fits = |layers: usize| {
         // The first slab has fewer slices below it; leave room for as many as others have.

@@ -1,0 +1,76 @@
+//! The variants of cells whose corners do not tell what is joined (see `deciders`). They are few, so each is looked at
+//! by itself.
+
+use super::{
+    super::{
+        deciders,
+        table::CORNERS,
+        variants::Variant,
+        voxel::{Voxel, flushed},
+    },
+    cells::Corners,
+    mesher::Mesher,
+};
+
+/// The variant of a cell, by its point and its case.
+pub(super) struct Exact<'a>(&'a (dyn Fn([usize; 3], u8) -> Option<&'static Variant> + Sync));
+
+impl<'a> Exact<'a> {
+    pub(super) fn new(
+        variant: &'a (dyn Fn([usize; 3], u8) -> Option<&'static Variant> + Sync),
+    ) -> Self {
+        Self(variant)
+    }
+
+    /// That of the cell at bit `bit` of the word that begins at `first`.
+    pub(super) fn variant(
+        &self,
+        corners: &Corners,
+        bit: u32,
+        [x, y, z]: [usize; 3],
+    ) -> &'static Variant {
+        // The case as the table numbers it: corners 2 and 3, 6 and 7 change places.
+        let own = corners.case(bit) as u8;
+        let case = own & 0x33 | (own & 0x44) << 1 | (own & 0x88) >> 1;
+        let variant = (self.0)([x + bit as usize, y, z], case);
+        variant.expect("only for ambiguous cells")
+    }
+
+    /// Discs beyond the first in `cells`, fewer than none where there is a tunnel.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn more_loops(&self, corners: &Corners, mut cells: u64, first: [usize; 3]) -> i32 {
+        let mut more_loops = 0;
+        while cells != 0 {
+            let bit = cells.trailing_zeros();
+            more_loops += i32::from(self.variant(corners, bit, first).discs) - 1;
+            cells &= cells - 1;
+        }
+        more_loops
+    }
+}
+
+impl<T: Voxel> Mesher<'_, T> {
+    /// The variant of the cell at a point of the slab.
+    pub(super) fn variant(&self, point: [usize; 3], case: u8) -> Option<&'static Variant> {
+        let distances = CORNERS.map(|corner| {
+            let [x, y, z]: [usize; 3] =
+                std::array::from_fn(|axis| point[axis] + usize::from(corner[axis]));
+            let row = self.grid.sample_row(y as isize, z as isize);
+            let x = x.checked_sub(self.grid.pad).filter(|&x| x < self.grid.width);
+            // What is beyond the samples is outside, and no variant depends on how far.
+            row.zip(x).map_or(0, |(row, x)| self.distance(self.samples[row + x]))
+        });
+        deciders::variant(case, &distances)
+    }
+
+    /// The bits of a sample's distance from the isovalue, halved where differences may overflow.
+    fn distance(&self, sample: T) -> u32 {
+        let (value, level) = (sample.field(&self.iso), self.iso.level);
+        let distance = match T::MAY_OVERFLOW {
+            false => value - level,
+            true => flushed(flushed(value * 0.5) - flushed(level * 0.5)),
+        };
+        distance.abs().min(f32::MAX).to_bits()
+    }
+}
