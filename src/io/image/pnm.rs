@@ -9,7 +9,7 @@ use image::{
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Texts},
     image_crate,
-    metadata::add_text,
+    metadata::{LONGEST_TEXT, add_text},
 };
 use crate::{
     data::{
@@ -55,7 +55,7 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
     };
     let mut rest = bytes.get(2..).unwrap_or_default();
     let mut comments: Vec<String> = Vec::new();
-    let mut found = 0;
+    let (mut found, mut len) = (0, 0);
     while found < words {
         rest = rest.trim_ascii_start();
         let is_comment = rest.first() == Some(&b'#');
@@ -67,7 +67,14 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
         let (word, behind) = rest.split_at(end);
         rest = behind;
         match word {
-            [b'#', comment @ ..] => comments.push(as_text(comment.trim_ascii())),
+            // Longer ones are told and not kept.
+            [b'#', ..] if len > LONGEST_TEXT => {}
+            [b'#', comment @ ..] => {
+                let comment = comment.trim_ascii();
+                let comment = as_text(&comment[..comment.len().min(LONGEST_TEXT + 1)]);
+                len += comment.len() + 1;
+                comments.push(comment);
+            }
             b"ENDHDR" => break,
             _ => found += 1,
         }
