@@ -6,6 +6,7 @@ pub mod image;
 pub mod losses;
 pub mod marker;
 pub mod mesh;
+pub mod page;
 #[cfg(unix)]
 mod parallel_file;
 mod part;

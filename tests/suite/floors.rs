@@ -118,7 +118,7 @@ impl Tree {
             let name = join(module, if ["mod", "lib"].contains(&stem) { "" } else { stem });
             if path.is_dir() {
                 self.read(&path, &name);
-            } else {
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
                 self.0.insert(name, File::parse(&fs::read_to_string(&path).unwrap()));
             }
         }

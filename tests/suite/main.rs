@@ -51,6 +51,7 @@ mod tiff;
 mod tiff_stacks;
 mod topology;
 mod volumes;
+mod web;
 
 fn main() {
     #[cfg(target_os = "linux")]

@@ -34,6 +34,8 @@ pub(super) struct MeshJob {
     pub(super) creates_folder: bool,
     /// Whether a PLY is text.
     pub(super) ascii: bool,
+    /// Degrees: how a page looks at the surface at first.
+    pub(super) view: [f32; 2],
     pub(super) preview: Option<Preview>,
     /// Which part of the work is done.
     pub(super) share: Share,
@@ -45,7 +47,7 @@ impl MeshJob {
         let Self { layout, isovalues, kernel, placing, parts, smooth, simplify, .. } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
         let surface = (layout, isovalues, kernel, placing, parts, smooth, simplify);
-        let written = (self.format, self.ascii, session.strict);
+        let written = (self.format, self.ascii, self.view.map(f32::to_bits), session.strict);
         format!("{surface:?} {written:?}")
     }
 }

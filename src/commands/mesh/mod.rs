@@ -6,6 +6,7 @@ mod job;
 mod memory;
 mod names;
 mod outputs;
+mod page;
 mod parts;
 mod placing;
 mod preview;
@@ -33,7 +34,7 @@ use crate::{
     device::Estimate,
     error::{Error, Kind, Result},
     io::{
-        Output, Sink, Source,
+        Output, Sink, Source, allow_broken_pipe,
         marker::Marker,
         mesh::{MeshFormat, PlyWriter, write},
         volume::VolumeFile,
@@ -153,24 +154,39 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
     session.device.expect(|| job.estimate(&file));
+    let about = format!(
+        "{} × {} × {} samples of type {}",
+        file.dims[0], file.dims[1], file.dims[2], file.dtype
+    );
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;
     for target in targets {
-        let iso = match target.iso {
-            Iso::Value(iso) => iso,
-            Iso::Auto => input.threshold(&job, session)?,
+        let value = |iso: &Iso| match *iso {
+            Iso::Value(iso) => Ok(iso),
+            Iso::Auto => input.threshold(&job, session),
         };
+        let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
+        let iso = isovalues[0];
         let (sink, output) = target.open(iso, &mut names, session)?;
+        if job.format == MeshFormat::Html {
+            allow_broken_pipe(page::write(
+                &job,
+                (&input, &placed, &about),
+                &isovalues,
+                &sink,
+                output,
+                session,
+            ))?;
+            continue;
+        }
         let summary = match job.needs_whole_surface() {
             true => job.mesh_whole((&input, &placed), iso, &sink, output, session),
             false => job.mesh_parts((&input, &placed), iso, &sink, output, session),
         };
         match summary {
             Ok(mut summary) => {
-                if summary.counts().1 == 0 && !summary.had_parts {
-                    summary.samples = input.range()?;
-                }
+                summary.find_range(&input)?;
                 summary.report(iso, &sink, session);
             }
             // Nobody reads this mesh; the others may be wanted.
@@ -219,6 +235,22 @@ impl MeshJob {
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
+        let (surface, summary) = self.surface((input, placed), iso, session)?;
+        session.timings.time("write", || {
+            write(&mut output, surface, self.format, self.ascii, placed.space)
+                .map_err(|error| Error::io("write", sink.to_string(), error))?;
+            output.commit()
+        })?;
+        Ok(summary)
+    }
+
+    /// Meshes, improves, measures and draws a surface in memory.
+    fn surface(
+        &self,
+        (input, placed): (&VolumeInput, &Placed),
+        iso: f64,
+        session: &Session,
+    ) -> Result<(Surface, Summary)> {
         let mut surface = Surface::default();
         let (allowed, mut largest) = (input.plan().surface, 0);
         surfaces((input, placed), &self.kernel(iso), session, |part| {
@@ -237,21 +269,19 @@ impl MeshJob {
         let mut summary = Summary::default();
         (summary.moved, summary.had_parts) = (moved, had_parts);
         summary.add(&surface);
-        if self.stats {
+        // A page tells them.
+        if self.stats || self.format == MeshFormat::Html {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
             let stats = session.timings.time("stats", || Stats::of(&surface))?;
-            tell_stats(&stats, moved);
+            if self.stats {
+                tell_stats(&stats, moved);
+            }
             summary.stats = Some(stats);
         }
         if let Some(preview) = &self.preview {
             preview.draw(iso, &surface, session)?;
         }
-        session.timings.time("write", || {
-            write(&mut output, surface, self.format, self.ascii, placed.space)
-                .map_err(|error| Error::io("write", sink.to_string(), error))?;
-            output.commit()
-        })?;
-        Ok(summary)
+        Ok((surface, summary))
     }
 
     /// Meshes and writes a surface part by part, which takes no memory for all of it.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     error::Result,
-    io::{Output, Sink},
+    io::{Output, Sink, mesh::MeshFormat},
     session::Session,
 };
 
@@ -19,12 +19,16 @@ pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
         Iso::Auto => Some(job.output.clone()),
         Iso::Value(value) => Some(named(&job.output, value)),
     };
+    if job.format == MeshFormat::Html && !has_place {
+        return Some(vec![job.output.clone()]);
+    }
     job.isovalues.iter().map(name).collect()
 }
 
-/// A mesh to be written.
+/// A mesh, or a page of meshes, to be written.
 pub(super) struct Target {
-    pub(super) iso: Iso,
+    /// One, or those of a page.
+    pub(super) isovalues: Vec<Iso>,
     sink: Sink,
     /// Missing where the name holds an isovalue that is still to be found.
     output: Option<Output>,
@@ -38,18 +42,22 @@ impl Target {
         session: &Session,
     ) -> Result<Vec<Self>> {
         let has_place = job.output.to_string().contains("{iso}");
-        let open = |&iso| {
-            let sink = job.output.clone();
-            let sink = match iso {
+        let open = |isovalues: &[Iso]| {
+            let (sink, isovalues) = (job.output.clone(), isovalues.to_vec());
+            let sink = match isovalues[0] {
                 Iso::Value(value) => named(&sink, value),
-                Iso::Auto if has_place => return Ok(Self { iso, sink, output: None }),
+                Iso::Auto if has_place => return Ok(Self { isovalues, sink, output: None }),
                 Iso::Auto => sink,
             };
-            names.add(&sink, iso)?;
+            names.add(&sink, &isovalues)?;
             let output = Some(sink.create(session.no_clobber)?);
-            Ok(Self { iso, sink, output })
+            Ok(Self { isovalues, sink, output })
         };
-        job.isovalues.iter().map(open).collect()
+        let each = match job.format == MeshFormat::Html && !has_place {
+            true => job.isovalues.len(),
+            false => 1,
+        };
+        job.isovalues.chunks(each).map(open).collect()
     }
 
     /// The output, now that the isovalue is known.
@@ -64,7 +72,7 @@ impl Target {
             return Ok((sink, output));
         }
         let sink = named(&sink, iso);
-        names.add(&sink, Iso::Value(iso))?;
+        names.add(&sink, &[Iso::Value(iso)])?;
         let output = sink.create(session.no_clobber)?;
         Ok((sink, output))
     }
@@ -82,14 +90,16 @@ impl<'a> Names<'a> {
         Self { preview: job.preview.as_ref(), taken: Vec::new() }
     }
 
-    /// Adds a mesh, and its picture unless the isovalue is still to be found.
+    /// Adds a mesh or a page, and its pictures unless their isovalue is still to be found.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is taken.
-    fn add(&mut self, mesh: &Sink, iso: Iso) -> Result<()> {
+    fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
         self.taken.push(mesh.clone());
-        if let (Some(preview), Iso::Value(iso)) = (self.preview, iso) {
-            self.taken.push(preview.name(iso));
+        for iso in isovalues {
+            if let (Some(preview), Iso::Value(iso)) = (self.preview, iso) {
+                self.taken.push(preview.name(*iso));
+            }
         }
         Sink::all_differ(&self.taken)
     }

@@ -13,6 +13,8 @@ pub(super) struct Placed {
     pub(super) map: Option<Placement>,
     /// How the coordinates' axes point, where that is known.
     pub(super) space: Option<Space>,
+    /// The coordinates' unit, where that is known.
+    pub(super) unit: Option<String>,
 }
 
 /// Coordinates of a mesh.
@@ -50,9 +52,9 @@ impl Placing {
             let first = std::array::from_fn(|axis| origin[axis] + spacing[axis] / 2.0);
             self.check(&Placement::straight(spacing, first), source, file)?;
             (kernel.spacing, kernel.origin) = (spacing, origin);
-            return Ok(Placed { map: None, space: None });
+            return Ok(Placed { map: None, space: None, unit: None });
         };
-        let space = placement.space;
+        let (space, unit) = (placement.space, placement.unit.clone());
         if let Some(spacing) = self.spacing {
             let directions = placement.directions();
             placement.steps =
@@ -66,9 +68,9 @@ impl Placing {
         if placement.is_straight() {
             kernel.spacing = placement.spacing();
             kernel.origin = placement.corner();
-            return Ok(Placed { map: None, space });
+            return Ok(Placed { map: None, space, unit });
         }
-        Ok(Placed { map: Some(placement), space })
+        Ok(Placed { map: Some(placement), space, unit })
     }
 
     /// Refuses steps and coordinates that f32 does not hold, as those of a mesh are.

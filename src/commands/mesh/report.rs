@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::input::VolumeInput;
 use crate::{
     data::surface::Surface,
+    error::Result,
     io::Sink,
     kernels::mesh::post::{Goal, Simplified, Size, Stats},
     session::Session,
@@ -77,6 +79,14 @@ impl Summary {
     /// Vertices and triangles.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.vertices, self.triangles)
+    }
+
+    /// Looks for the least and the greatest sample where there is no surface.
+    pub(super) fn find_range(&mut self, input: &VolumeInput) -> Result<()> {
+        if self.triangles == 0 && !self.had_parts {
+            self.samples = input.range()?;
+        }
+        Ok(())
     }
 
     /// Tells the user.

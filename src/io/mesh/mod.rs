@@ -1,4 +1,4 @@
-//! Meshes: PLY in parts of any number, STL, OBJ and GLB.
+//! Meshes: PLY in parts of any number, STL, OBJ and GLB; HTML by its name.
 
 mod chunks;
 mod glb;
@@ -27,10 +27,12 @@ pub enum MeshFormat {
     Obj,
     /// Binary glTF 2.0: shared vertices, normals.
     Glb,
+    /// A page for web browsers, which [`page`](super::page) writes.
+    Html,
 }
 
 impl MeshFormat {
-    const ALL: [Self; 4] = [Self::Ply, Self::Stl, Self::Obj, Self::Glb];
+    const ALL: [Self; 5] = [Self::Ply, Self::Stl, Self::Obj, Self::Glb, Self::Html];
 
     /// The extension of its files.
     pub fn extension(self) -> &'static str {
@@ -39,6 +41,7 @@ impl MeshFormat {
             Self::Stl => "stl",
             Self::Obj => "obj",
             Self::Glb => "glb",
+            Self::Html => "html",
         }
     }
 }
@@ -81,5 +84,8 @@ pub fn write(
         MeshFormat::Stl => stl::write(out, &surface, space),
         MeshFormat::Obj => obj::write(out, &surface, space),
         MeshFormat::Glb => glb::write(out, &surface),
+        MeshFormat::Html => {
+            Err(io::Error::new(io::ErrorKind::Unsupported, "pages are written by themselves"))
+        }
     }
 }

@@ -42,11 +42,12 @@ Examples:
   gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
   gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
+  gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
 pub struct Args {
     /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
     /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write:
-    /// .ply, .stl, .obj or .glb; {iso} becomes the isovalue; - is standard output [default: the volume's name
+    /// .ply, .stl, .obj, .glb or .html; {iso} becomes the isovalue; - is standard output [default: the volume's name
     /// with .ply, in the current folder]. With -o, volumes only
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     files: Vec<OsString>,
@@ -139,11 +140,17 @@ pub struct Args {
     raw: VolumeArgs,
 }
 
-const FORMATS: [Choice<MeshFormat>; 4] = [
+const FORMATS: [Choice<MeshFormat>; 5] = [
     ("ply", MeshFormat::Ply, "Stanford polygons: shared vertices, normals"),
     ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
     ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
+    (
+        "html",
+        MeshFormat::Html,
+        "A page for web browsers that shows the surface, of all isovalues together; one file, no \
+      network. Coordinates are rounded to a 65,535th of the box's longest side",
+    ),
 ];
 
 const TOPOLOGIES: [Choice<Topology>; 2] = [
@@ -301,11 +308,12 @@ impl Args {
     }
 
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
-        let several = self.iso.len() > 1;
         let share = self.share.share();
         // The part of a shard has whatever name.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
+        // A page shows all isovalues.
+        let several = self.iso.len() > 1 && format != MeshFormat::Html;
         let output = match output {
             Some(Sink::Stdout) if several => {
                 return Err(Error::usage("several --iso need an output each: name a file"));
@@ -318,7 +326,7 @@ impl Args {
             None if several => with_isovalue(default_output(&volume, format)?),
             None => default_output(&volume, format)?,
         };
-        let preview = self.preview.job(several)?;
+        let preview = self.preview.job(self.iso.len() > 1)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
             return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
         }
@@ -349,6 +357,7 @@ impl Args {
             creates_folder: false,
             format,
             ascii: self.ascii,
+            view: self.preview.view(),
             preview,
             share,
         })

@@ -18,7 +18,7 @@ pub(super) struct PreviewArgs {
     #[arg(long, value_name = "FILE")]
     preview: Option<Sink>,
 
-    /// Degrees: how far the camera is turned around z, from looking along +y, and raised
+    /// Degrees: how far the camera is turned around z, from looking along +y, and raised; a page begins with it
     #[arg(
         long,
         value_name = "AZIMUTH,ELEVATION",
@@ -99,6 +99,11 @@ impl FromStr for Background {
 }
 
 impl PreviewArgs {
+    /// Azimuth and elevation, in degrees.
+    pub(super) fn view(&self) -> [f32; 2] {
+        self.view.0
+    }
+
     /// The picture that is wanted, if any is; `several` isovalues need a name each.
     ///
     /// # Errors

@@ -1,0 +1,108 @@
+// A camera that turns around a target: the axis z stays upright.
+
+const FIELD = 30 * Math.PI / 180;
+
+export class Camera {
+  constructor([azimuth, elevation]) {
+    this.home = [azimuth, elevation];
+    this.isFlat = false;
+    this.aspect = 1;
+    this.fit([-1, -1, -1], [1, 1, 1]);
+    this.reset();
+  }
+
+  // The box that is to be seen.
+  fit(low, high) {
+    this.middle = low.map((v, i) => (v + high[i]) / 2);
+    this.half = high.map((v, i) => (v - low[i]) / 2);
+    this.radius = Math.max(Math.hypot(...high.map((v, i) => v - low[i])) / 2, 1e-30);
+  }
+
+  reset() {
+    [this.azimuth, this.elevation] = this.home;
+    this.look(...this.home);
+  }
+
+  // From a direction, so that the box fills the picture.
+  look(azimuth, elevation) {
+    this.azimuth = azimuth, this.elevation = elevation;
+    this.target = [...this.middle];
+    const { x, y, z } = this.axes();
+    const reach = (axis) => axis.reduce((sum, v, i) => sum + Math.abs(v) * this.half[i], 0);
+    // What is nearer than the middle looks larger.
+    const nearer = this.isFlat ? 0 : 2 * Math.tan(FIELD / 2) * reach(z);
+    const height = 2.1 * Math.max(reach(y), reach(x) / this.aspect) + 0.8 * nearer;
+    this.zoom = 1;
+    this.zoom = this.height() / Math.max(height, 1e-30);
+  }
+
+  orbit(right, up) {
+    this.azimuth = (this.azimuth + right) % 360;
+    this.elevation = Math.max(-90, Math.min(90, this.elevation + up));
+  }
+
+  // By shares of the picture's height.
+  pan(right, up) {
+    const { x, y } = this.axes(), size = this.height();
+    this.target = this.target.map((v, i) => v + size * (right * x[i] + up * y[i]));
+  }
+
+  scale(factor) {
+    this.zoom = Math.max(0.1, Math.min(400, this.zoom * factor));
+  }
+
+  // Units of the box that the picture's height shows at the target.
+  height() {
+    return 2.1 * this.radius * Math.max(1, 1 / this.aspect) / this.zoom;
+  }
+
+  // To the right, up and towards the eye.
+  axes() {
+    const a = this.azimuth * Math.PI / 180, e = this.elevation * Math.PI / 180;
+    const z = [Math.sin(a) * Math.cos(e), -Math.cos(a) * Math.cos(e), Math.sin(e)];
+    const x = [Math.cos(a), Math.sin(a), 0];
+    const y = [z[1] * x[2] - z[2] * x[1], z[2] * x[0] - z[0] * x[2], z[0] * x[1] - z[1] * x[0]];
+    return { x, y, z };
+  }
+
+  // The maps from the box to the eye and from there to the picture, by columns.
+  update(aspect) {
+    this.aspect = aspect;
+    const { x, y, z } = this.axes(), height = this.height();
+    const distance = height / 2 / Math.tan(FIELD / 2);
+    const eye = this.target.map((v, i) => v + z[i] * distance);
+    const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    this.eye = eye;
+    this.view = [0, 1, 2].flatMap((i) => [x[i], y[i], z[i], 0]).concat(-dot(x, eye), -dot(y, eye), -dot(z, eye), 1);
+    // The box's sphere decides what is near and far.
+    const depth = dot(z, eye.map((v, i) => v - this.middle[i]));
+    const far = Math.max(depth + 1.01 * this.radius, 1e-3 * this.radius);
+    const near = Math.max(depth - 1.01 * this.radius, this.isFlat ? -Infinity : far / 2000);
+    const f = 1 / Math.tan(FIELD / 2);
+    this.projection = this.isFlat
+      ? [2 / height / aspect, 0, 0, 0, 0, 2 / height, 0, 0, 0, 0, -2 / (far - near), 0,
+        0, 0, -(far + near) / (far - near), 1]
+      : [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, -(far + near) / (far - near), -1,
+        0, 0, -2 * far * near / (far - near), 0];
+    Object.assign(this, { near, far, pixelScale: this.isFlat ? 1 / height : f / 2 });
+  }
+
+  // A place in the box as a place in the picture, 0 to 1 from the left and from above, and whether it is ahead.
+  project(place) {
+    const [x, y, , w] = transform(this.projection, transform(this.view, [...place, 1]));
+    return [(x / w + 1) / 2, (1 - y / w) / 2, w > 0];
+  }
+
+  // The place in the box of a place in the picture whose depth is 0 to 1.
+  unproject(x, y, depth) {
+    const p = this.projection, [u, v, d] = [2 * x - 1, 1 - 2 * y, 2 * depth - 1];
+    const z = this.isFlat ? (d - p[14]) / p[10] : -p[14] / (p[10] + d);
+    const w = this.isFlat ? 1 : -z;
+    const seen = [u * w / p[0], v * w / p[5], z], axes = this.axes();
+    return this.eye.map((e, i) => e + seen[0] * axes.x[i] + seen[1] * axes.y[i] + seen[2] * axes.z[i]);
+  }
+}
+
+function transform(m, v) {
+  return [0, 1, 2, 3].map((i) => m[i] * v[0] + m[4 + i] * v[1] + m[8 + i] * v[2] + m[12 + i] * v[3]);
+}
