@@ -69,7 +69,7 @@ fn mixed(c: Corners) -> u32 {
 fn case_at(c: Corners, bit: u32) -> u32 {
     let r = (c.rows >> vec4(bit)) & vec4(1u);
     let s = (c.steps >> vec4(bit)) & vec4(1u);
-    return r.x | s.x << 1u | s.y << 2u | r.y << 3u | r.z << 4u | s.z << 5u | s.w << 6u | r.w << 7u;
+    return r.x | (s.x << 1u) | (s.y << 2u) | (r.y << 3u) | (r.z << 4u) | (s.z << 5u) | (s.w << 6u) | (r.w << 7u);
 }
 
 // The triangles of the cells `cells`. A loop of n crossed edges makes n - 2, so

@@ -63,8 +63,8 @@ fn classify_u8(
         if vector < row_vectors && least < 256 {
             let lanes = volume4[(first_row + row) * row_vectors + vector];
             let high = least >= 128;
-            let found = at_least(lanes.x, low, high) | at_least(lanes.y, low, high) << 4u
-                | at_least(lanes.z, low, high) << 8u | at_least(lanes.w, low, high) << 12u;
+            let found = at_least(lanes.x, low, high) | (at_least(lanes.y, low, high) << 4u)
+                | (at_least(lanes.z, low, high) << 8u) | (at_least(lanes.w, low, high) << 12u);
             inside |= found << (16u * half);
         }
     }

@@ -26,9 +26,9 @@ fn count(
     }
     // At most 256 * 96 vertices and 256 * 320 triangles: the sums fit 15 and 17 bits of one word.
     let vertices = n.x + n.y + n.z;
-    let before = sum_before(lane, vertices | found_triangles << 15u);
+    let before = sum_before(lane, vertices | (found_triangles << 15u));
     if word < params.numbered {
-        starts[word] = (before & 0x7fffu) | n.x << 15u | n.y << 21u;
+        starts[word] = (before & 0x7fffu) | (n.x << 15u) | (n.y << 21u);
     }
     if lane == 0u {
         let all = sum_of_all();

@@ -67,7 +67,7 @@ fn faces(
         corner_steps[lane] = found.corners.steps;
     }
     let before = sum_before(lane, countOneBits(cells));
-    let cell_count = sum_of_all();
+    let cell_count = uniform_sum_of_all();
     passed[lane] = vec2(cells, before);
     workgroupBarrier();
     var first = blocks[section(TRIANGLES, block)] - params.triangle_start;

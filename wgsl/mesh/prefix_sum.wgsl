@@ -24,3 +24,9 @@ fn sum_before(lane: u32, value: u32) -> u32 {
 fn sum_of_all() -> u32 {
     return lane_sums[SIZE - 1u];
 }
+
+// The same, for bounds of loops with barriers: WGSL must see that it is one value for the whole workgroup. Every lane
+// calls it.
+fn uniform_sum_of_all() -> u32 {
+    return workgroupUniformLoad(&lane_sums[SIZE - 1u]);
+}

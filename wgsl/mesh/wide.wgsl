@@ -33,7 +33,7 @@ fn product(a: u32, b: u32) -> vec2<u32> {
     let one = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
     let other = (a & 0xffffu) * (b >> 16u) + (one & 0xffffu);
     let high = (a >> 16u) * (b >> 16u) + (one >> 16u) + (other >> 16u);
-    return vec2(other << 16u | low & 0xffffu, high);
+    return vec2((other << 16u) | (low & 0xffffu), high);
 }
 
 fn wide_multiply(a: Wide, b: Wide) -> Wide {

@@ -36,6 +36,8 @@ pub(super) struct MeshJob {
     pub(super) ascii: bool,
     /// Degrees: how a page looks at the surface at first.
     pub(super) view: [f32; 2],
+    /// Whether a page holds the volume, too.
+    pub(super) live: bool,
     pub(super) preview: Option<Preview>,
     /// Which part of the work is done.
     pub(super) share: Share,
@@ -47,7 +49,8 @@ impl MeshJob {
         let Self { layout, isovalues, kernel, placing, parts, smooth, simplify, .. } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
         let surface = (layout, isovalues, kernel, placing, parts, smooth, simplify);
-        let written = (self.format, self.ascii, self.view.map(f32::to_bits), session.strict);
+        let written =
+            (self.format, self.ascii, self.view.map(f32::to_bits), self.live, session.strict);
         format!("{surface:?} {written:?}")
     }
 }

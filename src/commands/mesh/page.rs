@@ -1,14 +1,15 @@
 //! A page that shows the surfaces of a volume.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{input::VolumeInput, job::MeshJob, placing::Placed};
 use crate::{
     error::{Error, Result},
     io::{
         Output, Sink,
-        page::viewer::{Shown, Viewer},
+        page::viewer::{Live, Shown, Viewer, digest},
     },
+    kernels::mesh::Recipe,
     session::Session,
 };
 
@@ -28,6 +29,7 @@ pub(super) fn write(
         unit: placed.unit.clone(),
         space: placed.space.map(|space| space.name().to_owned()),
         surfaces: Vec::new(),
+        live: None,
     };
     if let Some(name) = job.volume.path().and_then(|path| path.file_name()) {
         viewer.title = name.to_string_lossy().into_owned();
@@ -35,6 +37,12 @@ pub(super) fn write(
     for &iso in isovalues {
         let (surface, mut summary) = job.surface((input, placed), iso, session)?;
         summary.find_range(input)?;
+        if job.live && viewer.live.is_none() {
+            let hash = session.timings.time("hash", || digest(&surface));
+            log::info!("SHA-256 of vertices and triangles: {hash}");
+            let hash = json!({ "iso": iso, "sha256": hash });
+            viewer.live = Some(live(job, (input, placed), iso, hash, session)?);
+        }
         let facts =
             json!({ "iso": iso, "label": format!("Isovalue {iso}"), "stats": summary.stats });
         let shown = session.timings.time("pack", || Shown::new(&iso.to_string(), &surface, facts));
@@ -45,4 +53,30 @@ pub(super) fn write(
         viewer.write(&mut output).map_err(|error| Error::io("write", sink.to_string(), error))?;
         output.commit()
     })
+}
+
+/// What meshes the volume anew in the page.
+fn live(
+    job: &MeshJob,
+    (input, placed): (&VolumeInput, &Placed),
+    iso: f64,
+    hash: Value,
+    session: &Session,
+) -> Result<Live> {
+    let VolumeInput::Whole(slab, _) = input else {
+        return Err(Error::usage(format_args!(
+            "{}: the volume is too large for a page: leave out --live",
+            job.volume
+        )));
+    };
+    let recipe = Recipe::new(&job.kernel(iso), slab)?;
+    let recipe = serde_json::to_value(recipe).expect("numbers and texts");
+    let placement = placed.map.as_ref().map(|placement| {
+        json!({
+            "steps": placement.steps, "first": placement.first, "axes": placement.normal_axes(),
+            "isMirror": placement.determinant() < 0.0,
+        })
+    });
+    let samples = &slab.volume.samples;
+    Ok(session.timings.time("pack", || Live::new(samples, recipe, json!(placement), hash)))
 }

@@ -6,6 +6,7 @@
 
 mod surface;
 pub mod viewer;
+mod volume;
 
 pub use surface::PackedSurface;
 

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
-use super::{PackedSurface, Page};
-use crate::data::surface::Surface;
+use super::{PackedSurface, Page, volume};
+use crate::data::{samples::Samples, surface::Surface};
 
 /// A surface of the page.
 #[derive(Clone, Debug)]
@@ -52,7 +53,46 @@ pub struct Viewer {
     pub space: Option<String>,
     /// All surfaces.
     pub surfaces: Vec<Shown>,
+    /// What meshes the first one anew.
+    pub live: Option<Live>,
 }
+
+/// A volume that the page meshes anew, by itself.
+#[derive(Clone, Debug)]
+pub struct Live {
+    packed: Vec<u8>,
+    facts: Value,
+}
+
+impl Live {
+    /// Packs samples of 8, 16 or 32 bits. `recipe` says how they are meshed, `placement` where the surface lies unless the
+    /// recipe knows, and `hash` what comes out at one isovalue.
+    pub fn new(samples: &Samples, recipe: Value, placement: Value, hash: Value) -> Self {
+        let facts = json!({
+            "type": samples.dtype().to_string(), "recipe": recipe, "placement": placement, "hash": hash,
+        });
+        Self { packed: volume::pack(samples), facts }
+    }
+}
+
+/// The SHA-256 of a surface: of all positions and then all triangles, little-endian.
+pub fn digest(surface: &Surface) -> String {
+    let mut hash = Sha256::new();
+    for positions in surface.positions.chunks(CHUNK) {
+        let bytes: Vec<u8> =
+            positions.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
+        hash.update(&bytes);
+    }
+    for triangles in surface.triangles.chunks(CHUNK) {
+        let bytes: Vec<u8> =
+            triangles.as_flattened().iter().flat_map(|v| v.to_le_bytes()).collect();
+        hash.update(&bytes);
+    }
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Vertices or triangles that are hashed at a time.
+const CHUNK: usize = 1 << 16;
 
 impl Viewer {
     /// Writes the page.
@@ -60,10 +100,15 @@ impl Viewer {
     /// # Errors
     /// When writing fails.
     pub fn write(self, out: &mut impl Write) -> io::Result<()> {
-        let (packed, facts): (Vec<_>, Vec<_>) =
+        let (mut packed, facts): (Vec<_>, Vec<_>) =
             self.surfaces.into_iter().map(|shown| (shown.packed.bytes, shown.facts)).unzip();
+        let live = self.live.map(|Live { packed: samples, mut facts }| {
+            facts["data"] = packed.len().into();
+            packed.push(samples);
+            facts
+        });
         let facts = json!({
-            "title": self.title, "subtitle": self.subtitle, "view": self.view, "unit": self.unit, "space": self.space, "surfaces": facts,
+            "live": live, "title": self.title, "subtitle": self.subtitle, "view": self.view, "unit": self.unit, "space": self.space, "surfaces": facts,
         });
         let page = Page {
             title: &self.title,
@@ -73,6 +118,8 @@ impl Viewer {
                 include_str!("web/surface.js"),
                 include_str!("web/camera.js"),
                 include_str!("web/draw.js"),
+                include_str!("web/live.js"),
+                include_str!("web/slider.js"),
                 include_str!("web/viewer.js"),
             ],
             body: include_str!("web/viewer.html"),

@@ -33,6 +33,7 @@ pub mod variants;
 mod voxel;
 
 pub use bench::{cases, sweep};
+pub use gpu::Recipe;
 pub use otsu::{Otsu, extremes};
 pub use params::{MarchingCubes, Slab, Topology};
 

@@ -120,6 +120,11 @@ pub struct Args {
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<MeshFormat>,
 
+    /// Put the volume into the page, too: it meshes anew at any isovalue, in the browser, by WebGPU, to the same vertices and
+    /// triangles as here
+    #[arg(long)]
+    live: bool,
+
     /// Write PLY as text
     #[arg(long)]
     ascii: bool,
@@ -326,6 +331,15 @@ impl Args {
             None if several => with_isovalue(default_output(&volume, format)?),
             None => default_output(&volume, format)?,
         };
+        if self.live && format != MeshFormat::Html {
+            return Err(Error::usage("--live is for pages: name an output that ends with .html"));
+        }
+        let changed = self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0;
+        if self.live && (changed || self.smooth > 0 || self.goal().is_some()) {
+            return Err(Error::usage(
+                "--live meshes anew what the volume says: it goes without choosing parts, --smooth and --simplify",
+            ));
+        }
         let preview = self.preview.job(self.iso.len() > 1)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
             return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
@@ -358,6 +372,7 @@ impl Args {
             format,
             ascii: self.ascii,
             view: self.preview.view(),
+            live: self.live,
             preview,
             share,
         })

@@ -7,6 +7,7 @@ export class Camera {
     this.home = [azimuth, elevation];
     this.isFlat = false;
     this.aspect = 1;
+    this.covered = 0;
     this.fit([-1, -1, -1], [1, 1, 1]);
     this.reset();
   }
@@ -31,7 +32,7 @@ export class Camera {
     const reach = (axis) => axis.reduce((sum, v, i) => sum + Math.abs(v) * this.half[i], 0);
     // What is nearer than the middle looks larger.
     const nearer = this.isFlat ? 0 : 2 * Math.tan(FIELD / 2) * reach(z);
-    const height = 2.1 * Math.max(reach(y), reach(x) / this.aspect) + 0.8 * nearer;
+    const height = 2.1 * Math.max(reach(y), reach(x) / this.aspect / (1 - this.covered)) + 0.8 * nearer;
     this.zoom = 1;
     this.zoom = this.height() / Math.max(height, 1e-30);
   }
@@ -66,8 +67,9 @@ export class Camera {
   }
 
   // The maps from the box to the eye and from there to the picture, by columns.
-  update(aspect) {
-    this.aspect = aspect;
+  // A share of the picture's width, on the right, is covered: the target is in the middle of the rest.
+  update(aspect, covered = 0) {
+    Object.assign(this, { aspect, covered });
     const { x, y, z } = this.axes(), height = this.height();
     const distance = height / 2 / Math.tan(FIELD / 2);
     const eye = this.target.map((v, i) => v + z[i] * distance);
@@ -81,8 +83,8 @@ export class Camera {
     const f = 1 / Math.tan(FIELD / 2);
     this.projection = this.isFlat
       ? [2 / height / aspect, 0, 0, 0, 0, 2 / height, 0, 0, 0, 0, -2 / (far - near), 0,
-        0, 0, -(far + near) / (far - near), 1]
-      : [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, -(far + near) / (far - near), -1,
+        -covered, 0, -(far + near) / (far - near), 1]
+      : [f / aspect, 0, 0, 0, 0, f, 0, 0, covered, 0, -(far + near) / (far - near), -1,
         0, 0, -2 * far * near / (far - near), 0];
     Object.assign(this, { near, far, pixelScale: this.isFlat ? 1 / height : f / 2 });
   }
@@ -95,7 +97,7 @@ export class Camera {
 
   // The place in the box of a place in the picture whose depth is 0 to 1.
   unproject(x, y, depth) {
-    const p = this.projection, [u, v, d] = [2 * x - 1, 1 - 2 * y, 2 * depth - 1];
+    const p = this.projection, [u, v, d] = [2 * x - 1 + this.covered, 1 - 2 * y, 2 * depth - 1];
     const z = this.isFlat ? (d - p[14]) / p[10] : -p[14] / (p[10] + d);
     const w = this.isFlat ? 1 : -z;
     const seen = [u * w / p[0], v * w / p[5], z], axes = this.axes();

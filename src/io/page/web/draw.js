@@ -60,14 +60,14 @@ precision highp float;
 uniform sampler2D depths;
 uniform vec4 unproject;
 uniform bool isFlat;
-uniform float radius, pixelScale, far;
+uniform float radius, pixelScale, covered;
 in vec2 at;
 out vec4 result;
 
 vec3 seenAt(vec2 uv) {
   float d = textureLod(depths, uv, 0.0).r * 2.0 - 1.0;
   float z = isFlat ? (d - unproject.w) / unproject.z : -unproject.w / (unproject.z + d);
-  return vec3((uv * 2.0 - 1.0) * (isFlat ? vec2(1.0) : vec2(-z)) / unproject.xy, z);
+  return vec3((uv * 2.0 - 1.0 + vec2(covered, 0)) * (isFlat ? vec2(1.0) : vec2(-z)) / unproject.xy, z);
 }
 
 void main() {
@@ -249,7 +249,7 @@ export class Drawing {
     this.texture(0, this.depths);
     this.hollowProgram.use({
       depths: 0, unproject: [p[0], p[5], p[10], p[14]], isFlat: camera.isFlat,
-      radius: Math.min(camera.radius * 0.12, camera.height() * 0.12), pixelScale: camera.pixelScale,
+      radius: Math.min(camera.radius * 0.12, camera.height() * 0.12), pixelScale: camera.pixelScale, covered: camera.covered,
     });
     gl.drawArrays(gl.TRIANGLES, 0, 3);
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);

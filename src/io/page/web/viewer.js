@@ -4,6 +4,7 @@ import { byId, bytesOf, facts, inflate, make, onTheme, readable, save, switchThe
 import { unpackSurface, vertexNormals } from './surface.js';
 import { Camera } from './camera.js';
 import { Drawing } from './draw.js';
+import { startLive } from './slider.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const PALETTE = ['#e6d8c0', '#d98c7a', '#7fb2d9', '#9ccb86', '#c79ad6', '#e3c15f', '#79cfc4', '#e39ab8'];
@@ -81,7 +82,7 @@ function render(time) {
   const size = [Math.max(1, Math.round(width * ratio)), Math.max(1, Math.round(height * ratio))];
   if (canvas.width !== size[0] || canvas.height !== size[1]) [canvas.width, canvas.height] = size;
   drawing.resize(...size);
-  camera.update(width / height);
+  camera.update(width / height, panelShare(width));
   const [x, y] = light, shown = surfaces.filter((surface) => surface.isShown && drawing.surfaces[surface.index]);
   drawing.draw(camera, shown.map(({ index, colour, opacity }) => ({ index, colour: channels(colour), opacity })), {
     light: [x, y, Math.sqrt(Math.max(0, 1 - x * x - y * y))], plane: plane(),
@@ -96,6 +97,11 @@ function render(time) {
     frames: render.count, azimuth: camera.azimuth.toFixed(2), elevation: camera.elevation.toFixed(2),
     zoom: camera.zoom.toFixed(4), target: camera.target.map((v) => v.toFixed(3)).join(),
   });
+}
+
+// The share of the picture's width that the panel covers.
+function panelShare(width) {
+  return width > 680 ? 286 / width : 0;
 }
 
 function channels(colour) {
@@ -124,11 +130,11 @@ export function listFacts() {
   const [low, high] = sceneBox();
   const rows = [['Triangles', readable(sum((s) => s.triangles))], ['Vertices', readable(sum((s) => s.vertices))]];
   if (shown.every((surface) => surface.stats)) {
-    const areas = sum((s) => s.stats.area), isClosed = shown.every((s) => s.stats.closed);
-    rows.push(['Area', withUnit(readable(areas), '²')]);
+    rows.push(['Area', withUnit(readable(sum((s) => s.stats.area)), '²')]);
     const volume = withUnit(readable(sum((s) => s.stats.volume)), '³');
-    rows.push(isClosed ? ['Volume', volume] : ['Volume', volume + ' (not closed)']);
-    rows.push(['Parts', readable(sum((s) => s.stats.components))]);
+    rows.push(['Volume', shown.some((s) => s.stats.closed === false) ? volume + ' (not closed)' : volume]);
+    const parts = sum((s) => s.stats.components);
+    if (parts) rows.push(['Parts', readable(parts)]);
   }
   rows.push(['Size', withUnit(high.map((v, i) => readable(v - low[i], 4)).join(' × '))]);
   for (const [what, value] of extraFacts) rows.push([what, value]);
@@ -242,7 +248,16 @@ function lookAlong(axis, sign) {
 
 function pick(x, y) {
   render();
-  const depth = drawing.depthAt(x, y);
+  let depth = drawing.depthAt(x, y);
+  if (depth === null) {
+    // There may be something that is seen through.
+    const opacities = surfaces.map((surface) => surface.opacity);
+    for (const surface of surfaces) surface.opacity = 1;
+    render();
+    depth = drawing.depthAt(x, y);
+    surfaces.forEach((surface, i) => { surface.opacity = opacities[i]; });
+    redraw();
+  }
   return depth === null ? null : camera.unproject(x, y, depth);
 }
 
@@ -434,7 +449,7 @@ async function start() {
   listSurfaces();
   listFacts();
   drawing = new Drawing(canvas);
-  camera.aspect = canvas.clientWidth / canvas.clientHeight;
+  camera.update(canvas.clientWidth / canvas.clientHeight, panelShare(canvas.clientWidth));
   camera.fit(...sceneBox());
   camera.reset();
   listen();
@@ -450,6 +465,7 @@ async function start() {
   message(triangles ? '' : 'The surface is empty.', triangles ? 1 : 0);
   render();
   tell({ state: 'ready', triangles });
+  if (facts.live) await startLive();
 }
 
 start().catch((error) => {

@@ -27,7 +27,7 @@ static SHADER: Shader = shader!("mesh/cubes").unchecked(
 );
 
 /// The shader for samples of a kind; `has_nan`: some are no numbers.
-fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) -> Shader {
+pub(super) fn specialised(kind: VoxelKind, has_nan: bool, topology: Topology) -> Shader {
     let (kind, is_exact) = (format!("{}u", kind as u32), topology == Topology::Exact);
     SHADER.with(&[
         ("KIND", &kind),
@@ -47,7 +47,7 @@ pub(super) fn variants() -> Vec<Shader> {
 
 shader_struct! {
     /// The WGSL struct of this name explains the fields.
-    struct SlabParams {
+    pub(super) struct SlabParams {
         width: u32,
         height: u32,
         points_x: u32,
@@ -86,7 +86,7 @@ shader_struct! {
 }
 
 impl SlabParams {
-    fn new(kernel: &MarchingCubes, grid: &CellGrid, iso: &Isovalue) -> Self {
+    pub(super) fn new(kernel: &MarchingCubes, grid: &CellGrid, iso: &Isovalue) -> Self {
         let [points_x, points_y, points_z] = grid.points.map(|n| n as u32);
         let [spacing_x, spacing_y, spacing_z] = kernel.spacing.map(|v| v as f32);
         let [origin_x, origin_y, origin_z] = kernel.origin.map(|v| v as f32);
@@ -124,11 +124,16 @@ impl SlabParams {
 
     /// Those of a dispatch that reads `band`.
     fn of_band(self, band: &RowBand) -> Self {
+        self.of_rows(&band.held, &band.rows)
+    }
+
+    /// Those of a dispatch that reads rows `held` of the samples for `rows` of points.
+    pub(super) fn of_rows(self, held: &Range<usize>, rows: &Range<usize>) -> Self {
         Self {
-            volume_y: band.held.start as u32,
-            volume_rows: band.held.len() as u32,
-            start_y: band.rows.start as u32,
-            end_y: band.rows.end as u32,
+            volume_y: held.start as u32,
+            volume_rows: held.len() as u32,
+            start_y: rows.start as u32,
+            end_y: rows.end as u32,
             ..self
         }
     }
@@ -140,7 +145,7 @@ pub(super) fn block() -> u64 {
 }
 
 /// The first word of a section of `blocks`, which has a word a block.
-fn section(name: &str, blocks: u64) -> u64 {
+pub(super) fn section(name: &str, blocks: u64) -> u64 {
     u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
 }
 
@@ -173,6 +178,14 @@ pub(super) fn plane_words(
 /// Workgroups of a dispatch that is [folded](Context::fold).
 pub(super) fn max_groups(context: &Context) -> u64 {
     context.limits.folded_workgroups()
+}
+
+/// The entry point that classifies samples of which all rows are at hand.
+pub(super) fn classifier(kind: VoxelKind, pad: u32, width: u32) -> &'static str {
+    match kind == VoxelKind::U8 && pad == 0 && width.is_multiple_of(16) {
+        true => "classify_u8",
+        false => "classify",
+    }
 }
 
 /// A piece of a slab on the device, and the passes over it.
@@ -292,12 +305,11 @@ impl<'a> SlabPasses<'a> {
     /// Records the passes that fill the planes of bits.
     fn record_bits(&self, batch: &mut Batch<'_>) -> Result<()> {
         let Self { context, params, shader, volume, bits, has_nan, .. } = self;
-        let is_plain = self.kind == VoxelKind::U8
-            && params.pad == 0
-            && params.width.is_multiple_of(16)
-            && volume.len() == 1;
-        let (entry, name) =
-            if is_plain { ("classify_u8", "volume4") } else { ("classify", "volume") };
+        let entry = match &volume[..] {
+            [_] => classifier(self.kind, params.pad, params.width),
+            _ => "classify",
+        };
+        let name = if entry == "classify_u8" { "volume4" } else { "volume" };
         let groups = |slices: u32| {
             context.fold((u64::from(slices) * u64::from(params.slice_words)).div_ceil(block()))
         };
@@ -479,7 +491,7 @@ impl<'a> SlabPasses<'a> {
 }
 
 /// [`CASES`] as the shader reads them.
-fn case_words() -> Vec<u32> {
+pub(super) fn case_words() -> Vec<u32> {
     let info = SHADER.constant("CASE_INFO") as usize;
     let mut words = vec![0; SHADER.constant("VARIANT_CASES") as usize];
     for (number, case) in CASES.iter().enumerate() {
@@ -493,7 +505,7 @@ fn case_words() -> Vec<u32> {
 }
 
 /// [`VARIANTS`] as the shader reads them, from `VARIANT_CASES` on.
-fn variant_words() -> Vec<u32> {
+pub(super) fn variant_words() -> Vec<u32> {
     let number = |name| SHADER.constant(name) as usize;
     let [cases, first, size, end] =
         ["VARIANT_CASES", "VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(number);

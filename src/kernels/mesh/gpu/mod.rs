@@ -4,7 +4,10 @@ pub(super) mod classic;
 mod cubes;
 mod pieces;
 pub(super) mod prepared;
+mod recipe;
 mod upload;
+
+pub use self::recipe::Recipe;
 
 use self::pieces::for_pieces;
 use super::params::{MarchingCubes, Slab};

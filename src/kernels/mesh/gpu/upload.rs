@@ -42,6 +42,11 @@ pub(super) struct Voxels<'a> {
 }
 
 impl<'a> Voxels<'a> {
+    /// Whether these are not the samples themselves.
+    pub(super) fn is_converted(&self) -> bool {
+        matches!(self.samples, Cow::Owned(_))
+    }
+
     /// `samples`; those of types that f32 does not hold as distances from the isovalue.
     pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
         let (kind, size) = match samples {

@@ -1,0 +1,123 @@
+//! The passes over a whole volume as data, for a program that drives a device itself, such as a web page: the texts and
+//! numbers with which [`SlabPasses`](super::cubes::SlabPasses) would do it here.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    super::{
+        grid::CellGrid,
+        params::{MarchingCubes, Slab, Topology},
+        voxel::Isovalue,
+    },
+    cubes::{
+        SlabParams, block, blocks_words, case_words, classifier, plane_words, section, specialised,
+        variant_words,
+    },
+    upload::Voxels,
+};
+use crate::{
+    error::{Error, Result},
+    gpu::ShaderStruct,
+};
+
+/// How to mesh one volume at any isovalue.
+#[derive(Clone, Debug, Serialize)]
+pub struct Recipe {
+    /// The shader's text.
+    shader: String,
+    /// The uniform `params`, in words; all but those of the isovalue and of `faces` and its like are set.
+    params: Vec<u32>,
+    /// Where each field of `params` is, in words.
+    fields: BTreeMap<&'static str, usize>,
+    /// What stands at the begin of the buffer `blocks`.
+    tables: Vec<u32>,
+    /// Bytes of the buffers of all passes; `starts` is the end of `blocks`.
+    buffers: BTreeMap<&'static str, u64>,
+    /// The byte of `blocks` where `starts` begins, and the one where the totals do: vertices, triangles, active blocks.
+    starts: u64,
+    totals: u64,
+    /// In order; the totals are read where `groups` is missing for the first time, which stands for the active blocks.
+    passes: Vec<RecipePass>,
+}
+
+/// A pass of a [`Recipe`].
+#[derive(Clone, Debug, Serialize)]
+struct RecipePass {
+    entry: &'static str,
+    groups: Option<u64>,
+    /// The number of each binding.
+    bindings: BTreeMap<String, u32>,
+}
+
+impl Recipe {
+    /// That of `slab`, a whole volume.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for samples that shaders read only once they are converted at each
+    /// isovalue, and for volumes without cells.
+    pub fn new(kernel: &MarchingCubes, slab: &Slab) -> Result<Self> {
+        let samples = &slab.volume.samples;
+        let iso = Isovalue::new(kernel.iso, samples);
+        let voxels = Voxels::new(samples, &iso)?;
+        if voxels.is_converted() {
+            return Err(Error::usage(format_args!(
+                "samples of type {} cannot be meshed anew at each isovalue: take 8 or 16 bits, or f32",
+                samples.dtype()
+            )));
+        }
+        let [width, height, _] = slab.volume.dims;
+        if CellGrid::new(kernel, slab).is_none() {
+            return Err(Error::usage("a volume without cells has no surface"));
+        }
+        let dims = [width, height, slab.depth];
+        let grid = CellGrid::of(kernel, dims, &(0..slab.depth), &slab.layers);
+        let params =
+            SlabParams::new(kernel, &grid, &iso).of_rows(&(0..height), &(0..grid.points[1]));
+        let has_nan = voxels.has_nan;
+        let shader = specialised(voxels.kind, has_nan, kernel.topology);
+        let groups = |slices: usize| Some(((slices * grid.slice_words()) as u64).div_ceil(block()));
+        let classify = classifier(voxels.kind, params.pad, params.width);
+        let blocks = u64::from(params.blocks);
+        let mut passes = vec![(classify, groups(grid.slices + usize::from(has_nan)))];
+        if has_nan {
+            passes.push(("validate", groups(grid.layers + 2)));
+        }
+        let is_exact = kernel.topology == Topology::Exact;
+        if is_exact {
+            passes.push(("resolve", groups(grid.layers)));
+        }
+        passes.extend([("count", Some(blocks)), ("scan", Some(1))]);
+        passes.extend([("vertices", None), ("vertex_normals", None), ("faces", None)]);
+        let reflection = shader.reflection();
+        let pass = |(entry, groups)| {
+            let bindings = reflection.bindings(entry);
+            let bindings =
+                bindings.into_iter().map(|binding| (binding.name, binding.number)).collect();
+            RecipePass { entry, groups, bindings }
+        };
+        let fields = SlabParams::FIELDS.iter().map(|&(name, at)| (name, at / 4)).collect();
+        let bits =
+            plane_words(grid.slice_words(), (grid.slices, grid.layers), has_nan, kernel.topology);
+        let mut tables = case_words();
+        if is_exact {
+            tables.extend(variant_words());
+        }
+        let buffers = [
+            ("volume", (samples.as_bytes().len() as u64).next_multiple_of(16)),
+            ("bits", 4 * bits),
+            ("blocks", 4 * blocks_words(params.numbered.into())),
+        ];
+        Ok(Self {
+            shader: reflection.source().to_owned(),
+            params: bytemuck::cast_slice(&[params]).to_vec(),
+            fields,
+            tables,
+            buffers: buffers.into(),
+            starts: 4 * u64::from(params.starts),
+            totals: 4 * section("TOTALS", blocks),
+            passes: passes.into_iter().map(pass).collect(),
+        })
+    }
+}
