@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::table::{columns, folded};
 use crate::{
     device::automatic,
     error::Result,
@@ -119,12 +120,8 @@ fn table(rows: &[Row]) -> String {
         ]
         .map(|cell| printable(&cell).into_owned())
     }));
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|column| cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let line = |row: &[String; 10]| {
-        let padded = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    cells.iter().map(line).collect()
+    // Names and kinds, not numbers.
+    let left: Vec<usize> = (0..heads.len()).collect();
+    let cells: Vec<Vec<String>> = cells.into_iter().map(|row| row.to_vec()).collect();
+    folded(&cells, 2, &left, columns().unwrap_or(usize::MAX))
 }

@@ -15,6 +15,7 @@
 mod estimate;
 pub mod flags;
 pub mod hints;
+mod table;
 
 use crate::{error::Result, session::Session};
 

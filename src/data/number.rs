@@ -1,13 +1,13 @@
 //! Numbers of arrays, as `scan` and `sort` take them.
 
-use std::fmt::{Debug, Display};
+use std::fmt::{Debug, Display, LowerExp};
 use std::str::FromStr;
 
 use super::dtype::Scalar;
 
 /// A Rust type out of [`Dtype::NUMBERS`](super::dtype::Dtype::NUMBERS).
 pub trait Number:
-    Scalar + Debug + Default + Display + FromStr<Err: Display> + PartialEq + PartialOrd
+    Scalar + Debug + Default + Display + LowerExp + FromStr<Err: Display> + PartialEq + PartialOrd
 {
     /// One.
     const ONE: Self;

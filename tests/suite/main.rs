@@ -32,6 +32,7 @@ mod library;
 mod memory;
 mod mesh;
 mod pages;
+mod plots;
 mod random;
 mod render;
 mod sample_types;

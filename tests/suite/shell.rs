@@ -286,3 +286,109 @@ fn timings_as_json_are_alone() {
     let partly = json("blur nothing.png photo.png -o soft/");
     assert!(partly["messages"][0].as_str().unwrap().starts_with("error: cannot read nothing.png"));
 }
+
+#[test]
+fn keys_of_any_width_part_a_scan() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("n.txt"), "1 2 3 4 5").unwrap();
+    let sums = |keys: &str, kind: &str| {
+        let line = format!("scan n.txt -o s.txt --inclusive --by-key {keys} --key-type {kind}");
+        let (code, text) = run(at, &line);
+        if code == 0 {
+            fs::read_to_string(at.join("s.txt")).unwrap()
+        } else {
+            format!("{code} {text}")
+        }
+    };
+    fs::write(at.join("u8.raw"), [7, 7, 7, 8, 8]).unwrap();
+    assert_eq!(sums("u8.raw", "u8").trim(), "1 3 6 4 9");
+    fs::write(at.join("names.raw"), b"anaanabobbobbob").unwrap();
+    assert_eq!(sums("names.raw", "3").trim(), "1 3 3 7 12");
+    let floats: Vec<u8> =
+        [0.0f64, -0.0, 1.0, 1.0, 2.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    fs::write(at.join("f64.raw"), floats).unwrap();
+    assert_eq!(sums("f64.raw", "f64").trim(), "1 3 3 7 5");
+    assert_eq!(sums("f64.raw", "u64").trim(), "1 2 3 7 5");
+    assert!(sums("names.raw", "4").starts_with("4 error: names.raw"));
+    assert!(sums("u8.raw", "2").starts_with("4 error: u8.raw"));
+    assert!(sums("u8.raw", "0").starts_with("2 "));
+    assert!(sums("n.txt", "u8").starts_with("2 error: n.txt: --key-type is for raw keys"));
+}
+
+#[test]
+fn floats_far_from_one_have_exponents() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("n.txt"), "1e300 2.5e-300 -1.5 0.001 123456789012345680000 1e21").unwrap();
+    works(at, "scan n.txt -o s.txt --type f64 --op max --inclusive --init=-9");
+    works(at, "scan n.txt -o p.txt --type f64 --op min --inclusive");
+    let text = |name: &str| fs::read_to_string(at.join(name)).unwrap();
+    assert_eq!(text("s.txt").trim(), "1e300 1e300 1e300 1e300 1e300 1e300");
+    assert_eq!(text("p.txt").trim(), "1e300 2.5e-300 -1.5 -1.5 -1.5 -1.5");
+    fs::write(at.join("n.txt"), "123456789012345680000 1e21").unwrap();
+    works(at, "scan n.txt -o s.txt --type f64 --op max --inclusive");
+    assert_eq!(text("s.txt").trim(), "123456789012345680000 1e21");
+}
+
+#[test]
+fn a_sort_keeps_rows_and_columns_or_says_that_it_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let npy = |shape: &str, numbers: &[u32]| {
+        let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+        let head = format!("\u{1}\0v\0{header:<117}\n");
+        let numbers: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        [b"\x93NUMPY", head.as_bytes(), &numbers].concat()
+    };
+    fs::write(at.join("a.npy"), npy("(2, 3)", &[5, 2, 9, 7, 1, 3])).unwrap();
+    let sorted = |flags: &str| {
+        let told = works(at, &format!("sort a.npy -o o.npy {flags}"));
+        let bytes = fs::read(at.join("o.npy")).unwrap();
+        let head = String::from_utf8_lossy(&bytes[..128]).into_owned();
+        let numbers = bytes[128..].as_chunks::<4>().0.iter().map(|&n| u32::from_le_bytes(n));
+        (numbers.collect::<Vec<u32>>(), head.contains("(2, 3)"), told)
+    };
+    assert_eq!(sorted("--axis x"), (vec![2, 5, 9, 1, 3, 7], true, String::new()));
+    assert_eq!(sorted("--axis y"), (vec![5, 1, 3, 7, 2, 9], true, String::new()));
+    assert_eq!(sorted("--axis x --descending").0, [9, 5, 2, 7, 3, 1]);
+    assert_eq!(sorted("--axis x --argsort").0, [1, 0, 2, 1, 2, 0]);
+    assert_eq!(sorted("--axis y --argsort").0, [0, 1, 1, 1, 0, 0]);
+    let (numbers, is_table, told) = sorted("");
+    assert_eq!((numbers, is_table), (vec![1, 2, 3, 5, 7, 9], false));
+    assert!(told.contains("warning: a.npy: 2x3 numbers become one line; --axis x"), "{told}");
+    fs::write(at.join("p.npy"), npy("(6,)", &[10, 11, 12, 13, 14, 15])).unwrap();
+    works(at, "sort a.npy -o o.npy --axis x --payload p.npy --payload-output q.npy");
+    let bytes = fs::read(at.join("q.npy")).unwrap();
+    let moved = bytes[128..].as_chunks::<4>().0.iter().map(|&n| u32::from_le_bytes(n));
+    assert_eq!(moved.collect::<Vec<_>>(), [11, 10, 12, 14, 15, 13]);
+    let (code, text) = run(at, "sort p.npy -o o.npy --axis x");
+    assert_eq!((code, text.contains("two or three axes")), (2, true), "{text}");
+}
+
+#[test]
+fn colours_have_the_names_of_css() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("v_4x4x4_uint8.raw"), [[0; 32], [9; 32]].concat()).unwrap();
+    for (name, colour) in [
+        ("white", [255, 255, 255, 255]),
+        ("SteelBlue", [70, 130, 180, 255]),
+        ("#369", [0x33, 0x66, 0x99, 255]),
+        ("#336699", [0x33, 0x66, 0x99, 255]),
+        ("none", [0; 4]),
+        ("transparent", [0; 4]),
+    ] {
+        works(
+            at,
+            &format!(
+                "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --size 32x32 --background {name}"
+            ),
+        );
+        let corner = image::open(at.join("p.png")).unwrap().to_rgba8().get_pixel(0, 0).0;
+        assert_eq!(corner, colour, "{name}");
+    }
+    let (code, text) =
+        run(at, "mesh v_4x4x4_uint8.raw --iso 3 --preview p.png --background blurple");
+    assert_eq!((code, text.contains("`blurple` is no colour")), (2, true), "{text}");
+}

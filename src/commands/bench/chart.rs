@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::figure::{Figure, Report, exponent, short};
 use crate::io::plot::{
-    Anchor, Colour, Drawing, FAINT, LINES, Mark, PANEL, Paint, STRONG, decades, short_number, ticks,
+    Anchor, Colour, Drawing, FAINT, LINES, Mark, PANEL, Paint, STRONG, Theme, decades,
+    short_number, ticks,
 };
 
 /// gpuproc's own, and what it is compared with.
@@ -46,7 +47,7 @@ pub fn draw(report: &Report<'_>) -> Drawing {
         None => BAR * panel.len() as f32,
     };
     let all: f32 = panels.values().map(|panel| HEAD + height(panel) + FOOT).sum();
-    let mut drawing = Drawing::new(WIDTH as usize, (TOP + all) as usize);
+    let mut drawing = Drawing::new(WIDTH as usize, (TOP + all) as usize, Theme::DARK);
     drawing.title(24.0, 32.0, &format!("gpuproc bench on {}", report.device), STRONG);
     let runs = || report.figures.iter().map(|figure| figure.runs);
     let runs = match (runs().min(), runs().max()) {

@@ -85,6 +85,31 @@ impl Figure {
     }
 }
 
+/// The row of a table that is wider than the terminal: what it says, in lines of `columns` columns.
+pub fn folded(figure: &Figure, columns: usize) -> Vec<String> {
+    let star = if figure.baseline { " *" } else { "" };
+    let mut parts = vec![
+        format!("{} {}{star}", figure.family, figure.algorithm),
+        figure.problem.clone(),
+        format!("{} ms", short(figure.median_ms)),
+        format!("{}..{}", short(figure.lower_quartile_ms), short(figure.upper_quartile_ms)),
+        format!("{} GB/s", short(figure.gb_per_s)),
+    ];
+    parts.extend(figure.of_copy.map(|share| format!("{:.1} % of a copy", share * 100.0)));
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 2 + part.chars().count() <= columns => {
+                *line += "  ";
+                *line += &part;
+            }
+            None => lines.push(part),
+            Some(_) => lines.push(format!("    {part}")),
+        }
+    }
+    lines
+}
+
 /// Four significant digits, at most four decimals.
 pub fn short(value: f64) -> String {
     let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 4) as usize;

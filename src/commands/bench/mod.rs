@@ -14,6 +14,7 @@ use self::{
     measure::measure,
 };
 use super::hints::line;
+use super::table::columns;
 use crate::{
     error::{Error, Hint, Kind, Result},
     gpu::Context,
@@ -120,7 +121,11 @@ fn measure_all(
     copy_gb_per_s: f64,
 ) -> Result<(Vec<Figure>, usize)> {
     let wide = cases.iter().map(|(_, case)| case.problem.chars().count()).max().unwrap_or(0);
-    print(&Figure::heads(wide), plan)?;
+    let heads = Figure::heads(wide);
+    let narrow = columns().filter(|columns| *columns < heads.chars().count());
+    if narrow.is_none() {
+        print(&heads, plan)?;
+    }
     let (mut figures, mut failed) = (Vec::new(), 0);
     for (point, case) in cases.iter().filter(|(_, case)| case.on_cpu || context.is_some()) {
         match measure(case, &plan.effort, session, context) {
@@ -130,7 +135,13 @@ fn measure_all(
                     at: point.map(|(_, at)| at),
                     ..Figure::new(case, clock, &times, copy_gb_per_s)
                 };
-                print(&figure.row(wide), plan)?;
+                match narrow {
+                    None => print(&figure.row(wide), plan)?,
+                    Some(columns) => {
+                        let lines = figure::folded(&figure, columns);
+                        lines.iter().try_for_each(|line| print(line, plan))?;
+                    }
+                }
                 figures.push(figure);
             }
             // The device cannot run this algorithm.
@@ -139,7 +150,7 @@ fn measure_all(
             }
             Err(error) => {
                 failed += 1;
-                log::error!("error: {case:?}: {}", line(&error));
+                log::error!("{case:?}: {}", line(&error));
             }
         }
     }

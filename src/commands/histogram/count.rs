@@ -7,11 +7,11 @@ use super::{
     tally::{Counting, Tally},
 };
 use crate::{
-    data::shard::Shard,
+    data::{dtype::Dtype, shard::Shard},
     error::{Error, Result},
     io::Source,
     kernels::{
-        histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments},
+        histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments, values},
         jpeg_histogram::JpegHistogram,
     },
     session::Session,
@@ -37,7 +37,7 @@ pub fn count(
         Range::Of(low, high) => (low, high),
         Range::Data => data_range(input, &named, session)?,
     };
-    let bins = Bins::new(settings.bins, low, high, dtype)?;
+    let bins = Bins::new(settings.bins(dtype), low, high, dtype)?;
     let weighted = settings.selection.alpha == Alpha::Weight && matches!(channels, 2 | 4);
     let unit = if weighted { f64::from(alpha_unit(dtype)) } else { 1.0 };
     let components = named.iter().map(|&(_, component)| component).collect();
@@ -46,17 +46,28 @@ pub fn count(
     let mut tally = Tally { inputs, dtype, bins, unit, components: Vec::new() };
     if let Input::Jpeg(picture) = input {
         let counts = session.device.run(&JpegHistogram(kernel), picture)?;
-        let counting = |(&(name, _), counts)| Counting { name, counts, moments: None };
+        let counting =
+            |(&(name, _), counts)| Counting { name, counts, moments: None, values: None };
         tally.add_part(named.iter().zip(counts).map(counting).collect());
         return Ok(tally);
     }
     input.parts(session, shard, |pixels| {
         let counts = session.device.run(&kernel, pixels)?;
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
-            let needs_moments = settings.statistics && counts.levels.is_none();
-            let take = || moments(pixels, component, bins.low, bins.high, weighted);
-            let moments = needs_moments.then(|| session.timings.time("statistics", take));
-            Counting { name, counts, moments }
+            let needs_moments =
+                settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
+            // 256 bins hold the luminances of 8-bit pixels well enough.
+            let needs_values = needs_moments
+                && !weighted
+                && (dtype != Dtype::U8 || bins.count < 256 || settings.joins_luminance);
+            let take = || {
+                let moments = needs_moments
+                    .then(|| moments(pixels, component, bins.low, bins.high, weighted));
+                let values = needs_values.then(|| values(pixels, component, bins.low, bins.high));
+                (moments, values)
+            };
+            let (moments, values) = session.timings.time("statistics", take);
+            Counting { name, counts, moments, values }
         });
         tally.add_part(part.collect());
         Ok(())
@@ -84,7 +95,8 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
             (Channel::A, _) if matches!(channels, 2 | 4) => ("a", Component::Channel(channels - 1)),
             (Channel::Luma, true) => ("luma", Component::Luma(settings.luma)),
             (Channel::Luma, false) if settings.luma != Luma::Linear => {
-                ("grey", Component::Channel(0))
+                let name = if settings.joins_luminance { "luma" } else { "grey" };
+                (name, Component::Channel(0))
             }
             (Channel::Luma, false) => {
                 return Err(Error::bad_input(format_args!(

@@ -1,28 +1,104 @@
-//! The plot of a histogram.
+//! The plot of a histogram, or of several over each other.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
 
 use super::{
     tally::{Counted, Outcome},
     view::{View, merged},
 };
-use crate::io::plot::{
-    Anchor, Colour, Drawing, FAINT, GROUND, LINES, Mark, PANEL, Paint, STRONG, decades, grouped,
-    short_number, ticks,
+use crate::{
+    error::{Error, Result},
+    io::plot::{
+        Anchor, Colour, Drawing, LETTERS, Mark, Paint, TITLE, Theme, decades, grouped,
+        short_number, text_width, ticks,
+    },
 };
 
-/// Width and height of the panel: 1,024 is a multiple of the usual numbers of bins.
-const PANEL_SIZE: [f32; 2] = [1024.0, 440.0];
-/// Space to the left, above, to the right and below.
-const MARGINS: [f32; 4] = [96.0, 76.0, 32.0, 72.0];
+/// Space above the panel, to its right and below.
+const MARGINS: [f32; 3] = [82.0, 32.0, 72.0];
+/// Height of a line of the legend.
+const LEGEND_LINE: f32 = 24.0;
+/// Pixels between two texts at least.
+const GAP: f32 = 12.0;
+/// Inputs that are drawn over each other, at most.
+pub const MOST: usize = 16;
+
+/// How plots look.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Look {
+    /// Pixels.
+    pub size: PlotSize,
+    /// The colours.
+    pub theme: PlotTheme,
+    /// Instead of the input's name.
+    pub title: Option<String>,
+}
+
+/// Width and height in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlotSize([u16; 2]);
+
+impl FromStr for PlotSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let sides = text.split_once(['x', 'X']).and_then(|(width, height)| {
+            Some([width.trim().parse::<u16>().ok()?, height.trim().parse::<u16>().ok()?])
+        });
+        let fits = |sides: &[u16; 2]| {
+            (320..=16_384).contains(&sides[0]) && (200..=16_384).contains(&sides[1])
+        };
+        sides.filter(fits).map(Self).ok_or_else(|| {
+            format!("`{text}` is not of the form 1152x588, from 320x200 to 16384x16384")
+        })
+    }
+}
+
+/// The colours of a plot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlotTheme {
+    /// Bright on dark.
+    Dark,
+    /// Dark on bright.
+    Light,
+    /// Black on white.
+    Print,
+}
+
+impl PlotTheme {
+    fn colours(self) -> Theme {
+        match self {
+            Self::Dark => Theme::DARK,
+            Self::Light => Theme::LIGHT,
+            Self::Print => Theme::PRINT,
+        }
+    }
+}
+
+/// The colours of inputs that are drawn over each other.
+const SEVERAL: [Colour; 8] = [
+    [0x4c, 0x8d, 0xf6],
+    [0xe8, 0x7a, 0x2a],
+    [0x2f, 0xa8, 0x4a],
+    [0xd6, 0x3f, 0x5f],
+    [0x8e, 0x6c, 0xe0],
+    [0x17, 0xa3, 0xb5],
+    [0xb8, 0x92, 0x20],
+    [0xd3, 0x62, 0xc0],
+];
 
 /// How a component is drawn.
-fn colour(name: &str) -> Colour {
+fn colour(name: &str, theme: &Theme) -> Colour {
     match name {
         "r" => [0xe0, 0x3c, 0x3c],
         "g" => [0x2f, 0xa8, 0x4a],
         "b" => [0x3b, 0x62, 0xe6],
         "a" => [0xd9, 0x7a, 0xe8],
-        "grey" => [0xa8, 0xb0, 0xbc],
-        _ => STRONG,
+        "grey" if theme.is_dark() => [0xa8, 0xb0, 0xbc],
+        "grey" => [0x6b, 0x75, 0x84],
+        _ => theme.strong,
     }
 }
 
@@ -42,121 +118,331 @@ fn is_line(name: &str) -> bool {
     matches!(name, "luma" | "a")
 }
 
-/// Draws axes, bars and legend.
+/// A component as it is drawn.
+struct Series<'a> {
+    name: String,
+    colour: Colour,
+    /// Whether it is a line rather than bars.
+    is_line: bool,
+    /// What is shown of each bin.
+    values: Vec<f64>,
+    component: &'a Counted,
+}
+
+/// The plot, with places in pixels.
+struct Plot<'a> {
+    drawing: Drawing,
+    theme: Theme,
+    view: &'a View,
+    /// Left end, top, width and height of the data.
+    panel: [f32; 4],
+    /// What reaches the top.
+    top: f64,
+}
+
+/// Draws axes, bars and legend of one input.
 pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
-    let [width, height_of_panel] = PANEL_SIZE;
-    let [left, above, right, below] = MARGINS;
-    let mut drawing =
-        Drawing::new((left + width + right) as usize, (above + height_of_panel + below) as usize);
-    let base = above + height_of_panel;
-    let shown: Vec<Vec<f64>> =
-        outcome.components.iter().map(|component| view.values(outcome, component)).collect();
-    let top = view.top(outcome, &shown);
-    drawing.rectangle(left, above, width, height_of_panel, Paint::Over(PANEL, 1.0));
-    grid(&mut drawing, outcome, view, top);
-
-    let bars: Vec<(&Counted, Vec<f32>)> = outcome
-        .components
-        .iter()
-        .zip(&shown)
-        .map(|(component, shown)| {
-            let columns = merged(shown, width as usize);
-            let y = |&v: &f64| base - view.height(v, top) as f32 * height_of_panel;
-            (component, columns.iter().map(y).collect())
-        })
-        .collect();
-    draw_bars(&mut drawing, &bars, base);
-    drawing.rectangle(left, base, width, 1.0, Paint::Over(FAINT, 1.0));
-
-    let cut = shown.iter().flatten().any(|&value| value > top * 1.000_001);
-    let mut title = outcome.title();
-    let room = 90;
-    if title.chars().count() > room {
-        let tail: Vec<char> = title.chars().rev().take(room - 3).collect();
-        title = format!("...{}", tail.iter().rev().collect::<String>());
-    }
-    drawing.title(left, 26.0, &title, STRONG);
+    let theme = view.look.theme.colours();
+    let alone = outcome.components.len() == 1;
+    let series = outcome.components.iter().map(|component| {
+        let is_line = is_line(component.name) && !alone;
+        let bars_of_luma = alone && self::is_line(component.name);
+        let name = if bars_of_luma { "grey" } else { component.name };
+        Series {
+            name: long_name(component.name).to_owned(),
+            colour: colour(name, &theme),
+            is_line,
+            values: view.values(outcome, component),
+            component,
+        }
+    });
     let pixels = outcome.components.first().map_or(0.0, |c| outcome.pixels(c.counts.total()));
-    let note = if cut { ", tallest bars cut off" } else { "" };
     let [pixels, bins] = [pixels.round() as u64, outcome.bins.count as u64].map(grouped);
-    let note = format!("{pixels} samples, {bins} bins{note}");
-    drawing.text(left, 52.0, Anchor::Start, &note, FAINT);
-    let alone = bars.len() == 1;
-    let entries: Vec<(&str, Mark, Colour)> = bars
+    let note = format!("{pixels} samples, {bins} bins");
+    plot(outcome, &outcome.title(), &note, &series.collect::<Vec<_>>(), view)
+}
+
+/// Draws several inputs over each other: of each its luminance, or else the component that is there.
+///
+/// # Errors
+/// When there are too many, or their bins differ.
+pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
+    let first = &outcomes[0];
+    if outcomes.len() > MOST {
+        return Err(Error::usage(format_args!(
+            "{} inputs are too many for one plot, which shows {MOST}: add them up by --sum, or name plots as {{stem}}.png",
+            outcomes.len()
+        )));
+    }
+    if let Some(other) = outcomes.iter().find(|other| other.bins != first.bins) {
+        return Err(Error::bad_input(format_args!(
+            "{} and {} have other ranges: --range draws them over each other",
+            first.name(),
+            other.name()
+        )));
+    }
+    let series: Vec<Series<'_>> = outcomes
         .iter()
-        .map(|(component, _)| {
-            let name = component.name;
-            let mark = if is_line(name) && !alone { Mark::Line } else { Mark::Square };
-            (long_name(name), mark, colour(name))
+        .enumerate()
+        .map(|(number, outcome)| {
+            let luma = outcome.components.iter().find(|c| matches!(c.name, "luma" | "grey"));
+            let component = luma.unwrap_or(&outcome.components[0]);
+            Series {
+                name: outcome.title(),
+                colour: SEVERAL[number % SEVERAL.len()],
+                is_line: true,
+                values: view.values(outcome, component),
+                component,
+            }
         })
         .collect();
-    drawing.legend(left + width, 52.0, &entries);
-    drawing
+    let name = long_name(series[0].component.name);
+    let title = format!("{} of {} inputs", name, outcomes.len());
+    let note = format!("{} bins", grouped(first.bins.count as u64));
+    Ok(plot(first, &title, &note, &series, view))
 }
 
-/// Draws the components' bars, then luminance and alpha as lines over them.
-fn draw_bars(drawing: &mut Drawing, bars: &[(&Counted, Vec<f32>)], base: f32) {
-    let ([width, _], left, alone) = (PANEL_SIZE, MARGINS[0], bars.len() == 1);
-    for (component, tops) in bars.iter().filter(|(c, _)| alone || !is_line(c.name)) {
-        let name = if alone && is_line(component.name) { "grey" } else { component.name };
-        let paint = match alone {
-            true => Paint::Over(colour(name), 1.0),
-            false => Paint::Screen(colour(name)),
-        };
-        drawing.steps(left, width / tops.len() as f32, tops, base, paint);
+/// `text`, or the end of it that is `room` pixels wide.
+fn fitted(text: &str, size: f32, room: f32) -> String {
+    if text_width(text, size) <= room {
+        return text.to_owned();
     }
-    for (component, tops) in bars.iter().filter(|(c, _)| !alone && is_line(c.name)) {
-        let step = width / tops.len() as f32;
-        // A dark rim keeps the line in sight over bright bars.
-        drawing.outline(left, step, tops, 4.0, GROUND);
-        drawing.outline(left, step, tops, 1.5, colour(component.name));
+    let mut rest = text;
+    while !rest.is_empty() && text_width(&format!("...{rest}"), size) > room {
+        rest = &rest[rest.chars().next().map_or(0, char::len_utf8)..];
     }
+    format!("...{rest}")
 }
 
-/// Draws the axes with their numbers, titles and lines.
-fn grid(drawing: &mut Drawing, outcome: &Outcome, view: &View, top: f64) {
-    let [width, height_of_panel] = PANEL_SIZE;
-    let [left, above, ..] = MARGINS;
-    let base = above + height_of_panel;
+fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view: &View) -> Drawing {
+    let theme = view.look.theme.colours();
+    let [width, height] = view.look.size.0.map(f32::from);
+    let values: Vec<Vec<f64>> = series.iter().map(|series| series.values.clone()).collect();
+    let top = view.top(outcome, &values);
     let marks = match view.log {
         false => ticks(0.0, top, 5),
         true => decades(view.least(top), top),
     };
-    for mark in marks {
-        let y = base - view.height(mark, top) as f32 * height_of_panel;
-        drawing.rectangle(left, y - 0.5, width, 1.0, Paint::Over(LINES, 1.0));
-        drawing.text(left - 10.0, y, Anchor::End, &short_number(mark), FAINT);
+    let widest = marks.iter().map(|&mark| text_width(&short_number(mark), LETTERS));
+    // The title of the axis, the numbers, and the space between.
+    let left = (56.0 + widest.fold(0.0, f32::max)).ceil().max(72.0);
+    let [above, right, below] = MARGINS;
+    let right = right.max(text_width(&sample_value(outcome.bins.high), LETTERS) / 2.0 + GAP);
+    let data_width = width - left - right;
+    let lines = legend_lines(series, text_width(note, LETTERS), data_width);
+    let above = above + LEGEND_LINE * (lines.len() - 1) as f32;
+    let panel = [left, above, data_width, height - above - below];
+    let drawing = Drawing::new(width as usize, height as usize, theme);
+    let mut plot = Plot { drawing, theme, view, panel, top };
+    plot.grid(outcome, &marks);
+    plot.data(series);
+    let title = view.look.title.as_deref().unwrap_or(title);
+    plot.drawing.title(left, 26.0, &fitted(title, TITLE, data_width), theme.strong);
+    plot.drawing.text(left, 52.0, Anchor::Start, note, theme.faint);
+    for (number, line) in lines.iter().enumerate() {
+        let entries: Vec<(&str, Mark, Colour)> = line
+            .iter()
+            .map(|series| {
+                let mark = if series.is_line { Mark::Line } else { Mark::Square };
+                (series.name.as_str(), mark, series.colour)
+            })
+            .collect();
+        let y = 52.0 + LEGEND_LINE * number as f32;
+        plot.drawing.legend(left + data_width, y, &entries);
     }
-    let bins = &outcome.bins;
-    let mut marks = ticks(bins.low, bins.high, 10);
-    // Both ends have numbers, and marks too near to them are left out.
-    let near = (bins.high - bins.low) * 0.04;
-    marks.retain(|mark| mark - bins.low > near && bins.high - mark > near);
-    marks.extend([bins.low, bins.high]);
-    for mark in marks {
-        let x = left + ((mark - bins.low) / (bins.high - bins.low)) as f32 * width;
-        drawing.rectangle(x - 0.5, base, 1.0, 6.0, Paint::Over(FAINT, 1.0));
-        if mark > bins.low && mark < bins.high {
-            drawing.rectangle(x - 0.5, above, 1.0, height_of_panel, Paint::Over(LINES, 0.6));
+    plot.drawing
+}
+
+/// The legend in lines of `room` pixels, the first of which has `taken` pixels of other text.
+fn legend_lines<'s, 'a>(
+    series: &'s [Series<'a>],
+    taken: f32,
+    room: f32,
+) -> Vec<Vec<&'s Series<'a>>> {
+    let mut lines: Vec<Vec<&Series<'_>>> = vec![Vec::new()];
+    for one in series {
+        let first = if lines.len() == 1 { taken + 2.0 * GAP } else { 0.0 };
+        let line = lines.last_mut().expect("there is one");
+        let names: Vec<&str> = line.iter().chain([&one]).map(|series| &*series.name).collect();
+        match first + Drawing::legend_width(&names) <= room {
+            true => line.push(one),
+            false => lines.push(vec![one]),
         }
-        drawing.text(x, base + 18.0, Anchor::Middle, &sample_value(mark), FAINT);
     }
-    let unit = format!("sample value ({})", outcome.dtype);
-    drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, STRONG);
-    let what = match (view.cumulative, view.normalize) {
-        (false, false) => "samples a bin",
-        (false, true) => "share of samples a bin",
-        (true, false) => "samples up to the bin",
-        (true, true) => "share of samples up to the bin",
-    };
-    let axis = if view.log { format!("{what} (logarithmic)") } else { what.to_owned() };
-    drawing.rising_text(20.0, above + height_of_panel / 2.0, &axis, STRONG);
+    lines
+}
+
+impl Plot<'_> {
+    /// The height in pixels of a value above the panel's lower end, as a place.
+    fn y(&self, value: f64) -> f32 {
+        let [_, above, _, height] = self.panel;
+        above + height - self.view.height(value, self.top) as f32 * height
+    }
+
+    /// Draws the axes with their numbers, titles and lines.
+    fn grid(&mut self, outcome: &Outcome, marks: &[f64]) {
+        let ([left, above, width, height], theme) = (self.panel, self.theme);
+        let base = above + height;
+        self.drawing.rectangle(left, above, width, height, Paint::Over(theme.panel, 1.0));
+        let mut last = f32::INFINITY;
+        for &mark in marks {
+            let y = self.y(mark);
+            self.drawing.rectangle(left, y - 0.5, width, 1.0, Paint::Over(theme.lines, 1.0));
+            // From below, those that would touch the one before have no number.
+            if last - y >= LETTERS {
+                let number = short_number(mark);
+                self.drawing.text(left - 10.0, y, Anchor::End, &number, theme.faint);
+                last = y;
+            }
+        }
+        let bins = &outcome.bins;
+        let place = |mark: f64| left + ((mark - bins.low) / (bins.high - bins.low)) as f32 * width;
+        for mark in marks_between(bins.low, bins.high, width) {
+            let x = place(mark);
+            self.drawing.rectangle(x - 0.5, base, 1.0, 6.0, Paint::Over(theme.faint, 1.0));
+            if mark > bins.low && mark < bins.high {
+                self.drawing.rectangle(x - 0.5, above, 1.0, height, Paint::Over(theme.lines, 0.6));
+            }
+            let number = sample_value(mark);
+            self.drawing.text(x, base + 18.0, Anchor::Middle, &number, theme.faint);
+        }
+        let unit = format!("sample value ({})", outcome.dtype);
+        self.drawing.text(left + width / 2.0, base + 46.0, Anchor::Middle, &unit, theme.strong);
+        let what = match (self.view.cumulative, self.view.normalize) {
+            (false, false) => "samples a bin",
+            (false, true) => "share of samples a bin",
+            (true, false) => "samples up to the bin",
+            (true, true) => "share of samples up to the bin",
+        };
+        let axis = if self.view.log { format!("{what} (logarithmic)") } else { what.to_owned() };
+        let axis = if text_width(&axis, LETTERS) > height + 60.0 { what } else { &axis };
+        self.drawing.rising_text(20.0, above + height / 2.0, axis, theme.strong);
+    }
+
+    /// Draws bars, then lines over them, and marks what is cut off at the top.
+    fn data(&mut self, series: &[Series<'_>]) {
+        let ([left, above, width, height], theme) = (self.panel, self.theme);
+        let base = above + height;
+        let columns = |series: &Series<'_>| merged(&series.values, width as usize);
+        let bars = series.iter().filter(|series| !series.is_line).count();
+        let mut cut: Vec<(f32, f64)> = Vec::new();
+        for lines in [false, true] {
+            for one in series.iter().filter(|series| series.is_line == lines) {
+                let columns = columns(one);
+                let step = width / columns.len() as f32;
+                let tops: Vec<f32> = columns.iter().map(|&value| self.y(value)).collect();
+                if lines {
+                    if bars > 0 {
+                        // A rim keeps the line in sight over bars.
+                        self.drawing.outline(left, step, &tops, 4.0, theme.ground);
+                    }
+                    self.drawing.outline(left, step, &tops, 1.5, one.colour);
+                } else {
+                    let paint = match (bars, theme.is_dark()) {
+                        (1, _) => Paint::Over(one.colour, 1.0),
+                        (_, true) => Paint::Screen(one.colour),
+                        (_, false) => Paint::Multiply(lighter(one.colour)),
+                    };
+                    self.drawing.steps(left, step, &tops, base, paint);
+                }
+                let is_cut = |&(_, value): &(usize, f64)| value > self.top * 1.000_001;
+                let places = columns.iter().copied().enumerate().filter(is_cut);
+                cut.extend(places.map(|(at, value)| (left + (at as f32 + 0.5) * step, value)));
+            }
+        }
+        self.drawing.rectangle(left, base, width, 1.0, Paint::Over(theme.faint, 1.0));
+        self.mark_cut(cut);
+    }
+
+    /// Marks places where bars are higher than the panel, with the highest value of each group of neighbours.
+    fn mark_cut(&mut self, mut cut: Vec<(f32, f64)>) {
+        let ([left, above, width, _], theme) = (self.panel, self.theme);
+        cut.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut groups: Vec<(f32, f64)> = Vec::new();
+        for (x, value) in cut {
+            match groups.last_mut() {
+                Some((at, most)) if x - *at < 16.0 => {
+                    if value > *most {
+                        (*at, *most) = (x, value);
+                    }
+                }
+                _ => groups.push((x, value)),
+            }
+        }
+        let mut free = left - GAP;
+        for (x, value) in groups {
+            // Two strokes of the ground's colour across the bar, as axes are broken.
+            for y in [above + 6.0, above + 12.0] {
+                let points = [[x - 7.0, y + 3.0], [x + 7.0, y - 3.0]];
+                self.drawing.stroke(&points, 2.0, theme.panel);
+            }
+            let number = short_number(value);
+            let half = text_width(&number, LETTERS) / 2.0;
+            let middle = x.clamp(left + half, left + width - half);
+            if middle - half >= free + GAP {
+                self.drawing.text(middle, above - 10.0, Anchor::Middle, &number, theme.faint);
+                free = middle + half;
+            }
+        }
+    }
+}
+
+/// A colour for multiplying, so that three that overlap are not black.
+fn lighter(colour: Colour) -> Colour {
+    colour.map(|channel| channel + (255 - channel) / 4)
+}
+
+/// Round numbers on an axis of `width` pixels, and both ends, as many as have room for their texts.
+fn marks_between(low: f64, high: f64, width: f32) -> Vec<f64> {
+    let text = |mark: f64| text_width(&sample_value(mark), LETTERS);
+    let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
+    let apart = |a: f64, b: f64| place(b) - place(a) >= (text(a) + text(b)) / 2.0 + GAP;
+    for count in (1..=10).rev() {
+        let mut marks = ticks(low, high, count);
+        // Both ends have numbers, and those that would touch them have none.
+        marks.retain(|&mark| mark > low && mark < high && apart(low, mark) && apart(mark, high));
+        marks.insert(0, low);
+        marks.push(high);
+        if marks.len() == 2 || marks.windows(2).all(|pair| apart(pair[0], pair[1])) {
+            return marks;
+        }
+    }
+    vec![low, high]
 }
 
 /// A sample value for an axis: whole numbers in full, where they are short.
 pub fn sample_value(value: f64) -> String {
-    match value.fract() == 0.0 && value.abs() < 1e6 {
-        true => value.to_string(),
-        false => short_number(value),
+    match value.abs() {
+        magnitude if magnitude >= 1e6 => short_number(value),
+        magnitude if magnitude >= 1e3 => format!("{value:.0}"),
+        _ if value.fract() == 0.0 => value.to_string(),
+        _ => short_number(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_on_the_axis_never_touch() {
+        for (low, high) in [(0.0, 255.0), (0.0, 65_535.0), (-1024.0, 3071.0), (0.001, 0.0042)] {
+            for width in [150.0, 300.0, 1024.0, 4000.0] {
+                let marks = marks_between(low, high, width);
+                let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
+                let half = |mark: f64| text_width(&sample_value(mark), LETTERS) / 2.0;
+                for pair in marks.windows(2) {
+                    let gap = place(pair[1]) - half(pair[1]) - place(pair[0]) - half(pair[0]);
+                    assert!(gap > 0.0, "{low} {high} {width} {marks:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_keep_their_end() {
+        assert_eq!(fitted("short", LETTERS, 200.0), "short");
+        let text = fitted(&"x".repeat(500), LETTERS, 200.0);
+        assert!(text.starts_with("...x") && text_width(&text, LETTERS) <= 200.0);
     }
 }

@@ -5,15 +5,18 @@ use std::{io::IsTerminal, str::FromStr};
 use clap::ValueEnum;
 
 use super::{
+    figure::{Look, PlotSize, PlotTheme},
     select::{Alpha, Roi, Selection},
     view::View,
 };
 use crate::{
-    commands::flags::{Choice, ListArgs, PageRange, ShardArgs, Share, VolumeArgs, one_of},
+    commands::flags::{
+        Choice, ListArgs, PageRange, Place, ShardArgs, Share, Target, Tree, VolumeArgs, one_of,
+    },
     data::dtype::Dtype,
     error::{Error, Result},
     io::{Sink, Source, image::ImageFormat, volume::Layout},
-    kernels::histogram::{Luma, type_range},
+    kernels::histogram::{Luma, MAX_BINS, type_range},
 };
 
 /// Count how often each value occurs in images and volumes.
@@ -39,12 +42,13 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
-    /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot); may be
-    /// given several times, - is standard output, as --format says
-    #[arg(short, long, value_name = "FILE")]
-    output: Vec<Sink>,
+    /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot, also of several
+    /// inputs over each other); may be given several times, - is standard output, as --format says. A folder,
+    /// which is there or ends with /, or a name such as 'plots/{stem}.png' has a file for each input
+    #[arg(short, long, value_name = "FILE|DIR")]
+    output: Vec<Target>,
 
-    /// What goes to outputs without an extension, such as standard output [default: csv]
+    /// What goes to outputs without an extension, such as standard output and folders [default: csv]
     #[arg(long, value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<OutputFormat>,
 
@@ -53,10 +57,9 @@ pub struct Args {
     #[arg(long, value_name = "N|A..B")]
     page: Option<PageRange>,
 
-    /// Number of bins, 1 to 65536
-    #[arg(long, value_name = "N", default_value_t = 256)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=65536))]
-    bins: u32,
+    /// Number of bins, 1 to 65536 [default: 256; 65536 where only pictures are made of 16-bit samples]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    bins: Option<u32>,
 
     /// Lower and upper end of the bins in units of the stored samples, such as 0,255; `data` takes
     /// the least and the greatest sample [default: the type's range; 0,1 for float images; data for
@@ -115,6 +118,19 @@ pub struct Args {
     #[arg(long)]
     picture: bool,
 
+    /// Width and height of plots in pixels
+    #[arg(long, value_name = "WxH", default_value = "1152x588", help_heading = "Plots")]
+    size: PlotSize,
+
+    /// Colours of plots
+    #[arg(long, value_name = "THEME", default_value = "dark", help_heading = "Plots")]
+    #[arg(value_parser = one_of(&THEMES))]
+    theme: PlotTheme,
+
+    /// Title of plots [default: the input's name]
+    #[arg(long, value_name = "TEXT", help_heading = "Plots")]
+    title: Option<String>,
+
     /// Write the image with its luminance equalised: every brightness about equally frequent, the
     /// differences between the colours kept. 8-bit and 16-bit images; the counts are those of the
     /// selected pixels
@@ -170,6 +186,12 @@ const LUMAS: [Choice<Luma>; 3] = [
         Luma::Linear,
         "The BT.709 sum in linear light: stored values are decoded by the sRGB curve (IEC 61966-2-1)",
     ),
+];
+
+const THEMES: [Choice<PlotTheme>; 3] = [
+    ("dark", PlotTheme::Dark, "Bright on dark"),
+    ("light", PlotTheme::Light, "Dark on bright"),
+    ("print", PlotTheme::Print, "Black on white"),
 ];
 
 /// Reads 0.5% or 0.5 as the share 0.005.
@@ -241,8 +263,10 @@ pub struct Job {
     pub by_component: bool,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
-    /// What is written, in order.
+    /// What is written of all inputs, in order.
     pub outputs: Vec<(Sink, Format)>,
+    /// What is written of each input: a file an input.
+    pub outputs_of_each: Vec<(Vec<Sink>, Format)>,
     /// Whether pictures are printed on standard output.
     pub picture: bool,
     pub view: View,
@@ -255,7 +279,12 @@ pub struct Settings {
     /// None: those that an input has by default.
     pub channels: Vec<Channel>,
     pub luma: Luma,
-    pub bins: usize,
+    /// The bins that were asked for.
+    pub wanted_bins: Option<usize>,
+    /// Whether pictures are all that is made.
+    pub only_pictures: bool,
+    /// Whether grey values and luminances are added up.
+    pub joins_luminance: bool,
     /// Pages of images that are counted; nothing for all.
     pub pages: Option<PageRange>,
     range: Option<Range>,
@@ -298,47 +327,77 @@ impl Args {
         let share = self.share.share();
         let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
-        let format = |sink| self.output_format(sink, inputs.len());
-        let mut outputs = match shard_output {
-            Some(output) => vec![(output, self.table())],
-            None => self.output.iter().map(format).collect::<Result<Vec<_>>>()?,
-        };
-        let nothing = outputs.is_empty() && adjustments.is_empty();
+        let format = |sink: &Sink| self.output_format(sink);
+        let (mut outputs, mut outputs_of_each) = (Vec::new(), Vec::new());
+        match shard_output {
+            Some(output) => outputs.push((output, self.table())),
+            None => {
+                for target in &self.output {
+                    match target.place() {
+                        Place::One(sink) => outputs.push(format(&sink)?),
+                        place => outputs_of_each.push(self.of_each(&place, &inputs)?),
+                    }
+                }
+            }
+        }
+        let nothing = outputs.is_empty() && outputs_of_each.is_empty() && adjustments.is_empty();
         let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
         let picture = self.picture || nothing && is_terminal;
         if outputs.is_empty() && !self.picture && (self.format.is_some() || nothing && !picture) {
             outputs.push(format(&Sink::Stdout)?);
         } else if self.format.is_some()
-            && self.output.iter().all(|sink| !sink.extension().is_empty())
+            && outputs_of_each.is_empty()
+            && outputs.iter().all(|(sink, _)| !sink.extension().is_empty())
         {
             return Err(Error::usage(
                 "--format is for an output without an extension, such as -o -",
             ));
         }
-        let shows =
-            |(_, format): &(Sink, Format)| matches!(format, Format::Statistics | Format::Json);
+        let formats: Vec<Format> = outputs
+            .iter()
+            .map(|(_, format)| *format)
+            .chain(outputs_of_each.iter().map(|(_, format)| *format))
+            .collect();
+        let shows = |format: &Format| matches!(format, Format::Statistics | Format::Json);
+        let is_picture = |format: &Format| matches!(format, Format::Svg | Format::Png);
         let files = adjustments.iter().map(|(sink, _)| sink);
         let files = files.chain(outputs.iter().map(|(sink, _)| sink));
+        let files = files.chain(outputs_of_each.iter().flat_map(|(sinks, _)| sinks));
         Sink::all_differ(files.chain(picture.then_some(&Sink::Stdout)))?;
         let settings = Settings {
             selection: Selection { alpha: self.alpha, roi: self.roi, mask: self.mask.clone() },
             channels: self.channels.clone(),
             luma: self.luma,
-            bins: self.bins as usize,
+            wanted_bins: self.bins.map(|bins| bins as usize),
+            only_pictures: share.shard.is_none() && formats.iter().all(is_picture),
+            joins_luminance: self.sum && self.channels.contains(&Channel::Luma),
             pages: self.page,
             range: self.range,
             layout: self.volume.layout(),
             adjustments,
-            statistics: picture || share.shard.is_some() || outputs.iter().any(shows),
+            statistics: picture || share.shard.is_some() || formats.iter().any(shows),
         };
         let view = View {
             cumulative: self.cumulative,
             normalize: self.normalize,
             log: self.log,
             percentages: self.percentiles.clone(),
+            look: Look { size: self.size, theme: self.theme, title: self.title.clone() },
+            zooms: self.range.is_none(),
         };
         let (sum, by_component, is_list) = (self.sum, self.stats, self.list.files_from.is_some());
-        Ok(Job { inputs, is_list, settings, share, by_component, sum, outputs, picture, view })
+        Ok(Job {
+            inputs,
+            is_list,
+            settings,
+            share,
+            by_component,
+            sum,
+            outputs,
+            outputs_of_each,
+            picture,
+            view,
+        })
     }
 
     /// Where the part of a shard goes.
@@ -350,7 +409,10 @@ impl Args {
             ));
         }
         match &self.output[..] {
-            [output] => Ok(output.clone()),
+            [output] => match output.place() {
+                Place::One(sink) => Ok(sink),
+                _ => Err(Error::usage("with --shard, -o names one file")),
+            },
             _ => {
                 Err(Error::usage("with --shard, name one -o for the part that gpuproc merge joins"))
             }
@@ -377,13 +439,29 @@ impl Args {
         table(self.stats)
     }
 
-    fn output_format(&self, sink: &Sink, inputs: usize) -> Result<(Sink, Format)> {
-        match format_of(sink, self.format)?.unwrap_or(self.table()) {
-            Format::Svg | Format::Png if inputs > 1 && !self.sum => Err(Error::usage(
-                format_args!("{sink}: a plot shows one input; add --sum, or give one input"),
-            )),
-            format => Ok((sink.clone(), format)),
+    fn output_format(&self, sink: &Sink) -> Result<(Sink, Format)> {
+        Ok((sink.clone(), format_of(sink, self.format)?.unwrap_or(self.table())))
+    }
+
+    /// The files of all inputs in a folder, or by a template.
+    fn of_each(&self, place: &Place, inputs: &[Source]) -> Result<(Vec<Sink>, Format)> {
+        let of_folder = match self.format.unwrap_or(OutputFormat::Csv) {
+            OutputFormat::Csv => "csv",
+            OutputFormat::Json => "json",
+            OutputFormat::Svg => "svg",
+            OutputFormat::Png => "png",
+        };
+        // A template says what is written; {ext} in it stands for the format.
+        let sinks = inputs.iter().map(|input| place.sink(input, Some(of_folder), Tree::Flat));
+        let sinks = sinks.collect::<Result<Vec<_>>>()?;
+        let format = match sinks.first() {
+            Some(sink) => self.output_format(sink)?.1,
+            None => self.table(),
+        };
+        if self.sum {
+            return Err(Error::usage("with --sum there is one result: name a file for it"));
         }
+        Ok((sinks, format))
     }
 }
 
@@ -434,6 +512,17 @@ impl Settings {
         let Selection { alpha: _, roi, mask } = &self.selection;
         let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
         is_plain && self.pages.is_none() && !self.statistics && self.range != Some(Range::Data)
+    }
+
+    /// How many bins samples of type `dtype` are counted in.
+    pub fn bins(&self, dtype: Dtype) -> usize {
+        let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
+        match self.wanted_bins {
+            Some(bins) => bins,
+            // So that a part of the range has bins enough.
+            None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
+            None => 256,
+        }
     }
 
     /// The ends of the bins for samples of an image or a volume.

@@ -49,6 +49,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     for (output, format) in &job.outputs {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
+    for (outputs, format) in &job.outputs_of_each {
+        output::write_each(&outcomes, &job.inputs, outputs, *format, &job.view, session)?;
+    }
     if job.picture {
         session.timings.time("write", || print_pictures(&outcomes, &job))?;
     }
@@ -60,8 +63,10 @@ impl Job {
     /// What marks that all outputs are there.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
         let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink);
-        let outputs = self.outputs.iter().map(|(sink, _)| sink).chain(adjusted);
-        let parameters = (&self.settings, &self.view, self.sum, &self.outputs);
+        let each = self.outputs_of_each.iter().flat_map(|(sinks, _)| sinks);
+        let outputs = self.outputs.iter().map(|(sink, _)| sink).chain(each).chain(adjusted);
+        let names = (&self.outputs, &self.outputs_of_each);
+        let parameters = (&self.settings, &self.view, self.sum, names);
         let inputs = self.inputs.iter().chain(&self.settings.selection.mask);
         match self.picture {
             true => Ok(None),

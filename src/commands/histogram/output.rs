@@ -15,13 +15,52 @@ use super::{
     view::View,
 };
 use crate::{
+    commands::flags::Planned,
     error::{Error, Result},
-    io::{Sink, image::ImageFormat},
+    io::{Sink, Source, image::ImageFormat, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
     session::Session,
 };
 
-/// Writes `outcomes`, of which a plot shows the first.
+/// Writes each of `outcomes` to the one of `outputs` that belongs to its input.
+pub fn write_each(
+    outcomes: &Outcomes,
+    inputs: &[Source],
+    outputs: &[Sink],
+    format: Format,
+    view: &View,
+    session: &Session,
+) -> Result<()> {
+    let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
+    let mut number = 0;
+    for outcome in outcomes.iter() {
+        let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
+        // Inputs that failed have no outcome.
+        while outcome.inputs.first() != Some(&names[number]) {
+            number += 1;
+        }
+        Planned::make_folder(&outputs[number])?;
+        let mut alone = Outcomes::new(u64::MAX);
+        alone.push(outcome.into_owned())?;
+        write(&alone, &outputs[number], format, view, session)?;
+        number += 1;
+    }
+    Ok(())
+}
+
+/// The plot of `outcomes`.
+fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
+    let failed = |error| Error::io("read", "the counts", error);
+    if outcomes.len() == 1 {
+        let first = outcomes.iter().next().expect("some input was counted").map_err(failed)?;
+        return Ok(figure::draw(&view.shown(&first), view));
+    }
+    let most = outcomes.iter().take(figure::MOST + 1);
+    let all = most.map(|outcome| Ok(outcome.map_err(failed)?.into_owned()));
+    figure::draw_all(&all.collect::<Result<Vec<Outcome>>>()?, view)
+}
+
+/// Writes `outcomes`; a plot shows several over each other.
 pub fn write(
     outcomes: &Outcomes,
     output: &Sink,
@@ -31,9 +70,7 @@ pub fn write(
 ) -> Result<()> {
     let no_clobber = session.no_clobber;
     if matches!(format, Format::Svg | Format::Png) {
-        let first = outcomes.iter().next().expect("some input was counted");
-        let first = first.map_err(|error| Error::io("read", "the counts", error))?;
-        let figure = figure::draw(&first, view);
+        let figure = plot(outcomes, view)?;
         return match format {
             Format::Svg => figure.write_svg(output, no_clobber, &session.timings),
             _ => figure.write_image(ImageFormat::Png, output, no_clobber, &session.timings),

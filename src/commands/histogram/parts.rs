@@ -74,7 +74,8 @@ impl Job {
 
     /// What the job counts, and how that is shown.
     pub fn identity(&self, shard: Shard, session: &Session) -> Result<Identity> {
-        let Settings { selection, channels, luma, bins, pages, layout, .. } = &self.settings;
+        let Settings { selection, channels, luma, wanted_bins: bins, pages, layout, .. } =
+            &self.settings;
         let range = self.settings.given_range();
         let parameters = (selection, channels, luma, bins, pages, layout, range);
         let shown = (&self.view, self.by_component, self.join());
@@ -161,11 +162,6 @@ pub fn merge(
             Some(format) => *format,
             None => table(*by_component),
         };
-        if matches!(format, Format::Svg | Format::Png) && outcomes.len() > 1 {
-            return Err(Error::usage(format_args!(
-                "{output}: a plot shows one input; count with --sum, or give one input"
-            )));
-        }
         super::output::write(&outcomes, output, format, view, session)?;
     }
     finish(failed, *inputs)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::{
     data::{bits, dtype::Dtype},
     error::{Error, Result},
-    kernels::histogram::{Bins, Counts, Moments, Statistics},
+    kernels::histogram::{Bins, Counts, Moments, Statistics, Values},
     progress::printable,
 };
 
@@ -30,6 +30,8 @@ pub struct Counting {
     pub name: Name,
     pub counts: Counts,
     pub moments: Option<Moments>,
+    /// For exact statistics, where there are no levels.
+    pub values: Option<Values>,
 }
 
 /// The name of a component, one of [`NAMES`].
@@ -49,6 +51,8 @@ impl Counting {
         self.counts.add(&more.counts);
         let moments = self.moments.take().zip(more.moments.clone());
         self.moments = moments.map(|(sum, more)| sum.and(more));
+        let values = self.values.take().zip(more.values.clone());
+        self.values = values.map(|(sum, more)| sum.and(more));
     }
 }
 
@@ -88,9 +92,16 @@ impl Tally {
     /// What is written. Percentiles are those at `percentages`, where statistics are wanted.
     pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
         let Self { inputs, dtype, bins, unit, components } = self;
-        let finish = |Counting { name, mut counts, moments }| {
+        let finish = |Counting { name, mut counts, moments, values }| {
             let statistics = percentages.and_then(|percentages| {
-                let found = Statistics::new(&counts, &bins, dtype, moments.as_ref(), percentages)?;
+                let found = Statistics::new(
+                    &counts,
+                    &bins,
+                    dtype,
+                    moments.as_ref(),
+                    values.as_ref(),
+                    percentages,
+                )?;
                 Some(Statistics { count: found.count as u64 as f64 / unit, ..found })
             });
             counts.levels = None;

@@ -5,14 +5,16 @@ use super::{
     tally::Outcome,
     view::{View, merged},
 };
-use crate::{io::plot::grouped, progress::has_colours};
+use crate::{
+    commands::table::{folded, window},
+    io::plot::grouped,
+    progress::has_colours,
+};
 
-/// Lines that the bars of a component take.
-const LINES: usize = 5;
+/// Lines that the bars of a component take: least, most.
+const LINES: [usize; 2] = [3, 5];
 /// Eighths of a line.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Columns where the width is unknown.
-const COLUMNS: usize = 80;
 /// Columns at most: wider pictures show no more.
 const MAX_COLUMNS: usize = 128;
 
@@ -29,15 +31,22 @@ fn paint(name: &str) -> &'static str {
 
 /// Bars of every component, and a table of statistics.
 pub fn picture(outcome: &Outcome, view: &View) -> String {
-    let width = terminal_size::terminal_size().map_or(COLUMNS, |(width, _)| width.0.into());
+    let outcome = &*view.shown(outcome);
+    let (width, height) = window();
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
+    let statistics = statistics(outcome, view, width);
+    // All of it fits the window, together with the next prompt, where that is high enough.
+    let rest = statistics.lines().count() + outcome.components.len() + 3;
+    let each = height.saturating_sub(rest) / outcome.components.len().max(1);
+    let lines = each.clamp(LINES[0], LINES[1]);
     let colour = has_colours(&std::io::stdout());
     let shown: Vec<Vec<f64>> =
         outcome.components.iter().map(|component| view.values(outcome, component)).collect();
     let top = view.top(outcome, &shown);
-    let mut text = format!("{}\n", outcome.title());
+    let title: String = outcome.title().chars().take(width).collect();
+    let mut text = format!("{title}\n");
     for (component, shown) in outcome.components.iter().zip(&shown) {
-        let bars = bars(shown, columns, top, view);
+        let bars = bars(shown, [columns, lines], top, view);
         let (start, end) = match colour {
             true if !paint(component.name).is_empty() => (paint(component.name), "\x1b[0m"),
             _ => ("", ""),
@@ -49,12 +58,12 @@ pub fn picture(outcome: &Outcome, view: &View) -> String {
         let room = columns.saturating_sub(low.len() + high.len());
         text += &format!("{low}{:^room$}{high}\n", component.name);
     }
-    text += &statistics(outcome, view);
+    text += &statistics;
     text.push('\n');
     text
 }
 
-fn bars(shown: &[f64], columns: usize, top: f64, view: &View) -> Vec<String> {
+fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> Vec<String> {
     let merged = match shown.len() < columns {
         // Few bins are several columns wide each.
         true => {
@@ -66,20 +75,20 @@ fn bars(shown: &[f64], columns: usize, top: f64, view: &View) -> Vec<String> {
     let eighths: Vec<usize> = merged
         .iter()
         .map(|&value| {
-            let eighths = (view.height(value, top) * (LINES * 8) as f64).round() as usize;
+            let eighths = (view.height(value, top) * (lines * 8) as f64).round() as usize;
             // A single sample shows.
             eighths.max(usize::from(value > 0.0))
         })
         .collect();
     let line = |line: usize| {
-        let below = (LINES - 1 - line) * 8;
+        let below = (lines - 1 - line) * 8;
         eighths.iter().map(|&e| BLOCKS[e.saturating_sub(below).min(8)]).collect()
     };
-    (0..LINES).map(line).collect()
+    (0..lines).map(line).collect()
 }
 
 /// A line a component, with numbers in columns; then what is not in the range.
-fn statistics(outcome: &Outcome, view: &View) -> String {
+fn statistics(outcome: &Outcome, view: &View, width: usize) -> String {
     let mut heads: Vec<String> =
         ["", "count", "min", "max", "mean", "median", "std dev", "mode", "entropy", "clipped"]
             .map(str::to_owned)
@@ -109,24 +118,8 @@ fn statistics(outcome: &Outcome, view: &View) -> String {
         cells.extend(s.percentiles.iter().map(|&(_, value)| rounded(value)));
         lines.push(cells);
     }
-    aligned(&lines) + &outside
-}
-
-/// The lines below the heads, if there is any, in columns as wide as their widest cell.
-fn aligned(lines: &[Vec<String>]) -> String {
-    let widths: Vec<usize> = (0..lines[0].len())
-        .map(|column| lines.iter().map(|line| line[column].len()).max().unwrap_or(0))
-        .collect();
-    let mut text = String::new();
-    for line in lines.iter().filter(|_| lines.len() > 1) {
-        let cells = line.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
-            0 => format!("{cell:<width$}"),
-            _ => format!("{cell:>width$}"),
-        });
-        text += &cells.collect::<Vec<_>>().join("  ");
-        text.push('\n');
-    }
-    text
+    let table = if lines.len() > 1 { folded(&lines, 1, &[], width) } else { String::new() };
+    table + &outside
 }
 
 /// At most five significant digits, whole numbers in full.

@@ -2,7 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tally::{Counted, Outcome};
+use std::borrow::Cow;
+
+use super::{
+    figure::Look,
+    tally::{Counted, Outcome},
+};
+use crate::{data::dtype::Dtype, kernels::histogram::Bins};
 
 /// How counts and statistics are shown.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,6 +22,10 @@ pub struct View {
     /// The percentages of the percentiles among the statistics.
     #[serde(with = "bits_of_all")]
     pub percentages: Vec<f64>,
+    /// How plots look.
+    pub look: Look,
+    /// Whether pictures of 16-bit samples show the range of the data alone.
+    pub zooms: bool,
 }
 
 impl View {
@@ -26,6 +36,25 @@ impl View {
             true => component.counts.in_range().max(1) as f64,
             false => outcome.unit,
         }
+    }
+
+    /// What a picture shows of `outcome`: of 16-bit samples, which seldom fill the range of their type, the bins from the
+    /// first to the last that hold any.
+    pub fn shown<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
+        let bins = &outcome.bins;
+        let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
+        let is_wide = matches!(outcome.dtype, Dtype::U16 | Dtype::I16);
+        let ends = (0..bins.count).find(holds).zip((0..bins.count).rev().find(holds));
+        let Some((first, last)) = ends.filter(|_| self.zooms && is_wide) else {
+            return Cow::Borrowed(outcome);
+        };
+        let mut shown = outcome.clone();
+        let (low, high) = (bins.edge(first), bins.edge(last + 1));
+        shown.bins = Bins { count: last + 1 - first, low, high };
+        for component in &mut shown.components {
+            component.counts.bins = component.counts.bins[first..=last].to_vec();
+        }
+        Cow::Owned(shown)
     }
 
     /// What is shown for every bin of `component`.

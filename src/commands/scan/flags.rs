@@ -1,9 +1,14 @@
 //! The flags of `gpuproc scan`, and the job that they make.
 
+use std::str::FromStr;
+
 use crate::{
-    commands::flags::{
-        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, ShardArgs, Share,
-        Target, dtype_of, input_or_pipe, one_of,
+    commands::{
+        completions::values,
+        flags::{
+            ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, ShardArgs, Share,
+            Target, dtype_of, input_or_pipe, one_of,
+        },
     },
     data::dtype::Dtype,
     error::{Error, Result},
@@ -72,6 +77,10 @@ pub struct Args {
     #[arg(long, value_name = "KEYS", conflicts_with = "checked")]
     by_key: Option<Source>,
 
+    /// Type of raw keys, u8 to f64, or the bytes of a key of any kind, as 12 [default: that of the numbers]
+    #[arg(long, value_name = "TYPE|N", requires = "by_key", add = values(KEY_TYPES))]
+    key_type: Option<KeyType>,
+
     /// Fail where an integer overflows, and say at which number; runs on the CPU
     #[arg(long)]
     checked: bool,
@@ -138,6 +147,48 @@ const ALGORITHMS: [Choice<Algorithm>; 4] = [
     ),
 ];
 
+/// The types of keys that are completed.
+const KEY_TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
+
+/// The type of a raw key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeyType {
+    /// A float, of which -0 and 0 are one key, and NaN is never the same.
+    Number(Dtype),
+    /// So many bytes, which are compared.
+    Bytes(usize),
+}
+
+/// A key of more bytes is none.
+const LONGEST_KEY: usize = 1 << 16;
+
+impl FromStr for KeyType {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(bytes) = text.parse() {
+            let fits = (1..=LONGEST_KEY).contains(&bytes);
+            return fits
+                .then_some(Self::Bytes(bytes))
+                .ok_or_else(|| format!("a key has 1 to {LONGEST_KEY} bytes"));
+        }
+        let dtype = Dtype::one_of(&Dtype::ALL, text)?;
+        Ok(match dtype.is_float() {
+            true => Self::Number(dtype),
+            false => Self::Bytes(dtype.size()),
+        })
+    }
+}
+
+/// Where keys are.
+#[derive(Debug)]
+pub enum KeyInput {
+    /// Numbers.
+    Numbers(ArrayInput),
+    /// A raw file of keys with so many bytes each.
+    Bytes(Source, usize),
+}
+
 /// What the flags ask for.
 #[derive(Debug)]
 pub enum Job {
@@ -157,7 +208,7 @@ pub struct Line {
     /// What comes before the first number, instead of the operation's identity.
     pub init: Option<String>,
     /// Keys: a segment begins wherever one differs from the one before it.
-    pub keys: Option<ArrayInput>,
+    pub keys: Option<KeyInput>,
     /// Whether an overflow is an error.
     pub checked: bool,
     pub algorithm: Algorithm,
@@ -245,17 +296,26 @@ impl Args {
         }
     }
 
-    fn keys(&self) -> Result<Option<ArrayInput>> {
+    fn keys(&self) -> Result<Option<KeyInput>> {
         let Some(source) = self.by_key.clone() else {
             return Ok(None);
         };
         let format = ArrayFormat::of_input(&source, None)?;
-        let dtype = match format {
+        let dtype = match (format, self.key_type) {
+            (ArrayFormat::Raw, Some(KeyType::Bytes(bytes))) => {
+                return Ok(Some(KeyInput::Bytes(source, bytes)));
+            }
+            (ArrayFormat::Raw, Some(KeyType::Number(dtype))) => Some(dtype),
+            (_, Some(_)) => {
+                return Err(Error::usage(format_args!(
+                    "{source}: --key-type is for raw keys; these tell their type"
+                )));
+            }
             // 64-bit floats hold all shorter numbers.
-            ArrayFormat::Text => Some(Dtype::F64),
-            ArrayFormat::Raw => self.dtype,
-            ArrayFormat::Npy => None,
+            (ArrayFormat::Text, None) => Some(Dtype::F64),
+            (ArrayFormat::Raw, None) => self.dtype,
+            (ArrayFormat::Npy, None) => None,
         };
-        Ok(Some(ArrayInput { source, format, dtype }))
+        Ok(Some(KeyInput::Numbers(ArrayInput { source, format, dtype })))
     }
 }

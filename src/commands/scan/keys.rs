@@ -1,10 +1,13 @@
 //! The keys of segments.
 
+use std::io::{BufReader, Read};
+
+use super::flags::KeyInput;
 use crate::{
     commands::flags::ArrayInput,
     error::{Error, Result},
     for_number,
-    io::Limits,
+    io::{Limits, Source},
 };
 
 /// Reads so many keys, or fewer where they end, and returns which differ from the one before.
@@ -21,7 +24,42 @@ impl Keys {
     ///
     /// # Errors
     /// Those of reading.
-    pub fn open(input: &ArrayInput, strict: bool) -> Result<Self> {
+    pub fn open(input: &KeyInput, strict: bool) -> Result<Self> {
+        match input {
+            KeyInput::Numbers(input) => Self::of_numbers(input, strict),
+            KeyInput::Bytes(source, bytes) => Self::of_bytes(source, *bytes),
+        }
+    }
+
+    /// Keys of so many bytes each.
+    fn of_bytes(source: &Source, width: usize) -> Result<Self> {
+        let (mut input, name) = (BufReader::new(source.open()?), source.to_string());
+        let mut last: Option<Vec<u8>> = None;
+        let of = name.clone();
+        let changes: Changes = Box::new(move |len| {
+            let mut starts = Vec::new();
+            while starts.len() < len {
+                let mut key = Vec::with_capacity(width);
+                let read = (&mut input).take(width as u64).read_to_end(&mut key);
+                match read.map_err(|error| Error::io("read", &of, error))? {
+                    0 => break,
+                    read if read < width => {
+                        return Err(Error::bad_input(format_args!(
+                            "{of}: its length is no multiple of the {width} bytes of a key"
+                        )));
+                    }
+                    _ => {
+                        starts.push(last.as_ref() != Some(&key));
+                        last = Some(key);
+                    }
+                }
+            }
+            Ok(starts)
+        });
+        Ok(Self { changes, name })
+    }
+
+    fn of_numbers(input: &ArrayInput, strict: bool) -> Result<Self> {
         let mut reader = input.open(Limits { strict, ..Limits::from(u64::MAX) })?;
         let changes: Changes = for_number!(reader.dtype(), K => {
             let mut last: Option<K> = None;

@@ -2,7 +2,7 @@
 
 use crate::{
     commands::flags::{
-        ARRAY_FORMATS, ArrayInput, ArrayOutput, OutputArgs, Planned, Target, dtype_of,
+        ARRAY_FORMATS, ArrayInput, ArrayOutput, Choice, OutputArgs, Planned, Target, dtype_of,
         input_or_pipe, one_of,
     },
     data::dtype::Dtype,
@@ -41,6 +41,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "payload")]
     argsort: bool,
 
+    /// Sort each row (x) or each column (y) of a .npy array of rows x columns or rows x columns x channels, and keep
+    /// its shape [default: as one long line]
+    #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES))]
+    axis: Option<Axis>,
+
     /// File of values, one a number, that are moved along
     #[arg(long, value_name = "FILE", requires = "payload_output")]
     payload: Option<Source>,
@@ -67,9 +72,22 @@ pub struct Args {
     shard: Option<String>,
 }
 
+const AXES: [Choice<Axis>; 2] = [("x", Axis::X, "Each row"), ("y", Axis::Y, "Each column")];
+
+/// The lines of an array that are sorted, each by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axis {
+    /// Rows.
+    X,
+    /// Columns.
+    Y,
+}
+
 /// What the flags ask for.
 #[derive(Debug)]
 pub struct Job {
+    /// Which lines are sorted by themselves; nothing where all are one.
+    pub axis: Option<Axis>,
     pub keys: ArrayInput,
     pub output: ArrayOutput,
     pub descending: bool,
@@ -121,6 +139,7 @@ impl Args {
             _ => Moved::Nothing,
         };
         let keys = ArrayInput { source, format, dtype: self.dtype };
-        Ok(Job { keys, output: output(&results)?, descending: self.descending, moved })
+        let (axis, descending) = (self.axis, self.descending);
+        Ok(Job { axis, keys, output: output(&results)?, descending, moved })
     }
 }

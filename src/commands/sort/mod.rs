@@ -1,9 +1,11 @@
 //! `gpuproc sort`: a stable radix sort.
 
 mod flags;
+mod lines;
 
 pub use flags::Args;
 use flags::{Job, Moved};
+use lines::Lines;
 
 use crate::{
     data::{
@@ -43,7 +45,8 @@ impl Job {
     /// Bytes that the keys may take. By measurement, five times as many are used with the copies that are
     /// sorted, and eight times with what moves along.
     fn share(&self, session: &Session) -> u64 {
-        session.max_memory / if matches!(self.moved, Moved::Nothing) { 5 } else { 8 }
+        let moves_nothing = matches!(self.moved, Moved::Nothing) && self.axis.is_none();
+        session.max_memory / if moves_nothing { 5 } else { 8 }
     }
 
     fn limits(&self, session: &Session) -> Limits {
@@ -52,11 +55,17 @@ impl Job {
 }
 
 fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
+    let shape = reader.shape().map(<[usize]>::to_vec);
+    let lines = Lines::new(job, shape.as_deref())?;
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
     let len = keys.len();
+    let shape = match (&lines, shape) {
+        (Some(_), Some(shape)) => shape,
+        _ => vec![len],
+    };
     // Outputs are created before the work, so that a wrong path fails at once.
     let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
-    let mut output = job.output.create(session, dtype, Some(&[len]))?;
+    let mut output = job.output.create(session, dtype, Some(&shape))?;
     let kernel = Sort::<T>::new(job.descending);
     session.timings.add_result(|| {
         serde_json::json!({
@@ -68,21 +77,42 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     });
     let sort = |payload| session.device.run(&kernel, &Records { keys, payload });
     match &job.moved {
+        Moved::Nothing if lines.is_some() => {
+            let sorted = sort(Some(places(len)?))?;
+            let places = sorted.payload.unwrap_or_default();
+            let keys =
+                lines.map_or(Ok(Vec::new()), |lines| lines.arranged(&places, &sorted.keys))?;
+            session.timings.time("write", || write(output, &keys))
+        }
         Moved::Nothing => {
             let sorted = sort(None)?;
             session.timings.time("write", || write(output, &sorted.keys))
         }
         Moved::Places => {
             let sorted = sort(Some(places(len)?))?;
-            session.timings.time("write", || write(output, &sorted.payload.unwrap_or_default()))
+            let mut places = sorted.payload.unwrap_or_default();
+            if let Some(lines) = lines {
+                let within: Vec<u32> = places.iter().map(|&place| lines.within(place)).collect();
+                places = lines.arranged(&places, &within)?;
+            }
+            session.timings.time("write", || write(output, &places))
         }
         Moved::Payload(values, moved) => {
             let mut reader = values.open(job.limits(session))?;
             for_number!(reader.dtype(), P => {
-                let mut moved = moved.create(session, P::DTYPE, Some(&[len]))?;
+                let mut moved = moved.create(session, P::DTYPE, Some(&shape))?;
                 let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
                 same_length(len, values.len())?;
-                let (keys, values) = sort_with::<T, P>(|payload| sort(Some(payload)), values)?;
+                let (keys, values) = match lines {
+                    None => sort_with::<T, P>(|payload| sort(Some(payload)), values)?,
+                    Some(lines) => {
+                        let sorted = sort(Some(places(len)?))?;
+                        let places = sorted.payload.unwrap_or_default();
+                        let moved: Vec<P> =
+                            places.iter().map(|&place| values[place as usize]).collect();
+                        (lines.arranged(&places, &sorted.keys)?, lines.arranged(&places, &moved)?)
+                    }
+                };
                 session.timings.time("write", || {
                     allow_broken_pipe(output.write(&keys, None))?;
                     allow_broken_pipe(moved.write(&values, None))?;

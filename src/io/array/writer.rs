@@ -9,6 +9,9 @@ use crate::{
     io::{Sink, sink::Output},
 };
 
+/// Characters of a float that is written without an exponent, at most: 2^64 has 20 digits.
+const LONGEST: usize = 21;
+
 /// An array being written. Unless finished, no trace of it remains.
 #[derive(Debug)]
 pub struct ArrayWriter {
@@ -75,7 +78,13 @@ impl ArrayWriter {
                 Separator::Newline => '\n',
             });
             self.text.extend(self.between.replace(behind));
+            let start = self.text.len();
             write!(self.text, "{value}").expect("text grows");
+            // A float far from 1 is shorter with an exponent.
+            if T::DTYPE.is_float() && self.text.len() - start > LONGEST {
+                self.text.truncate(start);
+                write!(self.text, "{value:e}").expect("text grows");
+            }
             if self.text.len() > 1 << 16 {
                 self.flush_text()?;
             }

@@ -1,5 +1,7 @@
 //! A drawing: shapes on a plain ground, in the order in which they cover each other.
 
+use super::font::Line;
+
 /// Red, green and blue, 0 to 255.
 pub type Colour = [u8; 3];
 
@@ -14,8 +16,60 @@ pub const FAINT: Colour = [0x9a, 0xa3, 0xb2];
 /// Titles and names.
 pub const STRONG: Colour = [0xe8, 0xec, 0xf2];
 
+/// The colours of what is no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Theme {
+    /// The background of the drawing.
+    pub ground: Colour,
+    /// The background of the data.
+    pub panel: Colour,
+    /// Grid lines.
+    pub lines: Colour,
+    /// Numbers on axes, notes.
+    pub faint: Colour,
+    /// Titles and names.
+    pub strong: Colour,
+}
+
+impl Theme {
+    /// Bright on dark.
+    pub const DARK: Self =
+        Self { ground: GROUND, panel: PANEL, lines: LINES, faint: FAINT, strong: STRONG };
+    /// Dark on bright.
+    pub const LIGHT: Self = Self {
+        ground: [0xf6, 0xf7, 0xf9],
+        panel: [0xff; 3],
+        lines: [0xdd, 0xe1, 0xe7],
+        faint: [0x5b, 0x64, 0x72],
+        strong: [0x1b, 0x20, 0x28],
+    };
+    /// Black on white.
+    pub const PRINT: Self = Self {
+        ground: [0xff; 3],
+        panel: [0xff; 3],
+        lines: [0xcc; 3],
+        faint: [0x33; 3],
+        strong: [0; 3],
+    };
+
+    /// Whether colours that overlap get brighter.
+    pub fn is_dark(&self) -> bool {
+        self.ground[1] < 0x80
+    }
+}
+
 /// Height of the letters in pixels.
-pub(super) const LETTERS: f32 = 14.0;
+pub const LETTERS: f32 = 14.0;
+/// Height of the letters of titles in pixels.
+pub const TITLE: f32 = LETTERS * 1.3;
+
+/// Pixels that a text with letters of `size` pixels takes.
+pub fn text_width(text: &str, size: f32) -> f32 {
+    let mut line = Line::new(size);
+    line.push(text);
+    line.width()
+}
+
 /// From the middle of a line of text down to its baseline, in letter heights.
 const BASELINE: f32 = 0.36;
 
@@ -37,6 +91,8 @@ pub enum Paint {
     Over(Colour, f32),
     /// Screen blending, which adds light: red and green overlap to yellow.
     Screen(Colour),
+    /// Multiply blending, which takes light away, for bright grounds.
+    Multiply(Colour),
 }
 
 /// What stands before a name in a legend.
@@ -92,6 +148,8 @@ pub(super) enum Shape {
     Legend {
         at: [f32; 2],
         entries: Vec<Entry>,
+        /// Of the names.
+        colour: Colour,
     },
 }
 
@@ -139,13 +197,14 @@ fn hundredths(length: f32) -> f32 {
 pub struct Drawing {
     pub(super) width: usize,
     pub(super) height: usize,
+    pub(super) theme: Theme,
     pub(super) shapes: Vec<Shape>,
 }
 
 impl Drawing {
     /// An empty drawing of `width` by `height` pixels.
-    pub fn new(width: usize, height: usize) -> Self {
-        Self { width, height, shapes: Vec::new() }
+    pub fn new(width: usize, height: usize, theme: Theme) -> Self {
+        Self { width, height, theme, shapes: Vec::new() }
     }
 
     /// A filled rectangle.
@@ -174,6 +233,12 @@ impl Drawing {
         self.shapes.extend(dots);
     }
 
+    /// A line through points, without dots.
+    pub fn stroke(&mut self, points: &[[f32; 2]], width: f32, colour: Colour) {
+        let points = points.iter().map(|point| point.map(hundredths)).collect();
+        self.shapes.push(Shape::Line { points, width, colour, dashed: false });
+    }
+
     /// A line of text whose middle is at height `y`.
     pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
         self.text_of(x, y, anchor, text, colour, LETTERS);
@@ -181,7 +246,15 @@ impl Drawing {
 
     /// Larger text from its left end on, its middle at height `y`.
     pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
-        self.text_of(x, y, Anchor::Start, text, colour, LETTERS * 1.3);
+        self.text_of(x, y, Anchor::Start, text, colour, TITLE);
+    }
+
+    /// Pixels that such a legend takes.
+    pub fn legend_width(names: &[&str]) -> f32 {
+        let name = |name: &&str| {
+            text_width("\u{25a0}", LETTERS) + f32::from(Entry::NAME_GAP) + text_width(name, LETTERS)
+        };
+        names.iter().map(name).sum::<f32>() + 18.0 * names.len().saturating_sub(1) as f32
     }
 
     fn text_of(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour, size: f32) {
@@ -203,7 +276,8 @@ impl Drawing {
             let mark = if mark == Mark::Square { "\u{25a0}" } else { "\u{2501}" };
             Entry { gap: if i == 0 { 0 } else { 18 }, mark, colour, name: name.to_owned() }
         };
-        let entries = entries.iter().enumerate().map(entry).collect();
-        self.shapes.push(Shape::Legend { at, entries });
+        let (entries, colour) =
+            (entries.iter().enumerate().map(entry).collect(), self.theme.strong);
+        self.shapes.push(Shape::Legend { at, entries, colour });
     }
 }

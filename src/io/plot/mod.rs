@@ -7,7 +7,10 @@ mod pixels;
 mod svg;
 
 pub use axis::{decades, grouped, short_number, ticks};
-pub use drawing::{Anchor, Colour, Drawing, FAINT, GROUND, LINES, Mark, PANEL, Paint, STRONG};
+pub use drawing::{
+    Anchor, Colour, Drawing, FAINT, LETTERS, LINES, Mark, PANEL, Paint, STRONG, TITLE, Theme,
+    text_width,
+};
 
 use std::io::Write as _;
 
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn overlapping_colours_mix() {
-        let mut drawing = Drawing::new(2, 1);
+        let mut drawing = Drawing::new(2, 1, Theme::DARK);
         drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Over([0; 3], 1.0));
         drawing.rectangle(0.0, 0.0, 2.0, 1.0, Paint::Screen([255, 0, 0]));
         drawing.rectangle(1.0, 0.0, 1.0, 1.0, Paint::Screen([0, 255, 0]));
@@ -99,7 +102,7 @@ mod tests {
 
     #[test]
     fn names_may_hold_anything() {
-        let mut drawing = Drawing::new(200, 20);
+        let mut drawing = Drawing::new(200, 20, Theme::DARK);
         drawing.text(0.0, 10.0, Anchor::Start, "<a> & \"b\" \u{1} \u{1f600}", STRONG);
         drawing.legend(190.0, 10.0, &[("x<y", Mark::Line, STRONG)]);
         let Samples::U8(bytes) = drawing.to_image().unwrap().samples else { unreachable!() };

@@ -6,14 +6,15 @@ use tiny_skia::{
 };
 
 use super::{
-    drawing::{Anchor, Colour, Drawing, Entry, GROUND, LETTERS, Paint, STRONG, Shape, Steps},
+    drawing::{Anchor, Colour, Drawing, Entry, LETTERS, Paint, Shape, Steps},
     font::Line,
 };
 
 /// The red, green and blue of all pixels, row by row; nothing where the size is too large or zero.
 pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
     let mut pixels = Pixmap::new(drawing.width as u32, drawing.height as u32)?;
-    pixels.fill(tiny_skia::Color::from_rgba8(GROUND[0], GROUND[1], GROUND[2], 255));
+    let [red, green, blue] = drawing.theme.ground;
+    pixels.fill(tiny_skia::Color::from_rgba8(red, green, blue, 255));
     for shape in &drawing.shapes {
         draw(&mut pixels, shape);
     }
@@ -64,14 +65,14 @@ fn draw(pixels: &mut Pixmap, shape: &Shape) {
             };
             letters(pixels, path, place.pre_translate(left, 0.0), *colour);
         }
-        Shape::Legend { at: [x, y], entries } => {
+        Shape::Legend { at: [x, y], entries, colour: names } => {
             let mut line = Line::new(LETTERS);
             let mut pieces = Vec::new();
             for Entry { gap, mark, colour, name } in entries {
                 line.skip(f32::from(*gap));
                 pieces.push((line.push(mark), *colour));
                 line.skip(f32::from(Entry::NAME_GAP));
-                pieces.push((line.push(name), STRONG));
+                pieces.push((line.push(name), *names));
             }
             let place = Transform::from_translate(*x - line.width(), *y);
             pieces.into_iter().for_each(|(path, colour)| letters(pixels, path, place, colour));
@@ -118,12 +119,16 @@ fn fill(pixels: &mut Pixmap, path: Option<Path>, paint: Paint) {
             pixels.fill_path(&path, &brush, rule, place, None);
         }
         // On a layer of its own, as SVG does it.
-        Paint::Screen(colour) => {
+        Paint::Screen(colour) | Paint::Multiply(colour) => {
             let layer = Pixmap::new(pixels.width(), pixels.height());
             let mut layer = layer.expect("a size that is there already");
             layer.fill_path(&path, &brush(colour), rule, place, None);
-            let screen = PixmapPaint { blend_mode: BlendMode::Screen, ..PixmapPaint::default() };
-            pixels.draw_pixmap(0, 0, layer.as_ref(), &screen, place, None);
+            let blend_mode = match paint {
+                Paint::Screen(_) => BlendMode::Screen,
+                _ => BlendMode::Multiply,
+            };
+            let blending = PixmapPaint { blend_mode, ..PixmapPaint::default() };
+            pixels.draw_pixmap(0, 0, layer.as_ref(), &blending, place, None);
         }
     }
 }

@@ -2,14 +2,12 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use super::drawing::{
-    Anchor, Colour, Drawing, Entry, GROUND, LETTERS, Paint, STRONG, Shape, Steps,
-};
+use super::drawing::{Anchor, Colour, Drawing, Entry, LETTERS, Paint, Shape, Steps};
 
 /// The document, ending in a newline.
 pub fn document(drawing: &Drawing) -> String {
-    let Drawing { width, height, shapes } = drawing;
-    let ground = Hex(GROUND);
+    let Drawing { width, height, theme, shapes } = drawing;
+    let ground = Hex(theme.ground);
     let shapes: String = shapes.iter().map(|shape| element(shape) + "\n").collect();
     format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" font-family="DejaVu Sans, Verdana, Helvetica, sans-serif" font-size="{LETTERS}">
@@ -49,14 +47,14 @@ fn element(shape: &Shape) -> String {
             let (fill, text) = (Hex(*colour), escape(text));
             format!(r#"<text {place} text-anchor="{anchor}" fill="{fill}">{text}</text>"#)
         }
-        Shape::Legend { at: [x, y], entries } => {
+        Shape::Legend { at: [x, y], entries, colour } => {
             let entry = |Entry { gap, mark, colour, name }: &Entry| {
                 let (fill, name, name_gap) = (Hex(*colour), escape(name), Entry::NAME_GAP);
                 format!(
                     r#"<tspan dx="{gap}" fill="{fill}">{mark}</tspan><tspan dx="{name_gap}">{name}</tspan>"#
                 )
             };
-            let (fill, entries) = (Hex(STRONG), entries.iter().map(entry).collect::<String>());
+            let (fill, entries) = (Hex(*colour), entries.iter().map(entry).collect::<String>());
             format!(
                 r#"<text x="{x:.2}" y="{y:.2}" text-anchor="end" fill="{fill}">{entries}</text>"#
             )
@@ -112,6 +110,9 @@ impl Display for Paint {
             }
             Self::Screen(colour) => {
                 write!(f, "fill=\"{}\" style=\"mix-blend-mode:screen\"", Hex(colour))
+            }
+            Self::Multiply(colour) => {
+                write!(f, "fill=\"{}\" style=\"mix-blend-mode:multiply\"", Hex(colour))
             }
         }
     }

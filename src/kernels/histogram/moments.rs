@@ -90,10 +90,25 @@ impl Moments {
         m
     }
 
+    /// The same, with sums in units of the samples.
+    fn in_samples(self) -> Self {
+        let [sum, squares] = self.above_low();
+        let mut same = Self { unit: 1.0, shift: 0.0, ..self };
+        (same.sum, same.squares) = (ExactSum::default(), ExactSum::default());
+        same.sum.add(sum);
+        same.squares.add(squares);
+        same
+    }
+
     /// The moments of two sets together.
     pub fn and(mut self, other: Self) -> Self {
         if self.count == 0 || other.count == 0 {
             return if self.count == 0 { other } else { self };
+        }
+        let mut other = other;
+        if (self.unit, self.shift) != (other.unit, other.shift) {
+            // Such as those of grey values and of luminances.
+            (self, other) = (self.in_samples(), other.in_samples());
         }
         self.sum.add_sum(&other.sum);
         self.squares.add_sum(&other.squares);

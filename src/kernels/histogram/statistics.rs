@@ -5,15 +5,17 @@ use serde::Serialize;
 use super::{
     bins::{Bins, type_range},
     counts::Counts,
+    exact::Values,
     moments::Moments,
 };
 use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
-/// For 8-bit and 16-bit channels all are exact. For luminance and 32-bit or 64-bit samples count,
-/// minimum, maximum, mean, deviation and clipped shares are exact to double precision, while
-/// percentiles lie on a straight line through their bin, and the mode is the fullest bin's centre.
+/// For 8-bit and 16-bit channels all are exact, and for other samples with their [`Values`], as far as those tell them
+/// apart. Without them count, minimum, maximum, mean, deviation and clipped shares are exact to double precision, while
+/// percentiles lie on a straight line through their bin, the mode is the fullest bin's centre, and the entropy that of
+/// the bins.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Samples inside the range; with alpha as weight, its sum in steps.
@@ -31,7 +33,7 @@ pub struct Statistics {
     pub deviation: f64,
     /// Most frequent value; of several, the least.
     pub mode: f64,
-    /// Shannon entropy of the bins, in bits.
+    /// Shannon entropy of the values, in bits.
     pub entropy: f64,
     /// Share of all samples at or below the lower end of the range.
     pub clipped_low: f64,
@@ -53,12 +55,13 @@ fn as_integer_where_it_is_one<S: serde::Serializer>(
 
 impl Statistics {
     /// The statistics of `counts`. `moments`, over the same range, are needed where the counts hold
-    /// no levels. Nothing when no sample is in the range.
+    /// no levels; `values` make them exact there. Nothing when no sample is in the range.
     pub fn new(
         counts: &Counts,
         bins: &Bins,
         dtype: Dtype,
         moments: Option<&Moments>,
+        values: Option<&Values>,
         percentages: &[f64],
     ) -> Option<Self> {
         let least = type_range(dtype).map_or(0.0, |(least, _)| least);
@@ -71,6 +74,7 @@ impl Statistics {
             (None, Some(moments)) => moments.clone(),
             (None, None) => return None,
         };
+        let levels = levels.or_else(|| values.map(|values| values.levels(moments.min)));
         if moments.count == 0 {
             return None;
         }
@@ -94,7 +98,10 @@ impl Statistics {
             median: percentile(50.0),
             deviation: (squares / count - offset * offset).max(0.0).sqrt(),
             mode: mode.unwrap_or(f64::NAN),
-            entropy: entropy(&counts.bins),
+            entropy: match &levels {
+                Some(levels) => entropy(levels.iter().map(|&(_, n)| n)),
+                None => entropy(counts.bins.iter().copied()),
+            },
             clipped_low: (counts.below + moments.at_low) as f64 / all,
             clipped_high: (counts.above + moments.at_high) as f64 / all,
             percentiles: percentages.iter().map(|&p| (p, percentile(p))).collect(),
@@ -135,12 +142,12 @@ fn fullest(counts: impl Iterator<Item = u64>) -> Option<usize> {
     most.filter(|&(_, n)| n > 0).map(|(i, _)| i)
 }
 
-/// -sum p log2 p over the bins that hold something.
-fn entropy(bins: &[u64]) -> f64 {
-    let total = bins.iter().sum::<u64>() as f64;
-    let term = |&n: &u64| {
+/// -sum p log2 p over the counts that are not 0.
+fn entropy(counts: impl Iterator<Item = u64> + Clone) -> f64 {
+    let total = counts.clone().sum::<u64>() as f64;
+    let term = |n: u64| {
         let p = n as f64 / total;
         -p * p.log2()
     };
-    bins.iter().filter(|&&n| n > 0).map(term).sum::<f64>().max(0.0)
+    counts.filter(|&n| n > 0).map(term).sum::<f64>().max(0.0)
 }

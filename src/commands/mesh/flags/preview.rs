@@ -31,7 +31,7 @@ pub(super) struct PreviewArgs {
     #[arg(long, value_name = "WxH", default_value = "1024x1024")]
     size: Size,
 
-    /// Colour behind the surface: none (transparent) or #RRGGBB
+    /// Colour behind the surface: none (transparent), a CSS colour such as white or #336699
     #[arg(long, value_name = "COLOUR", default_value = "none")]
     background: Background,
 }
@@ -85,16 +85,17 @@ impl FromStr for Background {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "none" {
+        if text.eq_ignore_ascii_case("none") {
             return Ok(Self([0.0; 4]));
         }
-        let hex = text.strip_prefix('#').filter(|hex| hex.len() == 6);
-        let number = hex.and_then(|hex| u32::from_str_radix(hex, 16).ok());
-        let [_, red, green, blue] = number
-            .ok_or_else(|| format!("`{text}` is neither none nor of the form #336699"))?
-            .to_be_bytes();
-        let [red, green, blue] = [red, green, blue].map(|channel| f32::from(channel) / 255.0);
-        Ok(Self([red, green, blue, 1.0]))
+        let colour = csscolorparser::parse(text).map_err(|_| {
+            format!("`{text}` is no colour such as none, white, steelblue, #fff or #336699")
+        })?;
+        match colour.a {
+            // What is seen through has no colour.
+            0.0 => Ok(Self([0.0; 4])),
+            _ => Ok(Self([colour.r, colour.g, colour.b, 1.0])),
+        }
     }
 }
 

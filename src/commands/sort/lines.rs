@@ -1,0 +1,93 @@
+//! The lines of an array that are sorted by themselves: its rows, or its columns.
+//!
+//! All numbers are sorted at once, with their places. Taken in that order, those of each line come in its order:
+//!
+//! ```text
+//! 5 2 9      sorted   1 2 3 5 7 9      rows   2 5 9
+//! 7 1 3      row      1 0 1 0 1 0             1 3 7
+//! ```
+
+use super::flags::{Axis, Job};
+use crate::{
+    error::{Error, Result},
+    memory,
+};
+
+/// The lines of an array of rows x columns, perhaps x channels.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    axis: Axis,
+    columns: usize,
+    channels: usize,
+    /// How many lines there are.
+    count: usize,
+}
+
+impl Lines {
+    /// Those that `job` asks for, of an array of `shape`; nothing where all numbers are one line. That a shape is lost
+    /// is told.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an array of other than two or three axes.
+    pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
+        let source = &job.keys.source;
+        match (job.axis, shape) {
+            (None, Some(shape)) if shape.len() > 1 => {
+                let text: Vec<String> = shape.iter().map(ToString::to_string).collect();
+                let text = text.join("x");
+                log::warn!(
+                    "{source}: {text} numbers become one line; --axis x sorts each row, --axis y each column"
+                );
+                Ok(None)
+            }
+            (None, _) => Ok(None),
+            (Some(axis), Some(&[rows, columns, ref rest @ ..])) if rest.len() < 2 => {
+                let channels = rest.first().copied().unwrap_or(1);
+                let lines = if axis == Axis::X { rows } else { columns };
+                Ok(Some(Self { axis, columns, channels, count: lines * channels }))
+            }
+            (Some(_), _) => Err(Error::usage(format_args!(
+                "{source}: --axis is for .npy arrays of two or three axes"
+            ))),
+        }
+    }
+
+    /// The line of the number at `place`, and where in that line it is.
+    fn at(&self, place: u32) -> (usize, u32) {
+        let (pixel, channel) = (place as usize / self.channels, place as usize % self.channels);
+        let (row, column) = (pixel / self.columns, pixel % self.columns);
+        match self.axis {
+            Axis::X => (row * self.channels + channel, column as u32),
+            Axis::Y => (column * self.channels + channel, row as u32),
+        }
+    }
+
+    /// Where in its line the number at `place` is.
+    pub fn within(&self, place: u32) -> u32 {
+        self.at(place).1
+    }
+
+    /// `sorted`, whose numbers belong to `places`, with the numbers of each line in that line.
+    ///
+    /// # Errors
+    /// When there is no memory.
+    pub fn arranged<T: bytemuck::Zeroable + Copy>(
+        &self,
+        places: &[u32],
+        sorted: &[T],
+    ) -> Result<Vec<T>> {
+        let mut next: Vec<usize> = memory::zeros(self.count)?;
+        let mut arranged: Vec<T> = memory::zeros(sorted.len())?;
+        for (&place, &number) in places.iter().zip(sorted) {
+            let line = self.at(place).0;
+            let (start, channel) = (line / self.channels, line % self.channels);
+            let pixel = match self.axis {
+                Axis::X => start * self.columns + next[line],
+                Axis::Y => next[line] * self.columns + start,
+            };
+            arranged[pixel * self.channels + channel] = number;
+            next[line] += 1;
+        }
+        Ok(arranged)
+    }
+}

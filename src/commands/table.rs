@@ -1,0 +1,95 @@
+//! Tables on a terminal, folded where they are wider than it.
+
+use terminal_size::{Height, Width, terminal_size};
+
+/// Columns of the terminal that standard output is; nothing for a file or a pipe.
+pub fn columns() -> Option<usize> {
+    use std::io::IsTerminal;
+    let is_terminal = std::io::stdout().is_terminal();
+    terminal_size().filter(|_| is_terminal).map(|(Width(width), _)| width.into())
+}
+
+/// Columns and lines of the terminal, or of a usual one where there is none.
+pub fn window() -> (usize, usize) {
+    terminal_size().map_or((80, 24), |(Width(width), Height(height))| (width.into(), height.into()))
+}
+
+/// Rows of cells, the first of which are the heads, in columns as wide as their widest cell. The first `keys` columns
+/// stand on the left; so do the columns of `left`. Where the table is wider than `width`, the columns that have no room
+/// follow in further tables, behind the same keys.
+pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -> String {
+    let count = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..count)
+        .map(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0))
+        .collect();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let (mut group, mut used) = (Vec::new(), usize::MAX);
+    for column in keys..count {
+        let more = widths[column] + 2;
+        if used.saturating_add(more) > width && !group.is_empty() || used == usize::MAX {
+            groups.extend((!group.is_empty()).then(|| std::mem::take(&mut group)));
+            used = widths[..keys].iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
+        }
+        used += more;
+        group.push(column);
+    }
+    groups.push(group);
+    let (mut text, total) = (String::new(), width);
+    let before: usize = widths[..keys].iter().map(|width| width + 2).sum();
+    for (number, group) in groups.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        for row in rows {
+            let cells = (0..keys).chain(group.iter().copied()).map(|column| {
+                let (cell, mut width) = (row[column].clone(), widths[column]);
+                // What is wider than all of the terminal is cut.
+                let room = total.saturating_sub(if column < keys { 0 } else { before });
+                let cell = match cell.chars().count() > room && room > 3 {
+                    true => format!("{}...", cell.chars().take(room - 3).collect::<String>()),
+                    false => cell,
+                };
+                width = width.min(room);
+                match column < keys || left.contains(&column) {
+                    true => format!("{cell:<width$}"),
+                    false => format!("{cell:>width$}"),
+                }
+            });
+            let line = cells.collect::<Vec<_>>().join("  ");
+            text += line.trim_end();
+            text.push('\n');
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![row(["", "count", "mean", "name"]), row(["grey", "12,345", "7.5", "a"])]
+    }
+
+    #[test]
+    fn a_table_that_fits_is_whole() {
+        let text = folded(&rows(), 1, &[3], 80);
+        assert_eq!(text, "       count  mean  name\ngrey  12,345   7.5  a\n");
+        assert_eq!(folded(&rows(), 1, &[3], 24), text);
+    }
+
+    #[test]
+    fn a_wide_table_is_folded_behind_its_keys() {
+        let text = folded(&rows(), 1, &[3], 20);
+        assert_eq!(text, "       count  mean\ngrey  12,345   7.5\n\n      name\ngrey  a\n");
+        // What has no room at all stands alone.
+        let text = folded(&rows(), 1, &[3], 5);
+        assert_eq!(text.matches("grey").count(), 3);
+        assert!(
+            folded(&rows(), 1, &[3], 11).contains("grey  12...\n"),
+            "{}",
+            folded(&rows(), 1, &[3], 11)
+        );
+    }
+}

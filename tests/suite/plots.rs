@@ -1,0 +1,197 @@
+//! Histograms as people look at them: in windows of any size, as plots of any look, of several inputs; and their numbers,
+//! which do not depend on the bins.
+
+use std::{fs, path::Path};
+
+use crate::common::{gpuproc, run, works};
+use gpuproc::data::noise::Noise;
+use image::{ImageBuffer, Luma, RgbImage};
+
+/// A CT slice as scanners write it: 12 bits in 16.
+fn write_slice(folder: &Path) -> Vec<u16> {
+    let noise = Noise(3).bytes(2 * 64 * 48);
+    let samples: Vec<u16> = noise
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|pair| u16::from_le_bytes(*pair) % 3000 + 100)
+        .collect();
+    let image = ImageBuffer::<Luma<u16>, _>::from_raw(64, 48, samples.clone()).unwrap();
+    image.save(folder.join("ct.png")).unwrap();
+    samples
+}
+
+fn write_photo(folder: &Path, name: &str, seed: u64) {
+    RgbImage::from_raw(64, 48, Noise(seed).bytes(3 * 64 * 48))
+        .unwrap()
+        .save(folder.join(name))
+        .unwrap();
+}
+
+fn statistics(folder: &Path, line: &str) -> serde_json::Value {
+    let output = gpuproc()
+        .current_dir(folder)
+        .args(["--device", "cpu", "histogram", "--format", "json"])
+        .args(line.split_whitespace())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    all[0]["channels"][0]["statistics"].clone()
+}
+
+/// Entropy in bits, and the nearest-rank median.
+fn naive<T: Copy + PartialOrd>(samples: &[T]) -> (f64, T) {
+    let mut sorted = samples.to_vec();
+    sorted.sort_by(|a, b| a.partial_cmp(b).unwrap());
+    let total = sorted.len() as f64;
+    let runs = sorted.chunk_by(|a, b| a == b).map(|run| run.len() as f64 / total);
+    (runs.map(|share| -share * share.log2()).sum(), sorted[sorted.len().div_ceil(2) - 1])
+}
+
+#[test]
+fn statistics_are_exact_whatever_the_bins() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let wide = write_slice(at);
+    let floats: Vec<f32> = wide.iter().map(|&v| f32::from(v) * 0.37 - 500.0).collect();
+    fs::write(at.join("f_64x48x1_float32.raw"), bytemuck::cast_slice(&floats)).unwrap();
+    let doubles: Vec<f64> = floats.iter().map(|&v| f64::from(v) / 3.0).collect();
+    fs::write(at.join("d_64x48x1_float64.raw"), bytemuck::cast_slice(&doubles)).unwrap();
+    let (entropy, median) = naive(&wide);
+    for bins in [1, 7, 256, 65_536] {
+        for (file, median) in [
+            ("ct.png", f64::from(median)),
+            ("f_64x48x1_float32.raw", f64::from(naive(&floats).1)),
+            ("d_64x48x1_float64.raw", naive(&doubles).1),
+        ] {
+            let found = statistics(at, &format!("{file} --bins {bins}"));
+            assert_eq!(found["median"].as_f64(), Some(median), "{file} {bins}");
+            let error = found["entropy"].as_f64().unwrap() - entropy;
+            assert!(error.abs() < 1e-9, "{file} {bins}: {found} {entropy}");
+        }
+    }
+    // Values outside of the range are left out, and counted.
+    let found = statistics(at, "f_64x48x1_float32.raw --range 0,100");
+    let inside: Vec<f32> = floats.iter().copied().filter(|v| (0.0..=100.0).contains(v)).collect();
+    assert_eq!(found["median"].as_f64(), Some(f64::from(naive(&inside).1)));
+}
+
+#[test]
+fn grey_values_and_luminances_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_photo(at, "colour.png", 1);
+    let grey: Vec<u8> = Noise(2).bytes(64 * 48);
+    image::GrayImage::from_raw(64, 48, grey.clone()).unwrap().save(at.join("grey.png")).unwrap();
+    // The same picture in colour has the same luminance.
+    let same: Vec<u8> = grey.iter().flat_map(|&v| [v; 3]).collect();
+    RgbImage::from_raw(64, 48, same).unwrap().save(at.join("same.png")).unwrap();
+    for order in ["colour.png grey.png", "grey.png colour.png"] {
+        let mixed = statistics(at, &format!("{order} --sum --channels luma"));
+        let plain = statistics(at, "colour.png same.png --sum --channels luma");
+        for key in ["count", "min", "max", "median", "mode", "entropy"] {
+            assert_eq!(mixed[key], plain[key], "{key}");
+        }
+        for key in ["mean", "deviation"] {
+            let [a, b] = [&mixed, &plain].map(|found| found[key].as_f64().unwrap());
+            assert!((a - b).abs() < 1e-9 * b, "{key}: {a} {b}");
+        }
+    }
+    let (code, text) = run(at, "histogram colour.png grey.png --sum");
+    assert_eq!(code, 4);
+    assert!(text.contains("cannot be summed"), "{text}");
+}
+
+#[test]
+fn plots_have_the_look_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_photo(at, "a.png", 1);
+    write_photo(at, "b.png", 2);
+    let ground = |name: &str| *image::open(at.join(name)).unwrap().to_rgb8().get_pixel(0, 0);
+    for (theme, colour) in
+        [("dark", [0x16, 0x18, 0x1d]), ("light", [0xf6, 0xf7, 0xf9]), ("print", [0xff; 3])]
+    {
+        works(at, &format!("histogram a.png -o {theme}.png --theme {theme} --size 640x300"));
+        assert_eq!(ground(&format!("{theme}.png")).0, colour);
+        let picture = image::open(at.join(format!("{theme}.png"))).unwrap();
+        assert_eq!((picture.width(), picture.height()), (640, 300));
+    }
+    works(at, "histogram a.png -o a.svg --theme light --title Noise<1>");
+    let svg = fs::read_to_string(at.join("a.svg")).unwrap();
+    assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
+    // Several inputs are drawn over each other, or each by itself.
+    works(at, "histogram a.png b.png -o both.svg");
+    let svg = fs::read_to_string(at.join("both.svg")).unwrap();
+    assert!(
+        svg.contains(">luminance of 2 inputs</text>") && svg.contains(">b.png</tspan>"),
+        "{svg}"
+    );
+    works(at, "histogram a.png b.png -o plots/{stem}.svg -o tables/");
+    assert!(at.join("plots/b.svg").is_file() && at.join("tables/a.csv").is_file());
+    write_slice(at);
+    let (code, text) = run(at, "histogram a.png ct.png -o x.png");
+    assert_eq!((code, text.contains("--range draws them over each other")), (4, true), "{text}");
+    for wrong in ["--size 10x10", "--size 1000", "--theme pink"] {
+        assert_eq!(run(at, &format!("histogram a.png -o x.png {wrong}")).0, 2, "{wrong}");
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_marked_with_its_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let mut samples = Noise(1).bytes(64 * 48);
+    samples[..2000].fill(0);
+    image::GrayImage::from_raw(64, 48, samples.clone()).unwrap().save(at.join("g.png")).unwrap();
+    let zeros = samples.iter().filter(|&&sample| sample == 0).count() as f64;
+    works(at, "histogram g.png -o g.svg");
+    let svg = fs::read_to_string(at.join("g.svg")).unwrap();
+    assert!(svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
+    works(at, "histogram g.png --log -o log.svg");
+    let svg = fs::read_to_string(at.join("log.svg")).unwrap();
+    assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
+}
+
+/// In a window of `columns` by `lines`, what the program prints.
+#[cfg(target_os = "linux")]
+fn in_window(folder: &Path, [columns, lines]: [usize; 2], line: &str) -> Vec<String> {
+    let program = crate::common::program().into_string().unwrap();
+    let script = format!("stty cols {columns} rows {lines}; {program} {line}");
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", &script, "/dev/null"]).current_dir(folder).env("NO_COLOR", "1");
+    command.env("TERM", "xterm").env_remove("GPUPROC_DEVICE").stdin(std::process::Stdio::null());
+    let text = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    text.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pictures_and_tables_fit_the_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    write_slice(at);
+    write_photo(at, "photo.png", 1);
+    for window in [[40, 24], [80, 30], [80, 50], [200, 60]] {
+        for line in [
+            "histogram photo.png",
+            "histogram ct.png",
+            "devices",
+            "--help",
+            "bench copy --repeats 1",
+        ] {
+            let text = in_window(at, window, &format!("{line} --device cpu"));
+            let widest = text.iter().map(|line| line.chars().count()).max().unwrap();
+            assert!(widest <= window[0], "{line} in {window:?}: {widest}\n{}", text.join("\n"));
+            assert!(text.len() > 1);
+            if line.starts_with("histogram") && window[1] > 24 {
+                assert!(text.len() < window[1], "{line} in {window:?}:\n{}", text.join("\n"));
+            }
+        }
+    }
+    // 12 bits of 16 fill the picture.
+    let text = in_window(at, [80, 30], "histogram ct.png --device cpu");
+    let axis = text.iter().find(|line| line.contains(" grey ")).unwrap();
+    assert!(axis.starts_with("100 ") && axis.ends_with(" 3100"), "{axis}");
+}
