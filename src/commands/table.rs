@@ -63,6 +63,23 @@ pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -
     text
 }
 
+/// `text` in lines of `columns` columns at most, broken at blanks.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line)
+                if line.chars().count().saturating_add(1 + word.chars().count()) <= columns =>
+            {
+                *line += " ";
+                *line += word;
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,6 +94,13 @@ mod tests {
         let text = folded(&rows(), 1, &[3], 80);
         assert_eq!(text, "       count  mean  name\ngrey  12,345   7.5  a\n");
         assert_eq!(folded(&rows(), 1, &[3], 24), text);
+    }
+
+    #[test]
+    fn lines_break_at_blanks() {
+        assert_eq!(wrapped("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrapped("one two", usize::MAX), ["one two"]);
+        assert_eq!(wrapped("longest word", 4), ["longest", "word"]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use self::{
     measure::measure,
 };
 use super::hints::line;
-use super::table::columns;
+use super::table::{columns, wrapped};
 use crate::{
     error::{Error, Hint, Kind, Result},
     gpu::Context,
@@ -45,11 +45,12 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let effort = &plan.effort;
     let most = if effort.repeats.is_some() { "" } else { "at most " };
     let print = |line: &str| print(line, &plan);
-    print(&format!(
+    let head = format!(
         "device {device}, {most}{} runs after {}, a copy moves {copy_gb_per_s:.1} GB/s",
         effort.most_repeats(),
         effort.most_warmup()
-    ))?;
+    );
+    wrapped(&head, columns().unwrap_or(usize::MAX)).iter().try_for_each(|line| print(line))?;
     let (figures, failed) = measure_all(&cases, &plan, session, context, copy_gb_per_s)?;
     tell_growth(&figures, print)?;
     if !figures.is_empty() {
