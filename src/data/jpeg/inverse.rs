@@ -2,6 +2,8 @@
 //! Moschytz (1989, figure 1, 13-bit constants), chroma brought to full resolution by triangle filters, and RGB in 16-bit
 //! fixed point (T.871, 7).
 
+use std::ops::Range;
+
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{
@@ -297,6 +299,15 @@ impl<'a> Renderer<'a> {
         (number + 1) * BAND - usize::from(!beyond)
     }
 
+    /// The rows of blocks of component `c` that band `number` depends on.
+    pub fn rows(&self, c: usize, number: usize) -> Range<usize> {
+        let beyond = usize::from(self.upsampling[c].needs_neighbours());
+        let [_, all] = self.frame.blocks(c);
+        let rows = BAND * self.frame.components[c].sampling[1];
+        let start = (number * rows).saturating_sub(beyond);
+        start.min(all)..((number + 1) * rows + beyond).min(all)
+    }
+
     /// Fills `pixels`, those of band `number`.
     pub fn render(&self, source: &impl Source, number: usize, pixels: &mut [u8]) {
         let arch = simd::arch();
@@ -342,10 +353,7 @@ impl<'a> Renderer<'a> {
     /// The samples of component `c` that band `number` depends on.
     fn plane(&self, arch: Arch, source: &impl Source, c: usize, number: usize) -> Plane {
         let (frame, upsampling) = (self.frame, self.upsampling[c]);
-        let more = usize::from(upsampling.needs_neighbours());
-        let [across, all] = frame.blocks(c);
-        let rows = BAND * frame.components[c].sampling[1];
-        let range = (number * rows).saturating_sub(more)..((number + 1) * rows + more).min(all);
+        let ([across, _], range) = (frame.blocks(c), self.rows(c, number));
         let stride = 8 * across;
         let mut values = memory::zeros(range.len() * 8 * stride).unwrap_or_else(raise);
         for (y, samples) in range.clone().zip(values.chunks_exact_mut(8 * stride)) {

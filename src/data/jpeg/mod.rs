@@ -9,7 +9,7 @@ mod lanes;
 mod sparse;
 mod tables;
 
-pub use sparse::{Entry, SparseBlock, SparseCoefficients, first_entry};
+pub use sparse::{Entries, Entry, SparseBlock, SparseCoefficients, first_entry};
 pub use tables::{Quality, ZIGZAG};
 
 /// What the components of a picture stand for.

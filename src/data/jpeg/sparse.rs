@@ -79,13 +79,13 @@ pub struct SparseCoefficients {
 }
 
 impl SparseCoefficients {
-    /// A picture of zeros.
+    /// A picture of zeros, with room for so many `entries`.
     ///
     /// # Errors
     /// When there is no memory for it.
-    pub fn zeros(frame: &Frame) -> Result<Self> {
+    pub fn zeros(frame: &Frame, entries: usize) -> Result<Self> {
         let blocks = memory::zeros(frame.first_block(frame.components.len()))?;
-        Ok(Self { frame: frame.clone(), blocks, entries: Vec::new() })
+        Ok(Self { frame: frame.clone(), blocks, entries: memory::room(entries)? })
     }
 
     /// Sets block `at` from its coefficients, row by row, and its DC coefficient. Bit i of `nonzero` says whether AC
@@ -107,12 +107,32 @@ impl SparseCoefficients {
         Ok(())
     }
 
+    /// Sets block `at` to `dc` and the AC coefficients that `read` hands on, 63 at most: places in coded order, and values
+    /// that are not 0. What `read` returns is passed on.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    #[inline(always)]
+    pub fn read<T>(
+        &mut self,
+        at: usize,
+        dc: i16,
+        read: impl FnOnce(&mut Entries<'_>) -> T,
+    ) -> Result<T> {
+        let first = first_entry(self.entries.len(), 63)?;
+        memory::reserve(&mut self.entries, 63)?;
+        let result = read(&mut Entries(&mut self.entries));
+        let count = self.entries.len() as u32 - first;
+        self.blocks[at] = SparseBlock::new(first, count, dc);
+        Ok(result)
+    }
+
     /// Of all coefficients.
     ///
     /// # Errors
     /// When there is no memory for them.
     pub fn of(dense: &Coefficients) -> Result<Self> {
-        let mut sparse = Self::zeros(&dense.frame)?;
+        let mut sparse = Self::zeros(&dense.frame, 0)?;
         for (at, block) in dense.blocks.iter().flatten().enumerate() {
             let bit = |(place, &at): (usize, &u8)| u64::from(block[usize::from(at)] != 0) << place;
             let nonzero = ZIGZAG.iter().enumerate().map(bit).sum();
@@ -144,6 +164,18 @@ impl SparseCoefficients {
     /// The entries of `block`.
     pub fn entries_of(&self, block: SparseBlock) -> &[Entry] {
         &self.entries[block.first as usize..][..block.count()]
+    }
+}
+
+/// Takes the entries of a block.
+#[derive(Debug)]
+pub struct Entries<'a>(&'a mut Vec<Entry>);
+
+impl Entries<'_> {
+    /// The next entry.
+    #[inline(always)]
+    pub fn push(&mut self, entry: Entry) {
+        self.0.push(entry);
     }
 }
 

@@ -392,7 +392,7 @@ pub(super) fn decode(context: &Context, coefficients: &SparseCoefficients) -> Re
 impl Layout {
     /// The coefficients of this band, whose first MCU row is row `start` of `all`.
     fn part(&self, all: &SparseCoefficients, start: usize) -> Result<SparseCoefficients> {
-        let mut part = SparseCoefficients::zeros(&self.frame)?;
+        let mut part = SparseCoefficients::zeros(&self.frame, 0)?;
         for c in 0..self.frame.components.len() {
             let row = self.frame.blocks(c)[0] * self.frame.components[c].sampling[1];
             let from = &all.blocks[all.frame.first_block(c) + start * row..];
@@ -419,7 +419,7 @@ pub(super) fn encode(
     let row = frame.size[0] * frame.colour.channels();
     let [_, mcus] = frame.mcus();
     let most = layout.rows(context, 1)?;
-    let mut all = SparseCoefficients::zeros(frame)?;
+    let mut all = SparseCoefficients::zeros(frame, 0)?;
     for first in (0..mcus).step_by(most) {
         let band = layout.band(first, most.min(mcus - first));
         let start = first * 8 * frame.most()[1] * row;

@@ -1,73 +1,79 @@
 //! Pixels from coefficients, in bands of rows, side by side. A band is rendered as soon as the last scan of the file
-//! has given the coefficients that it needs, while later ones are still being decoded.
+//! has given the coefficients that it needs, while later ones are still being decoded. Their memory is used again then,
+//! so that it stays in the caches.
 
-use std::{slice::ChunksMut, sync::OnceLock};
+use std::{
+    collections::VecDeque,
+    slice::ChunksMut,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use rayon::Scope;
 
 use super::{block::BlockRow, scan::Finished};
-use crate::{
-    data::jpeg::{
-        Frame,
-        inverse::{BlockView, Renderer, Source},
-    },
-    parallel::Parallel,
+use crate::data::jpeg::{
+    Frame,
+    inverse::{BlockView, Renderer, Source},
 };
 
-/// The bands of a picture, and what they are rendered from.
+/// What all bands of a picture have in common.
 pub struct Bands<'a> {
     renderer: Renderer<'a>,
-    rows: Rows<'a>,
-}
-
-/// The coefficients decoded so far.
-struct Rows<'a> {
     frame: &'a Frame,
     /// DC coefficients of each component in a progressive file, which has them in scans of their own; else empty.
     dc: &'a [Vec<i16>],
-    /// Of each component, the rows of blocks; those that are complete are set.
-    rows: Vec<Vec<OnceLock<BlockRow>>>,
     /// Stands for rows whose AC coefficients are all 0.
     zeros: BlockRow,
-}
-
-impl Source for Rows<'_> {
-    fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>> {
-        let [across, _] = self.frame.blocks(c);
-        let first = self.dc[c].get(y * across..(y + 1) * across);
-        // The AC coefficients of a row that is not set, or holds no blocks, are in no scan: they are all 0.
-        let row = self.rows[c][y].get().filter(|row| !row.nonzero.is_empty());
-        let row = row.or(first.map(|_| &self.zeros))?;
-        let blocks = &row.values.as_chunks::<64>().0[..across];
-        Some(BlockView { blocks, first, more: &row.nonzero[..across] })
-    }
+    /// Rows of each component whose pixels are made.
+    used: Vec<Mutex<Vec<BlockRow>>>,
 }
 
 impl<'a> Bands<'a> {
-    /// The bands of a picture with `rows` of blocks for each component; nothing where a component's resolution is no
-    /// whole fraction of the picture's.
-    pub fn new(
-        frame: &'a Frame,
-        dc: &'a [Vec<i16>],
-        rows: Vec<Vec<OnceLock<BlockRow>>>,
-    ) -> Option<Self> {
-        let widest = (0..rows.len()).map(|c| frame.blocks(c)[0]).max().unwrap_or(0);
+    /// The bands of a picture; nothing where a component's resolution is no whole fraction of the picture's.
+    pub fn new(frame: &'a Frame, dc: &'a [Vec<i16>]) -> Option<Self> {
+        let widest = (0..dc.len()).map(|c| frame.blocks(c)[0]).max().unwrap_or(0);
         let zeros = BlockRow::new(if dc.iter().all(Vec::is_empty) { 0 } else { widest });
-        Some(Self { renderer: Renderer::new(frame)?, rows: Rows { frame, dc, rows, zeros } })
+        let used = dc.iter().map(|_| Mutex::default()).collect();
+        Some(Self { renderer: Renderer::new(frame)?, frame, dc, zeros, used })
     }
 
-    /// The bands' parts of the picture's `pixels`.
-    fn split<'p>(&self, pixels: &'p mut [u8]) -> ChunksMut<'p, u8> {
-        pixels.chunks_mut(self.renderer.band_bytes())
+    fn render(&self, number: usize, rows: Vec<Rows>, pixels: &mut [u8]) {
+        let band = Band { bands: self, rows };
+        self.renderer.render(&band, number, pixels);
+        for (used, rows) in self.used.iter().zip(band.rows) {
+            // A row at the border of two bands is used when both are made.
+            let rows = rows.rows.into_iter().filter_map(Arc::into_inner);
+            used.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
+        }
     }
+}
 
-    /// Renders all bands, once all rows are complete.
-    pub fn render_all(&self, pixels: &mut [u8]) {
-        self.split(pixels).enumerate().par_each(|(number, band)| self.render(number, band));
-    }
+/// Rows of a component's blocks, one below the other.
+#[derive(Default)]
+struct Rows {
+    /// The number of the first one.
+    first: usize,
+    rows: VecDeque<Arc<BlockRow>>,
+}
 
-    fn render(&self, number: usize, band: &mut [u8]) {
-        self.renderer.render(&self.rows, number, band);
+/// A band, and the coefficients that it is rendered from.
+struct Band<'a> {
+    bands: &'a Bands<'a>,
+    /// Of each component.
+    rows: Vec<Rows>,
+}
+
+impl Source for Band<'_> {
+    fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>> {
+        let Bands { frame, dc, zeros, .. } = self.bands;
+        let [across, _] = frame.blocks(c);
+        let first = dc[c].get(y * across..(y + 1) * across);
+        // The AC coefficients of a row that is not there, or holds no blocks, are in no scan: they are all 0.
+        let row = self.rows[c].rows.get(y - self.rows[c].first);
+        let row = row.map(|row| &**row).filter(|row| !row.nonzero.is_empty());
+        let row = row.or(first.map(|_| zeros))?;
+        let blocks = &row.values.as_chunks::<64>().0[..across];
+        Some(BlockView { blocks, first, more: &row.nonzero[..across] })
     }
 }
 
@@ -79,26 +85,60 @@ pub struct Stream<'a, 's> {
     pixels: ChunksMut<'s, u8>,
     /// How many have started.
     started: usize,
+    /// Of each component, the rows that those bands need, as far as they are decoded.
+    rows: Vec<Rows>,
 }
 
 impl<'a, 's> Stream<'a, 's> {
-    /// Renders to `pixels` in tasks of `scope`.
-    pub fn new(bands: &'s Bands<'s>, scope: &'a Scope<'s>, pixels: &'s mut [u8]) -> Self {
-        Self { bands, scope, pixels: bands.split(pixels), started: 0 }
+    /// Renders to `pixels` in tasks of `scope`, with the `rows` of each component that are decoded already.
+    pub fn new(
+        bands: &'s Bands<'s>,
+        scope: &'a Scope<'s>,
+        rows: Vec<Vec<BlockRow>>,
+        pixels: &'s mut [u8],
+    ) -> Self {
+        let rows = rows
+            .into_iter()
+            .map(|rows| Rows { first: 0, rows: rows.into_iter().map(Arc::new).collect() });
+        let (rows, pixels) = (rows.collect(), pixels.chunks_mut(bands.renderer.band_bytes()));
+        Self { bands, scope, pixels, started: 0, rows }
+    }
+
+    /// The rows that band `number` needs, of which those are kept that the next one needs, too.
+    fn take(&mut self, number: usize) -> Vec<Rows> {
+        let renderer = &self.bands.renderer;
+        let take = |(c, held): (usize, &mut Rows)| {
+            let (range, next) = (renderer.rows(c, number), renderer.rows(c, number + 1).start);
+            let rows = held.rows.iter().take(range.end - held.first).cloned().collect();
+            let first = std::mem::replace(&mut held.first, next);
+            held.rows.drain(..(next - first).min(held.rows.len()));
+            Rows { first, rows }
+        };
+        self.rows.iter_mut().enumerate().map(take).collect()
     }
 }
 
 impl Finished for Stream<'_, '_> {
-    fn row(&mut self, component: usize, y: usize, row: BlockRow) {
-        self.bands.rows.rows[component][y].set(row).expect("each row ends once");
+    fn row(&mut self, component: usize, row: BlockRow) {
+        self.rows[component].rows.push_back(Arc::new(row));
+    }
+
+    fn used(&mut self, component: usize) -> Option<BlockRow> {
+        self.bands.used[component].lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn mcu_rows(&mut self, count: usize) {
         while count > self.bands.renderer.last_row(self.started) {
-            let Some(band) = self.pixels.next() else { return };
+            let Some(pixels) = self.pixels.next() else { return };
             let (bands, number) = (self.bands, self.started);
-            self.scope.spawn(move |_| bands.render(number, band));
+            let rows = self.take(number);
             self.started += 1;
+            // A task that waits for the only thread would hold its rows until the whole file is decoded.
+            if rayon::current_num_threads() == 1 {
+                bands.render(number, rows, pixels);
+            } else {
+                self.scope.spawn(move |_| bands.render(number, rows, pixels));
+            }
         }
     }
 }

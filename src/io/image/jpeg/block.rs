@@ -17,6 +17,16 @@ impl BlockRow {
         let values = memory::zeros(64 * blocks).unwrap_or_else(raise);
         Self { values, nonzero: vec![0; blocks] }
     }
+
+    /// Blocks of zeros in the memory of another row, as far as it goes.
+    pub fn cleared(mut self, blocks: usize) -> Self {
+        if self.nonzero.len() != blocks {
+            return Self::new(blocks);
+        }
+        self.values.fill(0);
+        self.nonzero.fill(0);
+        self
+    }
 }
 
 /// One block of a [`BlockRow`].

@@ -393,7 +393,8 @@ fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Opti
         let symbols = counts.iter().map(|&count| usize::from(count)).sum();
         let (symbols, rest) = rest.split_at_checked(symbols)?;
         let table = tables.get_mut(usize::from(kind >> 4))?.get_mut(usize::from(kind & 15))?;
-        *table = Some(Huffman::new(counts, symbols)?);
+        let new = Huffman::new(counts, symbols)?;
+        *table = Some(if kind >> 4 == 1 { new.of_coefficients() } else { new });
         body = rest;
     }
     Some(())

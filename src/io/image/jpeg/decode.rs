@@ -1,14 +1,12 @@
 //! Decodes the common kinds of JPEG on all cores. Scans that do not depend on each other are read in
 //! parallel, and pixels are made on the other cores while the last scan is still being read.
 
-use std::sync::OnceLock;
-
 use super::{
     bands::{Bands, Stream},
     block::BlockRow,
     container::{File, Scan},
     damage::Damage,
-    scan::{Finished, read_ac, read_dc},
+    scan::{Finished, read_ac, read_dc, read_sparse},
 };
 use crate::{
     data::{
@@ -51,7 +49,7 @@ pub fn missing(file: &File<'_>) -> Option<Option<String>> {
     }
     struct Forget;
     impl Finished for Forget {
-        fn row(&mut self, _component: usize, _y: usize, _row: BlockRow) {}
+        fn row(&mut self, _component: usize, _row: BlockRow) {}
     }
     let damage = file.no_damage();
     for scan in &file.scans {
@@ -67,33 +65,37 @@ fn pixels(file: &File<'_>, frame: &Frame, damage: &Damage) -> Option<Vec<u8>> {
     let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file, damage);
     let bytes = frame.size[0] * frame.size[1] * frame.colour.channels();
     let mut pixels = memory::zeros(bytes).unwrap_or_else(raise);
-    let rows = finished.into_iter().map(|rows| rows.into_iter().map(OnceLock::from).collect());
-    let mut rows: Vec<Vec<OnceLock<BlockRow>>> = rows.collect();
-    for (c, plane) in &unfinished {
-        rows[*c] = plane.iter().map(|_| OnceLock::new()).collect();
-    }
-    let bands = Bands::new(frame, &dc, rows)?;
-    match last {
-        None => bands.render_all(&mut pixels),
-        Some(scan) => rayon::scope(|scope| {
-            let mut stream = Stream::new(&bands, scope, &mut pixels);
-            let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
-            read_ac(file, scan, planes, Some(&mut stream), damage);
-        }),
-    }
+    let bands = Bands::new(frame, &dc)?;
+    rayon::scope(|scope| {
+        let mut stream = Stream::new(&bands, scope, finished, &mut pixels);
+        match last {
+            None => stream.mcu_rows(usize::MAX),
+            Some(scan) => {
+                let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
+                read_ac(file, scan, planes, Some(&mut stream), damage);
+            }
+        }
+    });
     Some(pixels)
 }
+
+/// Bits that a coefficient takes at least in most files.
+const BITS_A_COEFFICIENT: usize = 4;
 
 /// The coefficients of `file`, and what is missing, in words.
 pub fn coefficients(file: &File<'_>, frame: &Frame) -> (SparseCoefficients, Option<String>) {
     let damage = file.no_damage();
+    let entries =
+        8 * file.scans.iter().map(|scan| scan.data.len()).sum::<usize>() / BITS_A_COEFFICIENT;
+    let mut sparse = SparseCoefficients::zeros(frame, entries).unwrap_or_else(raise);
+    if !file.progressive {
+        file.scans.iter().for_each(|scan| read_sparse(file, scan, &mut sparse, &damage));
+        return (sparse, file.in_words(&damage));
+    }
     let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file, &damage);
-    let mut sparse = SparseCoefficients::zeros(frame).unwrap_or_else(raise);
-    let mut gather = Gather { frame, dc: &dc, sparse: &mut sparse };
+    let mut gather = Gather { dc: &dc, sparse: &mut sparse, rows: vec![0; dc.len()] };
     for (c, rows) in finished.into_iter().enumerate() {
-        if !unfinished.iter().any(|(member, _)| *member == c) {
-            rows.into_iter().enumerate().for_each(|(y, row)| gather.row(c, y, row));
-        }
+        rows.into_iter().for_each(|row| gather.row(c, row));
     }
     if let Some(scan) = last {
         let planes = unfinished.iter_mut().map(|(_, plane)| plane).collect();
@@ -102,27 +104,29 @@ pub fn coefficients(file: &File<'_>, frame: &Frame) -> (SparseCoefficients, Opti
     (sparse, file.in_words(&damage))
 }
 
-/// Gathers the coefficients that are not 0.
+/// Gathers the coefficients of a progressive file that are not 0.
 struct Gather<'a> {
-    frame: &'a Frame,
-    /// DC coefficients of progressive files, one vector a component.
+    /// DC coefficients, one vector a component.
     dc: &'a [Vec<i16>],
     sparse: &'a mut SparseCoefficients,
+    /// For each component, the rows that it has.
+    rows: Vec<usize>,
 }
 
 impl Finished for Gather<'_> {
-    fn row(&mut self, c: usize, y: usize, row: BlockRow) {
-        let [across, _] = self.frame.blocks(c);
-        let first = self.frame.first_block(c) + y * across;
+    fn row(&mut self, c: usize, row: BlockRow) {
+        let [across, _] = self.sparse.frame.blocks(c);
+        let start = self.rows[c] * across;
+        let first = self.sparse.frame.first_block(c) + start;
+        self.rows[c] += 1;
         for x in 0..across {
             let (values, nonzero) = match row.nonzero.is_empty() {
                 // No scan has AC coefficients of this row.
                 true => (&[0; 64], 0),
                 false => (&row.values.as_chunks::<64>().0[x], row.nonzero[x]),
             };
-            let apart = self.dc[c].get(y * across + x).copied().unwrap_or(0);
-            let set = self.sparse.set(first + x, values, values[0].wrapping_add(apart), nonzero);
-            set.unwrap_or_else(raise);
+            let dc = self.dc[c].get(start + x).copied().unwrap_or(0);
+            self.sparse.set(first + x, values, dc, nonzero).unwrap_or_else(raise);
         }
     }
 }

@@ -50,38 +50,58 @@ pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.take(1) as i32
 }
 
-/// All AC coefficients of a block in a sequential scan (F.2.2.2).
+/// A coefficient that is not 0, and the zeros before it; or the symbol of a code that stands for zeros alone.
+enum Coded {
+    Coefficient { run: u32, value: i32 },
+    Zeros { run: u32 },
+}
+
+/// The next code of AC coefficients, with its magnitude (F.2.2.2).
 #[inline(always)]
-pub fn ac_sequential(bits: &mut BitReader<'_>, table: &Huffman, block: BlockMut<'_>) -> Option<()> {
+fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Option<Coded> {
+    if let Some((run, value)) = bits.short_coefficient(table) {
+        return Some(Coded::Coefficient { run, value });
+    }
+    Some(match run_and_size(bits.symbol(table)?) {
+        (run, 0) => Coded::Zeros { run },
+        (run, size) => Coded::Coefficient { run, value: bits.signed(size) },
+    })
+}
+
+/// All AC coefficients of a block in a sequential scan (F.2.2.2): `set` takes the place in coded order and the value of
+/// those that are not 0.
+#[inline(always)]
+pub fn ac_sequential(
+    bits: &mut BitReader<'_>,
+    table: &Huffman,
+    mut set: impl FnMut(u32, i16),
+) -> Option<()> {
     let mut place = 1;
     while place < 64 {
-        let (run, size) = run_and_size(bits.symbol(table)?);
-        if size == 0 {
-            if run != ZERO_RUN {
-                break;
+        match coded(bits, table)? {
+            Coded::Coefficient { run, value } => {
+                place += run;
+                if place > 63 {
+                    return None;
+                }
+                set(place, value as i16);
+                place += 1;
             }
-            place += 16;
-            continue;
+            Coded::Zeros { run: ZERO_RUN } => place += 16,
+            Coded::Zeros { .. } => break,
         }
-        place += run;
-        if place > 63 {
-            return None;
-        }
-        block.values[usize::from(ZIGZAG[place as usize])] = bits.signed(size) as i16;
-        *block.nonzero |= 1 << place;
-        place += 1;
     }
     Some(())
 }
 
-/// The upper bits of some AC coefficients: the first scan that has them (G.1.2.2).
+/// The upper bits of some AC coefficients: the first scan that has them (G.1.2.2). `set` as in [`ac_sequential`].
 #[inline(always)]
 pub fn ac_first(
     bits: &mut BitReader<'_>,
     table: &Huffman,
     selection: Selection,
     eob_run: &mut u32,
-    block: BlockMut<'_>,
+    mut set: impl FnMut(u32, i16),
 ) -> Option<()> {
     if *eob_run > 0 {
         *eob_run -= 1;
@@ -89,23 +109,21 @@ pub fn ac_first(
     }
     let mut place = selection.start;
     while place <= selection.end {
-        let (run, size) = run_and_size(bits.symbol(table)?);
-        if size == 0 {
-            if run != ZERO_RUN {
+        match coded(bits, table)? {
+            Coded::Coefficient { run, value } => {
+                place += run;
+                if place > selection.end {
+                    return None;
+                }
+                set(place, (value << selection.low_bit) as i16);
+                place += 1;
+            }
+            Coded::Zeros { run: ZERO_RUN } => place += 16,
+            Coded::Zeros { run } => {
                 *eob_run = (1 << run) - 1 + bits.take(run);
                 break;
             }
-            place += 16;
-            continue;
         }
-        place += run;
-        if place > selection.end {
-            return None;
-        }
-        let value = bits.signed(size) << selection.low_bit;
-        block.values[usize::from(ZIGZAG[place as usize])] = value as i16;
-        *block.nonzero |= 1 << place;
-        place += 1;
     }
     Some(())
 }

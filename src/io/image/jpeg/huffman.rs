@@ -8,6 +8,9 @@ const FAST: u32 = 10;
 pub struct Huffman {
     /// For each value of the next `FAST` bits: `symbol << 8 | length of its code`; 0 for longer codes.
     fast: Vec<u16>,
+    /// For each value of the next `FAST` bits that hold a code of AC coefficients and the magnitude behind it, so that
+    /// both are read at once: `coefficient << 16 | zeros before it << 8 | bits`; 0 for all others.
+    coefficients: Vec<i32>,
     /// For each length: one more than its last code, shifted to the top of 16 bits (MAXCODE, F.2.2.3).
     end: [u32; 17],
     /// For each length: `place of a symbol - its code` (VALPTR - MINCODE).
@@ -21,6 +24,7 @@ impl Huffman {
     pub fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
         let mut table = Self {
             fast: vec![0; 1 << FAST],
+            coefficients: Vec::new(),
             end: [0; 17],
             delta: [0; 17],
             symbols: symbols.to_vec(),
@@ -46,6 +50,29 @@ impl Huffman {
         }
         Some(table)
     }
+
+    /// The same as a table of AC coefficients.
+    pub fn of_coefficients(mut self) -> Self {
+        let entry = |(next, &entry): (u32, &u16)| {
+            let (run, size, len) =
+                (entry >> 12, u32::from(entry >> 8 & 15), u32::from(entry & 0xff));
+            if size == 0 || len + size > FAST {
+                return 0;
+            }
+            let magnitude = next >> (FAST - len - size) & ((1 << size) - 1);
+            extend(magnitude, size) << 16 | i32::from(run) << 8 | (len + size) as i32
+        };
+        self.coefficients = (0..).zip(&self.fast).map(entry).collect();
+        self
+    }
+}
+
+/// The signed value of magnitude category `size` that `bits` stand for (EXTEND, F.2.2.1): patterns below
+/// `1 << (size - 1)` are negative.
+#[inline(always)]
+fn extend(bits: u32, size: u32) -> i32 {
+    let negative = bits < (1 << size >> 1);
+    bits as i32 - if negative { (1 << size) - 1 } else { 0 }
 }
 
 /// Reads bits, the highest of each byte first. Past the end there are zeros.
@@ -131,12 +158,22 @@ impl<'a> BitReader<'a> {
         table.symbols.get(place as usize).map(|&symbol| symbol.into())
     }
 
-    /// A signed value of magnitude category `size` (RECEIVE and EXTEND, F.2.2.1): bit patterns below
-    /// `1 << (size - 1)` are negative.
+    /// A coefficient whose code and magnitude are short, and the zeros before it; nothing where either is long or there
+    /// is none. 32 bits or more are loaded then.
+    #[inline(always)]
+    pub fn short_coefficient(&mut self, table: &Huffman) -> Option<(u32, i32)> {
+        self.ensure(32);
+        let entry = table.coefficients[(self.ahead >> (64 - FAST)) as usize];
+        if entry == 0 {
+            return None;
+        }
+        self.take(entry as u32 & 0xff);
+        Some((entry as u32 >> 8 & 0xff, entry >> 16))
+    }
+
+    /// A signed value of magnitude category `size` (RECEIVE, F.2.2.1).
     #[inline(always)]
     pub fn signed(&mut self, size: u32) -> i32 {
-        let bits = self.take(size) as i32;
-        let negative = bits < (1 << size >> 1);
-        bits - if negative { (1 << size) - 1 } else { 0 }
+        extend(self.take(size), size)
     }
 }

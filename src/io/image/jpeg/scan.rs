@@ -9,7 +9,10 @@ use super::{
     entropy::{self, State},
     huffman::BitReader,
 };
-use crate::memory::{self, raise};
+use crate::{
+    data::jpeg::{Entry, SparseCoefficients, ZIGZAG},
+    memory::{self, raise},
+};
 
 /// Reads the DC coefficients of a progressive scan into `dc`, one vector a component.
 pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damage) {
@@ -26,8 +29,13 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damag
 
 /// Takes rows of blocks as soon as a file's last scan of them is read.
 pub trait Finished {
-    /// Row `y` of a component.
-    fn row(&mut self, component: usize, y: usize, row: BlockRow);
+    /// The next row of a component, from the top.
+    fn row(&mut self, component: usize, row: BlockRow);
+
+    /// A row of a component whose memory can be used again.
+    fn used(&mut self, _component: usize) -> Option<BlockRow> {
+        None
+    }
 
     /// So many rows of MCUs are complete; `usize::MAX` is all.
     fn mcu_rows(&mut self, _count: usize) {}
@@ -49,6 +57,16 @@ pub fn read_ac<'a>(
         (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, finished }, damage),
         (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, finished }, damage),
     }
+}
+
+/// Reads all coefficients of a scan of a sequential file into `sparse`.
+pub fn read_sparse(file: &File<'_>, scan: &Scan, sparse: &mut SparseCoefficients, damage: &Damage) {
+    let places = scan.members.iter().map(|member| {
+        let (frame, c) = (&sparse.frame, member.component);
+        (frame.first_block(c), frame.blocks(c)[0])
+    });
+    let places = places.collect();
+    walk(file, scan, &mut SparseReader { scan, places, sparse }, damage);
 }
 
 /// What is done with the blocks of a scan.
@@ -204,6 +222,33 @@ impl Reader for DcReader<'_> {
     }
 }
 
+/// All coefficients of sequential files, without zeros.
+struct SparseReader<'a> {
+    scan: &'a Scan,
+    /// The number of each member's first block, and its blocks across.
+    places: Vec<(usize, usize)>,
+    sparse: &'a mut SparseCoefficients,
+}
+
+impl Reader for SparseReader<'_> {
+    #[inline(always)]
+    fn block(
+        &mut self,
+        bits: &mut BitReader<'_>,
+        state: &mut State,
+        slot: usize,
+        [x, y]: [usize; 2],
+    ) -> Option<()> {
+        let (member, (first, across)) = (&self.scan.members[slot], self.places[slot]);
+        let (dc, ac) = (member.dc.as_ref()?, member.ac.as_ref()?);
+        let dc = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
+        let read = self.sparse.read(first + y * across + x, dc, |entries| {
+            entropy::ac_sequential(bits, ac, |place, value| entries.push(Entry::new(place, value)))
+        });
+        read.unwrap_or_else(raise)
+    }
+}
+
 /// All coefficients of sequential files.
 const SEQUENTIAL: u8 = 0;
 /// The first scan of AC coefficients of progressive files.
@@ -219,28 +264,32 @@ struct AcReader<'a, const KIND: u8> {
 }
 
 impl<const KIND: u8> AcReader<'_, KIND> {
-    /// Component, number and blocks of the rows that row `y` of the scan has.
+    /// Component and blocks of the rows that row `y` of the scan has.
     fn rows_of(
         &mut self,
         y: usize,
         file: &File<'_>,
-    ) -> impl Iterator<Item = (usize, usize, &mut BlockRow)> {
+    ) -> impl Iterator<Item = (usize, &mut BlockRow)> {
         let alone = self.scan.members.len() == 1;
         self.scan.members.iter().zip(&mut self.rows).flat_map(move |(member, rows)| {
             let down = if alone { 1 } else { file.components[member.component].sampling[1] };
-            let rows = rows.iter_mut().enumerate().skip(y * down).take(down);
-            rows.map(move |(y, row)| (member.component, y, row))
+            let rows = rows.iter_mut().skip(y * down).take(down);
+            rows.map(move |row| (member.component, row))
         })
     }
 }
 
 impl<const KIND: u8> Reader for AcReader<'_, KIND> {
     fn begin(&mut self, y: usize, file: &File<'_>) {
-        for (component, _, row) in self.rows_of(y, file) {
+        let mut finished = self.finished.take();
+        for (component, row) in self.rows_of(y, file) {
             if row.nonzero.is_empty() {
-                *row = BlockRow::new(file.columns(&file.components[component]));
+                let used = finished.as_mut().and_then(|finished| finished.used(component));
+                let blocks = file.columns(&file.components[component]);
+                *row = used.unwrap_or_default().cleared(blocks);
             }
         }
+        self.finished = finished;
     }
 
     #[inline(always)]
@@ -260,11 +309,17 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
             let dc = member.dc.as_ref()?;
             values[0] = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
         }
-        let block = BlockMut { values, nonzero };
+        if KIND == REFINEMENT {
+            let block = BlockMut { values, nonzero };
+            return entropy::ac_refinement(bits, table, selection, &mut state.eob_run, block);
+        }
+        let set = |place: u32, value: i16| {
+            values[usize::from(ZIGZAG[place as usize])] = value;
+            *nonzero |= 1 << place;
+        };
         match KIND {
-            SEQUENTIAL => entropy::ac_sequential(bits, table, block),
-            FIRST => entropy::ac_first(bits, table, selection, &mut state.eob_run, block),
-            _ => entropy::ac_refinement(bits, table, selection, &mut state.eob_run, block),
+            SEQUENTIAL => entropy::ac_sequential(bits, table, set),
+            _ => entropy::ac_first(bits, table, selection, &mut state.eob_run, set),
         }
     }
 
@@ -272,10 +327,12 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
         if self.finished.is_none() {
             return;
         }
-        let rows: Vec<(usize, usize, BlockRow)> =
-            self.rows_of(y, file).map(|(c, y, row)| (c, y, std::mem::take(row))).collect();
+        let mut finished = self.finished.take();
+        for (component, row) in self.rows_of(y, file) {
+            finished.iter_mut().for_each(|finished| finished.row(component, std::mem::take(row)));
+        }
+        self.finished = finished;
         let finished = self.finished.as_mut().expect("checked above");
-        rows.into_iter().for_each(|(component, y, row)| finished.row(component, y, row));
         let first = &file.components[self.scan.members[0].component];
         let (down, all) = match self.scan.members.len() {
             1 => (first.sampling[1], first.blocks[1]),
