@@ -170,13 +170,12 @@ pub trait Symbols {
     fn block(&mut self, block: &[i16; 64], last: &mut i32, [dc, ac]: &[Self::Table; 2]) {
         self.value(0, i32::from(block[0]) - *last, dc);
         *last = block[0].into();
-        let sorted = ZIGZAG.map(|place| block[usize::from(place)]);
-        let mut nonzero = nonzero(&sorted) & !1;
+        // Most are 0, so that it is faster to sort the places of the others than all 64 values.
+        let others = ones(nonzero(block) & !1);
+        let coded = others.fold(0, |coded, at| coded | 1 << CODED[at & 63]);
         let mut before = 0;
-        while nonzero != 0 {
-            let place = nonzero.trailing_zeros();
-            nonzero &= nonzero - 1;
-            self.other(place, sorted[place as usize & 63], &mut before, ac);
+        for place in ones(coded) {
+            self.other(place as u32, block[usize::from(ZIGZAG[place & 63])], &mut before, ac);
         }
         self.end(before, ac);
     }
@@ -323,6 +322,26 @@ impl BitWriter {
         bytes[8 - (self.count / 8) as usize..].iter().for_each(|&byte| self.byte(byte));
         self.bytes
     }
+}
+
+/// The place in coded order of each coefficient, row by row: the inverse of [`ZIGZAG`].
+const CODED: [u8; 64] = {
+    let (mut coded, mut place) = ([0; 64], 0);
+    while place < 64 {
+        coded[ZIGZAG[place] as usize] = place as u8;
+        place += 1;
+    }
+    coded
+};
+
+/// The numbers of the bits that are 1, from the lowest.
+#[inline(always)]
+fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (bits != 0).then(|| bits.trailing_zeros() as usize)?;
+        bits &= bits - 1;
+        Some(lowest)
+    })
 }
 
 /// Which values are not 0: bit k stands for value k.
