@@ -2,12 +2,15 @@
 
 use std::{
     convert::Infallible,
-    env, fmt,
+    env,
+    ffi::OsString,
+    fmt,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
     sync::{
-        Arc, Condvar, Mutex, Once, OnceLock, PoisonError,
+        Arc, Condvar, LazyLock, Mutex, MutexGuard, Once, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread,
@@ -84,6 +87,8 @@ pub struct Device {
     opening: Mutex<Option<Opening>>,
     opened: OnceLock<Option<Context>>,
     turns: Turns,
+    /// The CPU beside it, which takes a part of a job that is [shared](Device::or_cpu).
+    beside: OnceLock<Arc<Device>>,
 }
 
 /// The device that a thread opens, or the end of that thread in a panic.
@@ -108,27 +113,47 @@ fn wait_for(opening: &Opening) -> Result<Option<Context>> {
 /// Kernels that are on a GPU at once, at most: one is computed while others are transferred or described.
 const IN_FLIGHT: usize = 4;
 
+/// Kernels that wait for others on a GPU, at most, when the CPU may do them as well: so many keep the GPU busy.
+const WAITING: usize = 2;
+
 /// Lets [`IN_FLIGHT`] kernels onto a GPU.
 #[derive(Debug, Default)]
 struct Turns {
-    taken: Mutex<usize>,
+    kernels: Mutex<Kernels>,
     given_back: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Kernels {
+    on_gpu: usize,
+    waiting: usize,
 }
 
 struct Turn<'a>(&'a Turns);
 
 impl Turns {
+    fn kernels(&self) -> MutexGuard<'_, Kernels> {
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn wait(&self) -> Turn<'_> {
-        let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = self.given_back.wait_while(taken, |taken| *taken == IN_FLIGHT);
-        *taken.unwrap_or_else(PoisonError::into_inner) += 1;
+        let mut kernels = self.kernels();
+        kernels.waiting += 1;
+        let kernels = self.given_back.wait_while(kernels, |kernels| kernels.on_gpu == IN_FLIGHT);
+        let mut kernels = kernels.unwrap_or_else(PoisonError::into_inner);
+        (kernels.waiting, kernels.on_gpu) = (kernels.waiting - 1, kernels.on_gpu + 1);
         Turn(self)
+    }
+
+    /// Whether one more kernel would have to wait for many.
+    fn are_crowded(&self) -> bool {
+        self.kernels().waiting >= WAITING
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        *self.0.taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.kernels().on_gpu -= 1;
         self.0.given_back.notify_one();
     }
 }
@@ -140,6 +165,8 @@ pub struct Estimate {
     pub cpu: Duration,
     /// On a GPU that has started.
     pub gpu: Duration,
+    /// Whether the CPU works until the GPU has started, and both of them then.
+    pub shared: bool,
 }
 
 impl Estimate {
@@ -147,12 +174,20 @@ impl Estimate {
     pub fn of_seconds(cpu: f64, gpu: f64) -> Self {
         let [cpu, gpu] =
             [cpu, gpu].map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX / 2));
-        Self { cpu, gpu }
+        Self { cpu, gpu, shared: false }
     }
 
-    /// Whether the CPU twins will have done all of the job before a GPU has started and done it.
+    /// The same for a job of which both devices take a part.
+    pub fn shared(self, shared: bool) -> Self {
+        Self { shared, ..self }
+    }
+
+    /// Whether the CPU twins will have done all of the job before a GPU has started and done it, or its part of it.
     pub fn prefers_cpu(&self) -> bool {
-        self.cpu < START_UP + self.gpu
+        match self.shared {
+            true => self.cpu < START_UP || self.cpu < self.gpu,
+            false => self.cpu < START_UP + self.gpu,
+        }
     }
 }
 
@@ -162,8 +197,8 @@ const START_UP: Duration = Duration::from_millis(145);
 impl Device {
     /// What `choice` names, not opened yet.
     pub fn new(choice: &DeviceChoice, timings: Arc<Timings>) -> Self {
-        let (opening, opened, turns) = Default::default();
-        Self { choice: choice.clone(), timings, start: Once::new(), opening, opened, turns }
+        let (opening, opened, turns, beside) = Default::default();
+        Self { choice: choice.clone(), timings, start: Once::new(), opening, opened, turns, beside }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
@@ -178,8 +213,12 @@ impl Device {
     pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
             let estimate = estimate();
-            if estimate.prefers_cpu() {
-                let Estimate { cpu, gpu } = estimate;
+            let Estimate { cpu, gpu, shared } = estimate;
+            if shared {
+                self.beside
+                    .get_or_init(|| Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone())));
+            }
+            if estimate.prefers_cpu() && share_pattern().is_none() {
                 self.start.call_once(|| {
                     log::debug!(
                         "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
@@ -227,6 +266,50 @@ impl Device {
         });
     }
 
+    /// Whether the CPU may take parts of the job.
+    pub fn is_shared(&self) -> bool {
+        self.beside.get().is_some()
+    }
+
+    /// Where a part of a [shared](Estimate::shared) job is to begin, which gives the same bytes everywhere: here, or on
+    /// the CPU while a GPU is still starting, or has so much to do that it would have to wait.
+    pub fn or_cpu(self: &Arc<Self>) -> Arc<Self> {
+        let Some(cpu) = self.beside.get() else { return self.clone() };
+        if let Some(pattern) = share_pattern() {
+            static NEXT: AtomicUsize = AtomicUsize::new(0);
+            let on_cpu = pattern[NEXT.fetch_add(1, Ordering::Relaxed) % pattern.len()] == b'1';
+            return if on_cpu { cpu } else { self }.clone();
+        }
+        let is_open = self.is_open();
+        if is_open && !self.turns.are_crowded() { self } else { cpu }.clone()
+    }
+
+    /// Whether it is known where kernels run.
+    fn is_open(&self) -> bool {
+        // A thread that holds the lock waits for the start.
+        let Ok(mut opening) = self.opening.try_lock() else { return false };
+        if let Some(opened) = opening.as_ref().and_then(|opening| opening.try_recv().ok()) {
+            *opening = None;
+            // Devices that are shared are chosen automatically, so that no error is left.
+            return self.open_as(opened).is_ok();
+        }
+        self.opened.get().is_some()
+    }
+
+    /// Notes how opening it ended.
+    fn open_as(&self, opened: Result<Option<Context>>) -> Result<()> {
+        let context = match opened {
+            Err(error) if self.choice == DeviceChoice::Auto => {
+                log::warn!("{}; going on with the CPU", error.one_line());
+                None
+            }
+            other => other?,
+        };
+        log::debug!("device: {}", context.as_ref().map_or("CPU", |c| c.info.name.as_str()));
+        self.opened.set(context).expect("set only once, under the lock of `opening`");
+        Ok(())
+    }
+
     /// The GPU of this job, or `None` for the CPU. Waits until it is open.
     ///
     /// # Errors
@@ -236,15 +319,7 @@ impl Device {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
         if let Some(opening) = opening.take() {
-            let context = match wait_for(&opening) {
-                Err(error) if self.choice == DeviceChoice::Auto => {
-                    log::warn!("{}; going on with the CPU", error.one_line());
-                    None
-                }
-                other => other?,
-            };
-            log::debug!("device: {}", context.as_ref().map_or("CPU", |c| c.info.name.as_str()));
-            self.opened.set(context).expect("set only here, under the lock");
+            self.open_as(wait_for(&opening))?;
         }
         self.opened
             .get()
@@ -309,9 +384,14 @@ impl Device {
         std::mem::forget(self);
     }
 
-    /// The name of what runs the job, once that is known.
+    /// The name of what runs the job, once that is known: of the GPU where both devices share it.
     pub fn name(&self) -> Option<&str> {
-        self.opened.get().map(|gpu| gpu.as_ref().map_or("CPU", |gpu| &gpu.info.name))
+        match self.opened.get() {
+            Some(Some(gpu)) => Some(&gpu.info.name),
+            Some(None) => Some("CPU"),
+            // The CPU has done all of it before the GPU had started.
+            None => self.is_shared().then_some("CPU"),
+        }
     }
 }
 
@@ -337,6 +417,14 @@ pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
 /// one.
 fn takes_software() -> bool {
     env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
+}
+
+/// For tests: which parts of a shared job go to the CPU, however long that takes. Each character of the variable stands for
+/// a part, again and again, `1` for the CPU.
+fn share_pattern() -> Option<&'static [u8]> {
+    static PATTERN: LazyLock<Option<OsString>> =
+        LazyLock::new(|| env::var_os("GPUPROC_TEST_SHARE").filter(|pattern| !pattern.is_empty()));
+    PATTERN.as_ref().map(|pattern| pattern.as_encoded_bytes())
 }
 
 /// Whether it is worth starting a graphics driver to look for hardware: on Linux that costs a third
@@ -423,6 +511,58 @@ mod tests {
             let estimate = Estimate::of_seconds(cpu, gpu);
             assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{cpu} {gpu}");
         }
+    }
+
+    #[test]
+    fn a_gpu_that_shares_only_has_to_be_faster_once_it_has_started() {
+        let start = START_UP.as_secs_f64();
+        for (cpu, gpu, prefers_cpu) in [
+            (start * 0.99, 0.0, true),
+            (start * 1.01, 0.01, false),
+            (start * 2.0, start * 1.9, false),
+            (1.0, 1.01, true),
+        ] {
+            let estimate = Estimate::of_seconds(cpu, gpu).shared(true);
+            assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{cpu} {gpu}");
+        }
+    }
+
+    /// A GPU that is not there yet, or cannot be had, keeps nobody waiting.
+    #[test]
+    fn shared_jobs_begin_on_the_cpu() {
+        let timings = || Arc::new(Timings::new(false));
+        let device = Arc::new(Device::new(&DeviceChoice::Cpu, timings()));
+        assert!(Arc::ptr_eq(&device.or_cpu(), &device) && !device.is_shared());
+        let device = Device::new(&DeviceChoice::Auto, timings());
+        let (sender, opening) = mpsc::channel();
+        device.start.call_once(|| *device.opening.lock().unwrap() = Some(opening));
+        device.beside.get_or_init(|| Arc::new(Device::new(&DeviceChoice::Cpu, timings())));
+        let device = Arc::new(device);
+        assert!(!Arc::ptr_eq(&device.or_cpu(), &device));
+        assert_eq!(device.or_cpu().run(&Unsteady, &()).unwrap(), "cpu");
+        sender.send(Err(Error::gpu("planted"))).unwrap();
+        assert!(Arc::ptr_eq(&device.or_cpu(), &device));
+        assert_eq!(device.name(), Some("CPU"));
+    }
+
+    #[test]
+    fn the_cpu_helps_where_kernels_wait_for_the_gpu() {
+        let turns = Turns::default();
+        assert!(!turns.are_crowded());
+        let held: Vec<Turn<'_>> = (0..IN_FLIGHT).map(|_| turns.wait()).collect();
+        thread::scope(|scope| {
+            for _ in 0..WAITING {
+                assert!(!turns.are_crowded());
+                let waiting = turns.kernels().waiting;
+                scope.spawn(|| drop(turns.wait()));
+                while turns.kernels().waiting == waiting {
+                    thread::yield_now();
+                }
+            }
+            assert!(turns.are_crowded());
+            drop(held);
+        });
+        assert!(!turns.are_crowded());
     }
 
     #[test]

@@ -52,6 +52,18 @@ impl Session {
         Ok(done)
     }
 
+    /// The session of a file of a batch. Where `is_exact` says that its result is the same on every device, the CPU may
+    /// take the file (see [`Device::or_cpu`]).
+    pub fn for_file(&self, is_exact: impl FnOnce() -> bool) -> Self {
+        let shares = self.device.is_shared() && is_exact();
+        Self {
+            device: if shares { self.device.or_cpu() } else { self.device.clone() },
+            timings: self.timings.clone(),
+            events: self.events.clone(),
+            ..*self
+        }
+    }
+
     /// A file of an image at `sink`.
     pub fn image_target<'a>(
         &'a self,

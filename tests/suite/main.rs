@@ -40,6 +40,7 @@ mod scan;
 mod serve;
 mod shaders;
 mod shards;
+mod shared;
 mod shell;
 mod simd;
 mod simplify;

@@ -42,7 +42,9 @@ pub fn of_jobs(jobs: &[Job]) -> Estimate {
     };
     let bytes = bytes_of_all(jobs, bytes);
     let amount = Amount { files: jobs.len(), bytes, radius, linear: blur.linear };
-    amount.estimate(rayon::current_num_threads())
+    let is_jpeg = |job: &Job| matches!(job.source.extension().as_str(), "jpg" | "jpeg");
+    let estimate = amount.estimate(rayon::current_num_threads());
+    estimate.shared(jobs.len() > 1 && !blur.linear && jobs.iter().all(is_jpeg))
 }
 
 impl Amount {

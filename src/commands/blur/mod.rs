@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Kind, Result},
     io::{
         Sink, Source,
-        image::sample_bytes,
+        image::{is_jpeg, sample_bytes},
         losses,
         marker::Marker,
         standard,
@@ -180,7 +180,8 @@ impl Work for Files<'_> {
 
     fn run(&self, job: &Job) -> Result<()> {
         let marker = self.marker(job)?;
-        process(job, self.settings, self.session)?;
+        let is_exact = || !job.blur.linear && job.volume.is_none() && is_jpeg(&job.source);
+        process(job, self.settings, &self.session.for_file(is_exact))?;
         marker.map_or(Ok(()), |marker| marker.write())
     }
 }

@@ -26,7 +26,7 @@ use crate::{
     batch::{Batch, Work},
     data::shard::Shard,
     error::{Error, Kind, Result},
-    io::{Source, allow_broken_pipe, marker::Marker, standard},
+    io::{Source, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
     session::Session,
 };
 
@@ -171,9 +171,11 @@ impl Work for Inputs<'_> {
 
     /// Reads and counts one input, and writes its adjusted images.
     fn run(&self, (_, source): &(usize, Source)) -> Result<Tally> {
-        let mut input = Input::read(source, self.settings, self.session)?;
-        adjust::write(source, &mut input, self.settings, self.session)?;
-        count::count(source, &input, self.settings, self.shard, self.session)
+        let session =
+            &self.session.for_file(|| self.settings.takes_all_pixels() && is_jpeg(source));
+        let mut input = Input::read(source, self.settings, session)?;
+        adjust::write(source, &mut input, self.settings, session)?;
+        count::count(source, &input, self.settings, self.shard, session)
     }
 }
 

@@ -84,6 +84,14 @@ pub fn is_tiff(path: &Path) -> bool {
     read.is_ok() && (tiff::CODEC.has_signature)(&first)
 }
 
+/// Whether `source` is a regular file that begins as JPEG files do: its samples are u8.
+pub fn is_jpeg(source: &Source) -> bool {
+    let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
+    let mut first = [0; 3];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
+    read.is_ok() && (jpeg::CODEC.has_signature)(&first)
+}
+
 /// At most RGBA as f32, in the largest layer or the largest picture that is made of one.
 fn openexr(path: &Path) -> Option<u64> {
     let file = MetaData::read_from_file(path, false).ok()?;

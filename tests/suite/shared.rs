@@ -1,0 +1,94 @@
+//! Batches that the CPU and a GPU share: whichever does a file, the outputs are the same.
+
+use std::{fs, path::Path};
+
+use crate::common::{Noise, adapter, gpuproc};
+
+const FILES: usize = 5;
+
+/// Files of some sizes and samplings of chroma.
+fn photographs(folder: &Path) {
+    let mut noise = Noise(5);
+    for (i, quality) in (0..FILES).zip([60u8, 75, 85, 95, 98]) {
+        let (width, height) = (75 + 31 * i as u32, 140 - 9 * i as u32);
+        let smooth = |j: usize| ((j / 3 % width as usize) + j / 400) as u8;
+        let pixels: Vec<u8> = (0..(width * height * 3) as usize)
+            .map(|j| smooth(j) ^ (noise.next() as u8 >> 5))
+            .collect();
+        let picture = folder.join(format!("{i}.ppm"));
+        image::save_buffer(&picture, &pixels, width, height, image::ColorType::Rgb8).unwrap();
+        let line = format!("blur {i}.ppm {i}.jpg --sigma 0 --quality {quality} --device cpu");
+        gpuproc().current_dir(folder).args(line.split(' ')).assert().success();
+    }
+}
+
+/// What is in each file of a folder, and which stages ran on the GPU and on the CPU.
+type Done = (Vec<Vec<u8>>, usize, usize);
+
+/// Runs `line` with file after file on the devices of `pattern`: `1` is the CPU.
+fn run(folder: &Path, line: &str, pattern: &str) -> Done {
+    let output = folder.join("out");
+    fs::create_dir(&output).unwrap();
+    let names = (0..FILES).map(|i| format!("{i}.jpg"));
+    let mut command = gpuproc();
+    command.current_dir(folder).args(line.split(' ')).args(names);
+    command.args(["--timings=json"]).env_remove("GPUPROC_DEVICE");
+    command.env("GPUPROC_TEST_AUTO", "software").env("GPUPROC_TEST_SHARE", pattern);
+    let stderr = command.assert().success().get_output().stderr.clone();
+    let timings: serde_json::Value = serde_json::from_slice(&stderr).unwrap();
+    let count = |name: &str, clock: &str| {
+        let stages = timings["stages"].as_array().unwrap().iter();
+        let found = stages.filter(|stage| stage["stage"] == name && stage["clock"] == clock);
+        found.map(|stage| stage["count"].as_u64().unwrap() as usize).sum::<usize>()
+    };
+    let (gpu, cpu) = (count("jpeg pixels", "gpu"), count(line.split(' ').next().unwrap(), "wall"));
+    let mut files: Vec<_> =
+        fs::read_dir(&output).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    let files = files.iter().map(|file| fs::read(file).unwrap()).collect();
+    fs::remove_dir_all(&output).unwrap();
+    (files, gpu, cpu)
+}
+
+#[test]
+fn every_split_between_the_devices_gives_the_same_bytes() {
+    if adapter().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    photographs(folder.path());
+    for line in [
+        "blur --out-dir out --sigma 3",
+        "blur --out-dir out --method box --radius 5 --optimize",
+        "histogram -o out/h.csv",
+    ] {
+        let (expected, gpu, cpu) = run(folder.path(), line, "1");
+        assert_eq!((gpu, cpu), (0, FILES), "{line}");
+        assert!(!expected.is_empty() && expected.iter().all(|file| file.len() > 500), "{line}");
+        for pattern in ["0", "01", "11100"] {
+            let (files, gpu, cpu) = run(folder.path(), line, pattern);
+            let on_cpu = pattern.bytes().cycle().take(FILES).filter(|&part| part == b'1').count();
+            assert_eq!((gpu, cpu), (FILES - on_cpu, on_cpu), "{line} {pattern}");
+            assert!(files == expected, "{line} {pattern}");
+        }
+    }
+}
+
+/// Files of floats are done by one device: results in the last bits depend on it.
+#[test]
+fn floats_are_not_shared() {
+    if adapter().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for i in 0..FILES {
+        let samples: Vec<f32> = (0..48).map(|j| (i * j) as f32 / 7.0).collect();
+        let bytes = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>();
+        let header = b"PF\n4 4\n-1.0\n".to_vec();
+        // A name decides nothing.
+        fs::write(folder.path().join(format!("{i}.jpg")), [header, bytes].concat()).unwrap();
+    }
+    let line = "blur --out-dir out --sigma 1 --format pfm";
+    let (files, _, cpu) = run(folder.path(), line, "1");
+    assert_eq!((files.len(), cpu), (FILES, 0));
+}
