@@ -87,8 +87,18 @@ pub struct Device {
     opening: Mutex<Option<Opening>>,
     opened: OnceLock<Option<Context>>,
     turns: Turns,
-    /// The CPU beside it, which takes a part of a job that is [shared](Device::or_cpu).
-    beside: OnceLock<Arc<Device>>,
+    /// There where a job is [shared](Device::or_cpu).
+    beside: OnceLock<Beside>,
+}
+
+/// The CPU beside a GPU.
+#[derive(Debug)]
+struct Beside {
+    cpu: Arc<Device>,
+    /// Parts of the job that have not begun.
+    left: AtomicUsize,
+    /// The last so many parts are left to the GPU, which has done them before a core has done one.
+    last: AtomicUsize,
 }
 
 /// The device that a thread opens, or the end of that thread in a panic.
@@ -114,7 +124,7 @@ fn wait_for(opening: &Opening) -> Result<Option<Context>> {
 const IN_FLIGHT: usize = 4;
 
 /// Kernels that wait for others on a GPU, at most, when the CPU may do them as well: so many keep the GPU busy.
-const WAITING: usize = 2;
+const WAITING: usize = 4;
 
 /// Lets [`IN_FLIGHT`] kernels onto a GPU.
 #[derive(Debug, Default)]
@@ -165,8 +175,8 @@ pub struct Estimate {
     pub cpu: Duration,
     /// On a GPU that has started.
     pub gpu: Duration,
-    /// Whether the CPU works until the GPU has started, and both of them then.
-    pub shared: bool,
+    /// Parts of the job that one core does, or the GPU, where both devices may work on it together; else 0.
+    pub parts: usize,
 }
 
 impl Estimate {
@@ -174,20 +184,23 @@ impl Estimate {
     pub fn of_seconds(cpu: f64, gpu: f64) -> Self {
         let [cpu, gpu] =
             [cpu, gpu].map(|s| Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX / 2));
-        Self { cpu, gpu, shared: false }
+        Self { cpu, gpu, parts: 0 }
     }
 
-    /// The same for a job of which both devices take a part.
-    pub fn shared(self, shared: bool) -> Self {
-        Self { shared, ..self }
+    /// The same for a job of so many `parts` that both devices may share.
+    pub fn in_parts(self, parts: usize) -> Self {
+        Self { parts, ..self }
     }
 
-    /// Whether the CPU twins will have done all of the job before a GPU has started and done it, or its part of it.
+    /// Whether the CPU twins will have done all of the job before a GPU has started and done it.
     pub fn prefers_cpu(&self) -> bool {
-        match self.shared {
-            true => self.cpu < START_UP || self.cpu < self.gpu,
-            false => self.cpu < START_UP + self.gpu,
-        }
+        self.cpu < START_UP + self.gpu
+    }
+
+    /// Parts that the GPU does while one of so many `cores` does one, and as many again for what is not known that well.
+    fn parts_a_core(&self, cores: usize) -> usize {
+        let ratio = self.cpu.as_secs_f64() / self.gpu.as_secs_f64();
+        (2.0 * ratio * cores as f64) as usize
     }
 }
 
@@ -213,12 +226,19 @@ impl Device {
     pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
             let estimate = estimate();
-            let Estimate { cpu, gpu, shared } = estimate;
-            if shared {
-                self.beside
-                    .get_or_init(|| Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone())));
+            let Estimate { cpu, gpu, parts } = estimate;
+            let last = estimate.parts_a_core(rayon::current_num_threads());
+            let is_forced = parts > 0 && share_pattern().is_some();
+            if parts > last || is_forced {
+                let beside = self.beside.get_or_init(|| Beside {
+                    cpu: Arc::new(Self::new(&DeviceChoice::Cpu, self.timings.clone())),
+                    left: AtomicUsize::default(),
+                    last: AtomicUsize::default(),
+                });
+                beside.last.store(last, Ordering::Relaxed);
+                beside.left.store(parts, Ordering::Relaxed);
             }
-            if estimate.prefers_cpu() && share_pattern().is_none() {
+            if estimate.prefers_cpu() && !is_forced {
                 self.start.call_once(|| {
                     log::debug!(
                         "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
@@ -271,17 +291,20 @@ impl Device {
         self.beside.get().is_some()
     }
 
-    /// Where a part of a [shared](Estimate::shared) job is to begin, which gives the same bytes everywhere: here, or on
-    /// the CPU while a GPU is still starting, or has so much to do that it would have to wait.
+    /// Where the next part of a job in [parts](Estimate::parts) is to begin, whose result is the same everywhere: here, or
+    /// on the CPU while a GPU is still starting, or has so much to do that the part would have to wait.
     pub fn or_cpu(self: &Arc<Self>) -> Arc<Self> {
-        let Some(cpu) = self.beside.get() else { return self.clone() };
-        if let Some(pattern) = share_pattern() {
-            static NEXT: AtomicUsize = AtomicUsize::new(0);
-            let on_cpu = pattern[NEXT.fetch_add(1, Ordering::Relaxed) % pattern.len()] == b'1';
-            return if on_cpu { cpu } else { self }.clone();
-        }
-        let is_open = self.is_open();
-        if is_open && !self.turns.are_crowded() { self } else { cpu }.clone()
+        let Some(Beside { cpu, left, last }) = self.beside.get() else { return self.clone() };
+        let take = |left: usize| left.checked_sub(1);
+        let number = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).unwrap_or(0);
+        let on_cpu = match share_pattern() {
+            Some(pattern) => pattern[number % pattern.len()] == b'1',
+            None => {
+                number > last.load(Ordering::Relaxed)
+                    && (!self.is_open() || self.turns.are_crowded())
+            }
+        };
+        if on_cpu { cpu } else { self }.clone()
     }
 
     /// Whether it is known where kernels run.
@@ -513,36 +536,36 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_gpu_that_shares_only_has_to_be_faster_once_it_has_started() {
-        let start = START_UP.as_secs_f64();
-        for (cpu, gpu, prefers_cpu) in [
-            (start * 0.99, 0.0, true),
-            (start * 1.01, 0.01, false),
-            (start * 2.0, start * 1.9, false),
-            (1.0, 1.01, true),
-        ] {
-            let estimate = Estimate::of_seconds(cpu, gpu).shared(true);
-            assert_eq!(estimate.prefers_cpu(), prefers_cpu, "{cpu} {gpu}");
-        }
-    }
-
-    /// A GPU that is not there yet, or cannot be had, keeps nobody waiting.
+    /// A GPU that is not there yet keeps nobody waiting, except for the last parts.
     #[test]
     fn shared_jobs_begin_on_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
-        let device = Arc::new(Device::new(&DeviceChoice::Cpu, timings()));
-        assert!(Arc::ptr_eq(&device.or_cpu(), &device) && !device.is_shared());
-        let device = Device::new(&DeviceChoice::Auto, timings());
-        let (sender, opening) = mpsc::channel();
-        device.start.call_once(|| *device.opening.lock().unwrap() = Some(opening));
-        device.beside.get_or_init(|| Arc::new(Device::new(&DeviceChoice::Cpu, timings())));
-        let device = Arc::new(device);
-        assert!(!Arc::ptr_eq(&device.or_cpu(), &device));
-        assert_eq!(device.or_cpu().run(&Unsteady, &()).unwrap(), "cpu");
-        sender.send(Err(Error::gpu("planted"))).unwrap();
-        assert!(Arc::ptr_eq(&device.or_cpu(), &device));
-        assert_eq!(device.name(), Some("CPU"));
+        let cpu = Arc::new(Device::new(&DeviceChoice::Cpu, timings()));
+        assert!(Arc::ptr_eq(&cpu.or_cpu(), &cpu) && !cpu.is_shared());
+        let device = |left: usize| {
+            let device = Device::new(&DeviceChoice::Auto, timings());
+            let (sender, opening) = mpsc::channel();
+            device.start.call_once(|| *device.opening.lock().unwrap() = Some(opening));
+            let beside = Beside { cpu: cpu.clone(), left: left.into(), last: 3.into() };
+            device.beside.set(beside).unwrap();
+            (Arc::new(device), sender)
+        };
+        let (few, _start) = device(5);
+        let on_cpu = || Arc::ptr_eq(&few.or_cpu(), &cpu);
+        assert_eq!([(); 5].map(|()| on_cpu()), [true, true, false, false, false]);
+        let (failing, start) = device(100);
+        assert!(Arc::ptr_eq(&failing.or_cpu(), &cpu));
+        start.send(Err(Error::gpu("planted"))).unwrap();
+        assert!(Arc::ptr_eq(&failing.or_cpu(), &failing));
+        assert_eq!(failing.name(), Some("CPU"));
+    }
+
+    #[test]
+    fn few_parts_are_not_shared() {
+        // A core takes 16 times as long for one as the GPU, doubled to be safe.
+        let estimate = Estimate::of_seconds(2.0, 0.5);
+        assert_eq!(estimate.parts_a_core(4), 32);
+        assert_eq!(Estimate::of_seconds(1.0, 0.0).parts_a_core(4), usize::MAX);
     }
 
     #[test]
