@@ -8,6 +8,7 @@ pub mod exact_sum;
 pub mod float_key;
 pub mod image;
 pub mod jpeg;
+pub mod label_mesh;
 #[doc(hidden)]
 pub mod noise;
 pub mod number;

@@ -162,8 +162,36 @@ fn write_volumes(folder: &Path) {
     for (name, copy) in [("i16_itk.nii.gz", "head.nii.gz"), ("i16_ras_gzip.nrrd", "head.nrrd")] {
         fs::copy(manifest("fixtures/volumes").join(name), folder.join(copy)).unwrap();
     }
+    let labels: Vec<u8> = (0..)
+        .zip(ball([48, 40, 36]))
+        .map(|(at, value)| match (value, at % 48) {
+            (..120, _) => 0,
+            (_, ..18) => 1,
+            (_, ..30) => 3,
+            _ => 12,
+        })
+        .collect();
+    let organs = fs::File::create(folder.join("organs.nii.gz")).unwrap();
+    let nifti = [nifti_header([48, 40, 36]), labels].concat();
+    GzEncoder::new(organs, Compression::fast()).write_all(&nifti).unwrap();
     // Zeros take no room on the disk.
     fs::File::create(folder.join("ct.raw")).unwrap().set_len(512 * 512 * 300 * 2).unwrap();
+}
+
+/// The header of a NIfTI file of bytes, one unit apart, and what is before the samples.
+fn nifti_header(dims: [i16; 3]) -> Vec<u8> {
+    let mut header = vec![0; 352];
+    let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, &348i32.to_le_bytes());
+    let [x, y, z] = dims;
+    for (at, dim) in [3, x, y, z, 1, 1, 1, 1].into_iter().enumerate() {
+        put(40 + 2 * at, &dim.to_le_bytes());
+        put(76 + 4 * at, &1f32.to_le_bytes());
+    }
+    put(70, &[2, 0, 8, 0]);
+    put(108, &352f32.to_le_bytes());
+    put(344, b"n+1\0");
+    header
 }
 
 fn write_numbers(folder: &Path) {

@@ -28,6 +28,7 @@ mod hostile;
 mod image;
 mod jpeg;
 mod jpeg_peers;
+mod labels;
 mod library;
 mod memory;
 mod mesh;

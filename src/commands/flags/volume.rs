@@ -19,8 +19,8 @@ pub struct VolumeArgs {
     #[arg(long, value_name = "XxYxZ")]
     dims: Option<Dims>,
 
-    /// Type of raw samples: u8 i8 u16 i16 u32 i32 f32 f64 [default: from the name, else u8]
-    #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::SAMPLES))]
+    /// Type of raw samples: u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 [default: from the name, else u8]
+    #[arg(long, value_name = "TYPE", value_parser = dtype_of(&Dtype::ALL))]
     dtype: Option<Dtype>,
 
     /// Order of a raw sample's bytes [default: little]

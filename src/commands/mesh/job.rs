@@ -1,6 +1,6 @@
 //! What `gpuproc mesh` is to do: the flags, validated.
 
-use super::{placing::Placing, preview::Preview};
+use super::{labels::LabelList, placing::Placing, preview::Preview};
 use crate::{
     commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
@@ -17,12 +17,14 @@ pub(super) struct MeshJob {
     pub(super) volume: Source,
     pub(super) layout: Layout,
     pub(super) isovalues: Vec<Iso>,
+    /// The labels that are meshed instead.
+    pub(super) labels: Option<LabelList>,
     /// At whatever isovalue, in the grid's coordinates.
     pub(super) kernel: MarchingCubes,
     pub(super) placing: Placing,
     /// The connected parts that are kept.
     pub(super) parts: Parts,
-    /// Pairs of smoothing steps.
+    /// Pairs of smoothing steps; steps where labels are meshed.
     pub(super) smooth: u32,
     /// How far the surface is simplified.
     pub(super) simplify: Option<Goal>,
@@ -46,9 +48,9 @@ pub(super) struct MeshJob {
 impl MeshJob {
     /// All that the surface and its file depend on, beside the volume.
     pub(super) fn parameters(&self, session: &Session) -> String {
-        let Self { layout, isovalues, kernel, placing, parts, smooth, simplify, .. } = self;
+        let Self { layout, isovalues, labels, kernel, placing, parts, smooth, simplify, .. } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
-        let surface = (layout, isovalues, kernel, placing, parts, smooth, simplify);
+        let surface = (layout, isovalues, labels, kernel, placing, parts, smooth, simplify);
         let written =
             (self.format, self.ascii, self.view.map(f32::to_bits), self.live, session.strict);
         format!("{surface:?} {written:?}")

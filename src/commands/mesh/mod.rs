@@ -1,8 +1,9 @@
-//! `gpuproc mesh`: the surface of a volume, by marching cubes.
+//! `gpuproc mesh`: the surface of a volume, by marching cubes, or of its labels, by surface nets.
 
 mod flags;
 mod input;
 mod job;
+mod labels;
 mod memory;
 mod names;
 mod outputs;
@@ -148,6 +149,9 @@ impl Work for Volumes<'_> {
 /// Meshes one volume.
 fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.volume, &job.layout)?;
+    if let Some(list) = &job.labels {
+        return allow_broken_pipe(labels::mesh_labels(&job, list, file, session));
+    }
     let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
     let job = job;
     file.check(session.limits(1))?;

@@ -15,6 +15,14 @@ pub(super) fn named(sink: &Sink, iso: f64) -> Sink {
     }
 }
 
+/// The name with `place` replaced by a label.
+pub(super) fn labelled(sink: &Sink, place: &str, label: u64) -> Sink {
+    match sink {
+        Sink::Stdout => Sink::Stdout,
+        Sink::File(path) => Sink::File(replaced(path, place, &label.to_string())),
+    }
+}
+
 /// The path with every `from` replaced, whatever else its name is made of.
 fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
     #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use super::{
     job::{Iso, MeshJob},
+    labels,
     names::named,
     preview::Preview,
 };
@@ -13,6 +14,10 @@ use crate::{
 
 /// The outputs of a job; nothing where a name holds an isovalue that is still to be found.
 pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
+    if job.labels.is_some() {
+        let is_known = !job.output.to_string().contains(labels::PLACE);
+        return is_known.then(|| vec![job.output.clone()]);
+    }
     let has_place = job.output.to_string().contains("{iso}");
     let name = |&iso| match iso {
         Iso::Auto if has_place => None,

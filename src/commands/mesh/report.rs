@@ -146,6 +146,25 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
     );
 }
 
+/// What a label is like: a line, and the same as JSON.
+pub(super) fn label_stats(
+    label: u64,
+    voxels: u64,
+    surface: &Surface,
+) -> Result<(String, serde_json::Value)> {
+    let stats = Stats::of(surface)?;
+    let Stats { area, volume, components, closed, .. } = stats;
+    let parts = if components == 1 { "part" } else { "parts" };
+    let closed = if closed { "closed" } else { "not closed" };
+    let line = format!(
+        "label {label}: {voxels} voxels, area {area:.6}, enclosed volume {volume:.6}, {components} connected {parts}, \
+         {closed}"
+    );
+    let mut json = serde_json::to_value(stats).unwrap_or_default();
+    (json["label"], json["voxels"]) = (label.into(), voxels.into());
+    Ok((line, json))
+}
+
 /// Tells the user where simplifying has stopped before its goal.
 pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
     let left = surface.triangles.len();

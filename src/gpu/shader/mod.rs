@@ -42,6 +42,8 @@ const IMPORTS: &[(&str, &str)] = &[
     ("mesh/crossing", wgsl!("mesh/crossing")),
     ("mesh/faces", wgsl!("mesh/faces")),
     ("mesh/grid", wgsl!("mesh/grid")),
+    ("mesh/label_cells", wgsl!("mesh/label_cells")),
+    ("mesh/label_quads", wgsl!("mesh/label_quads")),
     ("mesh/normals", wgsl!("mesh/normals")),
     ("mesh/prefix_sum", wgsl!("mesh/prefix_sum")),
     ("mesh/samples", wgsl!("mesh/samples")),

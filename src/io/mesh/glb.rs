@@ -14,8 +14,24 @@ const ARRAY_BUFFER: u32 = 34962;
 const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 
 pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
-    let arrays = Arrays::of(surface);
-    let mut text = document(surface, &arrays).to_string().into_bytes();
+    let mut arrays = Arrays::default();
+    arrays.add_surface(surface);
+    write_document(out, document(surface), &arrays)?;
+    write_arrays(out, surface)
+}
+
+/// Writes all that comes before the arrays, which `root` and `arrays` describe.
+pub(super) fn write_document(
+    out: &mut impl Write,
+    mut root: Value,
+    arrays: &Arrays,
+) -> io::Result<()> {
+    if arrays.length > 0 {
+        root["accessors"] = arrays.accessors.clone().into();
+        root["bufferViews"] = arrays.views.clone().into();
+        root["buffers"] = json!([{ "byteLength": arrays.length }]);
+    }
+    let mut text = root.to_string().into_bytes();
     // Chunks are multiples of four bytes long.
     text.resize(text.len().next_multiple_of(4), b' ');
     let body = if arrays.length > 0 { 8 + arrays.length } else { 0 };
@@ -31,7 +47,11 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
         head.extend_from_slice(&(arrays.length as u32).to_le_bytes());
         head.extend_from_slice(b"BIN\0");
     }
-    out.write_all(&head)?;
+    out.write_all(&head)
+}
+
+/// Writes the arrays of a surface, as [`Arrays::add_surface`] lists them.
+pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     let triple = |values: &[f32; 3], bytes: &mut Vec<u8>| {
         values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
     };
@@ -42,9 +62,9 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     write_each(out, &surface.normals, triple)
 }
 
-/// The arrays of the binary chunk: positions, vertex numbers, and normals if there are any.
+/// The arrays of the binary chunk.
 #[derive(Default)]
-struct Arrays {
+pub(super) struct Arrays {
     views: Vec<Value>,
     accessors: Vec<Value>,
     /// Bytes.
@@ -52,26 +72,30 @@ struct Arrays {
 }
 
 impl Arrays {
-    fn of(surface: &Surface) -> Self {
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.accessors.len()
+    }
+
+    /// Adds those of a surface: positions, vertex numbers, and normals if there are any; nothing where it is empty.
+    pub(super) fn add_surface(&mut self, surface: &Surface) {
         let Surface { positions, normals, triangles, .. } = surface;
-        let mut arrays = Self::default();
-        let Some([low, high]) = surface.bounds() else { return arrays };
+        let Some([low, high]) = surface.bounds() else { return };
         let vectors = json!({
             "componentType": FLOAT, "count": positions.len(), "type": "VEC3",
             "min": low, "max": high,
         });
-        arrays.add(size_of_val(&positions[..]), ARRAY_BUFFER, vectors);
+        self.add(size_of_val(&positions[..]), ARRAY_BUFFER, vectors);
         let indices = json!({
             "componentType": UNSIGNED_INT, "count": 3 * triangles.len(), "type": "SCALAR",
         });
-        arrays.add(size_of_val(&triangles[..]), ELEMENT_ARRAY_BUFFER, indices);
+        self.add(size_of_val(&triangles[..]), ELEMENT_ARRAY_BUFFER, indices);
         if !normals.is_empty() {
             let vectors = json!({
                 "componentType": FLOAT, "count": normals.len(), "type": "VEC3",
             });
-            arrays.add(size_of_val(&normals[..]), ARRAY_BUFFER, vectors);
+            self.add(size_of_val(&normals[..]), ARRAY_BUFFER, vectors);
         }
-        arrays
     }
 
     fn add(&mut self, bytes: usize, target: u32, mut accessor: Value) {
@@ -84,8 +108,8 @@ impl Arrays {
     }
 }
 
-/// The JSON chunk.
-fn document(surface: &Surface, arrays: &Arrays) -> Value {
+/// The JSON chunk, without the arrays.
+fn document(surface: &Surface) -> Value {
     let mut root = json!({
         "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
         "scenes": [{ "nodes": [0] }], "nodes": [{}],
@@ -99,9 +123,6 @@ fn document(surface: &Surface, arrays: &Arrays) -> Value {
         let primitive = json!({ "attributes": attributes, "indices": 1 });
         root["nodes"] = json!([{ "mesh": 0 }]);
         root["meshes"] = json!([{ "primitives": [primitive] }]);
-        root["accessors"] = arrays.accessors.clone().into();
-        root["bufferViews"] = arrays.views.clone().into();
-        root["buffers"] = json!([{ "byteLength": arrays.length }]);
     }
     root
 }

@@ -2,6 +2,7 @@
 
 mod chunks;
 mod glb;
+pub mod labels;
 mod obj;
 pub mod ply;
 mod stl;

@@ -146,7 +146,7 @@ pub fn write_header(
 }
 
 /// All of a temporary file.
-fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
     let Some(mut file) = file else { return Ok(()) };
     file.rewind()?;
     let mut bytes = vec![0; 1 << 20];

@@ -298,8 +298,7 @@ impl VolumeFile {
         }
         file.check_length()?;
         if matches!(stored, Stored::As(Dtype::U64 | Dtype::I64)) {
-            let what = format!("{} samples are read as f64, exact up to 2^53", stored.name());
-            file.header.losses.push(what);
+            file.header.losses.push(read_as_floats(stored));
         }
         Ok(file)
     }
@@ -348,6 +347,19 @@ impl VolumeFile {
             self.header.losses.push(format!("{more} bytes behind its samples are left out"));
         }
         Ok(())
+    }
+
+    /// Has 64-bit integers be read as they are, by [`VolumeReader::read_integers`], where the values are stored so: their
+    /// type.
+    pub fn keep_integers(&mut self) -> Option<Dtype> {
+        let Header { stored, scale, ref mut losses, .. } = self.header;
+        match (stored, scale) {
+            (Stored::As(dtype @ (Dtype::U64 | Dtype::I64)), None) => {
+                losses.retain(|loss| *loss != read_as_floats(stored));
+                Some(dtype)
+            }
+            _ => None,
+        }
     }
 
     /// Whether it can be read more than once.
@@ -515,6 +527,11 @@ impl VolumeFile {
         }
         Ok(VolumeReader::new(self.clone(), input))
     }
+}
+
+/// What is lost of integers of 64 bits as samples.
+fn read_as_floats(stored: Stored) -> String {
+    format!("{} samples are read as f64, exact up to 2^53", stored.name())
 }
 
 /// An error of a format, with the file's name.

@@ -136,7 +136,7 @@ pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
     // The last of each: a name may begin with a word such as `short`.
     let mut parts = name.split(['_', '.', ' ']).rev();
     let dims = parts.clone().find_map(|part| part.parse().ok());
-    (dims, parts.find_map(|part| Dtype::one_of(&Dtype::SAMPLES, part).ok()))
+    (dims, parts.find_map(|part| Dtype::one_of(&Dtype::ALL, part).ok()))
 }
 
 #[cfg(test)]

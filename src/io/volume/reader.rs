@@ -16,6 +16,7 @@ use super::{
 use crate::{
     data::{samples::Samples, volume::Dims},
     error::{Error, Result},
+    memory,
 };
 
 /// A volume being read from its first slice to its last.
@@ -103,6 +104,27 @@ impl VolumeReader {
         };
         read.map_err(|error| self.failed(error))?;
         Ok(samples)
+    }
+
+    /// The bits of the next `count` z-slices of 64-bit integers, whose file was asked to
+    /// [keep](VolumeFile::keep_integers) them.
+    ///
+    /// # Errors
+    /// As [`VolumeReader::read`].
+    pub fn read_integers(&mut self, count: usize) -> Result<Vec<u64>> {
+        let VolumeFile { source, dims, header, .. } = &self.file;
+        let mut integers = memory::zeros::<u64>(dims[0] * dims[1] * count)
+            .map_err(|error| error.context(format_args!("cannot read {source}")))?;
+        let endian = header.endian;
+        let From::Stream(input) = &mut self.input else {
+            return Err(Error::bad_input(format_args!("{source}: slices of no 64-bit integers")));
+        };
+        let read = input.read_exact(bytemuck::cast_slice_mut(&mut integers));
+        read.map_err(|error| self.failed(error))?;
+        if (endian == Endian::Big) != cfg!(target_endian = "big") {
+            integers.iter_mut().for_each(|integer| *integer = integer.swap_bytes());
+        }
+        Ok(integers)
     }
 
     fn failed(&self, error: io::Error) -> Error {

@@ -156,6 +156,11 @@ impl<'a> VolumeTarget<'a> {
                 "{sink}: its name says {dims}, but the volume is {own}"
             )));
         }
+        if let Some(dtype) = dtype.filter(|dtype| !Dtype::SAMPLES.contains(dtype)) {
+            return Err(Error::usage(format_args!(
+                "{sink}: its name says {dtype}, and volumes of that type are not written"
+            )));
+        }
         self.endian = endian;
         self.dtype = dtype.unwrap_or(file.dtype);
         self.name_is_silent = dims.is_none() || dtype.is_none();

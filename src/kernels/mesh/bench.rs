@@ -24,7 +24,7 @@ use crate::{
 /// A gyroid in cubes: small ones, which software Vulkan does in a second or two, or `full` ones.
 pub fn cases(full: bool) -> Vec<Case> {
     let sides: &[usize] = if full { &[256, 1024] } else { &[96] };
-    let mut cases = Vec::new();
+    let mut cases = super::labels::cases(full);
     for (i, &side) in sides.iter().enumerate() {
         let slab = shared(move || Ok(gyroid(side)));
         let bytes = (side as u64).pow(3);

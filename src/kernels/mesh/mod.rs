@@ -25,6 +25,7 @@ mod cpu;
 mod deciders;
 pub(super) mod gpu;
 mod grid;
+pub mod labels;
 mod otsu;
 mod params;
 pub mod post;

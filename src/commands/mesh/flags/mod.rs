@@ -11,6 +11,7 @@ use std::{
 use self::preview::PreviewArgs;
 use super::{
     job::{Iso, MeshJob},
+    labels::{self, LabelList},
     names::with_isovalue,
     placing::{Coordinates, Placing},
 };
@@ -33,7 +34,7 @@ use crate::{
 /// samples, x fastest. The mesh lies where the file says that its samples lie. It has shared vertices and triangles whose normals
 /// point to lower values; the same bytes come out on every device. Volumes of any size go through in
 /// slabs.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80
@@ -41,6 +42,8 @@ Examples:
   gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 -o bone.stl
   gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
   gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
+  gpuproc mesh organs.nii.gz --labels -o organs.glb
+  gpuproc mesh organs.nii.gz --labels 1,3,10..20 -o 'organ-{label}.stl'
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
@@ -54,9 +57,16 @@ pub struct Args {
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
     /// make a file each, named with -{iso} unless {iso} is in the name; auto takes Otsu's threshold of the volume's histogram
-    #[arg(long, value_name = "VALUE", required = true, value_delimiter = ',')]
-    #[arg(allow_negative_numbers = true)]
+    #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
+    #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     iso: Vec<Iso>,
+
+    /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
+    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own where
+    /// the output has {label} in its name
+    #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "all", value_parser = labels)]
+    labels: Option<LabelList>,
 
     /// Coordinates of the mesh
     #[arg(long, value_name = "SPACE", value_parser = one_of(&SPACES), default_value = "world")]
@@ -97,10 +107,10 @@ pub struct Args {
     #[arg(hide_default_value = true)]
     min_volume: f64,
 
-    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start
-    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
-    #[arg(value_parser = clap::value_parser!(u32).range(..=1000))]
-    smooth: u32,
+    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N steps
+    /// that move no vertex by more than half a sample [default: 16]; 0 leaves the faces of voxels
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
+    smooth: Option<u32>,
 
     /// Leave this share of the triangles, as 0.25 or 25%, or this number of them, as 10000: those that matter least
     /// go. Parts stay whole, closed surfaces closed, and edges on the volume's box on it
@@ -206,6 +216,10 @@ impl FromStr for Iso {
     }
 }
 
+fn labels(text: &str) -> Result<LabelList, String> {
+    if text == "all" { Ok(LabelList::All) } else { text.parse() }
+}
+
 fn spacing(text: &str) -> Result<Triple, String> {
     // One number is for all axes.
     let spacing: Triple = match text.contains(',') {
@@ -267,6 +281,23 @@ impl Args {
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
     pub(super) fn work(&self) -> Result<Work> {
         let mut files = self.list.with(self.files.clone())?;
+        if let Some(list) = self.labels_behind(&mut files) {
+            return Self { labels: Some(list), ..self.clone() }.work_of(files);
+        }
+        self.work_of(files)
+    }
+
+    /// The list of labels behind `--labels`, which looks like one more file: without `=`, whatever follows could be one.
+    fn labels_behind(&self, files: &mut Vec<OsString>) -> Option<LabelList> {
+        if self.labels != Some(LabelList::All) {
+            return None;
+        }
+        let list = |file: &OsString| file.to_str().and_then(|text| text.parse().ok());
+        let at = files.iter().position(|file| list(file).is_some() && !Path::new(file).exists())?;
+        list(&files.remove(at))
+    }
+
+    fn work_of(&self, mut files: Vec<OsString>) -> Result<Work> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -335,10 +366,14 @@ impl Args {
             return Err(Error::usage("--live is for pages: name an output that ends with .html"));
         }
         let changed = self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0;
-        if self.live && (changed || self.smooth > 0 || self.goal().is_some()) {
+        let smoothed = self.smooth.is_some_and(|steps| steps > 0);
+        if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
                 "--live meshes anew what the volume says: it goes without choosing parts, --smooth and --simplify",
             ));
+        }
+        if self.labels.is_some() {
+            self.check_labels(&output, format)?;
         }
         let preview = self.preview.job(self.iso.len() > 1)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
@@ -348,6 +383,7 @@ impl Args {
             volume,
             layout: self.raw.layout(),
             isovalues: self.iso.clone(),
+            labels: self.labels.clone(),
             kernel: MarchingCubes {
                 close: self.close,
                 normals: self.normals,
@@ -364,7 +400,7 @@ impl Args {
                 least_triangles: self.min_triangles,
                 least_volume: self.min_volume,
             },
-            smooth: self.smooth,
+            smooth: self.smooth.unwrap_or(if self.labels.is_some() { labels::STEPS } else { 0 }),
             simplify: self.goal(),
             stats: self.stats,
             output,
@@ -376,6 +412,41 @@ impl Args {
             preview,
             share,
         })
+    }
+
+    /// Refuses what is not done with labels.
+    fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
+        let parts = self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0;
+        let refused = [
+            (
+                self.goal().is_some(),
+                "--simplify would tear the borders that neighbouring labels share",
+            ),
+            (self.normals, "--normals are those of a volume's gradient, which labels have not"),
+            (
+                parts,
+                "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume",
+            ),
+            (self.preview.is_wanted(), "--preview does not draw labels"),
+            (format == MeshFormat::Html, "an HTML page does not show labels"),
+            (
+                self.share.share().shard.is_some() && !self.output.is_for_each(),
+                "--shard does not divide a volume of labels",
+            ),
+        ];
+        if let Some((_, why)) = refused.iter().find(|(is_so, _)| *is_so) {
+            return Err(Error::usage(why));
+        }
+        let is_each = output.to_string().contains(labels::PLACE);
+        let has_parts = matches!(format, MeshFormat::Ply | MeshFormat::Glb | MeshFormat::Obj);
+        match is_each || has_parts {
+            true => Ok(()),
+            false => Err(Error::usage(format_args!(
+                "one {} file holds one surface: put {} into the output's name for a file a label",
+                format.extension(),
+                labels::PLACE
+            ))),
+        }
     }
 
     fn goal(&self) -> Option<Goal> {

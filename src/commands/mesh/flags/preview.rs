@@ -105,6 +105,11 @@ impl PreviewArgs {
         self.view.0
     }
 
+    /// Whether a picture is asked for.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.preview.is_some()
+    }
+
     /// The picture that is wanted, if any is; `several` isovalues need a name each.
     ///
     /// # Errors

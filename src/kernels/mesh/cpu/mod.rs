@@ -21,7 +21,7 @@ mod faces;
 mod mesher;
 mod normals;
 mod planes;
-mod simd_ops;
+pub(super) mod simd_ops;
 mod vertices;
 
 use std::mem;

@@ -2,7 +2,7 @@
 
 use pulp::{Scalar, Simd};
 
-pub(super) trait SimdOps: Simd {
+pub(in super::super) trait SimdOps: Simd {
     /// One bit for each flag of 0 or 1, the first in the lowest bit.
     fn movemask(self, flags: [u8; 64]) -> u64;
 

@@ -21,6 +21,7 @@ use crate::{
 pub fn variants() -> Vec<Shader> {
     let mut shaders = cubes::variants();
     shaders.push(classic::SHADER.clone());
+    shaders.extend(super::labels::gpu::variants());
     shaders
 }
 

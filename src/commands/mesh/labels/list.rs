@@ -1,0 +1,84 @@
+//! Which labels are meshed.
+
+use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
+
+/// Labels of `--labels`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelList {
+    /// All but 0.
+    All,
+    /// Those in any of the ranges, which are in order and do not touch.
+    Ranges(Vec<RangeInclusive<u64>>),
+}
+
+impl LabelList {
+    /// Whether a label is meant. 0 never is.
+    pub(super) fn has(&self, label: u64) -> bool {
+        match self {
+            Self::All => label != 0,
+            Self::Ranges(ranges) => {
+                let at = ranges.partition_point(|range| *range.end() < label);
+                ranges.get(at).is_some_and(|range| range.contains(&label))
+            }
+        }
+    }
+
+    /// The labels that stand alone in the list and are none of `found`.
+    pub(super) fn missing(&self, found: &BTreeSet<u64>) -> Vec<u64> {
+        let Self::Ranges(ranges) = self else { return Vec::new() };
+        let alone = ranges.iter().filter(|range| range.start() == range.end());
+        alone.map(|range| *range.start()).filter(|label| !found.contains(label)).collect()
+    }
+}
+
+impl FromStr for LabelList {
+    type Err = String;
+
+    /// From `1,3,10..20`: the ends of a range are in it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}` is no list of labels such as 1,3,10..20");
+        let mut ranges = Vec::new();
+        for part in text.split(',') {
+            let (first, last) = part.split_once("..").unwrap_or((part, part));
+            let label = |text: &str| text.trim().parse::<u64>().map_err(|_| wrong());
+            let (first, last) = (label(first)?, label(last)?);
+            if first == 0 {
+                return Err("label 0 is what is outside of all labels".to_owned());
+            }
+            if first > last {
+                return Err(wrong());
+            }
+            ranges.push(first..=last);
+        }
+        ranges.sort_unstable_by_key(|range| *range.start());
+        let mut joined: Vec<RangeInclusive<u64>> = Vec::new();
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if *range.start() <= *last.end() => {
+                    *last = *last.start()..=*last.end().max(range.end());
+                }
+                _ => joined.push(range),
+            }
+        }
+        Ok(Self::Ranges(joined))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_labels_and_ranges() {
+        let list: LabelList = "10..20,3, 1,15..30,3".parse().unwrap();
+        let labels: Vec<u64> = (0..40).filter(|&label| list.has(label)).collect();
+        assert_eq!(labels, [vec![1, 3], (10..=30).collect()].concat());
+        assert!("18446744073709551615".parse::<LabelList>().unwrap().has(u64::MAX));
+        assert!(LabelList::All.has(7) && !LabelList::All.has(0));
+        for text in ["", "1,", "a", "3..1", "0", "0..3", "-1", "1...3", "1.5"] {
+            assert!(text.parse::<LabelList>().is_err(), "{text}");
+        }
+        let found = BTreeSet::from([3]);
+        assert_eq!(list.missing(&found), [1]);
+    }
+}

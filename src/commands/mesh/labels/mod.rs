@@ -1,0 +1,517 @@
+//! `gpuproc mesh --labels`: the surface of every label of a volume.
+
+mod list;
+mod numbers;
+mod slabs;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+pub use list::LabelList;
+
+use self::{
+    numbers::Numbers,
+    slabs::{LabelSlabs, Plan},
+};
+use super::{
+    job::MeshJob,
+    names::{labelled, scratch_folder},
+    placing::Placed,
+    report::label_stats,
+};
+use crate::{
+    data::{
+        label_mesh::{LabelFace, LabelMesh, Quad, UNIT},
+        surface::Surface,
+    },
+    device::Estimate,
+    error::{Error, Hint, Result},
+    io::{
+        Output, Sink,
+        mesh::{
+            MeshFormat,
+            labels::{LabelPart, LabelPly, LabelType, write_glb, write_obj},
+            write,
+        },
+        volume::VolumeFile,
+    },
+    kernels::mesh::{
+        MarchingCubes, Slab,
+        labels::{LabelSurfaces, Scratch, SurfaceNets, placed},
+    },
+    parallel::Parallel,
+    session::Session,
+};
+
+/// Steps of smoothing where none are asked for.
+pub(super) const STEPS: u32 = 16;
+
+/// What stands for the label in the name of an output.
+pub(super) const PLACE: &str = "{label}";
+
+/// Meshes the labels of `list`.
+pub(super) fn mesh_labels(
+    job: &MeshJob,
+    list: &LabelList,
+    mut file: VolumeFile,
+    session: &Session,
+) -> Result<()> {
+    let mut grid = MarchingCubes::new(0.0);
+    let placed = job.placing.apply(&mut grid, &job.volume, &file)?;
+    let place = Place { spacing: grid.spacing, origin: grid.origin, placed };
+    let mut kernel = SurfaceNets::new(job.smooth);
+    let mut numbers = Numbers::new(&job.volume, list, &mut file);
+    file.check(session.limits(1))?;
+    let plan = Plan::new(&kernel, &file, numbers.size(&file), session)
+        .map_err(|error| error.context(&job.volume))?;
+    kernel.most_bytes = plan.part;
+    session.device.expect(|| estimate(&kernel, &file));
+    let labels = Labels { job, list, file: &file, kernel, plan, place, session };
+    let is_each = job.output.to_string().contains(PLACE);
+    let output = match is_each {
+        true => None,
+        false => Some(job.output.create(session.no_clobber)?),
+    };
+    match output {
+        Some(output) if job.format == MeshFormat::Ply && !job.stats => {
+            labels.write_ply(&mut numbers, output)
+        }
+        output => labels.write_whole(&mut numbers, output),
+    }
+}
+
+fn estimate(kernel: &SurfaceNets, file: &VolumeFile) -> Estimate {
+    /// On one core: a sample, and a step of smoothing for the share of them where labels meet.
+    const PER_SAMPLE: f64 = 8e-9;
+    const PER_STEP: f64 = 6e-10;
+    let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
+    let each = PER_SAMPLE + PER_STEP * f64::from(kernel.steps);
+    Estimate::of_seconds(each * samples / rayon::current_num_threads() as f64, 0.0)
+}
+
+/// Where the grid lies.
+struct Place {
+    spacing: [f64; 3],
+    origin: [f64; 3],
+    placed: Placed,
+}
+
+impl Place {
+    fn at(&self, grid: [f64; 3]) -> [f32; 3] {
+        match &self.placed.map {
+            Some(placement) => placement.at(grid.map(|v| v - 0.5)).map(|v| v as f32),
+            None => std::array::from_fn(|i| (grid[i] * self.spacing[i] + self.origin[i]) as f32),
+        }
+    }
+
+    /// Whether the order of corners turns around.
+    fn is_mirrored(&self) -> bool {
+        self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
+    }
+
+    fn positions(&self, mesh: &LabelMesh) -> Result<Vec<[f32; 3]>> {
+        placed(&mesh.vertices, |grid| self.at(grid))
+    }
+}
+
+/// What is done.
+struct Labels<'a> {
+    job: &'a MeshJob,
+    list: &'a LabelList,
+    file: &'a VolumeFile,
+    kernel: SurfaceNets,
+    plan: Plan,
+    place: Place,
+    session: &'a Session,
+}
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    labels: BTreeSet<u64>,
+    vertices: u64,
+    triangles: u64,
+    bounds: Option<[[f32; 3]; 2]>,
+    stats: Vec<serde_json::Value>,
+}
+
+impl Written {
+    fn widen(&mut self, surface: &Surface) {
+        self.bounds = match (self.bounds, surface.bounds()) {
+            (Some([low, high]), Some([other_low, other_high])) => Some([
+                std::array::from_fn(|i| low[i].min(other_low[i])),
+                std::array::from_fn(|i| high[i].max(other_high[i])),
+            ]),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+impl Labels<'_> {
+    /// Hands the faces to `consume`, slab by slab, each with the number of its first vertex.
+    fn for_each_part<'n>(
+        &self,
+        numbers: &'n mut Numbers<'n>,
+        mut consume: impl FnMut(u64, LabelMesh) -> Result<()>,
+    ) -> Result<&'n Numbers<'n>> {
+        let Self { session, kernel, plan, file, .. } = self;
+        let all = SurfaceNets::layers(file.dims[2]) as u64;
+        let mut bar = session.progress.bar("mesh", all);
+        let mut slabs = LabelSlabs::new(kernel, file, plan, numbers)?;
+        let mut first_vertex = 0;
+        while let Some(slab) = session.timings.time("read", || slabs.next(first_vertex))? {
+            first_vertex += self.mesh(&slab, &mut consume)?;
+            bar.advance(slab.layers.len() as u64);
+        }
+        Ok(slabs.numbers)
+    }
+
+    /// Meshes a slab, in halves where its faces are too many to be in memory at once. Returns how many vertices it has.
+    fn mesh(
+        &self,
+        slab: &Slab,
+        consume: &mut dyn FnMut(u64, LabelMesh) -> Result<()>,
+    ) -> Result<u64> {
+        let layers = slab.layers.clone();
+        let half =
+            |layers, more| Slab { layers, first_vertex: slab.first_vertex + more, ..slab.clone() };
+        match self.session.device.run(&self.kernel, slab) {
+            Ok(part) => {
+                let vertices = part.vertices.len() as u64;
+                consume(slab.first_vertex, part).map(|()| vertices)
+            }
+            Err(error) if error.hint() == Some(Hint::Memory) && layers.len() > 1 => {
+                let middle = layers.start + layers.len() / 2;
+                let lower = self.mesh(&half(layers.start..middle, 0), consume)?;
+                Ok(lower + self.mesh(&half(middle..layers.end, lower), consume)?)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes one PLY, slab by slab.
+    fn write_ply<'n>(&self, numbers: &'n mut Numbers<'n>, mut output: Output) -> Result<()> {
+        let Self { job, session, place, .. } = self;
+        let failed = |error| Error::io("write", job.output.to_string(), error);
+        let folder = scratch_folder(&job.output);
+        let mut ply = LabelPly::new(job.ascii, place.placed.space, self.plan.held, folder);
+        let mut written = Written::default();
+        let mut found = Found::default();
+        let mut top = Top::default();
+        let numbers = self.for_each_part(numbers, |first_vertex, part| {
+            let (positions, faces) = session.timings.time("faces", || {
+                found.add(&part.quads);
+                let faces = top.faces(first_vertex, &part, place.is_mirrored());
+                place.positions(&part).map(|positions| (positions, faces))
+            })?;
+            let surface = Surface { positions, ..Surface::default() };
+            written.widen(&surface);
+            written.vertices += surface.positions.len() as u64;
+            written.triangles += faces.len() as u64;
+            ply.push(surface.positions, faces).map_err(failed)
+        })?;
+        written.labels = found.all().map(|number| numbers.label(number)).collect();
+        let label_type = self.label_type(numbers)?;
+        session.timings.time("write", || {
+            ply.finish(&mut output, &|number| numbers.label(number), label_type).map_err(failed)?;
+            output.commit()
+        })?;
+        self.report(&written);
+        Ok(())
+    }
+
+    fn label_type(&self, numbers: &Numbers<'_>) -> Result<LabelType> {
+        LabelType::for_labels_up_to(numbers.most(self.file)).ok_or_else(|| {
+            Error::usage(format_args!(
+                "{}: PLY holds labels up to 9,007,199,254,740,992, and {} is greater: write a file a label, as \
+                 'name-{PLACE}.ply', or GLB",
+                self.job.volume,
+                numbers.most(self.file)
+            ))
+        })
+    }
+
+    /// Writes what needs all faces in memory: a file for each label, or one with a part for each.
+    fn write_whole<'n>(&self, numbers: &'n mut Numbers<'n>, output: Option<Output>) -> Result<()> {
+        let Self { session, plan, .. } = self;
+        let mut mesh = LabelMesh::default();
+        let numbers = self.for_each_part(numbers, |_, part| {
+            if mesh.bytes() + part.bytes() > plan.faces {
+                return Err(Error::bad_input(format_args!(
+                    "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
+                     PLY of all labels, without --stats, needs no memory for them",
+                    plan.faces
+                ))
+                .with_hint(Hint::Memory));
+            }
+            mesh.append(part)
+        })?;
+        let positions = self.place.positions(&mesh)?;
+        let surfaces = session.timings.time("labels", || LabelSurfaces::new(&mesh, &positions))?;
+        let mut order: Vec<(u64, usize)> =
+            surfaces.labels().map(|number| numbers.label(number)).zip(0..).collect();
+        order.sort_unstable();
+        let mut written = Written {
+            labels: order.iter().map(|(label, _)| *label).collect(),
+            ..Written::default()
+        };
+        let each = Each { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
+        match output {
+            None => each.write_files(&order, &mut written)?,
+            Some(output) if self.job.format == MeshFormat::Ply => {
+                each.measure(&order, &mut written)?;
+                drop(each);
+                self.write_shared(&mesh, &positions, numbers, output, &mut written)?;
+            }
+            Some(output) => each.write_parts(&order, output, &mut written)?,
+        }
+        self.report(&written);
+        Ok(())
+    }
+
+    /// Writes one PLY of the whole mesh.
+    fn write_shared(
+        &self,
+        mesh: &LabelMesh,
+        positions: &[[f32; 3]],
+        numbers: &Numbers<'_>,
+        mut output: Output,
+        written: &mut Written,
+    ) -> Result<()> {
+        let Self { job, place, session, .. } = self;
+        let label_type = self.label_type(numbers)?;
+        let failed = |error| Error::io("write", job.output.to_string(), error);
+        let folder = scratch_folder(&job.output);
+        let mut ply = LabelPly::new(job.ascii, place.placed.space, u64::MAX, folder);
+        let faces = Top::default().faces(0, mesh, place.is_mirrored());
+        (written.vertices, written.triangles) = (positions.len() as u64, faces.len() as u64);
+        session.timings.time("write", || {
+            ply.push(positions.to_vec(), faces).map_err(failed)?;
+            ply.finish(&mut output, &|number| numbers.label(number), label_type).map_err(failed)?;
+            output.commit()
+        })
+    }
+
+    fn report(&self, written: &Written) {
+        let Written { labels, vertices, triangles, bounds, stats } = written;
+        for label in self.list.missing(labels) {
+            log::warn!("{}: no sample has label {label}", self.job.volume);
+        }
+        let count = labels.len();
+        let what = match (bounds, self.list) {
+            (Some([[x, y, z], [x2, y2, z2]]), _) => {
+                format!("box {x},{y},{z} to {x2},{y2},{z2}")
+            }
+            (None, LabelList::All) => "empty: all samples are 0".to_owned(),
+            (None, _) => "empty: no sample has any of these labels".to_owned(),
+        };
+        let name = if count == 1 { "label" } else { "labels" };
+        let output = &self.job.output;
+        log::info!("{count} {name}, {vertices} vertices, {triangles} triangles, {what}: {output}");
+        self.session.timings.add_result(|| {
+            serde_json::json!({
+                "file": output.to_string(),
+                "labels": count,
+                "vertices": vertices,
+                "triangles": triangles,
+                "box": bounds,
+                "stats": stats,
+            })
+        });
+    }
+}
+
+/// The labels one by one.
+struct Each<'a, 'l> {
+    labels: &'a Labels<'l>,
+    surfaces: &'a LabelSurfaces<'a>,
+    scratch: Mutex<Vec<Scratch>>,
+}
+
+impl Each<'_, '_> {
+    /// The surface of a label where it lies.
+    fn surface(&self, index: usize) -> Result<Surface> {
+        let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock().pop().unwrap_or_default();
+        let surface = self.surfaces.surface(index, &mut scratch);
+        lock().push(scratch);
+        let mut surface = surface?;
+        if self.labels.place.is_mirrored() {
+            surface.triangles.iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+        }
+        Ok(surface)
+    }
+
+    /// Hands each surface to `consume`, on all threads, and adds it to `written`.
+    fn for_each(
+        &self,
+        order: &[(u64, usize)],
+        written: &mut Written,
+        consume: impl Fn(usize, u64, Surface) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let all = Mutex::new(Vec::new());
+        order.iter().enumerate().par_try_each(|(place, &(label, index))| {
+            let surface = self.surface(index)?;
+            let stats = match self.labels.job.stats {
+                true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
+                false => None,
+            };
+            let mut one = Written::default();
+            one.widen(&surface);
+            (one.vertices, one.triangles) =
+                (surface.positions.len() as u64, surface.triangles.len() as u64);
+            consume(place, label, surface)?;
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
+            Ok(())
+        })?;
+        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_unstable_by_key(|(place, ..)| *place);
+        for (_, one, stats) in all {
+            written.vertices += one.vertices;
+            written.triangles += one.triangles;
+            let corners = one.bounds.map(Vec::from).unwrap_or_default();
+            written.widen(&Surface { positions: corners, ..Surface::default() });
+            if let Some((line, json)) = stats {
+                log::info!("{line}");
+                written.stats.push(json);
+            }
+        }
+        Ok(())
+    }
+
+    /// Only measures them.
+    fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
+        self.labels
+            .session
+            .timings
+            .time("stats", || self.for_each(order, written, |_, _, _| Ok(())))
+    }
+
+    /// Writes a file for each label.
+    fn write_files(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
+        let Labels { job, session, place, .. } = self.labels;
+        let sinks: Vec<Sink> =
+            order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
+        session.timings.time("write", || {
+            self.for_each(order, written, |place_in_order, _, surface| {
+                let sink = &sinks[place_in_order];
+                let mut output = sink.create(session.no_clobber)?;
+                write(&mut output, surface, job.format, job.ascii, place.placed.space)
+                    .map_err(|error| Error::io("write", sink.to_string(), error))?;
+                output.commit()
+            })
+        })
+    }
+
+    /// Writes one file with a part for each label.
+    fn write_parts(
+        &self,
+        order: &[(u64, usize)],
+        mut output: Output,
+        written: &mut Written,
+    ) -> Result<()> {
+        let Labels { job, session, place, plan, .. } = self.labels;
+        let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
+        if needed > plan.faces {
+            return Err(Error::bad_input(format_args!(
+                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
+                plan.faces
+            ))
+            .with_hint(Hint::Memory));
+        }
+        let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
+        session.timings.time("labels", || {
+            self.for_each(order, written, |place, label, surface| {
+                let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
+                *part = Some((label, surface));
+                Ok(())
+            })
+        })?;
+        let taken = |part: Mutex<Option<LabelPart>>| {
+            part.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
+        let parts: Vec<LabelPart> = parts.into_iter().filter_map(taken).collect();
+        session.timings.time("write", || {
+            match job.format {
+                MeshFormat::Glb => write_glb(&mut output, &parts),
+                _ => write_obj(&mut output, &parts, place.placed.space),
+            }
+            .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
+        })
+    }
+}
+
+/// Which numbers of labels have faces.
+#[derive(Default)]
+struct Found {
+    small: Vec<bool>,
+    others: BTreeSet<u32>,
+}
+
+impl Found {
+    const SMALL: u32 = 1 << 24;
+
+    fn add(&mut self, quads: &[Quad]) {
+        let mut last = 0;
+        for label in quads.iter().flat_map(|quad| quad.labels) {
+            if label == 0 || label == last {
+                continue;
+            }
+            last = label;
+            if label >= Self::SMALL {
+                self.others.insert(label);
+                continue;
+            }
+            let label = label as usize;
+            if label >= self.small.len() {
+                self.small.resize(label + 1, false);
+            }
+            self.small[label] = true;
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = u32> {
+        let small = (0..).zip(&self.small).filter(|(_, is_found)| **is_found);
+        small.map(|(label, _)| label).chain(self.others.iter().copied())
+    }
+}
+
+/// The vertices of the topmost layer so far, which the next faces may name.
+#[derive(Default)]
+struct Top {
+    first: u64,
+    vertices: Vec<[u32; 3]>,
+}
+
+impl Top {
+    /// The faces of the next part.
+    fn faces(&mut self, first_vertex: u64, part: &LabelMesh, is_mirrored: bool) -> Vec<LabelFace> {
+        let first = self.first as u32;
+        let mut vertices = std::mem::take(&mut self.vertices);
+        vertices.extend_from_slice(&part.vertices);
+        let faces = |quads: &[Quad]| -> Vec<LabelFace> {
+            let halves = |quad: &Quad| {
+                let here = quad.vertices.map(|vertex| vertex.wrapping_sub(first));
+                let from_first = Quad { vertices: here, ..*quad }.splits_from_first(&vertices);
+                quad.halves(from_first)
+            };
+            let mut faces: Vec<LabelFace> = quads.iter().flat_map(halves).collect();
+            if is_mirrored {
+                faces.iter_mut().for_each(|face| face.triangle.swap(1, 2));
+            }
+            faces
+        };
+        let faces = part.quads.chunks(1 << 14).par_map(faces).concat();
+        let layer = |vertex: &[u32; 3]| (vertex[2] + UNIT / 2) / UNIT;
+        let top = vertices.last().map(layer);
+        let below = vertices.iter().rev().take_while(|vertex| Some(layer(vertex)) == top).count();
+        let kept = vertices.len() - below;
+        self.first = first_vertex + part.vertices.len() as u64 - below as u64;
+        vertices.drain(..kept);
+        self.vertices = vertices;
+        faces
+    }
+}

@@ -1,0 +1,214 @@
+//! From samples to the numbers that kernels take for labels: at most 32 bits, 0 for what is not meshed.
+//!
+//! Labels of 32 bits or less are their own numbers. Others are numbered as they first occur.
+
+use std::{collections::HashMap, fmt};
+
+use super::list::LabelList;
+use crate::{
+    data::{dtype::Dtype, samples::Samples},
+    error::{Error, Result},
+    for_samples,
+    io::{Source, volume::VolumeFile},
+    memory, parallel,
+};
+
+/// The numbers of a volume's labels.
+#[derive(Debug)]
+pub(super) struct Numbers<'a> {
+    source: &'a Source,
+    list: &'a LabelList,
+    /// The type of integers of 64 bits, which are read as they are.
+    pub(super) integers: Option<Dtype>,
+    /// Labels that are not their own numbers, by number; 0 has none.
+    labels: Option<Vec<u64>>,
+    known: HashMap<u64, u32>,
+}
+
+impl<'a> Numbers<'a> {
+    /// Of the samples of `file`, which `source` names.
+    pub(super) fn new(source: &'a Source, list: &'a LabelList, file: &mut VolumeFile) -> Self {
+        let integers = file.keep_integers();
+        let are_own = integers.is_none() && !file.dtype.is_float();
+        let labels = (!are_own).then(|| vec![0]);
+        Self { source, list, integers, labels, known: HashMap::new() }
+    }
+
+    /// Bytes of a number.
+    pub(super) fn size(&self, file: &VolumeFile) -> usize {
+        if self.labels.is_some() { 4 } else { file.dtype.size() }
+    }
+
+    /// The label with a number.
+    pub(super) fn label(&self, number: u32) -> u64 {
+        match &self.labels {
+            Some(labels) => labels[number as usize],
+            None => number.into(),
+        }
+    }
+
+    /// An upper bound of all labels.
+    pub(super) fn most(&self, file: &VolumeFile) -> u64 {
+        match &self.labels {
+            Some(labels) => labels.iter().copied().max().unwrap_or(0),
+            None => u64::MAX >> (64 - 8 * file.dtype.size()),
+        }
+    }
+
+    /// The numbers of integers of 64 bits.
+    pub(super) fn of_integers(&mut self, integers: &[u64]) -> Result<Samples> {
+        let is_signed = self.integers == Some(Dtype::I64);
+        self.numbered(integers, |&label| match is_signed && label.cast_signed() < 0 {
+            true => Err(label.cast_signed().to_string()),
+            false => Ok(label),
+        })
+    }
+
+    /// The numbers of samples.
+    pub(super) fn of_samples(&mut self, samples: Samples) -> Result<Samples> {
+        /// The first number that f64 may have got by rounding.
+        const INEXACT: f64 = (1u64 << 53) as f64;
+        let whole = |value: f64| match value >= 0.0 && value < INEXACT && value.fract() == 0.0 {
+            true => Ok(value as u64),
+            false => Err(value.to_string()),
+        };
+        let samples = match samples {
+            Samples::F32(values) => return self.numbered(&values, |&value| whole(value.into())),
+            Samples::F64(values) => return self.numbered(&values, |&value| whole(value)),
+            Samples::I8(values) => self.unsigned::<i8, u8>(values)?,
+            Samples::I16(values) => self.unsigned::<i16, u16>(values)?,
+            Samples::I32(values) => self.unsigned::<i32, u32>(values)?,
+            samples => samples,
+        };
+        Ok(self.listed(samples))
+    }
+
+    /// The same values as unsigned integers.
+    fn unsigned<S, U>(&self, values: Vec<S>) -> Result<Samples>
+    where
+        S: bytemuck::NoUninit + PartialOrd + Default + fmt::Display + Sync,
+        U: bytemuck::AnyBitPattern,
+        Samples: From<Vec<U>>,
+    {
+        let is_negative = |value: &S| *value < S::default();
+        match parallel::any(&values, is_negative) {
+            true => {
+                let first = values.iter().find(|value| is_negative(value));
+                Err(self.no_label(first.map(S::to_string).unwrap_or_default()))
+            }
+            false => Ok(bytemuck::allocation::cast_vec::<S, U>(values).into()),
+        }
+    }
+
+    fn no_label(&self, value: impl fmt::Display) -> Error {
+        Error::bad_input(format_args!(
+            "{}: {value} is no label; labels are whole numbers from 0 on",
+            self.source
+        ))
+    }
+
+    /// The samples with 0 in place of labels that are not listed.
+    fn listed(&self, mut samples: Samples) -> Samples {
+        if *self.list == LabelList::All {
+            return samples;
+        }
+        let list = self.list;
+        match &mut samples {
+            Samples::U8(values) => {
+                let table: [u8; 256] =
+                    std::array::from_fn(
+                        |label| if list.has(label as u64) { label as u8 } else { 0 },
+                    );
+                parallel::update(values, |value| *value = table[usize::from(*value)]);
+            }
+            Samples::U16(values) => {
+                let label = |label: u16| if list.has(label.into()) { label } else { 0 };
+                let table: Vec<u16> = (0..=u16::MAX).map(label).collect();
+                parallel::update(values, |value| *value = table[usize::from(*value)]);
+            }
+            Samples::U32(values) => parallel::update(values, |value| {
+                if *value != 0 && !list.has((*value).into()) {
+                    *value = 0;
+                }
+            }),
+            _ => {}
+        }
+        samples
+    }
+
+    /// The numbers of `values`, each the label that `label` makes of it, or no label.
+    fn numbered<T>(
+        &mut self,
+        values: &[T],
+        label: impl Fn(&T) -> Result<u64, String>,
+    ) -> Result<Samples> {
+        let mut numbers = memory::room(values.len())?;
+        // Neighbours mostly have the same label.
+        let mut last = (0, 0);
+        for value in values {
+            let label = label(value).map_err(|value| self.no_label(value))?;
+            if label != last.0 {
+                last = (label, self.number(label)?);
+            }
+            numbers.push(last.1);
+        }
+        Ok(Samples::U32(numbers))
+    }
+
+    fn number(&mut self, label: u64) -> Result<u32> {
+        if !self.list.has(label) {
+            return Ok(0);
+        }
+        if let Some(&number) = self.known.get(&label) {
+            return Ok(number);
+        }
+        let labels = self.labels.get_or_insert_with(|| vec![0]);
+        let number = u32::try_from(labels.len());
+        let number =
+            number.map_err(|_| Error::bad_input("there are more than 4,294,967,295 labels"))?;
+        labels.push(label);
+        self.known.insert(label, number);
+        Ok(number)
+    }
+}
+
+/// How many numbers there are.
+pub(super) fn len(samples: &Samples) -> usize {
+    for_samples!(samples, values => values.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers<'a>(list: &'a LabelList, source: &'a Source) -> Numbers<'a> {
+        Numbers { source, list, integers: None, labels: None, known: HashMap::new() }
+    }
+
+    #[test]
+    fn samples_become_numbers() {
+        let (source, all) = (Source::Stdin, LabelList::All);
+        let list: LabelList = "2..4,300".parse().unwrap();
+        let some = |samples: Samples| numbers(&list, &source).of_samples(samples);
+        assert_eq!(some(Samples::U8(vec![0, 1, 2, 5])).unwrap(), Samples::U8(vec![0, 0, 2, 0]));
+        assert_eq!(some(Samples::I16(vec![300, 4])).unwrap(), Samples::U16(vec![300, 4]));
+        assert_eq!(some(Samples::U32(vec![300, 9])).unwrap(), Samples::U32(vec![300, 0]));
+        let wrong = some(Samples::I8(vec![3, -7])).unwrap_err().one_line();
+        assert!(wrong.contains("-7 is no label"), "{wrong}");
+        for value in [0.5, -1.0, f32::NAN, f32::INFINITY] {
+            assert!(some(Samples::F32(vec![value])).is_err(), "{value}");
+        }
+        let mut many = numbers(&all, &source);
+        let large = [0, u64::MAX, 7, u64::MAX, 1 << 40];
+        assert_eq!(many.of_integers(&large).unwrap(), Samples::U32(vec![0, 1, 2, 1, 3]));
+        assert_eq!(many.of_integers(&[1 << 40, 9]).unwrap(), Samples::U32(vec![3, 4]));
+        assert_eq!([many.label(1), many.label(4)], [u64::MAX, 9]);
+        many.integers = Some(Dtype::I64);
+        assert!(many.of_integers(&large).is_err());
+        let mut floats = numbers(&all, &source);
+        assert_eq!(
+            floats.of_samples(Samples::F64(vec![5.0, 0.0])).unwrap(),
+            Samples::U32(vec![1, 0])
+        );
+    }
+}

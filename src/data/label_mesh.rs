@@ -1,0 +1,105 @@
+//! Where the labels of a volume meet: one mesh of quads for all of them, which neighbours share.
+
+use crate::{error::Result, memory};
+
+/// Steps of a vertex coordinate a sample.
+pub const UNIT: u32 = 4096;
+
+/// The faces between labels, or the part of them that a slab contributes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LabelMesh {
+    /// Coordinates in the grid, [`UNIT`] a sample, from the corner of the volume's box on.
+    pub vertices: Vec<[u32; 3]>,
+    /// The faces, one for each edge of the grid whose ends have different labels.
+    pub quads: Vec<Quad>,
+}
+
+/// A face between two labels.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct Quad {
+    /// Vertex numbers, counter-clockwise as seen from the second label.
+    pub vertices: [u32; 4],
+    /// The labels on both sides: the lesser one first, but 0, which is outside of all labels, always second.
+    pub labels: [u32; 2],
+    /// Which one of the sheets of a label's surface within the cell each corner belongs to, in two bits each:
+    ///
+    /// ```text
+    /// bit     15 14 | 13 12 | 11 10 | 9 8 | 7 6 | 5 4 | 3 2 | 1 0
+    /// label        second label          |     first label
+    /// corner    3   |   2   |   1   |  0  |  3  |  2  |  1  |  0
+    /// ```
+    pub sheets: u32,
+}
+
+impl Quad {
+    /// The side of `label` as the numbers of its own vertices, from outside of it counter-clockwise: four times the
+    /// vertex, and the sheet. A label that touches itself at a vertex only has a vertex of its own for each sheet there,
+    /// so that its surface is a closed manifold.
+    ///
+    /// # Panics
+    /// When `side` is neither 0 nor 1.
+    pub fn side(&self, side: usize) -> [u64; 4] {
+        let sheets = self.sheets >> (8 * side);
+        let own = |corner: usize| {
+            u64::from(self.vertices[corner]) << 2 | u64::from(sheets >> (2 * corner) & 3)
+        };
+        match side {
+            0 => [0, 1, 2, 3].map(own),
+            _ => {
+                assert_eq!(side, 1, "a quad has two sides");
+                [0, 3, 2, 1].map(own)
+            }
+        }
+    }
+}
+
+impl Quad {
+    /// Whether the diagonal from its first corner, which is the shorter one in the grid, cuts it into triangles.
+    pub fn splits_from_first(&self, vertices: &[[u32; 3]]) -> bool {
+        let [a, b, c, d] = self.vertices.map(|vertex| vertices[vertex as usize].map(i64::from));
+        let length = |a: [i64; 3], b: [i64; 3]| -> i64 {
+            (0..3).map(|axis| (a[axis] - b[axis]).pow(2)).sum()
+        };
+        length(a, c) <= length(b, d)
+    }
+}
+
+impl LabelMesh {
+    /// Bytes of its vectors.
+    pub fn bytes(&self) -> u64 {
+        (size_of_val(&self.vertices[..]) + size_of_val(&self.quads[..])) as u64
+    }
+
+    /// Adds the next part of the same mesh, whose quads already number the vertices of the whole.
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for it.
+    pub fn append(&mut self, mut next: Self) -> Result<()> {
+        if self.vertices.is_empty() && self.quads.is_empty() {
+            *self = next;
+            return Ok(());
+        }
+        memory::append(&mut self.vertices, &mut next.vertices)?;
+        memory::append(&mut self.quads, &mut next.quads)
+    }
+}
+
+/// Half of a [`Quad`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+pub struct LabelFace {
+    /// Vertex numbers, counter-clockwise as seen from the second label.
+    pub triangle: [u32; 3],
+    /// As those of the quad.
+    pub labels: [u32; 2],
+}
+
+impl Quad {
+    /// Its triangles; `from_first`: cut by the diagonal from its first corner.
+    pub fn halves(&self, from_first: bool) -> [LabelFace; 2] {
+        let ([a, b, c, d], labels) = (self.vertices, self.labels);
+        let halves = if from_first { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] };
+        halves.map(|triangle| LabelFace { triangle, labels })
+    }
+}

@@ -1,0 +1,349 @@
+//! The passes of `wgsl/mesh/labels.wgsl` over one piece of a slab.
+
+use std::ops::Range;
+
+use super::super::{
+    params::{NetGrid, SurfaceNets},
+    sheets::SHEETS,
+};
+use crate::{
+    data::{
+        label_mesh::{LabelMesh, Quad},
+        samples::Samples,
+    },
+    error::Result,
+    gpu::{Batch, Buffer, Context, Shader},
+    shader, shader_struct,
+};
+
+static SHADER: Shader = shader!("mesh/labels").unchecked(
+    "the host sizes every buffer by the parameters that bound the indices: words and blocks by the grid, labels by the \
+     slices that a dispatch must have, vertices and quads by the totals, which the emitting passes reach by the same \
+     words as the counting pass; a neighbour's word exists where a face links to it, and the cells around a crossed \
+     edge exist",
+);
+
+/// The shader for labels of 8, 16 or 32 bits: 0, 1 or 2.
+fn specialised(kind: u32) -> Shader {
+    SHADER.with(&[("KIND", &format!("{kind}u"))])
+}
+
+/// All shaders.
+pub(super) fn variants() -> Vec<Shader> {
+    (0..3).map(specialised).collect()
+}
+
+shader_struct! {
+    /// The WGSL struct of this name explains the fields.
+    struct NetParams {
+        width: u32,
+        height: u32,
+        depth: u32,
+        words: u32,
+        slice_words: u32,
+        first: u32,
+        layers: u32,
+        core_start: u32,
+        core_end: u32,
+        numbered: u32,
+        blocks: u32,
+        starts: u32,
+        start_z: u32,
+        end_z: u32,
+        slice: u32,
+        vertices: u32,
+        core_vertex: u32,
+        core_vertices: u32,
+        first_vertex: u32,
+        steps: u32,
+    }
+}
+
+/// Words of a block.
+fn block() -> u64 {
+    SHADER.constant("SIZE").into()
+}
+
+/// The first word of a section of `blocks`, which has a word a block.
+fn section(name: &str, blocks: u64) -> u64 {
+    u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
+}
+
+/// Slices below and above its layers that a dispatch reads: the sheets of a quad look that far.
+const BELOW: usize = 3;
+const ABOVE: usize = 2;
+
+/// What fits the device, before anything is uploaded.
+pub(super) struct Prepared {
+    /// Layers of points, counted within reach, whose labels are in one buffer.
+    chunk: usize,
+    params: NetParams,
+}
+
+impl Prepared {
+    /// Nothing where the piece does not fit.
+    pub(super) fn new(context: &Context, grid: &NetGrid, samples: &Samples) -> Option<Self> {
+        let limit = context.max_binding();
+        let words = grid.cells[0].div_ceil(32) as u64;
+        let slice_words = words * grid.cells[1] as u64;
+        let layers = grid.reach.len() as u64;
+        let numbered = slice_words * layers;
+        let blocks = numbered.div_ceil(block());
+        let starts = section("TOTALS", blocks) + 4;
+        let slice = (grid.width * grid.height * samples.dtype().size()) as u64;
+        let chunk = (limit / slice).checked_sub((BELOW + ABOVE) as u64).filter(|&n| n > 0)?;
+        let fits = 4 * (starts + 3 * numbered) <= limit
+            && 12 * (numbered + slice_words) <= limit
+            && (numbered + slice_words).div_ceil(block()) <= context.limits.folded_workgroups()
+            // Cells have numbers of 32 bits.
+            && 32 * (numbered + slice_words) <= u64::from(u32::MAX);
+        let core = grid.layers.start - grid.reach.start;
+        let params = NetParams {
+            width: grid.width as u32,
+            height: grid.height as u32,
+            depth: grid.cells[2] as u32 - 1,
+            words: words as u32,
+            slice_words: slice_words as u32,
+            first: grid.reach.start as u32,
+            layers: layers as u32,
+            core_start: core as u32,
+            core_end: (core + grid.layers.len()) as u32,
+            numbered: numbered as u32,
+            blocks: blocks as u32,
+            starts: starts as u32,
+            ..NetParams::default()
+        };
+        fits.then(|| Self { chunk: chunk.min(layers + 1) as usize, params })
+    }
+}
+
+/// Labels of some slices, for layers counted within reach.
+#[derive(Debug)]
+struct Chunk {
+    layers: Range<usize>,
+    slice: usize,
+    labels: Buffer,
+}
+
+/// A piece of a slab on the device, and the passes over it.
+#[derive(Debug)]
+pub(in super::super) struct NetPasses<'a> {
+    pub(super) context: &'a Context,
+    steps: u32,
+    shader: Shader,
+    params: NetParams,
+    chunks: Vec<Chunk>,
+    edges: Buffer,
+    blocks: Buffer,
+}
+
+/// What `scan` leaves behind.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
+pub(super) struct Totals {
+    /// Of all layers within reach.
+    pub(super) vertices: u32,
+    /// Of the layers that are meshed.
+    pub(super) quads: u32,
+    /// Vertices before the layers that are meshed, and before those above.
+    core: [u32; 2],
+}
+
+impl Totals {
+    /// Vertices of the layers that are meshed.
+    pub(super) fn core_vertices(&self) -> u32 {
+        self.core[1] - self.core[0]
+    }
+}
+
+/// Room for vertices and quads, and for the steps between.
+#[derive(Clone, Debug)]
+pub(super) struct NetBuffers {
+    cells: Buffer,
+    links: Buffer,
+    places: [Buffer; 2],
+    vertices: Buffer,
+    faces: Buffer,
+}
+
+impl<'a> NetPasses<'a> {
+    /// Brings the labels within reach to the device.
+    pub(super) fn upload(
+        kernel: &SurfaceNets,
+        context: &'a Context,
+        grid: &NetGrid,
+        samples: &Samples,
+        prepared: &Prepared,
+    ) -> Result<Self> {
+        let (kind, size) = match samples {
+            Samples::U8(_) => (0, 1),
+            Samples::U16(_) => (1, 2),
+            _ => (2, 4),
+        };
+        let slice = grid.width * grid.height * size;
+        let depth = grid.cells[2] - 1;
+        let points = grid.reach.len() + 1;
+        let chunk = |start: usize| {
+            let layers = start..(start + prepared.chunk).min(points);
+            // The point z is sample z - 1.
+            let first = (grid.reach.start + layers.start).saturating_sub(BELOW);
+            let first = first.max(grid.slices.start).min(depth);
+            let end = (grid.reach.start + layers.end + ABOVE).min(grid.slices.end).max(first);
+            let held = (first - grid.slices.start) * slice..(end - grid.slices.start) * slice;
+            let labels = context.upload("labels", &samples.as_bytes()[held])?;
+            Ok(Chunk { layers, slice: first, labels })
+        };
+        let chunks = (0..points).step_by(prepared.chunk).map(chunk).collect::<Result<_>>()?;
+        let params = prepared.params;
+        let (numbered, slice_words) = (u64::from(params.numbered), u64::from(params.slice_words));
+        let blocks = 4 * (u64::from(params.starts) + 3 * numbered);
+        let blocks = context.allocate("blocks", blocks)?;
+        context.write(&blocks, 0, &[SHEETS.cut, SHEETS.joined].concat())?;
+        Ok(Self {
+            context,
+            steps: kernel.steps,
+            shader: specialised(kind),
+            params,
+            chunks,
+            edges: context.allocate("crossed edges", 12 * (numbered + slice_words))?,
+            blocks,
+        })
+    }
+
+    /// Runs the passes up to the totals, and reads these: the one readback before the results.
+    pub(super) fn count(&self) -> Result<Totals> {
+        let Self { context, params, shader, edges, blocks, .. } = self;
+        let mut batch = context.batch();
+        let points = u64::from(params.numbered) + u64::from(params.slice_words);
+        for chunk in &self.chunks {
+            batch
+                .pass("labels edges", &context.pipeline(shader, "edges")?)
+                .uniform("params", &params_of(params, chunk))
+                .buffer("volume", &chunk.labels)
+                .buffer("edge_bits", edges)
+                .dispatch(context.fold(points.div_ceil(block()))?);
+        }
+        batch
+            .pass("labels count", &context.pipeline(shader, "count")?)
+            .uniform("params", params)
+            .buffer("edge_bits", edges)
+            .buffer("blocks", blocks)
+            .dispatch(context.fold(params.blocks.into())?);
+        batch
+            .pass("labels scan", &context.pipeline(shader, "scan")?)
+            .uniform("params", params)
+            .buffer("blocks", blocks)
+            .dispatch([1, 1, 1]);
+        batch.run()?;
+        let start = 4 * section("TOTALS", params.blocks.into());
+        let mut totals = Totals::default();
+        let bytes = start..start + size_of::<Totals>() as u64;
+        context.read_with(blocks, bytes, |bytes| {
+            bytemuck::bytes_of_mut(&mut totals).copy_from_slice(bytes);
+            Ok(())
+        })?;
+        Ok(totals)
+    }
+
+    /// Whether the results fit the device.
+    pub(super) fn fits(&self, totals: &Totals) -> bool {
+        let limit = self.context.max_binding();
+        let (vertices, quads) = (u64::from(totals.vertices), u64::from(totals.quads));
+        16 * vertices <= limit
+            && size_of::<Quad>() as u64 * quads <= limit
+            && vertices.div_ceil(block()) <= self.context.limits.folded_workgroups()
+            && 7 * quads <= u64::from(u32::MAX)
+    }
+
+    pub(super) fn buffers(&self, totals: &Totals) -> Result<NetBuffers> {
+        let allocate =
+            |label, bytes: u64, count: u32| self.context.allocate(label, bytes * u64::from(count));
+        let places = || allocate("places", 8, totals.vertices);
+        Ok(NetBuffers {
+            cells: allocate("cells", 8, totals.vertices)?,
+            links: allocate("links", 16, totals.vertices)?,
+            places: [places()?, places()?],
+            vertices: allocate("vertices", 12, totals.core_vertices())?,
+            faces: allocate("faces", size_of::<Quad>() as u64, totals.quads)?,
+        })
+    }
+
+    /// Records the passes that fill `buffers`.
+    pub(super) fn record_mesh(
+        &self,
+        batch: &mut Batch<'_>,
+        totals: &Totals,
+        buffers: &NetBuffers,
+        first_vertex: u64,
+    ) -> Result<()> {
+        let Self { context, shader, edges, blocks, .. } = self;
+        if totals.vertices == 0 {
+            return Ok(());
+        }
+        let params = NetParams {
+            vertices: totals.vertices,
+            core_vertex: totals.core[0],
+            core_vertices: totals.core_vertices(),
+            first_vertex: first_vertex as u32,
+            ..self.params
+        };
+        let NetBuffers { cells, links, places, vertices, faces } = buffers;
+        let all_blocks = context.fold(params.blocks.into())?;
+        batch
+            .pass("labels links", &context.pipeline(shader, "find_links")?)
+            .uniform("params", &params)
+            .buffer("edge_bits", edges)
+            .buffer("blocks", blocks)
+            .buffer("links", links)
+            .buffer("cells", cells)
+            .dispatch(all_blocks);
+        let groups = |count: u32| context.fold(u64::from(count).div_ceil(block()));
+        for steps in 0..self.steps {
+            let [from, to] = [0, 1].map(|i| &places[(steps as usize + i) % 2]);
+            batch
+                .pass("labels smooth", &context.pipeline(shader, "smooth_step")?)
+                .uniform("params", &NetParams { steps, ..params })
+                .buffer("cells", cells)
+                .buffer("links", links)
+                .buffer("places", from)
+                .buffer("moved", to)
+                .dispatch(groups(params.vertices)?);
+        }
+        batch
+            .pass("labels vertices", &context.pipeline(shader, "place")?)
+            .uniform("params", &NetParams { steps: self.steps, ..params })
+            .buffer("cells", cells)
+            .buffer("places", &places[self.steps as usize % 2])
+            .buffer("vertices", vertices)
+            .dispatch(groups(params.core_vertices)?);
+        for chunk in &self.chunks {
+            batch
+                .pass("labels quads", &context.pipeline(shader, "quads")?)
+                .uniform("params", &params_of(&params, chunk))
+                .buffer("volume", &chunk.labels)
+                .buffer("edge_bits", edges)
+                .buffer("blocks", blocks)
+                .buffer("faces", faces)
+                .dispatch(all_blocks);
+        }
+        Ok(())
+    }
+
+    /// What the passes of [`NetPasses::record_mesh`] made.
+    pub(super) fn read(&self, totals: &Totals, buffers: &NetBuffers) -> Result<LabelMesh> {
+        Ok(LabelMesh {
+            vertices: self.context.read(&buffers.vertices, totals.core_vertices() as usize)?,
+            quads: self.context.read(&buffers.faces, totals.quads as usize)?,
+        })
+    }
+}
+
+/// The parameters of a dispatch that reads the labels of `chunk`.
+fn params_of(params: &NetParams, chunk: &Chunk) -> NetParams {
+    NetParams {
+        start_z: chunk.layers.start as u32,
+        end_z: chunk.layers.end as u32,
+        slice: chunk.slice as u32,
+        ..*params
+    }
+}

@@ -1,0 +1,143 @@
+//! The parameters of surface nets, and what of a volume a slab needs.
+
+use std::{ops::Range, sync::Arc};
+
+use super::super::params::Slab;
+use crate::{
+    data::{label_mesh::UNIT, samples::Samples, volume::Volume},
+    error::{Error, Hint, Result},
+};
+
+/// Surface nets with their parameters.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SurfaceNets {
+    /// Steps of smoothing. Without any, the faces are those of the samples' boxes.
+    pub steps: u32,
+    /// Bytes that the faces of a slab may take.
+    pub most_bytes: u64,
+}
+
+/// Layers that the sheets of a quad depend on, below and above.
+const SHEET_HALO: usize = 2;
+
+impl SurfaceNets {
+    /// With so many steps of smoothing.
+    pub fn new(steps: u32) -> Self {
+        Self { steps, most_bytes: u64::MAX }
+    }
+
+    /// The whole of `volume` as one slab.
+    pub fn whole(volume: impl Into<Arc<Volume>>) -> Slab {
+        let volume = volume.into();
+        let depth = volume.dims[2];
+        Slab { volume, first_slice: 0, depth, layers: 0..Self::layers(depth), first_vertex: 0 }
+    }
+
+    /// Layers of cells in a volume of `depth` slices.
+    pub fn layers(depth: usize) -> usize {
+        depth + 1
+    }
+
+    /// The layers of cells that those of a slab depend on: a step of smoothing looks at the next layers, which the step
+    /// before moves.
+    pub(super) fn reach(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
+        let halo = (self.steps as usize).max(SHEET_HALO);
+        layers.start.saturating_sub(halo)..(layers.end + halo).min(Self::layers(depth))
+    }
+
+    /// The slices of a volume of `depth` that must be at hand to mesh `layers`.
+    pub fn slices(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
+        let reach = self.reach(layers, depth);
+        reach.start.saturating_sub(1)..reach.end.min(depth)
+    }
+
+    /// Refuses faces of a slab that take more than [`most_bytes`](Self::most_bytes), with the tables of all vertices
+    /// `within_reach`.
+    pub(super) fn check_bytes(
+        &self,
+        slab: &Slab,
+        [vertices, quads]: [u64; 2],
+        within_reach: u64,
+    ) -> Result<()> {
+        // Two places, six neighbours and a kind each.
+        let bytes = 12 * vertices + 28 * quads + 42 * within_reach;
+        match bytes <= self.most_bytes {
+            true => Ok(()),
+            false => Err(Error::bad_input(format_args!(
+                "the faces between the labels of layers {} to {} of the volume take {bytes} bytes, more than the {} \
+                 that there are for them",
+                slab.layers.start,
+                slab.layers.end - 1,
+                self.most_bytes
+            ))
+            .with_hint(Hint::Memory)),
+        }
+    }
+}
+
+/// The cells that a slab looks at.
+#[derive(Clone, Debug)]
+pub(super) struct NetGrid {
+    /// Samples of a row and rows of a slice.
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// Cells along x, y and z of the whole volume.
+    pub(super) cells: [usize; 3],
+    /// Layers that are meshed, and those that they depend on.
+    pub(super) layers: Range<usize>,
+    pub(super) reach: Range<usize>,
+    /// The first slice at hand, and behind the last.
+    pub(super) slices: Range<usize>,
+}
+
+impl NetGrid {
+    /// Nothing when there is no sample.
+    pub(super) fn new(kernel: &SurfaceNets, slab: &Slab) -> Result<Option<Self>> {
+        let [width, height, held] = slab.volume.dims;
+        if width * height * slab.depth == 0 || slab.layers.is_empty() {
+            return Ok(None);
+        }
+        if [width, height, slab.depth].iter().any(|&n| n as u64 + 2 > u64::from(u32::MAX / UNIT)) {
+            return Err(Error::bad_input(format_args!(
+                "labels of more than {} samples along an axis are not meshed",
+                u32::MAX / UNIT - 2
+            )));
+        }
+        if !matches!(slab.volume.samples, Samples::U8(_) | Samples::U16(_) | Samples::U32(_)) {
+            let dtype = slab.volume.samples.dtype();
+            return Err(Error::bad_input(format_args!("samples of type {dtype} are no labels")));
+        }
+        let layers = slab.layers.clone();
+        assert!(layers.end <= SurfaceNets::layers(slab.depth), "layers {layers:?}");
+        let needed = kernel.slices(&layers, slab.depth);
+        let slices = slab.first_slice..slab.first_slice + held;
+        assert!(slices.start <= needed.start && needed.end <= slices.end, "{slices:?}, {needed:?}");
+        Ok(Some(Self {
+            width,
+            height,
+            cells: [width + 1, height + 1, slab.depth + 1],
+            reach: kernel.reach(&layers, slab.depth),
+            layers,
+            slices,
+        }))
+    }
+
+    /// Where the samples of the row of points `y`, `z` begin, unless these are beyond the samples.
+    #[inline(always)]
+    pub(super) fn row(&self, y: usize, z: usize) -> Option<usize> {
+        if y == 0 || y > self.height || z == 0 || z >= self.cells[2] {
+            return None;
+        }
+        Some(((z - 1 - self.slices.start) * self.height + y - 1) * self.width)
+    }
+}
+
+/// An error when `count` more vertices than `before` cannot be numbered in 32 bits.
+pub(super) fn check_count(before: u64, count: u64) -> Result<()> {
+    match before + count > 1 << 32 {
+        true => Err(Error::bad_input(
+            "the labels have more than 4,294,967,296 vertices, which faces of 32-bit numbers cannot name",
+        )),
+        false => Ok(()),
+    }
+}

@@ -1,0 +1,153 @@
+//! The sheets of a label's surface within a cell: the loops of crossed edges around it, for each of the 256 sets of
+//! corners that may have the label.
+//!
+//! Crossed edges that follow each other around a corner, across the faces of the cell, are of one sheet. A face whose
+//! corners alternate has two ways; the one that cuts off the label's corners is taken, so that a label is never joined
+//! across a diagonal:
+//!
+//! ```text
+//! a --- .      a /-- .         a and . alternate: the edges of each `a` follow each other
+//! |     |      |/    |
+//! |     |      |    /|
+//! . --- a      . --/ a
+//! ```
+//! There both pairs may still be of one sheet, where the two corners are joined through the rest of the cell, and in the
+//! cell behind the face as well. Then four quads would meet in an edge of the mesh, and the face takes the other way:
+//! in both cells, each pair is then of a sheet of its own.
+//!
+//! ```text
+//! corner  x + 2 y + 4 z
+//! edge    along x: y + 2 z      along y: 4 + x + 2 z      along z: 8 + x + 2 y
+//! face    2 axis + 1 at the upper end of the axis
+//! ```
+
+use std::sync::LazyLock;
+
+/// For each set of corners: bits 2 e and 2 e + 1 are the sheet of edge e; from bit [`FACE`] on, 1 + the one face that
+/// may take the other way, or 0.
+pub(super) struct SheetTable {
+    /// All faces cut off the label's corners.
+    pub(super) cut: [u32; 256],
+    /// The face that may take the other way does.
+    pub(super) joined: [u32; 256],
+}
+
+pub(super) const FACE: u32 = 24;
+
+pub(super) static SHEETS: LazyLock<SheetTable> = LazyLock::new(|| {
+    let mut table = SheetTable { cut: [0; 256], joined: [0; 256] };
+    for mask in 0..256 {
+        let alternating: Vec<usize> =
+            (0..6).filter(|&face| crossed(mask, face).count() == 4).collect();
+        let sheets = trace(mask, None);
+        table.cut[mask] = packed(&sheets);
+        table.joined[mask] = table.cut[mask];
+        if let [face] = alternating[..] {
+            let mut edges = crossed(mask, face).map(|edge| sheets[edge]);
+            let first = edges.next();
+            if edges.all(|sheet| Some(sheet) == first) {
+                table.cut[mask] |= (face as u32 + 1) << FACE;
+                table.joined[mask] = packed(&trace(mask, Some(face)));
+            }
+        }
+    }
+    table
+});
+
+/// The ends of an edge.
+fn ends(edge: usize) -> [usize; 2] {
+    let (axis, low, high) = (edge / 4, edge & 1, edge >> 1 & 1);
+    let corner = match axis {
+        0 => 2 * low + 4 * high,
+        1 => low + 4 * high,
+        _ => low + 2 * high,
+    };
+    [corner, corner + (1 << axis)]
+}
+
+/// The edges of a face that are crossed.
+fn crossed(mask: usize, face: usize) -> impl Iterator<Item = usize> {
+    let (axis, end) = (face / 2, face % 2);
+    (0..12).filter(move |&edge| {
+        let [a, b] = ends(edge);
+        let is_on_face = a >> axis & 1 == end && b >> axis & 1 == end;
+        is_on_face && (mask >> a ^ mask >> b) & 1 == 1
+    })
+}
+
+/// The sheet of each crossed edge, numbered from 0 on by their first edges. The face `joined` joins the label's corners.
+fn trace(mask: usize, joined: Option<usize>) -> [u32; 12] {
+    let mut sheets: [usize; 12] = std::array::from_fn(|edge| edge);
+    let mut unite = |a: usize, b: usize| {
+        let (from, to) = (sheets[a].max(sheets[b]), sheets[a].min(sheets[b]));
+        sheets.iter_mut().filter(|sheet| **sheet == from).for_each(|sheet| *sheet = to);
+    };
+    for face in 0..6 {
+        let edges: Vec<usize> = crossed(mask, face).collect();
+        for (i, &one) in edges.iter().enumerate() {
+            for &other in &edges[i + 1..] {
+                let shared = ends(one).into_iter().find(|corner| ends(other).contains(corner));
+                let follow = match (edges.len(), shared) {
+                    (2, _) => true,
+                    (_, Some(corner)) => (mask >> corner & 1 == 1) != (joined == Some(face)),
+                    _ => false,
+                };
+                if follow {
+                    unite(one, other);
+                }
+            }
+        }
+    }
+    let is_crossed = |edge: usize| ends(edge).map(|corner| mask >> corner & 1);
+    let firsts: Vec<usize> = (0..12)
+        .filter(|&edge| sheets[edge] == edge && is_crossed(edge)[0] != is_crossed(edge)[1])
+        .collect();
+    sheets.map(|sheet| firsts.iter().position(|&first| first == sheet).unwrap_or(0) as u32)
+}
+
+fn packed(sheets: &[u32; 12]) -> u32 {
+    sheets.iter().enumerate().fold(0, |all, (edge, sheet)| all | sheet << (2 * edge))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sheets_of_well_known_cases() {
+        let sheets =
+            |mask: usize| (0..12).map(|e| SHEETS.cut[mask] >> (2 * e) & 3).max().unwrap() + 1;
+        // A corner, an edge, a face; two corners across a face, across the cell; all but these; a checkerboard.
+        for (mask, count) in [
+            (0b1, 1),
+            (0b11, 1),
+            (0b1111, 1),
+            (0b1001, 2),
+            (0b1000_0001, 2),
+            (0b0111_1110, 2),
+            (0b0110_1001, 4),
+            (0b1001_0110, 4),
+        ] {
+            assert_eq!(sheets(mask), count, "{mask:b}");
+        }
+    }
+
+    #[test]
+    fn only_joined_corners_have_another_way() {
+        let mut found = 0;
+        for mask in 0..256usize {
+            let face = SHEETS.cut[mask] >> FACE;
+            if face == 0 {
+                assert_eq!(SHEETS.cut[mask], SHEETS.joined[mask]);
+                continue;
+            }
+            found += 1;
+            assert!((5..=6).contains(&mask.count_ones()), "{mask:b}");
+            let all = SHEETS.joined[mask];
+            let sheets = (0..12).map(|e| all >> (2 * e) & 3).max().unwrap();
+            assert_eq!(sheets, 1, "{mask:b}");
+        }
+        // Six faces, two diagonals, and three ways to join their ends.
+        assert_eq!(found, 6 * 2 * 3);
+    }
+}

@@ -1,0 +1,596 @@
+//! Labels: surface nets against a naive reference, and what every label's surface must be by itself.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    fs,
+    path::Path,
+};
+
+use gpuproc::{
+    data::{
+        label_mesh::{LabelMesh, Quad, UNIT},
+        samples::Samples,
+        volume::Volume,
+    },
+    device::Kernel,
+    kernels::mesh::{Slab, labels::SurfaceNets},
+};
+use ply_rs_bw::{
+    parser::Parser,
+    ply::{DefaultElement, Property},
+};
+
+use crate::common::{Noise, assert_twins, run, works};
+
+// ---- volumes ----
+
+/// A volume of labels: what is at each sample.
+fn volume(dims: [usize; 3], label: impl Fn([usize; 3]) -> u32) -> Volume {
+    let [nx, ny, nz] = dims;
+    let at = |i: usize| label([i % nx, i / nx % ny, i / nx / ny]);
+    Volume { dims, samples: Samples::U32((0..nx * ny * nz).map(at).collect()) }
+}
+
+fn noise(dims: [usize; 3], labels: u64, seed: u64) -> Volume {
+    let mut noise = Noise(seed);
+    let [x, y, z] = dims;
+    let values = (0..x * y * z).map(|_| (noise.next() % labels) as u32).collect();
+    Volume { dims, samples: Samples::U32(values) }
+}
+
+/// The nearest of some random points; the first one is outside.
+fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Volume {
+    let mut noise = Noise(seed);
+    let points: Vec<[i64; 3]> =
+        (0..count).map(|_| dims.map(|n| (noise.next() % n as u64) as i64)).collect();
+    let far = |p: [usize; 3], q: &[i64; 3]| -> i64 {
+        (0..3).map(|axis| (p[axis] as i64 - q[axis]).pow(2)).sum()
+    };
+    volume(dims, |p| (0..count).min_by_key(|&i| far(p, &points[i as usize])).unwrap())
+}
+
+fn shells(side: usize) -> Volume {
+    let middle = (side as f64 - 1.0) / 2.0;
+    volume([side; 3], |p| {
+        let radius = p.map(|v| (v as f64 - middle).powi(2)).iter().sum::<f64>().sqrt();
+        [7, 3, 0, 9].get((radius / 3.0) as usize).copied().unwrap_or(0)
+    })
+}
+
+fn cases() -> Vec<(&'static str, Volume)> {
+    let one = |p: [usize; 3]| u32::from(p == [1, 2, 1]) * 5;
+    vec![
+        ("one sample", volume([1, 1, 1], |_| 4)),
+        ("outside only", volume([3, 2, 2], |_| 0)),
+        ("a voxel", volume([4, 5, 3], one)),
+        ("a full box", volume([5, 4, 3], |_| 8)),
+        ("checkerboard", volume([5, 5, 5], |p| (p.iter().sum::<usize>() % 2) as u32)),
+        ("two checkerboards", volume([4, 5, 6], |p| (p.iter().sum::<usize>() % 2) as u32 + 1)),
+        ("bits", noise([9, 8, 7], 2, 1)),
+        ("three labels", noise([8, 9, 10], 3, 2)),
+        ("many labels", noise([6, 7, 8], 40, 3)),
+        ("cells", voronoi([20, 18, 16], 12, 4)),
+        ("words", voronoi([131, 5, 6], 30, 5)),
+        ("wide noise", noise([70, 6, 4], 3, 6)),
+        ("shells", shells(22)),
+    ]
+}
+
+// ---- the naive reference ----
+
+type Cell = [i64; 3];
+
+/// A volume as a function of points, and cells by name.
+struct Naive<'a> {
+    dims: [i64; 3],
+    volume: &'a Volume,
+}
+
+impl<'a> Naive<'a> {
+    fn new(volume: &'a Volume) -> Self {
+        Self { dims: volume.dims.map(|n| n as i64), volume }
+    }
+
+    /// The label of sample `p`; 0 beyond.
+    fn label(&self, p: Cell) -> u32 {
+        let Samples::U32(labels) = &self.volume.samples else { panic!("u32 only") };
+        let inside = (0..3).all(|axis| (0..self.dims[axis]).contains(&p[axis]));
+        if inside {
+            labels[(p[0] + self.dims[0] * (p[1] + self.dims[1] * p[2])) as usize]
+        } else {
+            0
+        }
+    }
+
+    /// The cell c lies between the samples c - 1 and c.
+    fn cells(&self) -> impl Iterator<Item = Cell> {
+        let [nx, ny, nz] = self.dims.map(|n| n + 1);
+        (0..nx * ny * nz).map(move |i| [i % nx, i / nx % ny, i / nx / ny])
+    }
+
+    /// The labels of the corners of a cell: x + 2 y + 4 z.
+    fn corners(&self, cell: Cell) -> [u32; 8] {
+        std::array::from_fn(|i| {
+            self.label([
+                cell[0] - 1 + (i as i64 & 1),
+                cell[1] - 1 + (i as i64 >> 1 & 1),
+                cell[2] - 1 + (i as i64 >> 2),
+            ])
+        })
+    }
+
+    /// Crossed sides of a cell's face.
+    fn crossed_sides(&self, cell: Cell, axis: usize, end: usize) -> usize {
+        let corners = self.corners(cell);
+        let on_face: Vec<usize> = (0..8).filter(|corner| corner >> axis & 1 == end).collect();
+        let pairs = on_face.iter().flat_map(|&a| on_face.iter().map(move |&b| (a, b)));
+        pairs
+            .filter(|(a, b)| a < b && (a ^ b).count_ones() == 1 && corners[*a] != corners[*b])
+            .count()
+    }
+
+    /// Offsets of all vertices from the middles of their cells, after so many steps.
+    fn offsets(&self, steps: u32) -> BTreeMap<[i64; 3], [i64; 3]> {
+        let has_vertex =
+            |cell: &Cell| self.corners(*cell).iter().any(|&l| l != self.corners(*cell)[0]);
+        let cells: Vec<Cell> = self.cells().filter(has_vertex).collect();
+        let mut neighbours: HashMap<Cell, Vec<Cell>> = HashMap::new();
+        for &cell in &cells {
+            let faces: Vec<(usize, usize, usize)> = (0..6)
+                .map(|face| (face / 2, face % 2, self.crossed_sides(cell, face / 2, face % 2)))
+                .collect();
+            let is_line = faces.iter().any(|face| face.2 > 2);
+            let linked = faces.iter().filter(|face| face.2 > if is_line { 2 } else { 0 });
+            let there = linked.map(|&(axis, end, _)| {
+                let mut other = cell;
+                other[axis] += 2 * end as i64 - 1;
+                other
+            });
+            neighbours.insert(cell, there.collect());
+        }
+        let unit = i64::from(UNIT);
+        let mut offsets: BTreeMap<Cell, [i64; 3]> =
+            cells.iter().map(|&[x, y, z]| ([z, y, x], [0; 3])).collect();
+        for _ in 0..steps {
+            let before = offsets.clone();
+            for (&[z, y, x], offset) in &mut offsets {
+                let cell = [x, y, z];
+                let own = before[&[z, y, x]];
+                let near = &neighbours[&cell];
+                let count = near.len() as i64;
+                for axis in 0..3 {
+                    let way: i64 = near
+                        .iter()
+                        .map(|other| {
+                            let there = before[&[other[2], other[1], other[0]]][axis];
+                            there + unit * (other[axis] - cell[axis]) - own[axis]
+                        })
+                        .sum();
+                    // Half of the mean, to the nearest.
+                    let share = ((1 << 14) + count / 2) / count;
+                    let moved = own[axis] + (way * share + (1 << 14)).div_euclid(1 << 15);
+                    let is_on_box = cell[axis] == 0 || cell[axis] == self.dims[axis];
+                    let most = unit / 2 - 1;
+                    offset[axis] = if is_on_box { 0 } else { moved.clamp(-most, most) };
+                }
+            }
+        }
+        offsets
+    }
+
+    /// The mesh, without the sheets.
+    fn mesh(&self, steps: u32) -> LabelMesh {
+        let offsets = self.offsets(steps);
+        let numbers: HashMap<[i64; 3], u32> = offsets.keys().copied().zip(0..).collect();
+        let vertices = offsets.iter().map(|(&[z, y, x], offset)| {
+            let cell = [x, y, z];
+            std::array::from_fn(|axis| (cell[axis] * i64::from(UNIT) + offset[axis]) as u32)
+        });
+        let mut quads = Vec::new();
+        for cell in self.cells() {
+            for axis in 0..3 {
+                let low = cell.map(|v| v - 1);
+                let mut high = low;
+                high[axis] += 1;
+                let labels = [self.label(low), self.label(high)];
+                if labels[0] == labels[1] {
+                    continue;
+                }
+                let (u, v) = ((axis + 1) % 3, (axis + 2) % 3);
+                let around = [[1, 1], [0, 1], [0, 0], [1, 0]].map(|[du, dv]| {
+                    let mut other = cell;
+                    other[u] -= du;
+                    other[v] -= dv;
+                    numbers[&[other[2], other[1], other[0]]]
+                });
+                let [a, b, c, d] = around;
+                let [first, second] = labels;
+                quads.push(match first == 0 || (second != 0 && second < first) {
+                    true => Quad { vertices: [a, d, c, b], labels: [second, first], sheets: 0 },
+                    false => Quad { vertices: around, labels, sheets: 0 },
+                });
+            }
+        }
+        LabelMesh { vertices: vertices.collect(), quads }
+    }
+
+    /// Samples of each label.
+    fn counts(&self) -> BTreeMap<u32, i64> {
+        let Samples::U32(labels) = &self.volume.samples else { panic!("u32 only") };
+        let mut counts = BTreeMap::new();
+        labels
+            .iter()
+            .filter(|&&label| label != 0)
+            .for_each(|&l| *counts.entry(l).or_default() += 1);
+        counts
+    }
+}
+
+/// Panics unless the surface of each label is a closed manifold that is oriented outwards; returns six times the volume
+/// that each encloses, in units of the coordinates.
+fn check_surfaces(mesh: &LabelMesh, name: &str) -> BTreeMap<u32, i64> {
+    let mut by_label: BTreeMap<u32, Vec<[u64; 4]>> = BTreeMap::new();
+    for quad in &mesh.quads {
+        for side in 0..2 {
+            if quad.labels[side] != 0 {
+                by_label.entry(quad.labels[side]).or_default().push(quad.side(side));
+            }
+        }
+    }
+    let volume = |(&label, quads): (&u32, &Vec<[u64; 4]>)| {
+        // Each edge is there once in each direction.
+        let mut edges = BTreeSet::new();
+        // By vertex, from which neighbour each quad goes to which.
+        let mut fans: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
+        for quad in quads {
+            for i in 0..4 {
+                let [before, here, next] = [quad[i], quad[(i + 1) % 4], quad[(i + 2) % 4]];
+                assert!(edges.insert((before, here)), "{name}, label {label}: an edge twice");
+                fans.entry(here).or_default().insert(next, before);
+            }
+        }
+        for &(a, b) in &edges {
+            assert!(edges.contains(&(b, a)), "{name}, label {label}: an open edge");
+        }
+        for (vertex, fan) in &fans {
+            let first = *fan.keys().next().unwrap();
+            let (mut at, mut count) = (first, 0);
+            loop {
+                at = fan[&at];
+                count += 1;
+                if at == first {
+                    break;
+                }
+            }
+            assert_eq!(count, fan.len(), "{name}, label {label}: fans meet at {vertex}");
+        }
+        let place = |number: u64| mesh.vertices[(number >> 2) as usize].map(i128::from);
+        let six_times: i128 = quads
+            .iter()
+            .flat_map(|&[a, b, c, d]| [[a, b, c], [a, c, d]])
+            .map(|triangle| {
+                let [[a, b, c], [d, e, f], [g, h, i]] = triangle.map(place);
+                a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
+            })
+            .sum();
+        (label, six_times as i64)
+    };
+    by_label.iter().map(volume).collect()
+}
+
+fn without_sheets(mesh: &LabelMesh) -> LabelMesh {
+    let quads = mesh.quads.iter().map(|&quad| Quad { sheets: 0, ..quad }).collect();
+    LabelMesh { vertices: mesh.vertices.clone(), quads }
+}
+
+// ---- the tests ----
+
+#[test]
+fn meshes_are_those_of_the_reference_on_every_device() {
+    for (name, volume) in cases() {
+        let naive = Naive::new(&volume);
+        for steps in [0, 1, 2, 7] {
+            let kernel = SurfaceNets::new(steps);
+            let slab = SurfaceNets::whole(volume.clone());
+            let mesh = assert_twins(&kernel, &slab, |cpu, gpu, device| {
+                assert!(cpu == gpu, "{name}, {steps} steps: {device} differs");
+            });
+            let expected = naive.mesh(steps);
+            let mesh_alone = without_sheets(&mesh);
+            assert!(mesh_alone.vertices == expected.vertices, "{name}, {steps} steps: vertices");
+            assert!(mesh_alone.quads == expected.quads, "{name}, {steps} steps: quads");
+        }
+    }
+}
+
+#[test]
+fn each_label_alone_is_a_closed_manifold() {
+    for (name, volume) in cases() {
+        let naive = Naive::new(&volume);
+        for steps in [0, 3] {
+            let mesh = SurfaceNets::new(steps).cpu(&SurfaceNets::whole(volume.clone())).unwrap();
+            let volumes = check_surfaces(&mesh, name);
+            let counts = naive.counts();
+            assert!(volumes.keys().eq(counts.keys()), "{name}: labels");
+            if steps == 0 {
+                for (label, six_times) in &volumes {
+                    let expected = 6 * counts[label] * i64::from(UNIT).pow(3);
+                    assert_eq!(*six_times, expected, "{name}: volume of {label}");
+                }
+            }
+        }
+    }
+    // Every pair of neighbouring cells that can be, many times over.
+    for seed in 0..30 {
+        for labels in [2, 3] {
+            let volume = noise([12, 11, 10], labels, 100 + seed);
+            let mesh = SurfaceNets::new(0).cpu(&SurfaceNets::whole(volume)).unwrap();
+            check_surfaces(&mesh, "noise");
+        }
+    }
+}
+
+#[test]
+fn slabs_add_up_to_the_whole() {
+    for (name, volume) in cases() {
+        let depth = volume.dims[2];
+        let slice = volume.dims[0] * volume.dims[1];
+        for (steps, height) in [(0, 1), (1, 2), (4, 1), (4, 3)] {
+            let kernel = SurfaceNets::new(steps);
+            let whole = kernel.cpu(&SurfaceNets::whole(volume.clone())).unwrap();
+            let mut joined = LabelMesh::default();
+            for start in (0..SurfaceNets::layers(depth)).step_by(height) {
+                let layers = start..(start + height).min(SurfaceNets::layers(depth));
+                let slices = kernel.slices(&layers, depth);
+                let samples = volume.samples.part(slices.start * slice..slices.end * slice);
+                let [x, y, _] = volume.dims;
+                let slab = Slab {
+                    volume: Volume { dims: [x, y, slices.len()], samples }.into(),
+                    first_slice: slices.start,
+                    depth,
+                    layers,
+                    first_vertex: joined.vertices.len() as u64,
+                };
+                let part = assert_twins(&kernel, &slab, |cpu, gpu, device| {
+                    assert!(cpu == gpu, "{name} {slab:?}: {device} differs");
+                });
+                joined.vertices.extend(part.vertices);
+                joined.quads.extend(part.quads);
+            }
+            assert!(joined == whole, "{name}: {height} layers at a time, {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn all_types_of_samples_give_the_same() {
+    let wide = voronoi([40, 9, 8], 9, 7);
+    let Samples::U32(labels) = &wide.samples else { panic!("made so") };
+    let meshed = |samples: Samples| {
+        let slab = SurfaceNets::whole(Volume { dims: wide.dims, samples });
+        assert_twins(&SurfaceNets::new(5), &slab, |cpu, gpu, device| {
+            assert!(cpu == gpu, "{device} differs");
+        })
+    };
+    let expected = meshed(wide.samples.clone());
+    assert!(meshed(Samples::U8(labels.iter().map(|&l| l as u8).collect())) == expected);
+    assert!(meshed(Samples::U16(labels.iter().map(|&l| l as u16).collect())) == expected);
+    let floats = Volume { dims: [1; 3], samples: Samples::F32(vec![1.0]) };
+    assert!(SurfaceNets::new(5).cpu(&SurfaceNets::whole(floats)).is_err());
+}
+
+#[test]
+fn smooth_volumes_are_near_those_counted() {
+    let volume = voronoi([48; 3], 9, 8);
+    let counts = Naive::new(&volume).counts();
+    let mesh = SurfaceNets::new(16).cpu(&SurfaceNets::whole(volume)).unwrap();
+    for (label, six_times) in check_surfaces(&mesh, "cells") {
+        let found = six_times as f64 / 6.0 / f64::from(UNIT).powi(3);
+        let expected = counts[&label] as f64;
+        assert!((found / expected - 1.0).abs() < 0.02, "{label}: {found} for {expected}");
+    }
+}
+
+// ---- the program ----
+
+/// A file of raw samples whose name tells the rest; the labels are multiplied by `factor`.
+fn written(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
+    let Samples::U32(labels) = &volume.samples else { panic!("u32 only") };
+    let bytes = labels.iter().flat_map(|&label| {
+        let bytes = (u64::from(label) * factor).to_le_bytes();
+        let size = match dtype {
+            "uint8" => 1,
+            "int16" | "uint16" => 2,
+            "uint32" => 4,
+            _ => 8,
+        };
+        bytes.into_iter().take(size)
+    });
+    let [x, y, z] = volume.dims;
+    let name = format!("labels_{x}x{y}x{z}_{dtype}.raw");
+    fs::write(folder.join(&name), bytes.collect::<Vec<u8>>()).unwrap();
+    name
+}
+
+/// Six times the volume within triangles, by label, and whether each edge is there as often in both directions.
+fn enclosed(
+    positions: &[[f32; 3]],
+    triangles: impl Iterator<Item = ([u32; 3], u64)>,
+) -> BTreeMap<u64, f64> {
+    let mut volumes: BTreeMap<u64, f64> = BTreeMap::new();
+    let mut edges: HashMap<(u64, u32, u32), i32> = HashMap::new();
+    for (triangle, label) in triangles {
+        let [a, b, c] = triangle.map(|i| positions[i as usize].map(f64::from));
+        let cross =
+            [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]];
+        *volumes.entry(label).or_default() += (0..3).map(|i| a[i] * cross[i]).sum::<f64>();
+        for i in 0..3 {
+            let (from, to) = (triangle[i], triangle[(i + 1) % 3]);
+            *edges.entry((label, from.min(to), from.max(to))).or_default() +=
+                if from < to { 1 } else { -1 };
+        }
+    }
+    assert!(edges.values().all(|&balance| balance == 0), "an open edge");
+    volumes
+}
+
+fn assert_counts(volumes: &BTreeMap<u64, f64>, counts: &BTreeMap<u32, i64>, factor: u64) {
+    let found: Vec<(u64, i64)> =
+        volumes.iter().map(|(&label, volume)| (label, (volume / 6.0).round() as i64)).collect();
+    let expected: Vec<(u64, i64)> =
+        counts.iter().map(|(&label, &count)| (u64::from(label) * factor, count)).collect();
+    assert_eq!(found, expected);
+}
+
+/// Vertices of a PLY, and its faces with each of their labels.
+fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<([u32; 3], u64)>) {
+    let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
+    let float = |vertex: &DefaultElement, name: &str| vertex[name].to_f32_lossy().unwrap();
+    let positions =
+        ply.payload["vertex"].iter().map(|v| ["x", "y", "z"].map(|name| float(v, name))).collect();
+    let faces = ply.payload["face"].iter().flat_map(|face| {
+        let [a, b, c]: [u32; 3] = face["vertex_indices"].to_u32_list().unwrap().try_into().unwrap();
+        let label = |name: &str| match face[name] {
+            Property::UChar(label) => label.into(),
+            Property::UShort(label) => label.into(),
+            Property::UInt(label) => label.into(),
+            Property::Double(label) => label as u64,
+            ref other => panic!("{other:?}"),
+        };
+        let (first, second) = (label("label"), label("neighbor"));
+        assert!(first != 0 && (second == 0 || first < second), "{first} {second}");
+        [([a, b, c], first), ([a, c, b], second)]
+    });
+    (positions, faces.filter(|(_, label)| *label != 0).collect())
+}
+
+/// Corners of the triangles of a binary STL, numbered.
+fn read_stl(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
+    let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    let mut numbers: HashMap<[u32; 3], u32> = HashMap::new();
+    let mut positions = Vec::new();
+    let triangles = (84..bytes.len()).step_by(50).map(|at| {
+        [1, 2, 3].map(|corner| {
+            let place = [0, 4, 8].map(|axis| float(at + 12 * corner + axis));
+            *numbers.entry(place.map(f32::to_bits)).or_insert_with(|| {
+                positions.push(place);
+                positions.len() as u32 - 1
+            })
+        })
+    });
+    let triangles = triangles.collect();
+    (positions, triangles)
+}
+
+#[test]
+fn one_ply_has_both_labels_of_each_face() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let volume = voronoi([30, 22, 26], 14, 9);
+    let counts = Naive::new(&volume).counts();
+    for (dtype, factor) in [("uint8", 1), ("int16", 300), ("uint32", 70_000), ("uint64", 1 << 40)] {
+        let name = written(folder, &volume, dtype, factor);
+        let line = format!("mesh {name} out.ply --labels --smooth 0");
+        let said = works(folder, &line);
+        assert!(said.contains(&format!("{} labels", counts.len())), "{said}");
+        assert!(!said.contains("read as f64"), "{said}");
+        let binary = read_ply(&fs::read(folder.join("out.ply")).unwrap());
+        assert_counts(&enclosed(&binary.0, binary.1.iter().copied()), &counts, factor);
+        // The same as text.
+        works(folder, &format!("{line} --ascii"));
+        assert!(read_ply(&fs::read(folder.join("out.ply")).unwrap()) == binary, "{dtype}: text");
+    }
+    // Labels that PLY has no type for.
+    let name = written(folder, &volume, "uint64", (1 << 53) + 1);
+    let (code, said) = run(folder, &format!("mesh {name} large.ply --labels"));
+    assert!(code == 2 && said.contains("PLY holds labels up to"), "{said}");
+    works(folder, &format!("mesh {name} large-{{label}}.ply --labels"));
+    let label = counts.keys().next().unwrap();
+    let name = format!("large-{}.ply", u64::from(*label) * ((1 << 53) + 1));
+    assert!(folder.join(name).exists());
+}
+
+#[test]
+fn slabs_of_little_memory_write_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let volume = voronoi([90, 80, 150], 40, 10);
+    let name = written(folder, &volume, "uint64", 1 << 33);
+    for line in ["--labels --smooth 3", "--labels --smooth 0 --spacing 1,2,0.5"] {
+        works(folder, &format!("mesh {name} whole.ply {line}"));
+        works(folder, &format!("mesh {name} slabs.ply {line} --max-memory 24M"));
+        let [whole, slabs] = ["whole.ply", "slabs.ply"].map(|n| fs::read(folder.join(n)).unwrap());
+        assert!(whole == slabs, "{line}");
+    }
+}
+
+#[test]
+fn files_and_parts_of_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let volume = voronoi([24, 20, 22], 9, 11);
+    let counts = Naive::new(&volume).counts();
+    let name = written(folder, &volume, "uint16", 1);
+    let said = works(folder, &format!("mesh {name} o-{{label}}.stl --labels --smooth 0 --stats"));
+    for (label, count) in &counts {
+        let (positions, triangles) =
+            read_stl(&fs::read(folder.join(format!("o-{label}.stl"))).unwrap());
+        let volumes = enclosed(&positions, triangles.into_iter().map(|t| (t, u64::from(*label))));
+        assert_counts(&volumes, &BTreeMap::from([(*label, *count)]), 1);
+        let line = said.lines().find(|line| line.contains(&format!("label {label}:"))).unwrap();
+        assert!(line.contains(&format!(" {count} voxels")) && line.contains(", closed"), "{line}");
+    }
+    // A part a label.
+    works(folder, &format!("mesh {name} all.glb --labels"));
+    let bytes = fs::read(folder.join("all.glb")).unwrap();
+    let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
+    let json: serde_json::Value = serde_json::from_slice(&bytes[20..20 + length]).unwrap();
+    let names: Vec<String> = counts.keys().map(|label| format!("label {label}")).collect();
+    for list in ["nodes", "meshes", "materials"] {
+        let found: Vec<&str> =
+            json[list].as_array().unwrap().iter().map(|v| v["name"].as_str().unwrap()).collect();
+        assert_eq!(found, names);
+    }
+    works(folder, &format!("mesh {name} all.obj --labels"));
+    let text = fs::read_to_string(folder.join("all.obj")).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("o label_")).count(), counts.len());
+    // Lists, with and without `=`.
+    for line in
+        ["--labels 2,4..5 some.ply", "some.ply --labels=4..5,2", "--labels 4..5,2,77 some.ply"]
+    {
+        let said = works(folder, &format!("mesh {name} {line} --smooth 0"));
+        assert_eq!(said.contains("no sample has label 77"), line.contains("77"), "{said}");
+        let (positions, faces) = read_ply(&fs::read(folder.join("some.ply")).unwrap());
+        let some = counts.clone().into_iter().filter(|(label, _)| [2, 4, 5].contains(label));
+        assert_counts(&enclosed(&positions, faces.into_iter()), &some.collect(), 1);
+    }
+}
+
+#[test]
+fn what_is_not_done_with_labels_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let name = written(folder, &voronoi([8, 7, 6], 4, 12), "uint8", 1);
+    for (line, code, words) in [
+        ("all.stl --labels", 2, "put {label} into the output's name"),
+        ("all.ply --labels --simplify 0.5", 2, "--simplify would tear the borders"),
+        ("all.ply --labels --normals", 2, "gradient"),
+        ("all.ply --labels --largest", 2, "keeps all parts"),
+        ("all.ply --labels --preview a.png", 2, "does not draw labels"),
+        ("all.ply --labels=0", 2, "label 0 is what is outside"),
+        ("all.ply --labels=a", 2, "no list of labels"),
+        ("all.ply --labels --iso 3", 2, "cannot be used with"),
+    ] {
+        let (found, said) = run(folder, &format!("mesh {name} {line}"));
+        assert!(found == code && said.contains(words), "{line}: {found} {said}");
+    }
+    let values = [1.0f32, 2.5].map(f32::to_le_bytes).concat();
+    fs::write(folder.join("f_2x1x1_float32.raw"), values).unwrap();
+    let (code, said) = run(folder, "mesh f_2x1x1_float32.raw all.ply --labels");
+    assert!(code == 4 && said.contains("2.5 is no label"), "{said}");
+    fs::write(folder.join("n_2x1x1_int8.raw"), [1, 255]).unwrap();
+    let (code, said) = run(folder, "mesh n_2x1x1_int8.raw all.ply --labels");
+    assert!(code == 4 && said.contains("-1 is no label"), "{said}");
+    let said = works(folder, &format!("mesh {name} all.ply --labels=200"));
+    assert!(said.contains("0 labels") && said.contains("empty"), "{said}");
+}
