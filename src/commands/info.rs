@@ -315,6 +315,7 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
 fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
     /// Bytes of a part.
     const PART: u64 = 16 << 20;
+    file.allow(session.limits(2))?;
     let depth = file.dims[2];
     let slice = file.bytes().unwrap_or(u64::MAX) / depth as u64;
     if slice.saturating_mul(2) > session.max_memory {

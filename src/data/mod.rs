@@ -13,6 +13,7 @@ pub mod label_mesh;
 pub mod noise;
 pub mod number;
 pub mod placement;
+pub mod pyramid;
 pub mod raster;
 pub mod samples;
 pub mod shard;

@@ -25,8 +25,13 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub fn abandon_outputs() {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
-        // A file that cannot be removed stays behind: the process ends.
-        let _ = fs::remove_file(path);
+        // What cannot be removed stays behind: the process ends.
+        if path.is_dir() {
+            // Other threads may still write into it.
+            (0..3).find(|_| fs::remove_dir_all(&path).is_ok());
+        } else {
+            let _ = fs::remove_file(path);
+        }
     }
     std::mem::forget(unfinished);
 }
@@ -86,6 +91,85 @@ impl Write for Part {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file().flush()
+    }
+}
+
+/// A folder being written. Unless it is given its name, no trace of it remains; only when the process is killed, or the machine
+/// stops, it stays, as `.gpuproc-*.part`.
+#[derive(Debug)]
+pub struct PartFolder {
+    path: Option<PathBuf>,
+}
+
+impl PartFolder {
+    /// An empty folder, which will have its name in `parent`.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn create(parent: &Path) -> io::Result<Self> {
+        let path = parent.join(temporary_name());
+        let mut unfinished = unfinished();
+        fs::create_dir(&path)?;
+        unfinished.push(path.clone());
+        Ok(Self { path: Some(path) })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.path.as_deref().expect("there until it is renamed")
+    }
+
+    /// Gives it its name. A folder of this name is replaced: on Linux in one step, elsewhere it is moved away before.
+    ///
+    /// # Errors
+    /// Those of the system, and when the name is taken and `no_clobber` is set.
+    pub fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
+        let own = self.path().to_owned();
+        // Under the lock: after `abandon_outputs` no output appears.
+        let mut unfinished = unfinished();
+        let old = match fs::symlink_metadata(path) {
+            Ok(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
+            Ok(_) => Some(swap(&own, path)?),
+            Err(_) => {
+                fs::rename(&own, path)?;
+                None
+            }
+        };
+        unfinished.retain(|other| *other != own);
+        self.path = None;
+        drop(unfinished);
+        // The output is there: what is left of the one before does no harm.
+        let _ = old.map(fs::remove_dir_all);
+        Ok(())
+    }
+}
+
+impl Drop for PartFolder {
+    fn drop(&mut self) {
+        if let Some(path) = self.path.take() {
+            let _ = fs::remove_dir_all(&path);
+            unfinished().retain(|other| *other != path);
+        }
+    }
+}
+
+/// Puts the folder `new` in the place of `old`; returns where that is then.
+fn swap(new: &Path, old: &Path) -> io::Result<PathBuf> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        if renameat_with(CWD, new, CWD, old, RenameFlags::EXCHANGE).is_ok() {
+            return Ok(new.to_owned());
+        }
+    }
+    let trash = old.with_file_name(temporary_name());
+    fs::rename(old, &trash)?;
+    match fs::rename(new, old) {
+        Ok(()) => Ok(trash),
+        Err(error) => {
+            fs::rename(&trash, old)?;
+            Err(error)
+        }
     }
 }
 
@@ -251,6 +335,28 @@ mod tests {
             assert_eq!(count(), 1);
             fs::remove_file(&path).unwrap();
         }
+    }
+
+    #[test]
+    fn folders_are_whole_or_absent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let names = || fs::read_dir(&folder).unwrap().count();
+        drop(PartFolder::create(folder.path()).unwrap());
+        assert_eq!(
+            (names(), unfinished().iter().any(|path| path.starts_with(&folder))),
+            (0, false)
+        );
+        for content in ["first", "replaced"] {
+            let part = PartFolder::create(folder.path()).unwrap();
+            fs::write(part.path().join("file"), content).unwrap();
+            part.rename(&path, false).unwrap();
+            assert_eq!(fs::read_to_string(path.join("file")).unwrap(), content);
+            assert_eq!(names(), 1);
+        }
+        let part = PartFolder::create(folder.path()).unwrap();
+        let error = part.rename(&path, true).unwrap_err();
+        assert_eq!((error.kind(), names()), (io::ErrorKind::AlreadyExists, 1));
     }
 
     #[cfg(target_os = "linux")]

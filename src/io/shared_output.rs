@@ -5,6 +5,8 @@
 //! out.raw.shards-1f3c9a5b77e02d64/data     the output, as long as it will be; the number is a hash of the job
 //!                                 3        shard 3 is in it
 //! ```
+//! Of a folder of chunks, `data` is that folder, into which each shard writes its own.
+//!
 //! The process that finds the marks of all shards renames `data` and removes the folder. A shard may be done twice, also at
 //! the same time: both write the same bytes to the same place. One that is late writes to a file that has its name by then,
 //! what is in it already.
@@ -26,12 +28,8 @@ use crate::{
 /// The output, as far as this process's shard goes.
 #[derive(Debug)]
 pub struct SharedOutput {
-    sink: Sink,
-    path: PathBuf,
-    folder: PathBuf,
+    place: SharedPlace,
     file: File,
-    shard: Shard,
-    whole: Marker,
 }
 
 impl SharedOutput {
@@ -46,43 +44,16 @@ impl SharedOutput {
         length: u64,
         no_clobber: bool,
     ) -> Result<Option<Self>> {
-        let Sink::File(path) = sink else {
-            return Err(Error::usage(
-                "standard output cannot be filled by several processes: name a file",
-            ));
+        let file = |data: &Path| {
+            let file = File::create_new(data).and_then(|file| file.set_len(length));
+            file.map_err(|error| Error::io("write", data, error))
         };
-        let failed = |error: io::Error| Error::io("write", path, error);
-        let shard = identity.shard;
-        let of_all = Identity { shard: Shard::WHOLE, ..identity.clone() };
-        let whole = Marker::of_shared(of_all, path.clone());
-        let mut name = path.clone().into_os_string();
-        name.push(format!(".shards-{:016x}", identity.hash()));
-        let folder = PathBuf::from(name);
-        // As long as another process may take from renaming the output to removing the folder.
-        for _ in 0..200 {
-            if whole.is_done() {
-                let _ = remove(&folder);
-                return Ok(None);
-            }
-            match OpenOptions::new().read(true).write(true).open(folder.join("data")) {
-                Ok(_) if mark(&folder, shard).exists() => {
-                    // The process that did it may have ended before it gave the output its name.
-                    return complete(sink, path, &folder, shard, &whole).map(|()| None);
-                }
-                Ok(file) => {
-                    let (sink, path) = (sink.clone(), path.clone());
-                    return Ok(Some(Self { sink, path, folder, file, shard, whole }));
-                }
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-                Err(_) if folder.exists() => thread::sleep(Duration::from_millis(20)),
-                Err(_) if no_clobber && path.exists() => {
-                    return Err(failed(io::ErrorKind::AlreadyExists.into()));
-                }
-                Err(_) => create(&folder, length).map_err(failed)?,
-            }
-        }
-        let folder = folder.display();
-        Err(Error::io("write", path, io::Error::other(format!("{folder} is broken: remove it"))))
+        let Some(place) = SharedPlace::open(sink, identity, no_clobber, &file, &|_| Ok(()))? else {
+            return Ok(None);
+        };
+        let file = OpenOptions::new().read(true).write(true).open(place.data());
+        let file = file.map_err(|error| Error::io("write", &place.path, error))?;
+        Ok(Some(Self { place, file }))
     }
 
     /// Writes `bytes` at the offset `at`.
@@ -90,7 +61,8 @@ impl SharedOutput {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
     pub fn write_at(&self, bytes: &[u8], at: u64) -> Result<()> {
-        write_all_at(&self.file, bytes, at).map_err(|error| Error::io("write", &self.path, error))
+        write_all_at(&self.file, bytes, at)
+            .map_err(|error| Error::io("write", &self.place.path, error))
     }
 
     /// Notes that the shard is in the output, and gives that its name if it is the last one. The bytes are on the disk
@@ -99,31 +71,198 @@ impl SharedOutput {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
     pub fn finish(self) -> Result<()> {
-        let Self { sink, path, folder, file, shard, whole } = self;
-        file.sync_data().map_err(|error| Error::io("write", &path, error))?;
+        let Self { place, file } = self;
+        file.sync_data().map_err(|error| Error::io("write", &place.path, error))?;
         drop(file);
-        let marked = File::create(mark(&folder, shard));
-        match marked {
-            Ok(_) => complete(&sink, &path, &folder, shard, &whole),
+        place.finish(&|_| Ok(()))
+    }
+}
+
+/// Where processes fill an output, a file or a folder.
+#[derive(Debug)]
+pub struct SharedPlace {
+    sink: Sink,
+    path: PathBuf,
+    folder: PathBuf,
+    shard: Shard,
+    whole: Marker,
+}
+
+/// What is done with the data.
+pub type OnData<'a> = &'a dyn Fn(&Path) -> Result<()>;
+
+impl SharedPlace {
+    /// Opens the output at `sink` for the shard of `identity`; nothing where that is done. The first process lets `create` make the
+    /// data; the one that finds all shards done lets `complete` end them, as in [`SharedPlace::finish`].
+    ///
+    /// # Errors
+    /// As [`SharedOutput::open`], and those of `create` and `complete`.
+    pub fn open(
+        sink: &Sink,
+        identity: &Identity,
+        no_clobber: bool,
+        create: OnData<'_>,
+        complete: OnData<'_>,
+    ) -> Result<Option<Self>> {
+        let Sink::File(path) = sink else {
+            return Err(Error::usage(
+                "standard output cannot be filled by several processes: name a file",
+            ));
+        };
+        let shard = identity.shard;
+        let of_all = Identity { shard: Shard::WHOLE, ..identity.clone() };
+        let whole = Marker::of_shared(of_all, path.clone());
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".shards-{:016x}", identity.hash()));
+        let place =
+            Self { sink: sink.clone(), path: path.clone(), folder: name.into(), shard, whole };
+        // As long as another process may take from renaming the output to removing the folder.
+        for turn in 0..200 {
+            if place.whole.is_done() {
+                let _ = remove(&place.folder);
+                return Ok(None);
+            }
+            if place.data().exists() {
+                return match mark(&place.folder, shard).exists() {
+                    // The process that did it may have ended before it gave the output its name.
+                    true => place.complete(complete).map(|()| None),
+                    false => Ok(Some(place)),
+                };
+            }
+            if place.folder.exists() {
+                thread::sleep(MOMENT);
+                if turn == 100 {
+                    place.take_back();
+                }
+            } else if no_clobber && path.exists() {
+                return Err(Error::io("write", path, io::ErrorKind::AlreadyExists.into()));
+            } else {
+                make(&place.folder, create)?;
+            }
+        }
+        let folder = place.folder.display();
+        Err(Error::io("write", path, io::Error::other(format!("{folder} is broken: remove it"))))
+    }
+
+    /// The file or folder that processes fill.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Whether the output is whole, and has its name: another process has done the same shard meanwhile.
+    pub fn is_done(&self) -> bool {
+        self.waits_for_another(&self.data())
+    }
+
+    /// Notes that the shard is in the output. If it is the last one, `complete` ends the data, perhaps in several processes at the
+    /// same time, and the output gets its name.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io), and those of `complete`.
+    pub fn finish(self, complete: OnData<'_>) -> Result<()> {
+        let mark = mark(&self.folder, self.shard);
+        match File::create(&mark) {
+            Ok(_) => self.complete(complete),
             // The same shard of another process was the last one.
-            Err(_) if whole.is_done() => Ok(()),
-            Err(error) => Err(Error::io("write", mark(&folder, shard), error)),
+            Err(_) if self.whole.is_done() => Ok(()),
+            Err(error) => Err(Error::io("write", mark, error)),
         }
     }
+
+    /// Gives the output its name if all shards are in it.
+    fn complete(&self, complete: OnData<'_>) -> Result<()> {
+        let Self { sink, folder, shard, whole, .. } = self;
+        // The folder is gone where another process completes the output.
+        let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
+        let is_mark = |entry: &fs::DirEntry| {
+            entry.file_name().to_str().and_then(|name| name.parse::<usize>().ok()).is_some()
+        };
+        if entries.flatten().filter(is_mark).count() < shard.count() {
+            return Ok(());
+        }
+        let data = self.data();
+        let completed = complete(&data);
+        // Before the rename: a folder whose marks are there without `data` belongs to an output that is done.
+        let completed = completed.and_then(|()| whole.write_of(std::slice::from_ref(&data)));
+        let named = completed.and_then(|()| {
+            self.rename(&data).map_err(|error| Error::io("write", sink.to_string(), error))
+        });
+        match named {
+            Ok(()) => {
+                let _ = remove(folder);
+                Ok(())
+            }
+            // Another process completes the output, or has.
+            Err(_) if self.waits_for_another(&data) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the data their name. A folder must not be replaced by two processes: the second one would replace the new one by the
+    /// old one. So the data are claimed before, by a name of their own.
+    fn rename(&self, data: &Path) -> io::Result<()> {
+        if !data.is_dir() {
+            return fs::rename(data, &self.path);
+        }
+        let claim = self.folder.join(format!("{CLAIM}{}", temporary_name()));
+        fs::rename(data, &claim)?;
+        let old = beside(&self.path).join(temporary_name());
+        let has_old = self.path.exists() && fs::rename(&self.path, &old).is_ok();
+        fs::rename(&claim, &self.path)?;
+        if has_old {
+            let _ = fs::remove_dir_all(old);
+        }
+        Ok(())
+    }
+
+    /// Whether another process, which has the data, gives them their name before long.
+    fn waits_for_another(&self, data: &Path) -> bool {
+        for _ in 0..100 {
+            if self.whole.is_done() {
+                return true;
+            }
+            if data.exists() {
+                return false;
+            }
+            thread::sleep(MOMENT);
+        }
+        false
+    }
+
+    /// Takes data back that a process has claimed which ended before it gave them their name.
+    fn take_back(&self) {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let claims = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(CLAIM));
+        for claim in claims {
+            if !self.whole.is_done() {
+                let _ = fs::rename(claim.path(), self.data());
+            }
+        }
+    }
+}
+
+/// What the names of claimed data begin with.
+const CLAIM: &str = "claim";
+/// How long is waited for what another process does at the moment, a hundred times at most.
+const MOMENT: Duration = Duration::from_millis(20);
+
+/// The folder of `path`.
+fn beside(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn mark(folder: &Path, shard: Shard) -> PathBuf {
     folder.join(shard.index().to_string())
 }
 
-/// Makes the folder with an output of `length` zeros in it, at once; nothing where another process has.
-fn create(folder: &Path, length: u64) -> io::Result<()> {
-    let beside = folder.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let new = beside.unwrap_or(Path::new(".")).join(temporary_name());
-    fs::create_dir(&new)?;
-    let file = File::create_new(new.join("data")).and_then(|file| file.set_len(length));
-    match file.and_then(|()| fs::rename(&new, folder)) {
-        Err(_) if folder.exists() => remove(&new),
+/// Makes the folder with the data that `create` makes in it, at once; nothing where another process has.
+fn make(folder: &Path, create: OnData<'_>) -> Result<()> {
+    let failed = |error: io::Error| Error::io("write", folder, error);
+    let new = beside(folder).join(temporary_name());
+    fs::create_dir(&new).map_err(failed)?;
+    let made = create(&new.join("data"));
+    match made.and_then(|()| fs::rename(&new, folder).map_err(failed)) {
+        Err(_) if folder.exists() => remove(&new).map_err(failed),
         Err(error) => {
             let _ = remove(&new);
             Err(error)
@@ -132,35 +271,9 @@ fn create(folder: &Path, length: u64) -> io::Result<()> {
     }
 }
 
-/// Gives the output its name if all shards are in it.
-fn complete(sink: &Sink, path: &Path, folder: &Path, shard: Shard, whole: &Marker) -> Result<()> {
-    let count = shard.count();
-    // The folder is gone where another process completes the output.
-    let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
-    let is_mark = |entry: &fs::DirEntry| {
-        entry.file_name().to_str().and_then(|name| name.parse::<usize>().ok()).is_some()
-    };
-    if entries.flatten().filter(is_mark).count() < count {
-        return Ok(());
-    }
-    let data = folder.join("data");
-    // Before the rename: a folder whose marks are there without `data` belongs to an output that is done.
-    match whole.write_of(std::slice::from_ref(&data)).and_then(|()| {
-        fs::rename(&data, path).map_err(|error| Error::io("write", sink.to_string(), error))
-    }) {
-        Err(_) if whole.is_done() => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => {
-            let _ = remove(folder);
-            Ok(())
-        }
-    }
-}
-
 /// Removes a folder. It loses its name first, so that no process takes what is left of it for a job's.
 fn remove(folder: &Path) -> io::Result<()> {
-    let beside = folder.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let trash = beside.unwrap_or(Path::new(".")).join(temporary_name());
+    let trash = beside(folder).join(temporary_name());
     fs::rename(folder, &trash)?;
     fs::remove_dir_all(trash)
 }
@@ -226,6 +339,39 @@ mod tests {
         }
     }
 
+    /// Folders that two processes complete, one of them late, and that one claims and leaves.
+    #[test]
+    fn a_folder_replaces_another_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let sink = Sink::File(path.clone());
+        let create =
+            |data: &Path| fs::create_dir(data).map_err(|error| Error::io("write", data, error));
+        let open = |shard: &str| {
+            SharedPlace::open(&sink, &identity(shard, "folder"), false, &create, &|_| Ok(()))
+        };
+        let fill = |place: &SharedPlace| fs::write(place.data().join("new"), "new").unwrap();
+        let is_new = || path.join("new").exists() && !path.join("old").exists();
+        for claims in [false, true] {
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("old"), "old").unwrap();
+            let (first, late) = (open("0/1").unwrap().unwrap(), open("0/1").unwrap().unwrap());
+            fill(&first);
+            if claims {
+                File::create(mark(&first.folder, first.shard)).unwrap();
+                fs::rename(first.data(), first.folder.join("claim-of-one-that-ended")).unwrap();
+                assert!(open("0/1").unwrap().is_none());
+            } else {
+                first.finish(&|_| Ok(())).unwrap();
+                late.finish(&|_| Ok(())).unwrap();
+            }
+            assert!(is_new());
+            assert!(open("0/1").unwrap().is_none() && is_new());
+            assert_eq!(fs::read_dir(&folder).unwrap().count(), 2, "the output and its marker");
+        }
+    }
+
     #[test]
     fn a_process_may_end_between_any_two_steps() {
         let folder = tempfile::tempdir().unwrap();
@@ -233,7 +379,7 @@ mod tests {
         let all = || {
             for shard in ["0/2", "1/2"] {
                 if let Some(output) = open(&path, shard, "") {
-                    let at = 3 * output.shard.index() as u64;
+                    let at = 3 * output.place.shard.index() as u64;
                     output.write_at(b"abc", at).unwrap();
                     output.finish().unwrap();
                 }
@@ -243,18 +389,21 @@ mod tests {
         let output = open(&path, "0/2", "").unwrap();
         output.write_at(b"abc", 0).unwrap();
         output.file.sync_data().unwrap();
-        File::create(mark(&output.folder, output.shard)).unwrap();
+        File::create(mark(&output.place.folder, output.place.shard)).unwrap();
         let output = open(&path, "1/2", "").unwrap();
         output.write_at(b"abc", 3).unwrap();
-        File::create(mark(&output.folder, output.shard)).unwrap();
+        File::create(mark(&output.place.folder, output.place.shard)).unwrap();
         assert!(!path.exists());
         all();
         assert_eq!(fs::read(&path).unwrap(), b"abcabc");
         // After the rename: the folder is still there, with its marks.
-        fs::create_dir(&output.folder).unwrap();
-        (0..2).for_each(|i| drop(File::create(output.folder.join(i.to_string())).unwrap()));
+        fs::create_dir(&output.place.folder).unwrap();
+        (0..2).for_each(|i| drop(File::create(output.place.folder.join(i.to_string())).unwrap()));
         all();
-        assert_eq!((fs::read(&path).unwrap(), output.folder.exists()), (b"abcabc".to_vec(), false));
+        assert_eq!(
+            (fs::read(&path).unwrap(), output.place.folder.exists()),
+            (b"abcabc".to_vec(), false)
+        );
         // Somebody has removed the output.
         fs::remove_file(&path).unwrap();
         all();

@@ -34,6 +34,7 @@ mod memory;
 mod mesh;
 mod pages;
 mod plots;
+mod precomputed;
 mod random;
 mod render;
 mod sample_types;
@@ -55,6 +56,7 @@ mod tiff_stacks;
 mod topology;
 mod volumes;
 mod web;
+mod zarr;
 
 fn main() {
     #[cfg(target_os = "linux")]

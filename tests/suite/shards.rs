@@ -13,7 +13,7 @@ use crate::common::{Noise, gpuproc, program, run, subjects, works};
 const COUNTS: [usize; 4] = [1, 2, 7, 64];
 
 /// The devices that shards are given in turn: the CPU, a GPU if there is one.
-fn devices() -> Vec<&'static str> {
+pub fn devices() -> Vec<&'static str> {
     if subjects().is_empty() { vec!["cpu"] } else { vec!["cpu", "gpu"] }
 }
 
@@ -26,7 +26,7 @@ fn start(folder: &Path, line: &str) -> Child {
 
 /// Runs `line` for each of `count` shards, `{}` being I/N and `{i}` I: on `device`, or where it is `mixed`, on each in
 /// turn. Where `rough`, some are killed first, and others are started twice at the same time.
-fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool) {
+pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool) {
     let devices = devices();
     let mut noise = Noise(count as u64);
     for index in 0..count {
@@ -64,7 +64,7 @@ fn assert_same(folder: &Path, names: &[&str], what: &str) {
 }
 
 /// A volume of smooth noise: blobs, and more than a few values.
-fn volume(path: &Path, dims: [usize; 3], dtype: &str) {
+pub fn volume(path: &Path, dims: [usize; 3], dtype: &str) {
     let mut noise = Noise(5);
     let phase: Vec<f64> = noise.bytes(3).into_iter().map(f64::from).collect();
     let mut bytes = Vec::new();

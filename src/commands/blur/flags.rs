@@ -12,11 +12,15 @@ use crate::{
             VolumeArgs, one_of,
         },
     },
+    data::volume::Dims,
     error::{Error, Result},
     io::{
         Sink, Source,
         image::{Encoding, ImageFormat},
-        volume::{Layout, VolumeFormat, are_many, has_volume_name},
+        volume::{
+            Layout, PyramidOptions, VolumeFormat, are_many, has_volume_name, is_zarr,
+            is_zarr_output,
+        },
     },
     kernels::blur::{Blur, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps},
 };
@@ -97,6 +101,19 @@ pub struct Args {
     /// is 1 [default: all where the output's format holds several (TIFF, GIF, animated PNG and WebP)]
     #[arg(long, value_name = "N|A..B")]
     page: Option<PageRange>,
+
+    /// Levels of a Zarr output: each half as long as the one before [default: until no axis is longer than
+    /// 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    levels: Option<u8>,
+
+    /// Samples of a Zarr output's chunks along x, y and z [default: those of the input, else 128x128x64]
+    #[arg(long, value_name = "XxYxZ")]
+    chunks: Option<Dims>,
+
+    /// Version of a Zarr output: 2 (OME-Zarr 0.4) or 3 (0.5) [default: that of the input, else 3]
+    #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
+    zarr_version: Option<u8>,
 
     /// Say what would be done, and do nothing
     #[arg(long)]
@@ -268,6 +285,8 @@ pub struct Job {
     pub format: Option<ImageFormat>,
     /// Whether the folder of the output is made.
     makes_folder: bool,
+    /// How a Zarr output is written.
+    pub pyramid: PyramidOptions,
 }
 
 impl Job {
@@ -371,11 +390,13 @@ impl Args {
             }
             output = files.pop().map(Target::from);
         }
+        let is_store = |source: &Source| source.path().is_some_and(is_zarr);
         let extension = |source: &Source| {
             let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
             Ok(match self.format {
                 Some(format) => Some(format.extension().to_owned()),
                 // Slices become one file.
+                None if is_store(source) => None,
                 None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
                 None => None,
             })
@@ -402,6 +423,7 @@ impl Args {
                     "{source}: --format is for images; a volume's format follows the output's extension"
                 )));
             }
+            (true, None, sink) if is_zarr_output(sink) => None,
             (true, None, _) => {
                 VolumeFormat::of_output(&sink)?;
                 None
@@ -412,7 +434,18 @@ impl Args {
         };
         let blur = self.blur(if is_volume { 3 } else { 2 })?;
         let volume = is_volume.then_some(layout);
-        Ok(Job { source, sink, blur, volume, format, makes_folder })
+        let pyramid = PyramidOptions {
+            levels: self.levels.map(usize::from),
+            chunk: self.chunks,
+            version: self.zarr_version,
+        };
+        let asks = pyramid != PyramidOptions::default();
+        if asks && !(is_volume && is_zarr_output(&sink)) {
+            return Err(Error::usage(format_args!(
+                "{sink}: --levels, --chunks and --zarr-version are for Zarr, whose name ends with .zarr"
+            )));
+        }
+        Ok(Job { source, sink, blur, volume, format, makes_folder, pyramid })
     }
 
     /// The blur of `axes` axes that the flags describe.

@@ -5,6 +5,7 @@ mod estimate;
 mod flags;
 mod image;
 mod slabs;
+mod zarr;
 
 use crate::{
     batch::{Batch, Work},
@@ -16,7 +17,7 @@ use crate::{
         losses,
         marker::Marker,
         standard,
-        volume::{Endian, Layout, VolumeFile, VolumeTarget, are_many, can_reopen},
+        volume::{Endian, Layout, VolumeFile, VolumeTarget, are_many, can_reopen, is_zarr_output},
     },
     kernels::blur::{Method, Taps, blur_volume},
     progress::printable,
@@ -43,7 +44,10 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             )));
         };
         session.device.expect(|| estimate::of_jobs(&jobs));
-        let blur = || slabs::run(job, layout, shard, session);
+        let blur = || match is_zarr_output(&job.sink) {
+            true => zarr::run(job, layout, Some(shard), session),
+            false => slabs::run(job, layout, shard, session),
+        };
         return session.logged(&job.source, Some(&job.sink), blur);
     }
     let work = Files { settings: &settings, share, session };
@@ -82,6 +86,7 @@ fn describe(job: &Job) -> Result<()> {
 fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     job.make_folder()?;
     match &job.volume {
+        Some(layout) if is_zarr_output(&job.sink) => zarr::run(job, layout, None, session)?,
         Some(layout) => process_volume(job, layout, session)?,
         None if bands::run(job, settings, session)? => {}
         None => image::process(job, settings, session)?,
@@ -140,7 +145,7 @@ struct Files<'a> {
 impl Files<'_> {
     /// What marks that a job is done.
     fn marker(&self, job: &Job) -> Result<Option<Marker>> {
-        let parameters = (&job.blur, &job.volume, job.format, self.settings);
+        let parameters = (&job.blur, &job.volume, job.format, &job.pyramid, self.settings);
         // Whichever shard does a file, it is the same.
         let share = Share { shard: None, ..self.share };
         share.marker(self.session, ("blur", &parameters), [&job.source], [&job.sink])

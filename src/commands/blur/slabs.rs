@@ -13,14 +13,14 @@ use crate::{
         identity::Identity,
         losses,
         shared_output::SharedOutput,
-        volume::{Endian, Layout, VolumeFile, VolumeTarget},
+        volume::{Endian, Layout, VolumeFile, VolumeReader, VolumeTarget},
     },
     kernels::blur::{Edge, blur_volume},
     session::Session,
 };
 
 /// Slabs need not have more bytes.
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 64 << 20;
 
 /// Blurs the slices that `shard` has, and writes them to their place in the output.
 pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<()> {
@@ -48,7 +48,7 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
     file.check(session.limits(1))?;
     let [width, height, depth] = file.dims;
     let own = shard.range(depth);
-    let slab = slab(job, &file, own.len(), session)?;
+    let slab = slab(job, &file, own.len(), 0, session)?;
     let written = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + written * depth as u64;
     let output = SharedOutput::open(&job.sink, &identity, length, session.no_clobber)?;
@@ -60,34 +60,102 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
         output.write_at(&header, 0)?;
     }
     let mut bar = session.progress.bar("blur", own.len() as u64);
-    for first in own.clone().step_by(slab.max(1)) {
-        let core = first..(first + slab).min(own.end);
-        let window = window(&core, job.blur.halo(2), depth, job.blur.edge == Edge::Wrap);
-        let samples = session.timings.time("read", || read(&file, &window))?;
-        let volume = Volume { dims: [width, height, window.slices.len()], samples };
-        let blurred = blur_volume(&session.device, &job.blur, volume)
-            .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
-        let slice = width * height;
-        let from = window.before * slice;
-        let samples = blurred.samples.part(from..from + core.len() * slice);
+    blurred(job, &file, own, slab, session, |first, samples| {
         let samples = target.stored(samples)?;
-        let at = header.len() as u64 + written * core.start as u64;
+        let at = header.len() as u64 + written * first as u64;
         session.timings.time("write", || output.write_at(samples.as_bytes(), at))?;
-        bar.advance(core.len() as u64);
-    }
+        bar.advance((samples.len() / (width * height)) as u64);
+        Ok(())
+    })?;
     output.finish()
 }
 
-/// How many slices go at a time, of `own`.
-fn slab(job: &Job, file: &VolumeFile, own: usize, session: &Session) -> Result<usize> {
+/// Hands the slices `own`, blurred, to `consume`, so many at a time, each part with the number of its first slice.
+pub fn blurred(
+    job: &Job,
+    file: &VolumeFile,
+    own: Range<usize>,
+    slab: usize,
+    session: &Session,
+    mut consume: impl FnMut(usize, Samples) -> Result<()>,
+) -> Result<()> {
+    let [width, height, depth] = file.dims;
+    let slice = width * height;
+    let wraps = job.blur.edge == Edge::Wrap;
+    let mut ahead = Ahead::default();
+    for first in own.clone().step_by(slab.max(1)) {
+        let core = first..(first + slab).min(own.end);
+        let of = |core: &Range<usize>| window(core, job.blur.halo(2), depth, wraps);
+        let window = of(&core);
+        let next = (core.end < own.end).then(|| of(&(core.end..(core.end + slab).min(own.end))));
+        let samples = session.timings.time("read", || match wraps {
+            true => read(file, &window),
+            false => ahead.read(file, &window, next.as_ref()),
+        })?;
+        let volume = Volume { dims: [width, height, window.slices.len()], samples };
+        let blurred = session
+            .timings
+            .time("blur", || blur_volume(&session.device, &job.blur, volume))
+            .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+        let from = window.before * slice;
+        let samples = match blurred.samples.len() == core.len() * slice {
+            true => blurred.samples,
+            false => blurred.samples.part(from..from + core.len() * slice),
+        };
+        consume(core.start, samples)?;
+    }
+    Ok(())
+}
+
+/// Slices that the next window needs, too, and the reader behind them.
+#[derive(Default)]
+struct Ahead {
+    reader: Option<VolumeReader>,
+    held: Option<Samples>,
+}
+
+impl Ahead {
+    /// The samples of `window`; those that `next` begins with are kept.
+    fn read(
+        &mut self,
+        file: &VolumeFile,
+        window: &Window,
+        next: Option<&Window>,
+    ) -> Result<Samples> {
+        let slice = file.dims[0] * file.dims[1];
+        let held = self.held.take();
+        let has = held.as_ref().map_or(0, |held| held.len() / slice);
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => file.reader_at(window.slices.start)?,
+        };
+        let samples = reader.read_after(held.as_ref(), window.slices.len() - has)?;
+        if let Some(next) = next {
+            let from = next.slices.start - window.slices.start;
+            self.held = Some(samples.part(from * slice..samples.len()));
+        }
+        self.reader = Some(reader);
+        Ok(samples)
+    }
+}
+
+/// How many slices go at a time, of `own`, where `beside` bytes are taken for other things.
+pub fn slab(
+    job: &Job,
+    file: &VolumeFile,
+    own: usize,
+    beside: u64,
+    session: &Session,
+) -> Result<usize> {
     let [width, height, depth] = file.dims;
     let slice = (width * height * file.dtype.size()) as u64;
-    let memory = session.max_memory.saturating_sub(file.held_bytes());
+    let beside = beside.saturating_add(file.held_bytes());
+    let memory = session.max_memory.saturating_sub(beside);
     let around = (2 * job.blur.halo(2)).min(depth) as u64;
     let fitting = (memory / job.copies() / slice.max(1)).saturating_sub(around);
     match fitting {
         0 if own > 0 => {
-            let needed = (around + 1) * slice * job.copies() + file.held_bytes();
+            let needed = (around + 1) * slice * job.copies() + beside;
             Err(Error::bad_input(format_args!(
                 "{}: a slice with the {around} around it takes {needed} bytes, more than the {} of --max-memory",
                 job.source, session.max_memory
@@ -95,7 +163,11 @@ fn slab(job: &Job, file: &VolumeFile, own: usize, session: &Session) -> Result<u
         }
         // At least as many as those around them, so that no slice is read more than three times.
         fitting => {
-            Ok(fitting.min((LARGEST / slice.max(1)).max(around).max(1)).min(own as u64) as usize)
+            let most = (LARGEST / slice.max(1)).max(around).max(1);
+            let slab = fitting.min(most).min(own as u64) as usize;
+            // Whole layers of chunks, where that is not much less.
+            let rest = slab % file.layer().max(1);
+            Ok(if rest <= slab / 2 && slab < own { slab - rest } else { slab })
         }
     }
 }

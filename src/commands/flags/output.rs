@@ -5,6 +5,7 @@
 //! | `-` | standard output |
 //! | `out/`, or a folder that is there | a file in that folder, called as the input |
 //! | a name with `{stem}`, `{ext}`, `{name}` or `{dir}` | that file, with these of each input; its folder is made |
+//! | a name that ends with `.zarr` or `.precomputed` | that folder |
 //! | any other name | that file |
 
 use std::{
@@ -18,7 +19,7 @@ use clap::{Args, ValueHint};
 
 use crate::{
     error::{Error, Result},
-    io::{Sink, Source},
+    io::{Sink, Source, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
 };
 
 /// What `-o` names.
@@ -54,6 +55,11 @@ impl Target {
             Place::One(Sink::Stdout)
         } else if FIELDS.iter().any(|field| text.contains(field)) {
             Place::Template(text.into_owned())
+        } else if is_zarr_output(&Sink::File(path.to_owned()))
+            || path.extension().is_some_and(|extension| extension == FOLDER_EXTENSION)
+        {
+            // A folder, but one result.
+            Place::One(Sink::File(path.to_owned()))
         } else if text.ends_with(['/', MAIN_SEPARATOR]) || path.is_dir() {
             Place::Folder(path.to_owned())
         } else {

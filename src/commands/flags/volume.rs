@@ -42,14 +42,37 @@ pub struct VolumeArgs {
     /// Which series of a folder of DICOM files: its number or UID [default: the largest]
     #[arg(long, value_name = "N|UID")]
     series: Option<Series>,
+
+    /// Which channel of a Zarr image, counted from 1
+    #[arg(long, value_name = "N")]
+    channel: Option<NonZeroUsize>,
+
+    /// Which time of a Zarr image, counted from 1
+    #[arg(long, value_name = "N")]
+    time: Option<NonZeroUsize>,
+
+    /// Which level of resolution of a Zarr image, counted from 0, the finest [default: 0]
+    #[arg(long, value_name = "N")]
+    level: Option<usize>,
 }
 
 impl VolumeArgs {
     /// What the flags say of a volume.
     pub fn layout(&self) -> Layout {
-        let &Self { dims, dtype, endian, header_bytes, volume_number, stack, ref series } = self;
-        let volume = volume_number.map(|number| number.get() - 1);
-        Layout { dims, dtype, endian, header_bytes, volume, stack, series: series.clone() }
+        let &Self { dims, dtype, endian, header_bytes, stack, level, .. } = self;
+        let from_0 = |number: Option<NonZeroUsize>| number.map(|number| number.get() - 1);
+        Layout {
+            dims,
+            dtype,
+            endian,
+            header_bytes,
+            volume: from_0(self.volume_number),
+            stack,
+            series: self.series.clone(),
+            channel: from_0(self.channel),
+            time: from_0(self.time),
+            level,
+        }
     }
 }
 

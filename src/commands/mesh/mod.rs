@@ -35,15 +35,16 @@ use crate::{
     device::Estimate,
     error::{Error, Kind, Result},
     io::{
-        Output, Sink, Source, allow_broken_pipe,
+        Output, Sink, Source, allow_broken_pipe, losses,
         marker::Marker,
-        mesh::{MeshFormat, PlyWriter, write},
+        mesh::{MeshFolder, MeshFormat, PlyWriter, nanometres, write},
         volume::VolumeFile,
     },
     kernels::mesh::{
         MarchingCubes,
         post::{Stats, Step, keep_parts, simplify, smooth},
     },
+    parallel,
     session::Session,
 };
 
@@ -172,7 +173,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
         };
         let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
         let iso = isovalues[0];
-        let (sink, output) = target.open(iso, &mut names, session)?;
+        let (sink, (output, folder)) = target.open(iso, job.format, &mut names, session)?;
         if job.format == MeshFormat::Html {
             allow_broken_pipe(page::write(
                 &job,
@@ -190,6 +191,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
         };
         match summary {
             Ok(mut summary) => {
+                folder.map_or(Ok(()), MeshFolder::finish)?;
                 summary.find_range(&input)?;
                 summary.report(iso, &sink, session);
             }
@@ -239,7 +241,10 @@ impl MeshJob {
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
-        let (surface, summary) = self.surface((input, placed), iso, session)?;
+        let (mut surface, summary) = self.surface((input, placed), iso, session)?;
+        if self.format == MeshFormat::Precomputed {
+            in_nanometres(&mut surface, placed, sink, session)?;
+        }
         session.timings.time("write", || {
             write(&mut output, surface, self.format, self.ascii, placed.space)
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
@@ -331,4 +336,22 @@ impl MeshJob {
         tell_simplified(&goal, &simplified, surface);
         Ok(simplified.distance)
     }
+}
+
+/// Scales a surface as Neuroglancer wants it; one in no known unit stays as it is, which is told.
+fn in_nanometres(
+    surface: &mut Surface,
+    placed: &Placed,
+    sink: &Sink,
+    session: &Session,
+) -> Result<()> {
+    let unit = placed.unit.as_deref();
+    let Some(factor) = unit.and_then(nanometres) else {
+        let unit = unit.map_or("no unit".into(), |unit| format!("the unit {unit}"));
+        let loss = format!("the volume states {unit}, so its coordinates are taken as nanometres");
+        return losses::tell(sink, loss, session.strict);
+    };
+    let scaled = |v: f32| (f64::from(v) * factor) as f32;
+    parallel::update(&mut surface.positions, |position| *position = position.map(scaled));
+    Ok(())
 }

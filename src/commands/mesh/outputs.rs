@@ -8,7 +8,10 @@ use super::{
 };
 use crate::{
     error::Result,
-    io::{Output, Sink, mesh::MeshFormat},
+    io::{
+        Output, Sink,
+        mesh::{MeshFolder, MeshFormat},
+    },
     session::Session,
 };
 
@@ -36,7 +39,18 @@ pub(super) struct Target {
     pub(super) isovalues: Vec<Iso>,
     sink: Sink,
     /// Missing where the name holds an isovalue that is still to be found.
-    output: Option<Output>,
+    output: Option<Opened>,
+}
+
+/// An output of a mesh, and the folder around it where its format is one.
+pub(super) type Opened = (Output, Option<MeshFolder>);
+
+fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> {
+    if format == MeshFormat::Precomputed {
+        let (folder, output) = MeshFolder::create(sink, session.no_clobber)?;
+        return Ok((output, Some(folder)));
+    }
+    Ok((sink.create(session.no_clobber)?, None))
 }
 
 impl Target {
@@ -55,7 +69,7 @@ impl Target {
                 Iso::Auto => sink,
             };
             names.add(&sink, &isovalues)?;
-            let output = Some(sink.create(session.no_clobber)?);
+            let output = Some(create(&sink, job.format, session)?);
             Ok(Self { isovalues, sink, output })
         };
         let each = match job.format == MeshFormat::Html && !has_place {
@@ -69,16 +83,17 @@ impl Target {
     pub(super) fn open(
         self,
         iso: f64,
+        format: MeshFormat,
         names: &mut Names<'_>,
         session: &Session,
-    ) -> Result<(Sink, Output)> {
+    ) -> Result<(Sink, Opened)> {
         let Self { sink, output, .. } = self;
         if let Some(output) = output {
             return Ok((sink, output));
         }
         let sink = named(&sink, iso);
         names.add(&sink, &[Iso::Value(iso)])?;
-        let output = sink.create(session.no_clobber)?;
+        let output = create(&sink, format, session)?;
         Ok((sink, output))
     }
 }

@@ -1,10 +1,11 @@
-//! Meshes: PLY in parts of any number, STL, OBJ and GLB; HTML by its name.
+//! Meshes: PLY in parts of any number, STL, OBJ, GLB, folders for Neuroglancer; HTML by its name.
 
 mod chunks;
 mod glb;
 pub mod labels;
 mod obj;
 pub mod ply;
+mod precomputed;
 mod stl;
 
 use std::{
@@ -14,6 +15,7 @@ use std::{
 };
 
 pub use ply::PlyWriter;
+pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder, nanometres};
 
 use crate::data::{placement::Space, surface::Surface};
 
@@ -30,10 +32,13 @@ pub enum MeshFormat {
     Glb,
     /// A page for web browsers, which [`page`](super::page) writes.
     Html,
+    /// Neuroglancer's fragments, a folder ([`MeshFolder`]).
+    Precomputed,
 }
 
 impl MeshFormat {
-    const ALL: [Self; 5] = [Self::Ply, Self::Stl, Self::Obj, Self::Glb, Self::Html];
+    const ALL: [Self; 6] =
+        [Self::Ply, Self::Stl, Self::Obj, Self::Glb, Self::Html, Self::Precomputed];
 
     /// The extension of its files.
     pub fn extension(self) -> &'static str {
@@ -43,6 +48,7 @@ impl MeshFormat {
             Self::Obj => "obj",
             Self::Glb => "glb",
             Self::Html => "html",
+            Self::Precomputed => precomputed::EXTENSION,
         }
     }
 }
@@ -88,5 +94,6 @@ pub fn write(
         MeshFormat::Html => {
             Err(io::Error::new(io::ErrorKind::Unsupported, "pages are written by themselves"))
         }
+        MeshFormat::Precomputed => precomputed::write(out, &surface),
     }
 }

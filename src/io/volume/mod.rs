@@ -17,6 +17,7 @@ mod raw;
 mod reader;
 mod slices;
 mod write;
+mod zarr;
 
 use std::{
     fmt,
@@ -36,6 +37,9 @@ pub use raw::Layout;
 pub use reader::VolumeReader;
 pub use slices::are_many;
 pub use write::{VolumeFormat, VolumeTarget};
+pub use zarr::{
+    Pyramid, PyramidOptions, PyramidWriter, is_named_so as is_zarr_output, is_store as is_zarr,
+};
 
 use self::{
     data::{Extent, Held, Place},
@@ -88,6 +92,9 @@ pub fn is_volume_piped() -> bool {
 /// When the folder cannot be read.
 pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     let Some(path) = source.path() else { return Ok(None) };
+    if zarr::is_store(path) {
+        return Ok(Some(zarr::files(path)));
+    }
     if are_many(source) {
         return slices::names::files(source, path).map(Some);
     }
@@ -265,6 +272,12 @@ impl VolumeFile {
         if layout.series.is_some() && format != dicom::NAME {
             return Err(Error::usage(format_args!("{source}: only DICOM files have series")));
         }
+        let chooses = [layout.channel, layout.time, layout.level].iter().any(Option::is_some);
+        if chooses && !zarr::NAMES.iter().any(|name| format.starts_with(name)) {
+            return Err(Error::usage(format_args!(
+                "{source}: channels, times and levels are chosen of Zarr alone; other files hold numbered volumes"
+            )));
+        }
         let volume = match (layout.volume, volumes) {
             (Some(volume), _) if volume < volumes => volume,
             (None, 1) => 0,
@@ -393,6 +406,14 @@ impl VolumeFile {
         }
     }
 
+    /// How many slices are stored together.
+    pub fn layer(&self) -> usize {
+        match &self.place {
+            Place::Slices(slices) => slices.layer(),
+            _ => 1,
+        }
+    }
+
     /// The format's name.
     pub fn format(&self) -> &'static str {
         self.format
@@ -452,6 +473,7 @@ impl VolumeFile {
             ))
             .with_hint(Hint::Memory));
         }
+        self.allow(limits)?;
         if limits.strict
             && let Place::Slices(slices) = &self.place
         {
@@ -463,6 +485,19 @@ impl VolumeFile {
             self.header.warnings.iter().for_each(|what| log::warn!("{}: {what}", self.source));
         }
         Ok(())
+    }
+
+    /// Tells how much memory its reader may take.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when that is not enough.
+    pub fn allow(&self, limits: Limits) -> Result<()> {
+        match &self.place {
+            Place::Slices(slices) => {
+                slices.allow(limits).map_err(|error| error.context(&self.source))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Reads all of it, at most `limits`.

@@ -35,6 +35,12 @@ pub struct Layout {
     pub stack: bool,
     /// Which series of a folder of DICOM files.
     pub series: Option<Series>,
+    /// Which channel of a Zarr image, counted from 0.
+    pub channel: Option<usize>,
+    /// Which time of a Zarr image, counted from 0.
+    pub time: Option<usize>,
+    /// Which level of resolution of a Zarr image; 0 is the finest.
+    pub level: Option<usize>,
 }
 
 impl Layout {

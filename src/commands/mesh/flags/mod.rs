@@ -155,7 +155,7 @@ pub struct Args {
     raw: VolumeArgs,
 }
 
-const FORMATS: [Choice<MeshFormat>; 5] = [
+const FORMATS: [Choice<MeshFormat>; 6] = [
     ("ply", MeshFormat::Ply, "Stanford polygons: shared vertices, normals"),
     ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
@@ -166,6 +166,7 @@ const FORMATS: [Choice<MeshFormat>; 5] = [
         "A page for web browsers that shows the surface, of all isovalues together; one file, no \
       network. Coordinates are rounded to a 65,535th of the box's longest side",
     ),
+    ("precomputed", MeshFormat::Precomputed, "A folder for Neuroglancer: segment 1, in nanometres"),
 ];
 
 const TOPOLOGIES: [Choice<Topology>; 2] = [

@@ -16,12 +16,12 @@ use std::{
 
 pub use names::are_many;
 
-use super::{FORMATS, Layout, dicom, format::Header};
+use super::{FORMATS, Layout, dicom, format::Header, zarr};
 use crate::{
     data::dtype::Dtype,
     error::{Error, Result},
     io::{
-        Source,
+        Limits, Source,
         image::{has_image_name, is_tiff},
     },
     parallel::Parallel,
@@ -46,6 +46,33 @@ pub trait Slices: fmt::Debug + Send + Sync {
 
     /// From now on it is an error, not told, that values are lost.
     fn refuse_losses(&self) {}
+
+    /// Reads the slices from number `first` on, each of `bytes` bytes, on all threads.
+    ///
+    /// # Errors
+    /// As [`Slices::read`].
+    fn read_range(&self, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
+        let at_once = at_once(self);
+        for (group, samples) in samples.chunks_mut(bytes * at_once).enumerate() {
+            let first = first + group * at_once;
+            let each = samples.chunks_mut(bytes).enumerate();
+            each.par_try_each(|(i, samples)| self.read(first + i, samples))?;
+        }
+        Ok(())
+    }
+
+    /// Tells how much memory reading may take, a part of which may be held between slices.
+    ///
+    /// # Errors
+    /// When that is not enough.
+    fn allow(&self, _limits: Limits) -> Result<()> {
+        Ok(())
+    }
+
+    /// How many slices are stored together, from the first on.
+    fn layer(&self) -> usize {
+        1
+    }
 }
 
 /// A volume of slices.
@@ -67,7 +94,7 @@ pub struct Stack {
 const SCRATCH: u64 = 64 << 20;
 
 /// How many slices are read at once.
-fn at_once(slices: &dyn Slices) -> usize {
+fn at_once(slices: &(impl Slices + ?Sized)) -> usize {
     if slices.one_by_one() {
         return 1;
     }
@@ -81,13 +108,7 @@ pub fn held_bytes(slices: &dyn Slices) -> u64 {
 
 /// Reads the slices from number `first` on, each of `bytes` bytes, into `samples`, on all threads.
 pub fn read(slices: &dyn Slices, first: usize, bytes: usize, samples: &mut [u8]) -> Result<()> {
-    let at_once = at_once(slices);
-    for (group, samples) in samples.chunks_mut(bytes * at_once).enumerate() {
-        let first = first + group * at_once;
-        let each = samples.chunks_mut(bytes).enumerate();
-        each.par_try_each(|(i, samples)| slices.read(first + i, samples))?;
-    }
-    Ok(())
+    slices.read_range(first, bytes, samples)
 }
 
 /// The stack that `source` is: a folder, a pattern of names, a DICOM file, or an image; nothing where it is another
@@ -108,6 +129,9 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
             false => pictures::stack(source, vec![path.to_owned()], Vec::new()),
         };
         return is_image.then(one).transpose();
+    }
+    if zarr::is_store(path) {
+        return zarr::stack(source, path, layout).map(Some);
     }
     let files = names::files(source, path)?;
     let (dicom, files): (Vec<PathBuf>, Vec<PathBuf>) =

@@ -1,0 +1,109 @@
+//! Neuroglancer's "precomputed" meshes, of the kind of fragments: a folder in which the surface is segment 1.
+//!
+//! ```text
+//! info   {"@type": "neuroglancer_legacy_mesh"}
+//! 1:0    {"fragments": ["1"]}
+//! 1      the number of vertices as u32; x, y, z as f32 of each, in nanometres; three u32 a triangle; little-endian
+//! ```
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use super::chunks::{too_large, write_each};
+use crate::{
+    data::surface::Surface,
+    error::{Error, Result},
+    io::{Output, PartFolder, Sink},
+};
+
+/// The extension of such a folder.
+pub const EXTENSION: &str = "precomputed";
+
+/// Writes the fragment of a surface.
+pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+    let count = u32::try_from(surface.positions.len())
+        .map_err(|_| too_large("precomputed meshes hold at most 4,294,967,295 vertices"))?;
+    out.write_all(&count.to_le_bytes())?;
+    write_each(out, &surface.positions, |position, bytes| {
+        position.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    })?;
+    write_each(out, &surface.triangles, |triangle, bytes| {
+        triangle.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+    })
+}
+
+/// Nanometres of a unit of length.
+pub fn nanometres(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "m" => 1e9,
+        "cm" => 1e7,
+        "mm" => 1e6,
+        "um" | "micron" => 1e3,
+        "nm" => 1.0,
+        "angstrom" | "A" => 0.1,
+        _ => return None,
+    })
+}
+
+/// A folder with one surface, which gets its name when it is whole.
+#[derive(Debug)]
+pub struct MeshFolder {
+    part: PartFolder,
+    place: PathBuf,
+    no_clobber: bool,
+}
+
+impl MeshFolder {
+    /// Begins the folder at `sink`; returns the output of its fragment, too.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io), and [`Kind::Usage`](crate::error::Kind::Usage) where something else has this
+    /// name.
+    pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
+        let Sink::File(path) = sink else {
+            return Err(Error::usage(
+                "standard output is no folder, which precomputed meshes need",
+            ));
+        };
+        // Of a symbolic link, the folder that it names is replaced.
+        let place = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let failed = |error: io::Error| Error::io("write", path, error);
+        if fs::symlink_metadata(&place).is_ok() {
+            if no_clobber {
+                return Err(failed(io::ErrorKind::AlreadyExists.into()));
+            }
+            if !is_mesh(&place) {
+                return Err(Error::usage(format_args!(
+                    "{sink}: this is there and no precomputed mesh, so it is not replaced"
+                )));
+            }
+        }
+        let parent = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let part = PartFolder::create(parent.unwrap_or(Path::new("."))).map_err(failed)?;
+        let output = Sink::File(part.path().join("1")).create(true)?;
+        Ok((Self { part, place, no_clobber }, output))
+    }
+
+    /// Completes the folder, whose fragment is there.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io).
+    pub fn finish(self) -> Result<()> {
+        let Self { part, place, no_clobber } = self;
+        let put = |name: &str, text: &str| fs::write(part.path().join(name), text);
+        let put = put("info", "{\"@type\": \"neuroglancer_legacy_mesh\"}\n")
+            .and_then(|()| put("1:0", "{\"fragments\": [\"1\"]}\n"));
+        put.and_then(|()| part.rename(&place, no_clobber))
+            .map_err(|error| Error::io("write", &place, error))
+    }
+}
+
+/// Whether `path` is such a folder, or an empty one.
+fn is_mesh(path: &Path) -> bool {
+    let info = fs::read_to_string(path.join("info")).unwrap_or_default();
+    let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    info.contains("neuroglancer_legacy_mesh") || is_empty()
+}

@@ -1,0 +1,538 @@
+//! The metadata of a Zarr array, of version 2 (`.zarray`) and 3 (`zarr.json`): its shape, its grid of chunks, the type
+//! of its samples, and the codecs that lead from a chunk to the bytes of a file.
+//!
+//! Nothing is allocated by what they claim; sizes are checked here, once for all readers.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::codec::Codec;
+use crate::{
+    data::dtype::Dtype,
+    io::volume::format::{BoxError, Endian, Stored, shown},
+};
+
+/// More dimensions than any image has.
+const MOST_AXES: usize = 16;
+/// Bytes of a chunk, unpacked: Blosc's limit, too.
+const MOST_BYTES: usize = (1 << 31) - 1;
+
+/// An array in a folder.
+#[derive(Debug)]
+pub struct Array {
+    pub folder: PathBuf,
+    /// Samples along each axis, the slowest first.
+    pub shape: Vec<usize>,
+    /// The size of what a file holds: a chunk, or a shard of several.
+    pub file: Vec<usize>,
+    /// The size of a chunk that is decoded at a time.
+    pub chunk: Vec<usize>,
+    pub stored: Stored,
+    pub endian: Endian,
+    /// A sample of chunks that are not there, little-endian.
+    pub fill: Vec<u8>,
+    keys: Keys,
+    /// Axes from the slowest to the fastest within a chunk.
+    pub order: Vec<usize>,
+    /// From samples to bytes.
+    pub codecs: Vec<Codec>,
+    /// Of a shard.
+    pub shard: Option<Shard>,
+    /// Names of the axes.
+    pub names: Option<Vec<Option<String>>>,
+}
+
+/// How a shard holds its chunks: an index of their places, which is packed by codecs of its own.
+#[derive(Debug)]
+pub struct Shard {
+    pub codecs: Vec<Codec>,
+    pub is_at_end: bool,
+    /// Axes of the index, from the slowest to the fastest.
+    pub order: Vec<usize>,
+    /// The order of the bytes of its numbers.
+    pub endian: Endian,
+}
+
+/// How files are named by the place of their chunk in the grid.
+#[derive(Debug)]
+struct Keys {
+    /// What names begin with.
+    prefix: Option<&'static str>,
+    separator: char,
+}
+
+impl Array {
+    /// Reads the metadata `value` of version 2 of the array in `folder`.
+    pub fn of_version_2(folder: &Path, value: &Value) -> Result<Self, BoxError> {
+        let fields = object(value)?;
+        let shape = sizes(fields, "shape")?;
+        let chunk = sizes(fields, "chunks")?;
+        let (stored, endian) = type_2(field(fields, "dtype")?)?;
+        let order: Vec<usize> = match fields.get("order").and_then(Value::as_str) {
+            Some("F") => (0..shape.len()).rev().collect(),
+            _ => (0..shape.len()).collect(),
+        };
+        let mut codecs = Vec::new();
+        if let Some(filters) = fields.get("filters").and_then(Value::as_array) {
+            for filter in filters {
+                codecs.push(Codec::of_version_2(filter, stored.size())?);
+            }
+        }
+        match fields.get("compressor") {
+            None | Some(Value::Null) => {}
+            Some(compressor) => codecs.push(Codec::of_version_2(compressor, stored.size())?),
+        }
+        let separator = match fields.get("dimension_separator").and_then(Value::as_str) {
+            None | Some(".") => '.',
+            Some("/") => '/',
+            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
+        };
+        let array = Self {
+            folder: folder.to_owned(),
+            file: chunk.clone(),
+            fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
+            keys: Keys { prefix: None, separator },
+            shard: None,
+            names: None,
+            shape,
+            chunk,
+            stored,
+            endian,
+            order,
+            codecs,
+        };
+        array.checked()
+    }
+
+    /// Reads the metadata `value` of version 3 of the array in `folder`.
+    pub fn of_version_3(folder: &Path, value: &Value) -> Result<Self, BoxError> {
+        let fields = object(value)?;
+        let shape = sizes(fields, "shape")?;
+        let (grid, grid_fields) = named(field(fields, "chunk_grid")?)?;
+        if grid != "regular" {
+            return Err(format!("its chunks make a grid of the kind `{}`", shown(grid)).into());
+        }
+        let file = sizes(grid_fields, "chunk_shape")?;
+        let stored = type_3(field(fields, "data_type")?)?;
+        let transformers = fields.get("storage_transformers").and_then(Value::as_array);
+        if transformers.is_some_and(|transformers| !transformers.is_empty()) {
+            return Err("it has storage transformers, which are not understood".into());
+        }
+        let (encoding, encoding_fields) = named(field(fields, "chunk_key_encoding")?)?;
+        let separator = encoding_fields.get("separator").and_then(Value::as_str);
+        let (prefix, usual) = match encoding {
+            "default" => (Some("c"), '/'),
+            "v2" => (None, '.'),
+            other => {
+                return Err(format!("its keys are encoded by `{}`", shown(other)).into());
+            }
+        };
+        let separator = match separator {
+            None => usual,
+            Some(".") => '.',
+            Some("/") => '/',
+            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
+        };
+        let whole: Vec<usize> = (0..shape.len()).collect();
+        let chain = Chain::read(field(fields, "codecs")?, whole, stored, true)?;
+        let names = fields.get("dimension_names").and_then(Value::as_array).map(|names| {
+            names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
+        });
+        let (chunk, order, codecs, endian, shard) = match chain.sharding {
+            None => (file.clone(), chain.order, chain.codecs, chain.endian, None),
+            Some(inner) => {
+                let mut chunk = vec![0; shape.len()];
+                if inner.chunk.len() != shape.len() {
+                    return Err("the chunks of its shards have other dimensions".into());
+                }
+                // Shards see axes as codecs before them have ordered them.
+                for (&axis, &size) in chain.order.iter().zip(&inner.chunk) {
+                    chunk[axis] = size;
+                }
+                let shard = Shard {
+                    codecs: inner.index.codecs,
+                    is_at_end: inner.is_at_end,
+                    order: chain.order,
+                    endian: inner.index.endian,
+                };
+                let Chain { order, codecs, endian, .. } = *inner.chain;
+                (chunk, order, codecs, endian, Some(shard))
+            }
+        };
+        let array = Self {
+            folder: folder.to_owned(),
+            fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
+            keys: Keys { prefix, separator },
+            shape,
+            file,
+            chunk,
+            stored,
+            endian,
+            order,
+            codecs,
+            shard,
+            names,
+        };
+        array.checked()
+    }
+
+    fn checked(self) -> Result<Self, BoxError> {
+        let Self { shape, file, chunk, stored, .. } = &self;
+        if shape.is_empty() || shape.len() > MOST_AXES {
+            return Err(format!("it has {} dimensions", shape.len()).into());
+        }
+        if file.len() != shape.len() {
+            return Err("its chunks have other dimensions than the array".into());
+        }
+        if shape.contains(&0) {
+            return Err("it is empty: its length along an axis is 0".into());
+        }
+        if file.contains(&0) || chunk.contains(&0) {
+            return Err("its chunks have a length of 0".into());
+        }
+        if file.iter().zip(chunk).any(|(&file, &chunk)| !file.is_multiple_of(chunk)) {
+            return Err("its shards are not made of whole chunks".into());
+        }
+        let bytes = chunk.iter().try_fold(stored.size(), |n, &len| n.checked_mul(len));
+        if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
+            return Err(format!("its chunks, {chunk:?}, are larger than 2 GiB").into());
+        }
+        let index = self.chunks_a_file().iter().try_fold(16usize, |n, &len| n.checked_mul(len));
+        if index.is_none_or(|bytes| bytes > MOST_BYTES / 8) {
+            return Err("its shards have too many chunks".into());
+        }
+        Ok(self)
+    }
+
+    /// Bytes of a chunk, unpacked.
+    pub fn chunk_bytes(&self) -> usize {
+        self.chunk.iter().product::<usize>() * self.stored.size()
+    }
+
+    /// How many chunks a file has along each axis.
+    pub fn chunks_a_file(&self) -> Vec<usize> {
+        self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
+    }
+
+    /// The file with this place in the grid.
+    pub fn path(&self, place: &[usize]) -> PathBuf {
+        self.folder.join(self.keys.key(place))
+    }
+}
+
+impl Keys {
+    fn key(&self, place: &[usize]) -> String {
+        let numbers = place.iter().map(ToString::to_string);
+        let parts: Vec<String> =
+            self.prefix.iter().map(|&prefix| prefix.to_owned()).chain(numbers).collect();
+        parts.join(&self.separator.to_string())
+    }
+}
+
+/// Codecs of version 3, in order.
+struct Chain {
+    order: Vec<usize>,
+    endian: Endian,
+    codecs: Vec<Codec>,
+    sharding: Option<Inner>,
+}
+
+/// What a shard is made of.
+struct Inner {
+    chunk: Vec<usize>,
+    chain: Box<Chain>,
+    index: Box<Chain>,
+    is_at_end: bool,
+}
+
+impl Chain {
+    fn read(
+        value: &Value,
+        order: Vec<usize>,
+        stored: Stored,
+        may_shard: bool,
+    ) -> Result<Self, BoxError> {
+        let list = value.as_array().ok_or("its codecs are no list")?;
+        let mut chain = Self { order, endian: Endian::Little, codecs: Vec::new(), sharding: None };
+        let mut has_bytes = false;
+        for codec in list {
+            let (name, fields) = named(codec)?;
+            match name {
+                "transpose" if !has_bytes => chain.transpose(fields)?,
+                "bytes" | "endian" if !has_bytes => {
+                    has_bytes = true;
+                    chain.endian = match fields.get("endian").and_then(Value::as_str) {
+                        None | Some("little") => Endian::Little,
+                        Some("big") => Endian::Big,
+                        Some(other) => {
+                            return Err(format!("its byte order is `{}`", shown(other)).into());
+                        }
+                    };
+                }
+                "sharding_indexed" if !has_bytes && may_shard => {
+                    has_bytes = true;
+                    let axes = chain.order.clone();
+                    let is_at_end = match fields.get("index_location").and_then(Value::as_str) {
+                        None | Some("end") => true,
+                        Some("start") => false,
+                        Some(other) => {
+                            return Err(format!(
+                                "the index of its shards is at `{}`",
+                                shown(other)
+                            )
+                            .into());
+                        }
+                    };
+                    let index = Stored::As(Dtype::U64);
+                    let index = Self::read(field(fields, "index_codecs")?, vec![], index, false)?;
+                    chain.sharding = Some(Inner {
+                        chunk: sizes(fields, "chunk_shape")?,
+                        chain: Box::new(Self::read(field(fields, "codecs")?, axes, stored, false)?),
+                        index: Box::new(index),
+                        is_at_end,
+                    });
+                }
+                name if has_bytes && chain.sharding.is_none() => {
+                    chain.codecs.push(Codec::of_version_3(name, fields)?);
+                }
+                name => {
+                    return Err(
+                        format!("the codec `{}` in this place is not read", shown(name)).into()
+                    );
+                }
+            }
+        }
+        match has_bytes {
+            true => Ok(chain),
+            false => Err("none of its codecs makes bytes of samples".into()),
+        }
+    }
+
+    fn transpose(&mut self, fields: &Map<String, Value>) -> Result<(), BoxError> {
+        let axes = self.order.len();
+        let order: Vec<usize> = match field(fields, "order")? {
+            Value::String(name) if name == "C" => (0..axes).collect(),
+            Value::String(name) if name == "F" => (0..axes).rev().collect(),
+            _ => sizes(fields, "order")?,
+        };
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        if sorted != (0..axes).collect::<Vec<_>>() {
+            return Err("its transpose codec does not name each axis once".into());
+        }
+        self.order = order.into_iter().map(|at| self.order[at]).collect();
+        Ok(())
+    }
+}
+
+pub fn object(value: &Value) -> Result<&Map<String, Value>, BoxError> {
+    value.as_object().ok_or_else(|| "its metadata are no JSON object".into())
+}
+
+fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a Value, BoxError> {
+    fields.get(name).ok_or_else(|| format!("its metadata have no `{name}`").into())
+}
+
+/// A name alone, or with a configuration.
+fn named(value: &Value) -> Result<(&str, &Map<String, Value>), BoxError> {
+    static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    if let Some(name) = value.as_str() {
+        return Ok((name, &NONE));
+    }
+    let fields = object(value)?;
+    let name = field(fields, "name")?.as_str().ok_or("a name in its metadata is no text")?;
+    Ok((name, fields.get("configuration").and_then(Value::as_object).unwrap_or(&NONE)))
+}
+
+fn sizes(fields: &Map<String, Value>, name: &str) -> Result<Vec<usize>, BoxError> {
+    let numbers = field(fields, name)?.as_array().into_iter().flatten();
+    let sizes: Option<Vec<usize>> =
+        numbers.map(|size| usize::try_from(size.as_u64()?).ok()).collect();
+    let list = fields[name].is_array();
+    sizes.filter(|_| list).ok_or_else(|| format!("its `{name}` is no list of sizes").into())
+}
+
+/// A type in NumPy's letters: `<u2`, `|b1`.
+fn type_2(value: &Value) -> Result<(Stored, Endian), BoxError> {
+    let text = value.as_str().ok_or("its samples are records, not numbers")?;
+    let endian = if text.starts_with('>') { Endian::Big } else { Endian::Little };
+    let dtype = match text.trim_start_matches(['<', '>', '|', '=']) {
+        "b1" | "u1" => Dtype::U8,
+        "i1" => Dtype::I8,
+        "u2" => Dtype::U16,
+        "i2" => Dtype::I16,
+        "u4" => Dtype::U32,
+        "i4" => Dtype::I32,
+        "u8" => Dtype::U64,
+        "i8" => Dtype::I64,
+        "f4" => Dtype::F32,
+        "f8" => Dtype::F64,
+        "f2" => return Ok((Stored::F16, endian)),
+        _ => return Err(format!("samples of type `{}` are not read", shown(text)).into()),
+    };
+    Ok((Stored::As(dtype), endian))
+}
+
+fn type_3(value: &Value) -> Result<Stored, BoxError> {
+    let text = named(value)?.0;
+    Ok(match text {
+        "bool" => Stored::As(Dtype::U8),
+        "float16" => Stored::F16,
+        "char" | "byte" | "short" | "int" | "float" | "double" => {
+            return Err(format!("samples of type `{text}` are not read").into());
+        }
+        _ => Stored::As(
+            text.parse().map_err(|_| format!("samples of type `{}` are not read", shown(text)))?,
+        ),
+    })
+}
+
+/// A fill value as the little-endian bytes of a sample.
+fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
+    let wrong = || format!("its fill value is `{}`", shown(&value.to_string()));
+    if let Some(digits) = value.as_str().and_then(|text| text.strip_prefix("0x")) {
+        // The bits of a float.
+        let bits = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
+        return Ok(bits.to_le_bytes()[..stored.size()].to_vec());
+    }
+    let float = || -> Option<f64> {
+        match value {
+            Value::String(text) if text == "NaN" => Some(f64::NAN),
+            Value::String(text) if text == "Infinity" => Some(f64::INFINITY),
+            Value::String(text) if text == "-Infinity" => Some(f64::NEG_INFINITY),
+            other => other.as_f64(),
+        }
+    };
+    let int = || -> Option<i128> {
+        match value {
+            Value::Bool(is) => Some((*is).into()),
+            _ => {
+                let whole = value.as_i64().map(i128::from);
+                let float = || value.as_f64().filter(|v| v.fract() == 0.0).map(|v| v as i128);
+                whole.or(value.as_u64().map(i128::from)).or_else(float)
+            }
+        }
+    };
+    if value.is_null() {
+        return Ok(vec![0; stored.size()]);
+    }
+    let bytes = match stored {
+        Stored::F16 => half(float().ok_or_else(wrong)?).to_le_bytes().to_vec(),
+        Stored::As(Dtype::F32) => (float().ok_or_else(wrong)? as f32).to_le_bytes().to_vec(),
+        Stored::As(Dtype::F64) => float().ok_or_else(wrong)?.to_le_bytes().to_vec(),
+        Stored::As(dtype) => {
+            let number = int().ok_or_else(wrong)?;
+            let bits = 8 * dtype.size() as u32;
+            let range = match dtype.is_signed() {
+                true => -(1i128 << (bits - 1))..1i128 << (bits - 1),
+                false => 0..1i128 << bits,
+            };
+            if !range.contains(&number) {
+                return Err(wrong().into());
+            }
+            number.to_le_bytes()[..dtype.size()].to_vec()
+        }
+    };
+    Ok(bytes)
+}
+
+/// The bits of the 16-bit float nearest to `value`, or of the one before it.
+fn half(value: f64) -> u16 {
+    let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
+    let size = value.abs();
+    let magnitude = match size {
+        _ if size.is_nan() => 0x7e00,
+        _ if size >= 65520.0 => 0x7c00,
+        _ if size < 2f64.powi(-14) => (size * 2f64.powi(24)).round() as u16,
+        _ => {
+            let exponent = size.log2().floor();
+            let steps = (size / exponent.exp2() * 1024.0).round() as u16;
+            ((exponent as i32 + 15) as u16) * 1024 + steps - 1024
+        }
+    };
+    sign | magnitude
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn base() -> Value {
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": [7, 6, 5], "data_type": "uint16",
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4, 4]}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": 3, "codecs": [{"name": "bytes", "configuration": {"endian": "big"}}],
+        })
+    }
+
+    #[test]
+    fn arrays_of_both_versions() {
+        let array = Array::of_version_3(Path::new("a"), &base()).unwrap();
+        assert_eq!((array.shape.clone(), array.chunk_bytes()), (vec![7, 6, 5], 128));
+        assert_eq!((array.endian, array.fill.clone()), (Endian::Big, vec![3, 0]));
+        assert_eq!(array.path(&[1, 0, 2]), Path::new("a/c/1/0/2"));
+        let value = json!({
+            "zarr_format": 2, "shape": [7, 6], "chunks": [4, 4], "dtype": ">f4", "order": "F",
+            "compressor": null, "filters": null, "fill_value": "NaN",
+        });
+        let array = Array::of_version_2(Path::new("a"), &value).unwrap();
+        assert_eq!((array.order.clone(), array.path(&[1, 0])), (vec![1, 0], "a/1.0".into()));
+        assert_eq!(array.fill, f32::NAN.to_le_bytes());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (name, value) in [
+            ("shape", json!([7, 6])),
+            ("shape", json!([7, 0, 5])),
+            ("shape", json!([7, -1, 5])),
+            ("shape", json!("7")),
+            ("shape", json!([])),
+            ("data_type", json!("complex64")),
+            ("data_type", json!({"name": "numpy.datetime64"})),
+            ("chunk_grid", json!({"name": "rectilinear"})),
+            ("chunk_grid", json!({"name": "regular", "configuration": {"chunk_shape": [0, 1, 1]}})),
+            (
+                "chunk_grid",
+                json!({"name": "regular", "configuration": {"chunk_shape": [1u64 << 40, 1u64 << 40, 9]}}),
+            ),
+            ("fill_value", json!(65536)),
+            ("fill_value", json!("x")),
+            ("codecs", json!([])),
+            ("codecs", json!([{"name": "bytes"}, {"name": "zfp"}])),
+            (
+                "codecs",
+                json!([{"name": "transpose", "configuration": {"order": [0, 0, 1]}}, "bytes"]),
+            ),
+        ] {
+            let mut all = base();
+            all[name] = value.clone();
+            assert!(Array::of_version_3(Path::new("a"), &all).is_err(), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn fill_values_are_samples() {
+        let of = |value, stored| fill(&value, stored).unwrap();
+        assert_eq!(of(json!(-2), Stored::As(Dtype::I16)), (-2i16).to_le_bytes());
+        assert_eq!(of(json!(u64::MAX), Stored::As(Dtype::U64)), u64::MAX.to_le_bytes());
+        assert_eq!(of(json!(true), Stored::As(Dtype::U8)), [1]);
+        assert_eq!(of(json!("0x7fc00000"), Stored::As(Dtype::F32)), f32::NAN.to_le_bytes());
+        assert_eq!(of(json!("-Infinity"), Stored::As(Dtype::F64)), f64::NEG_INFINITY.to_le_bytes());
+        assert_eq!(of(Value::Null, Stored::As(Dtype::F64)), [0; 8]);
+        for (value, bits) in [
+            (1.0, 0x3c00u16),
+            (-2.0, 0xc000),
+            (65504.0, 0x7bff),
+            (6e-8, 1),
+            (0.0, 0),
+            (1e9, 0x7c00),
+        ] {
+            assert_eq!(half(value), bits, "{value}");
+        }
+    }
+}

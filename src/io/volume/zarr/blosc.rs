@@ -1,0 +1,338 @@
+//! Blosc's container (version 1): blocks whose bytes, or bits, are ordered by their place in a number, each packed by a
+//! codec that the header names. Read with LZ4, BloscLZ, zlib and zstd inside; written with LZ4.
+//!
+//! ```text
+//! byte 0  version, version of the codec, flags, bytes a number
+//! byte 4  bytes unpacked, bytes a block, bytes packed: u32 each, little-endian
+//! byte 16 for each block, where it begins: u32
+//! block   one stream, or one for each byte of a number: its length as u32, then its bytes; packed unless the length
+//!         is that of what it holds
+//! ```
+//! Source: README_CHUNK_FORMAT of c-blosc.
+
+use flate2::read::ZlibDecoder;
+
+use super::codec;
+use crate::io::volume::format::BoxError;
+
+const HEADER: usize = 16;
+/// Flags.
+const SHUFFLE: u8 = 1;
+const STORED: u8 = 2;
+const BITSHUFFLE: u8 = 4;
+const ONE_STREAM: u8 = 0x10;
+/// Blocks have a stream for each byte of a number up to so many of them, of so many bytes at least.
+const MOST_STREAMS: usize = 16;
+const LEAST_STREAM: usize = 128;
+/// Bytes of a block that is written.
+const BLOCK: usize = 256 << 10;
+/// LZ4's number among the codecs.
+const LZ4: u8 = 1;
+
+fn number(bytes: &[u8], at: usize) -> Result<usize, BoxError> {
+    let bytes = bytes.get(at..).and_then(<[u8]>::first_chunk).ok_or("it is cut off")?;
+    Ok(u32::from_le_bytes(*bytes) as usize)
+}
+
+/// What `bytes` hold, of which there are at most `most`.
+pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
+    let (Some(&[_, _, flags, size]), true) = (bytes.first_chunk(), bytes.len() >= HEADER) else {
+        return Err("it is cut off".into());
+    };
+    let (size, len, block) = (usize::from(size).max(1), number(bytes, 4)?, number(bytes, 8)?);
+    if len > most {
+        return Err("it is longer than its shape makes it".into());
+    }
+    if flags & STORED != 0 {
+        let stored = bytes.get(HEADER..HEADER + len).ok_or("it is cut off")?;
+        return Ok(stored.to_vec());
+    }
+    if len > 0 && (block == 0 || block > len.max(HEADER)) {
+        return Err(format!("its blocks are said to have {block} bytes").into());
+    }
+    let mut whole = crate::memory::zeros(len)?;
+    let mut ordered = vec![0; block.min(len)];
+    for (i, part) in whole.chunks_mut(block.max(1)).enumerate() {
+        let shuffles = flags & SHUFFLE != 0 && size > 1;
+        let bitshuffles = flags & BITSHUFFLE != 0 && part.len() >= size;
+        let ordered = &mut ordered[..part.len()];
+        let to = if shuffles || bitshuffles { &mut *ordered } else { &mut *part };
+        let is_split = flags & ONE_STREAM == 0
+            && size <= MOST_STREAMS
+            && block / size >= LEAST_STREAM
+            && to.len() == block;
+        let streams = if is_split { size } else { 1 };
+        let mut at = number(bytes, HEADER + 4 * i)?;
+        let each = to.len() / streams;
+        for stream in to.chunks_exact_mut(each) {
+            let packed = number(bytes, at)?;
+            at += 4;
+            let content = at.checked_add(packed).and_then(|end| bytes.get(at..end));
+            let content = content.ok_or("it is cut off")?;
+            at += packed;
+            match packed == each {
+                true => stream.copy_from_slice(content),
+                false => unpack(flags >> 5, content, stream)?,
+            }
+        }
+        if shuffles {
+            unshuffle(ordered, size, part);
+        } else if bitshuffles {
+            bitunshuffle(ordered, size, part);
+        }
+    }
+    Ok(whole)
+}
+
+fn unpack(codec: u8, packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
+    let unpacked = match codec {
+        0 => return blosclz(packed, whole),
+        LZ4 => return codec::lz4(packed, whole),
+        2 => return Err("Snappy within Blosc is not read".into()),
+        3 => codec::read(ZlibDecoder::new(packed), whole.len())?,
+        4 => codec::zstd(packed, whole.len())?,
+        other => return Err(format!("it is packed by Blosc's codec {other}").into()),
+    };
+    if unpacked.len() != whole.len() {
+        return Err("a block is shorter than it says".into());
+    }
+    whole.copy_from_slice(&unpacked);
+    Ok(())
+}
+
+/// Unpacks BloscLZ: literals, and copies of what lies up to 8191 bytes, or 16 bits more, before.
+fn blosclz(packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
+    const FAR: usize = 8191;
+    let mut input = packed.iter().map(|&byte| usize::from(byte));
+    let mut next = || input.next().ok_or("a block is cut off");
+    let mut at = 0;
+    // The first one is a literal.
+    let mut control = Some(next()? & 31);
+    while let Some(code) = control {
+        if code < 32 {
+            for _ in 0..=code {
+                *whole.get_mut(at).ok_or("a block is too long")? = next()? as u8;
+                at += 1;
+            }
+        } else {
+            let (mut len, mut back) = ((code >> 5) - 1, (code & 31) << 8);
+            if len == 6 {
+                loop {
+                    let more = next()?;
+                    len += more;
+                    if more != 255 {
+                        break;
+                    }
+                }
+            }
+            let low = next()?;
+            back += low;
+            if low == 255 && back == (31 << 8) + 255 {
+                back = (next()? << 8) + next()? + FAR;
+            }
+            let (len, back) = (len + 3, back + 1);
+            if back > at || len > whole.len() - at {
+                return Err("a block refers to what is not there".into());
+            }
+            for to in at..at + len {
+                whole[to] = whole[to - back];
+            }
+            at += len;
+        }
+        control = next().ok();
+    }
+    if at == whole.len() { Ok(()) } else { Err("a block is shorter than it says".into()) }
+}
+
+/// From all first bytes of numbers of `size` bytes, then all second ones ..., to the numbers. What is left at the end stays.
+pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
+    fn of<const SIZE: usize>(from: &[u8], to: &mut [u8]) {
+        let count = to.len() / SIZE;
+        let planes: [&[u8]; SIZE] = std::array::from_fn(|byte| &from[byte * count..][..count]);
+        for (i, number) in to.as_chunks_mut::<SIZE>().0.iter_mut().enumerate() {
+            *number = std::array::from_fn(|byte| planes[byte][i]);
+        }
+    }
+    let count = to.len() / size;
+    match size {
+        1 => to.copy_from_slice(from),
+        2 => of::<2>(from, to),
+        4 => of::<4>(from, to),
+        8 => of::<8>(from, to),
+        _ => {
+            for (i, number) in to.chunks_exact_mut(size).enumerate() {
+                number.iter_mut().enumerate().for_each(|(byte, to)| *to = from[byte * count + i]);
+            }
+        }
+    }
+    let rest = count * size;
+    to[rest..].copy_from_slice(&from[rest..]);
+}
+
+/// The other way round.
+fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
+    fn of<const SIZE: usize>(from: &[u8], count: usize, to: &mut [u8]) {
+        for (byte, plane) in to.chunks_exact_mut(count).take(SIZE).enumerate() {
+            for (to, number) in plane.iter_mut().zip(from.as_chunks::<SIZE>().0) {
+                *to = number[byte];
+            }
+        }
+    }
+    let count = from.len() / size;
+    if count > 0 {
+        match size {
+            2 => of::<2>(from, count, to),
+            4 => of::<4>(from, count, to),
+            8 => of::<8>(from, count, to),
+            _ => to.copy_from_slice(from),
+        }
+    }
+    let rest = count * size;
+    to[rest..].copy_from_slice(&from[rest..]);
+}
+
+/// From the first bits of all numbers, then their second ones ..., to the numbers. Blocks that are not made of eights of
+/// numbers are stored as they are.
+fn bitunshuffle(from: &[u8], size: usize, to: &mut [u8]) {
+    let count = to.len() / size;
+    if !count.is_multiple_of(8) {
+        to.copy_from_slice(from);
+        return;
+    }
+    let row = count / 8;
+    for byte in 0..size {
+        for group in 0..row {
+            let bits = |bit: usize| from[(8 * byte + bit) * row + group];
+            let numbers = transposed(u64::from_le_bytes(std::array::from_fn(bits)));
+            for (i, value) in numbers.to_le_bytes().into_iter().enumerate() {
+                to[(8 * group + i) * size + byte] = value;
+            }
+        }
+    }
+    let rest = count * size;
+    to[rest..].copy_from_slice(&from[rest..]);
+}
+
+/// The 8 x 8 bits of `x`, rows for columns (Hacker's Delight, 7-3).
+fn transposed(x: u64) -> u64 {
+    let swap = |x: u64, shift: u32, mask: u64| {
+        let moved = (x ^ (x >> shift)) & mask;
+        x ^ moved ^ (moved << shift)
+    };
+    let x = swap(x, 7, 0x00aa_00aa_00aa_00aa);
+    let x = swap(x, 14, 0x0000_cccc_0000_cccc);
+    swap(x, 28, 0x0000_0000_f0f0_f0f0)
+}
+
+/// Packs numbers of `size` bytes, which is 1, 2, 4 or 8, by LZ4, with their bytes ordered.
+pub fn encode(bytes: &[u8], size: usize) -> Vec<u8> {
+    let block = BLOCK.min(bytes.len()).max(1);
+    let mut flags = LZ4 << 5;
+    if size > 1 {
+        flags |= SHUFFLE;
+    }
+    let blocks = bytes.len().div_ceil(block);
+    let mut packed = vec![0; HEADER + 4 * blocks];
+    let mut ordered = vec![0; block];
+    for (i, part) in bytes.chunks(block).enumerate() {
+        let start = (packed.len() as u32).to_le_bytes();
+        packed[HEADER + 4 * i..][..4].copy_from_slice(&start);
+        let ordered = &mut ordered[..part.len()];
+        shuffle(part, size, ordered);
+        let is_split = block / size >= LEAST_STREAM && part.len() == block;
+        let each = part.len() / if is_split { size } else { 1 };
+        for stream in ordered.chunks_exact(each) {
+            let at = packed.len();
+            let room = lz4_flex::block::get_maximum_output_size(each);
+            packed.resize(at + 4 + room, 0);
+            let made = lz4_flex::block::compress_into(stream, &mut packed[at + 4..]);
+            let len = match made {
+                Ok(len) if len < each => len,
+                _ => {
+                    packed[at + 4..][..each].copy_from_slice(stream);
+                    each
+                }
+            };
+            packed[at..][..4].copy_from_slice(&(len as u32).to_le_bytes());
+            packed.truncate(at + 4 + len);
+        }
+    }
+    if packed.len() >= HEADER + bytes.len() {
+        flags |= STORED;
+        packed.truncate(HEADER);
+        packed.extend_from_slice(bytes);
+    }
+    packed[..4].copy_from_slice(&[2, 1, flags, size as u8]);
+    for (at, value) in [(4, bytes.len()), (8, block), (12, packed.len())] {
+        packed[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
+    }
+    packed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_comes_back() {
+        for size in [1, 2, 4, 8] {
+            for len in [0, 1, 7, 128, 1000, 4096, BLOCK, BLOCK + 24, 3 * BLOCK + 8 * 77] {
+                let smooth = |i: usize| ((i / size * 3) >> (8 * (i % size))) as u8;
+                let noise = |i: usize| (i as u32).wrapping_mul(2_654_435_761).to_be_bytes()[0];
+                let of = |value: &dyn Fn(usize) -> u8| (0..len).map(value).collect::<Vec<u8>>();
+                for (bytes, is_even) in
+                    [(of(&smooth), false), (of(&noise), false), (of(&|_| 7), true)]
+                {
+                    let packed = encode(&bytes, size);
+                    assert!(packed.len() <= bytes.len() + HEADER);
+                    assert!(len < 4096 || !is_even || packed.len() < len / 50);
+                    assert_eq!(decode(&packed, len).unwrap(), bytes, "{size} {len}");
+                    assert!(len == 0 || decode(&packed, len - 1).is_err());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_bytes() {
+        let bytes: Vec<u8> = (0..3000).map(|i| (i / 7) as u8).collect();
+        let packed = encode(&bytes, 2);
+        for at in 0..packed.len() {
+            assert!(decode(&packed[..at], 3000).is_err(), "{at}");
+            for bit in 0..8 {
+                let mut damaged = packed.clone();
+                damaged[at] ^= 1 << bit;
+                let _ = decode(&damaged, 3000);
+            }
+        }
+    }
+
+    #[test]
+    fn bits_are_ordered_by_their_place() {
+        let numbers: Vec<u8> = (0..64).map(|i| (i * 37 + 5) as u8).collect();
+        for size in [1, 2, 4] {
+            let count = 64 / size;
+            let mut ordered = vec![0; 64];
+            for element in 0..count {
+                for bit in 0..8 * size {
+                    let value = numbers[element * size + bit / 8] >> (bit % 8) & 1;
+                    ordered[bit * count / 8 + element / 8] |= value << (element % 8);
+                }
+            }
+            let mut back = vec![0; 64];
+            bitunshuffle(&ordered, size, &mut back);
+            assert_eq!(back, numbers);
+        }
+    }
+
+    #[test]
+    fn copies_reach_back_and_overlap() {
+        // The literals 1 2, a copy of 5 from 2 before, the literal 9.
+        let packed = [1, 1, 2, 3 << 5, 1, 0, 9];
+        let mut whole = [0; 8];
+        blosclz(&packed, &mut whole).unwrap();
+        assert_eq!(whole, [1, 2, 1, 2, 1, 2, 1, 9]);
+        assert!(blosclz(&packed, &mut [0; 7]).is_err() && blosclz(&packed, &mut [0; 9]).is_err());
+        assert!(blosclz(&[0, 1, 3 << 5, 1, 0, 9], &mut [0; 7]).is_err());
+    }
+}

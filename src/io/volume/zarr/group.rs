@@ -1,0 +1,322 @@
+//! What a Zarr folder is: an array, or an image of OME-NGFF (0.1 to 0.5), whose metadata name the arrays of its levels,
+//! their axes, units and places.
+
+use std::{
+    fs, io,
+    io::Read,
+    path::{Component, Path},
+};
+
+use serde_json::{Map, Value};
+
+use super::array::{Array, object};
+use crate::io::volume::format::{BoxError, shown};
+
+/// No metadata are longer.
+const MOST_TEXT: u64 = 64 << 20;
+/// Names of metadata files.
+const FILES: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
+
+/// Whether `path` is a folder that Zarr has written.
+pub fn is_store(path: &Path) -> bool {
+    path.is_dir() && FILES.iter().any(|name| path.join(name).is_file())
+}
+
+/// An axis of an image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub name: String,
+    pub kind: Kind,
+    /// Its unit, as NGFF spells it.
+    pub unit: Option<String>,
+    /// The distance between samples, and the place of the first one, where they are told.
+    pub scale: Option<f64>,
+    pub first: Option<f64>,
+}
+
+/// What is along an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Space,
+    Channel,
+    Time,
+    Other,
+}
+
+impl Kind {
+    fn of(name: &str, kind: Option<&str>) -> Self {
+        match (kind, name) {
+            (Some("space"), _) => Self::Space,
+            (Some("channel"), _) => Self::Channel,
+            (Some("time"), _) => Self::Time,
+            (Some(_), _) => Self::Other,
+            (None, "x" | "y" | "z") => Self::Space,
+            (None, "c" | "channel") => Self::Channel,
+            (None, "t" | "time") => Self::Time,
+            (None, _) => Self::Other,
+        }
+    }
+}
+
+/// An array and what is known of it.
+#[derive(Debug)]
+pub struct Image {
+    /// The format's name.
+    pub format: &'static str,
+    /// The version of Zarr.
+    pub version: u8,
+    pub array: Array,
+    /// One for each dimension of the array.
+    pub axes: Vec<Axis>,
+    pub name: Option<String>,
+    /// How channels are shown.
+    pub omero: Option<Value>,
+    /// Whether samples number objects.
+    pub is_labels: bool,
+    pub losses: Vec<String>,
+}
+
+impl Image {
+    /// Opens level `level` of the image in `folder`, or the array there.
+    pub fn open(folder: &Path, level: usize) -> Result<Self, BoxError> {
+        let node = Node::read(folder)?.ok_or("there are no metadata of Zarr in it")?;
+        if node.is_array {
+            return Self::of_array(folder, node, level);
+        }
+        let ngff = node.attributes.get("ome").and_then(Value::as_object);
+        let attributes = ngff.unwrap_or(&node.attributes);
+        let Some(multiscales) = attributes.get("multiscales") else {
+            return Err(no_image(folder, attributes).into());
+        };
+        let images = multiscales.as_array().ok_or("its multiscales are no list")?;
+        let image = images.first().ok_or("its list of multiscales is empty")?;
+        let image = object(image)?;
+        let datasets = image.get("datasets").and_then(Value::as_array);
+        let datasets = datasets.filter(|list| !list.is_empty()).ok_or("it has no datasets")?;
+        let dataset = datasets.get(level).ok_or_else(|| {
+            format!("there is no level {level}: it has {}, counted from 0", datasets.len())
+        })?;
+        let dataset = object(dataset)?;
+        let path = dataset.get("path").and_then(Value::as_str).ok_or("a dataset has no path")?;
+        let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        if path.is_empty() || !Path::new(path).components().all(below) {
+            let path = shown(path);
+            return Err(format!("a level is said to be in `{path}`, not in its folder").into());
+        }
+        let place = folder.join(path);
+        let found =
+            Node::read(&place)?.ok_or_else(|| format!("there is no array `{path}` in it"))?;
+        let array = found.array(&place)?;
+        let version = attributes.get("version").or(image.get("version")).and_then(Value::as_str);
+        let mut axes = axes(image.get("axes"), &array)?;
+        transform(dataset.get("coordinateTransformations"), &mut axes)?;
+        transform(image.get("coordinateTransformations"), &mut axes)?;
+        let mut losses = Vec::new();
+        if images.len() > 1 {
+            losses.push(format!("of its {} images only the first is read", images.len()));
+        }
+        Ok(Self {
+            version: node.version,
+            format: match version {
+                Some("0.4") => "OME-Zarr 0.4",
+                Some("0.5") => "OME-Zarr 0.5",
+                _ => "OME-Zarr",
+            },
+            array,
+            axes,
+            name: image.get("name").and_then(Value::as_str).map(str::to_owned),
+            omero: attributes.get("omero").cloned(),
+            is_labels: attributes.contains_key("image-label"),
+            losses,
+        })
+    }
+
+    fn of_array(folder: &Path, node: Node, level: usize) -> Result<Self, BoxError> {
+        let array = node.array(folder)?;
+        if level > 0 {
+            return Err("it is one array, without levels".into());
+        }
+        let dims = array.shape.len();
+        let attribute = node.attributes.get("_ARRAY_DIMENSIONS").and_then(Value::as_array);
+        let of_attribute = |list: &Vec<Value>| -> Vec<Option<String>> {
+            list.iter().map(|name| name.as_str().map(str::to_owned)).collect()
+        };
+        let names = array.names.clone().or(attribute.map(of_attribute));
+        let named = |axis: usize| -> Option<String> {
+            names.as_ref().filter(|names| names.len() == dims)?[axis].clone()
+        };
+        let is_named = (0..dims).any(|axis| named(axis).as_deref() == Some("x"));
+        let usual = ["z", "y", "x"];
+        let name = |axis: usize| match is_named {
+            true => named(axis).unwrap_or_default(),
+            false if axis + 3 >= dims => usual[axis + 3 - dims].to_owned(),
+            false => String::new(),
+        };
+        let axis = |axis| {
+            let name = name(axis);
+            Axis { kind: Kind::of(&name, None), name, unit: None, scale: None, first: None }
+        };
+        Ok(Self {
+            version: node.version,
+            format: if node.version == 2 { "Zarr 2" } else { "Zarr 3" },
+            axes: (0..dims).map(axis).collect(),
+            array,
+            name: None,
+            omero: None,
+            is_labels: false,
+            losses: Vec::new(),
+        })
+    }
+}
+
+/// A folder with metadata.
+struct Node {
+    version: u8,
+    is_array: bool,
+    metadata: Value,
+    attributes: Map<String, Value>,
+}
+
+impl Node {
+    /// Reads the metadata in `folder`; nothing where there are none.
+    fn read(folder: &Path) -> Result<Option<Self>, BoxError> {
+        if let Some(metadata) = json(&folder.join("zarr.json"))? {
+            let attributes = metadata.get("attributes").and_then(Value::as_object);
+            let attributes = attributes.cloned().unwrap_or_default();
+            let kind = metadata.get("node_type").and_then(Value::as_str);
+            let is_array = match kind {
+                Some("array") => true,
+                Some("group") => false,
+                _ => return Err("it is neither a group nor an array".into()),
+            };
+            return Ok(Some(Self { version: 3, is_array, metadata, attributes }));
+        }
+        let attributes = || -> Result<Map<String, Value>, BoxError> {
+            let found = json(&folder.join(".zattrs"))?;
+            Ok(found.and_then(|value| value.as_object().cloned()).unwrap_or_default())
+        };
+        for (name, is_array) in [(".zarray", true), (".zgroup", false)] {
+            if let Some(metadata) = json(&folder.join(name))? {
+                let attributes = attributes()?;
+                return Ok(Some(Self { version: 2, is_array, metadata, attributes }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn array(&self, folder: &Path) -> Result<Array, BoxError> {
+        match (self.is_array, self.version) {
+            (false, _) => Err(format!("{} is a group, no array", folder.display()).into()),
+            (true, 2) => Array::of_version_2(folder, &self.metadata),
+            (true, _) => Array::of_version_3(folder, &self.metadata),
+        }
+    }
+}
+
+/// The content of a file of JSON; nothing where it is not there.
+fn json(path: &Path) -> Result<Option<Value>, BoxError> {
+    let named = |error: BoxError| -> BoxError { format!("{}: {error}", path.display()).into() };
+    let found = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.map_err(|error| named(error.into()))?,
+    };
+    if !found.is_file() || found.len() > MOST_TEXT {
+        return Err(named("it is no file, or too long".into()));
+    }
+    let mut text = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(MOST_TEXT).read_to_end(&mut text));
+    read.map_err(|error| named(error.into()))?;
+    let value = serde_json::from_slice(&text).map_err(|error| named(error.into()))?;
+    Ok(Some(value))
+}
+
+/// Says what a group without an image holds.
+fn no_image(folder: &Path, attributes: &Map<String, Value>) -> String {
+    let listed = attributes
+        .get("labels")
+        .and_then(Value::as_array)
+        .map(|labels| labels.iter().filter_map(Value::as_str).map(shown).collect::<Vec<String>>());
+    let below = || -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let stores = entries.filter(|entry| is_store(&entry.path()));
+        stores.map(|entry| shown(&entry.file_name().to_string_lossy())).collect()
+    };
+    let mut names = listed.unwrap_or_else(below);
+    names.sort();
+    match names.len() {
+        0 => "it is a group without an image".into(),
+        1..=8 => format!("it is a group without an image; name one below it: {}", names.join(", ")),
+        more => {
+            let first = names[..8].join(", ");
+            format!("it is a group without an image; name one of the {more} below it: {first} ...")
+        }
+    }
+}
+
+/// The axes of an image: a list of names or objects, or those of the first versions.
+fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
+    let usual = ["t", "c", "z", "y", "x"];
+    let dims = array.shape.len();
+    let axes: Vec<Axis> = match value {
+        Some(Value::Array(list)) => {
+            let axis = |axis: &Value| {
+                let text = |name: &str| axis.get(name).and_then(Value::as_str);
+                let name = axis.as_str().or(text("name")).unwrap_or_default().to_owned();
+                let unit = text("unit").map(str::to_owned);
+                Axis { kind: Kind::of(&name, text("type")), name, unit, scale: None, first: None }
+            };
+            list.iter().map(axis).collect()
+        }
+        _ => {
+            let name = |axis: usize| usual[(axis + 5).saturating_sub(dims).min(4)];
+            let axis = |name: &str| Axis {
+                name: name.into(),
+                kind: Kind::of(name, None),
+                unit: None,
+                scale: None,
+                first: None,
+            };
+            (0..dims).map(|at| axis(name(at))).collect()
+        }
+    };
+    match axes.len() == dims {
+        true => Ok(axes),
+        false => Err(format!("it has {} axes, but its array has {dims}", axes.len()).into()),
+    }
+}
+
+/// Applies scale and translation, in this order, to the axes.
+fn transform(value: Option<&Value>, axes: &mut [Axis]) -> Result<(), BoxError> {
+    let dims = axes.len();
+    for step in value.and_then(Value::as_array).into_iter().flatten() {
+        let kind = step.get("type").and_then(Value::as_str).unwrap_or_default();
+        let numbers = |name: &str| -> Result<Vec<f64>, BoxError> {
+            let list = step
+                .get(name)
+                .and_then(Value::as_array)
+                .ok_or_else(|| format!("its {name} is not told in the metadata themselves"))?;
+            let numbers: Option<Vec<f64>> = list.iter().map(Value::as_f64).collect();
+            numbers
+                .filter(|numbers| numbers.len() == dims)
+                .ok_or_else(|| format!("its {name} is no list of a number for each axis").into())
+        };
+        match kind {
+            "scale" => {
+                for (axis, factor) in axes.iter_mut().zip(numbers("scale")?) {
+                    axis.scale = Some(axis.scale.unwrap_or(1.0) * factor);
+                    axis.first = axis.first.map(|first| first * factor);
+                }
+            }
+            "translation" => {
+                for (axis, way) in axes.iter_mut().zip(numbers("translation")?) {
+                    axis.first = Some(axis.first.unwrap_or(0.0) + way);
+                }
+            }
+            "identity" => {}
+            other => {
+                return Err(format!("its transformation `{}` is not read", shown(other)).into());
+            }
+        }
+    }
+    Ok(())
+}

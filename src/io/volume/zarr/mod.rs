@@ -1,0 +1,190 @@
+//! Zarr 2 and 3, and the images of OME-NGFF in them: folders of chunks.
+//!
+//! `group` says what a folder is, `array` how its samples are stored, `codec` and `blosc` unpack chunks, `read` brings
+//! their samples in order. The crate `zarrs` does all this and more, but takes 72 crates beside those that are here, a
+//! C and a C++ compiler.
+
+mod array;
+mod blosc;
+mod codec;
+mod group;
+mod read;
+mod write;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+pub use group::is_store;
+pub use write::{Pyramid, PyramidOptions, PyramidWriter, is_named_so};
+
+use self::{
+    group::{Axis, Image, Kind},
+    read::View,
+};
+use super::{
+    Layout, convert,
+    format::{BoxError, Header},
+    slices::Stack,
+};
+use crate::{
+    data::placement::Placement,
+    error::{Error, Result},
+    io::Source,
+};
+
+/// What volumes of it are called, each by the first letters of these.
+pub const NAMES: [&str; 2] = ["OME-Zarr", "Zarr"];
+
+/// The volume in the folder `path`.
+///
+/// # Errors
+/// When it is broken, holds no volume, or needs what is not read.
+pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
+    let unreadable = |error: BoxError| {
+        Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
+    };
+    let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
+    let Image { format, array, axes, name, losses, .. } = image;
+    let spatial = spatial(&axes);
+    if spatial[0].is_none() {
+        return Err(unreadable("none of its axes is x".into()));
+    }
+    let mut at = vec![0; axes.len()];
+    let mut others = Vec::new();
+    for (number, axis) in axes.iter().enumerate() {
+        if spatial.contains(&Some(number)) {
+            continue;
+        }
+        let (what, chosen) = match axis.kind {
+            Kind::Channel => ("channel", layout.channel),
+            Kind::Time => ("time", layout.time),
+            _ => ("place", None),
+        };
+        match chosen {
+            Some(chosen) if chosen < array.shape[number] => at[number] = chosen,
+            Some(chosen) => {
+                return Err(Error::usage(format_args!(
+                    "{source}: there is no {what} {}, only 1 to {}",
+                    chosen + 1,
+                    array.shape[number]
+                )));
+            }
+            None => others.push(number),
+        }
+    }
+    for (kind, what, chosen) in
+        [(Kind::Channel, "channels", layout.channel), (Kind::Time, "times", layout.time)]
+    {
+        if chosen.is_some_and(|chosen| chosen > 0) && axes.iter().all(|axis| axis.kind != kind) {
+            return Err(Error::usage(format_args!("{source} has no {what}")));
+        }
+    }
+    let dtype = convert::dtype(array.stored, None);
+    let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
+    let volumes = others.iter().try_fold(1, count);
+    let volumes = volumes.ok_or_else(|| unreadable("it is too large".into()))?;
+    let varying: Vec<Kind> =
+        others.iter().filter(|&&axis| array.shape[axis] > 1).map(|&axis| axes[axis].kind).collect();
+    let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
+    let mut header = Header::new(dims, array.stored, 0);
+    header.volumes = volumes;
+    header.each = match varying[..] {
+        [Kind::Channel] => "channels",
+        [Kind::Time] => "times",
+        [Kind::Time, Kind::Channel] => "times and channels",
+        _ => "volumes",
+    };
+    header.endian = array.endian;
+    header.losses = losses;
+    header.metadata = name
+        .filter(|name| !name.is_empty())
+        .map(|name| ("name".into(), name))
+        .into_iter()
+        .collect();
+    if let Some(placement) = placement(&axes, spatial) {
+        header.place(placement);
+    }
+    let size = |file: PathBuf| fs::metadata(file).map_or(0, |found| found.len());
+    let bytes = files(path).into_iter().map(size).sum();
+    Ok(Stack {
+        format,
+        header,
+        dtype,
+        bytes,
+        slices: Arc::new(View::new(array, spatial, others, at, dtype)),
+    })
+}
+
+/// Which of `axes` are x, y and z.
+fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
+    let find = |name: &str| axes.iter().position(|axis| axis.name.eq_ignore_ascii_case(name));
+    let mut spatial = [find("x"), find("y"), find("z")];
+    if spatial == [None; 3] {
+        // Axes of other names: the last one is the fastest.
+        let space: Vec<usize> =
+            (0..axes.len()).filter(|&axis| axes[axis].kind == Kind::Space).collect();
+        for (to, axis) in spatial.iter_mut().zip(space.into_iter().rev()) {
+            *to = Some(axis);
+        }
+    }
+    spatial
+}
+
+/// Where samples are, where the axes tell it.
+fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
+    let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
+        spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
+    };
+    let is_told = |axis: &Option<usize>| axis.is_some_and(|axis| axes[axis].scale.is_some());
+    if !spatial.iter().any(is_told) {
+        return None;
+    }
+    let unit = spatial.iter().flatten().find_map(|&axis| axes[axis].unit.as_deref());
+    let unit = unit.map(|unit| short_unit(unit).to_owned());
+    let straight = Placement::straight(of(|axis| axis.scale, 1.0), of(|axis| axis.first, 0.0));
+    Some(Placement { unit, ..straight })
+}
+
+/// Units as NGFF spells them (those of UDUNITS-2), and as other formats do.
+const UNITS: [(&str, &str); 6] = [
+    ("meter", "m"),
+    ("centimeter", "cm"),
+    ("millimeter", "mm"),
+    ("micrometer", "um"),
+    ("nanometer", "nm"),
+    ("inch", "in"),
+];
+
+fn short_unit(long: &str) -> &str {
+    UNITS.iter().find(|(name, _)| *name == long).map_or(long, |(_, short)| short)
+}
+
+/// The files of a store, of which not more than some tens of thousands are looked for.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    const MOST: usize = 1 << 16;
+    let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .collect();
+        entries.sort();
+        for entry in entries {
+            // Links could lead in circles.
+            match fs::symlink_metadata(&entry) {
+                Ok(found) if found.is_dir() => folders.push(entry),
+                Ok(_) if files.len() < MOST => files.push(entry),
+                _ => {}
+            }
+        }
+        if files.len() >= MOST {
+            break;
+        }
+    }
+    files
+}

@@ -1,0 +1,593 @@
+//! Writes pyramids as OME-NGFF: a folder with metadata, and an array of chunks for each level.
+//!
+//! Slices come in order and leave as chunks as soon as a layer of these is full; two of them become one of the next level
+//! at once. So no level is read again, and what is in memory is a layer of chunks of each level.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{UNITS, blosc, group::Axis, group::Image, group::Kind};
+use crate::{
+    data::{
+        dtype::Dtype,
+        placement::Placement,
+        pyramid::{Level, halved, is_zero, levels},
+        samples::Samples,
+        volume::Dims,
+    },
+    error::{Error, Result},
+    io::{
+        Sink,
+        part::temporary_name,
+        volume::{Layout, VolumeFile},
+    },
+    memory,
+    parallel::Parallel,
+};
+
+/// Samples of a chunk along x, y and z, where the input has no chunks.
+const CHUNK: [usize; 3] = [128, 128, 64];
+/// Bytes of a chunk of the input that is kept.
+const MOST_CHUNK: usize = 64 << 20;
+
+/// How a pyramid is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PyramidOptions {
+    /// How many levels; as many as it takes to become small where nothing is said.
+    pub levels: Option<usize>,
+    /// Samples of a chunk along x, y and z; those of the input where nothing is said.
+    pub chunk: Option<Dims>,
+    /// The version of Zarr, 2 or 3: OME-NGFF 0.4 or 0.5; that of the input, or 3, where nothing is said.
+    pub version: Option<u8>,
+}
+
+/// What is written: a pure function of the input and the options.
+#[derive(Debug)]
+pub struct Pyramid {
+    /// The levels, the finest first.
+    pub levels: Vec<Level>,
+    /// The type of samples.
+    pub dtype: Dtype,
+    version: u8,
+    chunk: [usize; 3],
+    /// Axes that volumes differ in, and how many places there are along each.
+    others: Vec<(Axis, usize)>,
+    /// Those of the volumes, of z, y, x.
+    axes: Vec<Axis>,
+    name: Option<String>,
+    omero: Option<Value>,
+    are_labels: bool,
+    losses: Vec<String>,
+}
+
+/// Whether `sink` names a store.
+pub fn is_named_so(sink: &Sink) -> bool {
+    sink.extension() == "zarr"
+}
+
+impl Pyramid {
+    /// For what is made of `file`, which `layout` has chosen; where it chooses no volume of several, of all.
+    ///
+    /// # Errors
+    /// When the input is a store that cannot be read.
+    pub fn new(
+        file: &VolumeFile,
+        path: Option<&Path>,
+        layout: &Layout,
+        options: PyramidOptions,
+    ) -> Result<Self> {
+        let store = path.filter(|path| super::is_store(path));
+        let image = store.map(|path| Image::open(path, layout.level.unwrap_or(0)));
+        let image = image.transpose().map_err(|error| {
+            Error::bad_input("cannot read the metadata of the input").caused_by(error)
+        })?;
+        let placement = file.placement();
+        let mut losses = Vec::new();
+        if placement.is_some_and(|placement| !placement.is_straight()) {
+            losses.push("the orientation is dropped".to_owned());
+        }
+        let dropped: Vec<&str> = file
+            .metadata()
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .filter(|&n| n != "name")
+            .collect();
+        if !dropped.is_empty() {
+            let names: String =
+                dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
+            losses.push(format!("metadata is dropped ({names})"));
+        }
+        let spacing = placement.map_or([1.0; 3], Placement::spacing);
+        let first = placement.map_or([0.0; 3], |placement| placement.first);
+        let unit = placement.and_then(|placement| placement.unit.as_deref()).map(long_unit);
+        let mut others = Vec::new();
+        let spatial = image.as_ref().map(|image| super::spatial(&image.axes));
+        let has = spatial.map_or([true; 3], |spatial| spatial.map(|axis| axis.is_some()));
+        if let (Some(image), Some(spatial)) = (&image, spatial) {
+            for (number, axis) in image.axes.iter().enumerate() {
+                let len = image.array.shape[number];
+                let is_chosen = match axis.kind {
+                    Kind::Channel => layout.channel.is_some(),
+                    Kind::Time => layout.time.is_some(),
+                    _ => false,
+                };
+                let is_spatial = spatial.contains(&Some(number));
+                if !is_spatial && !is_chosen && layout.volume.is_none() {
+                    others.push((axis.clone(), len));
+                }
+            }
+        }
+        let axis = |at: usize| Axis {
+            name: ["x", "y", "z"][at].into(),
+            kind: Kind::Space,
+            unit: unit.clone(),
+            scale: Some(spacing[at]),
+            first: Some(first[at]),
+        };
+        let kept = image.as_ref().zip(spatial).map(|(image, spatial)| {
+            spatial.map(|axis| axis.map_or(1, |axis| image.array.chunk[axis]))
+        });
+        let size = file.dtype.size();
+        let mut chunk = options.chunk.map_or(kept.unwrap_or(CHUNK), |chunk| chunk.0);
+        let most = if options.chunk.is_some() { 1 << 30 } else { MOST_CHUNK };
+        while chunk.iter().try_fold(size, |n, &len| n.checked_mul(len)).is_none_or(|n| n > most) {
+            let longest = (0..3).max_by_key(|&axis| chunk[axis]).expect("three");
+            chunk[longest] = chunk[longest].div_ceil(2);
+        }
+        let omero = image.as_ref().and_then(|image| chosen_channel(image.omero.clone()?, layout));
+        Ok(Self {
+            levels: levels(file.dims, spacing, options.levels),
+            dtype: file.dtype,
+            version: options.version.unwrap_or(match &image {
+                Some(image) if image.version == 2 => 2,
+                _ => 3,
+            }),
+            chunk,
+            axes: [2, 1, 0].into_iter().filter(|&at| has[at]).map(axis).collect(),
+            others,
+            name: image.as_ref().and_then(|image| image.name.clone()),
+            omero,
+            are_labels: image.as_ref().is_some_and(|image| image.is_labels),
+            losses,
+        })
+    }
+
+    /// What of the volume the store cannot hold, in words.
+    pub fn losses(&self) -> Option<String> {
+        (!self.losses.is_empty()).then(|| self.losses.join(" and "))
+    }
+
+    /// How many volumes it holds.
+    pub fn volumes(&self) -> usize {
+        self.others.iter().map(|(_, len)| len).product()
+    }
+
+    /// Slices of the first level that make whole layers of chunks of the levels up to `level`.
+    pub fn unit(&self, level: usize) -> usize {
+        self.layer(level) * self.levels[level].factors[2]
+    }
+
+    /// Slices of a layer of chunks.
+    fn layer(&self, level: usize) -> usize {
+        self.chunk[2].min(self.levels[level].dims[2])
+    }
+
+    /// Bytes that writing the levels from `first` on takes.
+    pub fn bytes(&self, first: usize) -> u64 {
+        let level = |number: usize| {
+            let [width, height, _] = self.levels[number].dims;
+            // A layer, and slices that wait for the next one.
+            ((width * height * self.dtype.size()) as u64)
+                .saturating_mul(2 * self.layer(number) as u64 + 2)
+        };
+        let chunk = self.chunk.iter().product::<usize>() * self.dtype.size();
+        let threads = rayon::current_num_threads();
+        (first..self.levels.len()).map(level).sum::<u64>() + (4 * chunk * threads) as u64
+    }
+
+    /// Writes the metadata of the store into `folder`, which is there.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io).
+    pub fn create(&self, folder: &Path) -> Result<()> {
+        let put = |name: PathBuf, value: &Value| -> Result<()> {
+            let path = folder.join(name);
+            let failed = |error| Error::io("write", &path, error);
+            fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+            let text = serde_json::to_string_pretty(value).expect("plain data") + "\n";
+            fs::write(&path, text).map_err(failed)
+        };
+        let mut ngff = Map::new();
+        ngff.insert("multiscales".into(), json!([self.multiscale()]));
+        if let Some(omero) = &self.omero {
+            ngff.insert("omero".into(), omero.clone());
+        }
+        if self.are_labels {
+            ngff.insert("image-label".into(), json!({"version": self.ngff()}));
+        }
+        match self.version {
+            2 => {
+                put(".zgroup".into(), &json!({"zarr_format": 2}))?;
+                put(".zattrs".into(), &Value::Object(ngff))?;
+            }
+            _ => {
+                ngff.insert("version".into(), self.ngff().into());
+                let group =
+                    json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": ngff}});
+                put("zarr.json".into(), &group)?;
+            }
+        }
+        for level in 0..self.levels.len() {
+            let name = if self.version == 2 { ".zarray" } else { "zarr.json" };
+            put(Path::new(&level.to_string()).join(name), &self.array(level))?;
+        }
+        Ok(())
+    }
+
+    fn ngff(&self) -> &'static str {
+        if self.version == 2 { "0.4" } else { "0.5" }
+    }
+
+    /// All axes, the slowest first.
+    fn all_axes(&self) -> impl Iterator<Item = &Axis> {
+        self.others.iter().map(|(axis, _)| axis).chain(&self.axes)
+    }
+
+    fn multiscale(&self) -> Value {
+        let axes: Vec<Value> = self
+            .all_axes()
+            .map(|axis| {
+                let kind = match axis.kind {
+                    Kind::Space => Some("space"),
+                    Kind::Channel => Some("channel"),
+                    Kind::Time => Some("time"),
+                    Kind::Other => None,
+                };
+                let mut fields = Map::new();
+                fields.insert("name".into(), axis.name.clone().into());
+                kind.map(|kind| fields.insert("type".into(), kind.into()));
+                axis.unit.clone().map(|unit| fields.insert("unit".into(), unit.into()));
+                fields.into()
+            })
+            .collect();
+        let datasets: Vec<Value> = (0..self.levels.len())
+            .map(|level| {
+                let factors = self.levels[level].factors;
+                let factor = |axis: &Axis| match axis.kind {
+                    Kind::Space => ["x", "y", "z"]
+                        .iter()
+                        .position(|&name| name == axis.name)
+                        .map_or(1.0, |at| factors[at] as f64),
+                    _ => 1.0,
+                };
+                let scale = |axis: &Axis| axis.scale.unwrap_or(1.0) * factor(axis);
+                // The centre of the first sample.
+                let first = |axis: &Axis| {
+                    axis.first.unwrap_or(0.0)
+                        + axis.scale.unwrap_or(1.0) * (factor(axis) - 1.0) / 2.0
+                };
+                json!({"path": level.to_string(), "coordinateTransformations": [
+                    {"type": "scale", "scale": self.all_axes().map(scale).collect::<Vec<_>>()},
+                    {"type": "translation", "translation": self.all_axes().map(first).collect::<Vec<_>>()},
+                ]})
+            })
+            .collect();
+        let mut image = Map::new();
+        image.insert("axes".into(), axes.into());
+        image.insert("datasets".into(), datasets.into());
+        image.insert("type".into(), if self.are_labels { "nearest" } else { "mean" }.into());
+        self.name.clone().map(|name| image.insert("name".into(), name.into()));
+        if self.version == 2 {
+            image.insert("version".into(), self.ngff().into());
+        }
+        image.into()
+    }
+
+    /// Along each axis of the array: for each volume one, then z, y, x as far as there are.
+    fn sizes(&self, others: impl Fn(usize) -> usize, space: [usize; 3]) -> Vec<usize> {
+        let spatial = self.axes.iter().map(|axis| match axis.name.as_str() {
+            "x" => space[0],
+            "y" => space[1],
+            _ => space[2],
+        });
+        self.others.iter().map(|&(_, len)| others(len)).chain(spatial).collect()
+    }
+
+    fn array(&self, level: usize) -> Value {
+        let dims = self.levels[level].dims;
+        let shape = self.sizes(|len| len, dims);
+        let chunk = self.sizes(|_| 1, self.chunk_of(level));
+        let size = self.dtype.size();
+        if self.version == 2 {
+            let kind = match self.dtype {
+                dtype if dtype.is_float() => 'f',
+                dtype if dtype.is_signed() => 'i',
+                _ => 'u',
+            };
+            let order = if size == 1 { '|' } else { '<' };
+            return json!({
+                "zarr_format": 2, "shape": shape, "chunks": chunk, "dtype": format!("{order}{kind}{size}"),
+                "compressor": {"id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0},
+                "fill_value": 0, "order": "C", "filters": null, "dimension_separator": "/",
+            });
+        }
+        let name = match self.dtype {
+            Dtype::U8 => "uint8",
+            Dtype::I8 => "int8",
+            Dtype::U16 => "uint16",
+            Dtype::I16 => "int16",
+            Dtype::U32 => "uint32",
+            Dtype::I32 => "int32",
+            Dtype::U64 => "uint64",
+            Dtype::I64 => "int64",
+            Dtype::F32 => "float32",
+            Dtype::F64 => "float64",
+        };
+        let names: Vec<&str> = self.all_axes().map(|axis| axis.name.as_str()).collect();
+        let shuffle = if size == 1 { "noshuffle" } else { "shuffle" };
+        json!({
+            "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": 0,
+            "codecs": [
+                {"name": "bytes", "configuration": {"endian": "little"}},
+                {"name": "blosc", "configuration": {
+                    "cname": "lz4", "clevel": 5, "shuffle": shuffle, "typesize": size, "blocksize": 0}},
+            ],
+            "dimension_names": names, "attributes": {},
+        })
+    }
+
+    fn chunk_of(&self, level: usize) -> [usize; 3] {
+        std::array::from_fn(|axis| self.chunk[axis].min(self.levels[level].dims[axis]))
+    }
+
+    /// The file of a chunk below the store's folder.
+    fn chunk_path(&self, level: usize, volume: usize, at: [usize; 3]) -> PathBuf {
+        let mut path = PathBuf::from(level.to_string());
+        if self.version == 3 {
+            path.push("c");
+        }
+        let mut place = self.sizes(|_| 0, at);
+        let mut rest = volume;
+        for (slot, (_, len)) in place.iter_mut().zip(&self.others).rev() {
+            *slot = rest % len;
+            rest /= len;
+        }
+        path.extend(place.iter().map(ToString::to_string));
+        path
+    }
+}
+
+/// The rendering of the channel that is chosen, or of all.
+fn chosen_channel(mut omero: Value, layout: &Layout) -> Option<Value> {
+    if layout.volume.is_some() {
+        return None;
+    }
+    if let Some(channel) = layout.channel {
+        let list = omero.get_mut("channels")?.as_array_mut()?;
+        let chosen = list.get(channel)?.clone();
+        *list = vec![chosen];
+    }
+    Some(omero)
+}
+
+fn long_unit(short: &str) -> String {
+    UNITS.iter().find(|(_, name)| *name == short).map_or(short, |(long, _)| long).into()
+}
+
+/// Writes a file that other processes may write at the same time: it appears whole. Until then it is in the folder `beside`.
+fn whole(path: &Path, bytes: &[u8], beside: &Path) -> io::Result<()> {
+    let temporary = beside.join(temporary_name());
+    let written = File::create_new(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_data()
+    });
+    let renamed = written.and_then(|()| fs::rename(&temporary, path));
+    renamed.inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Makes the folders of the file `name` below `root`, but not that: where it is gone, another process has completed the store.
+fn make_folders(root: &Path, name: &Path) -> io::Result<()> {
+    let mut folder = root.to_owned();
+    for part in name.parent().into_iter().flatten() {
+        folder.push(part);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes slices of a volume into the levels of a store, from the first level on or from another.
+#[derive(Debug)]
+pub struct PyramidWriter<'a> {
+    pyramid: &'a Pyramid,
+    folder: &'a Path,
+    volume: usize,
+    /// Whether other processes write into the same store.
+    is_shared: bool,
+    /// The level of the slices that come, and those behind it, to the last one.
+    first: usize,
+    levels: Vec<Waiting>,
+    /// Whether the slices that come are in the store already.
+    has_first: bool,
+}
+
+/// Slices of a level that are not in chunks yet.
+#[derive(Debug)]
+struct Waiting {
+    /// The number of the first one.
+    start: usize,
+    bytes: Vec<u8>,
+    /// The last one, which waits for its neighbour.
+    single: Vec<u8>,
+}
+
+impl<'a> PyramidWriter<'a> {
+    /// Begins with slice `start` of the level `range.start` of a volume; writes the levels of `range`.
+    pub fn new(
+        pyramid: &'a Pyramid,
+        folder: &'a Path,
+        volume: usize,
+        (range, start): (std::ops::Range<usize>, usize),
+        is_shared: bool,
+    ) -> Self {
+        let from = pyramid.levels[range.start].factors[2];
+        let level = |number: usize| Waiting {
+            start: start * from / pyramid.levels[number].factors[2],
+            bytes: Vec::new(),
+            single: Vec::new(),
+        };
+        let levels = range.clone().map(level).collect();
+        Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first: false }
+    }
+
+    /// Writes only what becomes of its first level, which is in the store already.
+    pub fn leave_out_first(&mut self) {
+        self.has_first = true;
+    }
+
+    /// Takes the next slices of its first level.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io).
+    pub fn push(&mut self, slices: &Samples) -> Result<()> {
+        self.push_to(0, slices, false)
+    }
+
+    /// Writes what waits still: the volume ends, or another process goes on where this one ends.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io).
+    pub fn finish(mut self) -> Result<()> {
+        let none = Samples::zeros(self.pyramid.dtype, 0)?;
+        self.push_to(0, &none, true)
+    }
+
+    fn push_to(&mut self, at: usize, slices: &Samples, is_end: bool) -> Result<()> {
+        let number = self.first + at;
+        let level = self.pyramid.levels[number];
+        let slice = level.dims[0] * level.dims[1] * self.pyramid.dtype.size();
+        let layer = self.pyramid.layer(number) * slice;
+        let new = slices.as_bytes();
+        let waiting = &mut self.levels[at];
+        // What fills a layer goes to chunks without a copy.
+        let mut left = new;
+        if !waiting.bytes.is_empty() {
+            let (fills, rest) = left.split_at(left.len().min(layer - waiting.bytes.len()));
+            waiting.bytes.extend_from_slice(fills);
+            left = rest;
+        }
+        let mut waiting_bytes = std::mem::take(&mut waiting.bytes);
+        if waiting_bytes.len() == layer || (is_end && !waiting_bytes.is_empty()) {
+            self.write_layer(at, &waiting_bytes)?;
+            waiting_bytes.clear();
+        }
+        let rest = match is_end {
+            true => left.len(),
+            false => left.len() / layer * layer,
+        };
+        if waiting_bytes.is_empty() {
+            let (full, tail) = left.split_at(rest);
+            for full in full.chunks(layer) {
+                self.write_layer(at, full)?;
+            }
+            memory::reserve(&mut waiting_bytes, layer)?;
+            waiting_bytes.extend_from_slice(tail);
+        }
+        self.levels[at].bytes = waiting_bytes;
+        if at + 1 == self.levels.len() {
+            return Ok(());
+        }
+        let steps = level.steps(&self.pyramid.levels[number + 1]);
+        let single = std::mem::take(&mut self.levels[at].single);
+        let all = single.len() + new.len();
+        let used = if is_end { all } else { all / (slice * steps[2]) * slice * steps[2] };
+        let joined;
+        let from = match single.is_empty() && used == new.len() {
+            true => slices,
+            false => {
+                let mut samples =
+                    Samples::zeros(self.pyramid.dtype, used / self.pyramid.dtype.size())?;
+                let bytes = samples.as_bytes_mut();
+                let of_single = single.len().min(used);
+                bytes[..of_single].copy_from_slice(&single[..of_single]);
+                bytes[of_single..].copy_from_slice(&new[..used - of_single]);
+                joined = samples;
+                &joined
+            }
+        };
+        self.levels[at].single = match used == 0 {
+            true => [&single[..], new].concat(),
+            false => new[used - single.len()..].to_vec(),
+        };
+        let dims = [level.dims[0], level.dims[1], used / slice];
+        let next = match used {
+            0 => Samples::zeros(self.pyramid.dtype, 0)?,
+            _ => halved(from, dims, steps, self.pyramid.are_labels)?,
+        };
+        match next.is_empty() && !is_end {
+            true => Ok(()),
+            false => self.push_to(at + 1, &next, is_end),
+        }
+    }
+
+    /// Writes slices of a level as a layer of chunks.
+    fn write_layer(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let number = self.first + at;
+        let Self { pyramid, folder, volume, is_shared, .. } = *self;
+        let dims = pyramid.levels[number].dims;
+        let size = pyramid.dtype.size();
+        let slices = bytes.len() / (dims[0] * dims[1] * size);
+        let chunk = pyramid.chunk_of(number);
+        let z = self.levels[at].start / chunk[2];
+        self.levels[at].start += slices;
+        if at == 0 && self.has_first {
+            return Ok(());
+        }
+        let counts = [dims[0].div_ceil(chunk[0]), dims[1].div_ceil(chunk[1])];
+        (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
+            let place = [i % counts[0], i / counts[0], z];
+            let [x, y] = [place[0] * chunk[0], place[1] * chunk[1]];
+            let [width, height] = [chunk[0].min(dims[0] - x), chunk[1].min(dims[1] - y)];
+            let mut samples = memory::zeros(chunk.iter().product::<usize>() * size)?;
+            for z in 0..slices {
+                for row in 0..height {
+                    let from = ((z * dims[1] + y + row) * dims[0] + x) * size;
+                    let to = (z * chunk[1] + row) * chunk[0] * size;
+                    samples[to..to + width * size]
+                        .copy_from_slice(&bytes[from..from + width * size]);
+                }
+            }
+            // A chunk that is not there is one of zeros.
+            if is_zero(&samples) {
+                return Ok(());
+            }
+            if cfg!(target_endian = "big") {
+                samples.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            }
+            let packed = blosc::encode(&samples, size);
+            let name = pyramid.chunk_path(number, volume, place);
+            let path = folder.join(&name);
+            let write = || match is_shared {
+                true => whole(&path, &packed, folder.parent().unwrap_or(folder)),
+                false => fs::write(&path, &packed),
+            };
+            let written = match write() {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    make_folders(folder, &name).and_then(|()| write())
+                }
+                written => written,
+            };
+            written.map_err(|error| Error::io("write", &path, error))
+        })
+    }
+}

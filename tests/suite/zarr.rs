@@ -1,0 +1,498 @@
+//! Zarr and OME-Zarr: stores of zarr-python and ome-zarr-py hold what zarr-python reads in them; stores that are written
+//! hold what a naive reader finds; what is broken is refused in one line.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use gpuproc::{
+    data::samples::Samples,
+    error::Error,
+    for_samples,
+    io::{
+        Source,
+        volume::{Layout, VolumeFile},
+    },
+    timings::Timings,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{gpuproc, run, works},
+    shards::{devices, shards, volume},
+};
+
+/// One entry of `fixtures/zarr/stores.json`, which `write.py` beside it has written.
+struct Store(Value);
+
+impl Store {
+    fn all() -> Vec<Self> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/zarr/stores.json");
+        let all = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let Value::Array(all) = all else { panic!("a list") };
+        assert!(all.len() > 30);
+        all.into_iter().map(Self).collect()
+    }
+
+    fn named(name: &str) -> Self {
+        Self::all().into_iter().find(|store| store.name() == name).expect("a store")
+    }
+
+    fn name(&self) -> &str {
+        self.0["name"].as_str().unwrap()
+    }
+
+    /// Writes it into `folder`; returns where.
+    fn write(&self, folder: &Path) -> PathBuf {
+        let root = folder.join(self.name());
+        for (name, digits) in self.0["files"].as_object().unwrap() {
+            let digits = digits.as_str().unwrap().as_bytes();
+            let digit = |byte: u8| (byte as char).to_digit(16).unwrap() as u8;
+            let bytes: Vec<u8> =
+                digits.chunks(2).map(|pair| 16 * digit(pair[0]) + digit(pair[1])).collect();
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, bytes).unwrap();
+        }
+        root
+    }
+
+    /// Its length along each axis, the fastest first.
+    fn shape(&self) -> Vec<usize> {
+        let sizes = self.0["shape"].as_array().unwrap().iter();
+        sizes.rev().map(|size| size.as_u64().unwrap() as usize).collect()
+    }
+}
+
+fn describe(path: &Path, layout: &Layout) -> Result<VolumeFile, Error> {
+    VolumeFile::describe(&Source::File(path.to_owned()), layout)
+}
+
+#[allow(clippy::useless_conversion, reason = "one of the types is f64 itself")]
+fn as_f64(samples: &Samples) -> Vec<f64> {
+    for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
+}
+
+/// FNV-1a over values as little-endian f64, in the digits of `write.py`.
+fn fnv(values: &[f64]) -> String {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+    format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
+}
+
+/// The values of all volumes of a store, one behind the other, in parts of so many slices.
+fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
+    let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
+    let volumes =
+        describe(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).volumes();
+    let mut all = Vec::new();
+    for volume in 0..volumes {
+        let file = describe(path, &layout(volume)).unwrap();
+        let mut reader = file.reader().unwrap();
+        let mut left = file.dims[2];
+        while left > 0 {
+            let part = reader.read(left.min(slices)).unwrap_or_else(|e| panic!("{}", e.one_line()));
+            all.extend(as_f64(&part));
+            left -= left.min(slices);
+        }
+    }
+    all
+}
+
+#[test]
+fn stores_of_zarr_python_hold_what_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in Store::all() {
+        let path = store.write(folder.path());
+        for slices in [1, 3, 100] {
+            let found = values(&path, 0, slices);
+            assert_eq!(found.len(), store.shape().iter().product::<usize>(), "{}", store.name());
+            assert_eq!(fnv(&found), store.0["fnv"], "{} by {slices}: {found:?}", store.name());
+        }
+        if let Some(second) = store.0["second"].as_str() {
+            assert_eq!(fnv(&values(&path, 1, 2)), second, "{}", store.name());
+        }
+    }
+}
+
+#[test]
+fn axes_tell_size_and_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = Store::named("ngff-0.4-tczyx").write(folder.path());
+    let of = |layout: &Layout| describe(&path, layout).map_err(|error| error.one_line());
+    let file = of(&Layout { volume: Some(0), ..Layout::default() }).unwrap();
+    assert_eq!((file.dims, file.volumes(), file.called()), ([7, 6, 3], 4, "times and channels"));
+    assert_eq!(file.format(), "OME-Zarr 0.4");
+    let placement = file.placement().unwrap();
+    assert_eq!(placement.spacing(), [0.25, 0.25, 2.0]);
+    assert_eq!(placement.first, [4.5, -3.0, 10.0]);
+    assert_eq!(placement.unit.as_deref(), Some("um"));
+    let coarse = Layout { volume: Some(0), level: Some(1), ..Layout::default() };
+    assert_eq!(of(&coarse).unwrap().placement().unwrap().spacing(), [0.5, 0.5, 2.0]);
+    // A channel of a time is the volume with its number.
+    let one = |layout: &Layout| {
+        as_f64(&of(layout).unwrap().read(1 << 20, &Timings::new(false)).unwrap().samples)
+    };
+    for (channel, time, volume) in [(0, 0, 0), (1, 0, 1), (0, 1, 2), (1, 1, 3)] {
+        let chosen = Layout { channel: Some(channel), time: Some(time), ..Layout::default() };
+        let numbered = Layout { volume: Some(volume), ..Layout::default() };
+        assert_eq!(one(&chosen), one(&numbered));
+    }
+    let channel = of(&Layout { channel: Some(1), volume: Some(0), ..Layout::default() }).unwrap();
+    assert_eq!((channel.volumes(), channel.called()), (2, "times"));
+    for (layout, message) in [
+        (Layout::default(), "holds 4 times and channels, 1 to 4"),
+        (Layout { channel: Some(2), ..Layout::default() }, "there is no channel 3, only 1 to 2"),
+        (Layout { time: Some(7), ..Layout::default() }, "there is no time 8, only 1 to 2"),
+        (
+            Layout { level: Some(2), ..Layout::default() },
+            "there is no level 2: it has 2, counted from 0",
+        ),
+    ] {
+        let error = of(&layout).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
+    let plane = Store::named("ngff-0.5-cyx").write(folder.path());
+    let file = describe(&plane, &Layout { channel: Some(1), ..Layout::default() }).unwrap();
+    assert_eq!((file.dims, file.volumes()), ([7, 6, 1], 1));
+}
+
+#[test]
+fn commands_take_stores() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = Store::named("ngff-0.5-zyx").write(at);
+    fs::rename(path, at.join("in.zarr")).unwrap();
+    let prints = |line: &str| {
+        let output = gpuproc().current_dir(at).args(line.split(' ')).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let info = prints("info in.zarr --range");
+    for part in ["OME-Zarr 0.5 volume, 7x6x5 of u16", "spacing", "0.25 0.25 2", "um"] {
+        assert!(info.contains(part), "{info}");
+    }
+    works(at, "blur --sigma 0 in.zarr in.nrrd");
+    let counts = |name: &str| prints(&format!("histogram {name} --bins 16 --range 15000,25000"));
+    assert_eq!(counts("in.zarr"), counts("in.nrrd"));
+    works(at, "mesh in.zarr a.ply --iso 20000");
+    works(at, "mesh in.nrrd b.ply --iso 20000");
+    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("b.ply")).unwrap());
+    // Shards join to the same.
+    for i in 0..3 {
+        works(at, &format!("mesh in.zarr part-{i} --iso 20000 --shard {i}/3"));
+        works(
+            at,
+            &format!("histogram in.zarr -o count-{i} --bins 16 --range 15000,25000 --shard {i}/3"),
+        );
+    }
+    works(at, "merge part-0 part-1 part-2 -o c.ply");
+    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("c.ply")).unwrap());
+}
+
+/// All files below `folder`, by their names.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => {
+                    let name = path.strip_prefix(folder).unwrap().to_owned();
+                    found.insert(name, fs::read(path).unwrap());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// A block of LZ4, by its definition.
+fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
+    let mut whole = Vec::new();
+    let byte = |block: &mut &[u8]| {
+        let first = usize::from(block[0]);
+        *block = &block[1..];
+        first
+    };
+    let length = |block: &mut &[u8], start: usize| {
+        let mut length = start;
+        while start == 15 {
+            let more = byte(block);
+            length += more;
+            if more < 255 {
+                break;
+            }
+        }
+        length
+    };
+    while !block.is_empty() {
+        let token = byte(&mut block);
+        let literals = length(&mut block, token >> 4);
+        whole.extend_from_slice(&block[..literals]);
+        block = &block[literals..];
+        if !block.is_empty() {
+            let back = byte(&mut block) + (byte(&mut block) << 8);
+            for _ in 0..length(&mut block, token & 15) + 4 {
+                whole.push(whole[whole.len() - back]);
+            }
+        }
+    }
+    assert_eq!(whole.len(), len);
+    whole
+}
+
+/// What a chunk of Blosc with LZ4 holds, in blocks of up to 256 KiB, numbers of `size` bytes.
+fn unpack_blosc(chunk: &[u8], size: usize) -> Vec<u8> {
+    let number = |at: usize| u32::from_le_bytes(chunk[at..at + 4].try_into().unwrap()) as usize;
+    let (flags, len, block) = (chunk[2], number(4), number(8));
+    assert_eq!(
+        (chunk[0], flags >> 5, usize::from(chunk[3]), number(12)),
+        (2, 1, size, chunk.len())
+    );
+    if flags & 2 != 0 {
+        return chunk[16..].to_vec();
+    }
+    assert_eq!((flags & 1 == 1, flags & 0x14), (size > 1, 0));
+    let mut whole = Vec::new();
+    for i in 0..len.div_ceil(block) {
+        let bytes = block.min(len - i * block);
+        let streams = if bytes == block && block / size >= 128 { size } else { 1 };
+        let (mut planes, mut at) = (Vec::new(), number(16 + 4 * i));
+        for _ in 0..streams {
+            let packed = number(at);
+            let content = &chunk[at + 4..][..packed];
+            planes.extend(match packed == bytes / streams {
+                true => content.to_vec(),
+                false => unpack_lz4(content, bytes / streams),
+            });
+            at += 4 + packed;
+        }
+        let count = bytes / size;
+        whole.extend((0..bytes).map(|at| planes[at % size * count + at / size]));
+    }
+    whole
+}
+
+/// The shape and the values of a level of a store of ours with the axes z, y, x, x fastest.
+fn naive(store: &Path, level: usize, size: usize) -> ([usize; 3], Vec<u64>) {
+    let folder = store.join(level.to_string());
+    let text = fs::read(folder.join("zarr.json")).unwrap();
+    let metadata: Value = serde_json::from_slice(&text).unwrap();
+    let sizes = |list: &Value| -> [usize; 3] {
+        let sizes = list.as_array().unwrap().iter().rev().map(|n| n.as_u64().unwrap() as usize);
+        sizes.collect::<Vec<_>>().try_into().unwrap()
+    };
+    let shape = sizes(&metadata["shape"]);
+    let chunk = sizes(&metadata["chunk_grid"]["configuration"]["chunk_shape"]);
+    let mut values = Vec::new();
+    let mut chunks = BTreeMap::new();
+    for z in 0..shape[2] {
+        for y in 0..shape[1] {
+            for x in 0..shape[0] {
+                let path = format!("c/{}/{}/{}", z / chunk[2], y / chunk[1], x / chunk[0]);
+                let bytes: &Option<Vec<u8>> = chunks.entry(path.clone()).or_insert_with(|| {
+                    let bytes = fs::read(folder.join(path)).ok()?;
+                    Some(unpack_blosc(&bytes, size))
+                });
+                let at = (z % chunk[2] * chunk[1] + y % chunk[1]) * chunk[0] + x % chunk[0];
+                let number = |bytes: &Vec<u8>| {
+                    bytes[at * size..][..size].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b))
+                };
+                values.push(bytes.as_ref().map_or(0, number));
+            }
+        }
+    }
+    (shape, values)
+}
+
+#[test]
+fn pyramids_hold_the_blurred_volume_and_its_means() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (dtype, size) in [("uint8", 1), ("uint16", 2)] {
+        let raw = format!("v_37x29x21_{dtype}.raw");
+        volume(&at.join(&raw), [37, 29, 21], dtype);
+        works(at, &format!("blur {raw} b_37x29x21_{dtype}.raw --sigma 1.5"));
+        let blurred = fs::read(at.join(format!("b_37x29x21_{dtype}.raw"))).unwrap();
+        let line = format!("blur {raw} out.zarr --sigma 1.5 --levels 4 --chunks 16x8x4");
+        works(at, &line);
+        let store = at.join("out.zarr");
+        let (shape, mut values) = naive(&store, 0, size);
+        assert_eq!(shape, [37, 29, 21]);
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
+        assert!(blurred.chunks(size).map(number).eq(values.iter().copied()));
+        let mut dims = shape;
+        for level in 1..4 {
+            let (shape, found) = naive(&store, level, size);
+            assert_eq!(shape, dims.map(|len: usize| len.div_ceil(2)));
+            for (i, &value) in found.iter().enumerate() {
+                let place = [i % shape[0], i / shape[0] % shape[1], i / shape[0] / shape[1]];
+                let range = |axis: usize| 2 * place[axis]..(2 * place[axis] + 2).min(dims[axis]);
+                let (mut sum, mut count) = (0, 0);
+                for z in range(2) {
+                    for y in range(1) {
+                        for x in range(0) {
+                            sum += values[(z * dims[1] + y) * dims[0] + x];
+                            count += 1;
+                        }
+                    }
+                }
+                assert_eq!(value, (2 * sum + count) / (2 * count), "level {level}, {place:?}");
+            }
+            (values, dims) = (found, shape);
+        }
+        // It is a volume again, and the same store whatever the memory.
+        works(at, "blur out.zarr back.raw --sigma 0");
+        assert!(fs::read(at.join("back.raw")).unwrap() == blurred);
+        let whole = files(&store);
+        let small = line.replace("out.zarr", "small.zarr") + " --max-memory 600k --threads 2";
+        works(at, &small);
+        assert!(files(&at.join("small.zarr")) == whole);
+    }
+}
+
+#[test]
+fn shards_fill_one_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    volume(&at.join("v_23x19x37_uint8.raw"), [23, 19, 37], "uint8");
+    works(at, "blur v_23x19x37_uint8.raw in.zarr --sigma 0 --chunks 8x8x2 --levels 2");
+    let line = "blur in.zarr out.zarr --sigma 1 --levels 4";
+    works(at, line);
+    let whole = files(&at.join("out.zarr"));
+    assert!(whole.len() > 100);
+    for device in devices() {
+        fs::remove_dir_all(at.join("out.zarr")).unwrap();
+        works(at, &format!("{line} --device {device}"));
+        assert!(files(&at.join("out.zarr")) == whole, "{device}");
+    }
+    let before = fs::read_dir(at).unwrap().count();
+    for (count, device) in [(1, "cpu"), (2, "mixed"), (7, "cpu"), (30, "mixed")] {
+        // What another job has left is replaced.
+        works(at, "blur in.zarr out.zarr --sigma 3 --levels 1 --chunks 64x64x64");
+        shards(at, &format!("{line} --shard {{}}"), count, device, count == 7);
+        let found = files(&at.join("out.zarr"));
+        let (names, expected): (Vec<_>, Vec<_>) = (found.keys().collect(), whole.keys().collect());
+        assert_eq!(names, expected, "{count} shards");
+        assert!(found == whole, "{count} shards on {device}");
+        let marker = fs::read_dir(at).unwrap().count();
+        assert!(marker <= before + 1, "{count} shards leave {marker} names");
+    }
+    let (code, said) = run(at, "blur in.zarr in.zarr --sigma 1 --shard 0/2");
+    assert!(code == 2 && said.contains("cannot replace the volume"), "{said}");
+}
+
+#[test]
+fn a_store_is_replaced_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    volume(&at.join("v_9x8x7_uint8.raw"), [9, 8, 7], "uint8");
+    works(at, "blur v_9x8x7_uint8.raw a.zarr --sigma 1");
+    let first = files(&at.join("a.zarr"));
+    works(at, "blur a.zarr a.zarr --sigma 2 --zarr-version 2");
+    let second = files(&at.join("a.zarr"));
+    assert!(
+        !second.contains_key(Path::new("zarr.json")) && second.contains_key(Path::new(".zgroup"))
+    );
+    assert!(first != second && fs::read_dir(at).unwrap().count() == 2);
+    assert_eq!(values(&at.join("a.zarr"), 0, 9).len(), 9 * 8 * 7);
+    let refused = |line: &str, what: &str| {
+        let (code, said) = run(at, line);
+        assert!(code != 0 && said.contains(what), "{said}");
+        assert_eq!(files(&at.join("a.zarr")), second);
+    };
+    refused("blur v_9x8x7_uint8.raw a.zarr --no-clobber", "a.zarr");
+    fs::create_dir(at.join("b.zarr")).unwrap();
+    fs::write(at.join("b.zarr/thesis.txt"), "mine").unwrap();
+    refused("blur v_9x8x7_uint8.raw b.zarr", "so it is not replaced");
+    refused("blur v_9x8x7_uint8.raw a.zarr --max-memory 1k", "--max-memory");
+    refused("blur v_9x8x7_uint8.raw c.nrrd --levels 2", "whose name ends with .zarr");
+    assert_eq!(fs::read_dir(at).unwrap().count(), 3, "nothing is left behind");
+    assert_eq!(fs::read_to_string(at.join("b.zarr/thesis.txt")).unwrap(), "mine");
+}
+
+/// All channels and times go through, with what is said of them; or the chosen one.
+#[test]
+fn images_of_five_axes_stay_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = Store::named("ngff-0.4-tczyx").write(at);
+    fs::rename(&path, at.join("in.zarr")).unwrap();
+    works(at, "blur in.zarr out.zarr --sigma 0 --levels 2 --chunks 4x4x2");
+    assert_eq!(values(&at.join("out.zarr"), 0, 2), values(&at.join("in.zarr"), 0, 2));
+    let axes = |name: &str| {
+        let text = fs::read(at.join(name).join(".zattrs")).unwrap();
+        let value: Value = serde_json::from_slice(&text).unwrap();
+        let image = &value["multiscales"][0];
+        let first = &image["datasets"][0]["coordinateTransformations"];
+        (image["axes"].clone(), first.clone())
+    };
+    assert_eq!(axes("in.zarr"), axes("out.zarr"));
+    works(at, "blur in.zarr one.zarr --sigma 0 --channel 2 --time 1");
+    let one = values(&at.join("one.zarr"), 0, 2);
+    let all = values(&at.join("in.zarr"), 0, 2);
+    assert_eq!(one, all[all.len() / 4..all.len() / 2]);
+    assert_eq!(axes("one.zarr").0.as_array().unwrap().len(), 3);
+    // Labels are thinned out, not mixed.
+    let labels = Store::named("ngff-0.5-zyx-labels").write(at);
+    fs::rename(&labels, at.join("labels.zarr")).unwrap();
+    works(at, "blur labels.zarr thin.zarr --sigma 0 --levels 2");
+    let (thin, labels) =
+        (values(&at.join("thin.zarr"), 1, 9), values(&at.join("labels.zarr"), 0, 9));
+    assert!(thin.len() == 4 * 3 * 5 && thin[1] == labels[2] && thin[4] == labels[14]);
+}
+
+#[test]
+fn what_is_broken_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = Store::named("v3-zstd-int16").write(at);
+    fs::rename(path, at.join("a.zarr")).unwrap();
+    let fails = |what: &str| {
+        let (code, said) = run(at, "info a.zarr --range --max-memory 100M");
+        assert!((2..6).contains(&code) && said.trim().lines().count() == 1, "{code} {said}");
+        assert!(said.contains(what), "{what}: {said}");
+    };
+    let metadata = at.join("a.zarr/zarr.json");
+    let good: Value = serde_json::from_slice(&fs::read(&metadata).unwrap()).unwrap();
+    let put = |value: &Value| fs::write(&metadata, value.to_string()).unwrap();
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut value = good.clone();
+        change(&mut value);
+        put(&value);
+    };
+    changed(&|value| value["shape"] = json!([1u64 << 40, 1u64 << 40, 1u64 << 40]));
+    fails("too large");
+    changed(&|value| {
+        value["chunk_grid"]["configuration"]["chunk_shape"] = json!([1 << 10, 1 << 10, 1 << 8]);
+    });
+    fails("a chunk takes 536870912 bytes");
+    changed(&|value| value["codecs"][1]["name"] = json!("zfp"));
+    fails("the codec `zfp` is not read");
+    changed(&|value| value["data_type"] = json!("complex64"));
+    fails("samples of type `complex64` are not read");
+    changed(&|value| value["data_type"] = json!("int32"));
+    fails("it has 1024 bytes, but its shape makes 2048");
+    fs::write(&metadata, "{").unwrap();
+    fails("zarr.json");
+    put(&good);
+    works(at, "info a.zarr --range");
+    let chunk = at.join("a.zarr/c/0/0/0");
+    let bytes = fs::read(&chunk).unwrap();
+    fs::write(&chunk, &bytes[..bytes.len() / 2]).unwrap();
+    fails("c/0/0/0");
+    fs::write(&chunk, vec![0; 1 << 20]).unwrap();
+    fails("which its shape does not take");
+    fs::remove_file(&chunk).unwrap();
+    fs::create_dir(&chunk).unwrap();
+    fails("it is no file");
+    fs::write(&metadata, json!({"zarr_format": 3, "node_type": "group"}).to_string()).unwrap();
+    fails("a group without an image");
+    let elsewhere = json!({"zarr_format": 3, "node_type": "group", "attributes": {"ome": {
+        "version": "0.5", "multiscales": [{"axes": [], "datasets": [{"path": "../b"}]}]}}});
+    put(&elsewhere);
+    fails("`../b`, not in its folder");
+}
