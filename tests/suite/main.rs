@@ -32,6 +32,7 @@ mod labels;
 mod library;
 mod memory;
 mod mesh;
+mod mesh_formats;
 mod pages;
 mod plots;
 mod precomputed;

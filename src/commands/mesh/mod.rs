@@ -245,6 +245,13 @@ impl MeshJob {
         if self.format == MeshFormat::Precomputed {
             in_nanometres(&mut surface, placed, sink, session)?;
         }
+        let takes = self.format.bytes(&surface);
+        if takes > 0 {
+            allow("packing a surface", &surface, takes, session)?;
+        }
+        if let Some(step) = self.format.precision(&surface) {
+            log::info!("positions rounded by at most {step} along each axis");
+        }
         session.timings.time("write", || {
             write(&mut output, surface, self.format, self.ascii, placed.space)
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;

@@ -1,14 +1,21 @@
-//! Meshes: PLY in parts of any number, STL, OBJ, GLB, folders for Neuroglancer; HTML by its name.
+//! Meshes: PLY in parts of any number, and formats that are written whole; folders for Neuroglancer; HTML by its name.
 
 mod chunks;
+mod gifti;
 mod glb;
+mod glb_meshopt;
 pub mod labels;
+mod mz3;
 mod obj;
+mod off;
 pub mod ply;
 mod precomputed;
 mod stl;
+mod three_mf;
+mod vtp;
 
 use std::{
+    fmt,
     io::{self, Write},
     path::PathBuf,
     str::FromStr,
@@ -24,12 +31,24 @@ use crate::data::{placement::Space, surface::Surface};
 pub enum MeshFormat {
     /// Stanford polygons: shared vertices, normals.
     Ply,
-    /// Stereolithography, binary: three corners a triangle.
+    /// Stereolithography, binary or text: three corners a triangle.
     Stl,
     /// Wavefront, text: shared vertices, normals.
     Obj,
     /// Binary glTF 2.0: shared vertices, normals.
     Glb,
+    /// The same with positions of 16 bits, packed.
+    GlbMeshopt,
+    /// Object file format, text: shared vertices, normals.
+    Off,
+    /// VTK polygons: shared vertices, normals.
+    Vtp,
+    /// 3D manufacturing format: shared vertices.
+    ThreeMf,
+    /// Neuroimaging surfaces: shared vertices, normals.
+    Gifti,
+    /// Surf Ice: shared vertices.
+    Mz3,
     /// A page for web browsers, which [`page`](super::page) writes.
     Html,
     /// Neuroglancer's fragments, a folder ([`MeshFolder`]).
@@ -37,8 +56,20 @@ pub enum MeshFormat {
 }
 
 impl MeshFormat {
-    const ALL: [Self; 6] =
-        [Self::Ply, Self::Stl, Self::Obj, Self::Glb, Self::Html, Self::Precomputed];
+    /// Those that an extension names.
+    const NAMED: [Self; 11] = [
+        Self::Ply,
+        Self::Stl,
+        Self::Obj,
+        Self::Glb,
+        Self::Off,
+        Self::Vtp,
+        Self::ThreeMf,
+        Self::Gifti,
+        Self::Mz3,
+        Self::Html,
+        Self::Precomputed,
+    ];
 
     /// The extension of its files.
     pub fn extension(self) -> &'static str {
@@ -46,10 +77,30 @@ impl MeshFormat {
             Self::Ply => "ply",
             Self::Stl => "stl",
             Self::Obj => "obj",
-            Self::Glb => "glb",
+            Self::Glb | Self::GlbMeshopt => "glb",
+            Self::Off => "off",
+            Self::Vtp => "vtp",
+            Self::ThreeMf => "3mf",
+            Self::Gifti => "gii",
+            Self::Mz3 => "mz3",
             Self::Html => "html",
             Self::Precomputed => precomputed::EXTENSION,
         }
+    }
+
+    /// Whether it can be text as well as binary.
+    pub fn may_be_text(self) -> bool {
+        matches!(self, Self::Ply | Self::Stl)
+    }
+
+    /// How far a vertex of `surface` may be moved by rounding along each axis, where positions are not kept as they are.
+    pub fn precision(self, surface: &Surface) -> Option<f64> {
+        (self == Self::GlbMeshopt).then(|| glb_meshopt::precision(surface))
+    }
+
+    /// Bytes of memory that writing takes beside `surface`, where that is much.
+    pub fn bytes(self, surface: &Surface) -> u64 {
+        if self == Self::GlbMeshopt { glb_meshopt::bytes(surface) } else { 0 }
     }
 }
 
@@ -58,9 +109,9 @@ impl FromStr for MeshFormat {
 
     /// From a file's extension.
     fn from_str(extension: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|format| format.extension() == extension);
+        let found = Self::NAMED.into_iter().find(|format| format.extension() == extension);
         found.ok_or_else(|| {
-            let known = Self::ALL.map(Self::extension).join(" ");
+            let known = Self::NAMED.map(Self::extension).join(" ");
             format!("`{extension}` is none of {known}")
         })
     }
@@ -71,7 +122,12 @@ fn space_comment(space: Space) -> String {
     format!("SPACE={}", space.name())
 }
 
-/// Writes a whole surface in coordinates of `space`; `ascii` makes a PLY text.
+/// Adds text to a chunk.
+fn line(bytes: &mut Vec<u8>, text: fmt::Arguments<'_>) {
+    io::Write::write_fmt(bytes, text).expect("memory takes every byte");
+}
+
+/// Writes a whole surface in coordinates of `space`; `ascii` makes a PLY or STL text.
 ///
 /// # Errors
 /// When writing fails, or the surface is too large for the format.
@@ -88,9 +144,16 @@ pub fn write(
             ply.push(surface)?;
             ply.finish(out)
         }
+        MeshFormat::Stl if ascii => stl::write_text(out, &surface, space),
         MeshFormat::Stl => stl::write(out, &surface, space),
         MeshFormat::Obj => obj::write(out, &surface, space),
         MeshFormat::Glb => glb::write(out, &surface),
+        MeshFormat::GlbMeshopt => glb_meshopt::write(out, &surface),
+        MeshFormat::Off => off::write(out, &surface, space),
+        MeshFormat::Vtp => vtp::write(out, &surface, space),
+        MeshFormat::ThreeMf => three_mf::write(out, &surface, space),
+        MeshFormat::Gifti => gifti::write(out, &surface, space),
+        MeshFormat::Mz3 => mz3::write(out, &surface),
         MeshFormat::Html => {
             Err(io::Error::new(io::ErrorKind::Unsupported, "pages are written by themselves"))
         }

@@ -1,11 +1,8 @@
 //! Wavefront OBJ: text, `v x y z`, `vn x y z`, and `f a b c` with numbers from 1 on.
 
-use std::{
-    fmt,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
-use super::{chunks::write_each, space_comment};
+use super::{chunks::write_each, line, space_comment};
 use crate::data::{placement::Space, surface::Surface};
 
 pub(super) fn write(
@@ -17,9 +14,6 @@ pub(super) fn write(
         writeln!(out, "# {}", space_comment(space))?;
     }
     let Surface { positions, normals, triangles, .. } = surface;
-    let line = |bytes: &mut Vec<u8>, text: fmt::Arguments<'_>| {
-        bytes.write_fmt(text).expect("memory takes every byte");
-    };
     write_each(out, positions, |[x, y, z], bytes| line(bytes, format_args!("v {x} {y} {z}\n")))?;
     write_each(out, normals, |[x, y, z], bytes| line(bytes, format_args!("vn {x} {y} {z}\n")))?;
     write_each(out, triangles, |triangle, bytes| {

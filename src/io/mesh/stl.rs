@@ -1,10 +1,10 @@
-//! Binary STL: 80 bytes of text, the count, then 50 bytes a triangle: normal, corners, 2 unused bytes.
+//! STL, binary: 80 bytes of text, the count, then 50 bytes a triangle: normal, corners, 2 unused bytes. Or text.
 
 use std::io::{self, Write};
 
 use super::{
     chunks::{too_large, write_each},
-    space_comment,
+    line, space_comment,
 };
 use crate::data::{
     placement::Space,
@@ -31,6 +31,23 @@ pub(super) fn write(
         values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
         bytes.extend_from_slice(&[0; 2]);
     })
+}
+
+pub(super) fn write_text(
+    out: &mut impl Write,
+    surface: &Surface,
+    space: Option<Space>,
+) -> io::Result<()> {
+    writeln!(out, "solid gpuproc {}", space.map(space_comment).unwrap_or_default())?;
+    write_each(out, &surface.triangles, |&triangle, bytes| {
+        let [x, y, z] = unit_normal(surface.corners(triangle));
+        line(bytes, format_args!("facet normal {x} {y} {z}\nouter loop\n"));
+        for [x, y, z] in surface.corners::<f32>(triangle) {
+            line(bytes, format_args!("vertex {x} {y} {z}\n"));
+        }
+        line(bytes, format_args!("endloop\nendfacet\n"));
+    })?;
+    writeln!(out, "endsolid gpuproc")
 }
 
 /// The unit normal of a triangle; zeros where it has no area.

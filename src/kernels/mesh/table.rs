@@ -97,13 +97,12 @@ pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
     loops
 }
 
-/// What a triangulation is to avoid: sides that both cells at a face may take, sides in a face, then the sum of the
-/// squared lengths.
-pub(super) type Cost = [u32; 3];
+/// What a triangulation is to avoid: sides that both cells at a face may take, a million each; sides in a face, a thousand
+/// each; and the sum of the squared lengths.
+pub(super) type Cost = u64;
 
-pub(super) fn sum(a: Cost, b: Cost) -> Cost {
-    std::array::from_fn(|i| a[i] + b[i])
-}
+/// The least cost of a triangulation with a side that both cells may take.
+pub(super) const SHARED_SIDE: Cost = 1_000_000;
 
 /// The cost of a side between the vertices on two edges.
 ///
@@ -111,16 +110,21 @@ pub(super) fn sum(a: Cost, b: Cost) -> Cost {
 /// the former and the cell before it the latter, as seen along the axis: so that no side belongs to both cells, and thus
 /// to four triangles.
 pub(super) fn side_cost(a: u8, b: u8) -> Cost {
-    let (from, to) = (middle(a), middle(b));
-    let mut cost = [0, 0, (0..3).map(|axis| (from[axis] - to[axis]).pow(2) as u32).sum()];
-    for axis in 0..3 {
-        if from[axis] == to[axis] && from[axis] != 1 {
-            let is_crossing = (0..3).any(|other| other != axis && from[other] == to[other]);
-            let is_beyond = from[axis] == 0;
-            cost[usize::from(is_crossing == is_beyond)] += 1;
+    static COSTS: LazyLock<[[Cost; 12]; 12]> = LazyLock::new(|| {
+        std::array::from_fn(|a| std::array::from_fn(|b| cost(middle(a as u8), middle(b as u8))))
+    });
+    fn cost(from: [i32; 3], to: [i32; 3]) -> Cost {
+        let mut cost = (0..3).map(|axis| (from[axis] - to[axis]).pow(2) as Cost).sum();
+        for axis in 0..3 {
+            if from[axis] == to[axis] && from[axis] != 1 {
+                let is_crossing = (0..3).any(|other| other != axis && from[other] == to[other]);
+                let is_beyond = from[axis] == 0;
+                cost += if is_crossing == is_beyond { 1000 } else { SHARED_SIDE };
+            }
         }
+        cost
     }
-    cost
+    COSTS[usize::from(a)][usize::from(b)]
 }
 
 /// The middle of an edge, in halves of a cell's side.
@@ -129,30 +133,30 @@ fn middle(edge: u8) -> [i32; 3] {
     std::array::from_fn(|axis| i32::from(a[axis] + b[axis]))
 }
 
+/// Vertices of a polygon at most: all edges of a cell, two of them twice.
+const MOST_VERTICES: usize = 14;
+
 /// The triangulation of a polygon at the least cost.
 pub(super) fn fill(polygon: &[u8]) -> Vec<[u8; 3]> {
-    triangulate(polygon, &side_cost).1
+    triangulate(polygon, side_cost).1
 }
 
 /// The triangulation of a polygon whose sides cost the least, the first of equals, by dynamic programming over its runs
 /// of vertices (Klincsek 1980).
 pub(super) fn triangulate(
     polygon: &[u8],
-    side_cost: &dyn Fn(u8, u8) -> Cost,
+    side_cost: impl Fn(u8, u8) -> Cost,
 ) -> (Cost, Vec<[u8; 3]>) {
     let len = polygon.len();
     // The cost of the run from vertex i to j, and the apex of the triangle at its side.
-    let mut best = vec![vec![([0; 3], 0); len]; len];
+    let mut best = [[(0, 0); MOST_VERTICES]; MOST_VERTICES];
     for (span, i) in (2..len).flat_map(|span| (0..len - span).map(move |i| (span, i))) {
         let j = i + span;
         let side = |from: usize, to: usize| match to - from {
-            1 => [0; 3],
+            1 => 0,
             _ => side_cost(polygon[from], polygon[to]),
         };
-        let cost = |apex: usize| {
-            let runs = sum(best[i][apex].0, best[apex][j].0);
-            sum(runs, sum(side(i, apex), side(apex, j)))
-        };
+        let cost = |apex: usize| best[i][apex].0 + best[apex][j].0 + side(i, apex) + side(apex, j);
         best[i][j] = (i + 1..j).map(|apex| (cost(apex), apex)).min().expect("two sides at least");
     }
     let mut triangles = Vec::new();

@@ -12,7 +12,7 @@
 use std::sync::LazyLock;
 
 use super::table::{
-    CORNERS, Cost, EDGES, FACES, alternates, fill, loops, side_cost, sum, triangulate,
+    CORNERS, Cost, EDGES, FACES, SHARED_SIDE, alternates, fill, loops, side_cost, triangulate,
 };
 
 /// The surface in a cell of one variant.
@@ -152,42 +152,48 @@ fn regions(case: u8, joined: u8) -> [usize; 8] {
 
 /// The band between two loops: a polygon along both, cut open where a side joins them, triangulated at the least cost.
 fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
-    let mut best: Option<(Cost, Vec<[u8; 3]>)> = None;
-    for (i, j) in (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| (i, j))) {
-        let around = |polygon: &[u8], start: usize| {
-            let len = polygon.len();
-            (0..=len).map(|i| polygon[(start + i) % len]).collect::<Vec<_>>()
-        };
-        let polygon = [around(a, i), around(b, j)].concat();
-        // Sides that run from one loop to the other, or those within a loop, too.
-        for (only_across, is_last) in [(true, true), (true, false), (false, true), (false, false)] {
-            let side = |from: u8, to: u8| {
-                let is_across = a.contains(&from) != a.contains(&to);
-                let is_cut = [from, to] == [a[i], b[j]] || [to, from] == [a[i], b[j]];
-                match from == to || is_cut || (only_across && !is_across) {
-                    true => [1000, 0, 0],
-                    false => side_cost(from, to),
-                }
-            };
-            // Best with the cut as the last of the sides across at its first vertex, so that no other one starts from
-            // the vertex' second place in the polygon.
-            let [first, next, .., last] = polygon[..] else { unreachable!("eight at least") };
-            let (cost, triangles) = match is_last {
-                true => {
-                    let (cost, mut triangles) = triangulate(&polygon[1..], &side);
-                    triangles.push([first, next, last]);
-                    (sum(cost, side(next, last)), triangles)
-                }
-                false => triangulate(&polygon, &side),
-            };
-            let cost = sum(cost, side_cost(first, last));
-            let is_better = best.as_ref().is_none_or(|(least, _)| cost < *least);
-            if is_better && is_simple(&triangles) {
-                best = Some((cost, triangles));
-            }
+    // With sides from loop to loop only, some side across starts at each vertex: every band is found by cutting at the last
+    // one of one vertex. With sides within a loop, too, cuts are tried everywhere.
+    let ways = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
+    let found = ways.into_iter().find_map(|(vertices, only_across, is_last)| {
+        let cuts = (0..vertices).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
+        let bands = cuts.map(|cut| cut_band((a, b), cut, (only_across, is_last)));
+        let usable = bands.filter(|(cost, band)| *cost < SHARED_SIDE && is_simple(band));
+        usable.min_by_key(|(cost, _)| *cost)
+    });
+    found.expect("two loops have a band between them").1
+}
+
+/// The band cut open at a side between these vertices; with `is_last`, no other side across starts from the vertex of `a`
+/// in its second place in the polygon.
+fn cut_band(
+    (a, b): (&[u8], &[u8]),
+    [i, j]: [usize; 2],
+    (only_across, is_last): (bool, bool),
+) -> (Cost, Vec<[u8; 3]>) {
+    let around = |polygon: &[u8], start: usize| {
+        let len = polygon.len();
+        (0..=len).map(|i| polygon[(start + i) % len]).collect::<Vec<_>>()
+    };
+    let polygon = [around(a, i), around(b, j)].concat();
+    let side = |from: u8, to: u8| {
+        let is_across = a.contains(&from) != a.contains(&to);
+        let is_cut = [from, to] == [a[i], b[j]] || [to, from] == [a[i], b[j]];
+        match from == to || is_cut || (only_across && !is_across) {
+            true => SHARED_SIDE,
+            false => side_cost(from, to),
         }
-    }
-    best.expect("two loops have a band between them").1
+    };
+    let [first, next, .., last] = polygon[..] else { unreachable!("eight at least") };
+    let (cost, triangles) = match is_last {
+        true => {
+            let (cost, mut triangles) = triangulate(&polygon[1..], side);
+            triangles.push([first, next, last]);
+            (cost + side(next, last), triangles)
+        }
+        false => triangulate(&polygon, side),
+    };
+    (cost + side_cost(first, last), triangles)
 }
 
 /// Whether no side runs twice in one direction.
@@ -272,7 +278,7 @@ mod tests {
             for (&[a, b], &count) in &sides {
                 assert_eq!((count, sides.get(&[b, a])), (1, Some(&1)), "case {case}");
                 // Only one of the two cells at a face may have such a side.
-                assert_eq!(side_cost(a, b)[0], 0, "case {case}");
+                assert!(side_cost(a, b) < SHARED_SIDE, "case {case}");
             }
         }
     }

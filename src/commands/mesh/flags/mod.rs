@@ -50,7 +50,7 @@ Examples:
 pub struct Args {
     /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
     /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write:
-    /// .ply, .stl, .obj, .glb or .html; {iso} becomes the isovalue; - is standard output [default: the volume's name
+    /// .ply, .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output [default: the volume's name
     /// with .ply, in the current folder]. With -o, volumes only
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     files: Vec<OsString>,
@@ -135,7 +135,7 @@ pub struct Args {
     #[arg(long)]
     live: bool,
 
-    /// Write PLY as text
+    /// Write PLY or STL as text
     #[arg(long)]
     ascii: bool,
 
@@ -155,11 +155,17 @@ pub struct Args {
     raw: VolumeArgs,
 }
 
-const FORMATS: [Choice<MeshFormat>; 6] = [
+const FORMATS: [Choice<MeshFormat>; 12] = [
     ("ply", MeshFormat::Ply, "Stanford polygons: shared vertices, normals"),
-    ("stl", MeshFormat::Stl, "Stereolithography, binary: three corners a triangle"),
+    ("stl", MeshFormat::Stl, "Stereolithography: three corners a triangle"),
     ("obj", MeshFormat::Obj, "Wavefront, text: shared vertices, normals"),
     ("glb", MeshFormat::Glb, "Binary glTF 2.0: shared vertices, normals"),
+    (
+        "glb-meshopt",
+        MeshFormat::GlbMeshopt,
+        "Binary glTF, packed (EXT_meshopt_compression). Positions are rounded to a 65,535th of the box's longest side, \
+      normals to a 127th",
+    ),
     (
         "html",
         MeshFormat::Html,
@@ -167,6 +173,15 @@ const FORMATS: [Choice<MeshFormat>; 6] = [
       network. Coordinates are rounded to a 65,535th of the box's longest side",
     ),
     ("precomputed", MeshFormat::Precomputed, "A folder for Neuroglancer: segment 1, in nanometres"),
+    ("off", MeshFormat::Off, "Object file format, text: shared vertices, normals"),
+    ("vtp", MeshFormat::Vtp, "VTK polygons, binary: shared vertices, normals"),
+    (
+        "3mf",
+        MeshFormat::ThreeMf,
+        "3D manufacturing format: shared vertices, units taken for millimetres",
+    ),
+    ("gifti|gii", MeshFormat::Gifti, "GIfTI of neuroimaging: shared vertices, normals"),
+    ("mz3", MeshFormat::Mz3, "MZ3 of Surf Ice: shared vertices"),
 ];
 
 const TOPOLOGIES: [Choice<Topology>; 2] = [
@@ -468,8 +483,8 @@ impl Args {
             }
             _ => MeshFormat::Ply,
         };
-        match self.ascii && format != MeshFormat::Ply {
-            true => Err(Error::usage("--ascii is for PLY only")),
+        match self.ascii && !format.may_be_text() {
+            true => Err(Error::usage("--ascii is for PLY and STL only")),
             false => Ok(format),
         }
     }

@@ -1,0 +1,199 @@
+//! Binary glTF with packed arrays: `KHR_mesh_quantization` and `EXT_meshopt_compression`.
+//!
+//! Positions are whole numbers of 16 bits along the longest side of the box, normals of 8 bits; a node scales and moves
+//! them. Triangles are put in an order, and vertices in that of their first use, which leave little to store.
+
+use std::io::{self, Write};
+
+use meshopt_rs::{
+    index::{
+        IndexEncodingVersion,
+        buffer::{encode_index_buffer, encode_index_buffer_bound},
+    },
+    vertex::{
+        VertexEncodingVersion,
+        buffer::{encode_vertex_buffer, encode_vertex_buffer_bound},
+        cache::optimize_vertex_cache,
+        fetch::optimize_vertex_fetch_remap,
+    },
+};
+use serde_json::{Value, json};
+
+use super::chunks::too_large;
+use crate::data::surface::Surface;
+
+// glTF takes these numbers from OpenGL.
+const BYTE: u32 = 5120;
+const UNSIGNED_SHORT: u32 = 5123;
+const UNSIGNED_INT: u32 = 5125;
+const ARRAY_BUFFER: u32 = 34962;
+const ELEMENT_ARRAY_BUFFER: u32 = 34963;
+
+/// Steps of a position along the longest side of the box.
+const STEPS: f64 = 65_535.0;
+
+/// How far a position may be moved by rounding, along each axis.
+pub(super) fn precision(surface: &Surface) -> f64 {
+    surface.bounds().map_or(0.0, |[low, high]| side(low, high) / STEPS / 2.0)
+}
+
+/// Bytes of memory that [`write`] takes, about.
+pub(super) fn bytes(surface: &Surface) -> u64 {
+    let [vertices, triangles] = [surface.positions.len(), surface.triangles.len()];
+    // Two orders of the triangles, the tables of the ordering, and what is packed.
+    (2 * 12 + 40 + 12) * triangles as u64 + (4 + 8 + 4 + 12 + 12) * vertices as u64
+}
+
+/// The longest side of a box.
+fn side(low: [f32; 3], high: [f32; 3]) -> f64 {
+    (0..3).map(|axis| f64::from(high[axis]) - f64::from(low[axis])).fold(0.0, f64::max)
+}
+
+pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
+    let mut root = json!({
+        "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
+        "scenes": [{ "nodes": [0] }], "nodes": [{}],
+    });
+    let mut body = Vec::new();
+    // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
+    if let (Some([low, high]), false) = (surface.bounds(), surface.triangles.is_empty()) {
+        let side = side(low, high);
+        let scale = if side > 0.0 { side / STEPS } else { 1.0 };
+        let mut arrays =
+            Arrays { body: &mut body, views: Vec::new(), accessors: Vec::new(), length: 0 };
+        let has_normals = arrays.add_surface(surface, low, scale)?;
+        let mut attributes = json!({ "POSITION": 0 });
+        if has_normals {
+            attributes["NORMAL"] = 2.into();
+        }
+        root["extensionsUsed"] = json!(["KHR_mesh_quantization", "EXT_meshopt_compression"]);
+        root["extensionsRequired"] = root["extensionsUsed"].clone();
+        root["nodes"] = json!([{ "mesh": 0, "translation": low, "scale": [scale, scale, scale] }]);
+        root["meshes"] = json!([{ "primitives": [{ "attributes": attributes, "indices": 1 }] }]);
+        let Arrays { views, accessors, length, .. } = arrays;
+        root["accessors"] = accessors.into();
+        root["bufferViews"] = views.into();
+        body.resize(body.len().next_multiple_of(4), 0);
+        // The second one would hold the arrays unpacked, for readers without the extension.
+        let fallback = json!({ "EXT_meshopt_compression": { "fallback": true } });
+        root["buffers"] = json!([
+            { "byteLength": body.len() }, { "byteLength": length, "extensions": fallback },
+        ]);
+    }
+    let mut text = root.to_string().into_bytes();
+    // Chunks are multiples of four bytes long.
+    text.resize(text.len().next_multiple_of(4), b' ');
+    let chunk = if body.is_empty() { 0 } else { 8 + body.len() };
+    let total =
+        u32::try_from(20 + text.len() + chunk).map_err(|_| too_large("GLB holds at most 4 GiB"))?;
+    let words = [u32::from_le_bytes(*b"glTF"), 2, total, text.len() as u32];
+    out.write_all(&words.map(u32::to_le_bytes).concat())?;
+    out.write_all(b"JSON")?;
+    out.write_all(&text)?;
+    if !body.is_empty() {
+        out.write_all(&(body.len() as u32).to_le_bytes())?;
+        out.write_all(b"BIN\0")?;
+    }
+    out.write_all(&body)
+}
+
+/// The packed arrays.
+struct Arrays<'a> {
+    body: &'a mut Vec<u8>,
+    views: Vec<Value>,
+    accessors: Vec<Value>,
+    /// Bytes unpacked.
+    length: u64,
+}
+
+impl Arrays<'_> {
+    /// Adds positions, vertex numbers and normals; whether there are normals.
+    fn add_surface(&mut self, surface: &Surface, low: [f32; 3], scale: f64) -> io::Result<bool> {
+        let Surface { positions, normals, triangles, .. } = surface;
+        let mut indices = vec![0; 3 * triangles.len()];
+        optimize_vertex_cache(&mut indices, triangles.as_flattened(), positions.len());
+        let mut places = vec![0; positions.len()];
+        let used = optimize_vertex_fetch_remap(&mut places, &indices);
+        indices.iter_mut().for_each(|number| *number = places[*number as usize]);
+        // Vertices without a triangle have no place.
+        let place = |vertex: usize| Some(places[vertex] as usize).filter(|&place| place < used);
+        let mut points = vec![[0u16; 4]; used];
+        for (vertex, position) in positions.iter().enumerate() {
+            if let Some(place) = place(vertex) {
+                for axis in 0..3 {
+                    let steps = (f64::from(position[axis]) - f64::from(low[axis])) / scale;
+                    points[place][axis] = steps.round().clamp(0.0, STEPS) as u16;
+                }
+            }
+        }
+        let ends = |axis: usize| {
+            let along = points.iter().map(|point| point[axis]);
+            [along.clone().min().unwrap_or(0), along.max().unwrap_or(0)]
+        };
+        let ends = [0, 1, 2].map(ends);
+        let accessor = json!({
+            "componentType": UNSIGNED_SHORT, "count": used, "type": "VEC3",
+            "min": ends.map(|[low, _]| low), "max": ends.map(|[_, high]| high),
+        });
+        self.add_vertices(&points, accessor)?;
+        let mut packed = vec![0; encode_index_buffer_bound(indices.len(), used)];
+        let packed = encode_index_buffer(&mut packed, &indices, IndexEncodingVersion::V1)
+            .map(|len| packed[..len].to_vec());
+        let view = json!({ "mode": "TRIANGLES", "count": indices.len(), "byteStride": 4 });
+        let accessor =
+            json!({ "componentType": UNSIGNED_INT, "count": indices.len(), "type": "SCALAR" });
+        self.add(packed, view, ELEMENT_ARRAY_BUFFER, accessor)?;
+        if !normals.is_empty() {
+            let mut vectors = vec![[0i8; 4]; used];
+            for (vertex, normal) in normals.iter().enumerate() {
+                if let Some(place) = place(vertex) {
+                    let [x, y, z] = normal.map(|v| (v * 127.0).round() as i8);
+                    vectors[place] = [x, y, z, 0];
+                }
+            }
+            let accessor = json!({
+                "componentType": BYTE, "normalized": true, "count": used, "type": "VEC3",
+            });
+            self.add_vertices(&vectors, accessor)?;
+        }
+        Ok(!normals.is_empty())
+    }
+
+    fn add_vertices<T>(&mut self, vertices: &[T], accessor: Value) -> io::Result<()> {
+        let size = size_of::<T>();
+        let mut packed = vec![0; encode_vertex_buffer_bound(vertices.len(), size)];
+        let packed = encode_vertex_buffer(&mut packed, vertices, VertexEncodingVersion::V0)
+            .map(|len| packed[..len].to_vec());
+        let view = json!({ "mode": "ATTRIBUTES", "count": vertices.len(), "byteStride": size });
+        self.add(packed, view, ARRAY_BUFFER, accessor)
+    }
+
+    fn add(
+        &mut self,
+        packed: Option<Vec<u8>>,
+        mut view: Value,
+        target: u32,
+        mut accessor: Value,
+    ) -> io::Result<()> {
+        let mut packed = packed.ok_or_else(|| io::Error::other("an array does not pack"))?;
+        self.body.resize(self.body.len().next_multiple_of(4), 0);
+        view["buffer"] = 0.into();
+        view["byteOffset"] = self.body.len().into();
+        view["byteLength"] = packed.len().into();
+        let stride = view["byteStride"].clone();
+        let length = stride.as_u64().unwrap_or(0) * view["count"].as_u64().unwrap_or(0);
+        let mut outer = json!({
+            "buffer": 1, "byteOffset": self.length, "byteLength": length, "target": target,
+            "extensions": { "EXT_meshopt_compression": view },
+        });
+        if target == ARRAY_BUFFER {
+            outer["byteStride"] = stride;
+        }
+        self.views.push(outer);
+        accessor["bufferView"] = self.accessors.len().into();
+        self.accessors.push(accessor);
+        self.length += length.next_multiple_of(4);
+        self.body.append(&mut packed);
+        Ok(())
+    }
+}

@@ -1,0 +1,352 @@
+//! Meshes in formats beyond PLY, each read back by a reader of its own.
+
+use std::{fs, io::Read, path::PathBuf};
+
+use flate2::read::{DeflateDecoder, ZlibDecoder};
+use gpuproc::{
+    data::{samples::Samples, surface::Surface, volume::Volume},
+    device::Kernel,
+    kernels::mesh::{MarchingCubes, Slab},
+};
+
+use crate::common::works;
+
+/// A folder with a volume, and the volume's surface at 128.5.
+struct Meshes {
+    folder: tempfile::TempDir,
+    expected: Surface,
+}
+
+impl Meshes {
+    fn new() -> Self {
+        let dims = [23, 14, 9];
+        let samples: Vec<u8> = (0..dims.iter().product())
+            .map(|i: usize| {
+                let [x, y, z] = [i % 23, i / 23 % 14, i / 23 / 14].map(|v| v as f64 * 0.5);
+                (128.0 + 40.0 * (x.sin() * y.cos() + y.sin() * z.cos() + z.sin())) as u8
+            })
+            .collect();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("v_23x14x9_uint8.raw"), &samples).unwrap();
+        let kernel = MarchingCubes { normals: true, ..MarchingCubes::new(128.5) };
+        let volume = Volume { dims, samples: Samples::U8(samples) };
+        let expected = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
+        assert!(expected.triangles.len() > 1000);
+        Self { folder, expected }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The file `name`, made with these flags.
+    fn made(&self, name: &str, flags: &str) -> Vec<u8> {
+        let line = format!("mesh v_23x14x9_uint8.raw --iso 128.5 {flags} -o {name}");
+        works(self.folder.path(), &line);
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn text(&self, name: &str, flags: &str) -> String {
+        String::from_utf8(self.made(name, flags)).unwrap()
+    }
+
+    /// The empty mesh is a file, too.
+    fn empty(&self, name: &str) -> Vec<u8> {
+        works(self.folder.path(), &format!("mesh v_23x14x9_uint8.raw --iso 255 -o {name}"));
+        fs::read(self.path(name)).unwrap()
+    }
+
+    fn is(&self, positions: &[[f32; 3]], triangles: &[[u32; 3]]) {
+        assert_eq!(positions, self.expected.positions);
+        assert_eq!(triangles, self.expected.triangles);
+    }
+}
+
+fn triples<T: Copy>(values: &[T]) -> Vec<[T; 3]> {
+    let (triples, rest) = values.as_chunks::<3>();
+    assert!(rest.is_empty());
+    triples.to_vec()
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.as_chunks::<4>().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
+}
+
+#[test]
+fn off_holds_the_surface() {
+    let meshes = Meshes::new();
+    for (flags, kind, width) in [("", "OFF", 3), ("--normals", "NOFF", 6)] {
+        let text = meshes.text("m.off", flags);
+        let mut words = text.split_whitespace();
+        assert_eq!(words.next(), Some(kind));
+        let mut number = || words.next().unwrap().parse::<f64>().unwrap();
+        let [vertices, faces, _] = [number(), number(), number()].map(|v| v as usize);
+        let values: Vec<f32> = (0..vertices * width).map(|_| number() as f32).collect();
+        let rows: Vec<&[f32]> = values.chunks(width).collect();
+        let positions: Vec<[f32; 3]> = rows.iter().map(|row| [row[0], row[1], row[2]]).collect();
+        let faces: Vec<[u32; 3]> = (0..faces)
+            .map(|_| {
+                assert_eq!(number(), 3.0);
+                [number(), number(), number()].map(|v| v as u32)
+            })
+            .collect();
+        meshes.is(&positions, &faces);
+        if width == 6 {
+            let normals: Vec<[f32; 3]> = rows.iter().map(|row| [row[3], row[4], row[5]]).collect();
+            assert_eq!(normals, meshes.expected.normals);
+        }
+        assert_eq!(words.next(), None);
+    }
+    assert_eq!(meshes.empty("e.off"), b"OFF\n0 0 0\n");
+}
+
+#[test]
+fn text_stl_holds_the_surface() {
+    let meshes = Meshes::new();
+    meshes.made("m.stl", "--ascii");
+    let file = fs::File::open(meshes.path("m.stl")).unwrap();
+    let stl = stl_io::read_stl(&mut std::io::BufReader::new(file)).unwrap();
+    let corner = |i: usize| stl.vertices[i].0;
+    let found: Vec<_> = stl.faces.iter().map(|face| face.vertices.map(corner)).collect();
+    let Surface { positions, triangles, .. } = &meshes.expected;
+    let expected: Vec<_> =
+        triangles.iter().map(|triangle| triangle.map(|i| positions[i as usize])).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn vtp_holds_the_surface() {
+    let meshes = Meshes::new();
+    for flags in ["", "--normals"] {
+        let bytes = meshes.made("m.vtp", flags);
+        let start = bytes.windows(2).position(|two| two == b"\n_").unwrap() + 2;
+        let head = std::str::from_utf8(&bytes[..start]).unwrap();
+        let array = |name: &str| {
+            let tag = &head[head.find(&format!("Name=\"{name}\"")).unwrap()..];
+            let at: usize = between(tag, "offset=\"", "\"").parse().unwrap();
+            let bytes = &bytes[start + at..];
+            let len = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+            &bytes[8..8 + len]
+        };
+        meshes.is(&triples(&floats(array("Points"))), &triples(&words(array("connectivity"))));
+        let ends = (1..=meshes.expected.triangles.len() as u32).map(|i| 3 * i);
+        assert!(words(array("offsets")).into_iter().eq(ends));
+        if !flags.is_empty() {
+            assert_eq!(triples(&floats(array("Normals"))), meshes.expected.normals);
+        }
+        assert!(bytes.ends_with(b"\n</AppendedData>\n</VTKFile>\n"));
+    }
+    assert!(!meshes.empty("e.vtp").is_empty());
+}
+
+/// The text between two others.
+fn between<'a>(text: &'a str, before: &str, behind: &str) -> &'a str {
+    let rest = &text[text.find(before).unwrap() + before.len()..];
+    &rest[..rest.find(behind).unwrap()]
+}
+
+/// The files of a ZIP archive, by its directory.
+fn unzipped(bytes: &[u8]) -> Vec<(String, String)> {
+    let number = |at: usize, len: usize| {
+        bytes[at..at + len].iter().rev().fold(0, |value, &byte| value << 8 | usize::from(byte))
+    };
+    let end = bytes.windows(4).rposition(|four| four == b"PK\x05\x06").unwrap();
+    let (count, mut at) = (number(end + 10, 2), number(end + 16, 4));
+    assert_eq!((at + number(end + 12, 4), end + 22), (end, bytes.len()));
+    let mut files = Vec::new();
+    for _ in 0..count {
+        assert_eq!(&bytes[at..at + 4], b"PK\x01\x02");
+        let [checksum, packed, length] = [16, 20, 24].map(|i| number(at + i, 4));
+        let (name, start) = (number(at + 28, 2), number(at + 42, 4));
+        let named = &bytes[at + 46..at + 46 + name];
+        assert_eq!(&bytes[start..start + 4], b"PK\x03\x04");
+        assert_eq!(&bytes[start + 30..start + 30 + name], named);
+        let data = start + 30 + name + number(start + 28, 2);
+        let mut text = String::new();
+        DeflateDecoder::new(&bytes[data..data + packed]).read_to_string(&mut text).unwrap();
+        assert_eq!(text.len(), length);
+        assert_eq!(crc32fast::hash(text.as_bytes()) as usize, checksum);
+        assert_eq!(&bytes[data + packed..data + packed + 4], b"PK\x07\x08");
+        assert_eq!([4, 8, 12].map(|i| number(data + packed + i, 4)), [checksum, packed, length]);
+        files.push((String::from_utf8(named.to_vec()).unwrap(), text));
+        at += 46 + name + number(at + 30, 2) + number(at + 32, 2);
+    }
+    assert_eq!(at, end);
+    files
+}
+
+#[test]
+fn three_mf_holds_the_surface() {
+    let meshes = Meshes::new();
+    let files = unzipped(&meshes.made("m.3mf", ""));
+    let names: Vec<&str> = files.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["[Content_Types].xml", "_rels/.rels", "3D/3dmodel.model"]);
+    assert_eq!(between(&files[1].1, "Target=\"/", "\""), names[2]);
+    let model = &files[2].1;
+    let values = |tag: &str, names: [&str; 3]| -> Vec<[String; 3]> {
+        let start = format!("<{tag} ");
+        let tags = model.split(&start).skip(1);
+        tags.map(|tag| names.map(|name| between(tag, &format!("{name}=\""), "\"").to_owned()))
+            .collect()
+    };
+    let positions: Vec<[f32; 3]> = values("vertex", ["x", "y", "z"])
+        .iter()
+        .map(|row| std::array::from_fn(|i| row[i].parse().unwrap()))
+        .collect();
+    let triangles: Vec<[u32; 3]> = values("triangle", ["v1", "v2", "v3"])
+        .iter()
+        .map(|row| std::array::from_fn(|i| row[i].parse().unwrap()))
+        .collect();
+    meshes.is(&positions, &triangles);
+    assert!(!unzipped(&meshes.empty("e.3mf"))[2].1.contains("<object"));
+}
+
+#[test]
+fn gifti_holds_the_surface() {
+    let meshes = Meshes::new();
+    let text = meshes.text("m.gii", "--normals");
+    let arrays: Vec<Vec<u8>> = text
+        .split("<DataArray ")
+        .skip(1)
+        .map(|array| {
+            assert!(array.contains("Encoding=\"GZipBase64Binary\" Endian=\"LittleEndian\""));
+            let packed = from_base64(between(array, "<Data>", "</Data>"));
+            let mut bytes = Vec::new();
+            ZlibDecoder::new(&packed[..]).read_to_end(&mut bytes).unwrap();
+            let count: usize = between(array, "Dim0=\"", "\"").parse().unwrap();
+            assert_eq!(bytes.len(), 12 * count);
+            bytes
+        })
+        .collect();
+    let [positions, triangles, normals] = &arrays[..] else { panic!("three arrays") };
+    meshes.is(&triples(&floats(positions)), &triples(&words(triangles)));
+    assert_eq!(triples(&floats(normals)), meshes.expected.normals);
+    let empty = String::from_utf8(meshes.empty("e.gii")).unwrap();
+    assert!(empty.contains("NumberOfDataArrays=\"2\"") && empty.contains("Dim0=\"0\""));
+}
+
+fn from_base64(text: &str) -> Vec<u8> {
+    let value = |byte: u8| match byte {
+        b'A'..=b'Z' => u32::from(byte - b'A'),
+        b'a'..=b'z' => u32::from(byte - b'a') + 26,
+        b'0'..=b'9' => u32::from(byte - b'0') + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => 0,
+    };
+    let (fours, rest) = text.as_bytes().as_chunks::<4>();
+    assert!(rest.is_empty());
+    let mut bytes: Vec<u8> = fours
+        .iter()
+        .flat_map(|four| {
+            let bits = four.iter().fold(0, |bits, &byte| bits << 6 | value(byte));
+            bits.to_be_bytes()[1..].to_vec()
+        })
+        .collect();
+    bytes.truncate(bytes.len() - text.bytes().filter(|&byte| byte == b'=').count());
+    bytes
+}
+
+#[test]
+fn mz3_holds_the_surface() {
+    let meshes = Meshes::new();
+    let bytes = meshes.made("m.mz3", "");
+    assert_eq!(bytes[..4], [0x4d, 0x5a, 3, 0]);
+    let [triangles, vertices, skip] = words(&bytes[4..16])[..] else { unreachable!() };
+    assert_eq!(skip, 0);
+    let (numbers, values) = bytes[16..].split_at(12 * triangles as usize);
+    assert_eq!(values.len(), 12 * vertices as usize);
+    meshes.is(&triples(&floats(values)), &triples(&words(numbers)));
+    assert_eq!(meshes.empty("e.mz3").len(), 16);
+}
+
+#[test]
+fn packed_glb_holds_the_surface_to_its_precision() {
+    let meshes = Meshes::new();
+    for (flags, views) in [("", 2), ("--normals", 3)] {
+        let bytes = meshes.made("m.glb", &format!("{flags} --to glb-meshopt"));
+        let Surface { positions, triangles, normals, .. } = &meshes.expected;
+        assert_eq!(words(&bytes[8..12]), [bytes.len() as u32]);
+        let text = words(&bytes[12..16])[0] as usize;
+        let root: serde_json::Value = serde_json::from_slice(&bytes[20..20 + text]).unwrap();
+        let body = &bytes[28 + text..];
+        let view = |i: usize| {
+            let outer = &root["bufferViews"][i];
+            let view = &outer["extensions"]["EXT_meshopt_compression"];
+            let [start, len, count, stride] = ["byteOffset", "byteLength", "count", "byteStride"]
+                .map(|name| view[name].as_u64().unwrap() as usize);
+            assert_eq!(outer["byteLength"].as_u64().unwrap() as usize, count * stride);
+            (&body[start..start + len], count)
+        };
+        assert_eq!(root["bufferViews"].as_array().unwrap().len(), views);
+        let (packed, count) = view(0);
+        let mut points = vec![[0u16; 4]; count];
+        meshopt_rs::vertex::buffer::decode_vertex_buffer(&mut points, packed).unwrap();
+        let (packed, count) = view(1);
+        assert_eq!(count, 3 * triangles.len());
+        let mut indices = vec![0u32; count];
+        meshopt_rs::index::buffer::decode_index_buffer(&mut indices, packed).unwrap();
+        let node = &root["nodes"][0];
+        let number = |value: &serde_json::Value| value.as_f64().unwrap();
+        let scale = number(&node["scale"][0]);
+        let place = |i: u32| -> [f64; 3] {
+            std::array::from_fn(|axis| {
+                let steps = f64::from(points[i as usize][axis]);
+                steps * scale + number(&node["translation"][axis])
+            })
+        };
+        // The triangles are the same, in another order, each perhaps turned.
+        let key = |corners: [[i64; 3]; 3]| {
+            let first = (0..3).min_by_key(|&i| corners[i]).unwrap();
+            std::array::from_fn::<_, 3, _>(|i| corners[(first + i) % 3])
+        };
+        let near = |place: [f64; 3]| place.map(|v| (v / scale / 4.0).round() as i64);
+        let step = scale / 2.0 * 1.001;
+        let mut closest = 0.0f64;
+        let mut found: Vec<_> =
+            indices.as_chunks::<3>().0.iter().map(|t| key(t.map(|i| near(place(i))))).collect();
+        // Each vertex of the packed mesh is near one of the surface.
+        let mut order: Vec<[f64; 3]> = positions.iter().map(|p| p.map(f64::from)).collect();
+        order.sort_by(|a, b| a[0].total_cmp(&b[0]));
+        for i in 0..points.len() as u32 {
+            let at = place(i);
+            let from = order.partition_point(|p| p[0] < at[0] - step);
+            let near = order[from..].iter().take_while(|p| p[0] <= at[0] + step);
+            let distance = |p: &[f64; 3]| (0..3).map(|i| (p[i] - at[i]).abs()).fold(0.0, f64::max);
+            let least = near.map(distance).fold(f64::MAX, f64::min);
+            assert!(least <= step, "{least} of {step}");
+            closest = closest.max(least);
+        }
+        assert!(closest > 0.0);
+        assert_eq!(points.len(), positions.len());
+        let rounded = |i: u32| {
+            let low = [0, 1, 2].map(|axis| number(&node["translation"][axis]));
+            let p = positions[i as usize];
+            near(std::array::from_fn(|axis| {
+                let steps = ((f64::from(p[axis]) - low[axis]) / scale).round();
+                steps * scale + low[axis]
+            }))
+        };
+        let mut expected: Vec<_> = triangles.iter().map(|t| key(t.map(rounded))).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert!(found == expected);
+        let len = view(0).0.len() + view(1).0.len();
+        assert!(len <= 6 * triangles.len(), "{len} bytes for {} triangles", triangles.len());
+        if views == 3 {
+            let (packed, count) = view(2);
+            let mut vectors = vec![[0u8; 4]; count];
+            meshopt_rs::vertex::buffer::decode_vertex_buffer(&mut vectors, packed).unwrap();
+            let sum = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>();
+            let x = sum(&mut vectors.iter().map(|v| f64::from(v[0] as i8) / 127.0));
+            let expected = sum(&mut normals.iter().map(|n| n[0].into()));
+            assert!((x - expected).abs() < 0.5 / 127.0 * count as f64);
+        }
+    }
+    let empty = meshes.made("e.glb", "--to glb-meshopt --min-triangles 1000000");
+    assert_eq!(gltf::Gltf::from_slice(&empty).unwrap().meshes().count(), 0);
+}
