@@ -1,9 +1,9 @@
 #!/bin/sh
 # run.sh [ENGINE...]: runs shards of a volume and of 1,000 pictures under engines (all of xargs, parallel, slurm, snakemake,
-# dask unless some are named), some of them killed, and compares the results with those of one process.
+# dask, ray unless some are named), some of them killed, and compares the results with those of one process.
 #
 # The program is $GPUPROC_BIN, else that on the PATH. What an engine needs: apt-get install parallel, slurm-wlm (as root);
-# pip install snakemake, distributed. SHARDS=64, PICTURES=1000 and JOBS_FOLDER may be changed.
+# pip install snakemake, distributed, "ray[data]". SHARDS=64, PICTURES=1000 and JOBS_FOLDER may be changed.
 set -e
 ENGINES=$(cd "$(dirname "$0")" && pwd)
 export ENGINES
@@ -49,7 +49,7 @@ expected=$(hash)
 echo "one process: $expected"
 
 failed=
-for engine in ${@:-xargs parallel slurm snakemake dask}; do
+for engine in ${@:-xargs parallel slurm snakemake dask ray}; do
     inputs "$engine"
     if ! "$ENGINES/$engine.sh" "$shards" > log 2>&1; then
         tail -20 log
