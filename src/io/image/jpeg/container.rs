@@ -416,7 +416,7 @@ fn data_len(bytes: &[u8]) -> usize {
 }
 
 /// Entropy-coded data between restarts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Interval {
     /// Where they are in the scan's data.
     pub data: Range<usize>,

@@ -327,7 +327,7 @@ impl<'a> Scan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::jpeg::Quality;
+    use crate::{data::jpeg::Quality, io::image::jpeg::decode};
 
     #[test]
     fn intervals_decode_to_what_one_piece_does() {
@@ -356,6 +356,16 @@ mod tests {
             assert!(restarts(&bands) && !restarts(&one));
             let decoded = |bytes: &[u8]| image::load_from_memory(bytes).unwrap();
             assert!(decoded(&bands) == decoded(&one), "{channels} {half_chroma}");
+            // Parts between restarts are read side by side.
+            let own = |bytes: &[u8]| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+                let (image, damage) = pool.install(|| decode(bytes, u64::MAX)).unwrap();
+                (image.samples.as_bytes().to_vec(), damage)
+            };
+            assert!(own(&bands) == own(&one), "{channels} {half_chroma}");
+            // One byte less is no longer all of it.
+            let cut = [&bands[..bands.len() / 2], &bands[bands.len() / 2 + 1..]].concat();
+            assert!(own(&cut).1.is_some() || own(&cut).0 != own(&one).0);
             assert!(decoded(&optimized) == decoded(&one), "{channels} {half_chroma}");
             assert!(optimized.len() < bands.len(), "{channels} {half_chroma}");
         }

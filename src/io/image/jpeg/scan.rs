@@ -1,10 +1,10 @@
 //! Reads the blocks of one scan in their order, and puts their coefficients where they belong.
 
-use std::{iter::Peekable, vec};
+use std::{iter::Peekable, ops::Range, vec};
 
 use super::{
     block::{BlockMut, BlockRow},
-    container::{File, Interval, Scan, unstuffed},
+    container::{File, Interval, Member, Scan, unstuffed},
     damage::Damage,
     entropy::{self, State},
     huffman::BitReader,
@@ -12,6 +12,7 @@ use super::{
 use crate::{
     data::jpeg::{Entry, SparseCoefficients, ZIGZAG},
     memory::{self, raise},
+    parallel::Parallel,
 };
 
 /// Reads the DC coefficients of a progressive scan into `dc`, one vector a component.
@@ -50,12 +51,57 @@ pub fn read_ac<'a>(
     finished: Option<&'a mut (dyn Finished + 'a)>,
     damage: &Damage,
 ) {
-    match (file.progressive, scan.refines) {
-        (false, _) => {
-            walk(file, scan, &mut AcReader::<SEQUENTIAL> { scan, rows, finished }, damage);
+    match (file.progressive, scan.refines, finished) {
+        (false, _, Some(finished)) => read_sequential(file, scan, rows, finished, damage),
+        (false, _, None) => {
+            walk(file, scan, &mut AcReader::<SEQUENTIAL>::new(scan, rows, None), damage);
         }
-        (_, false) => walk(file, scan, &mut AcReader::<FIRST> { scan, rows, finished }, damage),
-        (_, true) => walk(file, scan, &mut AcReader::<REFINEMENT> { scan, rows, finished }, damage),
+        (_, false, finished) => {
+            walk(file, scan, &mut AcReader::<FIRST>::new(scan, rows, finished), damage);
+        }
+        (_, true, finished) => {
+            walk(file, scan, &mut AcReader::<REFINEMENT>::new(scan, rows, finished), damage);
+        }
+    }
+}
+
+/// Reads all coefficients of a scan of a sequential file: parts between restarts side by side, if they are all there.
+fn read_sequential<'a>(
+    file: &File<'_>,
+    scan: &'a Scan,
+    rows: Vec<&'a mut Vec<BlockRow>>,
+    finished: &'a mut (dyn Finished + 'a),
+    damage: &Damage,
+) {
+    let data = Unstuffed::of(file, scan);
+    let threads = rayon::current_num_threads();
+    let parts = if threads > 1 { data.parts(file, scan) } else { Vec::new() };
+    if parts.len() < 2 {
+        let reader = &mut AcReader::<SEQUENTIAL>::new(scan, rows, Some(finished));
+        return data.walk(file, scan, reader, damage);
+    }
+    let alone = scan.members.len() == 1;
+    let [_, down] = scan.size(file);
+    // As many at a time as there are threads, so that not all of the picture is in memory.
+    for parts in parts.chunks(threads) {
+        let read = |part: &Part| {
+            let empty = |member: &Member| {
+                let rows = if alone { 1 } else { file.components[member.component].sampling[1] };
+                (0..part.rows.len() * rows).map(|_| BlockRow::default()).collect()
+            };
+            let mut rows: Vec<Vec<BlockRow>> = scan.members.iter().map(empty).collect();
+            let reader = AcReader::<SEQUENTIAL>::new(scan, rows.iter_mut().collect(), None);
+            let mut reader = reader.from_row(part.rows.start, file);
+            let mut intervals = data.intervals(part.intervals.clone());
+            walk_rows(file, scan, part.rows.clone(), &mut intervals, &mut reader, damage);
+            rows
+        };
+        for (part, rows) in parts.iter().zip(parts.iter().par_map(read)) {
+            for (member, rows) in scan.members.iter().zip(rows) {
+                rows.into_iter().for_each(|row| finished.row(member.component, row));
+            }
+            finished.mcu_rows(scan.mcu_rows(file, part.rows.end, down));
+        }
     }
 }
 
@@ -90,6 +136,85 @@ trait Reader {
 /// Bytes behind an interval's last block that are no damage: some encoders fill up.
 const FILLED: usize = 16;
 
+/// Rows of a scan that begin with a restart, and their intervals.
+struct Part {
+    rows: Range<usize>,
+    intervals: Range<usize>,
+}
+
+/// Rows of MCUs of a part, about.
+const PART: usize = 8;
+
+/// A scan's data, and where its intervals are in them.
+struct Unstuffed {
+    data: Vec<u8>,
+    intervals: Vec<Interval>,
+}
+
+impl Unstuffed {
+    fn of(file: &File<'_>, scan: &Scan) -> Self {
+        let (data, intervals) = unstuffed(&file.bytes[scan.data.clone()]);
+        Self { data, intervals }
+    }
+
+    /// Those of `range`. The first is the next one, whatever restart is before it.
+    fn intervals(&self, range: Range<usize>) -> Intervals<'_> {
+        let restart = self.intervals.get(range.start).and_then(|interval| interval.restart);
+        let found: Vec<Interval> = self.intervals[range].to_vec();
+        Intervals { data: &self.data, found: found.into_iter().peekable(), restart }
+    }
+
+    /// The parts of the scan, if each interval is where it should be.
+    fn parts(&self, file: &File<'_>, scan: &Scan) -> Vec<Part> {
+        let ([across, down], interval) = (scan.size(file), scan.restart_interval);
+        let is_next = |(k, found): (usize, &Interval)| {
+            found.restart.map(usize::from) == k.checked_sub(1).map(|before| before % 8)
+        };
+        let expected = (across * down).div_ceil(interval.max(1));
+        let are_all =
+            self.intervals.len() == expected && self.intervals.iter().enumerate().all(is_next);
+        // The fewest rows behind which there is a restart: across * rows is a multiple of the interval.
+        let rows = (1..=down).find(|rows| interval > 0 && (across * rows).is_multiple_of(interval));
+        let Some(rows) = rows.filter(|_| are_all) else { return Vec::new() };
+        let rows = rows * (PART / rows).max(1);
+        let part = |start: usize| {
+            let rows = start..down.min(start + rows);
+            let [first, last] = [rows.start, rows.end].map(|row| (across * row).div_ceil(interval));
+            Part { rows, intervals: first..last }
+        };
+        (0..down).step_by(rows).map(part).collect()
+    }
+
+    /// Reads the blocks of the scan in their order (A.2.2 and A.2.3).
+    fn walk(&self, file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage) {
+        let mut intervals = self.intervals(0..self.intervals.len());
+        let [_, down] = scan.size(file);
+        walk_rows(file, scan, 0..down, &mut intervals, reader, damage);
+        if intervals.found.next().is_some_and(|interval| interval.data.len() > FILLED) {
+            damage.leftover();
+        }
+    }
+}
+
+impl Scan {
+    /// Blocks of a single component, or MCUs of several, across and down.
+    fn size(&self, file: &File<'_>) -> [usize; 2] {
+        match &self.members[..] {
+            [member] => file.components[member.component].blocks,
+            _ => file.mcus,
+        }
+    }
+
+    /// Rows of MCUs that are complete when so many of the `down` rows of the scan are; `usize::MAX` is all.
+    fn mcu_rows(&self, file: &File<'_>, rows: usize, down: usize) -> usize {
+        match &self.members[..] {
+            _ if rows == down => usize::MAX,
+            [member] => rows / file.components[member.component].sampling[1],
+            _ => rows,
+        }
+    }
+}
+
 /// The intervals of a scan, one after the other.
 struct Intervals<'a> {
     data: &'a [u8],
@@ -117,23 +242,29 @@ impl<'a> Intervals<'a> {
     }
 }
 
-/// Reads the blocks of a scan in their order (A.2.2 and A.2.3). Where one cannot be read, those up to the next restart
-/// are left as they are, and noted as `damage`.
+/// Reads all blocks of a scan.
 fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage) {
-    let (data, found) = unstuffed(&file.bytes[scan.data.clone()]);
-    let mut intervals =
-        Intervals { data: &data, found: found.into_iter().peekable(), restart: None };
+    Unstuffed::of(file, scan).walk(file, scan, reader, damage);
+}
+
+/// Reads the blocks of some rows of a scan, which begin with the first of `intervals`. Where a block cannot be read, those
+/// up to the next restart are left as they are, and noted as `damage`.
+fn walk_rows(
+    file: &File<'_>,
+    scan: &Scan,
+    range: Range<usize>,
+    intervals: &mut Intervals<'_>,
+    reader: &mut impl Reader,
+    damage: &Damage,
+) {
     let alone = scan.members.len() == 1;
-    let [across, down] = match alone {
-        true => file.components[scan.members[0].component].blocks,
-        false => file.mcus,
-    };
+    let [across, _] = scan.size(file);
     // Rows of a single component's blocks in a row of MCUs.
     let rows = if alone { file.components[scan.members[0].component].sampling[1] } else { 1 };
     let interval = scan.restart_interval;
     // The blocks up to the next restart are known to be missing without one.
     let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
-    for y in 0..down {
+    for y in range.clone() {
         reader.begin(y, file);
         for x in 0..across {
             if left == 0 && interval > 0 {
@@ -157,10 +288,7 @@ fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage)
         }
         reader.end(y, file);
     }
-    end_interval(bits, (down - 1) / rows, damage);
-    if intervals.found.next().is_some_and(|interval| interval.data.len() > FILLED) {
-        damage.leftover();
-    }
+    end_interval(bits, (range.end - 1) / rows, damage);
 }
 
 /// Notes what is wrong at the end of an interval in a row of MCUs: its last blocks have no data, or data no blocks.
@@ -260,17 +388,40 @@ struct AcReader<'a, const KIND: u8> {
     scan: &'a Scan,
     /// The rows of each member.
     rows: Vec<&'a mut Vec<BlockRow>>,
+    /// The row of the scan that they begin with, and the row of blocks of each member.
+    first: usize,
+    tops: Vec<usize>,
     finished: Option<&'a mut (dyn Finished + 'a)>,
 }
 
-impl<const KIND: u8> AcReader<'_, KIND> {
+impl<'a, const KIND: u8> AcReader<'a, KIND> {
+    fn new(
+        scan: &'a Scan,
+        rows: Vec<&'a mut Vec<BlockRow>>,
+        finished: Option<&'a mut (dyn Finished + 'a)>,
+    ) -> Self {
+        Self { scan, rows, first: 0, tops: vec![0; scan.members.len()], finished }
+    }
+
+    /// The same with rows that begin with row `first` of the scan.
+    fn from_row(mut self, first: usize, file: &File<'_>) -> Self {
+        self.first = first;
+        if let [_, _, ..] = self.scan.members[..] {
+            let down = |member: &Member| file.components[member.component].sampling[1];
+            self.tops = self.scan.members.iter().map(|member| first * down(member)).collect();
+        } else {
+            self.tops = vec![first];
+        }
+        self
+    }
+
     /// Component and blocks of the rows that row `y` of the scan has.
     fn rows_of(
         &mut self,
         y: usize,
         file: &File<'_>,
     ) -> impl Iterator<Item = (usize, &mut BlockRow)> {
-        let alone = self.scan.members.len() == 1;
+        let (alone, y) = (self.scan.members.len() == 1, y - self.first);
         self.scan.members.iter().zip(&mut self.rows).flat_map(move |(member, rows)| {
             let down = if alone { 1 } else { file.components[member.component].sampling[1] };
             let rows = rows.iter_mut().skip(y * down).take(down);
@@ -302,7 +453,7 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
     ) -> Option<()> {
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
         let table = member.ac.as_ref()?;
-        let row = &mut self.rows[slot][y];
+        let row = &mut self.rows[slot][y - self.tops[slot]];
         let values = &mut row.values.as_chunks_mut::<64>().0[x];
         let nonzero = &mut row.nonzero[x];
         if KIND == SEQUENTIAL {
@@ -333,11 +484,6 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
         }
         self.finished = finished;
         let finished = self.finished.as_mut().expect("checked above");
-        let first = &file.components[self.scan.members[0].component];
-        let (down, all) = match self.scan.members.len() {
-            1 => (first.sampling[1], first.blocks[1]),
-            _ => (1, file.mcus[1]),
-        };
-        finished.mcu_rows(if y + 1 == all { usize::MAX } else { (y + 1) / down });
+        finished.mcu_rows(self.scan.mcu_rows(file, y + 1, self.scan.size(file)[1]));
     }
 }
