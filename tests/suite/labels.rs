@@ -166,8 +166,8 @@ impl<'a> Naive<'a> {
                             there + unit * (other[axis] - cell[axis]) - own[axis]
                         })
                         .sum();
-                    // Half of the mean, to the nearest.
-                    let share = ((1 << 14) + count / 2) / count;
+                    // Three quarters of the mean, to the nearest.
+                    let share = ((3 << 13) + count / 2) / count;
                     let moved = own[axis] + (way * share + (1 << 14)).div_euclid(1 << 15);
                     let is_on_box = cell[axis] == 0 || cell[axis] == self.dims[axis];
                     let most = unit / 2 - 1;
@@ -383,7 +383,7 @@ fn all_types_of_samples_give_the_same() {
 fn smooth_volumes_are_near_those_counted() {
     let volume = voronoi([48; 3], 9, 8);
     let counts = Naive::new(&volume).counts();
-    let mesh = SurfaceNets::new(16).cpu(&SurfaceNets::whole(volume)).unwrap();
+    let mesh = SurfaceNets::new(10).cpu(&SurfaceNets::whole(volume)).unwrap();
     for (label, six_times) in check_surfaces(&mesh, "cells") {
         let found = six_times as f64 / 6.0 / f64::from(UNIT).powi(3);
         let expected = counts[&label] as f64;

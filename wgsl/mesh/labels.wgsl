@@ -375,7 +375,7 @@ fn place_at(vertex: u32) -> vec3<i32> {
     return vec3<i32>(vec3(place.x & 0xffffu, place.x >> 16u, place.y));
 }
 
-// An invocation a vertex: halfway to the mean of its neighbours, see src/kernels/mesh/labels/cpu/smooth.rs.
+// An invocation a vertex: three quarters of the way to the mean of its neighbours, see src/kernels/mesh/labels/cpu/smooth.rs.
 @compute @workgroup_size(SIZE)
 fn smooth_step(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -412,7 +412,7 @@ fn smooth_step(
     let n = i32(countOneBits(kind & 0x3fu));
     var share = 0i;
     if n > 0 {
-        share = (16384 + n / 2) / n;
+        share = (24576 + n / 2) / n;
     }
     let way = sum - n * own;
     let next = own + ((way * share + vec3(16384i)) >> vec3(15u));

@@ -108,7 +108,7 @@ pub struct Args {
     min_volume: f64,
 
     /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N steps
-    /// that move no vertex by more than half a sample [default: 16]; 0 leaves the faces of voxels
+    /// that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: Option<u32>,
 
@@ -444,7 +444,10 @@ impl Args {
                 "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume",
             ),
             (self.preview.is_wanted(), "--preview does not draw labels"),
-            (format == MeshFormat::Html, "an HTML page does not show labels"),
+            (
+                matches!(format, MeshFormat::Html | MeshFormat::Precomputed),
+                "--labels makes no HTML pages and no precomputed folders",
+            ),
             (
                 self.share.share().shard.is_some() && !self.output.is_for_each(),
                 "--shard does not divide a volume of labels",

@@ -46,7 +46,7 @@ use crate::{
 };
 
 /// Steps of smoothing where none are asked for.
-pub(super) const STEPS: u32 = 16;
+pub(super) const STEPS: u32 = 10;
 
 /// What stands for the label in the name of an output.
 pub(super) const PLACE: &str = "{label}";

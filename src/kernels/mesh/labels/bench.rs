@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Steps of smoothing.
-const STEPS: u32 = 16;
+const STEPS: u32 = 10;
 
 /// Labels in a cube: a small one, or the `full` one.
 pub fn cases(full: bool) -> Vec<Case> {

@@ -8,8 +8,8 @@
 //! ```
 //! A cell whose corners differ has a vertex, and an edge of the grid whose ends differ is crossed by a quad between the
 //! four cells around it. Vertices begin in the middle of their cells, where they are corners of the samples' boxes, so
-//! that the faces enclose as much as the samples. Each step of smoothing then moves all vertices at once halfway to the
-//! mean of their neighbours, but not out of their cells:
+//! that the faces enclose as much as the samples. Each step of smoothing then moves all vertices at once three quarters
+//! of the way to the mean of their neighbours, but not out of their cells:
 //! - neighbours are the vertices of cells behind faces that edges of the mesh pass. Where three or more of a face's four
 //!   sides are crossed, more than two labels meet: a vertex on such a line moves along it only;
 //! - a vertex on the volume's box stays on it.

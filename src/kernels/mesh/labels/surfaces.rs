@@ -2,7 +2,6 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use super::super::post::Stats;
 use crate::{
     data::{
         label_mesh::{LabelMesh, Quad, UNIT},
@@ -143,14 +142,6 @@ impl<'a> LabelSurfaces<'a> {
             is_across.then(|| outwards * turn(0, 1, 2) * x)
         });
         faces.sum::<i64>().unsigned_abs()
-    }
-
-    /// What the surface of a label is like.
-    ///
-    /// # Errors
-    /// As [`Stats::of`].
-    pub fn stats(&self, index: usize, scratch: &mut Scratch) -> Result<Stats> {
-        Stats::of(&self.surface(index, scratch)?)
     }
 }
 

@@ -1,4 +1,5 @@
-//! Moves all vertices at once, step by step: halfway to the mean of their neighbours, within their cells.
+//! Moves all vertices at once, step by step: three quarters of the way to the mean of their neighbours, within their
+//! cells.
 //!
 //! A place in a cell is three lanes of 16 bits in a word, `p = UNIT / 2 + offset from the middle`, from 1 to `UNIT - 1`,
 //! so that sums of up to six of them do not carry into the next lane. For c neighbours at p_i in cells that are
@@ -6,7 +7,7 @@
 //!
 //! ```text
 //! d = sum (p_i + s_i * UNIT) - c * p        less than 2^15
-//! p + round(d * R[c] / 2^15)                R[c] = round(2^14 / c): half of the mean of the differences
+//! p + round(d * R[c] / 2^15)                R[c] = round(3 / 4 * 2^15 / c)
 //! ```
 
 use pulp::NullaryFnOnce;
@@ -15,52 +16,48 @@ use super::{super::super::cpu::simd_ops::SimdOps, cells::CellEdges, edges::EdgeP
 use crate::{data::label_mesh::UNIT, error::Result, memory, parallel::Parallel};
 
 /// The middle of a cell.
-const MIDDLE: i16 = UNIT as i16 / 2;
+const MIDDLE: u64 = UNIT as u64 / 2;
 
 /// Vertices that a thread moves at a time, and whose sums are kept meanwhile.
 const PIECE: usize = 1 << 13;
 const GROUP: usize = 64;
 
-/// Four lanes of 16 bits.
-type Lanes = [i16; 4];
+/// Three quarters, of 2^15.
+const WAY: u64 = 3 << 13;
 
-/// What a vertex with given links and given axes along which it may not move does.
-#[derive(Clone, Copy, Default)]
-struct Motion {
-    /// The sum of s_i * UNIT.
-    shift: Lanes,
-    count: Lanes,
-    /// R\[count\].
-    share: Lanes,
-    low: Lanes,
-    high: Lanes,
+/// The same number in all lanes.
+const ALL: u64 = 0x0001_0001_0001_0001;
+
+/// What the links of a vertex add to the places of its neighbours.
+struct Motions {
+    /// For each set of links, below and above along x, y and z: the sums of s_i * UNIT, and UNIT more so that no lane is
+    /// negative.
+    shifts: [u64; 64],
+    /// R\[c\] in all lanes.
+    shares: [u64; 8],
 }
 
-/// For each set of links, below and above along x, y and z, and << 6 each set of axes that are fixed.
-fn motions() -> Vec<Motion> {
-    let motion = |kind: usize| {
-        let link = |face: usize| (kind >> face & 1) as i16;
-        let count: i16 = (0..6).map(link).sum();
-        let share = if count == 0 { 0 } else { ((1 << 14) + count / 2) / count };
-        let mut motion = Motion::default();
-        for axis in 0..3 {
-            let is_fixed = kind >> (6 + axis) & 1 == 1;
-            motion.shift[axis] = (link(2 * axis + 1) - link(2 * axis)) * UNIT as i16;
-            motion.count[axis] = count;
-            motion.share[axis] = share;
-            motion.low[axis] = if is_fixed { MIDDLE } else { 1 };
-            motion.high[axis] = if is_fixed { MIDDLE } else { UNIT as i16 - 1 };
+impl Motions {
+    fn new() -> Self {
+        let shift = |links: usize| {
+            let link = |face: usize| (links >> face & 1) as u64;
+            let along = |axis: usize| u64::from(UNIT) * (1 + link(2 * axis + 1) - link(2 * axis));
+            along(0) | along(1) << 16 | along(2) << 32 | u64::from(UNIT) << 48
+        };
+        let share = |count: u64| if count == 0 { 0 } else { (WAY + count / 2) / count * ALL };
+        Self {
+            shifts: std::array::from_fn(shift),
+            shares: std::array::from_fn(|count| share(count as u64)),
         }
-        motion
-    };
-    (0..512).map(motion).collect()
+    }
 }
 
 /// The vertices' neighbours. Number 0 is no vertex; the first one is 1.
 struct Links {
-    /// Below and above along x, y and z; 0 where the vertex has no such neighbour.
-    neighbours: Vec<[u32; 6]>,
-    /// The number of its [`Motion`].
+    /// Below and above along y and z; 0 where the vertex has no such neighbour. Along x, they are the vertices before and
+    /// behind.
+    neighbours: Vec<[u32; 4]>,
+    /// Which neighbours it has, below and above along x, y and z, and << 6 the axes along which it may not move.
     kinds: Vec<u16>,
 }
 
@@ -72,16 +69,17 @@ pub(super) fn smoothed<S: SimdOps>(
     steps: u32,
 ) -> Result<Vec<u64>> {
     let count = net.count();
-    let mut places = memory::zeros::<u64>(count + 1)?;
-    places[1..].fill(bytemuck::cast([MIDDLE, MIDDLE, MIDDLE, 0]));
+    // No vertex is before the first one, and none behind the last.
+    let mut places = memory::zeros::<u64>(count + 2)?;
+    places[1..=count].fill(MIDDLE * ALL);
     if steps == 0 {
         return Ok(places);
     }
     let links = Links::of(simd, planes, net)?;
-    let motions = motions();
-    let mut next = memory::zeros::<u64>(count + 1)?;
+    let motions = Motions::new();
+    let mut next = memory::zeros::<u64>(count + 2)?;
     for _ in 0..steps {
-        next[1..].chunks_mut(PIECE).enumerate().par_each(|(piece, out)| {
+        next[1..=count].chunks_mut(PIECE).enumerate().par_each(|(piece, out)| {
             let (first, places, links, motions) = (piece * PIECE, &places, &links, &motions);
             simd.vectorize(Move { first, places, links, motions, out });
         });
@@ -93,7 +91,7 @@ pub(super) fn smoothed<S: SimdOps>(
 impl Links {
     fn of<S: SimdOps>(simd: S, planes: &EdgePlanes, net: &Net) -> Result<Self> {
         let count = net.count();
-        let mut neighbours = memory::zeros::<[u32; 6]>(count)?;
+        let mut neighbours = memory::zeros::<[u32; 4]>(count)?;
         let mut kinds = memory::zeros::<u16>(count)?;
         let (mut neighbours_left, mut kinds_left) = (&mut neighbours[..], &mut kinds[..]);
         let layers = net.layers.iter().enumerate().map(|(z, layer)| {
@@ -113,7 +111,7 @@ struct FindLinks<'a> {
     planes: &'a EdgePlanes,
     net: &'a Net,
     z: usize,
-    neighbours: &'a mut [[u32; 6]],
+    neighbours: &'a mut [[u32; 4]],
     kinds: &'a mut [u16],
 }
 
@@ -147,25 +145,20 @@ impl NullaryFnOnce for FindLinks<'_> {
                     at.saturating_sub(slice),
                     (at + slice).min(net.active.len() - 1),
                 ];
-                let mut number = net.starts[at] + 1;
                 while left != 0 {
                     let bit = left.trailing_zeros();
                     left &= left - 1;
                     let link = links.map(|face| (face >> bit & 1) as u32);
-                    let near = [number - 1, number + 1];
                     let far = beside.map(|at| net.rank(at, bit) + 1);
-                    let all = [near[0], near[1], far[0], far[1], far[2], far[3]];
                     let mut kind = fixed_y | fixed_z;
                     kind |= u16::from(is_fixed(64 * word + bit as usize, 0)) << 6;
-                    for face in 0..6 {
-                        kind |= (link[face] as u16) << face;
+                    for (face, is_linked) in link.into_iter().enumerate() {
+                        kind |= (is_linked as u16) << face;
                     }
                     if let Some((neighbours, own)) = out.next() {
-                        *neighbours =
-                            std::array::from_fn(|face| all[face] & link[face].wrapping_neg());
+                        *neighbours = std::array::from_fn(|i| far[i] & link[2 + i].wrapping_neg());
                         *own = kind;
                     }
-                    number += 1;
                 }
             }
         }
@@ -177,7 +170,7 @@ struct Move<'a> {
     first: usize,
     places: &'a [u64],
     links: &'a Links,
-    motions: &'a [Motion],
+    motions: &'a Motions,
     out: &'a mut [u64],
 }
 
@@ -186,36 +179,60 @@ impl NullaryFnOnce for Move<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let Self { first, places, links, motions, out } = self;
-        let motions = &motions[..512];
+        let Self { first, places, links, motions: Motions { shifts, shares }, out } = self;
         for (group, out) in out.chunks_mut(GROUP).enumerate() {
             let first = first + group * GROUP;
-            let mut sums = [0u64; GROUP];
-            let mut parts = [[0u64; GROUP]; 5];
-            let vertices = links.neighbours[first..].iter().zip(&links.kinds[first..]);
-            for (i, (neighbours, &kind)) in vertices.take(out.len()).enumerate() {
-                let sum = neighbours.iter().map(|&number| places[number as usize]).sum();
-                sums[i] = sum;
-                let Motion { shift, count, share, low, high } = motions[usize::from(kind & 511)];
-                for (part, lanes) in parts.iter_mut().zip([shift, count, share, low, high]) {
-                    part[i] = bytemuck::cast(lanes);
+            let kinds = &links.kinds[first..][..out.len()];
+            let neighbours = &links.neighbours[first..][..out.len()];
+            // The vertices before, themselves, and those behind.
+            let near = &places[first..][..out.len() + 2];
+            let (mut sums, mut own, mut share) = ([0u64; GROUP], [0u64; GROUP], [0u64; GROUP]);
+            let mut weighted = [0u64; GROUP];
+            let mut all_kinds = 0;
+            for i in 0..out.len() {
+                let (kind, far) = (u64::from(kinds[i]), &neighbours[i]);
+                let (below, above) = ((kind & 1).wrapping_neg(), (kind >> 1 & 1).wrapping_neg());
+                let along_x = (near[i] & below) + (near[i + 2] & above);
+                let others: u64 = far.iter().map(|&number| places[number as usize]).sum();
+                let count = (kind & 63).count_ones();
+                sums[i] = along_x + others + shifts[kind as usize & 63];
+                own[i] = near[i + 1];
+                weighted[i] = own[i] * u64::from(count);
+                share[i] = shares[count as usize & 7];
+                all_kinds |= kind;
+            }
+            step(&sums, &weighted, &share, &mut own);
+            if all_kinds >> 6 != 0 {
+                for (own, &kind) in own.iter_mut().zip(kinds) {
+                    for axis in 0..3 {
+                        if kind >> (6 + axis) & 1 == 1 {
+                            let lane = 0xffff << (16 * axis);
+                            *own = *own & !lane | (MIDDLE * ALL) & lane;
+                        }
+                    }
                 }
             }
-            let mut own = [0u64; GROUP];
-            own[..out.len()].copy_from_slice(&places[first + 1..][..out.len()]);
-            let sums: &[i16; 4 * GROUP] = bytemuck::cast_ref(&sums);
-            let [shift, count, share, low, high]: &[[i16; 4 * GROUP]; 5] =
-                bytemuck::cast_ref(&parts);
-            let own: &mut [i16; 4 * GROUP] = bytemuck::cast_mut(&mut own);
-            for i in 0..4 * GROUP {
-                let way = sums[i].wrapping_add(shift[i]);
-                let way = way.wrapping_sub(count[i].wrapping_mul(own[i]));
-                // One instruction: the upper half of the product, rounded.
-                let step = (((i32::from(way) * i32::from(share[i])) >> 14) + 1) >> 1;
-                own[i] = own[i].wrapping_add(step as i16).clamp(low[i], high[i]);
-            }
-            let own: &[u64; GROUP] = bytemuck::cast_ref(own);
             out.copy_from_slice(&own[..out.len()]);
         }
+    }
+}
+
+/// Moves places by the sums of their neighbours, less their own times the neighbours' count.
+#[inline(always)]
+fn step(
+    sums: &[u64; GROUP],
+    weighted: &[u64; GROUP],
+    share: &[u64; GROUP],
+    own: &mut [u64; GROUP],
+) {
+    type Lanes = [i16; 4 * GROUP];
+    let (sums, weighted): (&Lanes, &Lanes) =
+        (bytemuck::cast_ref(sums), bytemuck::cast_ref(weighted));
+    let (share, own): (&Lanes, &mut Lanes) = (bytemuck::cast_ref(share), bytemuck::cast_mut(own));
+    for i in 0..4 * GROUP {
+        let way = sums[i].wrapping_sub(weighted[i]).wrapping_sub(UNIT as i16);
+        // One instruction: the upper half of the product, rounded.
+        let step = (((i32::from(way) * i32::from(share[i])) >> 14) + 1) >> 1;
+        own[i] = own[i].wrapping_add(step as i16).clamp(1, UNIT as i16 - 1);
     }
 }
