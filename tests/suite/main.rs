@@ -37,6 +37,7 @@ mod pages;
 mod plots;
 mod precomputed;
 mod random;
+mod regions;
 mod render;
 mod sample_types;
 mod scan;

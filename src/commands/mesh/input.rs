@@ -1,7 +1,7 @@
 //! The volume: in memory or slab by slab, and an isovalue from its histogram.
 
 use super::{
-    job::{Iso, MeshJob},
+    job::{Iso, MeshJob, Rule},
     memory::Plan,
 };
 use crate::{
@@ -29,6 +29,19 @@ pub(super) enum VolumeInput {
 impl VolumeInput {
     /// Reads the volume, or leaves it to be read in slabs.
     pub(super) fn open(job: &MeshJob, file: VolumeFile, session: &Session) -> Result<Self> {
+        if !job.region.is_all() {
+            let value = |iso: &Iso| match *iso {
+                Iso::Value(value) => Some(value),
+                Iso::Found(_) => None,
+            };
+            let isovalues: Vec<f64> = job.isovalues.iter().filter_map(value).collect();
+            let volume = job.region.read(&job.volume, &file, &isovalues, session)?;
+            let mut part = file;
+            part.dims = volume.dims;
+            let bytes = volume.samples.as_bytes().len() as u64;
+            let plan = Plan::whole(&job.kernel, &part, bytes, session.max_memory);
+            return Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan));
+        }
         let bytes = file.bytes().unwrap_or(u64::MAX);
         let limit = match reads_again(job) && !file.can_reopen() {
             true => session.max_memory,
@@ -44,20 +57,34 @@ impl VolumeInput {
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
-    /// Otsu's threshold of the samples.
-    pub(super) fn threshold(&self, job: &MeshJob, session: &Session) -> Result<f64> {
-        let threshold = session.timings.time("threshold", || self.otsu())?;
-        let iso = threshold.ok_or_else(|| {
-            Error::bad_input(format_args!(
-                "{}: all samples are equal, so there is no threshold between them",
-                job.volume
-            ))
+    /// The isovalue that `rule` finds among the samples.
+    pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
+        let histogram = session.timings.time("threshold", || self.histogram())?;
+        let found = match rule {
+            Rule::Otsu { of: 1, .. } => histogram.threshold(),
+            Rule::Otsu { number, of } => {
+                histogram.thresholds(of).and_then(|all| all.get(number).copied())
+            }
+            Rule::Percentile(percent) => histogram.percentile(percent),
+        };
+        let iso = found.ok_or_else(|| {
+            Error::bad_input(match rule {
+                Rule::Otsu { of: 1, .. } => format!(
+                    "{}: all samples are equal, so there is no threshold between them",
+                    job.volume
+                ),
+                Rule::Otsu { of, .. } => format!(
+                    "{}: the samples have too few values for {of} thresholds between them",
+                    job.volume
+                ),
+                Rule::Percentile(_) => format!("{}: no sample is a number", job.volume),
+            })
         })?;
-        log::info!("--iso auto: {iso}");
+        log::info!("--iso {rule}: {iso}");
         Ok(iso)
     }
 
-    fn otsu(&self) -> Result<Option<f64>> {
+    fn histogram(&self) -> Result<Otsu> {
         let mut otsu = Otsu::new(match self {
             Self::Whole(slab, _) => slab.volume.samples.dtype(),
             Self::Stream(file, _) => file.dtype,
@@ -66,7 +93,7 @@ impl VolumeInput {
             self.for_parts(|samples| otsu.range(samples))?;
         }
         self.for_parts(|samples| otsu.count(samples))?;
-        Ok(otsu.threshold())
+        Ok(otsu)
     }
 
     /// The least and the greatest sample, unless there is none or they cannot be read again.
@@ -110,6 +137,9 @@ impl VolumeInput {
 
 /// Refuses an input whose slices do not fit into memory, and one that would have to be read again and cannot be.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
+    if !job.region.is_all() {
+        return job.region.dims(file).map(drop);
+    }
     if file.bytes() > Some(session.max_memory / 64) {
         Plan::new(job, file, session)?;
     }
@@ -123,5 +153,5 @@ pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resu
 
 /// Whether a volume that is not in memory is read more than once.
 fn reads_again(job: &MeshJob) -> bool {
-    job.isovalues.len() > 1 || job.isovalues.contains(&Iso::Auto)
+    job.isovalues.len() > 1 || job.isovalues.iter().any(|iso| matches!(iso, Iso::Found(_)))
 }

@@ -1,6 +1,8 @@
 //! What `gpuproc mesh` is to do: the flags, validated.
 
-use super::{labels::LabelList, placing::Placing, preview::Preview};
+use std::fmt;
+
+use super::{color::Color, labels::LabelList, placing::Placing, preview::Preview, region::Region};
 use crate::{
     commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
@@ -16,6 +18,8 @@ use crate::{
 pub(super) struct MeshJob {
     pub(super) volume: Source,
     pub(super) layout: Layout,
+    /// Which samples are meshed.
+    pub(super) region: Region,
     pub(super) isovalues: Vec<Iso>,
     /// The labels that are meshed instead.
     pub(super) labels: Option<LabelList>,
@@ -32,6 +36,8 @@ pub(super) struct MeshJob {
     /// One name for all isovalues; `{iso}` stands for them.
     pub(super) output: Sink,
     pub(super) format: MeshFormat,
+    /// Colours of the isovalues in a GLB, as far as they are named.
+    pub(super) colors: Vec<Color>,
     /// Whether the output's folder is made.
     pub(super) creates_folder: bool,
     /// Whether a PLY is text.
@@ -46,21 +52,61 @@ pub(super) struct MeshJob {
 }
 
 impl MeshJob {
+    /// Whether one output takes the surfaces of all isovalues.
+    pub(super) fn is_together(&self) -> bool {
+        holds_several(self.format)
+    }
+
     /// All that the surface and its file depend on, beside the volume.
     pub(super) fn parameters(&self, session: &Session) -> String {
-        let Self { layout, isovalues, labels, kernel, placing, parts, smooth, simplify, .. } = self;
+        let Self {
+            layout,
+            region,
+            isovalues,
+            labels,
+            kernel,
+            placing,
+            parts,
+            smooth,
+            simplify,
+            ..
+        } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
-        let surface = (layout, isovalues, labels, kernel, placing, parts, smooth, simplify);
-        let written =
-            (self.format, self.ascii, self.view.map(f32::to_bits), self.live, session.strict);
+        let surface = (layout, region, isovalues, labels, kernel, placing, parts, smooth, simplify);
+        let view = self.view.map(f32::to_bits);
+        let written = (self.format, self.ascii, view, self.live, &self.colors, session.strict);
         format!("{surface:?} {written:?}")
     }
+}
+
+/// Whether an output of the format takes the surfaces of several isovalues.
+pub(super) fn holds_several(format: MeshFormat) -> bool {
+    matches!(format, MeshFormat::Html | MeshFormat::Glb)
 }
 
 /// An isovalue.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Iso {
-    /// Otsu's threshold.
-    Auto,
     Value(f64),
+    /// Found in the volume's histogram.
+    Found(Rule),
+}
+
+/// How an isovalue is found in a histogram.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Rule {
+    /// The threshold with this number, from 0 on, of so many between Otsu's classes.
+    Otsu { number: usize, of: usize },
+    /// As many percent of the samples are not above it.
+    Percentile(f64),
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Otsu { of: 1, .. } => write!(f, "auto"),
+            Self::Otsu { number, of } => write!(f, "otsu:{of}, {} of {of}", number + 1),
+            Self::Percentile(percent) => write!(f, "p{percent}"),
+        }
+    }
 }

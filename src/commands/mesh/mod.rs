@@ -1,5 +1,7 @@
 //! `gpuproc mesh`: the surface of a volume, by marching cubes, or of its labels, by surface nets.
 
+mod color;
+mod colored;
 mod flags;
 mod input;
 mod job;
@@ -11,6 +13,7 @@ mod page;
 mod parts;
 mod placing;
 mod preview;
+mod region;
 mod report;
 mod slabs;
 mod surfaces;
@@ -153,7 +156,8 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     if let Some(list) = &job.labels {
         return allow_broken_pipe(labels::mesh_labels(&job, list, file, session));
     }
-    let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    let mut placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    job.region.place(&mut job.kernel, &mut placed);
     let job = job;
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
@@ -169,7 +173,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     for target in targets {
         let value = |iso: &Iso| match *iso {
             Iso::Value(iso) => Ok(iso),
-            Iso::Auto => input.threshold(&job, session),
+            Iso::Found(rule) => input.threshold(&job, rule, session),
         };
         let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
         let iso = isovalues[0];
@@ -183,6 +187,11 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
                 output,
                 session,
             ))?;
+            continue;
+        }
+        if job.format == MeshFormat::Glb && (isovalues.len() > 1 || !job.colors.is_empty()) {
+            let volume = (&input, &placed);
+            allow_broken_pipe(colored::write(&job, volume, &isovalues, &sink, output, session))?;
             continue;
         }
         let summary = match job.needs_whole_surface() {

@@ -23,19 +23,19 @@ pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
     }
     let has_place = job.output.to_string().contains("{iso}");
     let name = |&iso| match iso {
-        Iso::Auto if has_place => None,
-        Iso::Auto => Some(job.output.clone()),
+        Iso::Found(_) if has_place => None,
+        Iso::Found(_) => Some(job.output.clone()),
         Iso::Value(value) => Some(named(&job.output, value)),
     };
-    if job.format == MeshFormat::Html && !has_place {
+    if job.is_together() && !has_place {
         return Some(vec![job.output.clone()]);
     }
     job.isovalues.iter().map(name).collect()
 }
 
-/// A mesh, or a page of meshes, to be written.
+/// A mesh, or a page or file of meshes, to be written.
 pub(super) struct Target {
-    /// One, or those of a page.
+    /// One, or those of a page or of a GLB.
     pub(super) isovalues: Vec<Iso>,
     sink: Sink,
     /// Missing where the name holds an isovalue that is still to be found.
@@ -65,14 +65,14 @@ impl Target {
             let (sink, isovalues) = (job.output.clone(), isovalues.to_vec());
             let sink = match isovalues[0] {
                 Iso::Value(value) => named(&sink, value),
-                Iso::Auto if has_place => return Ok(Self { isovalues, sink, output: None }),
-                Iso::Auto => sink,
+                Iso::Found(_) if has_place => return Ok(Self { isovalues, sink, output: None }),
+                Iso::Found(_) => sink,
             };
             names.add(&sink, &isovalues)?;
             let output = Some(create(&sink, job.format, session)?);
             Ok(Self { isovalues, sink, output })
         };
-        let each = match job.format == MeshFormat::Html && !has_place {
+        let each = match job.is_together() && !has_place {
             true => job.isovalues.len(),
             false => 1,
         };

@@ -57,6 +57,11 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
         }
         _ => return Err(Error::usage("with --shard, give one --iso")),
     };
+    if !job.region.is_all() {
+        return Err(Error::usage(
+            "--shard meshes layers of whole volumes: not with --roi or --mask",
+        ));
+    }
     let identity = Identity::new("mesh", job.parameters(session), [&job.volume], shard)?;
     if job.share.resumes && partial::is_done(&job.output, &identity) {
         session.events.skipped(&job.volume, Some(&job.output));
@@ -71,7 +76,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
     let iso = match iso {
         Iso::Value(iso) => iso,
-        Iso::Auto => input.threshold(job, session)?,
+        Iso::Found(rule) => input.threshold(job, rule, session)?,
     };
     let kernel = job.kernel(iso);
     let own = shard.range(kernel.layers(file.dims[2]));

@@ -4,6 +4,7 @@ mod chunks;
 mod gifti;
 mod glb;
 mod glb_meshopt;
+mod glb_surfaces;
 pub mod labels;
 mod mz3;
 mod obj;
@@ -21,6 +22,7 @@ use std::{
     str::FromStr,
 };
 
+pub use glb_surfaces::{ColoredSurface, write_colored};
 pub use ply::PlyWriter;
 pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder, nanometres};
 

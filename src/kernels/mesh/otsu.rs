@@ -92,6 +92,100 @@ impl Otsu {
         }
     }
 
+    /// The value that so many percent of the samples do not exceed, as few as can be; between bins, so that no sample of 8
+    /// or 16 bits equals it. Nothing when no sample is a number.
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        let total: u64 = self.counts.iter().sum();
+        let wanted = ((percent / 100.0 * total as f64).ceil() as u64).clamp(1, total.max(1));
+        let mut count = 0;
+        let bin = self.counts.iter().position(|&here| {
+            count += here;
+            count >= wanted
+        });
+        bin.map(|bin| self.value(bin as f64))
+    }
+
+    /// So many thresholds between one class more: those whose means differ most (Otsu 1979, for several). Nothing when
+    /// the samples have fewer values.
+    ///
+    /// With up to 1024 values, by dynamic programming over all of them (Liao, Chen and Chung 2001 have the sums); else over
+    /// 1024 bins, and then each threshold moves to its best place between its neighbours until none does.
+    pub fn thresholds(&self, thresholds: usize) -> Option<Vec<f64>> {
+        /// Values or bins that all divisions of are tried.
+        const MOST: usize = 1024;
+        // Counts and sums of all bins before each one.
+        let mut sums = vec![(0.0, 0.0)];
+        for (bin, &count) in self.counts.iter().enumerate() {
+            let (before, moment) = sums[bin];
+            sums.push((before + count as f64, moment + bin as f64 * count as f64));
+        }
+        // A class weighs its size times its squared mean: their sum is greatest.
+        let weight = |from: usize, to: usize| {
+            let (count, moment) = (sums[to].0 - sums[from].0, sums[to].1 - sums[from].1);
+            if count == 0.0 { 0.0 } else { moment * moment / count }
+        };
+        let filled: Vec<usize> = (0..self.counts.len()).filter(|&i| self.counts[i] > 0).collect();
+        if filled.len() <= thresholds {
+            return None;
+        }
+        // Where classes may begin, and behind the last.
+        let mut places = filled.clone();
+        if places.len() > MOST {
+            let step = self.counts.len().div_ceil(MOST);
+            places = (0..self.counts.len()).step_by(step).collect();
+        }
+        places.push(self.counts.len());
+        let last = places.len() - 1;
+        let mut best: Vec<f64> = (0..=last).map(|to| weight(places[0], places[to])).collect();
+        let mut from = Vec::new();
+        for class in 1..=thresholds {
+            let mut next = vec![f64::NEG_INFINITY; last + 1];
+            let mut cuts = vec![0; last + 1];
+            for to in class + 1..=last {
+                for cut in class..to {
+                    let sum = best[cut] + weight(places[cut], places[to]);
+                    if sum > next[to] {
+                        (next[to], cuts[to]) = (sum, cut);
+                    }
+                }
+            }
+            best = next;
+            from.push(cuts);
+        }
+        let mut cuts = vec![last];
+        for class in from.iter().rev() {
+            cuts.push(class[*cuts.last().expect("one at least")]);
+        }
+        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| places[cut]).collect();
+        cuts.insert(0, 0);
+        if filled.len() > MOST {
+            for _ in 0..100 {
+                let before = cuts.clone();
+                for i in 1..=thresholds {
+                    let (low, high) = (cuts[i - 1], cuts[i + 1]);
+                    let sum = |cut: &usize| weight(low, *cut) + weight(*cut, high);
+                    let better = (low + 1..high).max_by(|a, b| sum(a).total_cmp(&sum(b)));
+                    cuts[i] = better.unwrap_or(cuts[i]);
+                }
+                if cuts == before {
+                    break;
+                }
+            }
+        }
+        // Midway between the values on both sides.
+        let between = |&cut: &usize| {
+            let above = filled.partition_point(|&bin| bin < cut);
+            self.value((filled[above - 1] + filled[above] - 1) as f64 / 2.0)
+        };
+        Some(cuts[1..=thresholds].iter().map(between).collect())
+    }
+
+    /// The value at the upper end of a bin.
+    fn value(&self, bin: f64) -> f64 {
+        let step = if self.exact { 1.0 } else { (self.high - self.low) / (BINS - 1) as f64 };
+        self.low + (bin + 0.5) * step
+    }
+
     /// The threshold: midway between the two classes where bins between them are empty. Nothing
     /// when all samples are equal.
     pub fn threshold(&self) -> Option<f64> {
@@ -116,8 +210,6 @@ impl Otsu {
             }
         }
         let (_, first, last) = best?;
-        let bin = (first + last) as f64 / 2.0 + 0.5;
-        let step = if self.exact { 1.0 } else { (self.high - self.low) / (BINS - 1) as f64 };
-        Some(self.low + bin * step)
+        Some(self.value((first + last) as f64 / 2.0))
     }
 }

@@ -10,10 +10,12 @@ use std::{
 
 use self::preview::PreviewArgs;
 use super::{
-    job::{Iso, MeshJob},
+    color::Color,
+    job::{Iso, MeshJob, Rule, holds_several},
     labels::{self, LabelList},
     names::with_isovalue,
     placing::{Coordinates, Placing},
+    region::{Region, Roi},
 };
 use crate::{
     commands::flags::{
@@ -56,10 +58,11 @@ pub struct Args {
     files: Vec<OsString>,
 
     /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
-    /// make a file each, named with -{iso} unless {iso} is in the name; auto takes Otsu's threshold of the volume's histogram
+    /// make a file each, named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the volume's histogram,
+    /// otsu:2 two between three classes, p80 the value that 80 % of the samples do not exceed
     #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
-    iso: Vec<Iso>,
+    iso: Vec<Isovalues>,
 
     /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
     /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own where
@@ -107,6 +110,18 @@ pub struct Args {
     #[arg(hide_default_value = true)]
     min_volume: f64,
 
+    /// Leave out closed parts that enclose what is outside: hollows within the others
+    #[arg(long)]
+    fill_holes: bool,
+
+    /// Mesh only this box of samples: its first sample, and how many along x, y and z. The mesh lies where it lay
+    #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
+    roi: Option<Roi>,
+
+    /// Take samples for the volume's least where this volume of the same size is 0
+    #[arg(long, value_name = "FILE")]
+    mask: Option<Source>,
+
     /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N steps
     /// that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
@@ -134,6 +149,10 @@ pub struct Args {
     /// triangles as here
     #[arg(long)]
     live: bool,
+
+    /// Colours of the surfaces in a GLB, in the order of the isovalues: names such as ivory, tab:red, C3 or #ffe0c0
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    color: Vec<Color>,
 
     /// Write PLY or STL as text
     #[arg(long)]
@@ -216,19 +235,36 @@ const SPACES: [Choice<Coordinates>; 4] = [
     ),
 ];
 
-impl FromStr for Iso {
+/// The isovalues that one word stands for.
+#[derive(Clone, Debug)]
+struct Isovalues(Vec<Iso>);
+
+impl FromStr for Isovalues {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text.trim() {
-            "auto" => Ok(Self::Auto),
-            text => {
-                let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-                value
-                    .map(Self::Value)
-                    .ok_or_else(|| format!("`{text}` is neither auto nor a number"))
-            }
+        let text = text.trim();
+        let otsu = |of| (0..of).map(|number| Iso::Found(Rule::Otsu { number, of })).collect();
+        if text == "auto" {
+            return Ok(Self(otsu(1)));
         }
+        if let Some(of) = text.strip_prefix("otsu:") {
+            return match of.parse() {
+                Ok(of @ 1..=8) => Ok(Self(otsu(of))),
+                _ => Err(format!("`{text}` asks for other than 1 to 8 thresholds")),
+            };
+        }
+        if let Some(percent) = text.strip_prefix('p') {
+            let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+            return match percent {
+                Some(percent) => Ok(Self(vec![Iso::Found(Rule::Percentile(percent))])),
+                None => Err(format!("`{text}` is no percentile from p0 to p100")),
+            };
+        }
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        value
+            .map(|value| Self(vec![Iso::Value(value)]))
+            .ok_or_else(|| format!("`{text}` is none of auto, otsu:2, p80 and a number"))
     }
 }
 
@@ -364,8 +400,8 @@ impl Args {
         // The part of a shard has whatever name.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
-        // A page shows all isovalues.
-        let several = self.iso.len() > 1 && format != MeshFormat::Html;
+        let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
+        let several = isovalues.len() > 1 && !holds_several(format);
         let output = match output {
             Some(Sink::Stdout) if several => {
                 return Err(Error::usage("several --iso need an output each: name a file"));
@@ -378,28 +414,33 @@ impl Args {
             None if several => with_isovalue(default_output(&volume, format)?),
             None => default_output(&volume, format)?,
         };
+        if !self.color.is_empty() && format != MeshFormat::Glb {
+            return Err(Error::usage("--color is for GLB only"));
+        }
         if self.live && format != MeshFormat::Html {
             return Err(Error::usage("--live is for pages: name an output that ends with .html"));
         }
-        let changed = self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0;
+        let changed = self.chooses_parts() || self.topology != Topology::Classic;
+        let changed = changed || self.roi.is_some() || self.mask.is_some();
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
-                "--live meshes anew what the volume says: it goes without choosing parts, --smooth and --simplify",
+                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, choosing parts, --smooth and --simplify",
             ));
         }
         if self.labels.is_some() {
             self.check_labels(&output, format)?;
         }
-        let preview = self.preview.job(self.iso.len() > 1)?;
+        let preview = self.preview.job(isovalues.len() > 1)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
             return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
         }
         Ok(MeshJob {
             volume,
             layout: self.raw.layout(),
-            isovalues: self.iso.clone(),
             labels: self.labels.clone(),
+            region: Region { roi: self.roi, mask: self.mask.clone() },
+            isovalues,
             kernel: MarchingCubes {
                 close: self.close,
                 normals: self.normals,
@@ -415,6 +456,7 @@ impl Args {
                 largest: self.largest,
                 least_triangles: self.min_triangles,
                 least_volume: self.min_volume,
+                fills_holes: self.fill_holes,
             },
             smooth: self.smooth.unwrap_or(if self.labels.is_some() { labels::STEPS } else { 0 }),
             simplify: self.goal(),
@@ -422,6 +464,7 @@ impl Args {
             output,
             creates_folder: false,
             format,
+            colors: self.color.clone(),
             ascii: self.ascii,
             view: self.preview.view(),
             live: self.live,
@@ -432,7 +475,7 @@ impl Args {
 
     /// Refuses what is not done with labels.
     fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
-        let parts = self.largest.is_some() || self.min_triangles > 0 || self.min_volume > 0.0;
+        let region = self.roi.is_some() || self.mask.is_some();
         let refused = [
             (
                 self.goal().is_some(),
@@ -440,9 +483,12 @@ impl Args {
             ),
             (self.normals, "--normals are those of a volume's gradient, which labels have not"),
             (
-                parts,
-                "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume",
+                self.chooses_parts(),
+                "--labels keeps all parts of each label: leave out --largest, --min-triangles, --min-volume, \
+                 --fill-holes",
             ),
+            (region, "--labels meshes whole volumes: not with --roi or --mask"),
+            (!self.color.is_empty(), "--color is for isovalues"),
             (self.preview.is_wanted(), "--preview does not draw labels"),
             (
                 matches!(format, MeshFormat::Html | MeshFormat::Precomputed),
@@ -466,6 +512,12 @@ impl Args {
                 labels::PLACE
             ))),
         }
+    }
+
+    /// Whether some parts may be left out.
+    fn chooses_parts(&self) -> bool {
+        let least = self.min_triangles > 0 || self.min_volume > 0.0;
+        self.largest.is_some() || least || self.fill_holes
     }
 
     fn goal(&self) -> Option<Goal> {

@@ -510,9 +510,9 @@ pub(super) fn variant_words() -> Vec<u32> {
     let [cases, first, size, end] =
         ["VARIANT_CASES", "VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(number);
     let mut words = vec![0; end - cases];
-    for case in 0..256 {
+    for (case, word) in words[..256].iter_mut().enumerate() {
         let [from, to] = [VARIANTS.first[case], VARIANTS.first[case + 1]].map(u32::from);
-        words[case] = from | u32::from(VARIANTS.faces[case]) << 16 | u32::from(from < to) << 31;
+        *word = from | u32::from(VARIANTS.faces[case]) << 16 | u32::from(from < to) << 31;
     }
     let rows = words[first - cases..].chunks_exact_mut(size);
     assert_eq!(rows.len(), VARIANTS.all.len(), "the shader has room for just these");

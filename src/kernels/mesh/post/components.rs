@@ -44,6 +44,8 @@ pub struct Parts {
     pub least_triangles: u32,
     /// Those that enclose so much at least, in cubed units; a hollow counts by its size.
     pub least_volume: f64,
+    /// Those that enclose what is outside are left out, where they are closed.
+    pub fills_holes: bool,
 }
 
 impl Parts {
@@ -67,17 +69,25 @@ pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
     let part = |triangle: &[u32; 3]| parts[triangle[0] as usize] as usize;
     let mut sizes = memory::zeros::<u32>(surface.positions.len())?;
     surface.triangles.iter().for_each(|triangle| sizes[part(triangle)] += 1);
-    if kept.least_volume > 0.0 {
+    if kept.least_volume > 0.0 || kept.fills_holes {
         let mut volumes = memory::zeros::<f64>(surface.positions.len())?;
+        // The normals of a closed part add up to nothing.
+        let mut normals = memory::zeros::<[f64; 4]>(surface.positions.len())?;
         for triangle in &surface.triangles {
             let corners = surface.corners::<f64>(*triangle);
             // From a corner of the part: far from the origin, the sum would lose digits.
             let apex = surface.positions[part(triangle)].map(f64::from);
-            let height = dot(sub(corners[0], apex), triangle_normal(corners));
-            volumes[part(triangle)] += height / 6.0;
+            let normal = triangle_normal(corners);
+            volumes[part(triangle)] += dot(sub(corners[0], apex), normal) / 6.0;
+            let sums = &mut normals[part(triangle)];
+            let length = dot(normal, normal).sqrt();
+            *sums =
+                [sums[0] + normal[0], sums[1] + normal[1], sums[2] + normal[2], sums[3] + length];
         }
-        for (size, volume) in sizes.iter_mut().zip(volumes) {
-            *size *= u32::from(volume.abs() >= kept.least_volume);
+        for ((size, volume), [x, y, z, area]) in sizes.iter_mut().zip(volumes).zip(normals) {
+            let is_closed = [x, y, z].iter().all(|sum| sum.abs() <= 1e-6 * area);
+            let is_hole = kept.fills_holes && volume < 0.0 && is_closed;
+            *size *= u32::from(volume.abs() >= kept.least_volume && !is_hole);
         }
     }
     sizes.iter_mut().for_each(|size| *size *= u32::from(*size >= kept.least_triangles));

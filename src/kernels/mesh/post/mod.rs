@@ -46,7 +46,7 @@ impl Step {
             [surface.positions.len() as u64, surface.triangles.len() as u64];
         // Tables by vertex and by triangle. A half edge takes 12 bytes; a triangle has three.
         let [vertex, triangle] = match self {
-            Self::Parts => [24, 0],
+            Self::Parts => [56, 0],
             Self::Smooth => [84, 36 + 72 + 12],
             Self::Simplify(goal) => goal.bytes(),
             Self::Stats => [6, 36],

@@ -1,0 +1,159 @@
+//! A part of a volume: a box of its samples, and those that a mask leaves.
+
+use std::str::FromStr;
+
+use super::placing::Placed;
+use crate::{
+    data::{samples::Samples, volume::Volume},
+    error::{Error, Hint, Result},
+    for_samples,
+    io::{
+        Source,
+        volume::{Layout, VolumeFile},
+    },
+    kernels::mesh::{MarchingCubes, extremes},
+    session::Session,
+};
+
+/// Which samples are meshed.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    pub(super) roi: Option<Roi>,
+    /// Samples count as the volume's least where this volume is 0.
+    pub(super) mask: Option<Source>,
+}
+
+/// A box of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Roi {
+    first: [usize; 3],
+    count: [usize; 3],
+}
+
+impl FromStr for Roi {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Option<Vec<usize>> =
+            text.split(',').map(|part| part.trim().parse().ok()).collect();
+        match numbers.as_deref() {
+            Some(&[x, y, z, width, height, depth]) if width.min(height).min(depth) > 0 => {
+                Ok(Self { first: [x, y, z], count: [width, height, depth] })
+            }
+            _ => Err("six whole numbers such as 10,20,0,64,64,32 are needed".into()),
+        }
+    }
+}
+
+impl Region {
+    /// Whether all samples are meshed as they are.
+    pub(super) fn is_all(&self) -> bool {
+        self.roi.is_none() && self.mask.is_none()
+    }
+
+    /// Moves the grid of `kernel`, which lies as the whole volume does, to where the box lies.
+    pub(super) fn place(&self, kernel: &mut MarchingCubes, placed: &mut Placed) {
+        let Some(Roi { first, .. }) = self.roi else { return };
+        match &mut placed.map {
+            None => {
+                for (axis, first) in first.into_iter().enumerate() {
+                    kernel.origin[axis] += kernel.spacing[axis] * first as f64;
+                }
+            }
+            Some(map) => map.first = map.at(first.map(|number| number as f64)),
+        }
+    }
+
+    /// Samples along x, y and z of the box in `file`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when it is not within the volume.
+    pub(super) fn dims(&self, file: &VolumeFile) -> Result<[usize; 3]> {
+        let Some(Roi { first, count }) = self.roi else { return Ok(file.dims) };
+        let fits = |axis: usize| {
+            first[axis].checked_add(count[axis]).is_some_and(|end| end <= file.dims[axis])
+        };
+        match (0..3).all(fits) {
+            true => Ok(count),
+            false => Err(Error::usage(format_args!(
+                "--roi is not within the volume's {}x{}x{} samples",
+                file.dims[0], file.dims[1], file.dims[2]
+            ))),
+        }
+    }
+
+    /// Reads the samples of the region into memory.
+    pub(super) fn read(
+        &self,
+        source: &Source,
+        file: &VolumeFile,
+        isovalues: &[f64],
+        session: &Session,
+    ) -> Result<Volume> {
+        let dims = self.dims(file)?;
+        let samples = session.timings.time("read", || self.boxed(file, session))?;
+        let mut volume = Volume { dims, samples };
+        let Some(mask) = &self.mask else { return Ok(volume) };
+        let mask_file = VolumeFile::describe(mask, &Layout::default())?;
+        if mask_file.dims != file.dims {
+            return Err(Error::bad_input(format_args!(
+                "{mask}: a mask of {}x{}x{} samples for {source} of {}x{}x{}",
+                mask_file.dims[0],
+                mask_file.dims[1],
+                mask_file.dims[2],
+                file.dims[0],
+                file.dims[1],
+                file.dims[2]
+            )));
+        }
+        mask_file.check(session.limits(1))?;
+        let mask = session.timings.time("read", || self.boxed(&mask_file, session))?;
+        // No isovalue may have it inside.
+        let [least, _] = extremes(&volume.samples);
+        let outside = isovalues.iter().fold(least, |least, iso| least.min(*iso)).floor();
+        let is_out: Vec<bool> = for_samples!(&mask, values => {
+            #[allow(clippy::unnecessary_cast)]
+            values.iter().map(|&value| value as f64 == 0.0).collect()
+        });
+        for_samples!(&mut volume.samples, values => {
+            for (value, _) in values.iter_mut().zip(is_out).filter(|(_, is_out)| *is_out) {
+                #[allow(clippy::unnecessary_cast)]
+                let outside = outside as _;
+                *value = outside;
+            }
+        });
+        Ok(volume)
+    }
+
+    /// The samples of the box.
+    fn boxed(&self, file: &VolumeFile, session: &Session) -> Result<Samples> {
+        let width = file.dims[0];
+        let whole = Roi { first: [0; 3], count: file.dims };
+        let Roi { first, count } = self.roi.unwrap_or(whole);
+        let bytes = count.iter().product::<usize>() as u64 * file.dtype.size() as u64;
+        if bytes > session.max_memory {
+            return Err(Error::bad_input(format_args!(
+                "the samples take {bytes} bytes, and --max-memory allows {}",
+                session.max_memory
+            ))
+            .with_hint(Hint::Memory));
+        }
+        let mut reader = file.reader_at(first[2])?;
+        let mut all = Samples::zeros(file.dtype, count.iter().product())?;
+        let size = file.dtype.size();
+        let mut rows = all.as_bytes_mut().chunks_exact_mut(count[0] * size);
+        for _ in 0..count[2] {
+            let slice = reader.read(1)?;
+            for y in first[1]..first[1] + count[1] {
+                let start = (y * width + first[0]) * size;
+                let row = rows.next().expect("a row each");
+                row.copy_from_slice(&slice.as_bytes()[start..start + row.len()]);
+            }
+            reader.reuse(slice);
+        }
+        if first[2] + count[2] == file.dims[2] {
+            reader.expect_end()?;
+        }
+        Ok(all)
+    }
+}

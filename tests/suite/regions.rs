@@ -1,0 +1,202 @@
+//! Parts of volumes, isovalues from histograms, and hollows.
+
+use std::fs;
+
+use gpuproc::{
+    data::{noise::Noise, samples::Samples},
+    kernels::mesh::Otsu,
+};
+
+use crate::common::{run, works};
+
+/// Samples of three kinds, some of each.
+fn mixed(count: usize, seed: u64) -> Vec<u8> {
+    let mut noise = Noise(seed);
+    (0..count)
+        .map(|_| match noise.next() % 10 {
+            0..5 => (noise.next() % 20) as u8 + 3,
+            5..8 => (noise.next() % 30) as u8 + 90,
+            _ => (noise.next() % 40) as u8 + 200,
+        })
+        .collect()
+}
+
+fn histogram(samples: Samples) -> Otsu {
+    let mut otsu = Otsu::new(samples.dtype());
+    if otsu.needs_range() {
+        otsu.range(&samples);
+    }
+    otsu.count(&samples);
+    otsu
+}
+
+#[test]
+fn percentiles_are_those_of_the_sorted_samples() {
+    let samples = mixed(997, 1);
+    let otsu = histogram(Samples::U8(samples.clone()));
+    let mut sorted = samples.clone();
+    sorted.sort_unstable();
+    for percent in [0.0, 0.05, 1.0, 12.5, 50.0, 80.0, 99.95, 100.0] {
+        let rank = ((percent / 100.0 * 997.0f64).ceil() as usize).max(1);
+        assert_eq!(otsu.percentile(percent), Some(f64::from(sorted[rank - 1]) + 0.5), "{percent}");
+    }
+    // Floats have bins, a 65,535th of the range wide.
+    let floats = histogram(Samples::F32(samples.iter().map(|&v| f32::from(v) * 0.01).collect()));
+    let median = floats.percentile(50.0).unwrap();
+    assert!((median - f64::from(sorted[498]) * 0.01).abs() < 1e-4, "{median}");
+    assert_eq!(histogram(Samples::F32(vec![f32::NAN])).percentile(50.0), None);
+}
+
+#[test]
+fn several_thresholds_are_the_best_of_all() {
+    for seed in 0..5 {
+        let samples = mixed(300, seed);
+        // The spread within the classes, of all pairs of thresholds.
+        let spread = |from: u8, to: u8| {
+            let class = || samples.iter().filter(|&&v| from <= v && v <= to).map(|&v| f64::from(v));
+            let mean = class().sum::<f64>() / class().count().max(1) as f64;
+            class().map(|v| (v - mean).powi(2)).sum::<f64>()
+        };
+        let table: Vec<Vec<f64>> =
+            (0..=255).map(|a| (0..=255).map(|b| spread(a, b)).collect()).collect();
+        let cost = |a: usize, b: usize| table[0][a] + table[a + 1][b] + table[b + 1][255];
+        let pairs = (0..254).flat_map(|a| (a + 1..255).map(move |b| (a, b)));
+        let best = pairs.map(|(a, b)| cost(a, b)).fold(f64::MAX, f64::min);
+        let found = histogram(Samples::U8(samples.clone())).thresholds(2).unwrap();
+        let [a, b] = [found[0], found[1]].map(|v| v.floor() as usize);
+        assert!(cost(a, b) <= best * (1.0 + 1e-12), "{found:?}: {} of {best}", cost(a, b));
+        // One threshold is Otsu's.
+        let otsu = histogram(Samples::U8(samples));
+        assert_eq!(otsu.thresholds(1).unwrap(), [otsu.threshold().unwrap()]);
+    }
+    // More values than are tried one by one.
+    let mut noise = Noise(7);
+    let wide: Vec<u16> =
+        (0..30_000).map(|i| (i % 3 * 20_000) as u16 + (noise.next() % 5000) as u16).collect();
+    let found = histogram(Samples::U16(wide)).thresholds(2).unwrap();
+    let near = |value: f64, low: f64, high: f64| (low..=high).contains(&value);
+    assert!(near(found[0], 4990.0, 20_010.0) && near(found[1], 24_990.0, 40_010.0), "{found:?}");
+    assert_eq!(histogram(Samples::U8(vec![3, 3, 9])).thresholds(2), None);
+    assert_eq!(histogram(Samples::U8(vec![3, 5, 9])).thresholds(2), Some(vec![3.5 + 0.5, 7.0]));
+}
+
+#[test]
+fn a_box_is_meshed_where_it_lies() {
+    let folder = tempfile::tempdir().unwrap();
+    let dims = [20, 15, 12];
+    let samples: Vec<u8> = Noise(3).bytes(dims.iter().product());
+    fs::write(folder.path().join("v_20x15x12_uint8.raw"), &samples).unwrap();
+    let (first, count) = ([4, 3, 2], [9, 8, 7]);
+    let rows = (0..count[2]).flat_map(|z| (0..count[1]).map(move |y| (y, z)));
+    let part: Vec<u8> = rows
+        .flat_map(|(y, z)| {
+            let start = ((z + first[2]) * dims[1] + y + first[1]) * dims[0] + first[0];
+            samples[start..start + count[0]].to_vec()
+        })
+        .collect();
+    fs::write(folder.path().join("p_9x8x7_uint8.raw"), part).unwrap();
+    let flags = "--iso 100 --spacing 2,1,0.5 --close --ascii";
+    works(
+        folder.path(),
+        &format!("mesh v_20x15x12_uint8.raw {flags} --origin 1,1,1 --roi 4,3,2,9,8,7 -o a.ply"),
+    );
+    works(folder.path(), &format!("mesh p_9x8x7_uint8.raw {flags} --origin 9,4,2 -o b.ply"));
+    let read = |name: &str| fs::read(folder.path().join(name)).unwrap();
+    assert!(read("a.ply") == read("b.ply"));
+    let line = "mesh v_20x15x12_uint8.raw --iso 100 --roi 4,3,2,9,8,11 -o c.ply";
+    let (code, stderr) = run(folder.path(), line);
+    assert!(code == 2 && stderr.contains("20x15x12"), "{code} {stderr}");
+    // A mask.
+    let mask: Vec<u8> = Noise(4).bytes(samples.len()).iter().map(|v| v % 3).collect();
+    fs::write(folder.path().join("m_20x15x12_uint8.raw"), &mask).unwrap();
+    let masked: Vec<u8> =
+        samples.iter().zip(&mask).map(|(&v, &m)| if m == 0 { 0 } else { v }).collect();
+    assert!(samples.contains(&0));
+    fs::write(folder.path().join("n_20x15x12_uint8.raw"), masked).unwrap();
+    works(
+        folder.path(),
+        "mesh v_20x15x12_uint8.raw --iso 100 --mask m_20x15x12_uint8.raw -o d.ply",
+    );
+    works(folder.path(), "mesh n_20x15x12_uint8.raw --iso 100 -o e.ply");
+    assert!(read("d.ply") == read("e.ply"));
+    let line = "mesh v_20x15x12_uint8.raw --iso 100 --mask p_9x8x7_uint8.raw -o f.ply";
+    let (code, stderr) = run(folder.path(), line);
+    assert!(code != 0 && stderr.contains("9x8x7"), "{code} {stderr}");
+}
+
+#[test]
+fn hollows_are_filled() {
+    let folder = tempfile::tempdir().unwrap();
+    let side = 24usize;
+    let samples: Vec<u8> = (0..side.pow(3))
+        .map(|i| {
+            let place = [i % side, i / side % side, i / side / side];
+            let squared: f64 = place.iter().map(|&v| (v as f64 - 11.5).powi(2)).sum();
+            match squared.sqrt() {
+                // A ball with a hollow, and a smaller ball in it.
+                r if r < 3.0 => 200,
+                r if r < 6.0 => 10,
+                r if r < 10.0 => 200,
+                _ => 10,
+            }
+        })
+        .collect();
+    fs::write(folder.path().join("v_24x24x24_uint8.raw"), samples).unwrap();
+    let all = works(folder.path(), "mesh v_24x24x24_uint8.raw --iso 100 --stats -o a.ply");
+    assert!(all.contains("3 connected parts"), "{all}");
+    let filled =
+        works(folder.path(), "mesh v_24x24x24_uint8.raw --iso 100 --stats --fill-holes -o a.ply");
+    assert!(filled.contains("2 connected parts"), "{filled}");
+}
+
+#[test]
+fn isovalues_of_every_kind_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("v_10x10x10_uint8.raw"), mixed(1000, 9)).unwrap();
+    let told = works(folder.path(), "mesh v_10x10x10_uint8.raw --iso otsu:2,p80,7 -o m.ply");
+    for word in ["--iso otsu:2, 1 of 2: ", "--iso otsu:2, 2 of 2: ", "--iso p80: ", "m-7.ply"] {
+        assert!(told.contains(word), "{told}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+    for wrong in ["otsu:0", "otsu:9", "p101", "px", "q"] {
+        let (code, _) = run(folder.path(), &format!("mesh v_10x10x10_uint8.raw --iso {wrong}"));
+        assert_eq!(code, 2, "{wrong}");
+    }
+}
+
+#[test]
+fn one_glb_holds_the_surfaces_of_several_isovalues() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("v_10x10x10_uint8.raw"), mixed(1000, 9)).unwrap();
+    works(folder.path(), "mesh v_10x10x10_uint8.raw --iso 50,150 --color tab:red,#ffffff -o m.glb");
+    for iso in [50, 150] {
+        works(folder.path(), &format!("mesh v_10x10x10_uint8.raw --iso {iso} -o {iso}.glb"));
+    }
+    let read =
+        |name: &str| gltf::Gltf::from_slice(&fs::read(folder.path().join(name)).unwrap()).unwrap();
+    let arrays = |glb: &gltf::Gltf, mesh: usize| {
+        let primitive = glb.meshes().nth(mesh).unwrap().primitives().next().unwrap();
+        let reader = primitive.reader(|_| glb.blob.as_deref());
+        let positions: Vec<[f32; 3]> = reader.read_positions().unwrap().collect();
+        (positions, reader.read_indices().unwrap().into_u32().collect::<Vec<_>>())
+    };
+    let together = read("m.glb");
+    assert_eq!(together.nodes().count(), 2);
+    assert!(arrays(&together, 0) == arrays(&read("50.glb"), 0));
+    assert!(arrays(&together, 1) == arrays(&read("150.glb"), 0));
+    let colors: Vec<[f32; 4]> = together
+        .materials()
+        .map(|material| material.pbr_metallic_roughness().base_color_factor())
+        .collect();
+    // d6 and 27 in linear light.
+    let near = |a: f32, b: f32| (a - b).abs() < 1e-3;
+    assert!(near(colors[0][0], 0.6724) && near(colors[0][1], 0.0203), "{colors:?}");
+    assert!(colors[0][3] < 1.0 && colors[1] == [1.0; 4], "{colors:?}");
+    let blended: Vec<bool> =
+        together.materials().map(|m| m.alpha_mode() == gltf::material::AlphaMode::Blend).collect();
+    assert_eq!(blended, [true, false]);
+    works(folder.path(), "mesh v_10x10x10_uint8.raw --iso 50,150 -o each-{iso}.glb");
+    assert!(folder.path().join("each-150.glb").exists());
+    let line = "mesh v_10x10x10_uint8.raw --iso 50 --color red -o m.ply";
+    assert_eq!(run(folder.path(), line).0, 2);
+}
