@@ -9,7 +9,7 @@ use gpuproc::{data::surface::Surface, io::page::PackedSurface};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::common::{Noise, works};
+use crate::common::{Noise, run, works};
 
 /// A page taken apart.
 struct Opened {
@@ -380,6 +380,126 @@ fn names_with_a_place_make_a_page_each() {
     let page = Opened::new(fs::read_to_string(folder.path().join("none.html")).unwrap());
     page.check();
     assert_eq!(page.facts["surfaces"][0]["triangles"], 0);
+}
+
+#[test]
+fn a_live_page_holds_the_volume_and_the_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
+    let told = works(folder.path(), &format!("mesh {volume} --iso 80 --live -o live.html"));
+    works(folder.path(), &format!("mesh {volume} --iso 80 -o m.ply"));
+    let page = Opened::new(fs::read_to_string(folder.path().join("live.html")).unwrap());
+    page.check();
+    let live = &page.facts["live"];
+    let mesh = read_ply(&fs::read(folder.path().join("m.ply")).unwrap());
+    let mut hash = Sha256::new();
+    mesh.positions.as_flattened().iter().for_each(|v| hash.update(v.to_le_bytes()));
+    mesh.triangles.as_flattened().iter().for_each(|v| hash.update(v.to_le_bytes()));
+    let hash: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(told.contains(&hash), "{told}");
+    assert_eq!(live["hash"]["sha256"], hash.as_str());
+    // The sum of all differences up to a sample is the sample.
+    let samples = fs::read(volume).unwrap();
+    let found: Vec<u8> = page
+        .data(1)
+        .iter()
+        .scan(0u8, |sum, delta| {
+            *sum = sum.wrapping_add(*delta);
+            Some(*sum)
+        })
+        .collect();
+    assert!(found == samples);
+    // The passes are there, in the text, with all that they bind.
+    let shader = live["recipe"]["shader"].as_str().unwrap();
+    for pass in live["recipe"]["passes"].as_array().unwrap() {
+        assert!(shader.contains(&format!("fn {}(", pass["entry"].as_str().unwrap())));
+        assert!(pass["bindings"].as_object().unwrap().contains_key("params"));
+    }
+    for (line, message) in
+        [("-o a.ply", "--live is for pages"), ("-o a.html --smooth 3", "goes without")]
+    {
+        let (code, text) = run(folder.path(), &format!("mesh {volume} --iso 80 --live {line}"));
+        assert!(code == 2 && text.contains(message), "{code} {text}");
+    }
+}
+
+#[test]
+fn samples_of_every_type_pack() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut noise = Noise(7);
+    for (dtype, size) in [("i8", 1), ("u16", 2), ("i16", 2), ("f32", 4)] {
+        let count = 9 * 8 * 7;
+        let samples: Vec<u8> = match dtype {
+            "f32" => (0..count).flat_map(|_| (noise.unit() as f32 - 0.5).to_le_bytes()).collect(),
+            _ => noise.bytes(count * size),
+        };
+        fs::write(folder.path().join("v.raw"), &samples).unwrap();
+        works(
+            folder.path(),
+            &format!("mesh v.raw --dims 9x8x7 --dtype {dtype} --iso 0.1 --live -o v.html"),
+        );
+        let page = Opened::new(fs::read_to_string(folder.path().join("v.html")).unwrap());
+        let planes = page.data(1);
+        let (mut found, mut sum) = (Vec::new(), 0u64);
+        for i in 0..count {
+            let delta = (0..size).map(|plane| u64::from(planes[plane * count + i]) << (8 * plane));
+            sum = sum.wrapping_add(delta.sum());
+            found.extend_from_slice(&sum.to_le_bytes()[..size]);
+        }
+        assert!(found == samples, "{dtype}");
+    }
+    works(folder.path(), "mesh v.raw --dims 9x8x7 --dtype f32 --iso 0.1 -o v.ply");
+    fs::write(folder.path().join("d.raw"), vec![1; 8 * 27]).unwrap();
+    let (code, text) =
+        run(folder.path(), "mesh d.raw --dims 3x3x3 --dtype f64 --iso 0.1 --live -o d.html");
+    assert!(code == 2 && text.contains("f64"), "{code} {text}");
+}
+
+#[test]
+fn a_histogram_page_holds_the_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
+    works(folder.path(), &format!("histogram {picture} {picture} -o h.html --stats --log"));
+    works(folder.path(), &format!("histogram {picture} -o h.json"));
+    let page = Opened::new(fs::read_to_string(folder.path().join("h.html")).unwrap());
+    page.check();
+    let outcomes = page.facts["outcomes"].as_array().unwrap();
+    assert!(outcomes.len() == 2 && page.facts["log"] == true);
+    let json: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("h.json")).unwrap()).unwrap();
+    let numbers = page.data(1);
+    let mut numbers = numbers.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
+    for (channel, facts) in json[0]["channels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(outcomes[1]["channels"].as_array().unwrap())
+    {
+        assert_eq!(channel["name"], facts["name"]);
+        assert!(facts["statistics"]["mean"].is_number());
+        for value in channel["values"].as_array().unwrap() {
+            assert_eq!(value.as_f64(), numbers.next());
+        }
+    }
+    assert_eq!(numbers.next(), None);
+}
+
+#[test]
+fn a_comparison_holds_both_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull.png");
+    works(folder.path(), &format!("blur {picture} --compare --sigma 4 -o c.html"));
+    works(folder.path(), &format!("blur {picture} --sigma 4 -o blurred.png"));
+    let page = Opened::new(fs::read_to_string(folder.path().join("c.html")).unwrap());
+    page.check();
+    for (i, expected) in [picture, "blurred.png"].into_iter().enumerate() {
+        let text = between(&page.text, &format!("id=\"data{i}\">"), "</script>");
+        let found = image::load_from_memory(&BASE64.decode(text).unwrap()).unwrap();
+        assert_eq!(page.facts["types"][i], "image/png");
+        assert!(found == image::open(folder.path().join(expected)).unwrap(), "{expected}");
+    }
+    let (code, text) = run(folder.path(), &format!("blur {picture} --compare -o c.png"));
+    assert!(code == 2 && text.contains(".html"), "{code} {text}");
 }
 
 /// A binary PLY without normals.

@@ -115,6 +115,10 @@ pub struct Args {
     #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
     zarr_version: Option<u8>,
 
+    /// Write a page for web browsers that shows the picture before and after, with a slider between: -o page.html
+    #[arg(long)]
+    compare: bool,
+
     /// Say what would be done, and do nothing
     #[arg(long)]
     dry_run: bool,
@@ -140,6 +144,7 @@ Examples:
   gpuproc blur photos/*.jpg -o soft/ --sigma 3 --quality 85
   gpuproc blur photos/*.jpg -o 'soft/{stem}-blur.{ext}' --to webp
   gpuproc blur walk.gif soft.webp --page 2..4
+  gpuproc blur photo.jpg --compare -o compare.html --sigma 8
   curl -s https://example.org/a.png | gpuproc blur - a.png
   gpuproc blur photo.png - --format jpeg > soft.jpg";
 
@@ -281,6 +286,8 @@ pub struct Job {
     pub blur: Blur,
     /// How to read a volume; nothing for an image.
     pub volume: Option<Layout>,
+    /// Whether the output is a page that shows the picture before and after.
+    pub compares: bool,
     /// An image's output format; nothing for that of the input.
     pub format: Option<ImageFormat>,
     /// Whether the folder of the output is made.
@@ -417,7 +424,14 @@ impl Args {
                 && matches!(sink, Sink::File(_))
                 && VolumeFormat::of_output(&sink).is_ok()
                 && ImageFormat::of_output(&sink).is_err();
+        let compares = self.compare || sink.extension() == "html";
+        if compares && (is_volume || sink.extension() != "html" || self.format.is_some()) {
+            return Err(Error::usage(format_args!(
+                "{source}: --compare makes a page of a picture: name an output that ends with .html"
+            )));
+        }
         let format = match (is_volume, self.format, &sink) {
+            _ if compares => None,
             (true, Some(_), _) => {
                 return Err(Error::usage(format_args!(
                     "{source}: --format is for images; a volume's format follows the output's extension"
@@ -445,7 +459,7 @@ impl Args {
                 "{sink}: --levels, --chunks and --zarr-version are for Zarr, whose name ends with .zarr"
             )));
         }
-        Ok(Job { source, sink, blur, volume, format, makes_folder, pyramid })
+        Ok(Job { source, sink, blur, volume, compares, format, makes_folder, pyramid })
     }
 
     /// The blur of `axes` axes that the flags describe.

@@ -125,7 +125,8 @@ fn process_jpeg(
     }
 }
 
-fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result<Image> {
+/// Blurs an image as `job` says.
+pub fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result<Image> {
     let surroundings_are_opaque = matches!(job.blur.edge, Edge::Constant(value) if value != 0.0);
     if image.is_linear && image.has_alpha() && surroundings_are_opaque {
         // The kernel adds opaque surroundings only to alpha that is not premultiplied.

@@ -1,6 +1,7 @@
 //! `gpuproc blur`: Gaussian and box blur of images and volumes.
 
 mod bands;
+mod compare;
 mod estimate;
 mod flags;
 mod image;
@@ -66,26 +67,34 @@ fn describe(job: &Job) -> Result<()> {
     if !are_many(&job.source) {
         job.source.size()?;
     }
-    let axes = if job.volume.is_some() { 3 } else { 2 };
-    let each = |text: &dyn Fn(&Taps) -> String| {
-        let texts: Vec<String> = job.blur.axes[..axes].iter().map(text).collect();
-        texts.join(",")
-    };
-    let radius = each(&|axis| axis.radius.to_string());
-    let how = match job.blur.method {
-        Method::Gaussian => {
-            format!("sigma {}, radius {radius}", each(&|axis| axis.sigma.to_string()))
-        }
-        Method::Box => format!("box of radius {radius}"),
-    };
+    let how = job.how();
     let line = format!("{} -> {}: {how}", job.source, job.sink);
     standard::print(&format!("{}\n", printable(&line)))
+}
+
+impl Job {
+    /// The blur in words.
+    pub(super) fn how(&self) -> String {
+        let axes = if self.volume.is_some() { 3 } else { 2 };
+        let each = |text: &dyn Fn(&Taps) -> String| {
+            let texts: Vec<String> = self.blur.axes[..axes].iter().map(text).collect();
+            texts.join(",")
+        };
+        let radius = each(&|axis| axis.radius.to_string());
+        match self.blur.method {
+            Method::Gaussian => {
+                format!("sigma {}, radius {radius}", each(&|axis| axis.sigma.to_string()))
+            }
+            Method::Box => format!("box of radius {radius}"),
+        }
+    }
 }
 
 /// Reads, blurs and writes one file.
 fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     job.make_folder()?;
     match &job.volume {
+        _ if job.compares => compare::process(job, settings, session)?,
         Some(layout) if is_zarr_output(&job.sink) => zarr::run(job, layout, None, session)?,
         Some(layout) => process_volume(job, layout, session)?,
         None if bands::run(job, settings, session)? => {}

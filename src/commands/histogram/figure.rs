@@ -102,7 +102,7 @@ fn colour(name: &str, theme: &Theme) -> Colour {
     }
 }
 
-fn long_name(name: &str) -> &str {
+pub fn long_name(name: &str) -> &str {
     match name {
         "r" => "red",
         "g" => "green",

@@ -168,14 +168,17 @@ pub enum OutputFormat {
     Svg,
     /// A plot as pixels.
     Png,
+    /// A page for web browsers.
+    Html,
 }
 
 /// The choices of `--format`.
-pub const FORMATS: [Choice<OutputFormat>; 4] = [
+pub const FORMATS: [Choice<OutputFormat>; 5] = [
     ("csv", OutputFormat::Csv, "A table"),
     ("json", OutputFormat::Json, "Everything, with statistics"),
     ("svg", OutputFormat::Svg, "A plot as vectors"),
     ("png", OutputFormat::Png, "A plot as pixels"),
+    ("html", OutputFormat::Html, "A page for web browsers that tells what each bin holds"),
 ];
 
 const LUMAS: [Choice<Luma>; 3] = [
@@ -315,6 +318,8 @@ pub enum Format {
     Svg,
     /// A plot as pixels.
     Png,
+    /// A page for web browsers.
+    Html,
 }
 
 impl Args {
@@ -481,11 +486,12 @@ pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<For
         ("json", _) => OutputFormat::Json,
         ("svg", _) => OutputFormat::Svg,
         ("png", _) => OutputFormat::Png,
+        ("html", _) => OutputFormat::Html,
         ("", Some(format)) => format,
         ("", None) if *sink == Sink::Stdout => OutputFormat::Csv,
         _ => {
             return Err(Error::usage(format_args!(
-                "{sink}: {}; use .csv, .json, .png or .svg",
+                "{sink}: {}; use .csv, .json, .png, .svg or .html",
                 match extension.is_empty() {
                     true => "a name without an extension needs --format".to_owned(),
                     false => format!("no output is known by the extension `{extension}`"),
@@ -498,6 +504,7 @@ pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<For
         OutputFormat::Json => Some(Format::Json),
         OutputFormat::Svg => Some(Format::Svg),
         OutputFormat::Png => Some(Format::Png),
+        OutputFormat::Html => Some(Format::Html),
     })
 }
 

@@ -8,6 +8,7 @@ mod flags;
 mod input;
 mod outcomes;
 mod output;
+mod page;
 mod parts;
 mod select;
 mod tally;

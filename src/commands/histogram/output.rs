@@ -11,6 +11,7 @@ use super::{
     figure,
     flags::Format,
     outcomes::Outcomes,
+    page,
     tally::{Counted, Outcome},
     view::View,
 };
@@ -75,6 +76,9 @@ pub fn write(
             Format::Svg => figure.write_svg(output, no_clobber, &session.timings),
             _ => figure.write_image(ImageFormat::Png, output, no_clobber, &session.timings),
         };
+    }
+    if format == Format::Html {
+        return page::write(outcomes, output, view, session);
     }
     session.timings.time("write", || {
         output.write_with(no_clobber, |file| match format {

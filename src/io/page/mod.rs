@@ -4,6 +4,8 @@
 //! without their imports; styles; and the body of each page. A content security policy names the hashes of the script
 //! and of the styles and allows nothing else. Data follow in base64, in elements that no browser runs.
 
+pub mod compare;
+pub mod histogram;
 mod surface;
 pub mod viewer;
 mod volume;

@@ -140,8 +140,9 @@ export function listFacts() {
   for (const [what, value] of extraFacts) rows.push([what, value]);
   list.replaceChildren(...rows.flatMap(([what, value]) => {
     const detail = make('dd', { textContent: value });
-    if (what.startsWith('SHA')) detail.className = 'hash';
-    return [make('dt', { textContent: what }), detail];
+    const isHash = what.startsWith('SHA');
+    if (isHash) detail.className = 'hash';
+    return [make('dt', { textContent: what, className: isHash ? 'wide' : '' }), detail];
   }));
 }
 export const extraFacts = new Map();

@@ -1,0 +1,67 @@
+//! A page that shows a picture before and after.
+
+use std::fs;
+
+use super::{
+    flags::{Job, Settings},
+    image::blur,
+};
+use crate::{
+    data::image::Image,
+    error::{Error, Result},
+    io::{
+        Sink, allow_broken_pipe,
+        image::{Encoding, ImageFile, ImageFormat},
+        page::compare::Comparison,
+        temporary_folder,
+    },
+    session::Session,
+};
+
+/// Reads and blurs the picture of `job`, the first page of several, and writes a page with both.
+///
+/// # Errors
+/// Those of the three steps.
+pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
+    let Session { device, timings, .. } = session;
+    let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
+    let first = match settings.pages {
+        Some(range) => range.of(&job.source, file.pages(timings)?.count())?.start,
+        None => 0,
+    };
+    let image = file.pages(timings)?.decode(first, timings)?;
+    // A photo stays one.
+    let format = match file.format() {
+        Ok(ImageFormat::Jpeg) => ImageFormat::Jpeg,
+        _ => ImageFormat::Png,
+    };
+    drop(file);
+    let before = encoded(&image, format, Encoding { quality: 95, ..settings.encoding }, session)?;
+    let blurred = blur(job, settings, image, device)
+        .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+    let after = encoded(&blurred, format, settings.encoding, session)?;
+    let name = job.source.path().and_then(|path| path.file_name());
+    let page = Comparison {
+        title: name
+            .map_or_else(|| job.source.to_string(), |name| name.to_string_lossy().into_owned()),
+        subtitle: job.how(),
+        pictures: [before, after],
+    };
+    let write = || job.sink.write_with(session.no_clobber, |file| page.write(file));
+    allow_broken_pipe(timings.time("write", write))
+}
+
+/// An image as a file's bytes.
+fn encoded(
+    image: &Image,
+    format: ImageFormat,
+    encoding: Encoding,
+    session: &Session,
+) -> Result<Vec<u8>> {
+    let failed = |error| Error::io("write", "a temporary file", error);
+    let folder = tempfile::tempdir_in(temporary_folder()).map_err(failed)?;
+    let path = folder.path().join("picture").with_extension(format.extension());
+    let sink = Sink::File(path.clone());
+    session.image_target(&sink, format, encoding).write(image)?;
+    fs::read(path).map_err(failed)
+}

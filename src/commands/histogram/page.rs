@@ -1,0 +1,56 @@
+//! The page of histograms for web browsers.
+
+use serde_json::json;
+
+use super::{
+    figure::long_name,
+    outcomes::Outcomes,
+    tally::{Counted, Outcome},
+    view::View,
+};
+use crate::{
+    error::{Error, Result},
+    io::{Sink, page::histogram::HistogramPage},
+    session::Session,
+};
+
+/// Writes a page that shows all `outcomes`.
+pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session) -> Result<()> {
+    let (log, cumulative) = (view.log, view.cumulative);
+    let mut page = HistogramPage { log, cumulative, ..HistogramPage::default() };
+    for outcome in outcomes.iter() {
+        let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
+        let channels: Vec<_> =
+            outcome.components.iter().map(|component| facts(&outcome, component)).collect();
+        let facts = json!({
+            "name": outcome.title(), "type": outcome.dtype.to_string(), "isWhole": !outcome.dtype.is_float(),
+            "bins": outcome.bins.count, "low": outcome.bins.low, "high": outcome.bins.high, "channels": channels,
+        });
+        let counts = outcome.components.iter().flat_map(|component| &component.counts.bins);
+        page.push(facts, counts.map(|&count| outcome.pixels(count)));
+    }
+    session.timings.time("write", || output.write_with(session.no_clobber, |file| page.write(file)))
+}
+
+/// What the page tells of a channel.
+fn facts(outcome: &Outcome, component: &Counted) -> serde_json::Value {
+    let [below, above, nan] =
+        [component.counts.below, component.counts.above, component.counts.nan]
+            .map(|count| outcome.pixels(count));
+    json!({
+        "name": component.name, "label": long_name(component.name), "colour": colour(component.name),
+        "below": below, "above": above, "nan": nan, "statistics": component.statistics,
+    })
+}
+
+/// How a channel is drawn, on a dark ground as on a light one.
+fn colour(name: &str) -> &'static str {
+    match name {
+        "r" => "#e0433c",
+        "g" => "#2fa84a",
+        "b" => "#3b6ce6",
+        "a" => "#c76ad8",
+        "grey" => "#8390a6",
+        _ => "#98a0ab",
+    }
+}

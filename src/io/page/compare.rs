@@ -1,0 +1,42 @@
+//! The page that shows a picture before and after.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::Page;
+
+/// The page as a whole.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// What the picture is.
+    pub title: String,
+    /// What has become of it.
+    pub subtitle: String,
+    /// Before and after, as files that browsers read.
+    pub pictures: [Vec<u8>; 2],
+}
+
+impl Comparison {
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(self, out: &mut impl Write) -> io::Result<()> {
+        let types = self.pictures.each_ref().map(|bytes| media_type(bytes));
+        let page = Page {
+            title: &self.title,
+            styles: &[include_str!("web/common.css"), include_str!("web/compare.css")],
+            modules: &[include_str!("web/page.js"), include_str!("web/compare.js")],
+            body: include_str!("web/compare.html"),
+            facts: json!({ "title": self.title, "subtitle": self.subtitle, "types": types }),
+            data: &self.pictures,
+        };
+        page.write(out)
+    }
+}
+
+/// The name of a file's format, by its first bytes.
+fn media_type(bytes: &[u8]) -> &'static str {
+    if bytes.starts_with(b"\xff\xd8") { "image/jpeg" } else { "image/png" }
+}

@@ -1,0 +1,50 @@
+//! The page that shows histograms.
+
+use std::io::{self, Write};
+
+use flate2::{Compression, write::DeflateEncoder};
+use serde_json::{Value, json};
+
+use super::Page;
+
+/// The page as a whole.
+#[derive(Clone, Debug, Default)]
+pub struct HistogramPage {
+    /// Whether it begins with a logarithmic axis of the counts.
+    pub log: bool,
+    /// Whether it begins with what is below each bin's upper edge.
+    pub cumulative: bool,
+    outcomes: Vec<Value>,
+    data: Vec<Vec<u8>>,
+}
+
+impl HistogramPage {
+    /// Adds a histogram: what the script is told of it, and the counts of all bins of its channels, one after the other.
+    pub fn push(&mut self, facts: Value, counts: impl Iterator<Item = f64>) {
+        let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
+        let bytes: Vec<u8> = counts.flat_map(f64::to_le_bytes).collect();
+        let packed = deflate.write_all(&bytes).and_then(|()| deflate.finish());
+        self.data.push(packed.expect("memory takes every byte"));
+        self.outcomes.push(facts);
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write(self, out: &mut impl Write) -> io::Result<()> {
+        let title = match &self.outcomes[..] {
+            [only] => only["name"].as_str().unwrap_or_default().to_owned(),
+            several => format!("{} histograms", several.len()),
+        };
+        let page = Page {
+            title: &title,
+            styles: &[include_str!("web/common.css"), include_str!("web/histogram.css")],
+            modules: &[include_str!("web/page.js"), include_str!("web/histogram.js")],
+            body: include_str!("web/histogram.html"),
+            facts: json!({ "log": self.log, "cumulative": self.cumulative, "outcomes": self.outcomes }),
+            data: &self.data,
+        };
+        page.write(out)
+    }
+}

@@ -1,0 +1,298 @@
+// The page of a histogram: bars, and what each bin holds.
+
+import { byId, bytesOf, facts, inflate, make, onTheme, readable, switchTheme, tell, themeColour } from './page.js';
+
+const plot = byId('plot'), canvas = byId('view'), tip = byId('tip');
+const MARGIN = { left: 64, right: 14, top: 10, bottom: 42 };
+let outcome, shown = [], chosen = -1, first = 0, last = 1, isLog = facts.log, isSum = facts.cumulative;
+const hidden = new Set();
+const loaded = new Map();
+
+async function choose(index) {
+  outcome = facts.outcomes[index];
+  if (!loaded.has(index)) {
+    const bytes = await inflate(bytesOf(index));
+    loaded.set(index, new Float64Array(bytes.buffer, 0, bytes.length / 8));
+  }
+  const all = loaded.get(index), { bins, channels } = outcome;
+  channels.forEach((channel, i) => {
+    channel.counts = all.subarray(i * bins, (i + 1) * bins);
+    channel.total = channel.counts.reduce((sum, count) => sum + count, 0);
+    let below = 0;
+    channel.sums = channel.counts.map((count) => below += count);
+  });
+  [first, last, chosen] = [0, bins, -1];
+  byId('title').textContent = outcome.name;
+  const most = Math.max(0, ...channels.map((channel) => channel.total + channel.below + channel.above + channel.nan));
+  byId('subtitle').textContent = `${readable(most)} samples of type ${outcome.type}, ${readable(bins)} bins from ${readable(outcome.low, 7)} to ${readable(outcome.high, 7)}`;
+  byId('channels').replaceChildren(...(channels.length > 1 ? channels : []).map((channel) => {
+    const button = make('button', { ariaPressed: String(!hidden.has(channel.name)) }, swatch(channel.colour), channel.label);
+    button.addEventListener('click', () => {
+      if (!hidden.delete(channel.name)) hidden.add(channel.name);
+      button.ariaPressed = String(!hidden.has(channel.name));
+      draw();
+    });
+    return button;
+  }));
+  listStatistics();
+  point(-1);
+  draw();
+}
+
+function swatch(colour) {
+  const mark = make('span', { className: 'swatch' });
+  mark.style.background = colour;
+  return mark;
+}
+
+function listStatistics() {
+  const { channels } = outcome, with_ = channels.filter((channel) => channel.statistics);
+  const outside = channels.some((channel) => channel.below || channel.above || channel.nan);
+  const heads = ['Channel', 'Samples', ...(outside ? ['Below', 'Above', 'NaN'] : []),
+    ...(with_.length ? ['Least', 'Greatest', 'Mean', 'Median', 'Deviation', 'Mode', 'Entropy (bits)'] : [])];
+  const cells = (channel) => {
+    const s = channel.statistics;
+    return [readable(channel.total), ...(outside ? [channel.below, channel.above, channel.nan].map((v) => readable(v)) : []),
+      ...(s ? [s.min, s.max, s.mean, s.median, s.deviation, s.mode, s.entropy].map((v) => readable(v, 6)) : [])];
+  };
+  byId('statistics').replaceChildren(
+    make('tr', {}, ...heads.map((head) => make('th', { textContent: head }))),
+    ...channels.map((channel) => make('tr', {}, make('td', {}, swatch(channel.colour), ' ' + channel.label),
+      ...cells(channel).map((text) => make('td', { textContent: text })))),
+  );
+}
+
+const edge = (k) => (k >= outcome.bins ? outcome.high : outcome.low + (outcome.high - outcome.low) * k / outcome.bins);
+
+function area() {
+  const { clientWidth: width, clientHeight: height } = plot;
+  return { width, height, left: MARGIN.left, wide: width - MARGIN.left - MARGIN.right, top: MARGIN.top, tall: height - MARGIN.top - MARGIN.bottom };
+}
+
+function draw() {
+  if (!outcome) return;
+  const { width, height, left, wide, top, tall } = area(), ratio = devicePixelRatio || 1;
+  if (wide < 20 || tall < 20) return;
+  [canvas.width, canvas.height] = [Math.round(width * ratio), Math.round(height * ratio)];
+  const context = canvas.getContext('2d');
+  context.scale(ratio, ratio);
+  const css = (name) => `rgb(${themeColour(name).map((v) => Math.round(255 * v))})`;
+  const isDark = document.documentElement.dataset.theme === 'dark';
+  const channels = outcome.channels.filter((channel) => !hidden.has(channel.name));
+  const columns = Math.min(Math.ceil(wide * ratio), last - first);
+  // The most of the bins that share a column.
+  shown = channels.map((channel) => {
+    const values = isSum ? channel.sums : channel.counts;
+    return Array.from({ length: columns }, (_, i) => {
+      const [from, to] = [i, i + 1].map((at) => first + Math.floor((last - first) * at / columns));
+      let most = 0;
+      for (let k = from; k < to; k++) most = Math.max(most, values[k]);
+      return most;
+    });
+  });
+  const most = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
+  // One bin that dwarfs the rest is cut, as in the command's plots.
+  const total = Math.max(1, ...channels.map((channel) => channel.total));
+  const end = isSum || isLog ? most : Math.min(most, 5 * total / Math.max(1, last - first));
+  const least = Math.min(0.5, end / 2);
+  const share = (value) => (isLog ? Math.max(0, Math.log(Math.max(value, least) / least) / Math.log(end / least)) : Math.min(1, value / end));
+  context.font = '12px system-ui, sans-serif';
+  context.fillStyle = css('--faint');
+  context.textBaseline = 'middle', context.textAlign = 'right';
+  const lines = isLog ? decades(least, end) : ticks(0, end, Math.max(2, tall / 70));
+  for (const value of lines) {
+    const y = top + tall * (1 - share(value));
+    context.globalAlpha = 0.18, context.fillRect(left, Math.round(y), wide, 1);
+    context.globalAlpha = 1, context.fillText(short(value), left - 8, y);
+  }
+  context.textAlign = 'center', context.textBaseline = 'top';
+  const [low, high] = [edge(first), edge(last)];
+  for (const value of ticks(low, high, Math.max(2, wide / 90))) {
+    const x = left + wide * (value - low) / (high - low);
+    context.fillRect(Math.round(x), top + tall, 1, 5);
+    context.fillText(short(value), x, top + tall + 9);
+  }
+  context.fillText('sample value', left + wide / 2, top + tall + 26);
+  context.save();
+  context.beginPath(), context.rect(left, top, wide, tall), context.clip();
+  context.globalCompositeOperation = channels.length > 1 ? (isDark ? 'screen' : 'multiply') : 'source-over';
+  channels.forEach((channel, c) => {
+    context.fillStyle = channels.length > 1 && !isDark ? mixed(channel.colour) : channel.colour;
+    context.beginPath();
+    shown[c].forEach((value, i) => {
+      const y = top + tall * (1 - share(value)), x = left + wide * i / columns;
+      context.rect(x, y, wide / columns + (wide / columns < 3 ? 0.4 : -0.6), top + tall - y);
+    });
+    context.fill();
+  });
+  context.restore();
+  context.fillStyle = css('--faint');
+  context.fillRect(left, top + tall, wide, 1);
+  if (chosen >= first && chosen < last) {
+    const x = left + wide * (chosen - first) / (last - first), w = Math.max(1, wide / (last - first));
+    context.fillStyle = css('--accent');
+    context.globalAlpha = 0.3, context.fillRect(x, top, w, tall);
+    context.globalAlpha = 1, context.fillRect(x + w / 2 - 0.5, top, 1, tall + 6);
+  }
+  tell({ bin: chosen, first, last, log: isLog, sum: isSum });
+}
+
+// A colour of light ground that darkens what lies below it.
+function mixed(colour) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  return `rgb(${[r, g, b].map((v) => Math.round(90 + v * 165 / 255))})`;
+}
+
+function ticks(low, high, count) {
+  const rough = (high - low) / count, power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10);
+  const all = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9 && all.length < 100; k++) all.push(k * step);
+  return all;
+}
+
+function decades(low, high) {
+  const all = [];
+  for (let value = 10 ** Math.ceil(Math.log10(low)); value <= high * 1.0001; value *= 10) all.push(value);
+  return all;
+}
+
+function short(value) {
+  const size = Math.abs(value);
+  for (const [unit, name] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']]) {
+    if (size >= unit * (unit === 1e3 ? 10 : 1)) return Number((value / unit).toPrecision(4)) + name;
+  }
+  return size > 0 && size < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(6)));
+}
+
+// Shows what a bin holds.
+function point(bin) {
+  chosen = bin;
+  tip.hidden = bin < 0;
+  if (bin >= 0) {
+    const [low, high] = [edge(bin), edge(bin + 1)];
+    const isOne = outcome.isWhole && high - low <= 1.0001;
+    const head = isOne ? `Value ${readable(Math.ceil(low - 1e-9))}` : `${readable(low, 7)} to ${readable(high, 7)}`;
+    tip.replaceChildren(make('b', { textContent: head }), ...outcome.channels.filter((channel) => !hidden.has(channel.name)).map((channel) => {
+      const value = (isSum ? channel.sums : channel.counts)[bin], share = channel.total ? 100 * value / channel.total : 0;
+      return make('div', {}, swatch(channel.colour), make('span', { textContent: readable(value) }),
+        make('span', { className: 'faint', textContent: `${share.toFixed(share < 0.1 && share > 0 ? 4 : 2)} %` }));
+    }));
+    const { left, wide, width } = area(), x = left + wide * (bin + 0.5 - first) / (last - first);
+    const size = tip.offsetWidth;
+    tip.style.left = `${Math.max(0, x + 14 + size > width ? x - 14 - size : x + 14)}px`;
+  }
+  draw();
+}
+
+function binAt(clientX) {
+  const { left, wide } = area(), x = (clientX - plot.getBoundingClientRect().left - left) / wide;
+  return x < 0 || x >= 1 ? -1 : first + Math.floor(x * (last - first));
+}
+
+// Shows a share `factor` of the bins that are shown, around a bin that stays where it is.
+function zoom(factor, around) {
+  const count = Math.max(4, Math.min(outcome.bins, Math.round((last - first) * factor)));
+  const at = (around - first) / (last - first);
+  first = Math.max(0, Math.min(outcome.bins - count, Math.round(around - at * count)));
+  last = first + count;
+  point(chosen >= first && chosen < last ? chosen : -1);
+}
+
+function slide(bins) {
+  const count = last - first;
+  first = Math.max(0, Math.min(outcome.bins - count, first + bins));
+  last = first + count;
+}
+
+function listen() {
+  const pointers = new Map();
+  let spread = 0, carried = 0;
+  plot.addEventListener('pointerdown', (event) => {
+    plot.setPointerCapture(event.pointerId);
+    pointers.set(event.pointerId, event.clientX);
+    const all = [...pointers.values()];
+    spread = all.length === 2 ? Math.abs(all[0] - all[1]) : 0;
+    point(binAt(event.clientX));
+  });
+  plot.addEventListener('pointermove', (event) => {
+    const before = pointers.get(event.pointerId);
+    if (before !== undefined) pointers.set(event.pointerId, event.clientX);
+    const all = [...pointers.values()];
+    if (all.length === 2) {
+      const now = Math.abs(all[0] - all[1]);
+      if (spread > 10 && now > 10) zoom(spread / now, Math.max(first, binAt((all[0] + all[1]) / 2)));
+      spread = now;
+    } else if (before !== undefined && event.pointerType === 'mouse' && last - first < outcome.bins) {
+      carried += (before - event.clientX) * (last - first) / area().wide;
+      slide(Math.trunc(carried));
+      carried -= Math.trunc(carried);
+      draw();
+    } else {
+      point(binAt(event.clientX));
+    }
+  });
+  for (const type of ['pointerup', 'pointercancel']) plot.addEventListener(type, (event) => pointers.delete(event.pointerId));
+  plot.addEventListener('pointerleave', () => { if (!pointers.size && document.activeElement !== plot) point(-1); });
+  plot.addEventListener('wheel', (event) => {
+    event.preventDefault();
+    zoom(Math.exp(event.deltaY * 0.002), Math.max(first, binAt(event.clientX)));
+  }, { passive: false });
+  addEventListener('keydown', (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.('select')) return;
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const middle = chosen < 0 ? Math.floor((first + last) / 2) : chosen;
+    if (step) {
+      const bin = chosen < 0 ? middle : Math.max(0, Math.min(outcome.bins - 1, chosen + step * (event.shiftKey ? 10 : 1)));
+      if (bin < first) slide(bin - first);
+      if (bin >= last) slide(bin - last + 1);
+      point(bin);
+    } else {
+      const act = {
+        '+': () => zoom(0.7, middle), '=': () => zoom(0.7, middle), '-': () => zoom(1 / 0.7, middle),
+        Home: () => { [first, last] = [0, outcome.bins]; point(chosen); }, Escape: () => point(-1), l: log, c: sum, t: switchTheme,
+      }[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+      if (!act) return;
+      act();
+    }
+    event.preventDefault();
+  });
+  byId('logButton').addEventListener('click', log);
+  byId('sumButton').addEventListener('click', sum);
+  byId('themeButton').addEventListener('click', switchTheme);
+  onTheme(draw);
+  new ResizeObserver(() => point(chosen)).observe(plot);
+}
+
+function log() {
+  isLog = !isLog;
+  press();
+}
+
+function sum() {
+  isSum = !isSum;
+  press();
+}
+
+function press() {
+  byId('logButton').ariaPressed = String(isLog);
+  byId('sumButton').ariaPressed = String(isSum);
+  point(chosen);
+}
+
+async function start() {
+  const inputs = byId('inputs');
+  inputs.hidden = facts.outcomes.length < 2;
+  inputs.append(...facts.outcomes.map(({ name }, i) => make('option', { value: i, textContent: name })));
+  inputs.addEventListener('change', () => choose(+inputs.value));
+  await choose(0);
+  listen();
+  press();
+  tell({ state: 'ready' });
+}
+
+start().catch((error) => {
+  byId('subtitle').textContent = error.message;
+  tell({ state: 'failed', error: error.message });
+  throw error;
+});

@@ -1,0 +1,219 @@
+"""Opens each kind of page and tries what a user does with pointers, fingers and keys."""
+
+import hashlib
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+from devtools import Browser
+
+PROGRAM = sys.argv[1]
+FIXTURES = os.path.join(os.getcwd(), "fixtures")
+VOLUME = os.path.join(FIXTURES, "skull_64x64x64_uint8.raw")
+PICTURE = os.path.join(FIXTURES, "skull.png")
+
+
+def gpuproc(line):
+    done = subprocess.run([PROGRAM, *line.split()], capture_output=True, text=True, check=True)
+    return done.stdout + done.stderr
+
+
+def hash_of_ply(path):
+    """SHA-256 of a binary PLY's positions and then its vertex numbers."""
+    data = open(path, "rb").read()
+    start = data.index(b"end_header\n") + 11
+    head = data[:start].decode()
+    vertices, faces = (int(head.split(f"element {name} ")[1].split()[0]) for name in ("vertex", "face"))
+    numbers = data[start + 12 * vertices:]
+    return hashlib.sha256(data[start:start + 12 * vertices]
+                          + b"".join(numbers[13 * i + 1:13 * i + 13] for i in range(faces))).hexdigest()
+
+
+def colours(png):
+    """How many colours a picture has, about: its rows, unpacked, by four bytes."""
+    data, at = b"", 8
+    while at < len(png):
+        length, name = struct.unpack(">I4s", png[at:at + 8])
+        data += png[at + 8:at + 8 + length] if name == b"IDAT" else b""
+        at += length + 12
+    rows = zlib.decompress(data)
+    return len({rows[i:i + 4] for i in range(0, len(rows) - 4, 97)})
+
+
+class Page:
+    """A page that is open; whoever leaves it finds no error and no request but for the page."""
+
+    def __init__(self, browser, path):
+        self.browser, self.path = browser, path
+
+    def __enter__(self):
+        self.browser.open(self.path)
+        return self.browser
+
+    def __exit__(self, kind, *_):
+        if kind is None:
+            name = os.path.basename(self.path)
+            folder = os.environ.get("GPUPROC_TEST_PICTURES") or os.path.dirname(self.path)
+            picture = self.browser.picture(os.path.join(folder, name.replace(".html", ".png")))
+            assert colours(picture) > 30, f"{name}: {colours(picture)} colours"
+            assert not self.browser.errors, self.browser.errors
+            others = [url for url in self.browser.requests if not url.startswith(("file:", "data:", "blob:"))]
+            assert not others, others
+            print(f"{name}: well")
+
+
+def changes(browser, act, *names):
+    """Whether an act changes what the page says of itself."""
+    browser.settle(0.1)
+    before = browser.state()
+    act()
+    browser.settle(0.1)
+    browser.until("true")
+    after = browser.state()
+    for name in names:
+        assert before.get(name) != after.get(name), f"{name} stays {before.get(name)}"
+    return after
+
+
+def surfaces(browser, folder):
+    page = os.path.join(folder, "surfaces.html")
+    gpuproc(f"mesh {VOLUME} --iso 80,140 -o {page} --device cpu")
+    with Page(browser, page) as b:
+        state = b.state()
+        assert state["triangles"] == "37508", state
+        changes(b, lambda: b.key("ArrowLeft"), "azimuth", "frames")
+        changes(b, lambda: b.key("ArrowUp"), "elevation")
+        changes(b, lambda: b.key("ArrowRight", shift=True), "target")
+        changes(b, lambda: b.key("+"), "zoom")
+        changes(b, lambda: b.key("Home"), "zoom", "azimuth")
+        changes(b, lambda: b.drag((400, 400), (500, 430)), "azimuth", "elevation")
+        changes(b, lambda: b.drag((400, 400), (450, 430), button="right"), "target")
+        changes(b, lambda: b.wheel(400, 400, 240), "zoom")
+        changes(b, lambda: b.key("z"), "clip")
+        changes(b, lambda: b.key("z"), "clip")
+        changes(b, lambda: b.key("t"), "theme")
+        b.key("Home")
+        b.key("m")
+        # The middle of what the panel leaves free, and a place beside it.
+        b.click(440, 380)
+        b.click(490, 330)
+        distance = float(b.until("document.documentElement.dataset.distance"))
+        assert 0 < distance < 64, distance
+        b.key("m")
+        b.key("s")
+        assert int(b.until("document.documentElement.dataset.picture")) > 1000
+        b.run("document.querySelector('.surface input[type=checkbox]').click()")
+        assert "1,624" in b.until("document.getElementById('facts-list').textContent")
+
+
+def touch(browser, folder):
+    browser.resize(390, 780, 2, mobile=True)
+    with Page(browser, os.path.join(folder, "surfaces.html")) as b:
+        changes(b, lambda: b.touch(((150, 400), (230, 430))), "azimuth", "elevation")
+        changes(b, lambda: b.touch(((150, 400), (100, 400)), ((250, 400), (300, 420))), "zoom")
+        changes(b, lambda: b.touch(((150, 400), (190, 450)), ((250, 400), (290, 450))), "target")
+        b.run("document.getElementById('panelButton').click()")
+        assert b.run("getComputedStyle(document.getElementById('panel')).display") == "block"
+        assert b.run("document.documentElement.scrollWidth <= innerWidth")
+    browser.resize(1200, 800)
+
+
+def live(browser, folder):
+    page, mesh = os.path.join(folder, "live.html"), os.path.join(folder, "live.ply")
+    for options in ["", "--topology exact", "--close --spacing 0.7,0.7,1.25 --origin=-9,3,0.1"]:
+        told = gpuproc(f"mesh {VOLUME} --iso 80 -o {page} --live --device cpu {options}")
+        gpuproc(f"mesh {VOLUME} --iso 80 -o {mesh} --device cpu {options}")
+        expected = hash_of_ply(mesh)
+        assert expected in told, told
+        with Page(browser, page) as b:
+            b.until("document.documentElement.dataset.hash", 60)
+            state = b.state()
+            assert state["live"] == "on" and state["hash"] == expected and state["same"] == "true", state
+            for iso in ["120", "100.5"]:
+                number = "document.getElementById('isoNumber')"
+                b.run(f"{number}.value = {iso}; {number}.dispatchEvent(new Event('change'))")
+                b.until(f"document.documentElement.dataset.iso === '{iso}' && document.documentElement.dataset.hash", 60)
+                gpuproc(f"mesh {VOLUME} --iso {iso} -o {mesh} --device cpu {options}")
+                assert b.state()["hash"] == hash_of_ply(mesh), (iso, options)
+
+
+def types(browser, folder):
+    """Samples of other types, and one that is no number."""
+    page, mesh = os.path.join(folder, "types.html"), os.path.join(folder, "types.ply")
+    samples = open(VOLUME, "rb").read()
+    for name, code, scale in [("int16", "<h", -150), ("uint16", "<H", 130), ("float32", "<f", 0.37), ("int8", "<b", 0.4)]:
+        values = [scale * (value - (100 if name == "int8" else 0)) for value in samples]
+        if name != "float32":
+            values = [int(value) for value in values]
+        elif values:
+            values[64 * 64 * 32 + 64 * 32 + 20] = float("nan")
+        volume = os.path.join(folder, f"v_64x64x64_{name}.raw")
+        with open(volume, "wb") as file:
+            file.write(b"".join(struct.pack(code, value) for value in values))
+        iso = {"int16": "-12000.5", "uint16": "10400", "float32": "29.61", "int8": "-8"}[name]
+        gpuproc(f"mesh {volume} --iso={iso} -o {page} --live --device cpu")
+        gpuproc(f"mesh {volume} --iso={iso} -o {mesh} --device cpu")
+        with Page(browser, page) as b:
+            b.until("document.documentElement.dataset.hash", 60)
+            assert b.state()["hash"] == hash_of_ply(mesh) and b.state()["same"] == "true", (name, b.state())
+
+
+def without_webgpu(folder):
+    with Browser(flags=["--disable-features=WebGPU,WebGPUService", "--disable-blink-features=WebGPU"]) as browser:
+        with Page(browser, os.path.join(folder, "live.html")) as b:
+            b.run("delete Navigator.prototype.gpu")
+            b.until("document.documentElement.dataset.live", 60)
+            state = b.state()
+            if state["live"] == "off":
+                assert b.run("document.getElementById('isoSlider').disabled")
+                assert "WebGPU" in b.run("document.getElementById('liveNote').textContent")
+            assert int(state["triangles"]) > 1000
+
+
+def histogram(browser, folder):
+    page = os.path.join(folder, "histogram.html")
+    gpuproc(f"histogram {PICTURE} -o {page} --stats --device cpu")
+    with Page(browser, page) as b:
+        changes(b, lambda: b.call("Input.dispatchMouseEvent", type="mouseMoved", x=500, y=300), "bin")
+        assert "%" in b.run("document.getElementById('tip').textContent")
+        b.run("document.getElementById('plot').focus()")
+        bin_before = int(b.state()["bin"])
+        changes(b, lambda: b.key("ArrowRight"), "bin")
+        assert int(b.state()["bin"]) == bin_before + 1, b.state()
+        changes(b, lambda: b.key("l"), "log")
+        changes(b, lambda: b.key("c"), "sum")
+        changes(b, lambda: b.key("c"), "sum")
+        changes(b, lambda: b.key("+"), "first")
+        changes(b, lambda: b.key("Home"), "first")
+
+
+def compare(browser, folder):
+    page = os.path.join(folder, "compare.html")
+    gpuproc(f"blur {PICTURE} -o {page} --compare --sigma 6 --device cpu")
+    with Page(browser, page) as b:
+        changes(b, lambda: b.key("ArrowRight"), "divider")
+        changes(b, lambda: b.drag((600, 400), (700, 400)), "divider")
+        changes(b, lambda: b.key("+"), "zoom")
+        changes(b, lambda: b.key(" "), "flipped")
+        changes(b, lambda: b.key(" "), "flipped")
+        changes(b, lambda: b.wheel(300, 300, -200), "zoom")
+        b.key("Home")
+    browser.resize(390, 780, 2, mobile=True)
+    with Page(browser, page) as b:
+        changes(b, lambda: b.touch(((150, 400), (250, 430))), "divider")
+        changes(b, lambda: b.touch(((150, 400), (100, 400)), ((250, 400), (300, 420))), "zoom")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        with Browser() as browser:
+            for test in [surfaces, touch, live, types, histogram, compare]:
+                test(browser, folder)
+        without_webgpu(folder)
+    print("all pages work")
+
+
+main()
