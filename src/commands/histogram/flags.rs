@@ -363,7 +363,8 @@ impl Args {
             .map(|(_, format)| *format)
             .chain(outputs_of_each.iter().map(|(_, format)| *format))
             .collect();
-        let shows = |format: &Format| matches!(format, Format::Statistics | Format::Json);
+        let shows =
+            |format: &Format| matches!(format, Format::Statistics | Format::Json | Format::Html);
         let is_picture = |format: &Format| matches!(format, Format::Svg | Format::Png);
         let files = adjustments.iter().map(|(sink, _)| sink);
         let files = files.chain(outputs.iter().map(|(sink, _)| sink));
@@ -455,6 +456,7 @@ impl Args {
             OutputFormat::Json => "json",
             OutputFormat::Svg => "svg",
             OutputFormat::Png => "png",
+            OutputFormat::Html => "html",
         };
         // A template says what is written; {ext} in it stands for the format.
         let sinks = inputs.iter().map(|input| place.sink(input, Some(of_folder), Tree::Flat));

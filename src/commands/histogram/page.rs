@@ -16,8 +16,7 @@ use crate::{
 
 /// Writes a page that shows all `outcomes`.
 pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session) -> Result<()> {
-    let (log, cumulative) = (view.log, view.cumulative);
-    let mut page = HistogramPage { log, cumulative, ..HistogramPage::default() };
+    let mut page = HistogramPage::new(view.log, view.cumulative);
     for outcome in outcomes.iter() {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
         let channels: Vec<_> =

@@ -8,17 +8,21 @@ use serde_json::{Value, json};
 use super::Page;
 
 /// The page as a whole.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct HistogramPage {
-    /// Whether it begins with a logarithmic axis of the counts.
-    pub log: bool,
-    /// Whether it begins with what is below each bin's upper edge.
-    pub cumulative: bool,
+    log: bool,
+    cumulative: bool,
     outcomes: Vec<Value>,
     data: Vec<Vec<u8>>,
 }
 
 impl HistogramPage {
+    /// Without histograms; it begins with a logarithmic axis of the counts, and with what is below each bin's upper edge,
+    /// where that is asked for.
+    pub fn new(log: bool, cumulative: bool) -> Self {
+        Self { log, cumulative, outcomes: Vec::new(), data: Vec::new() }
+    }
+
     /// Adds a histogram: what the script is told of it, and the counts of all bins of its channels, one after the other.
     pub fn push(&mut self, facts: Value, counts: impl Iterator<Item = f64>) {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
