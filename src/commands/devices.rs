@@ -80,6 +80,9 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             auto: auto == Some(index),
         }
     }));
+    for row in &rows {
+        session.timings.add_result(|| serde_json::to_value(row).expect("plain data"));
+    }
     let text = match args.json {
         true => serde_json::to_string_pretty(&rows).expect("plain data") + "\n",
         false => table(&rows),

@@ -156,6 +156,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
                 {
                     info.notes.push(format!("the range is that of the first of {volumes}"));
                 }
+                session.timings.add_result(|| serde_json::to_value(&info).expect("plain data"));
                 infos.push(info);
             }
             Err(error) if files.len() == 1 => return Err(error),

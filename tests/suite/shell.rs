@@ -281,6 +281,23 @@ fn timings_as_json_are_alone() {
             .iter()
             .any(|line| line.as_str().unwrap().contains("vertices"))
     );
+    // Each command tells what it made.
+    fs::write(at.join("n.txt"), "3 1 2").unwrap();
+    for (line, key) in [
+        ("blur photo.png -o soft.png", "sigma"),
+        ("histogram photo.png -o h.json", "channels"),
+        ("mesh v_4x4x4_uint8.raw --iso 3", "triangles"),
+        ("scan n.txt -o s.txt", "numbers"),
+        ("scan photo.png -o s.npy", "shape"),
+        ("sort n.txt -o s.txt", "numbers"),
+        ("info photo.png", "format"),
+        ("devices", "kind"),
+        ("bench copy --repeats 1 --warmup 0", "median_ms"),
+    ] {
+        let json = json(line);
+        assert!(json["results"][0].get(key).is_some(), "{line}: {json}");
+    }
+    assert!(run(at, "sort n.txt -o s.txt -v").1.contains("device: CPU"));
     let failed = json("blur nothing.png -o x.png");
     assert!(failed["error"].as_str().unwrap().starts_with("cannot read nothing.png"), "{failed}");
     let partly = json("blur nothing.png photo.png -o soft/");

@@ -143,6 +143,7 @@ fn measure_all(
                         lines.iter().try_for_each(|line| print(line, plan))?;
                     }
                 }
+                session.timings.add_result(|| serde_json::to_value(&figure).expect("plain data"));
                 figures.push(figure);
             }
             // The device cannot run this algorithm.

@@ -157,6 +157,9 @@ pub fn merge(
     if outcomes.len() == 0 {
         return Err(Error::bad_input("no input could be counted"));
     }
+    outcomes.iter().filter_map(|outcome| outcome.ok()).for_each(|outcome| {
+        session.timings.add_result(|| super::output::summary(&outcome));
+    });
     for (output, format) in outputs {
         let format = match format {
             Some(format) => *format,

@@ -167,7 +167,8 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     }
     file.commit()?;
     let summary = ends.into_iter().map(|end| end.summary).fold(Summary::default(), Summary::and);
-    summary.tell(output);
+    // The parts know their isovalue, in words only.
+    summary.report(f64::NAN, output, session);
     Ok(())
 }
 

@@ -171,6 +171,9 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
         befores
     });
     let identity = Identity { command: CARRY.into(), ..parts[0].identity.clone() };
+    session
+        .timings
+        .add_result(|| serde_json::json!({ "file": output.to_string(), "shards": befores.len() }));
     PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { befores })
 }
 
