@@ -53,13 +53,14 @@ mkdir -p $share/completions
 
 name=gpuproc-$version-$target
 mkdir "$work/$name"
-cp "$program" README.md LICENSE "$work/$name/"
+cp "$program" "$work/$name/gpuproc"
+cp README.md LICENSE "$work/$name/"
 cp -r $share/man $share/completions "$work/$name/"
 tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner -czf "$out/$name.tar.gz" "$name"
 
 # Packages take the program from a target folder: one that holds nothing else.
 mkdir -p "$work/target/release"
-cp "$program" "$work/target/release/"
+cp "$program" "$work/target/release/gpuproc"
 if command -v cargo-deb > /dev/null; then
     CARGO_TARGET_DIR=$work/target cargo deb --no-build --output "$out/"
 else

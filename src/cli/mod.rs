@@ -67,7 +67,7 @@ pub struct Shared {
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,
 
-    /// Report on standard error how long each stage and each GPU pass took
+    /// Report on stderr how long each stage and each GPU pass took
     #[arg(long, global = true, value_name = "FORMAT", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "table")]
     pub timings: Option<TimingsFormat>,

@@ -50,6 +50,11 @@ impl View {
         };
         let mut shown = outcome.clone();
         let (low, high) = (bins.edge(first), bins.edge(last + 1));
+        // With a bin a level, the edges are those of levels: 3099.95 is that below 3100.
+        let (low, high) = match bins.high - bins.low < bins.count as f64 {
+            true => (low.ceil(), high.ceil()),
+            false => (low, high),
+        };
         shown.bins = Bins { count: last + 1 - first, low, high };
         for component in &mut shown.components {
             component.counts.bins = component.counts.bins[first..=last].to_vec();
