@@ -442,8 +442,11 @@ fn assert_counts(volumes: &BTreeMap<u64, f64>, counts: &BTreeMap<u32, i64>, fact
     assert_eq!(found, expected);
 }
 
+/// A triangle and its label.
+type Labelled = ([u32; 3], u64);
+
 /// Vertices of a PLY, and its faces with each of their labels.
-fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<([u32; 3], u64)>) {
+fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<Labelled>) {
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
     let float = |vertex: &DefaultElement, name: &str| vertex[name].to_f32_lossy().unwrap();
     let positions =

@@ -322,7 +322,9 @@ impl Line {
         let errors = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
         let is_known = match run.code {
             0 => errors == 0,
-            2 | 4 => errors == 1,
+            2 | 4 if errors == 1 => true,
+            // All inputs of a batch failed.
+            4 => self.is_batch && errors > 1,
             3 => self.is_batch && errors > 0,
             7 => self.names_others && errors == 1,
             _ => false,

@@ -219,12 +219,10 @@ fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
     };
     let length = |block: &mut &[u8], start: usize| {
         let mut length = start;
-        while start == 15 {
-            let more = byte(block);
+        let mut more = if start == 15 { 255 } else { 0 };
+        while more == 255 {
+            more = byte(block);
             length += more;
-            if more < 255 {
-                break;
-            }
         }
         length
     };

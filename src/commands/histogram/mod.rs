@@ -114,7 +114,7 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     if outcomes.len() == 0 {
         return Err(Error::bad_input("no input could be counted"));
     }
-    outcomes.iter().filter_map(|outcome| outcome.ok()).for_each(|outcome| {
+    outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
         session.timings.add_result(|| output::summary(&outcome));
     });
     Ok((outcomes, failed))

@@ -157,7 +157,7 @@ pub fn merge(
     if outcomes.len() == 0 {
         return Err(Error::bad_input("no input could be counted"));
     }
-    outcomes.iter().filter_map(|outcome| outcome.ok()).for_each(|outcome| {
+    outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
         session.timings.add_result(|| super::output::summary(&outcome));
     });
     for (output, format) in outputs {

@@ -1,9 +1,9 @@
-//! PBM, PGM, PPM and PAM through the image crate; the comments of their headers (netpbm's `pnm(5)` and `pam(5)`), which
+//! PBM, PGM, PPM and PAM, read through the image crate; the comments of their headers (netpbm's `pnm(5)` and `pam(5)`), which
 //! it passes over.
 
 use image::{
     ImageEncoder, ImageFormat,
-    codecs::pnm::{PnmEncoder, PnmSubtype, SampleEncoding},
+    codecs::pnm::{PnmEncoder, PnmSubtype},
 };
 
 use super::{
@@ -15,8 +15,10 @@ use crate::{
     data::{
         dtype::Dtype,
         image::{Image, Metadata},
+        samples::Samples,
     },
     io::Limits,
+    memory,
 };
 
 /// Netpbm's formats.
@@ -90,25 +92,64 @@ fn as_text(bytes: &[u8]) -> String {
 
 /// A file whose comments follow its signature: PGM or PPM, which more programs read than PAM; PAM where there is alpha.
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
+    let mut file = match image.channels {
+        1 => plain(image, "P5")?,
+        3 => plain(image, "P6")?,
+        _ => with_alpha(image)?,
+    };
     /// Of the signature and the end of its line.
     const START: usize = 3;
-    let subtype = match image.channels {
-        1 => PnmSubtype::Graymap(SampleEncoding::Binary),
-        3 => PnmSubtype::Pixmap(SampleEncoding::Binary),
-        _ => PnmSubtype::ArbitraryMap,
-    };
+    let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
+    let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
+    let comments: String = lines.map(|line| format!("# {}\n", line.trim_end())).collect();
+    file.splice(START..START, comments.into_bytes());
+    Ok(file)
+}
+
+/// PGM or PPM, of which the image crate writes none of 16 bits: sides, the greatest sample, then samples in big-endian.
+fn plain(image: &Image, signature: &str) -> Result<Vec<u8>, BoxError> {
+    let greatest = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
+    let header = format!("{signature}\n{} {}\n{greatest}\n", image.width, image.height);
+    let mut file = memory::room(header.len() + image.samples.as_bytes().len())?;
+    file.extend_from_slice(header.as_bytes());
+    match &image.samples {
+        Samples::U16(samples) => file.extend(samples.iter().flat_map(|v| v.to_be_bytes())),
+        samples => file.extend_from_slice(samples.as_bytes()),
+    }
+    Ok(file)
+}
+
+fn with_alpha(image: &Image) -> Result<Vec<u8>, BoxError> {
     let mut file = Vec::new();
-    PnmEncoder::new(&mut file).with_subtype(subtype).write_image(
+    PnmEncoder::new(&mut file).with_subtype(PnmSubtype::ArbitraryMap).write_image(
         image.samples.as_bytes(),
         image.width as u32,
         image.height as u32,
         image_crate::colour_type(image),
     )?;
-    let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
-    let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
-    let comments: String = lines.map(|line| format!("# {}\n", line.trim_end())).collect();
-    if file.get(START - 1) == Some(&b'\n') {
-        file.splice(START..START, comments.into_bytes());
-    }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 8 and of 16 bits, with and without colour and alpha.
+    #[test]
+    fn files_decode_to_what_was_encoded() {
+        for channels in 1..=4usize {
+            let values = || (0..6 * channels).map(|i| i * 10_007);
+            let eight = Samples::U8(values().map(|value| value as u8).collect());
+            let sixteen = Samples::U16(values().map(|value| value as u16).collect());
+            for samples in [eight, sixteen] {
+                let metadata = Metadata::default();
+                let (width, height) = (3, 2);
+                let image = Image { width, height, channels, samples, is_linear: false, metadata };
+                let file = encode(&image).unwrap();
+                let decoded = decode(&file, Limits::from(u64::MAX)).unwrap().image;
+                assert_eq!(decoded.samples, image.samples, "{channels}");
+                assert_eq!((decoded.width, decoded.height), (width, height));
+            }
+        }
+    }
 }

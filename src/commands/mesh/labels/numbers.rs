@@ -68,7 +68,7 @@ impl<'a> Numbers<'a> {
     pub(super) fn of_samples(&mut self, samples: Samples) -> Result<Samples> {
         /// The first number that f64 may have got by rounding.
         const INEXACT: f64 = (1u64 << 53) as f64;
-        let whole = |value: f64| match value >= 0.0 && value < INEXACT && value.fract() == 0.0 {
+        let whole = |value: f64| match (0.0..INEXACT).contains(&value) && value.fract() == 0.0 {
             true => Ok(value as u64),
             false => Err(value.to_string()),
         };

@@ -91,7 +91,7 @@ fn read_sequential<'a>(
             };
             let mut rows: Vec<Vec<BlockRow>> = scan.members.iter().map(empty).collect();
             let reader = AcReader::<SEQUENTIAL>::new(scan, rows.iter_mut().collect(), None);
-            let mut reader = reader.from_row(part.rows.start, file);
+            let mut reader = reader.starting_at(part.rows.start, file);
             let mut intervals = data.intervals(part.intervals.clone());
             walk_rows(file, scan, part.rows.clone(), &mut intervals, &mut reader, damage);
             rows
@@ -404,7 +404,7 @@ impl<'a, const KIND: u8> AcReader<'a, KIND> {
     }
 
     /// The same with rows that begin with row `first` of the scan.
-    fn from_row(mut self, first: usize, file: &File<'_>) -> Self {
+    fn starting_at(mut self, first: usize, file: &File<'_>) -> Self {
         self.first = first;
         if let [_, _, ..] = self.scan.members[..] {
             let down = |member: &Member| file.components[member.component].sampling[1];

@@ -135,7 +135,7 @@ impl Array {
             Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
         };
         let whole: Vec<usize> = (0..shape.len()).collect();
-        let chain = Chain::read(field(fields, "codecs")?, whole, stored, true)?;
+        let chain = Chain::read(field(fields, "codecs")?, whole, true)?;
         let names = fields.get("dimension_names").and_then(Value::as_array).map(|names| {
             names.iter().map(|name| name.as_str().map(str::to_owned)).collect::<Vec<_>>()
         });
@@ -247,12 +247,7 @@ struct Inner {
 }
 
 impl Chain {
-    fn read(
-        value: &Value,
-        order: Vec<usize>,
-        stored: Stored,
-        may_shard: bool,
-    ) -> Result<Self, BoxError> {
+    fn read(value: &Value, order: Vec<usize>, may_shard: bool) -> Result<Self, BoxError> {
         let list = value.as_array().ok_or("its codecs are no list")?;
         let mut chain = Self { order, endian: Endian::Little, codecs: Vec::new(), sharding: None };
         let mut has_bytes = false;
@@ -284,11 +279,10 @@ impl Chain {
                             .into());
                         }
                     };
-                    let index = Stored::As(Dtype::U64);
-                    let index = Self::read(field(fields, "index_codecs")?, vec![], index, false)?;
+                    let index = Self::read(field(fields, "index_codecs")?, vec![], false)?;
                     chain.sharding = Some(Inner {
                         chunk: sizes(fields, "chunk_shape")?,
-                        chain: Box::new(Self::read(field(fields, "codecs")?, axes, stored, false)?),
+                        chain: Box::new(Self::read(field(fields, "codecs")?, axes, false)?),
                         index: Box::new(index),
                         is_at_end,
                     });

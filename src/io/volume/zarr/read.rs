@@ -310,10 +310,7 @@ impl View {
     ) -> Result<Option<Vec<u8>>, BoxError> {
         let Some((mut file, len)) = open(path)? else { return Ok(None) };
         let counts = self.array.chunks_a_file();
-        let index = match lock(&self.indices).get(path) {
-            Some(index) => Some(index.clone()),
-            None => None,
-        };
+        let index = lock(&self.indices).get(path).cloned();
         let index = match index {
             Some(index) => index,
             None => {

@@ -44,7 +44,8 @@ impl Motions {
             let along = |axis: usize| u64::from(UNIT) * (1 + link(2 * axis + 1) - link(2 * axis));
             along(0) | along(1) << 16 | along(2) << 32 | u64::from(UNIT) << 48
         };
-        let share = |count: u64| if count == 0 { 0 } else { (WAY + count / 2) / count * ALL };
+        let share =
+            |count: u64| (WAY + count / 2).checked_div(count).map_or(0, |share| share * ALL);
         Self {
             shifts: std::array::from_fn(shift),
             shares: std::array::from_fn(|count| share(count as u64)),
