@@ -31,9 +31,11 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         }
         ErrorKind::UnknownArgument => {
             if let Some(value) = context(error, ContextKind::InvalidArg)
-                && let Some(flag) = before(&line.words, &value)
+                && let Some((flag, value)) = value_of(&line.words, &value)
             {
-                return format!("{message}; if it is the value of {flag}, write {flag}={value}");
+                return format!(
+                    "unexpected argument '{value}' found; if it is the value of {flag}, write {flag}={value}"
+                );
             }
         }
         _ => {}
@@ -69,11 +71,14 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// The long flag before `value`.
-fn before(words: &[OsString], value: &str) -> Option<String> {
-    let at = words.iter().position(|word| word == value)?;
+/// The long flag before the word that the parser found no place for, and that word. Of a word such as `-1,2`, which it
+/// takes for short flags, the parser names the first: `-1`.
+fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
+    let is_it = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(found));
+    let at = words.iter().position(is_it)?;
     let flag = words[..at].last()?.to_str()?;
-    (flag.starts_with("--") && flag.len() > 2 && !flag.contains('=')).then(|| flag.to_owned())
+    let is_flag = flag.starts_with("--") && flag.len() > 2 && !flag.contains('=');
+    is_flag.then(|| (flag.to_owned(), words[at].to_string_lossy().into_owned()))
 }
 
 /// The parser's words for numbers in words for people.

@@ -1,10 +1,7 @@
 //! PBM, PGM, PPM and PAM, read through the image crate; the comments of their headers (netpbm's `pnm(5)` and `pam(5)`), which
 //! it passes over.
 
-use image::{
-    ImageEncoder, ImageFormat,
-    codecs::pnm::{PnmEncoder, PnmSubtype},
-};
+use image::ImageFormat;
 
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds, Texts},
@@ -91,42 +88,34 @@ fn as_text(bytes: &[u8]) -> String {
 }
 
 /// A file whose comments follow its signature: PGM or PPM, which more programs read than PAM; PAM where there is alpha.
+/// Samples of 16 bits are big-endian.
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let mut file = match image.channels {
-        1 => plain(image, "P5")?,
-        3 => plain(image, "P6")?,
-        _ => with_alpha(image)?,
+    let Image { width, height, channels, .. } = image;
+    let greatest = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
+    let header = match channels {
+        1 => format!("P5\n{width} {height}\n{greatest}\n"),
+        3 => format!("P6\n{width} {height}\n{greatest}\n"),
+        _ => {
+            let kind = if *channels == 2 { "GRAYSCALE_ALPHA" } else { "RGB_ALPHA" };
+            format!(
+                "P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {channels}\nMAXVAL {greatest}\n\
+                 TUPLTYPE {kind}\nENDHDR\n"
+            )
+        }
     };
     /// Of the signature and the end of its line.
     const START: usize = 3;
     let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
     let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
     let comments: String = lines.map(|line| format!("# {}\n", line.trim_end())).collect();
-    file.splice(START..START, comments.into_bytes());
-    Ok(file)
-}
-
-/// PGM or PPM, of which the image crate writes none of 16 bits: sides, the greatest sample, then samples in big-endian.
-fn plain(image: &Image, signature: &str) -> Result<Vec<u8>, BoxError> {
-    let greatest = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
-    let header = format!("{signature}\n{} {}\n{greatest}\n", image.width, image.height);
+    let (signature, sides) = header.split_at(START);
+    let header = [signature, &comments, sides].concat();
     let mut file = memory::room(header.len() + image.samples.as_bytes().len())?;
     file.extend_from_slice(header.as_bytes());
     match &image.samples {
         Samples::U16(samples) => file.extend(samples.iter().flat_map(|v| v.to_be_bytes())),
         samples => file.extend_from_slice(samples.as_bytes()),
     }
-    Ok(file)
-}
-
-fn with_alpha(image: &Image) -> Result<Vec<u8>, BoxError> {
-    let mut file = Vec::new();
-    PnmEncoder::new(&mut file).with_subtype(PnmSubtype::ArbitraryMap).write_image(
-        image.samples.as_bytes(),
-        image.width as u32,
-        image.height as u32,
-        image_crate::colour_type(image),
-    )?;
     Ok(file)
 }
 
