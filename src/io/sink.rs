@@ -207,7 +207,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
             return OpenOptions::new().write(true).open(path).map(State::direct);
         }
         Some(_) if no_clobber => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is there already"));
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
         }
         _ => {}
     }
