@@ -1029,7 +1029,6 @@ fn bad_input_is_one_line_and_no_output() {
         ("far.nrrd --iso 1", 4, "no coordinates"),
         ("good_4x4x4_uint8.raw --iso 1 none/o.ply", 7, "none/o.ply"),
         ("good_4x4x4_uint8.raw --iso 1 o.xyz", 2, "xyz"),
-        ("good_4x4x4_uint8.raw --iso 1 o.stl --ascii", 2, "--ascii"),
         ("good_4x4x4_uint8.raw --iso 1 --simplify 0", 2, "greater than 0"),
         ("- --dims 4x4x4 --iso 1", 2, "name an output"),
         ("good_4x4x4_uint8.raw --iso 1 o.ply --dims 4x4x5", 4, "80 bytes, but the file has 64"),
