@@ -15,7 +15,7 @@
 //! - a vertex on the volume's box stays on it.
 //!
 //! Neighbouring labels share all of that. What each label alone has is the sheets of its surface in a cell: where it
-//! touches itself at an edge or a corner, loops of crossed edges around the cell are apart ([`sheets`]), and a vertex
+//! touches itself at an edge or a corner, loops of crossed edges around the cell are apart (`sheets`), and a vertex
 //! there counts once for each, so that the surface of every label is a closed manifold.
 //!
 //! Coordinates are integers of [`UNIT`](crate::data::label_mesh::UNIT) steps a sample, and so all twins and all slabs
