@@ -1,6 +1,7 @@
 //! Where a kernel runs: the CPU twin or a GPU, the choice between them, and the fallback.
 
 use std::{
+    borrow::Cow,
     convert::Infallible,
     env,
     ffi::OsString,
@@ -13,7 +14,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError},
     },
-    thread,
+    thread::{self, ScopedJoinHandle},
     time::Duration,
 };
 
@@ -24,6 +25,7 @@ use crate::{
         patience, patiently, watched, watched_loosely,
     },
     memory,
+    threads::spawn_in,
     timings::Timings,
 };
 
@@ -58,6 +60,8 @@ pub enum DeviceChoice {
     Cpu,
     /// The first adapter, software ones included.
     Gpu,
+    /// Every hardware GPU of the first one's model and driver, which round floats alike.
+    All,
     /// The adapter with this number in `gpuproc devices`.
     Index(usize),
     /// The first adapter whose name contains this text, whatever its case.
@@ -73,19 +77,22 @@ impl FromStr for DeviceChoice {
             "" | "auto" => Self::Auto,
             "cpu" => Self::Cpu,
             "gpu" => Self::Gpu,
+            "all" => Self::All,
             other => other.parse().map_or_else(|_| Self::Name(other.to_owned()), Self::Index),
         })
     }
 }
 
-/// The device of a job. A GPU is opened on a thread of its own, so that inputs are read meanwhile.
+/// The device of a job: the CPU, a GPU, or several that take kernels from one queue. They are opened on a thread of their
+/// own, so that inputs are read meanwhile.
 #[derive(Debug)]
 pub struct Device {
     choice: DeviceChoice,
     timings: Arc<Timings>,
     start: Once,
     opening: Mutex<Option<Opening>>,
-    opened: OnceLock<Option<Context>>,
+    /// Its GPUs; none for the CPU.
+    opened: OnceLock<Vec<Context>>,
     turns: Turns,
     /// There where a job is [shared](Device::or_cpu).
     beside: OnceLock<Beside>,
@@ -101,11 +108,11 @@ struct Beside {
     last: AtomicUsize,
 }
 
-/// The device that a thread opens, or the end of that thread in a panic.
-type Opening = Receiver<Result<Option<Context>>>;
+/// The GPUs that a thread opens, or the end of that thread in a panic.
+type Opening = Receiver<Result<Vec<Context>>>;
 
 /// Waits for the thread, if the driver answers.
-fn wait_for(opening: &Opening) -> Result<Option<Context>> {
+fn wait_for(opening: &Opening) -> Result<Vec<Context>> {
     let attempt = |wait| match opening.recv_timeout(wait) {
         Err(RecvTimeoutError::Timeout) => None,
         opened => Some(opened),
@@ -126,7 +133,7 @@ const IN_FLIGHT: usize = 4;
 /// Kernels that wait for others on a GPU, at most, when the CPU may do them as well: so many keep the GPU busy.
 const WAITING: usize = 4;
 
-/// Lets [`IN_FLIGHT`] kernels onto a GPU.
+/// The queue of kernels, of which it lets [`IN_FLIGHT`] onto each GPU.
 #[derive(Debug, Default)]
 struct Turns {
     kernels: Mutex<Kernels>,
@@ -135,24 +142,46 @@ struct Turns {
 
 #[derive(Debug, Default)]
 struct Kernels {
-    on_gpu: usize,
+    on_gpu: Vec<usize>,
     waiting: usize,
 }
 
-struct Turn<'a>(&'a Turns);
+impl Kernels {
+    /// The GPU with the fewest kernels among those that `can` take one more.
+    fn least_busy(&self, can: impl Fn(usize) -> bool) -> Option<usize> {
+        let free = |gpu: &usize| self.on_gpu[*gpu] < IN_FLIGHT && can(*gpu);
+        (0..self.on_gpu.len()).filter(free).min_by_key(|&gpu| self.on_gpu[gpu])
+    }
+}
+
+/// The right of a kernel to run on a GPU.
+struct Turn<'a> {
+    turns: &'a Turns,
+    gpu: usize,
+}
 
 impl Turns {
     fn kernels(&self) -> MutexGuard<'_, Kernels> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait(&self) -> Turn<'_> {
+    /// Waits for a turn on one of so many `gpus`; nothing when none of them `is_usable` any more.
+    fn wait(&self, gpus: usize, is_usable: impl Fn(usize) -> bool) -> Option<Turn<'_>> {
         let mut kernels = self.kernels();
+        kernels.on_gpu.resize(gpus, 0);
         kernels.waiting += 1;
-        let kernels = self.given_back.wait_while(kernels, |kernels| kernels.on_gpu == IN_FLIGHT);
-        let mut kernels = kernels.unwrap_or_else(PoisonError::into_inner);
-        (kernels.waiting, kernels.on_gpu) = (kernels.waiting - 1, kernels.on_gpu + 1);
-        Turn(self)
+        let gpu = loop {
+            if !(0..gpus).any(&is_usable) {
+                break None;
+            }
+            if let Some(gpu) = kernels.least_busy(&is_usable) {
+                kernels.on_gpu[gpu] += 1;
+                break Some(gpu);
+            }
+            kernels = self.given_back.wait(kernels).unwrap_or_else(PoisonError::into_inner);
+        };
+        kernels.waiting -= 1;
+        gpu.map(|gpu| Turn { turns: self, gpu })
     }
 
     /// Whether one more kernel would have to wait for many.
@@ -163,8 +192,9 @@ impl Turns {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.kernels().on_gpu -= 1;
-        self.0.given_back.notify_one();
+        self.turns.kernels().on_gpu[self.gpu] -= 1;
+        // All, since each looks for itself whether its GPU is lost.
+        self.turns.given_back.notify_all();
     }
 }
 
@@ -217,7 +247,7 @@ impl Device {
     /// A device that is this open context, as if `choice` had found it; for tests.
     pub fn from_context(context: Context, choice: DeviceChoice, timings: Arc<Timings>) -> Self {
         let device = Self::new(&choice, timings);
-        device.start.call_once(|| device.opened.set(Some(context)).expect("set only once"));
+        device.start.call_once(|| device.opened.set(vec![context]).expect("set only once"));
         device
     }
 
@@ -246,7 +276,7 @@ impl Device {
                         (START_UP + gpu).as_millis(),
                         START_UP.as_millis()
                     );
-                    self.opened.set(None).expect("set only once");
+                    self.opened.set(Vec::new()).expect("set only once");
                 });
             }
         }
@@ -263,7 +293,7 @@ impl Device {
             };
             if !needs_gpu {
                 log::debug!("device: CPU");
-                self.opened.set(None).expect("set only once");
+                self.opened.set(Vec::new()).expect("set only once");
                 return;
             }
             driver_starts();
@@ -273,7 +303,7 @@ impl Device {
                     (self.choice.clone(), self.timings.clone(), sender.clone());
                 move || {
                     let opened = timings.clone();
-                    let opened = timings.time("device start-up", || open(&choice, opened));
+                    let opened = timings.time("device start-up", || open(&choice, &opened));
                     // Where nobody waits for it any more, it is closed.
                     let _ = sender.send(opened);
                 }
@@ -320,34 +350,37 @@ impl Device {
     }
 
     /// Notes how opening it ended.
-    fn open_as(&self, opened: Result<Option<Context>>) -> Result<()> {
-        let context = match opened {
+    fn open_as(&self, opened: Result<Vec<Context>>) -> Result<()> {
+        let contexts = match opened {
             Err(error) if self.choice == DeviceChoice::Auto => {
                 log::warn!("{}; going on with the CPU", error.one_line());
-                None
+                Vec::new()
             }
             other => other?,
         };
-        log::debug!("device: {}", context.as_ref().map_or("CPU", |c| c.info.name.as_str()));
-        self.opened.set(context).expect("set only once, under the lock of `opening`");
+        self.opened.set(contexts).expect("set only once, under the lock of `opening`");
+        log::debug!("device: {}", self.name().expect("set above"));
         Ok(())
     }
 
-    /// The GPU of this job, or `None` for the CPU. Waits until it is open.
-    ///
-    /// # Errors
-    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
-    /// opened. With [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
-    pub fn context(&self) -> Result<Option<&Context>> {
+    /// The GPUs of this job, none for the CPU. Waits until they are open.
+    fn contexts(&self) -> Result<&[Context]> {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
         if let Some(opening) = opening.take() {
             self.open_as(wait_for(&opening))?;
         }
-        self.opened
-            .get()
-            .map(Option::as_ref)
-            .ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
+        let opened = self.opened.get().map(Vec::as_slice);
+        opened.ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
+    }
+
+    /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open.
+    ///
+    /// # Errors
+    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
+    /// opened. With [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
+    pub fn context(&self) -> Result<Option<&Context>> {
+        Ok(self.contexts()?.first())
     }
 
     /// Runs `kernel` here. With [`DeviceChoice::Auto`], what a GPU fails at is done again by the CPU, with a
@@ -374,23 +407,22 @@ impl Device {
         twin: &mut dyn FnMut(Option<&Context>) -> Result<()>,
     ) -> Result<()> {
         let auto = self.choice == DeviceChoice::Auto;
-        if let Some(context) = self.context()? {
-            let turn = self.turns.wait();
-            // A lost device stays lost, and its first failure was a warning.
-            if !(auto && context.is_lost()) {
-                let run = AssertUnwindSafe(|| watched_loosely(name, || twin(Some(context))));
-                let run = catch_unwind(run);
-                let result = run.unwrap_or_else(|panic| {
-                    Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
-                });
-                match result {
-                    Err(error) if error.kind() == Kind::Gpu && auto => {
-                        log::warn!("{}; doing it again on the CPU", error.one_line());
-                    }
-                    result => return result,
+        let contexts = self.contexts()?;
+        // A lost device stays lost, and its first failure was a warning.
+        let is_usable = |gpu: usize| !(auto && contexts[gpu].is_lost());
+        if let Some(turn) = self.turns.wait(contexts.len(), is_usable) {
+            let context = &contexts[turn.gpu];
+            let run = AssertUnwindSafe(|| watched_loosely(name, || twin(Some(context))));
+            let run = catch_unwind(run);
+            let result = run.unwrap_or_else(|panic| {
+                Err(memory::raised(panic).unwrap_or_else(|panic| Error::gpu(panic_text(panic))))
+            });
+            match result {
+                Err(error) if error.kind() == Kind::Gpu && auto => {
+                    log::warn!("{}; doing it again on the CPU", error.one_line());
                 }
+                result => return result,
             }
-            drop(turn);
         }
         self.timings.time(name, || memory::catch(|| twin(None)))
     }
@@ -398,7 +430,7 @@ impl Device {
     /// Whether kernels may run on a GPU, as far as that is known now.
     pub fn may_be_gpu(&self) -> bool {
         self.start();
-        !matches!(self.opened.get(), Some(None))
+        !self.opened.get().is_some_and(Vec::is_empty)
     }
 
     /// Leaves the device as it is, for a process that ends without exit handlers: the system takes all of it back,
@@ -408,13 +440,15 @@ impl Device {
     }
 
     /// The name of what runs the job, once that is known: of the GPU where both devices share it.
-    pub fn name(&self) -> Option<&str> {
-        match self.opened.get() {
-            Some(Some(gpu)) => Some(&gpu.info.name),
-            Some(None) => Some("CPU"),
+    pub fn name(&self) -> Option<Cow<'_, str>> {
+        Some(match self.opened.get().map(Vec::as_slice) {
+            Some([gpu]) => gpu.info.name.as_str().into(),
+            Some(gpus @ [gpu, ..]) => format!("{} x {}", gpus.len(), gpu.info.name).into(),
+            Some([]) => "CPU".into(),
             // The CPU has done all of it before the GPU had started.
-            None => self.is_shared().then_some("CPU"),
-        }
+            None if self.is_shared() => "CPU".into(),
+            None => return None,
+        })
     }
 }
 
@@ -461,28 +495,58 @@ fn may_have_hardware() -> bool {
         .any(|path| Path::new(path).exists())
 }
 
-fn open(choice: &DeviceChoice, timings: Arc<Timings>) -> Result<Option<Context>> {
+fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
     let adapters = adapters();
-    let found = match choice {
-        DeviceChoice::Cpu => None,
-        DeviceChoice::Auto => automatic(&adapters),
-        DeviceChoice::Gpu => (!adapters.is_empty()).then_some(0),
-        DeviceChoice::Index(index) => (*index < adapters.len()).then_some(*index),
+    let first = |index: Option<usize>| index.into_iter().collect();
+    let found: Vec<usize> = match choice {
+        DeviceChoice::Cpu => Vec::new(),
+        DeviceChoice::Auto => first(automatic(&adapters)),
+        DeviceChoice::Gpu => first((!adapters.is_empty()).then_some(0)),
+        DeviceChoice::All => alike(&adapters),
+        DeviceChoice::Index(index) => first((*index < adapters.len()).then_some(*index)),
         DeviceChoice::Name(name) => {
-            adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name))
+            first(adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name)))
         }
     };
-    match (found, choice) {
-        (Some(index), _) => Context::open(&adapters[index], &Caps::default(), timings).map(Some),
-        (None, DeviceChoice::Cpu | DeviceChoice::Auto) => Ok(None),
-        (None, DeviceChoice::Gpu) => Err(missing("no GPU found", Hint::NoGpu)),
-        (None, DeviceChoice::Index(index)) => {
+    match choice {
+        _ if !found.is_empty() => open_all(found.iter().map(|&index| &adapters[index]), timings),
+        DeviceChoice::Cpu | DeviceChoice::Auto => Ok(Vec::new()),
+        DeviceChoice::Gpu | DeviceChoice::All => Err(missing("no GPU found", Hint::NoGpu)),
+        DeviceChoice::Index(index) => {
             Err(missing(format_args!("no device {index}"), Hint::Devices))
         }
-        (None, DeviceChoice::Name(name)) => {
+        DeviceChoice::Name(name) => {
             Err(missing(format_args!("no device is called `{name}`"), Hint::Devices))
         }
     }
+}
+
+/// Opens `adapters` side by side.
+fn open_all<'a>(
+    adapters: impl Iterator<Item = &'a Adapter>,
+    timings: &Arc<Timings>,
+) -> Result<Vec<Context>> {
+    thread::scope(|scope| {
+        let open = |adapter| move || Context::open(adapter, &Caps::default(), timings.clone());
+        let opening = adapters.map(|adapter| spawn_in(scope, open(adapter)));
+        let opening = opening.collect::<Result<Vec<_>>>()?;
+        let wait = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))))
+        };
+        opening.into_iter().map(wait).collect()
+    })
+}
+
+/// The adapters that [`DeviceChoice::All`] takes: those of hardware that are the same as the first. For tests, a variable
+/// opens the first adapter so many times, be it software.
+fn alike(adapters: &[Adapter]) -> Vec<usize> {
+    let Some(first) = adapters.first() else { return Vec::new() };
+    let times = env::var("GPUPROC_TEST_GPUS").ok().and_then(|times| times.parse().ok());
+    if let Some(times) = times {
+        return vec![0; times];
+    }
+    let is_alike = |adapter: &Adapter| adapter.info.is_hardware() && adapter.info == first.info;
+    (0..adapters.len()).filter(|&index| is_alike(&adapters[index])).collect()
 }
 
 fn missing(message: impl fmt::Display, hint: Hint) -> Error {
@@ -557,7 +621,7 @@ mod tests {
         assert!(Arc::ptr_eq(&failing.or_cpu(), &cpu));
         start.send(Err(Error::gpu("planted"))).unwrap();
         assert!(Arc::ptr_eq(&failing.or_cpu(), &failing));
-        assert_eq!(failing.name(), Some("CPU"));
+        assert_eq!(failing.name().as_deref(), Some("CPU"));
     }
 
     #[test]
@@ -572,12 +636,16 @@ mod tests {
     fn the_cpu_helps_where_kernels_wait_for_the_gpu() {
         let turns = Turns::default();
         assert!(!turns.are_crowded());
-        let held: Vec<Turn<'_>> = (0..IN_FLIGHT).map(|_| turns.wait()).collect();
+        let wait = || turns.wait(2, |_| true).unwrap();
+        let held: Vec<Turn<'_>> = (0..2 * IN_FLIGHT).map(|_| wait()).collect();
+        // To each GPU in turn, as long as they have equally many.
+        let gpus: Vec<usize> = held.iter().map(|turn| turn.gpu).collect();
+        assert_eq!(gpus, [0, 1].repeat(IN_FLIGHT));
         thread::scope(|scope| {
             for _ in 0..WAITING {
                 assert!(!turns.are_crowded());
                 let waiting = turns.kernels().waiting;
-                scope.spawn(|| drop(turns.wait()));
+                scope.spawn(|| drop(wait()));
                 while turns.kernels().waiting == waiting {
                     thread::yield_now();
                 }
@@ -589,12 +657,25 @@ mod tests {
     }
 
     #[test]
+    fn kernels_go_to_the_least_busy_gpu_that_is_not_lost() {
+        let turns = Turns::default();
+        let wait = |lost: usize| turns.wait(3, |gpu| gpu != lost).map(|turn| (turn.gpu, turn));
+        let (first, second) = (wait(0).unwrap(), wait(0).unwrap());
+        assert_eq!((first.0, second.0), (1, 2));
+        drop(second);
+        assert_eq!(wait(0).unwrap().0, 2);
+        assert!(turns.wait(3, |_| false).is_none());
+        assert!(Turns::default().wait(0, |_| true).is_none());
+        assert_eq!(turns.kernels().waiting, 0);
+    }
+
+    #[test]
     fn an_estimate_moves_only_auto_to_the_cpu() {
         let timings = || Arc::new(Timings::new(false));
         let device = Device::new(&DeviceChoice::Auto, timings());
         assert_eq!(device.name(), None);
         device.expect(|| Estimate::of_seconds(0.01, 0.0));
-        assert_eq!(device.name(), Some("CPU"));
+        assert_eq!(device.name().as_deref(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
         // What was asked for by name is opened all the same.
         let device = Device::new(&DeviceChoice::Name("no such device".into()), timings());
@@ -607,8 +688,8 @@ mod tests {
     fn the_cpu_needs_no_driver() {
         let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
         device.start();
-        assert_eq!(device.name(), Some("CPU"));
+        assert_eq!(device.name().as_deref(), Some("CPU"));
         assert_eq!(device.run(&Unsteady, &()).unwrap(), "cpu");
-        assert_eq!(device.name(), Some("CPU"));
+        assert_eq!(device.name().as_deref(), Some("CPU"));
     }
 }

@@ -61,8 +61,8 @@ these commands alone. The command line wins, then GPUPROC_FLAGS, then the file.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct Shared {
-    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), or a
-    /// number or part of a name from `gpuproc devices`
+    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all
+    /// (every GPU like the first), or a number or part of a name from `gpuproc devices`
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,
@@ -326,7 +326,7 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     match shared.timings {
         Some(TimingsFormat::Table) => timings.table().lines().for_each(tell),
         Some(TimingsFormat::Json) => {
-            let mut json = timings.json(session.device.name());
+            let mut json = timings.json(session.device.name().as_deref());
             if let Err(error) = &result {
                 json["error"] = hints::line(error).into();
             }

@@ -98,6 +98,7 @@ pub fn devices() -> ArgValueCandidates {
             named("auto".into(), "a hardware GPU, else the CPU".into()),
             named("cpu".into(), "the CPU".into()),
             named("gpu".into(), "the first GPU".into()),
+            named("all".into(), "all GPUs like the first".into()),
         ];
         let adapters = gpu::watched("a start", gpu::adapters).into_iter().enumerate();
         all.extend(

@@ -1,9 +1,8 @@
 //! The open device that kernels run on.
 
 use std::{
-    collections::HashMap,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 
 use super::{
@@ -11,6 +10,8 @@ use super::{
     adapter::AdapterKind,
     fault::Planted,
     guard::{Driver, panic_text},
+    kept::Kept,
+    pipeline::module,
     pool::Pool,
     staging::UploadStaging,
     watch::patience,
@@ -19,9 +20,6 @@ use crate::{
     error::{Error, Result},
     timings::Timings,
 };
-
-/// The place of a pipeline, empty until it is made.
-type Place = Arc<Mutex<Option<Arc<Pipeline>>>>;
 
 /// An open device with its queue, its limits, and the pipelines made so far.
 #[derive(Debug)]
@@ -36,7 +34,8 @@ pub struct Context {
     pub(super) timings: Arc<Timings>,
     pub(super) poison: bool,
     checked: bool,
-    pipelines: Mutex<HashMap<String, Place>>,
+    modules: Kept<wgpu::ShaderModule>,
+    pipelines: Kept<Arc<Pipeline>>,
     /// Storage buffers without a user.
     pub(super) storage: Pool,
     /// Staging buffers for readback without a user.
@@ -93,7 +92,8 @@ impl Context {
             timings,
             poison: caps.poison,
             checked: caps.checked,
-            pipelines: Mutex::default(),
+            modules: Kept::default(),
+            pipelines: Kept::default(),
             storage: Pool::keeping(kept_storage(adapter.info.kind)),
             readbacks: Pool::keeping(256 << 20),
             uploads: UploadStaging::default(),
@@ -140,27 +140,22 @@ impl Context {
     /// buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
-        let lock = |pipelines| Mutex::lock(pipelines).unwrap_or_else(PoisonError::into_inner);
-        let place = lock(&self.pipelines).entry(key).or_default().clone();
-        // Whoever comes second waits, and others make other pipelines meanwhile.
-        let mut made = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipeline) = &*made {
-            return Ok(pipeline.clone());
-        }
-        let (granted, needed) = (self.limits.storage_buffers, shader.storage_buffers(entry));
-        if needed > granted {
-            return Err(Error::gpu(format_args!(
-                "{} grants {granted} storage buffers a shader, but {}.{entry} takes {needed}",
-                self.info.name,
-                shader.name()
-            )));
-        }
-        let Driver { device, .. } = &self.driver;
-        let make = || Pipeline::new(device, shader, entry, self.checked);
-        let pipeline = self.timings.time("pipelines", || self.driver.guarded(make))?;
-        let pipeline = Arc::new(pipeline);
-        *made = Some(pipeline.clone());
-        Ok(pipeline)
+        self.pipelines.get_or_make(key, || {
+            let (granted, needed) = (self.limits.storage_buffers, shader.storage_buffers(entry));
+            if needed > granted {
+                return Err(Error::gpu(format_args!(
+                    "{} grants {granted} storage buffers a shader, but {}.{entry} takes {needed}",
+                    self.info.name,
+                    shader.name()
+                )));
+            }
+            let Driver { device, .. } = &self.driver;
+            self.timings.time("pipelines", || {
+                let module = || self.driver.guarded(|| module(device, shader, self.checked));
+                let module = self.modules.get_or_make(shader.key(), module)?;
+                self.driver.guarded(|| Arc::new(Pipeline::new(device, &module, shader, entry)))
+            })
+        })
     }
 
     /// `count` workgroups, folded into two dimensions where one is not enough. The shader finds its

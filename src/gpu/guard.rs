@@ -70,6 +70,10 @@ impl LastWords {
     }
 }
 
+/// What wgpu panics with where a wait times out, and another thread's finds the queue empty before this one looks at it:
+/// the next wait succeeds.
+const EMPTIED: &str = "If the queue is empty, the current submission index";
+
 /// wgpu's device and queue.
 #[derive(Debug)]
 pub(super) struct Driver {
@@ -144,13 +148,15 @@ impl Driver {
         let poll = |timeout| {
             let submission_index = submission_index.clone();
             let poll = wgpu::PollType::Wait { submission_index, timeout: Some(timeout) };
-            match catch_unwind(AssertUnwindSafe(|| watched("a wait", || self.device.poll(poll)))) {
+            let wait = AssertUnwindSafe(|| watched("a wait", || self.device.poll(poll)));
+            match catch_unwind(wait).map_err(panic_text) {
                 Ok(Err(wgpu::PollError::Timeout)) => None,
+                Err(text) if text.starts_with(EMPTIED) => None,
                 polled => Some(polled),
             }
         };
         let polled = patiently(self.patience, poll).unwrap_or(Ok(Err(wgpu::PollError::Timeout)));
-        let polled = polled.map_err(|panic| Error::gpu(panic_text(panic)))?;
+        let polled = polled.map_err(Error::gpu)?;
         let planted = self.can_fail(Fault::Hang).map_err(|error| error.to_string());
         if matches!(polled, Err(wgpu::PollError::Timeout)) {
             device_hangs();

@@ -18,6 +18,8 @@ mod context;
 mod fault;
 #[forbid(unsafe_code)]
 mod guard;
+#[forbid(unsafe_code)]
+mod kept;
 mod pipeline;
 #[forbid(unsafe_code)]
 mod pool;

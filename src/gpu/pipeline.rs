@@ -18,31 +18,38 @@ pub struct Pipeline {
     pub workgroup_size: [u32; 3],
 }
 
+/// The module of `shader`, in which `checked` puts bounds and loop checks even where an argument says that they are not
+/// needed.
+pub(super) fn module(device: &wgpu::Device, shader: &Shader, checked: bool) -> wgpu::ShaderModule {
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label: Some(shader.name()),
+        // Parsed already, which takes longer than what else is done here.
+        source: wgpu::ShaderSource::Naga(Cow::Owned(shader.reflection().module().clone())),
+    };
+    if checked || !shader.is_unchecked() {
+        return device.create_shader_module(descriptor);
+    }
+    #[expect(unsafe_code)]
+    // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds, each with its written
+    // argument.
+    unsafe {
+        device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked())
+    }
+}
+
 impl Pipeline {
-    /// Entry point `entry` of `shader`, in which `checked` puts bounds and loop checks even where an argument says
-    /// that they are not needed.
-    pub(super) fn new(device: &wgpu::Device, shader: &Shader, entry: &str, checked: bool) -> Self {
+    /// Entry point `entry` of `shader`, whose module is `module`.
+    pub(super) fn new(
+        device: &wgpu::Device,
+        module: &wgpu::ShaderModule,
+        shader: &Shader,
+        entry: &str,
+    ) -> Self {
         let reflection = shader.reflection();
-        let descriptor = wgpu::ShaderModuleDescriptor {
-            label: Some(shader.name()),
-            source: wgpu::ShaderSource::Wgsl(Cow::Borrowed(reflection.source())),
-        };
-        let module = match shader.is_unchecked() && !checked {
-            false => device.create_shader_module(descriptor),
-            #[expect(unsafe_code)]
-            // SAFETY: `Shader::unchecked` is given only to shaders whose indices the host bounds,
-            // each with its written argument.
-            true => unsafe {
-                device.create_shader_module_trusted(
-                    descriptor,
-                    wgpu::ShaderRuntimeChecks::unchecked(),
-                )
-            },
-        };
         let inner = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(entry),
             layout: None,
-            module: &module,
+            module,
             entry_point: Some(entry),
             compilation_options: wgpu::PipelineCompilationOptions {
                 // Kernels write workgroup memory before they read it; tests run with noise there.

@@ -1,6 +1,6 @@
 //! Images in and out, through the `blur` command: depth, alpha, metadata, formats, bad input.
 
-use std::{fs, path::Path};
+use std::{fs, iter, path::Path};
 
 use assert_cmd::Command;
 use gpuproc::{
@@ -103,6 +103,29 @@ fn jpeg_files_decode_as_by_libjpeg() {
         }
     }
     assert_eq!((files, by_coefficients), (24, 24));
+}
+
+/// Fill bytes (ITU-T T.81, B.1.1.2) before each 0xff of the data change nothing.
+#[test]
+fn fill_bytes_in_jpeg_scans_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filled.jpg");
+    for name in ["sequential_444_optimised", "sequential_420_restarts", "progressive_grey"] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg").join(name);
+        let whole = fs::read(file.with_extension("jpg")).unwrap();
+        let scan = whole.windows(2).position(|at| at == [0xff, 0xda]).unwrap();
+        let (head, scans) = whole.split_at(scan);
+        let filled =
+            scans.iter().flat_map(|&byte| iter::repeat_n(byte, 1 + usize::from(byte == 0xff) * 2));
+        let filled = filled.collect::<Vec<u8>>();
+        assert!(filled.len() > scans.len() + 6, "{name}");
+        fs::write(&path, [head, &filled].concat()).unwrap();
+        let read = |path: &Path| {
+            let image = read_image(&Source::File(path.into()), 1 << 26, &Timings::new(false));
+            image.unwrap().samples
+        };
+        assert!(read(&path) == read(&file.with_extension("png")), "{name}");
+    }
 }
 
 /// Broken files give an error or a picture of the right size, whoever decodes them.

@@ -165,6 +165,17 @@ fn is_beyond(bytes: &[u8]) -> bool {
     })
 }
 
+/// The same file without fill bytes in its scans: several 0xff before a 0 or a marker are one (T.81, B.1.1.2). libjpeg-turbo's
+/// fast decoder takes them for the end of the data, and its slow one then decodes the block again over what the first
+/// attempt has left in it. libjpeg 6b to 9 do not.
+fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
+    let scan = bytes.windows(2).position(|at| at == [0xff, 0xda]).unwrap_or(bytes.len());
+    let (head, scans) = bytes.split_at(scan);
+    let mut kept = scans.to_vec();
+    kept.dedup_by(|next, last| (*next, *last) == (0xff, 0xff));
+    [head, &kept].concat()
+}
+
 /// How many files there were.
 #[derive(Debug, Default)]
 struct Seen {
@@ -222,7 +233,10 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
                     let mut scalar = Command::new("djpeg");
                     scalar.arg(path("b.jpg")).env("JSIMD_FORCENONE", "1");
                     let differs = scalar.output().unwrap().stdout != output.stdout;
-                    assert!(differs || is_beyond(&bytes), "other samples: {}", what());
+                    fs::write(path("c.jpg"), without_fill_bytes(&bytes)).unwrap();
+                    let filled = Command::new("djpeg").arg(path("c.jpg")).output().unwrap().stdout;
+                    let is_known = differs || filled.ends_with(ours) || is_beyond(&bytes);
+                    assert!(is_known, "other samples: {}", what());
                     seen.unclear += 1;
                     continue;
                 }

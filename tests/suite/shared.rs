@@ -1,4 +1,4 @@
-//! Batches that the CPU and a GPU share: whichever does a file, the outputs are the same.
+//! Batches that the CPU and GPUs share: whichever does a file, the outputs are the same.
 
 use std::{fs, path::Path};
 
@@ -74,6 +74,29 @@ fn every_split_between_the_devices_gives_the_same_bytes() {
             assert!(files == expected, "{line} {pattern}");
         }
     }
+}
+
+/// Four contexts of one device stand for four GPUs.
+#[test]
+fn several_gpus_give_the_bytes_of_one() {
+    if adapter().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    photographs(folder.path());
+    let run = |device: &str, gpus: &str| {
+        let mut command = gpuproc();
+        command.current_dir(folder.path()).env("GPUPROC_TEST_GPUS", gpus);
+        command.args(["histogram", "0.jpg", "1.jpg", "2.jpg", "3.jpg", "4.jpg", "-o", "-"]);
+        command.args(["--timings=json", "--device", device]);
+        let output = command.assert().success().get_output().clone();
+        let timings: serde_json::Value = serde_json::from_slice(&output.stderr).unwrap();
+        (output.stdout, timings["device"].as_str().unwrap().to_owned())
+    };
+    let (one, name) = run("gpu", "");
+    let (four, names) = run("all", "4");
+    assert_eq!(names, format!("4 x {name}"));
+    assert!(one == four && one.len() > 1000);
 }
 
 /// Files of floats are done by one device: results in the last bits depend on it.

@@ -12,12 +12,14 @@ mod reflection;
 mod unroll;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError},
+    convert::Infallible,
+    sync::{Arc, LazyLock, OnceLock},
 };
 
 pub use layout::ShaderStruct;
 pub use reflection::{Binding, Reflection};
+
+use super::kept::Kept;
 
 /// The text of `wgsl/<name>.wgsl`.
 #[macro_export]
@@ -81,7 +83,7 @@ pub struct Shader {
 
 /// The texts parsed so far, by key. Parsing takes longer than many a kernel, and a job of many small inputs specialises
 /// its shaders for each of them.
-static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Reflection>>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Kept<Arc<Reflection>>> = LazyLock::new(Kept::default);
 
 impl Shader {
     /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
@@ -142,9 +144,10 @@ impl Shader {
     /// parse: a test tries every text that can run.
     pub fn reflection(&self) -> &Arc<Reflection> {
         self.reflection.get_or_init(|| {
-            let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-            let reflect = || Arc::new(Reflection::new(self.name, self.source()));
-            known.entry(self.key()).or_insert_with(reflect).clone()
+            let reflect = || Ok(Arc::new(Reflection::new(self.name, self.source())));
+            KNOWN
+                .get_or_make(self.key(), reflect)
+                .unwrap_or_else(|never: Infallible| match never {})
         })
     }
 

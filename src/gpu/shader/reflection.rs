@@ -72,6 +72,11 @@ impl Reflection {
         &self.source
     }
 
+    /// What it was parsed to.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
     /// Checks the module by all rules of WGSL.
     ///
     /// # Errors
