@@ -131,19 +131,3 @@ fn ambiguous(c: Corners) -> u32 {
         | (x.y & y.y & z.w & x.z & y.z & z.x & ~(s.y ^ r.z));
     return faces | diagonals;
 }
-
-// The place of the set bit with `rank` set bits below it, by halving.
-fn select_bit(mask: u32, rank: u32) -> u32 {
-    var rest = mask;
-    var left = rank;
-    var bit = 0u;
-    for (var size = 16u; size > 0u; size /= 2u) {
-        let low = countOneBits(rest & ((1u << size) - 1u));
-        if left >= low {
-            left -= low;
-            rest >>= size;
-            bit += size;
-        }
-    }
-    return bit;
-}

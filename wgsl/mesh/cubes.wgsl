@@ -15,6 +15,7 @@
 // A word is 32 points along x, a block the SIZE words of one workgroup. Active blocks have something to
 // emit; the host dispatches a workgroup for each once it has read the totals.
 
+#import mesh/words
 #import mesh/grid
 #import mesh/samples
 #import mesh/classify
@@ -127,7 +128,3 @@ const TRIANGLES = 1u;
 const ACTIVE = 2u;
 const NAN_CELLS = 3u;
 const TOTALS = 4u;
-
-fn section(kind: u32, block: u32) -> u32 {
-    return SECTIONS + kind * params.blocks + block;
-}

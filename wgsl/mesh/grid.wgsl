@@ -1,16 +1,4 @@
-// Where words and points lie in the slab, and where the samples of points lie in `volume`.
-
-fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
-    return group.y * groups.x + group.x;
-}
-
-// x of the first point, y and z of a word.
-fn place_of(word: u32) -> vec3<u32> {
-    let z = word / params.slice_words;
-    let rest = word - z * params.slice_words;
-    let y = rest / params.words;
-    return vec3(32u * (rest - y * params.words), y, z);
-}
+// Which points are samples, and where these lie in `volume`.
 
 // Which points of a word that begins at x have a neighbour at x + 1.
 fn edge_mask(x: u32) -> u32 {

@@ -13,6 +13,7 @@
 //
 // A word is 32 cells along x, a block the SIZE words of one workgroup.
 
+#import mesh/words
 #import mesh/prefix_sum
 #import mesh/label_cells
 #import mesh/label_quads
@@ -88,22 +89,6 @@ const SECTIONS = 512u;
 const VERTICES = 0u;
 const QUADS = 1u;
 const TOTALS = 2u;
-
-fn section(kind: u32, block: u32) -> u32 {
-    return SECTIONS + kind * params.blocks + block;
-}
-
-fn group_index(group: vec3<u32>, groups: vec3<u32>) -> u32 {
-    return group.y * groups.x + group.x;
-}
-
-// x of the first cell, y and layer within reach of a word.
-fn place_of(word: u32) -> vec3<u32> {
-    let z = word / params.slice_words;
-    let rest = word - z * params.slice_words;
-    let y = rest / params.words;
-    return vec3(32u * (rest - y * params.words), y, z);
-}
 
 // The label of a point of the whole volume; 0 beyond the samples.
 fn label_at(p: vec3<u32>) -> u32 {
@@ -302,22 +287,6 @@ fn word_with(index: u32) -> u32 {
         }
     }
     return low;
-}
-
-// The place of the set bit with `rank` set bits below it, by halving.
-fn select_bit(mask: u32, rank: u32) -> u32 {
-    var rest = mask;
-    var left = rank;
-    var bit = 0u;
-    for (var size = 16u; size > 0u; size /= 2u) {
-        let low = countOneBits(rest & ((1u << size) - 1u));
-        if left >= low {
-            left -= low;
-            rest >>= size;
-            bit += size;
-        }
-    }
-    return bit;
 }
 
 fn is_end(at: u32, last: u32) -> u32 {

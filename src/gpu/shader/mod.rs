@@ -53,6 +53,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("mesh/variants", wgsl!("mesh/variants")),
     ("mesh/vertices", wgsl!("mesh/vertices")),
     ("mesh/wide", wgsl!("mesh/wide")),
+    ("mesh/words", wgsl!("mesh/words")),
     ("scan/ops", wgsl!("scan/ops")),
     ("scan/passes", wgsl!("scan/passes")),
     ("shared/divide", wgsl!("shared/divide")),
