@@ -70,7 +70,8 @@ impl MarchingCubes {
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<T: Sample>(&self, device: &Device, volume: &Volume<T>) -> Result<Mesh> {
         let slab = Slab::whole(volume.inner().clone(), &self.0);
-        let Surface { positions, normals, triangles, nan_cells } = device.run(&self.0, &slab)?;
+        let Surface { positions, normals, triangles, nan_cells, .. } =
+            device.run(&self.0, &slab)?;
         Ok(Mesh { positions, normals, triangles, nan_cells })
     }
 }

@@ -12,6 +12,7 @@ pub mod label_mesh;
 #[doc(hidden)]
 pub mod noise;
 pub mod number;
+pub mod palette;
 pub mod placement;
 pub mod pyramid;
 pub mod raster;

@@ -3,7 +3,7 @@
 //! Sample numbers count from 0 and name the centres of samples:
 //! `world = first + x * steps[0] + y * steps[1] + z * steps[2]`.
 
-use super::vec3::{cross, dot};
+use super::vec3::{cross, dot, sub};
 
 /// How the axes of world coordinates point, as medical formats name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +77,13 @@ impl Placement {
         let [x, y, z] = self.steps;
         let place = |i: usize| self.first[i] + (at[0] * x[i] + at[1] * y[i] + at[2] * z[i]);
         std::array::from_fn(place)
+    }
+
+    /// The inverse of [`at`](Self::at): where a place of the world lies, counted in samples.
+    pub fn samples_at(&self, place: [f64; 3]) -> [f64; 3] {
+        let [x, y, z] = self.steps;
+        let (way, volume) = (sub(place, self.first), self.determinant());
+        [cross(y, z), cross(z, x), cross(x, y)].map(|axis| dot(way, axis) / volume)
     }
 
     /// The distance between samples along each axis of the grid.

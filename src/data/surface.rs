@@ -4,7 +4,11 @@ use super::{
     placement::Placement,
     vec3::{Real, dot, triangle_normal},
 };
-use crate::{error::Result, memory, parallel};
+use crate::{
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
 
 /// A surface, or the part of one that a slab contributes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +17,8 @@ pub struct Surface {
     pub positions: Vec<[f32; 3]>,
     /// Unit vectors from inside to outside, one a vertex, or none at all.
     pub normals: Vec<[f32; 3]>,
+    /// Red, green and blue in sRGB, one a vertex, or none at all.
+    pub colors: Vec<[u8; 3]>,
     /// Three vertex numbers each, counter-clockwise as seen from outside.
     pub triangles: Vec<[u32; 3]>,
     /// Cells that were left out because a corner is not a number.
@@ -22,8 +28,8 @@ pub struct Surface {
 impl Surface {
     /// Bytes of its vectors.
     pub fn bytes(&self) -> u64 {
-        let Self { positions, normals, triangles, .. } = self;
-        12 * (positions.len() + normals.len() + triangles.len()) as u64
+        let Self { positions, normals, colors, triangles, .. } = self;
+        12 * (positions.len() + normals.len() + triangles.len()) as u64 + 3 * colors.len() as u64
     }
 
     /// Adds the next part of the same surface, whose triangles already number the vertices of the whole.
@@ -38,6 +44,7 @@ impl Surface {
         }
         memory::append(&mut self.positions, &mut next.positions)?;
         memory::append(&mut self.normals, &mut next.normals)?;
+        memory::append(&mut self.colors, &mut next.colors)?;
         memory::append(&mut self.triangles, &mut next.triangles)?;
         self.nan_cells += next.nan_cells;
         Ok(())
@@ -71,6 +78,20 @@ impl Surface {
         Some(self.positions.iter().fold([first; 2], |[low, high], p| {
             [std::array::from_fn(|i| low[i].min(p[i])), std::array::from_fn(|i| high[i].max(p[i]))]
         }))
+    }
+
+    /// Whether two corners of a triangle are at one place.
+    pub fn is_flat(&self, triangle: [u32; 3]) -> bool {
+        let [a, b, c] = self.corners::<f32>(triangle);
+        a == b || b == c || c == a
+    }
+
+    /// How many triangles have two corners at one place, as samples that equal the isovalue make them.
+    pub fn flat_triangles(&self) -> usize {
+        let count = |triangles: &[[u32; 3]]| {
+            triangles.iter().filter(|triangle| self.is_flat(**triangle)).count()
+        };
+        self.triangles.chunks(1 << 14).par_map(count).iter().sum()
     }
 
     /// The positions of a triangle's corners.

@@ -145,10 +145,15 @@ fn rendering_survives_faults() {
         positions: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]],
         triangles: vec![[0, 1, 2]],
         normals: vec![[0.0, -1.0, 0.0]; 3],
-        nan_cells: 0,
+        ..Surface::default()
     };
-    let render =
-        Render { size: [40, 30], azimuth: 0.0, elevation: 0.0, background: [0.0, 0.0, 0.0, 1.0] };
+    let render = Render {
+        size: [40, 30],
+        azimuth: 0.0,
+        elevation: 0.0,
+        background: [0.0, 0.0, 0.0, 1.0],
+        frame: None,
+    };
     assert_faults_are_errors(&render, &surface);
 }
 

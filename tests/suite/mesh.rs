@@ -667,7 +667,7 @@ pub fn read_ply(bytes: &[u8]) -> Surface {
             .iter()
             .map(|face| face["vertex_indices"].to_u32_list().unwrap().try_into().unwrap())
             .collect(),
-        nan_cells: 0,
+        ..Surface::default()
     }
 }
 
@@ -804,7 +804,7 @@ fn other_formats_hold_the_same_surface() {
             .as_chunks::<3>()
             .0
             .to_vec(),
-        nan_cells: 0,
+        ..Surface::default()
     };
     same(&expected, &found, "glb");
     let (code, _, stderr) = folder.mesh("v_30x12x11_uint8.raw --iso 300 empty.glb");

@@ -48,7 +48,7 @@ fn draw(mesh: &Surface, render: Render) -> Vec<u8> {
 }
 
 const VIEW: Render =
-    Render { size: [160, 120], azimuth: 30.0, elevation: 25.0, background: [0.0; 4] };
+    Render { size: [160, 120], azimuth: 30.0, elevation: 25.0, background: [0.0; 4], frame: None };
 
 #[test]
 fn twins_draw_the_same() {
@@ -79,6 +79,54 @@ fn a_ball_is_round_centred_and_lit_from_above_left() {
         }
     }
     assert!(pixel(35, 30)[1] > pixel(70, 75)[1], "the light comes from above left");
+}
+
+/// Without colours, surfaces are of bone; with them, each vertex has its own.
+#[test]
+fn vertices_have_colours() {
+    let mut mesh = scene();
+    mesh.colors =
+        mesh.positions.iter().map(|p| if p[2] > 1.0 { [255, 0, 0] } else { [0, 0, 255] }).collect();
+    let picture = draw(&mesh, VIEW);
+    let count = |more: usize, less: usize| {
+        let pixels = picture.chunks(4).filter(|pixel| pixel[3] == 255);
+        pixels.filter(|pixel| pixel[more] > pixel[less].saturating_add(40)).count()
+    };
+    assert!(count(0, 2) > 1_000 && count(2, 0) > 3_000, "{} {}", count(0, 2), count(2, 0));
+}
+
+/// Normals between the corners of a large triangle may lead away from the eye where the triangle does not: such places
+/// are as dark as those beside them.
+#[test]
+fn coarse_surfaces_have_no_specks_at_their_edge() {
+    let mut mesh = Surface::default();
+    let (rings, spokes) = (5, 7);
+    for ring in 0..=rings {
+        let theta = PI * ring as f32 / rings as f32;
+        for spoke in 0..spokes {
+            let phi = TAU * spoke as f32 / spokes as f32;
+            mesh.positions.push([theta.sin() * phi.cos(), theta.sin() * phi.sin(), theta.cos()]);
+        }
+    }
+    for ring in 0..rings {
+        for spoke in 0..spokes {
+            let at = |r: u32, s: u32| r * spokes + s % spokes;
+            let [a, b, c, d] =
+                [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(r, s)| at(ring + r, spoke + s));
+            mesh.triangles.extend([[a, c, b], [b, c, d]]);
+        }
+    }
+    mesh.normals = mesh.positions.clone();
+    // Light comes from above left: what is right below is dark, and nothing there is bright.
+    for azimuth in [0.0, 20.0, 77.0, 200.0] {
+        let picture = draw(&mesh, Render { azimuth, size: [120; 2], ..VIEW });
+        for (i, pixel) in picture.chunks(4).enumerate() {
+            let [x, y] = [i % 120, i / 120];
+            if pixel[3] == 255 && x > 70 && y > 85 {
+                assert!(pixel[0] < 150, "{azimuth}: {x} {y} {pixel:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Draws a triangle mesh: nearest depths, their triangles and normals, then light and occlusion.
 //
-// In: vertices (positions and normals), triangles as vertex numbers. Out: one RGBA word a pixel.
+// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word a pixel.
 // Passes: `reset`; `raster_small` and `raster_large` for depths, then both again for the triangles at
 // these depths (IDENTIFY); `orient` for normals; `shade` for the picture.
 //
@@ -12,6 +12,8 @@ const SIZE = 64u;
 const SAMPLES = 2u;
 // Whether the raster passes look for the triangles of known depths, or for the depths.
 const IDENTIFY = false;
+// Whether vertices have colours, or all surfaces that of bone.
+const COLORED = false;
 // Triangles whose bounding boxes hold more subpixels than this are drawn by a whole workgroup.
 const SMALL = 64;
 // Rows of subpixels that a workgroup of `raster_large` draws.
@@ -34,13 +36,14 @@ struct RenderParams {
 }
 
 @group(0) @binding(0) var<uniform> params: RenderParams;
-// Positions, then as many normals: one buffer, since some devices grant a shader four.
+// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1: one buffer, since some devices grant a
+// shader four.
 @group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 // The bits of the nearest depth: bits of positive floats are in the floats' order.
 @group(0) @binding(3) var<storage, read_write> depths: array<atomic<u32>>;
 @group(0) @binding(4) var<storage, read_write> owners: array<atomic<u32>>;
-// x and y of the normals that face the eye, as two 16-bit numbers.
+// x and y of the normals that face the eye, as two 16-bit numbers; if COLORED, then as many colours, 8 bits each.
 @group(0) @binding(5) var<storage, read_write> facing: array<u32>;
 @group(0) @binding(6) var<storage, read_write> picture: array<u32>;
 // Where occluders are looked for: offset right and down in whole subpixels, distance, and how much nearer
@@ -204,13 +207,25 @@ fn orient(
     let w = max(weights(t, point), vec3(0.0));
     var n = vec3(0.0);
     for (var i = 0u; i < 3u; i++) {
-        let v = arrayLength(&vertices) / 2u + 3u * t.corners[i];
+        let v = arrayLength(&vertices) / select(2u, 3u, COLORED) + 3u * t.corners[i];
         n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
     let seen = vec3(dot(params.right.xyz, n), -dot(params.down.xyz, n), -dot(params.away.xyz, n));
-    let unit = seen / max(length(seen), 1e-30);
-    // A surface seen from behind is lit like its front.
-    facing[at] = pack2x16snorm(select(unit.xy, -unit.xy, unit.z < 0.0));
+    // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a normal
+    // may lead away from it, at most along the picture. Corners seen from behind are clockwise; y leads down.
+    let u = t.b.xy - t.a.xy;
+    let v = t.c.xy - t.a.xy;
+    let side = select(1.0, -1.0, u.x * v.y - u.y * v.x > 0.0);
+    let unit = select(length(seen), length(seen.xy), side * seen.z < 0.0);
+    facing[at] = pack2x16snorm(side * seen.xy / max(unit, 1e-30));
+    if COLORED {
+        var color = vec3(0.0);
+        for (var i = 0u; i < 3u; i++) {
+            let c = 2u * (arrayLength(&vertices) / 3u) + 3u * t.corners[i];
+            color += w[i] * vec3(vertices[c], vertices[c + 1u], vertices[c + 2u]);
+        }
+        facing[params.width * params.height + at] = pack4x8unorm(vec4(color, 1.0));
+    }
 }
 
 fn depth_at(x: i32, y: i32) -> f32 {
@@ -240,8 +255,20 @@ fn to_srgb(linear: vec3<f32>) -> vec3<f32> {
     return select(1.055 * pow(c, vec3(1.0 / 2.4)) - 0.055, 12.92 * c, c <= vec3(0.0031308));
 }
 
+fn to_linear(stored: vec3<f32>) -> vec3<f32> {
+    return select(pow((stored + 0.055) / 1.055, vec3(2.4)), stored / 12.92, stored <= vec3(0.04045));
+}
+
+// The linear colour of the surface at a subpixel, unlit.
+fn color_at(at: u32) -> vec3<f32> {
+    if COLORED {
+        return to_linear(unpack4x8unorm(facing[params.width * params.height + at]).rgb);
+    }
+    return vec3(0.84, 0.76, 0.64);
+}
+
 // The linear colour of one subpixel.
-fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> vec3<f32> {
+fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>, color: vec3<f32>) -> vec3<f32> {
     let open = openness(x, y, depth, normal);
     let key = max(dot(normal, vec3(-0.448, 0.647, 0.617)), 0.0);
     let fill = max(dot(normal, vec3(0.808, 0.115, 0.577)), 0.0);
@@ -249,7 +276,7 @@ fn lit(x: i32, y: i32, depth: f32, normal: vec3<f32>) -> vec3<f32> {
     let sky = 0.22 + 0.10 * normal.y;
     let distance = 1.0 - 0.3 * clamp(depth / params.span, 0.0, 1.0);
     let light = sky * open * open + 0.85 * key * mix(0.4, 1.0, open) + 0.18 * fill * open;
-    return (vec3(0.84, 0.76, 0.64) * light + 0.10 * shine * open) * distance;
+    return (color * light + 0.10 * shine * open) * distance;
 }
 
 @compute @workgroup_size(SIZE)
@@ -270,9 +297,10 @@ fn shade(
         let y = (at / columns) * SAMPLES + sample / SAMPLES + params.skip;
         let depth = depth_at(i32(x), i32(y));
         if depth < 1e29 {
-            let xy = unpack2x16snorm(facing[y * params.width + x]);
+            let subpixel = y * params.width + x;
+            let xy = unpack2x16snorm(facing[subpixel]);
             let normal = vec3(xy, sqrt(max(1.0 - dot(xy, xy), 0.0)));
-            colour += lit(i32(x), i32(y), depth, normal);
+            colour += lit(i32(x), i32(y), depth, normal, color_at(subpixel));
             covered += 1.0;
         }
     }

@@ -69,6 +69,11 @@ impl Color {
         Self([red, green, blue])
     }
 
+    /// Red, green and blue.
+    pub(super) fn bytes(self) -> [u8; 3] {
+        self.0
+    }
+
     /// Linear, with an alpha.
     pub(super) fn with_alpha(self, alpha: f32) -> [f32; 4] {
         let [red, green, blue] = self.0.map(|v| srgb::to_linear(f64::from(v) / 255.0) as f32);

@@ -1,6 +1,9 @@
-//! The surfaces of several isovalues in one GLB, each with its colour.
+//! The surfaces of several isovalues in one GLB, each with its colour, or that of its vertices.
 
-use super::{color::Color, input::VolumeInput, job::MeshJob, placing::Placed};
+use super::{
+    color::Color, color_by::Colors, input::VolumeInput, job::MeshJob, placing::Placed,
+    preview::Layer,
+};
 use crate::{
     error::{Error, Hint, Result},
     io::{
@@ -16,16 +19,16 @@ const SEE_THROUGH: f32 = 0.35;
 /// Meshes the volume at `isovalues`, and writes all surfaces to one file.
 pub(super) fn write(
     job: &MeshJob,
-    (input, placed): (&VolumeInput, &Placed),
+    (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
     isovalues: &[f64],
     sink: &Sink,
     mut output: Output,
     session: &Session,
 ) -> Result<()> {
     let greatest = isovalues.iter().copied().fold(f64::MIN, f64::max);
-    let (mut surfaces, mut bytes) = (Vec::new(), 0);
+    let (mut surfaces, mut layers, mut bytes) = (Vec::new(), Vec::new(), 0);
     for (number, &iso) in isovalues.iter().enumerate() {
-        let (surface, mut summary) = job.surface((input, placed), iso, session)?;
+        let (surface, mut summary) = job.surface((input, placed, colors), iso, session)?;
         bytes += surface.bytes();
         if bytes > input.plan().surface {
             return Err(Error::bad_input(
@@ -36,8 +39,17 @@ pub(super) fn write(
         summary.find_range(input)?;
         summary.report(iso, sink, session);
         let color = job.colors.get(number).copied().unwrap_or(Color::of_number(number));
-        let color = color.with_alpha(if iso < greatest { SEE_THROUGH } else { 1.0 });
+        let alpha = if iso < greatest { SEE_THROUGH } else { 1.0 };
+        layers.push(Layer { iso, color: color.bytes(), alpha });
+        let color = match colors {
+            Some(_) => [1.0, 1.0, 1.0, alpha],
+            None => color.with_alpha(alpha),
+        };
         surfaces.push(ColoredSurface { name: format!("Isovalue {iso}"), color, surface });
+    }
+    if let Some(preview) = &job.preview {
+        let surfaces = surfaces.iter_mut().map(|colored| &mut colored.surface);
+        preview.draw_layers(&mut layers.into_iter().zip(surfaces).collect::<Vec<_>>(), session)?;
     }
     session.timings.time("write", || {
         write_colored(&mut output, &surfaces)

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use super::{color::Color, labels::LabelList, placing::Placing, preview::Preview, region::Region};
+use super::{
+    color::Color, color_by::ColorBy, labels::LabelList, placing::Placing, preview::Preview,
+    region::Region,
+};
 use crate::{
     commands::flags::Share,
     io::{Sink, Source, mesh::MeshFormat, volume::Layout},
@@ -26,6 +29,8 @@ pub(super) struct MeshJob {
     /// At whatever isovalue, in the grid's coordinates.
     pub(super) kernel: MarchingCubes,
     pub(super) placing: Placing,
+    /// Whether triangles without an area are left out.
+    pub(super) cleans: bool,
     /// The connected parts that are kept.
     pub(super) parts: Parts,
     /// Pairs of smoothing steps; steps where labels are meshed.
@@ -38,6 +43,8 @@ pub(super) struct MeshJob {
     pub(super) format: MeshFormat,
     /// Colours of the isovalues in a GLB, as far as they are named.
     pub(super) colors: Vec<Color>,
+    /// What decides the colours of vertices.
+    pub(super) color_by: Option<ColorBy>,
     /// Whether the output's folder is made.
     pub(super) creates_folder: bool,
     /// Whether a PLY is text.
@@ -66,15 +73,18 @@ impl MeshJob {
             labels,
             kernel,
             placing,
+            cleans,
             parts,
             smooth,
             simplify,
             ..
         } = self;
         let kernel = (kernel.close, kernel.normals, kernel.topology);
-        let surface = (layout, region, isovalues, labels, kernel, placing, parts, smooth, simplify);
+        let improved = (cleans, parts, smooth, simplify);
+        let surface = (layout, region, isovalues, labels, kernel, placing, improved);
         let view = self.view.map(f32::to_bits);
-        let written = (self.format, self.ascii, view, self.live, &self.colors, session.strict);
+        let colors = (&self.colors, &self.color_by);
+        let written = (self.format, self.ascii, view, self.live, colors, session.strict);
         format!("{surface:?} {written:?}")
     }
 }

@@ -1,6 +1,7 @@
 //! `gpuproc mesh`: the surface of a volume, by marching cubes, or of its labels, by surface nets.
 
 mod color;
+mod color_by;
 mod colored;
 mod flags;
 mod input;
@@ -21,6 +22,7 @@ mod surfaces;
 use std::{fs, path::Path};
 
 use self::{
+    color_by::Colors,
     flags::Work as Task,
     input::VolumeInput,
     job::{Iso, MeshJob},
@@ -28,7 +30,7 @@ use self::{
     names::scratch_folder,
     outputs::{Names, Target},
     placing::Placed,
-    report::{Summary, tell_simplified, tell_stats},
+    report::{Summary, tell_cleaned, tell_simplified, tell_stats},
     surfaces::surfaces,
 };
 use crate::{
@@ -45,7 +47,7 @@ use crate::{
     },
     kernels::mesh::{
         MarchingCubes,
-        post::{Stats, Step, keep_parts, simplify, smooth},
+        post::{Stats, Step, clean, keep_parts, simplify, smooth},
     },
     parallel,
     session::Session,
@@ -157,6 +159,11 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
         return allow_broken_pipe(labels::mesh_labels(&job, list, file, session));
     }
     let mut placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
+    let color_by = job.color_by.clone();
+    let colors = match &color_by {
+        Some(by) => Some(by.read((&file, &job.kernel, &placed), session)?),
+        None => None,
+    };
     job.region.place(&mut job.kernel, &mut placed);
     let job = job;
     file.check(session.limits(1))?;
@@ -189,13 +196,14 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
             ))?;
             continue;
         }
-        if job.format == MeshFormat::Glb && (isovalues.len() > 1 || !job.colors.is_empty()) {
-            let volume = (&input, &placed);
+        let is_colored = isovalues.len() > 1 || !job.colors.is_empty() || colors.is_some();
+        let volume = (&input, &placed, colors.as_ref());
+        if job.format == MeshFormat::Glb && is_colored {
             allow_broken_pipe(colored::write(&job, volume, &isovalues, &sink, output, session))?;
             continue;
         }
         let summary = match job.needs_whole_surface() {
-            true => job.mesh_whole((&input, &placed), iso, &sink, output, session),
+            true => job.mesh_whole(volume, iso, &sink, output, session),
             false => job.mesh_parts((&input, &placed), iso, &sink, output, session),
         };
         match summary {
@@ -230,6 +238,8 @@ impl MeshJob {
     /// Whether something is made of the whole surface. Only PLY can be written part by part.
     fn needs_whole_surface(&self) -> bool {
         !self.parts.are_all()
+            || self.cleans
+            || self.color_by.is_some()
             || self.smooth > 0
             || self.simplify.is_some()
             || self.stats
@@ -241,16 +251,19 @@ impl MeshJob {
         MarchingCubes { iso, ..self.kernel.clone() }
     }
 
-    /// Meshes, improves, measures, draws and writes a surface in memory.
+    /// Meshes, improves, measures, colours, draws and writes a surface in memory.
     fn mesh_whole(
         &self,
-        (input, placed): (&VolumeInput, &Placed),
+        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
         iso: f64,
         sink: &Sink,
         mut output: Output,
         session: &Session,
     ) -> Result<Summary> {
-        let (mut surface, summary) = self.surface((input, placed), iso, session)?;
+        let (mut surface, summary) = self.surface((input, placed, colors), iso, session)?;
+        if let Some(preview) = &self.preview {
+            preview.draw(iso, &surface, session)?;
+        }
         if self.format == MeshFormat::Precomputed {
             in_nanometres(&mut surface, placed, sink, session)?;
         }
@@ -261,6 +274,10 @@ impl MeshJob {
         if let Some(step) = self.format.precision(&surface) {
             log::info!("positions rounded by at most {step} along each axis");
         }
+        let left_out = self.format.leaves_out(&surface);
+        if left_out > 0 {
+            log::info!("{left_out} triangles without an area left out of the file");
+        }
         session.timings.time("write", || {
             write(&mut output, surface, self.format, self.ascii, placed.space)
                 .map_err(|error| Error::io("write", sink.to_string(), error))?;
@@ -269,10 +286,10 @@ impl MeshJob {
         Ok(summary)
     }
 
-    /// Meshes, improves, measures and draws a surface in memory.
+    /// Meshes, improves, measures and colours a surface in memory.
     fn surface(
         &self,
-        (input, placed): (&VolumeInput, &Placed),
+        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
         iso: f64,
         session: &Session,
     ) -> Result<(Surface, Summary)> {
@@ -303,8 +320,8 @@ impl MeshJob {
             }
             summary.stats = Some(stats);
         }
-        if let Some(preview) = &self.preview {
-            preview.draw(iso, &surface, session)?;
+        if let Some(colors) = colors {
+            session.timings.time("colours", || colors.paint(&mut surface, session))?;
         }
         Ok((surface, summary))
     }
@@ -338,6 +355,10 @@ impl MeshJob {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
         };
+        if self.cleans {
+            allowed("cleaning a surface", surface, Step::Clean)?;
+            tell_cleaned(&session.timings.time("clean", || clean(surface))?);
+        }
         if !self.parts.are_all() {
             allowed("finding the parts of a surface", surface, Step::Parts)?;
             session.timings.time("parts", || keep_parts(surface, &self.parts))?;

@@ -116,6 +116,10 @@ impl<'a> Names<'a> {
     /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is taken.
     fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
         self.taken.push(mesh.clone());
+        if let Some(preview) = self.preview.filter(|preview| preview.is_together) {
+            self.taken.push(preview.sink.clone());
+            return Sink::all_differ(&self.taken);
+        }
         for iso in isovalues {
             if let (Some(preview), Iso::Value(iso)) = (self.preview, iso) {
                 self.taken.push(preview.name(*iso));

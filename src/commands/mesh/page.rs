@@ -35,7 +35,10 @@ pub(super) fn write(
         viewer.title = name.to_string_lossy().into_owned();
     }
     for &iso in isovalues {
-        let (surface, mut summary) = job.surface((input, placed), iso, session)?;
+        let (surface, mut summary) = job.surface((input, placed, None), iso, session)?;
+        if let Some(preview) = &job.preview {
+            preview.draw(iso, &surface, session)?;
+        }
         summary.find_range(input)?;
         if job.live && viewer.live.is_none() {
             let hash = session.timings.time("hash", || digest(&surface));

@@ -134,8 +134,14 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     let has_normals = ends.iter().any(|end| end.has_normals);
     let failed = |error| Error::io("write", output.to_string(), error);
     let mut file = output.create(session.no_clobber)?;
-    ply::write_header(&mut file, *ascii, space, [vertices, triangles], has_normals)
-        .map_err(failed)?;
+    ply::write_header(
+        &mut file,
+        *ascii,
+        space,
+        [vertices, triangles],
+        ply::Has { normals: has_normals, colors: false },
+    )
+    .map_err(failed)?;
     let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
     for (part, end) in parts.iter_mut().zip(&ends) {
         let mut found = 0;

@@ -1,4 +1,4 @@
-//! A shaded picture of the surface.
+//! A shaded picture of the surface, or of several together.
 
 use super::{memory::allow, names::named};
 use crate::{
@@ -22,6 +22,17 @@ pub(super) struct Preview {
     /// Its name; `{iso}` stands for the isovalue.
     pub(super) sink: Sink,
     pub(super) render: Render,
+    /// Whether one picture has the surfaces of all isovalues.
+    pub(super) is_together: bool,
+}
+
+/// One of several surfaces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Layer {
+    pub(super) iso: f64,
+    /// That of its vertices, unless these have their own.
+    pub(super) color: [u8; 3],
+    pub(super) alpha: f32,
 }
 
 impl Preview {
@@ -61,7 +72,9 @@ impl Preview {
     fn allow(&self, surface: &Surface, session: &Session) -> Result<()> {
         let [width, height] = self.render.size;
         // The picture, and what it is packed to.
-        let file = 8 * u64::from(width) * u64::from(height);
+        // Of several surfaces, the pictures before.
+        let layers = if self.is_together { 12 } else { 0 };
+        let file = (8 + layers) * u64::from(width) * u64::from(height);
         let bytes = self.render.bytes(surface).saturating_add(file);
         allow(&format!("a picture of {width}x{height} pixels"), surface, bytes, session)
     }
@@ -69,15 +82,80 @@ impl Preview {
     /// Draws the surface at isovalue `iso`.
     pub(super) fn draw(&self, iso: f64, surface: &Surface, session: &Session) -> Result<()> {
         self.allow(surface, session)?;
-        let sink = self.name(iso);
-        let samples = Samples::U8(session.device.run(&self.render, surface)?);
+        let picture = session.device.run(&self.render, surface)?;
+        self.write(&self.name(iso), picture, session)
+    }
+
+    /// Draws the only surface.
+    pub(super) fn draw_one(&self, surface: &Surface, session: &Session) -> Result<()> {
+        self.allow(surface, session)?;
+        self.write(&self.sink, session.device.run(&self.render, surface)?, session)
+    }
+
+    /// Draws surfaces in their colours: each by itself, or all in one picture. That of the greatest isovalue is within
+    /// those of the others, which are seen through.
+    pub(super) fn draw_layers(
+        &self,
+        layers: &mut [(Layer, &mut Surface)],
+        session: &Session,
+    ) -> Result<()> {
+        let is_full = |surface: &Surface| !surface.triangles.is_empty();
+        let frames = layers.iter().filter(|(_, surface)| is_full(surface));
+        let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
+        let frame = frames.reduce(|one, other| one.and(other)).filter(|_| self.is_together);
+        // From inside to outside.
+        layers.sort_by(|one, other| other.0.iso.total_cmp(&one.0.iso));
+        let mut all: Option<Vec<u8>> = None;
+        for (layer, surface) in layers {
+            self.allow(surface, session)?;
+            let is_plain = surface.colors.is_empty();
+            if is_plain {
+                surface.colors = vec![layer.color; surface.positions.len()];
+            }
+            let background = if self.is_together { [0.0; 4] } else { self.render.background };
+            let render = Render { frame, background, ..self.render };
+            let picture = session.device.run(&render, surface);
+            if is_plain {
+                surface.colors = Vec::new();
+            }
+            let picture = picture?;
+            if self.is_together {
+                all = Some(match all.take() {
+                    Some(behind) => over(&picture, layer.alpha, &behind),
+                    None => picture,
+                });
+            } else {
+                self.write(&self.name(layer.iso), picture, session)?;
+            }
+        }
+        let Some(picture) = all else { return Ok(()) };
+        let behind = self.render.background.map(|v| (255.0 * v).round() as u8);
+        self.write(&self.sink, over(&picture, 1.0, &behind.repeat(picture.len() / 4)), session)
+    }
+
+    fn write(&self, sink: &Sink, picture: Vec<u8>, session: &Session) -> Result<()> {
+        let samples = Samples::U8(picture);
         let [width, height] = self.render.size.map(|side| side as usize);
         let metadata = Metadata::default();
         let image = Image { width, height, channels: 4, samples, is_linear: false, metadata };
-        let target =
-            session.image_target(&sink, ImageFormat::of_output(&sink)?, Encoding::default());
+        let target = session.image_target(sink, ImageFormat::of_output(sink)?, Encoding::default());
         allow_broken_pipe(target.write(&image))?;
         log::info!("picture: {sink}");
         Ok(())
     }
+}
+
+/// A picture before another one, its alpha times `share`: by the stored values, which are not premultiplied.
+fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
+    let mut picture = Vec::with_capacity(front.len());
+    for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {
+        let [near, far] = [front, behind].map(|pixel| pixel.map(|v| f32::from(v) / 255.0));
+        let near_alpha = near[3] * share;
+        let far_alpha = far[3] * (1.0 - near_alpha);
+        let alpha = near_alpha + far_alpha;
+        let mixed = |i: usize| (near[i] * near_alpha + far[i] * far_alpha) / alpha.max(1e-6);
+        let pixel = [mixed(0), mixed(1), mixed(2), alpha];
+        picture.extend(pixel.map(|v| (255.0 * v).round() as u8));
+    }
+    picture
 }

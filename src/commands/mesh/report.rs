@@ -7,7 +7,7 @@ use crate::{
     data::surface::Surface,
     error::Result,
     io::Sink,
-    kernels::mesh::post::{Goal, Simplified, Size, Stats},
+    kernels::mesh::post::{Cleaned, Goal, Simplified, Size, Stats},
     session::Session,
 };
 
@@ -135,8 +135,12 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
         Some(distance) => format!(", moved by at most {distance:.6}"),
         None => String::new(),
     };
+    let flat = match stats.flat {
+        0 => String::new(),
+        count => format!(", {count} triangles without an area (--clean leaves them out)"),
+    };
     log::info!(
-        "area {:.6}, enclosed volume {:.6}, {} connected {}, Euler number {}{genus}, {}{moved}",
+        "area {:.6}, enclosed volume {:.6}, {} connected {}, Euler number {}{genus}, {}{moved}{flat}",
         stats.area,
         stats.volume,
         stats.components,
@@ -163,6 +167,16 @@ pub(super) fn label_stats(
     let mut json = serde_json::to_value(stats).unwrap_or_default();
     (json["label"], json["voxels"]) = (label.into(), voxels.into());
     Ok((line, json))
+}
+
+/// Tells the user what was left out.
+pub(super) fn tell_cleaned(cleaned: &Cleaned) {
+    if cleaned.triangles > 0 {
+        log::info!("{} triangles without an area left out", cleaned.triangles);
+    }
+    if cleaned.flat_parts > 0 {
+        log::warn!("{} parts of the surface left out: they had no area", cleaned.flat_parts);
+    }
 }
 
 /// Tells the user where simplifying has stopped before its goal.

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::chunks::{too_large, write_each};
-use crate::data::surface::Surface;
+use crate::data::{srgb, surface::Surface};
 
 // glTF takes these numbers from OpenGL.
+const UNSIGNED_SHORT: u32 = 5123;
 const FLOAT: u32 = 5126;
 const UNSIGNED_INT: u32 = 5125;
 const ARRAY_BUFFER: u32 = 34962;
@@ -15,8 +16,8 @@ const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 
 pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     let mut arrays = Arrays::default();
-    arrays.add_surface(surface);
-    write_document(out, document(surface), &arrays)?;
+    let primitive = arrays.add_surface(surface);
+    write_document(out, document(surface, &primitive), &arrays)?;
     write_arrays(out, surface)
 }
 
@@ -59,7 +60,16 @@ pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Resul
     write_each(out, &surface.triangles, |triangle, bytes| {
         triangle.iter().for_each(|i| bytes.extend_from_slice(&i.to_le_bytes()));
     })?;
-    write_each(out, &surface.normals, triple)
+    write_each(out, &surface.normals, triple)?;
+    // Linear, and opaque: 8 bits would be too coarse for what is dark.
+    let light: Vec<[u8; 2]> = (0..=255u8)
+        .map(|v| (srgb::to_linear(f64::from(v) / 255.0) * 65535.0).round() as u16)
+        .map(u16::to_le_bytes)
+        .collect();
+    write_each(out, &surface.colors, |color, bytes| {
+        color.iter().for_each(|&v| bytes.extend_from_slice(&light[usize::from(v)]));
+        bytes.extend_from_slice(&u16::MAX.to_le_bytes());
+    })
 }
 
 /// The arrays of the binary chunk.
@@ -72,15 +82,13 @@ pub(super) struct Arrays {
 }
 
 impl Arrays {
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.accessors.len()
-    }
-
-    /// Adds those of a surface: positions, vertex numbers, and normals if there are any; nothing where it is empty.
-    pub(super) fn add_surface(&mut self, surface: &Surface) {
-        let Surface { positions, normals, triangles, .. } = surface;
-        let Some([low, high]) = surface.bounds() else { return };
+    /// Adds those of a surface: positions, vertex numbers, and normals and colours if there are any; nothing where it is
+    /// empty. Returns the attributes and the number of the vertex numbers, as a primitive has them.
+    pub(super) fn add_surface(&mut self, surface: &Surface) -> Value {
+        let Surface { positions, normals, colors, triangles, .. } = surface;
+        let Some([low, high]) = surface.bounds() else { return json!({}) };
+        let first = self.accessors.len();
+        let mut attributes = json!({ "POSITION": first });
         let vectors = json!({
             "componentType": FLOAT, "count": positions.len(), "type": "VEC3",
             "min": low, "max": high,
@@ -94,8 +102,18 @@ impl Arrays {
             let vectors = json!({
                 "componentType": FLOAT, "count": normals.len(), "type": "VEC3",
             });
+            attributes["NORMAL"] = self.accessors.len().into();
             self.add(size_of_val(&normals[..]), ARRAY_BUFFER, vectors);
         }
+        if !colors.is_empty() {
+            let vectors = json!({
+                "componentType": UNSIGNED_SHORT, "normalized": true, "count": colors.len(),
+                "type": "VEC4",
+            });
+            attributes["COLOR_0"] = self.accessors.len().into();
+            self.add(8 * colors.len(), ARRAY_BUFFER, vectors);
+        }
+        json!({ "attributes": attributes, "indices": first + 1 })
     }
 
     fn add(&mut self, bytes: usize, target: u32, mut accessor: Value) {
@@ -109,18 +127,13 @@ impl Arrays {
 }
 
 /// The JSON chunk, without the arrays.
-fn document(surface: &Surface) -> Value {
+fn document(surface: &Surface, primitive: &Value) -> Value {
     let mut root = json!({
         "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
         "scenes": [{ "nodes": [0] }], "nodes": [{}],
     });
     // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
     if !surface.triangles.is_empty() {
-        let mut attributes = json!({ "POSITION": 0 });
-        if !surface.normals.is_empty() {
-            attributes["NORMAL"] = 2.into();
-        }
-        let primitive = json!({ "attributes": attributes, "indices": 1 });
         root["nodes"] = json!([{ "mesh": 0 }]);
         root["meshes"] = json!([{ "primitives": [primitive] }]);
     }

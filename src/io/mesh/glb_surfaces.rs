@@ -12,7 +12,7 @@ use crate::data::surface::Surface;
 pub struct ColoredSurface {
     /// What it is called.
     pub name: String,
-    /// Red, green, blue and alpha from 0 to 1, linear.
+    /// Red, green, blue and alpha from 0 to 1, linear; the colours of the surface's vertices are multiplied by it.
     pub color: [f32; 4],
     /// The triangles.
     pub surface: Surface,
@@ -30,12 +30,7 @@ pub fn write_colored(out: &mut impl Write, surfaces: &[ColoredSurface]) -> io::R
         if surface.triangles.is_empty() {
             continue;
         }
-        let first = arrays.count();
-        arrays.add_surface(surface);
-        let mut attributes = json!({ "POSITION": first });
-        if !surface.normals.is_empty() {
-            attributes["NORMAL"] = (first + 2).into();
-        }
+        let mut primitive = arrays.add_surface(surface);
         let mut material = json!({
             "name": name, "doubleSided": true,
             "pbrMetallicRoughness": {
@@ -46,8 +41,7 @@ pub fn write_colored(out: &mut impl Write, surfaces: &[ColoredSurface]) -> io::R
             material["alphaMode"] = "BLEND".into();
         }
         let number = meshes.len();
-        let primitive =
-            json!({ "attributes": attributes, "indices": first + 1, "material": number });
+        primitive["material"] = number.into();
         meshes.push(json!({ "name": name, "primitives": [primitive] }));
         nodes.push(json!({ "name": name, "mesh": number }));
         materials.push(material);

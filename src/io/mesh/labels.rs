@@ -202,16 +202,11 @@ pub fn write_glb(out: &mut impl Write, parts: &[LabelPart]) -> io::Result<()> {
     let (mut nodes, mut meshes, mut materials) = (Vec::new(), Vec::new(), Vec::new());
     for (number, (label, surface)) in parts.iter().enumerate() {
         let name = format!("label {label}");
-        let first = arrays.count();
-        arrays.add_surface(surface);
+        let mut primitive = arrays.add_surface(surface);
+        primitive["material"] = number.into();
         let [red, green, blue] = colour(*label);
         nodes.push(json!({ "mesh": number, "name": name }));
-        meshes.push(json!({
-            "name": name,
-            "primitives": [{
-                "attributes": { "POSITION": first }, "indices": first + 1, "material": number,
-            }],
-        }));
+        meshes.push(json!({ "name": name, "primitives": [primitive] }));
         materials.push(json!({
             "name": name,
             "pbrMetallicRoughness": {
@@ -260,7 +255,7 @@ pub fn write_obj(
 }
 
 /// The colour of a label, in linear light: neighbouring labels differ most in their hues, which the golden ratio spreads.
-fn colour(label: u64) -> [f32; 3] {
+pub fn colour(label: u64) -> [f32; 3] {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let hue = (label.wrapping_mul(GOLDEN) >> 40) as f32 / (1 << 24) as f32;
     [0.0, 2.0, 4.0].map(|shift| {

@@ -95,6 +95,16 @@ impl MeshFormat {
         matches!(self, Self::Ply | Self::Stl)
     }
 
+    /// Whether vertices may have colours.
+    pub fn has_colors(self) -> bool {
+        matches!(self, Self::Ply | Self::Obj | Self::Glb)
+    }
+
+    /// How many triangles of `surface` are not written: those without an area, in a format without shared vertices.
+    pub fn leaves_out(self, surface: &Surface) -> usize {
+        if self == Self::Stl { surface.flat_triangles() } else { 0 }
+    }
+
     /// How far a vertex of `surface` may be moved by rounding along each axis, where positions are not kept as they are.
     pub fn precision(self, surface: &Surface) -> Option<f64> {
         (self == Self::GlbMeshopt).then(|| glb_meshopt::precision(surface))

@@ -1,4 +1,4 @@
-//! Wavefront OBJ: text, `v x y z`, `vn x y z`, and `f a b c` with numbers from 1 on.
+//! Wavefront OBJ: text, `v x y z`, with a colour `v x y z r g b`, `vn x y z`, and `f a b c` with numbers from 1 on.
 
 use std::io::{self, Write};
 
@@ -13,8 +13,18 @@ pub(super) fn write(
     if let Some(space) = space {
         writeln!(out, "# {}", space_comment(space))?;
     }
-    let Surface { positions, normals, triangles, .. } = surface;
-    write_each(out, positions, |[x, y, z], bytes| line(bytes, format_args!("v {x} {y} {z}\n")))?;
+    let Surface { positions, normals, colors, triangles, .. } = surface;
+    if colors.is_empty() {
+        write_each(out, positions, |[x, y, z], bytes| {
+            line(bytes, format_args!("v {x} {y} {z}\n"));
+        })?;
+    } else {
+        let vertices: Vec<_> = positions.iter().zip(colors).collect();
+        write_each(out, &vertices, |([x, y, z], color), bytes| {
+            let [r, g, b] = color.map(|v| f32::from(v) / 255.0);
+            line(bytes, format_args!("v {x} {y} {z} {r:.4} {g:.4} {b:.4}\n"));
+        })?;
+    }
     write_each(out, normals, |[x, y, z], bytes| line(bytes, format_args!("vn {x} {y} {z}\n")))?;
     write_each(out, triangles, |triangle, bytes| {
         let [a, b, c] = triangle.map(|i| u64::from(i) + 1);

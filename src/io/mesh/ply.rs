@@ -23,19 +23,40 @@ use ply_rs_bw::{
     writer::Writer,
 };
 
+/// What vertices have beside their positions.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Has {
+    /// Three f32 each.
+    pub normals: bool,
+    /// Three bytes each.
+    pub colors: bool,
+}
+
+impl Has {
+    fn of(surface: &Surface) -> Self {
+        Self { normals: !surface.normals.is_empty(), colors: !surface.colors.is_empty() }
+    }
+}
+
+const COLORS: [&str; 3] = ["red", "green", "blue"];
+
 /// The header of a PLY file.
 fn header(
     encoding: Encoding,
     space: Option<Space>,
     [vertices, faces]: [u64; 2],
-    normals: bool,
+    has: Has,
 ) -> Header {
     let mut vertex = ElementDef::new("vertex".into());
     vertex.count = vertices as usize;
     let names = ["x", "y", "z", "nx", "ny", "nz"];
-    for name in &names[..if normals { 6 } else { 3 }] {
+    for name in &names[..if has.normals { 6 } else { 3 }] {
         let float = PropertyType::Scalar(ScalarType::Float);
         vertex.properties.add(PropertyDef::new((*name).into(), float));
+    }
+    for name in &COLORS[..if has.colors { 3 } else { 0 }] {
+        let byte = PropertyType::Scalar(ScalarType::UChar);
+        vertex.properties.add(PropertyDef::new((*name).into(), byte));
     }
     let mut face = ElementDef::new("face".into());
     face.count = faces as usize;
@@ -55,7 +76,7 @@ fn header(
 pub struct PlyWriter {
     ascii: bool,
     space: Option<Space>,
-    has_normals: bool,
+    has: Has,
     limit: u64,
     folder: PathBuf,
     parts: Vec<Surface>,
@@ -73,7 +94,7 @@ impl PlyWriter {
         Self {
             ascii,
             space,
-            has_normals: false,
+            has: Has::default(),
             limit,
             folder,
             parts: Vec::new(),
@@ -91,7 +112,9 @@ impl PlyWriter {
     pub fn push(&mut self, part: Surface) -> io::Result<()> {
         self.vertices += part.positions.len() as u64;
         self.faces += part.triangles.len() as u64;
-        self.has_normals |= !part.normals.is_empty();
+        let has = Has::of(&part);
+        self.has.normals |= has.normals;
+        self.has.colors |= has.colors;
         self.held += part.bytes();
         self.parts.push(part);
         if self.held <= self.limit {
@@ -118,7 +141,7 @@ impl PlyWriter {
     /// When writing fails, or reading a temporary file.
     pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
         let counts = [self.vertices, self.faces];
-        write_header(out, self.ascii, self.space, counts, self.has_normals)?;
+        write_header(out, self.ascii, self.space, counts, self.has)?;
         let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
         copy(vertices, out)?;
         self.parts.iter().try_for_each(|part| write_vertices(out, part, self.ascii))?;
@@ -136,11 +159,11 @@ pub fn write_header(
     ascii: bool,
     space: Option<Space>,
     counts: [u64; 2],
-    normals: bool,
+    has: Has,
 ) -> io::Result<()> {
     let encoding = if ascii { Encoding::Ascii } else { Encoding::BinaryLittleEndian };
     let mut bytes = Vec::new();
-    let header = header(encoding, space, counts, normals);
+    let header = header(encoding, space, counts, has);
     Writer::<PlyVertex>::new().write_header(&mut bytes, &header)?;
     out.write_all(&bytes)
 }
@@ -158,29 +181,31 @@ pub(super) fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Writes vertices of a PLY: three little-endian f32, and three more for the normal.
+/// Writes vertices of a PLY: three little-endian f32, three more for the normal, and three bytes for the colour.
 ///
 /// # Errors
 /// When writing fails.
 pub fn write_vertices(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
-    let Surface { positions, normals, .. } = surface;
     if ascii {
         return write_ascii(out, surface, "vertex", &vertices(surface));
     }
-    if normals.is_empty() && cfg!(target_endian = "little") {
-        return out.write_all(bytemuck::cast_slice(positions));
+    let Has { normals, colors } = Has::of(surface);
+    if !normals && !colors && cfg!(target_endian = "little") {
+        return out.write_all(bytemuck::cast_slice(&surface.positions));
     }
     write_each(out, &vertices(surface), |vertex, bytes| {
         let values = vertex.position.iter().chain(vertex.normal.iter().flatten());
         values.for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
+        bytes.extend_from_slice(vertex.color.as_ref().map_or(&[], |color| &color[..]));
     })
 }
 
 fn vertices(surface: &Surface) -> Vec<PlyVertex> {
-    let Surface { positions, normals, .. } = surface;
+    let Surface { positions, normals, colors, .. } = surface;
     let vertex = |(i, position): (usize, &[f32; 3])| PlyVertex {
         position: *position,
         normal: normals.get(i).copied(),
+        color: colors.get(i).copied(),
     };
     positions.iter().enumerate().map(vertex).collect()
 }
@@ -222,7 +247,7 @@ fn write_ascii<E: PropertyAccess + Sync>(
     name: &str,
     elements: &[E],
 ) -> io::Result<()> {
-    let header = header(Encoding::Ascii, None, [0, 0], !surface.normals.is_empty());
+    let header = header(Encoding::Ascii, None, [0, 0], Has::of(surface));
     let definition = &header.elements[name];
     write_each(out, elements, |element, bytes| {
         let written = Writer::<E>::new().write_ascii_element(bytes, element, definition);
@@ -234,6 +259,7 @@ fn write_ascii<E: PropertyAccess + Sync>(
 struct PlyVertex {
     position: [f32; 3],
     normal: Option<[f32; 3]>,
+    color: Option<[u8; 3]>,
 }
 
 impl PropertyAccess for PlyVertex {
@@ -247,6 +273,11 @@ impl PropertyAccess for PlyVertex {
             true => Some(self.normal?[axis]),
             false => Some(self.position[axis]),
         }
+    }
+
+    fn get_uchar(&self, key: &str) -> Option<u8> {
+        let channel = COLORS.iter().position(|name| *name == key)?;
+        Some(self.color?[channel])
     }
 }
 

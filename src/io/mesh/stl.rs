@@ -1,6 +1,12 @@
 //! STL, binary: 80 bytes of text, the count, then 50 bytes a triangle: normal, corners, 2 unused bytes. Or text.
+//!
+//! Triangles of which two corners are at one place are left out: readers take corners at one place for one vertex, so that
+//! the surface around is closed without them.
 
-use std::io::{self, Write};
+use std::{
+    borrow::Cow,
+    io::{self, Write},
+};
 
 use super::{
     chunks::{too_large, write_each},
@@ -17,14 +23,15 @@ pub(super) fn write(
     surface: &Surface,
     space: Option<Space>,
 ) -> io::Result<()> {
-    let count = u32::try_from(surface.triangles.len())
+    let triangles = with_area(surface);
+    let count = u32::try_from(triangles.len())
         .map_err(|_| too_large("STL holds at most 4,294,967,295 triangles"))?;
     let mut header = [b' '; 80];
     let text = format!("gpuproc {}", space.map(space_comment).unwrap_or_default());
     header[..text.len()].copy_from_slice(text.as_bytes());
     out.write_all(&header)?;
     out.write_all(&count.to_le_bytes())?;
-    write_each(out, &surface.triangles, |&triangle, bytes| {
+    write_each(out, &triangles, |&triangle, bytes| {
         let normal = unit_normal(surface.corners(triangle));
         let corners = surface.corners::<f32>(triangle);
         let values = normal.into_iter().chain(corners.into_iter().flatten());
@@ -39,7 +46,7 @@ pub(super) fn write_text(
     space: Option<Space>,
 ) -> io::Result<()> {
     writeln!(out, "solid gpuproc {}", space.map(space_comment).unwrap_or_default())?;
-    write_each(out, &surface.triangles, |&triangle, bytes| {
+    write_each(out, &with_area(surface), |&triangle, bytes| {
         let [x, y, z] = unit_normal(surface.corners(triangle));
         line(bytes, format_args!("facet normal {x} {y} {z}\nouter loop\n"));
         for [x, y, z] in surface.corners::<f32>(triangle) {
@@ -48,6 +55,15 @@ pub(super) fn write_text(
         line(bytes, format_args!("endloop\nendfacet\n"));
     })?;
     writeln!(out, "endsolid gpuproc")
+}
+
+/// The triangles whose corners are at three places.
+fn with_area(surface: &Surface) -> Cow<'_, [[u32; 3]]> {
+    if surface.flat_triangles() == 0 {
+        return Cow::Borrowed(&surface.triangles);
+    }
+    let all = surface.triangles.iter();
+    Cow::Owned(all.filter(|triangle| !surface.is_flat(**triangle)).copied().collect())
 }
 
 /// The unit normal of a triangle; zeros where it has no area.

@@ -23,7 +23,8 @@ pub(super) fn draw(
     let points = parallel::mapped(&surface.positions, project)?;
     let subpixels = params.width as usize * params.height as usize;
     let nearest = parallel::generated(subpixels, |_| AtomicU64::new(NOTHING))?;
-    let canvas = Canvas { params, surface, normals, samples: samples(), points, nearest };
+    let light = (0..=255u8).map(|v| srgb::to_linear(f64::from(v) / 255.0) as f32).collect();
+    let canvas = Canvas { params, surface, normals, samples: samples(), points, light, nearest };
     let pieces = (0..params.triangles.div_ceil(PIECE)).map(|piece| piece * PIECE);
     pieces.par_each(|first| {
         (first..params.triangles.min(first + PIECE)).for_each(|number| canvas.raster(number));
@@ -40,6 +41,9 @@ pub(super) fn draw(
 /// Triangles that a thread draws at a time.
 const PIECE: u32 = 1024;
 
+/// The linear colour of surfaces that have none.
+const BONE: [f32; 3] = [0.84, 0.76, 0.64];
+
 /// What a subpixel without a surface holds in place of depth and triangle.
 const NOTHING: u64 = u64::MAX;
 
@@ -50,6 +54,8 @@ struct Canvas<'a> {
     samples: u32,
     /// The vertices in the picture.
     points: Vec<[f32; 3]>,
+    /// Linear light of stored values.
+    light: Vec<f32>,
     /// Each subpixel's nearest depth and, of the triangles at that depth, the least:
     /// `depth bits << 32 | triangle`. Bits of positive floats are in the floats' order, so the least
     /// integer is the nearest triangle.
@@ -105,6 +111,12 @@ struct Projected {
 }
 
 impl Projected {
+    /// Whether its corners are clockwise as seen from the eye; y leads down.
+    fn is_from_behind(&self) -> bool {
+        let [a, b, c] = self.points;
+        (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0]) > 0.0
+    }
+
     /// The corners' weights at a point, which sum to 1, unless the point is outside.
     fn weights(&self, point: [f32; 2]) -> Option<[f32; 3]> {
         // Computed from the lesser vertex for both triangles of an edge: no point between them is missed.
@@ -151,8 +163,9 @@ impl Canvas<'_> {
         }
     }
 
-    /// The unit normal of the surface at a subpixel, x to the right, y up, z to the eye.
-    fn normal(&self, at: usize) -> [f32; 3] {
+    /// The unit normal of the surface at a subpixel, x to the right, y up, z to the eye, and the surface's colour in
+    /// linear light.
+    fn facing(&self, at: usize) -> ([f32; 3], [f32; 3]) {
         let t = self.triangle(self.nearest[at].load(Relaxed) as u32);
         let width = self.params.width as usize;
         let point = [(at % width) as f32 + 0.5, (at / width) as f32 + 0.5];
@@ -162,11 +175,28 @@ impl Canvas<'_> {
         let RenderParams { right, down, away, .. } = self.params;
         let seen = [dot(xyz(right), n), -dot(xyz(down), n), -dot(xyz(away), n)];
         let length = dot(seen, seen).sqrt().max(1e-30);
-        // A surface seen from behind is lit like its front.
-        let sign = if seen[2] < 0.0 { -1.0 } else { 1.0 };
+        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a
+        // normal may lead away from it, at most along the picture.
+        let side = if t.is_from_behind() { -1.0 } else { 1.0 };
+        let length = match side * seen[2] < 0.0 {
+            true => seen[0].hypot(seen[1]).max(1e-30),
+            false => length,
+        };
         // As coarse as the shader's two 16-bit numbers.
-        let [x, y] = [seen[0], seen[1]].map(|v| (sign * v / length * 32767.0).round() / 32767.0);
-        [x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()]
+        let [x, y] = [seen[0], seen[1]].map(|v| (side * v / length * 32767.0).round() / 32767.0);
+        ([x, y, (1.0 - (x * x + y * y)).max(0.0).sqrt()], self.color(&t, w))
+    }
+
+    /// The colour at a point of a triangle with these weights.
+    fn color(&self, triangle: &Projected, w: [f32; 3]) -> [f32; 3] {
+        let colors = &self.surface.colors;
+        if colors.is_empty() {
+            return BONE;
+        }
+        let [a, b, c] = triangle.corners.map(|corner| colors[corner as usize].map(f32::from));
+        // As coarse as the shader's 8 bits.
+        let value = |i: usize| (w[0] * a[i] + w[1] * b[i] + w[2] * c[i]).round();
+        [0, 1, 2].map(|i| self.light[value(i) as usize])
     }
 
     /// How open the surface is at each subpixel of row `y`, 0 to 1: neighbours that rise above its
@@ -190,14 +220,14 @@ impl Canvas<'_> {
     }
 
     /// The linear colour of one subpixel.
-    fn lit(&self, depth: f32, open: f32, normal: [f32; 3]) -> [f32; 3] {
+    fn lit(&self, depth: f32, open: f32, normal: [f32; 3], color: [f32; 3]) -> [f32; 3] {
         let key = dot(normal, [-0.448, 0.647, 0.617]).max(0.0);
         let fill = dot(normal, [0.808, 0.115, 0.577]).max(0.0);
         let shine = dot(normal, [-0.249, 0.360, 0.899]).max(0.0).powf(40.0);
         let sky = 0.22 + 0.10 * normal[1];
         let distance = 1.0 - 0.3 * (depth / self.params.span).clamp(0.0, 1.0);
         let light = sky * open * open + 0.85 * key * (0.4 + 0.6 * open) + 0.18 * fill * open;
-        [0.84, 0.76, 0.64].map(|bone| (bone * light + 0.10 * shine * open) * distance)
+        color.map(|color| (color * light + 0.10 * shine * open) * distance)
     }
 
     /// Draws a row of pixels.
@@ -207,15 +237,15 @@ impl Canvas<'_> {
         for sample in 0..self.samples {
             let y = (row * self.samples + sample + self.params.skip) as usize;
             let depths = &relief.depths[relief.index(0, y)..][..width];
-            let normals: Vec<[f32; 3]> = (0..width)
+            let (normals, colors): (Vec<[f32; 3]>, Vec<[f32; 3]>) = (0..width)
                 .map(|x| match depths[x] < Relief::NOWHERE {
-                    true => self.normal(y * width + x),
-                    false => [0.0, 0.0, 1.0],
+                    true => self.facing(y * width + x),
+                    false => ([0.0, 0.0, 1.0], [0.0; 3]),
                 })
-                .collect();
+                .unzip();
             let open = self.openness(relief, y, &normals);
             for x in (0..width).filter(|&x| depths[x] < Relief::NOWHERE) {
-                let lit = self.lit(depths[x], open[x], normals[x]);
+                let lit = self.lit(depths[x], open[x], normals[x], colors[x]);
                 let (colour, covered) = &mut sums[x / self.samples as usize];
                 *colour = [0, 1, 2].map(|i| colour[i] + lit[i]);
                 *covered += 1.0;

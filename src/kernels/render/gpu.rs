@@ -15,10 +15,15 @@ fn raster(identify: &str) -> Shader {
     SHADER.with(&[("IDENTIFY", identify)])
 }
 
+/// The passes that know colours.
+fn painter(is_colored: bool) -> Shader {
+    SHADER.with(&[("COLORED", if is_colored { "true" } else { "false" })])
+}
+
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
     let raster = RASTER.map(|(identify, _)| raster(identify));
-    [SHADER.clone()].into_iter().chain(raster).collect()
+    [false, true].map(painter).into_iter().chain(raster).collect()
 }
 
 pub(super) fn draw(
@@ -32,7 +37,8 @@ pub(super) fn draw(
     // Occluders of a band's border lie up to `reach` beyond it.
     let halo = params.reach.ceil() as u32;
     let row_bytes = u64::from(params.width) * 4;
-    let fitting = (context.max_binding() / row_bytes) as u32;
+    let planes = if surface.colors.is_empty() { 1 } else { 2 };
+    let fitting = (context.max_binding() / row_bytes / planes) as u32;
     let band = fitting.saturating_sub(2 * halo).min(params.height) / samples;
     if band == 0 {
         return Err(Error::gpu("the picture is too wide for this device"));
@@ -53,8 +59,9 @@ pub(super) fn draw(
 
 /// A run of triangles with the vertices that they use, on the device.
 struct Chunk {
-    /// Positions, then normals.
+    /// Positions, then normals, then colours if there are any.
     vertices: Buffer,
+    is_colored: bool,
     indices: Buffer,
     first: u32,
     triangles: u32,
@@ -64,8 +71,10 @@ impl Chunk {
     /// Uploads the mesh in runs of triangles whose vertices' numbers lie close enough together to fit one
     /// binding, as those of a surface do that was extracted slice by slice.
     fn split(context: &Context, surface: &Surface, normals: &[[f32; 3]]) -> Result<Vec<Self>> {
-        // A position and a normal each; a triangle takes half of that.
-        let most = (context.max_binding() / 24) as usize;
+        let is_colored = !surface.colors.is_empty();
+        // A position, a normal and perhaps a colour each; a triangle takes as much as one of these.
+        let values = if is_colored { 3 } else { 2 };
+        let most = (context.max_binding() / (12 * values)) as usize;
         let mut chunks = Vec::new();
         let mut start = 0;
         while start < surface.triangles.len() {
@@ -83,13 +92,19 @@ impl Chunk {
             }
             let range = low as usize..high as usize + 1;
             let bytes = 12 * range.len() as u64;
-            let vertices = context.allocate("vertices", 2 * bytes)?;
+            let vertices = context.allocate("vertices", values * bytes)?;
             context.write(&vertices, 0, &surface.positions[range.clone()])?;
-            context.write(&vertices, bytes, &normals[range])?;
+            context.write(&vertices, bytes, &normals[range.clone()])?;
+            if is_colored {
+                let stored = |color: &[u8; 3]| color.map(|v| f32::from(v) / 255.0);
+                let colors = parallel::mapped(&surface.colors[range], stored)?;
+                context.write(&vertices, 2 * bytes, &colors)?;
+            }
             let triangles = &surface.triangles[start..end];
             let indices = parallel::mapped(triangles, |t| t.map(|corner| corner - low))?;
             chunks.push(Self {
                 vertices,
+                is_colored,
                 indices: context.upload("indices", &indices)?,
                 first: start as u32,
                 triangles: (end - start) as u32,
@@ -107,7 +122,10 @@ impl Chunk {
 fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Result<Vec<u8>> {
     let subpixels = u64::from(params.width) * u64::from(params.height);
     let plane = |label| context.allocate(label, subpixels * 4);
-    let (depths, owners, facing) = (plane("depths")?, plane("owners")?, plane("normals")?);
+    let (depths, owners) = (plane("depths")?, plane("owners")?);
+    let is_colored = chunks.first().is_some_and(|chunk| chunk.is_colored);
+    let painter = painter(is_colored);
+    let facing = context.allocate("normals", subpixels * if is_colored { 8 } else { 4 })?;
     let pixels = u64::from(params.width / samples()) * u64::from(params.rows);
     let picture = context.allocate("picture", pixels * 4)?;
     let taps: Vec<[f32; 4]> = taps(params.reach)
@@ -119,7 +137,7 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
     let each = |count: u64| context.fold(count.div_ceil(size));
     let mut batch = context.batch();
     batch
-        .pass("render reset", &context.pipeline(&SHADER, "reset")?)
+        .pass("render reset", &context.pipeline(&painter, "reset")?)
         .uniform("params", &params)
         .buffer("depths", &depths)
         .buffer("owners", &owners)
@@ -143,7 +161,7 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
     }
     for chunk in chunks {
         batch
-            .pass("render normals", &context.pipeline(&SHADER, "orient")?)
+            .pass("render normals", &context.pipeline(&painter, "orient")?)
             .uniform("params", &chunk.params(params))
             .buffer("vertices", &chunk.vertices)
             .buffer("indices", &chunk.indices)
@@ -152,7 +170,7 @@ fn draw_band(context: &Context, chunks: &[Chunk], params: RenderParams) -> Resul
             .dispatch(each(subpixels)?);
     }
     batch
-        .pass("render light", &context.pipeline(&SHADER, "shade")?)
+        .pass("render light", &context.pipeline(&painter, "shade")?)
         .uniform("params", &params)
         .buffer("depths", &depths)
         .buffer("facing", &facing)

@@ -3,7 +3,7 @@
 //! The view is orthographic. Each pixel has `SAMPLES` x `SAMPLES` subpixels, and both twins take the same
 //! steps:
 //! 1. the nearest depth of each subpixel, and the triangle it belongs to;
-//! 2. that triangle's normals, interpolated;
+//! 2. that triangle's normals and colours, interpolated;
 //! 3. light, with occlusion from the depths around a subpixel (Mittring, "Finding Next Gen: CryEngine 2",
 //!    2007), measured against its tangent plane.
 
@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context};
 
 pub use gpu::variants;
-pub use view::Render;
+pub use view::{Frame, Render};
 
 /// The surface's normals, else those of its triangles; of any length.
 fn normals(surface: &Surface) -> Result<Cow<'_, [[f32; 3]]>> {

@@ -54,6 +54,23 @@ pub struct Render {
     pub elevation: f32,
     /// Red, green, blue and alpha in 0..1, not premultiplied.
     pub background: [f32; 4],
+    /// What fits the picture; without one, the surface does.
+    pub frame: Option<Frame>,
+}
+
+/// The least and the greatest coordinate to the right, down and away from the eye.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame([[f32; 2]; 3]);
+
+impl Frame {
+    /// What holds both.
+    pub fn and(self, other: Self) -> Self {
+        let wider = |i: usize| {
+            let ([low, high], [other_low, other_high]) = (self.0[i], other.0[i]);
+            [low.min(other_low), high.max(other_high)]
+        };
+        Self(std::array::from_fn(wider))
+    }
 }
 
 impl Render {
@@ -70,19 +87,29 @@ impl Render {
         picture + 4 * columns * rows + 24 * surface.positions.len() as u64
     }
 
-    /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
-    pub(super) fn params(&self, surface: &Surface) -> RenderParams {
-        let samples = samples();
+    /// Unit vectors to the right, down and away from the eye.
+    fn axes(&self) -> [[f32; 3]; 3] {
         let (sin_a, cos_a) = self.azimuth.to_radians().sin_cos();
         let (sin_e, cos_e) = self.elevation.to_radians().sin_cos();
         // At azimuth 0 and elevation 0, x is to the right, z is up, and y goes away.
         let right = [cos_a, sin_a, 0.0];
         let away = [-sin_a * cos_e, cos_a * cos_e, -sin_e];
-        let down = cross(away, right);
-        let [x, y, z] = [right, down, away].map(|axis| extent(&surface.positions, axis));
+        [right, cross(away, right), away]
+    }
+
+    /// What of space `surface` takes.
+    pub fn frame_of(&self, surface: &Surface) -> Frame {
+        Frame(self.axes().map(|axis| extent(&surface.positions, axis)))
+    }
+
+    /// The shader's parameters for the whole picture: the mesh centred, upright and 4 % from the border.
+    pub(super) fn params(&self, surface: &Surface) -> RenderParams {
+        let samples = samples();
+        let [right, down, away] = self.axes();
+        let Frame([x, y, z]) = self.frame.unwrap_or_else(|| self.frame_of(surface));
         let [width, height] = self.size.map(|pixels| (pixels * samples) as f32);
         let fit = |pixels: f32, [low, high]: [f32; 2]| 0.92 * pixels / (high - low).max(1e-30);
-        let scale = match surface.positions.is_empty() {
+        let scale = match x[0] > x[1] {
             true => 1.0,
             false => fit(width, x).min(fit(height, y)),
         };

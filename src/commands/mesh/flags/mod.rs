@@ -11,6 +11,7 @@ use std::{
 use self::preview::PreviewArgs;
 use super::{
     color::Color,
+    color_by::ColorBy,
     job::{Iso, MeshJob, Rule, holds_several},
     labels::{self, LabelList},
     names::with_isovalue,
@@ -21,7 +22,7 @@ use crate::{
     commands::flags::{
         Choice, ListArgs, OutputArgs, Planned, ShardArgs, Target, Triple, VolumeArgs, one_of,
     },
-    data::placement::Space,
+    data::{palette::Palette, placement::Space},
     error::{Error, Result},
     io::{Sink, Source, mesh::MeshFormat},
     kernels::mesh::{
@@ -96,6 +97,11 @@ pub struct Args {
     #[arg(long)]
     normals: bool,
 
+    /// Join vertices at one place and leave out triangles without an area, as samples that equal the isovalue make them;
+    /// closed surfaces stay closed. STL never has such triangles
+    #[arg(long)]
+    clean: bool,
+
     /// Keep only the connected part with the most triangles, or the N with the most
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "1", value_parser = count)]
@@ -153,6 +159,21 @@ pub struct Args {
     /// Colours of the surfaces in a GLB, in the order of the isovalues: names such as ivory, tab:red, C3 or #ffe0c0
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     color: Vec<Color>,
+
+    /// Colour the vertices by the values of this volume where they lie: one of the same size, or both say where their
+    /// samples lie. In PLY, OBJ, GLB and the picture; gray where there is no value
+    #[arg(long, value_name = "FILE")]
+    color_by: Option<Source>,
+
+    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo jet hot
+    /// bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
+    #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
+    palette: Palette,
+
+    /// Values that have the first and the last colour [default: the least and the greatest on the surface]
+    #[arg(long, value_name = "LOW,HIGH", value_parser = range, allow_negative_numbers = true)]
+    #[arg(requires = "color_by")]
+    color_range: Option<[f64; 2]>,
 
     /// Write PLY or STL as text
     #[arg(long)]
@@ -311,6 +332,13 @@ fn volume(text: &str) -> Result<f64, String> {
     volume.ok_or_else(|| format!("`{text}` is not a volume"))
 }
 
+fn range(text: &str) -> Result<[f64; 2], String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
+    let ends = text.split_once(',').and_then(|(low, high)| Some([number(low)?, number(high)?]));
+    ends.filter(|[low, high]| low < high)
+        .ok_or_else(|| format!("`{text}` is not two numbers such as 0,100, the lesser one first"))
+}
+
 fn distance(text: &str) -> Result<f64, String> {
     let distance =
         text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
@@ -417,21 +445,31 @@ impl Args {
         if !self.color.is_empty() && format != MeshFormat::Glb {
             return Err(Error::usage("--color is for GLB only"));
         }
+        if self.color_by.is_some() && !format.has_colors() {
+            return Err(Error::usage(format_args!(
+                "--color-by colours the vertices of PLY, OBJ and GLB; {} is written without colours",
+                format.extension()
+            )));
+        }
+        if self.color_by.is_some() && !self.color.is_empty() {
+            return Err(Error::usage("give --color or --color-by"));
+        }
         if self.live && format != MeshFormat::Html {
             return Err(Error::usage("--live is for pages: name an output that ends with .html"));
         }
-        let changed = self.chooses_parts() || self.topology != Topology::Classic;
+        let changed = self.chooses_parts() || self.clean || self.topology != Topology::Classic;
         let changed = changed || self.roi.is_some() || self.mask.is_some();
         let smoothed = self.smooth.is_some_and(|steps| steps > 0);
         if self.live && (changed || smoothed || self.goal().is_some()) {
             return Err(Error::usage(
-                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, choosing parts, --smooth and --simplify",
+                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
             ));
         }
         if self.labels.is_some() {
             self.check_labels(&output, format)?;
         }
-        let preview = self.preview.job(isovalues.len() > 1)?;
+        let in_one = format == MeshFormat::Glb && !output.to_string().contains("{iso}");
+        let preview = self.preview.job(isovalues.len() > 1, in_one)?;
         if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
             return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
         }
@@ -452,6 +490,7 @@ impl Args {
                 spacing: self.spacing.map(|spacing| spacing.0),
                 origin: self.origin.map(|origin| origin.0),
             },
+            cleans: self.clean,
             parts: Parts {
                 largest: self.largest,
                 least_triangles: self.min_triangles,
@@ -465,6 +504,11 @@ impl Args {
             creates_folder: false,
             format,
             colors: self.color.clone(),
+            color_by: self.color_by.clone().map(|source| ColorBy {
+                source,
+                palette: self.palette,
+                range: self.color_range,
+            }),
             ascii: self.ascii,
             view: self.preview.view(),
             live: self.live,
@@ -489,7 +533,14 @@ impl Args {
             ),
             (region, "--labels meshes whole volumes: not with --roi or --mask"),
             (!self.color.is_empty(), "--color is for isovalues"),
-            (self.preview.is_wanted(), "--preview does not draw labels"),
+            (
+                self.color_by.is_some(),
+                "--color-by is for isovalues: labels have colours of their own",
+            ),
+            (
+                self.clean,
+                "--clean is for isovalues: surfaces of labels have no triangles without an area",
+            ),
             (
                 matches!(format, MeshFormat::Html | MeshFormat::Precomputed),
                 "--labels makes no HTML pages and no precomputed folders",

@@ -14,7 +14,7 @@ use crate::{
 #[command(next_help_heading = "Picture of the surface")]
 pub(super) struct PreviewArgs {
     /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the
-    /// isovalue
+    /// isovalue. Without it, one picture has all surfaces of a GLB, those around the greatest isovalue see-through
     #[arg(long, value_name = "FILE")]
     preview: Option<Sink>,
 
@@ -105,27 +105,24 @@ impl PreviewArgs {
         self.view.0
     }
 
-    /// Whether a picture is asked for.
-    pub(super) fn is_wanted(&self) -> bool {
-        self.preview.is_some()
-    }
-
-    /// The picture that is wanted, if any is; `several` isovalues need a name each.
+    /// The picture that is wanted, if any is; `several` isovalues need a name each, unless they are `together` in a file.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several
     /// pictures.
-    pub(super) fn job(&self, several: bool) -> Result<Option<Preview>> {
+    pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::of_output(sink)?;
-        if several && !sink.to_string().contains("{iso}") {
+        let has_place = sink.to_string().contains("{iso}");
+        if several && !has_place && !together {
             return Err(Error::usage(
-                "--preview needs {iso} in its name where there are several --iso",
+                "--preview needs {iso} in its name where several --iso are not in one GLB",
             ));
         }
         let [azimuth, elevation] = self.view.0;
         let (size, background) = (self.size.0, self.background.0);
-        let render = Render { size, azimuth, elevation, background };
-        Ok(Some(Preview { sink: sink.clone(), render }))
+        let render = Render { size, azimuth, elevation, background, frame: None };
+        let is_together = several && !has_place;
+        Ok(Some(Preview { sink: sink.clone(), render, is_together }))
     }
 }

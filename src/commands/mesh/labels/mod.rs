@@ -24,6 +24,7 @@ use super::{
 use crate::{
     data::{
         label_mesh::{LabelFace, LabelMesh, Quad, UNIT},
+        srgb,
         surface::Surface,
     },
     device::Estimate,
@@ -32,7 +33,7 @@ use crate::{
         Output, Sink,
         mesh::{
             MeshFormat,
-            labels::{LabelPart, LabelPly, LabelType, write_glb, write_obj},
+            labels::{LabelPart, LabelPly, LabelType, colour, write_glb, write_obj},
             write,
         },
         volume::VolumeFile,
@@ -41,6 +42,7 @@ use crate::{
         MarchingCubes, Slab,
         labels::{LabelSurfaces, Scratch, SurfaceNets, placed},
     },
+    memory,
     parallel::Parallel,
     session::Session,
 };
@@ -64,6 +66,9 @@ pub(super) fn mesh_labels(
     let mut kernel = SurfaceNets::new(job.smooth);
     let mut numbers = Numbers::new(&job.volume, list, &mut file);
     file.check(session.limits(1))?;
+    if let Some(preview) = &job.preview {
+        preview.check(session)?;
+    }
     let plan = Plan::new(&kernel, &file, numbers.size(&file), session)
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
@@ -75,7 +80,7 @@ pub(super) fn mesh_labels(
         false => Some(job.output.create(session.no_clobber)?),
     };
     match output {
-        Some(output) if job.format == MeshFormat::Ply && !job.stats => {
+        Some(output) if job.format == MeshFormat::Ply && !job.stats && job.preview.is_none() => {
             labels.write_ply(&mut numbers, output)
         }
         output => labels.write_whole(&mut numbers, output),
@@ -241,7 +246,7 @@ impl Labels<'_> {
             if mesh.bytes() + part.bytes() > plan.faces {
                 return Err(Error::bad_input(format_args!(
                     "the faces between the labels take more than the {} bytes that --max-memory leaves for them; one \
-                     PLY of all labels, without --stats, needs no memory for them",
+                     PLY of all labels, without --stats and --preview, needs no memory for them",
                     plan.faces
                 ))
                 .with_hint(Hint::Memory));
@@ -258,6 +263,9 @@ impl Labels<'_> {
             ..Written::default()
         };
         let each = Each { labels: self, surfaces: &surfaces, scratch: Mutex::default() };
+        if let Some(preview) = &self.job.preview {
+            preview.draw_one(&each.all(&order)?, session)?;
+        }
         match output {
             None => each.write_files(&order, &mut written)?,
             Some(output) if self.job.format == MeshFormat::Ply => {
@@ -381,6 +389,36 @@ impl Each<'_, '_> {
         Ok(())
     }
 
+    /// Refuses all surfaces together where they do not fit the memory.
+    fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
+        let plan = &self.labels.plan;
+        let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
+        match needed <= plan.faces {
+            true => Ok(()),
+            false => Err(Error::bad_input(format_args!(
+                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
+                plan.faces
+            ))
+            .with_hint(Hint::Memory)),
+        }
+    }
+
+    /// All surfaces as one, each in its label's colour.
+    fn all(&self, order: &[(u64, usize)]) -> Result<Surface> {
+        self.check_bytes(order)?;
+        let mut all = Surface::default();
+        for &(label, index) in order {
+            let mut surface = self.surface(index)?;
+            let first = all.positions.len() as u32;
+            surface.triangles.as_flattened_mut().iter_mut().for_each(|corner| *corner += first);
+            let color = colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8);
+            surface.colors = memory::zeros(surface.positions.len())?;
+            surface.colors.fill(color);
+            all.append(surface)?;
+        }
+        Ok(all)
+    }
+
     /// Only measures them.
     fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
         self.labels
@@ -412,15 +450,8 @@ impl Each<'_, '_> {
         mut output: Output,
         written: &mut Written,
     ) -> Result<()> {
-        let Labels { job, session, place, plan, .. } = self.labels;
-        let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
-        if needed > plan.faces {
-            return Err(Error::bad_input(format_args!(
-                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
-                plan.faces
-            ))
-            .with_hint(Hint::Memory));
-        }
+        let Labels { job, session, place, .. } = self.labels;
+        self.check_bytes(order)?;
         let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
         session.timings.time("labels", || {
             self.for_each(order, written, |place, label, surface| {

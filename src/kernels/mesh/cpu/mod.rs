@@ -102,6 +102,7 @@ impl<T: Voxel> Mesher<'_, T> {
             normals: memory::zeros(if self.kernel.normals { vertices } else { 0 })?,
             triangles: memory::zeros(total(|c| c.triangles))?,
             nan_cells: total(|c| c.nan_cells) as u64,
+            ..Surface::default()
         })
     }
 

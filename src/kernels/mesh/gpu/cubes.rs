@@ -485,7 +485,7 @@ impl<'a> SlabPasses<'a> {
                 None => Vec::new(),
             },
             triangles: context.read(&buffers.triangles, range.triangles.len())?,
-            nan_cells: 0,
+            ..Surface::default()
         })
     }
 }

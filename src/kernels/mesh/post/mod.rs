@@ -5,7 +5,7 @@
 //! | `stats` | measures: area, volume, connected parts, whether it is closed |
 //! | `components` | keeps some of the connected parts |
 //! | `smooth` | Taubin's smoothing |
-//! | `simplify` | fewer triangles |
+//! | `simplify` | fewer triangles, none without an area |
 //! | `distance` | how far two surfaces are apart |
 //! | `vertices` | drops vertices without a triangle |
 //! | `half_edges` | the edges of all triangles, sorted, so that equal ones are neighbours |
@@ -20,7 +20,7 @@ mod vertices;
 
 pub use components::{Parts, keep_parts};
 pub use distance::distance;
-pub use simplify::{Goal, Simplified, Size, simplify};
+pub use simplify::{Cleaned, Goal, Simplified, Size, clean, simplify};
 pub use smooth::smooth;
 pub use stats::Stats;
 
@@ -33,6 +33,8 @@ pub enum Step {
     Parts,
     /// [`smooth`](fn@smooth).
     Smooth,
+    /// [`clean`](fn@clean).
+    Clean,
     /// [`simplify`](fn@simplify).
     Simplify(Goal),
     /// [`Stats::of`].
@@ -48,6 +50,7 @@ impl Step {
         let [vertex, triangle] = match self {
             Self::Parts => [56, 0],
             Self::Smooth => [84, 36 + 72 + 12],
+            Self::Clean => Goal::default().bytes(),
             Self::Simplify(goal) => goal.bytes(),
             Self::Stats => [6, 36],
         };

@@ -29,6 +29,8 @@ pub struct Stats {
     pub genus: Option<u64>,
     /// Whether every edge belongs to two triangles, which run along it in opposite directions.
     pub closed: bool,
+    /// Triangles of which two corners are at one place.
+    pub flat: u64,
 }
 
 impl Stats {
@@ -51,7 +53,8 @@ impl Stats {
         let euler = vertices as i64 - count + surface.triangles.len() as i64;
         // Where parts touch at a vertex, the two do not count handles.
         let genus = u64::try_from(2 * components as i64 - euler).ok().filter(|_| closed);
-        Ok(Self { area, volume, components, euler, genus: genus.map(|twice| twice / 2), closed })
+        let (genus, flat) = (genus.map(|twice| twice / 2), surface.flat_triangles() as u64);
+        Ok(Self { area, volume, components, euler, genus, closed, flat })
     }
 }
 

@@ -146,48 +146,99 @@ impl<'a> Simplifier<'a> {
         Ok(())
     }
 
+    /// Makes the ends of edges without a length one vertex, where the surface stays what it is.
+    pub(super) fn join(&mut self) {
+        loop {
+            let before = self.left;
+            for edge in 0..self.mesh.corners.len() as u32 {
+                let Self { surface, mesh, .. } = self;
+                if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
+                    continue;
+                }
+                let [kept, gone] = [mesh.from(edge), mesh.to(edge)];
+                if surface.positions[kept as usize] != surface.positions[gone as usize] {
+                    continue;
+                }
+                let (Some(from), Some(to)) = (mesh.fan(kept), mesh.fan(gone)) else { continue };
+                if mesh.keeps_topology(edge, &from, &to) {
+                    self.left -= self.mesh.collapse(edge, &from, &to);
+                    self.merge(kept as usize, gone as usize);
+                }
+            }
+            if self.left == before {
+                return;
+            }
+        }
+    }
+
+    /// The vertex `kept` stands for all that `gone` has stood for.
+    fn merge(&mut self, kept: usize, gone: usize) {
+        self.normals[kept] = add(self.normals[kept], self.normals[gone]);
+        self.sides[kept] |= self.sides[gone];
+        if let Some(&normal) = self.surface.normals.get(gone) {
+            self.surface.normals[kept] = add(self.surface.normals[kept], normal);
+        }
+    }
+
     /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
     /// equals the isovalue, towards the middle of their neighbours.
     pub(super) fn mend(&mut self) {
         let least = least_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
             let corners = self.mesh.corners.as_chunks::<3>().0[number];
-            if corners[0] == mesh::NONE {
-                continue;
-            }
-            let normal = triangle_normal(self.surface.corners::<f64>(corners));
-            if dot(normal, normal) <= least * least {
-                corners.iter().any(|&vertex| self.spread(vertex, corners, least));
+            if corners[0] != mesh::NONE && !self.has_area(corners, least) {
+                // Better a fold than no area.
+                [false, true].into_iter().any(|may_fold| {
+                    corners.iter().any(|&vertex| self.spread(vertex, corners, least, may_fold))
+                });
             }
         }
     }
 
-    /// Moves a vertex so that this triangle gets an area, if all triangles around it keep their shape.
-    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64) -> bool {
-        let Some(fan) = self.mesh.fan(vertex).filter(|fan| !fan.is_open) else { return false };
-        let old = self.surface.positions[vertex as usize];
+    fn has_area(&self, triangle: [u32; 3], least: f64) -> bool {
+        let normal = triangle_normal(self.surface.corners::<f64>(triangle));
+        dot(normal, normal) > least * least
+    }
+
+    /// Moves a vertex so that this triangle gets an area, if no triangle around it loses its own and, unless it `may_fold`,
+    /// all keep their shape. On the boundary, vertices move along it.
+    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64, may_fold: bool) -> bool {
+        let Some(fan) = self.mesh.fan(vertex) else { return false };
+        let at = vertex as usize;
+        let ends = fan.ends();
+        let ends: Vec<u32> = match fan.is_open {
+            true => vec![ends[0], ends[ends.len() - 1]],
+            false => ends.to_vec(),
+        };
+        let sides = self.sides[at];
+        if fan.is_open && ends.iter().any(|&end| self.sides[end as usize] & sides != sides) {
+            return false;
+        }
+        let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];
+        let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
+        let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, least)).count();
+        let (old, flat_before) = (self.surface.positions[at], flat(self));
         let middle: [f32; 3] = std::array::from_fn(|i| {
             let at = |&end: &u32| self.surface.positions[end as usize][i];
-            fan.ends().iter().map(at).sum::<f32>() / fan.ends().len() as f32
+            ends.iter().map(at).sum::<f32>() / ends.len() as f32
         });
-        let normal = self.normals[vertex as usize];
-        [0.1f32, 0.3].into_iter().any(|part| {
+        let normal = self.normals[at];
+        [0.1f32, 0.3, 0.17].into_iter().any(|part| {
             let place = std::array::from_fn(|i| old[i] + part * (middle[i] - old[i]));
-            if !self.keeps_shape(&fan, mesh::NONE, place, normal) {
+            if !may_fold && !self.keeps_shape(&fan, mesh::NONE, place, normal) {
                 return false;
             }
-            self.surface.positions[vertex as usize] = place;
-            let normal = triangle_normal(self.surface.corners::<f64>(triangle));
-            let has_area = dot(normal, normal) > least * least;
-            if !has_area {
-                self.surface.positions[vertex as usize] = old;
+            self.surface.positions[at] = place;
+            let is_better = self.has_area(triangle, least) && flat(self) < flat_before;
+            if !is_better {
+                self.surface.positions[at] = old;
             }
-            has_area
+            is_better
         })
     }
 
     /// Puts what is left into the surface.
-    pub(super) fn finish(self) -> Result<()> {
+    pub(super) fn finish(self) -> Result<&'a mut Surface> {
         let Self { surface, mesh, left, .. } = self;
         surface.triangles = memory::room(left)?;
         let all = mesh.corners.as_chunks::<3>().0;
@@ -196,7 +247,7 @@ impl<'a> Simplifier<'a> {
             let length = dot(*normal, *normal).sqrt();
             *normal = if length > 0.0 { normal.map(|v| v / length) } else { [0.0, 0.0, 1.0] };
         });
-        Ok(())
+        Ok(surface)
     }
 
     /// The edges of a pass, if `wanted` collapses are still to come.
@@ -266,11 +317,7 @@ impl<'a> Simplifier<'a> {
         let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
         self.surface.positions[kept] = place;
         self.quadrics[kept] = quadric;
-        self.normals[kept] = normal;
-        self.sides[kept] |= self.sides[gone];
-        if let Some(&normal) = self.surface.normals.get(gone) {
-            self.surface.normals[kept] = add(self.surface.normals[kept], normal);
-        }
+        self.merge(kept, gone);
         self.took_part[kept] = true;
         self.took_part[gone] = true;
         Some(kept as u32)

@@ -4,15 +4,18 @@
 //! | module | holds |
 //! |---|---|
 //! | `collapse` | the collapses, pass by pass |
+//! | `clean` | only those of edges without a length |
 //! | `mesh` | triangles that know their neighbours; the link condition |
 //! | `quadric` | the errors |
 //! | `shape` | what may become of a triangle |
 
+mod clean;
 mod collapse;
 mod mesh;
 mod quadric;
 mod shape;
 
+pub use self::clean::{Cleaned, clean};
 use self::collapse::Simplifier;
 use super::{
     components::components,
@@ -122,8 +125,13 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
 fn collapse(surface: &mut Surface, wanted: usize, mean: f64) -> Result<u64> {
     let mut simplifier = Simplifier::new(surface, mean)?;
     simplifier.run(wanted)?;
+    finish(simplifier)
+}
+
+/// Mends and puts into the surface what is left, and returns how many parts without an area it drops.
+fn finish(mut simplifier: Simplifier<'_>) -> Result<u64> {
     simplifier.mend();
-    simplifier.finish()?;
+    let surface = simplifier.finish()?;
     let dropped = drop_flat_parts(surface)?;
     drop_unused(surface)?;
     Ok(dropped)
@@ -170,6 +178,6 @@ fn copied(surface: &Surface) -> Result<Surface> {
         positions: memory::copied(&surface.positions)?,
         normals: memory::copied(&surface.normals)?,
         triangles: memory::copied(&surface.triangles)?,
-        nan_cells: surface.nan_cells,
+        ..Surface::default()
     })
 }

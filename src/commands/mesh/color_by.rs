@@ -1,0 +1,143 @@
+//! Colours of vertices by another volume's values.
+
+use super::{memory::allow, placing::Placed};
+use crate::{
+    data::{palette::Palette, placement::Placement, surface::Surface, volume::Volume},
+    error::{Error, Result},
+    for_samples,
+    io::{
+        Source,
+        volume::{Layout, VolumeFile},
+    },
+    kernels::mesh::MarchingCubes,
+    parallel::{self, Parallel},
+    session::Session,
+};
+
+/// What decides the colours.
+#[derive(Clone, Debug)]
+pub(super) struct ColorBy {
+    pub(super) source: Source,
+    pub(super) palette: Palette,
+    /// The values that have the first and the last colour; those of the surface where none are given.
+    pub(super) range: Option<[f64; 2]>,
+}
+
+/// The colour where there is no value: beyond the volume, or beside a sample that is no number.
+const NOTHING: [u8; 3] = [128; 3];
+
+/// Samples beyond the middles of the outermost ones that these stand for: to the side of the box, but for rounding.
+const BORDER: f64 = 0.501;
+
+impl ColorBy {
+    /// Reads the volume that decides the colours of a mesh of `file`, whose whole grid `kernel` has and which is `placed`.
+    pub(super) fn read(
+        &self,
+        (file, kernel, placed): (&VolumeFile, &MarchingCubes, &Placed),
+        session: &Session,
+    ) -> Result<Colors<'_>> {
+        let source = &self.source;
+        let other = VolumeFile::describe(source, &Layout::default())?;
+        let worlds = match (file.placement(), other.placement()) {
+            (Some(own), Some(theirs)) => {
+                let turned = own.space.and_then(|space| theirs.to(space));
+                Some([own.clone(), turned.unwrap_or_else(|| theirs.clone())])
+            }
+            _ if file.dims == other.dims => None,
+            _ => {
+                let sizes = [&file.dims, &other.dims].map(|[x, y, z]| format!("{x}x{y}x{z}"));
+                return Err(Error::bad_input(format_args!(
+                    "{source}: {} samples for a volume of {}; where both files do not say where their samples lie, they \
+                     have to be as many",
+                    sizes[1], sizes[0]
+                )));
+            }
+        };
+        let grid = placed.map.clone().unwrap_or_else(|| {
+            let first = |axis: usize| kernel.origin[axis] + kernel.spacing[axis] / 2.0;
+            Placement::straight(kernel.spacing, std::array::from_fn(first))
+        });
+        let volume = other.read(session.limits(2), &session.timings)?;
+        Ok(Colors { by: self, grid, worlds, volume })
+    }
+}
+
+/// The values that decide the colours.
+pub(super) struct Colors<'a> {
+    by: &'a ColorBy,
+    /// Where the meshed samples lie in the coordinates of the mesh.
+    grid: Placement,
+    /// Where the files of both volumes say that their samples lie, in one space; else both have the same samples.
+    worlds: Option<[Placement; 2]>,
+    volume: Volume,
+}
+
+impl Colors<'_> {
+    /// Gives every vertex its colour, and tells the range.
+    pub(super) fn paint(&self, surface: &mut Surface, session: &Session) -> Result<()> {
+        let bytes = self.volume.samples.as_bytes().len() as u64;
+        let more = bytes.saturating_add(11 * surface.positions.len() as u64);
+        allow("colouring a surface", surface, more, session)?;
+        let values =
+            parallel::mapped(&surface.positions, |place| self.value(place.map(f64::from)))?;
+        let found = values.chunks(1 << 14).par_map(|values| {
+            let numbers = values.iter().filter(|value| value.is_finite());
+            numbers.fold([f64::MAX, f64::MIN], |[low, high], &v| [low.min(v), high.max(v)])
+        });
+        let found = found
+            .into_iter()
+            .reduce(|[low, high], other| [low.min(other[0]), high.max(other[1])])
+            .filter(|[low, high]| low <= high);
+        let ColorBy { source, palette, range } = self.by;
+        let Some([low, high]) = range.or(found) else {
+            log::warn!("{source} has no value on the surface: it is gray");
+            surface.colors = parallel::mapped(&values, |_| NOTHING)?;
+            return Ok(());
+        };
+        let table = palette.table();
+        surface.colors = parallel::mapped(&values, |&value| {
+            let part = match high > low {
+                true => (value - low) / (high - low),
+                // All have one value.
+                false => f64::from(u8::from(value > low)),
+            };
+            // A cast takes what is below to 0.
+            if value.is_nan() { NOTHING } else { table[((256.0 * part) as usize).min(255)] }
+        })?;
+        log::info!("colours: {palette} from {low} to {high} of {source}");
+        Ok(())
+    }
+
+    /// The value at a place of the mesh, trilinear between the samples.
+    fn value(&self, place: [f64; 3]) -> f64 {
+        let mut at = self.grid.samples_at(place);
+        if let Some([own, other]) = &self.worlds {
+            at = other.samples_at(own.at(at));
+        }
+        let dims = self.volume.dims;
+        let is_within =
+            |axis: usize| (-BORDER..=dims[axis] as f64 - 1.0 + BORDER).contains(&at[axis]);
+        if !(0..3).all(is_within) {
+            return f64::NAN;
+        }
+        let at: [f64; 3] = std::array::from_fn(|axis| at[axis].clamp(0.0, dims[axis] as f64 - 1.0));
+        let low = at.map(|v| v as usize);
+        for_samples!(&self.volume.samples, samples => {
+            let mut sum = 0.0;
+            for corner in 0..8 {
+                let (mut weight, mut index) = (1.0, 0);
+                for axis in [2, 1, 0] {
+                    let (part, is_high) = (at[axis] - low[axis] as f64, corner >> axis & 1);
+                    weight *= if is_high == 1 { part } else { 1.0 - part };
+                    index = index * dims[axis] + (low[axis] + is_high).min(dims[axis] - 1);
+                }
+                if weight > 0.0 {
+                    #[allow(clippy::unnecessary_cast)]
+                    let value = samples[index] as f64;
+                    sum += weight * value;
+                }
+            }
+            sum
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! Triangles without an area, as samples that equal the isovalue make: the vertices around such a sample lie on it.
+//!
+//! Those at one place that edges join become one vertex, as long as the surface stays closed and manifold. What is left
+//! then are parts at one place, which go, and pinched tubes, whose vertices move a little.
+
+use super::{Simplifier, finish};
+use crate::{data::surface::Surface, error::Result};
+
+/// What came of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Triangles that are gone.
+    pub triangles: usize,
+    /// Connected parts of these that had no area at all.
+    pub flat_parts: u64,
+}
+
+/// Leaves no triangle of which two corners are at one place.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
+    let before = surface.triangles.len();
+    if surface.flat_triangles() == 0 {
+        return Ok(Cleaned::default());
+    }
+    let mut simplifier = Simplifier::new(surface, f64::INFINITY)?;
+    simplifier.join();
+    let flat_parts = finish(simplifier)?;
+    Ok(Cleaned { triangles: before - surface.triangles.len(), flat_parts })
+}

@@ -1,0 +1,138 @@
+//! Samples that equal the isovalue: triangles without an area, and surfaces without them.
+
+use std::{collections::HashMap, fs};
+
+use gpuproc::{
+    data::{samples::Samples, surface::Surface, volume::Volume},
+    device::Kernel,
+    kernels::mesh::{
+        MarchingCubes, Slab,
+        post::{Stats, clean},
+    },
+};
+
+use crate::common::{Noise, run, works};
+
+/// The surface at `iso` of samples of which many equal it.
+fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
+    let mut noise = Noise(seed);
+    let samples = (0..side.pow(3)).map(|_| (noise.next() % values) as u8).collect();
+    let kernel = MarchingCubes { close: true, normals: seed % 2 == 0, ..MarchingCubes::new(iso) };
+    let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
+    kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
+}
+
+/// Triangles of which two corners are at one place.
+fn flat(surface: &Surface) -> usize {
+    let place = |corner: u32| surface.positions[corner as usize];
+    let is_flat = |&&[a, b, c]: &&[u32; 3]| {
+        place(a) == place(b) || place(b) == place(c) || place(c) == place(a)
+    };
+    surface.triangles.iter().filter(is_flat).count()
+}
+
+/// How often each side runs in each direction between two names of corners.
+fn sides<K: Copy + Eq + std::hash::Hash>(
+    triangles: &[[u32; 3]],
+    name: impl Fn(u32) -> K,
+) -> HashMap<[K; 2], i64> {
+    let mut sides = HashMap::new();
+    for triangle in triangles {
+        for i in 0..3 {
+            let [from, to] = [triangle[i], triangle[(i + 1) % 3]].map(&name);
+            *sides.entry([from, to]).or_default() += 1;
+        }
+    }
+    sides
+}
+
+/// Whether each side runs as often in one direction as in the other.
+fn is_balanced<K: Copy + Eq + std::hash::Hash>(sides: &HashMap<[K; 2], i64>) -> bool {
+    sides.iter().all(|([from, to], count)| sides.get(&[*to, *from]) == Some(count) || from == to)
+}
+
+/// The volume, six times, in units that are exact for corners at multiples of a power of two.
+fn volume(surface: &Surface) -> f64 {
+    let six_times = |&triangle: &[u32; 3]| {
+        let [a, b, c] = surface.corners::<f64>(triangle);
+        let cross =
+            [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]];
+        (0..3).map(|i| a[i] * cross[i]).sum::<f64>()
+    };
+    surface.triangles.iter().map(six_times).sum()
+}
+
+#[test]
+fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
+    for (side, values, iso, seed) in
+        [(9, 3, 1.0, 1), (12, 4, 1.0, 2), (12, 4, 2.0, 3), (10, 5, 0.0, 4), (14, 9, 7.0, 5)]
+    {
+        let name = format!("{side} {values} {iso}");
+        let whole = tied(side, values, iso, seed);
+        let before = Stats::of(&whole).unwrap();
+        assert!(flat(&whole) > 20 && before.flat == flat(&whole) as u64, "{name}");
+        let mut cleaned = whole.clone();
+        let told = clean(&mut cleaned).unwrap();
+        let after = Stats::of(&cleaned).unwrap();
+        assert_eq!((flat(&cleaned), after.flat, after.closed), (0, 0, true), "{name}");
+        assert_eq!(told.triangles, whole.triangles.len() - cleaned.triangles.len(), "{name}");
+        // Handles and parts stay, but for parts at one place.
+        assert_eq!(after.genus, before.genus, "{name}");
+        assert_eq!(after.components + told.flat_parts, before.components, "{name}");
+        assert!(sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
+        // Where a tube was pinched to a point it is opened a little.
+        let [one, other] = [&whole, &cleaned].map(volume);
+        assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
+        assert_eq!(cleaned.normals.is_empty(), whole.normals.is_empty(), "{name}");
+        assert!(cleaned.normals.is_empty() || cleaned.normals.len() == cleaned.positions.len());
+    }
+}
+
+#[test]
+fn surfaces_without_ties_stay_as_they_are() {
+    let whole = tied(9, 5, 1.5, 6);
+    let mut cleaned = whole.clone();
+    assert_eq!(clean(&mut cleaned).unwrap().triangles, 0);
+    assert!(flat(&whole) == 0 && cleaned == whole);
+}
+
+#[test]
+fn stl_is_closed_without_triangles_of_no_area() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut noise = Noise(8);
+    let samples: Vec<u8> = (0..10 * 11 * 12).map(|_| (noise.next() % 4) as u8).collect();
+    fs::write(folder.join("v_10x11x12_uint8.raw"), &samples).unwrap();
+    let mesh = |rest: &str| works(folder, &format!("mesh v_10x11x12_uint8.raw --close {rest}"));
+    let told = mesh("--iso 1 m.stl");
+    assert!(told.contains("triangles without an area left out of the file"), "{told}");
+    let bytes = fs::read(folder.join("m.stl")).unwrap();
+    let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+    // Corners by their places, as readers join them.
+    let places: Vec<[u32; 3]> = (84..bytes.len())
+        .step_by(50)
+        .flat_map(|at| {
+            [1, 2, 3].map(|i| [0, 4, 8].map(|c| (float(at + 12 * i + c) + 0.0).to_bits()))
+        })
+        .collect();
+    let triangles: Vec<[u32; 3]> =
+        (0..places.len() as u32 / 3).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect();
+    assert_eq!(bytes[80..84], (triangles.len() as u32).to_le_bytes());
+    let place = |corner: u32| places[corner as usize];
+    assert!(triangles.iter().all(|&[a, b, c]| {
+        place(a) != place(b) && place(b) != place(c) && place(c) != place(a)
+    }));
+    assert!(is_balanced(&sides(&triangles, place)), "holes in the STL");
+    assert!(!mesh("--iso 1.5 n.stl").contains("without an area"));
+    mesh("--iso 1 t.stl --ascii");
+    let text = fs::read_to_string(folder.join("t.stl")).unwrap();
+    assert_eq!(text.matches("endfacet").count(), triangles.len());
+
+    let told = mesh("--iso 1 m.ply --stats");
+    assert!(told.contains("triangles without an area (--clean leaves them out)"), "{told}");
+    let told = mesh("--iso 1 m.ply --stats --clean");
+    assert!(told.contains("triangles without an area left out"), "{told}");
+    assert!(told.contains(", closed") && !told.contains("--clean leaves"), "{told}");
+    let (code, told) = run(folder, "mesh v_10x11x12_uint8.raw --iso 1 --clean --shard 0/2 a.part");
+    assert!(code == 2 && told.contains("whole surface"), "{told}");
+}
