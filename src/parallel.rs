@@ -148,7 +148,11 @@ pub fn any<T: Sync>(values: &[T], is_so: impl Fn(&T) -> bool + Sync) -> bool {
 
 /// The one loop that the scheduler is compiled for.
 fn on_all_threads(count: usize, step: &(dyn Fn(usize) + Sync)) {
-    (0..count).into_par_iter().for_each(step);
+    // One item waits for no other thread: on busy cores that takes longer than small work does.
+    match count {
+        0 | 1 => (0..count).for_each(step),
+        _ => (0..count).into_par_iter().for_each(step),
+    }
 }
 
 /// What a panic leaves behind is whole: the panic goes on once the loop has ended.

@@ -3,7 +3,14 @@
 mod config;
 mod usage;
 
-use std::{env, ffi::OsString, path::PathBuf, process, sync::Arc, time::Duration};
+use std::{
+    env,
+    ffi::OsString,
+    path::PathBuf,
+    process,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use clap::{
     ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum,
@@ -251,12 +258,22 @@ const OF_THE_PROCESS: [(&str, &str); 7] = [
     ("verbose", "--verbose"),
 ];
 
+/// The parser of jobs, made once: that takes longer than a small job.
+fn kept_parser() -> MutexGuard<'static, clap::Command> {
+    static PARSER: LazyLock<Mutex<clap::Command>> = LazyLock::new(|| {
+        let mut parser = command();
+        parser.build();
+        Mutex::new(parser)
+    });
+    PARSER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Runs a command by its words, on the device of `session`.
 fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let line = std::iter::once("gpuproc".into()).chain(words);
     let line = config::Line { words: line.collect(), ..config::Line::default() };
     let wrong = |error: clap::Error| Error::usage(usage::one_line(&error, &line));
-    let matches = command().try_get_matches_from(&line.words).map_err(wrong)?;
+    let matches = kept_parser().try_get_matches_from_mut(&line.words).map_err(wrong)?;
     let given = |matches: &ArgMatches, id| {
         matches.try_contains_id(id).is_ok_and(|is_there| is_there)
             && matches.value_source(id) == Some(ValueSource::CommandLine)

@@ -163,7 +163,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
             Err(error) => {
                 session.events.failed(source, &error);
                 failed += 1;
-                log::error!("error: {}", hints::line(&error));
+                log::error!("{}", hints::line(&error));
             }
         }
     }

@@ -115,6 +115,11 @@ fn any_bytes_are_volumes_or_refused() {
     drive("volume", 1500);
 }
 
+#[test]
+fn any_files_are_zarr_or_refused() {
+    drive("zarr", 500);
+}
+
 /// Writes the seeds to `GPUPROC_FUZZ_SEEDS`, a folder a target, for libFuzzer to start from.
 #[test]
 fn seeds() {

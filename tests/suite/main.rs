@@ -61,6 +61,7 @@ mod topology;
 mod volumes;
 mod web;
 mod zarr;
+mod zarr_hostile;
 
 fn main() {
     #[cfg(target_os = "linux")]

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// `count` zeros, deflated.
-fn zeros(count: u64) -> Vec<u8> {
+pub fn zeros(count: u64) -> Vec<u8> {
     let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
     let block = vec![0; 1 << 20];
     let mut left = count;
@@ -192,7 +192,7 @@ fn folder() -> TempDir {
 }
 
 /// The promise, for one run.
-fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
+pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
     let limit = format!("{mib}M");
     let arguments = ["--max-memory", &limit].into_iter().chain(command.split(' '));
     let run = measured(folder, arguments);

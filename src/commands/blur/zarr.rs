@@ -39,8 +39,7 @@ pub fn run(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) 
     if let Some(lost) = pyramid.losses() {
         losses::tell(&job.sink, lost, session.strict)?;
     }
-    let volumes = (0..pyramid.volumes()).map(of_volume).collect::<Result<Vec<_>>>()?;
-    let task = Task { job, session, pyramid: &pyramid, volumes: &volumes };
+    let task = Task { job, session, pyramid: &pyramid, of_volume: &of_volume };
     match shard {
         None => task.all(path),
         Some(shard) => task.shard(layout, shard, path),
@@ -63,7 +62,8 @@ struct Task<'a> {
     job: &'a Job,
     session: &'a Session,
     pyramid: &'a Pyramid,
-    volumes: &'a [VolumeFile],
+    /// Opens one of the volumes.
+    of_volume: &'a dyn Fn(usize) -> Result<VolumeFile>,
 }
 
 impl Task<'_> {
@@ -131,12 +131,14 @@ impl Task<'_> {
         levels: usize,
         is_shared: bool,
     ) -> Result<()> {
-        let Self { job, session, pyramid, volumes } = *self;
-        let mut bar = session.progress.bar("blur", (own.len() * volumes.len()) as u64);
-        for (number, file) in volumes.iter().enumerate() {
-            if own.is_empty() {
-                return Ok(());
-            }
+        let Self { job, session, pyramid, of_volume } = *self;
+        if own.is_empty() {
+            return Ok(());
+        }
+        let slices = (own.len() as u64).saturating_mul(pyramid.volumes() as u64);
+        let mut bar = session.progress.bar("blur", slices);
+        for number in 0..pyramid.volumes() {
+            let file = &of_volume(number)?;
             file.check(session.limits(1))?;
             let slab = slab(job, file, own.len(), pyramid.bytes(0), session)?;
             let mut writer =

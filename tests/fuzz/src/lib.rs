@@ -45,7 +45,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
     Target { name: "npy", body: npy, seeds: npy_seeds },
@@ -58,6 +58,7 @@ pub const TARGETS: [Target; 12] = [
     Target { name: "scan", body: scan, seeds: scan_seeds },
     Target { name: "mesh", body: mesh, seeds: mesh_seeds },
     Target { name: "volume", body: volume, seeds: volume_seeds },
+    Target { name: "zarr", body: zarr, seeds: zarr_seeds },
 ];
 
 /// Lets the panics of this file be told, and no others: decoders panic on broken files, which is caught.
@@ -933,6 +934,137 @@ fn volume_seeds() -> Vec<Vec<u8>> {
             for name in [0, 1, 2, 3, 4, 5, 6].into_iter().skip(i % 7).take(2) {
                 seeds.push([&[way | name << 3 | u8::from(is_packed) << 7][..], &data].concat());
             }
+        }
+    }
+    seeds
+}
+
+/// What divides the files of a store in the bytes of a seed: each begins with its name and a newline.
+const NEXT_FILE: &[u8] = b"\xff\xfe\0/";
+
+/// Numbers that metadata may claim.
+const CLAIMS: [&str; 14] = [
+    "0",
+    "1",
+    "2",
+    "3",
+    "7",
+    "16",
+    "255",
+    "65536",
+    "16777216",
+    "2147483647",
+    "4294967296",
+    "1099511627776",
+    "18446744073709551615",
+    "-1",
+];
+
+/// Reads stores of Zarr: a byte that chooses what is done, two that choose a number of the metadata and what it claims instead,
+/// then files.
+pub fn zarr(bytes: &[u8]) {
+    let [choice, number, claim, rest @ ..] = bytes else { return };
+    let folder = folder();
+    let root = folder.path().join("in.zarr");
+    fs::create_dir(&root).unwrap();
+    let mut rest = Some(rest);
+    while let Some(bytes) = rest {
+        let end = bytes.windows(NEXT_FILE.len()).position(|part| part == NEXT_FILE);
+        let file = &bytes[..end.unwrap_or(bytes.len())];
+        rest = end.map(|end| &bytes[end + NEXT_FILE.len()..]);
+        let Some(line) = file.iter().position(|&byte| byte == b'\n') else { continue };
+        let name = String::from_utf8_lossy(&file[..line]);
+        let is_plain = |part: &str| {
+            let known = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+            !["", ".", ".."].contains(&part) && part.len() < 50 && part.chars().all(known)
+        };
+        if !name.split('/').all(is_plain) {
+            continue;
+        }
+        let mut content = file[line + 1..].to_vec();
+        if matches!(name.rsplit('/').next(), Some("zarr.json" | ".zarray")) {
+            replace_number(&mut content, usize::from(*number), CLAIMS[usize::from(*claim) % 14]);
+        }
+        let path = root.join(&*name);
+        // A file may stand where another one needs a folder.
+        let _ = fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(path, content));
+    }
+    let source = Source::File(root);
+    let layout = Layout {
+        volume: (choice & 1 == 0).then_some(0),
+        level: (choice & 64 != 0).then_some(1),
+        ..Layout::default()
+    };
+    if let Ok(file) = VolumeFile::describe(&source, &layout) {
+        let samples = file.dims.iter().map(|&n| n as u64).try_fold(1u64, u64::checked_mul);
+        assert_eq!(samples.map(|n| n * file.dtype.size() as u64), file.bytes());
+        assert!(file.placement().is_none_or(Placement::is_regular));
+        if let Ok(whole) = file.read(1 << 20, &Timings::new(false)) {
+            let mut reader = file.reader().expect("it was opened before");
+            let mut slices = Vec::new();
+            for _ in 0..file.dims[2] {
+                slices.extend_from_slice(reader.read(1).expect("it was read before").as_bytes());
+            }
+            assert!(slices == whole.samples.as_bytes(), "slices differ from the whole");
+        }
+    }
+    let how: &[&str] = match choice / 2 % 4 {
+        0 => &["mesh", "@in.zarr", "@o.ply", "--iso=80", "--volume=1"],
+        1 => &["mesh", "@in.zarr", "@o.ply", "--iso=auto", "--channel=1", "--time=1", "--close"],
+        2 => &["histogram", "@in.zarr", "-o", "@o.csv", "--volume=1"],
+        _ => &["histogram", "@in.zarr", "-o", "@o.csv", "--level=1", "--volume=1"],
+    };
+    run(folder.path(), how, &["o.ply", "o.csv"]);
+    fs::create_dir(folder.path().join("out")).unwrap();
+    let version = if choice & 8 == 0 { "--zarr-version=2" } else { "--zarr-version=3" };
+    let mut line = vec!["blur", "@in.zarr", "@out/o.zarr", "--sigma=0", version, "--levels=2"];
+    line.extend((choice & 16 == 0).then_some("--volume=1"));
+    line.extend((choice & 32 == 0).then_some("--chunks=3x4x2"));
+    // Of any number of volumes all are written.
+    let few = |file: &VolumeFile| file.volumes() <= 8 && file.bytes() <= Some(1 << 20);
+    let one = Layout { volume: Some(0), ..Layout::default() };
+    let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
+    if is_small && run(folder.path(), &line, &[]) {
+        let written = Source::File(folder.path().join("out/o.zarr"));
+        let file = VolumeFile::describe(&written, &one);
+        let file = file.unwrap_or_else(|error| panic!("{}", error.one_line()));
+        file.read(1 << 22, &Timings::new(false)).expect("our own store");
+    }
+}
+
+/// Replaces the number `at` of a text, counted from 0, where it has so many.
+fn replace_number(text: &mut Vec<u8>, at: usize, with: &str) {
+    let is_digit = |i: usize| text.get(i).is_some_and(u8::is_ascii_digit);
+    let start = (0..text.len()).filter(|&i| is_digit(i) && (i == 0 || !is_digit(i - 1))).nth(at);
+    if let Some(start) = start {
+        let end = (start..).find(|&i| !is_digit(i)).expect("the text ends");
+        text.splice(start..end, with.bytes());
+    }
+}
+
+fn zarr_seeds() -> Vec<Vec<u8>> {
+    let text = include_str!("../../../fixtures/zarr/stores.json");
+    let stores: serde_json::Value = serde_json::from_str(text).expect("our own fixture");
+    let mut seeds = Vec::new();
+    for (i, store) in stores.as_array().expect("a list").iter().enumerate() {
+        let mut bytes = Vec::new();
+        for (name, digits) in store["files"].as_object().expect("files") {
+            if !bytes.is_empty() {
+                bytes.extend(NEXT_FILE);
+            }
+            bytes.extend(name.as_bytes());
+            bytes.push(b'\n');
+            let digits = digits.as_str().expect("digits").as_bytes();
+            let digit = |byte: u8| (byte as char).to_digit(16).expect("a digit") as u8;
+            bytes.extend(digits.chunks(2).map(|pair| 16 * digit(pair[0]) + digit(pair[1])));
+        }
+        // As it is, and with each of the first numbers replaced.
+        for way in 0..4 {
+            seeds.push([&[(i as u8).wrapping_mul(29) ^ way, 255, 0], &bytes[..]].concat());
+        }
+        for number in (i as u8 % 2..24).step_by(2) {
+            let claim = number.wrapping_mul(5).wrapping_add(i as u8);
+            seeds.push([&[i as u8 ^ number, number, claim], &bytes[..]].concat());
         }
     }
     seeds

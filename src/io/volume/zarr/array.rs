@@ -15,6 +15,8 @@ use crate::{
 
 /// More dimensions than any image has.
 const MOST_AXES: usize = 16;
+/// More codecs than any chunk goes through.
+const MOST_CODECS: usize = 16;
 /// Bytes of a chunk, unpacked: Blosc's limit, too.
 const MOST_BYTES: usize = (1 << 31) - 1;
 
@@ -194,6 +196,9 @@ impl Array {
         if file.iter().zip(chunk).any(|(&file, &chunk)| !file.is_multiple_of(chunk)) {
             return Err("its shards are not made of whole chunks".into());
         }
+        if self.codecs.len() > MOST_CODECS {
+            return Err(format!("its chunks go through {} codecs", self.codecs.len()).into());
+        }
         let bytes = chunk.iter().try_fold(stored.size(), |n, &len| n.checked_mul(len));
         if bytes.is_none_or(|bytes| bytes > MOST_BYTES) {
             return Err(format!("its chunks, {chunk:?}, are larger than 2 GiB").into());
@@ -208,6 +213,16 @@ impl Array {
     /// Bytes of a chunk, unpacked.
     pub fn chunk_bytes(&self) -> usize {
         self.chunk.iter().product::<usize>() * self.stored.size()
+    }
+
+    /// Bytes of memory that the index of a shard takes.
+    pub fn index_bytes(&self) -> usize {
+        let entry = size_of::<Option<(u64, u64)>>();
+        if self.shard.is_some() {
+            self.chunks_a_file().iter().product::<usize>() * entry
+        } else {
+            0
+        }
     }
 
     /// How many chunks a file has along each axis.

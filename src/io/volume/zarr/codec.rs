@@ -122,12 +122,16 @@ pub fn read(input: impl Read, most: usize) -> Result<Vec<u8>, BoxError> {
     if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(bytes) }
 }
 
-/// All frames of zstd, one behind the other.
+/// All frames of zstd, one behind the other. What lies behind what is unpacked, and may be repeated, is held, too: every
+/// encoder takes 8 MiB at most, or as much as it packs.
 pub fn zstd(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
     let mut left = bytes;
     let mut whole = Vec::new();
+    let mut decoder = ruzstd::decoding::FrameDecoder::new();
+    decoder.set_max_window_size((2 * most as u64).max(8 << 20));
     while !left.is_empty() {
-        let mut frame = ruzstd::decoding::StreamingDecoder::new(&mut left)?;
+        let mut frame =
+            ruzstd::decoding::StreamingDecoder::new_with_decoder(&mut left, &mut decoder)?;
         (&mut frame).take((most - whole.len()) as u64 + 1).read_to_end(&mut whole)?;
         if whole.len() > most {
             return Err(TOO_LONG.into());

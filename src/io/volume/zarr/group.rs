@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use super::array::{Array, object};
 use crate::io::volume::format::{BoxError, shown};
 
-/// No metadata are longer.
-const MOST_TEXT: u64 = 64 << 20;
+/// No metadata are longer: values take up to twenty times as much memory as their text.
+const MOST_TEXT: u64 = 4 << 20;
 /// Names of metadata files.
 const FILES: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 

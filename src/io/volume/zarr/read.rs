@@ -176,7 +176,8 @@ impl View {
         let place = self.place(volume);
         let counts = [0, 1, 2].map(|axis| dims[axis].div_ceil(chunk[axis]));
         let layers = slices.start / chunk[2]..slices.end.div_ceil(chunk[2]);
-        let bytes = self.array.chunk_bytes().max(1) as u64;
+        // With what is known of each beside its samples.
+        let bytes = self.array.chunk_bytes() as u64 + 256;
         let threads = rayon::current_num_threads() as u64;
         let a_group = (SCRATCH / bytes).max(threads).max(1) as usize;
         let a_layer = counts[0] * counts[1];
@@ -317,7 +318,8 @@ impl View {
                 let index = Arc::new(Index::read(&mut file, len, shard, counts.iter().product())?);
                 let mut indices = lock(&self.indices);
                 // Shards are read layer by layer: those of the layer before are no longer needed.
-                if indices.len() >= 1024 {
+                let bytes = (indices.len() + 1) as u64 * self.array.index_bytes() as u64;
+                if bytes > self.most.load(Ordering::Relaxed) {
                     indices.clear();
                 }
                 indices.insert(path.clone(), index.clone());
@@ -423,15 +425,21 @@ impl Slices for View {
 
     fn allow(&self, limits: Limits) -> Result<()> {
         self.most.store(limits.bytes / 4, Ordering::Relaxed);
-        let chunk = self.array.chunk_bytes() as u64;
-        match chunk > limits.bytes {
-            true => Err(Error::bad_input(format_args!(
-                "a chunk takes {chunk} bytes, more than the {} allowed",
-                limits.bytes
-            ))
-            .with_hint(crate::error::Hint::Memory)),
-            false => Ok(()),
+        // Each thread may read an index, which is as long again in the file.
+        let threads = rayon::current_num_threads() as u64;
+        let index = (self.array.index_bytes() as u64).saturating_mul(2 * threads);
+        for (what, bytes) in
+            [("a chunk", self.array.chunk_bytes() as u64), ("the index of a shard", index)]
+        {
+            if bytes > limits.bytes {
+                return Err(Error::bad_input(format_args!(
+                    "{what} takes {bytes} bytes, more than the {} allowed",
+                    limits.bytes
+                ))
+                .with_hint(crate::error::Hint::Memory));
+            }
         }
+        Ok(())
     }
 
     fn layer(&self) -> usize {

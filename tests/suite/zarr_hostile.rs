@@ -1,0 +1,213 @@
+//! Stores of Zarr that claim more than they hold: what they take stays within `--max-memory`, and what is refused is told in
+//! one line.
+#![cfg(target_os = "linux")]
+
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use serde_json::{Value, json};
+
+use crate::memory::{keeps, zeros};
+
+/// Bytes that a bomb unpacks to.
+const BOMB: usize = 128 << 20;
+
+/// Metadata of an array of u8 of Zarr 3, with a codec of bytes for bytes.
+fn array(shape: &Value, chunk: &Value, codec: &Value) -> Value {
+    json!({
+        "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 3, "codecs": [{"name": "bytes"}, codec],
+    })
+}
+
+/// One whose files are shards of chunks of 4 x 4 x 4, with a checksum behind the index or not.
+fn sharded(shape: &Value, shard: &Value, has_sum: bool) -> Value {
+    let mut value = array(shape, shard, &json!("crc32c"));
+    let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+    let index = if has_sum { json!([bytes, "crc32c"]) } else { json!([bytes]) };
+    value["codecs"] = json!([{"name": "sharding_indexed", "configuration": {
+        "chunk_shape": [4, 4, 4], "codecs": [bytes], "index_codecs": index}}]);
+    value
+}
+
+struct Folder<'a>(&'a Path);
+
+impl Folder<'_> {
+    /// A store with one chunk.
+    fn put(&self, name: &str, metadata: &Value, chunk: &[u8]) {
+        let root = self.0.join(name);
+        fs::create_dir_all(root.join("c/0/0")).unwrap();
+        fs::write(root.join("zarr.json"), metadata.to_string()).unwrap();
+        fs::write(root.join("c/0/0/0"), chunk).unwrap();
+    }
+
+    /// One of 64 x 128 x 128 in one chunk.
+    fn packed(&self, codec: &str, chunk: &[u8]) {
+        let cube = json!([64, 128, 128]);
+        let metadata = array(&cube, &cube, &json!(codec));
+        self.put(codec, &metadata, chunk);
+    }
+}
+
+fn gzip(bytes: usize) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    for _ in 0..bytes >> 20 {
+        encoder.write_all(&vec![0; 1 << 20]).unwrap();
+    }
+    encoder.finish().unwrap()
+}
+
+/// A frame of zstd that says how far back it refers, as an exponent of 2 above 10: blocks of one byte 128 KiB times.
+fn zstd(window: u8, bytes: usize) -> Vec<u8> {
+    let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window << 3];
+    let blocks = bytes >> 17;
+    for block in 0..blocks {
+        let header = u32::from(block + 1 == blocks) | 1 << 1 | 1 << (17 + 3);
+        frame.extend(&header.to_le_bytes()[..3]);
+        frame.push(7);
+    }
+    frame
+}
+
+/// A chunk of Blosc with one block, which one stream of another codec fills.
+fn blosc(codec: u8, [len, block]: [u32; 2], stream: &[u8]) -> Vec<u8> {
+    let mut chunk = vec![2, 1, codec << 5 | 0x10, 1];
+    for number in [len, block, 24 + stream.len() as u32, 20, stream.len() as u32] {
+        chunk.extend(number.to_le_bytes());
+    }
+    chunk.extend(stream);
+    chunk
+}
+
+#[test]
+fn stores_that_claim_too_much_stay_within_their_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let stores = Folder(folder);
+    let cube = json!([64, 128, 128]);
+    let len = 1 << 20;
+    stores.packed("gzip", &gzip(BOMB));
+    stores.packed("zlib", &zeros(BOMB as u64));
+    stores.packed("zstd", &zstd(10, BOMB));
+    stores.packed("lz4", &[&u32::MAX.to_le_bytes()[..], &[0xff; 1 << 10]].concat());
+    // Half a MB says that it holds 128 MB.
+    let long = [&[0x1f, 0, 1, 0][..], &[0xff; BOMB / 255], &[0, 0x50, 1, 2, 3, 4, 5]].concat();
+    stores.packed("blosc", &blosc(1, [len, len], &long));
+    let metadata = array(&cube, &cube, &json!("blosc"));
+    stores.put("blosc-zlib", &metadata, &blosc(3, [len, len], &zeros(BOMB as u64)));
+    stores.put("blosc-zstd", &metadata, &blosc(4, [len, len], &zstd(10, BOMB)));
+    stores.put("blosc-block", &metadata, &blosc(1, [len, u32::MAX], &[0; 9]));
+    stores.put("blosc-long", &metadata, &blosc(1, [u32::MAX - 9, len], &[0; 9]));
+    // What zstd has unpacked and may refer to: 2 GiB, and 64 MiB.
+    let metadata = array(&cube, &cube, &json!("zstd"));
+    stores.put("window", &metadata, &zstd(21, len as usize));
+    stores.put("half-window", &metadata, &zstd(16, len as usize));
+    // Packed again and again: each step may be no longer than a chunk and a quarter.
+    let mut metadata = array(&cube, &cube, &json!("gzip"));
+    metadata["codecs"] = json!(["bytes", "gzip", "gzip", "gzip"]);
+    stores.put("again", &metadata, &gzip(BOMB));
+    metadata["codecs"] = [vec![json!("bytes")], vec![json!("gzip"); 100_000]].concat().into();
+    stores.put("chain", &metadata, &gzip(1 << 20));
+    // Text.
+    stores.put("empty", &array(&cube, &cube, &json!("gzip")), &[]);
+    let metadata = array(&cube, &cube, &json!("gzip")).to_string();
+    let deep = metadata.replacen('{', &format!("{{\"a\":{}", "[".repeat(1 << 20)), 1);
+    let lists = format!("{{\"a\":[{}0],", "[],".repeat(1_200_000));
+    let attributes = metadata.replacen('{', &lists, 1);
+    for (name, text) in [("deep", &deep), ("lists", &attributes), ("text", &" ".repeat(90 << 20))] {
+        stores.put(name, &json!(0), &[]);
+        fs::write(folder.join(name).join("zarr.json"), text).unwrap();
+    }
+    // Shapes.
+    for (name, shape, chunk) in [
+        ("huge", json!([1u64 << 40, 1u64 << 40, 1u64 << 40]), json!([1, 1, 1])),
+        ("edge", json!([u64::MAX, u64::MAX, 1]), json!([1, 1, 1])),
+        ("axes", vec![json!(1); 100_000].into(), vec![json!(1); 100_000].into()),
+        ("chunk", json!([4, 40_000, 40_000]), json!([4, 20_000, 20_000])),
+        ("wide", json!([4, 40_000, 40_000]), json!([4, 40, 40])),
+        ("points", json!([4, 1500, 1500]), json!([1, 1, 1])),
+    ] {
+        stores.put(name, &array(&shape, &chunk, &json!("gzip")), &gzip(1 << 20));
+    }
+    let times = array(&json!([1u64 << 50, 1, 1, 1]), &json!([1, 1, 1, 1]), &json!("gzip"));
+    stores.put("times", &times, &[]);
+    // Shards: a file without samples that says it has an index of 67 MB; one whose chunks are elsewhere.
+    let many = json!([256, 1024, 1024]);
+    stores.put("index", &sharded(&many, &many, false), &[]);
+    let file = File::options().write(true).open(folder.join("index/c/0/0/0")).unwrap();
+    file.set_len(300 << 20).unwrap();
+    let small = json!([8, 8, 8]);
+    for (name, entry) in [
+        ("beyond", [1u64 << 40, 64]),
+        ("around", [u64::MAX - 9, 64]),
+        ("long", [0, 1 << 40]),
+        ("whole", [0, 192]),
+    ] {
+        let index = entry.map(u64::to_le_bytes).concat().repeat(8);
+        stores.put(name, &sharded(&small, &small, false), &[vec![0; 64], index].concat());
+    }
+    stores.put("sum", &sharded(&small, &small, true), &[0; 300]);
+    stores.put("short", &sharded(&small, &small, true), &[0; 30]);
+
+    let refused = |command: &str, says: &str| {
+        let run = keeps(folder, 64, command);
+        assert!(run.code != Some(0) && run.stderr.contains(says), "{command}: {run:?}");
+    };
+    for (name, says) in [
+        ("gzip", "longer than its shape"),
+        ("zlib", "longer than its shape"),
+        ("zstd", "longer than its shape"),
+        ("lz4", "longer than its shape"),
+        ("blosc", "c/0/0/0"),
+        ("blosc-zlib", "longer than its shape"),
+        ("blosc-zstd", "longer than its shape"),
+        ("blosc-block", "blocks are said to have"),
+        ("blosc-long", "longer than its shape"),
+        ("window", "c/0/0/0 is broken"),
+        ("half-window", "c/0/0/0 is broken"),
+        ("again", "c/0/0/0 is broken"),
+        ("chain", "100000 codecs"),
+        ("empty", "unexpected end of file"),
+        ("deep", "recursion limit"),
+        ("text", "too long"),
+        ("huge", "too large"),
+        ("axes", "100000 dimensions"),
+        ("index", "the index of a shard takes"),
+        ("beyond", "names bytes that are not there"),
+        ("around", "names bytes that are not there"),
+        ("long", "names bytes that are not there"),
+        ("whole", "it has 192 bytes, but its shape makes 64"),
+        ("sum", "checksum"),
+        ("short", "shorter than its index"),
+        ("chunk", "a chunk takes"),
+    ] {
+        refused(&format!("histogram {name}"), says);
+    }
+    for command in [
+        "info edge --range",
+        "info lists --range",
+        "info index",
+        "histogram times --time 1",
+        "blur huge o.zarr",
+        "blur wide o.zarr --sigma 1",
+        "mesh wide o.ply --iso 1",
+        "histogram points",
+        "mesh gzip o.ply --iso 1",
+        "blur zstd o.zarr --sigma 0",
+        "blur index o.raw --sigma 1",
+        "mesh times o.ply --iso 1",
+    ] {
+        keeps(folder, 64, command);
+    }
+    // More memory, and the same promise.
+    for name in ["gzip", "zstd", "blosc", "index", "chunk", "half-window"] {
+        keeps(folder, 256, &format!("histogram {name}"));
+    }
+    let left: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.iter().all(|path| path.extension().is_none()), "{left:?}");
+}
