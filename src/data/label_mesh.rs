@@ -57,9 +57,13 @@ impl Quad {
 impl Quad {
     /// Whether the diagonal from its first corner, which is the shorter one in the grid, cuts it into triangles.
     pub fn splits_from_first(&self, vertices: &[[u32; 3]]) -> bool {
-        let [a, b, c, d] = self.vertices.map(|vertex| vertices[vertex as usize].map(i64::from));
-        let length = |a: [i64; 3], b: [i64; 3]| -> i64 {
-            (0..3).map(|axis| (a[axis] - b[axis]).pow(2)).sum()
+        Self::is_first_shorter(self.vertices.map(|vertex| vertices[vertex as usize]))
+    }
+
+    /// The same of its corners.
+    pub fn is_first_shorter([a, b, c, d]: [[u32; 3]; 4]) -> bool {
+        let length = |a: [u32; 3], b: [u32; 3]| -> i64 {
+            (0..3).map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2)).sum()
         };
         length(a, c) <= length(b, d)
     }
@@ -85,21 +89,16 @@ impl LabelMesh {
     }
 }
 
-/// Half of a [`Quad`].
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct LabelFace {
-    /// Vertex numbers, counter-clockwise as seen from the second label.
-    pub triangle: [u32; 3],
-    /// As those of the quad.
-    pub labels: [u32; 2],
-}
-
 impl Quad {
-    /// Its triangles; `from_first`: cut by the diagonal from its first corner.
-    pub fn halves(&self, from_first: bool) -> [LabelFace; 2] {
-        let ([a, b, c, d], labels) = (self.vertices, self.labels);
-        let halves = if from_first { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] };
-        halves.map(|triangle| LabelFace { triangle, labels })
+    /// Cuts it into triangles by the diagonal from its first corner, or by the other one, which takes the place of the
+    /// sheets.
+    pub fn split(&mut self, from_first: bool) {
+        self.sheets = u32::from(from_first);
+    }
+
+    /// The triangles that [`split`](Self::split) has cut it into, counter-clockwise as seen from the second label.
+    pub fn triangles(&self) -> [[u32; 3]; 2] {
+        let [a, b, c, d] = self.vertices;
+        if self.sheets == 1 { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] }
     }
 }

@@ -513,6 +513,28 @@ fn one_ply_has_both_labels_of_each_face() {
     assert!(folder.join(name).exists());
 }
 
+/// Where a file mirrors its volume, faces turn around, so that they still point outwards.
+#[test]
+fn mirrored_volumes_have_faces_outwards() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let volume = voronoi([17, 15, 60], 11, 13);
+    let counts = Naive::new(&volume).counts();
+    let name = written(folder, &volume, "uint16", 1);
+    for x in [1, -1] {
+        let header = format!(
+            "ObjectType = Image\nNDims = 3\nDimSize = 17 15 60\nTransformMatrix = {x} 0 0 0 1 0 0 0 1\n\
+             Offset = 30 2 -4\nElementType = MET_USHORT\nElementDataFile = {name}\n"
+        );
+        fs::write(folder.join("m.mhd"), header).unwrap();
+        for flags in ["", "--max-memory 1M", "--stats"] {
+            works(folder, &format!("mesh m.mhd m.ply --labels --smooth 0 {flags}"));
+            let (positions, faces) = read_ply(&fs::read(folder.join("m.ply")).unwrap());
+            assert_counts(&enclosed(&positions, faces.into_iter()), &counts, 1);
+        }
+    }
+}
+
 #[test]
 fn slabs_of_little_memory_write_the_same() {
     let folder = tempfile::tempdir().unwrap();

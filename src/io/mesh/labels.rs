@@ -15,7 +15,7 @@ use super::{
     space_comment,
 };
 use crate::{
-    data::{label_mesh::LabelFace, placement::Space, surface::Surface},
+    data::{label_mesh::Quad, placement::Space, surface::Surface},
     io::temporary_file,
 };
 
@@ -72,9 +72,11 @@ impl LabelType {
 pub struct LabelPly {
     ascii: bool,
     space: Option<Space>,
+    /// Whether the order of corners turns around.
+    is_mirrored: bool,
     limit: u64,
     folder: PathBuf,
-    parts: Vec<(Surface, Vec<LabelFace>)>,
+    parts: Vec<(Surface, Vec<Quad>)>,
     /// Bytes in `parts`.
     held: u64,
     files: Option<[File; 2]>,
@@ -83,23 +85,28 @@ pub struct LabelPly {
 }
 
 impl LabelPly {
-    /// In coordinates of `space`. Keeps at most about `limit` bytes in memory and the rest in temporary files in
+    /// In coordinates of `space`, mirrored or not. Keeps at most about `limit` bytes in memory and the rest in temporary files in
     /// `folder`.
-    pub fn new(ascii: bool, space: Option<Space>, limit: u64, folder: PathBuf) -> Self {
+    pub fn new(
+        ascii: bool,
+        (space, is_mirrored): (Option<Space>, bool),
+        limit: u64,
+        folder: PathBuf,
+    ) -> Self {
         let (parts, held, files, vertices, faces) = Default::default();
-        Self { ascii, space, limit, folder, parts, held, files, vertices, faces }
+        Self { ascii, space, is_mirrored, limit, folder, parts, held, files, vertices, faces }
     }
 
-    /// Adds vertices, and faces between those known so far.
+    /// Adds vertices, and faces between those known so far, which are split.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
-    pub fn push(&mut self, positions: Vec<[f32; 3]>, faces: Vec<LabelFace>) -> io::Result<()> {
+    pub fn push(&mut self, positions: Vec<[f32; 3]>, quads: Vec<Quad>) -> io::Result<()> {
         self.vertices += positions.len() as u64;
-        self.faces += faces.len() as u64;
+        self.faces += 2 * quads.len() as u64;
         let part = Surface { positions, ..Surface::default() };
-        self.held += part.bytes() + size_of_val(&faces[..]) as u64;
-        self.parts.push((part, faces));
+        self.held += part.bytes() + size_of_val(&quads[..]) as u64;
+        self.parts.push((part, quads));
         if self.held <= self.limit {
             return Ok(());
         }
@@ -111,9 +118,9 @@ impl LabelPly {
             }
         };
         self.held = 0;
-        for (part, part_faces) in self.parts.drain(..) {
+        for (part, quads) in self.parts.drain(..) {
             write_vertices(vertices, &part, self.ascii)?;
-            faces.write_all(bytemuck::cast_slice(&part_faces))?;
+            faces.write_all(bytemuck::cast_slice(&quads))?;
         }
         Ok(())
     }
@@ -150,18 +157,20 @@ impl LabelPly {
         for (part, _) in &self.parts {
             write_vertices(out, part, self.ascii)?;
         }
-        let format = |face: &LabelFace, bytes: &mut Vec<u8>| {
-            let ([a, b, c], [label, neighbour]) = (face.triangle, face.labels.map(label_of));
+        let format = |quad: &Quad, bytes: &mut Vec<u8>| {
+            let [label, neighbour] = quad.labels.map(label_of);
             // Numbers of labels may be in another order than labels.
             let turned = neighbour != 0 && neighbour < label;
-            let triangle = if turned { [a, c, b] } else { [a, b, c] };
             let labels = if turned { [neighbour, label] } else { [label, neighbour] };
-            write_face(triangle, labels, label_type, self.ascii, bytes);
+            for [a, b, c] in quad.triangles() {
+                let triangle = if turned != self.is_mirrored { [a, c, b] } else { [a, b, c] };
+                write_face(triangle, labels, label_type, self.ascii, bytes);
+            }
         };
         if let Some(mut file) = faces {
             file.rewind()?;
-            let mut chunk = vec![LabelFace::default(); CHUNK];
-            let mut left = file.metadata()?.len() as usize / size_of::<LabelFace>();
+            let mut chunk = vec![Quad::default(); CHUNK];
+            let mut left = file.metadata()?.len() as usize / size_of::<Quad>();
             while left > 0 {
                 let chunk = &mut chunk[..left.min(CHUNK)];
                 file.read_exact(bytemuck::cast_slice_mut(chunk))?;
@@ -169,7 +178,7 @@ impl LabelPly {
                 left -= chunk.len();
             }
         }
-        self.parts.iter().try_for_each(|(_, faces)| write_each(out, faces, format))
+        self.parts.iter().try_for_each(|(_, quads)| write_each(out, quads, format))
     }
 }
 

@@ -6,7 +6,10 @@ mod slabs;
 
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
 };
 
 pub use list::LabelList;
@@ -23,7 +26,7 @@ use super::{
 };
 use crate::{
     data::{
-        label_mesh::{LabelFace, LabelMesh, Quad, UNIT},
+        label_mesh::{LabelMesh, Quad, UNIT},
         srgb,
         surface::Surface,
     },
@@ -201,21 +204,21 @@ impl Labels<'_> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
-        let mut ply = LabelPly::new(job.ascii, place.placed.space, self.plan.held, folder);
+        let placed = (place.placed.space, place.is_mirrored());
+        let mut ply = LabelPly::new(job.ascii, placed, self.plan.held, folder);
         let mut written = Written::default();
-        let mut found = Found::default();
+        let found = Found::new()?;
         let mut top = Top::default();
-        let numbers = self.for_each_part(numbers, |first_vertex, part| {
-            let (positions, faces) = session.timings.time("faces", || {
-                found.add(&part.quads);
-                let faces = top.faces(first_vertex, &part, place.is_mirrored());
-                place.positions(&part).map(|positions| (positions, faces))
+        let numbers = self.for_each_part(numbers, |first_vertex, mut part| {
+            let positions = session.timings.time("faces", || {
+                top.split(first_vertex, &mut part, Some(&found));
+                place.positions(&part)
             })?;
             let surface = Surface { positions, ..Surface::default() };
             written.widen(&surface);
             written.vertices += surface.positions.len() as u64;
-            written.triangles += faces.len() as u64;
-            ply.push(surface.positions, faces).map_err(failed)
+            written.triangles += 2 * part.quads.len() as u64;
+            ply.push(surface.positions, part.quads).map_err(failed)
         })?;
         written.labels = found.all().map(|number| numbers.label(number)).collect();
         let label_type = self.label_type(numbers)?;
@@ -271,7 +274,7 @@ impl Labels<'_> {
             Some(output) if self.job.format == MeshFormat::Ply => {
                 each.measure(&order, &mut written)?;
                 drop(each);
-                self.write_shared(&mesh, &positions, numbers, output, &mut written)?;
+                self.write_shared(mesh, positions, numbers, output, &mut written)?;
             }
             Some(output) => each.write_parts(&order, output, &mut written)?,
         }
@@ -282,8 +285,8 @@ impl Labels<'_> {
     /// Writes one PLY of the whole mesh.
     fn write_shared(
         &self,
-        mesh: &LabelMesh,
-        positions: &[[f32; 3]],
+        mut mesh: LabelMesh,
+        positions: Vec<[f32; 3]>,
         numbers: &Numbers<'_>,
         mut output: Output,
         written: &mut Written,
@@ -292,11 +295,13 @@ impl Labels<'_> {
         let label_type = self.label_type(numbers)?;
         let failed = |error| Error::io("write", job.output.to_string(), error);
         let folder = scratch_folder(&job.output);
-        let mut ply = LabelPly::new(job.ascii, place.placed.space, u64::MAX, folder);
-        let faces = Top::default().faces(0, mesh, place.is_mirrored());
-        (written.vertices, written.triangles) = (positions.len() as u64, faces.len() as u64);
+        let placed = (place.placed.space, place.is_mirrored());
+        let mut ply = LabelPly::new(job.ascii, placed, u64::MAX, folder);
+        Top::default().split(0, &mut mesh, None);
+        (written.vertices, written.triangles) =
+            (positions.len() as u64, 2 * mesh.quads.len() as u64);
         session.timings.time("write", || {
-            ply.push(positions.to_vec(), faces).map_err(failed)?;
+            ply.push(positions, mesh.quads).map_err(failed)?;
             ply.finish(&mut output, &|number| numbers.label(number), label_type).map_err(failed)?;
             output.commit()
         })
@@ -476,37 +481,46 @@ impl Each<'_, '_> {
 }
 
 /// Which numbers of labels have faces.
-#[derive(Default)]
 struct Found {
-    small: Vec<bool>,
-    others: BTreeSet<u32>,
+    /// A bit each of those below [`SMALL`](Self::SMALL).
+    small: Vec<AtomicU64>,
+    others: Mutex<BTreeSet<u32>>,
 }
 
 impl Found {
     const SMALL: u32 = 1 << 24;
 
-    fn add(&mut self, quads: &[Quad]) {
-        let mut last = 0;
+    fn new() -> Result<Self> {
+        let small = memory::zeros::<u64>(Self::SMALL as usize / 64)?;
+        let small = small.into_iter().map(AtomicU64::new).collect();
+        Ok(Self { small, others: Mutex::default() })
+    }
+
+    fn add(&self, quads: &[Quad]) {
+        let mut others = Vec::new();
         for label in quads.iter().flat_map(|quad| quad.labels) {
-            if label == 0 || label == last {
-                continue;
-            }
-            last = label;
             if label >= Self::SMALL {
-                self.others.insert(label);
+                others.push(label);
                 continue;
             }
-            let label = label as usize;
-            if label >= self.small.len() {
-                self.small.resize(label + 1, false);
+            let (word, bit) = (&self.small[label as usize / 64], 1 << (label % 64));
+            if word.load(Relaxed) & bit == 0 {
+                word.fetch_or(bit, Relaxed);
             }
-            self.small[label] = true;
+        }
+        if !others.is_empty() {
+            others.sort_unstable();
+            others.dedup();
+            self.others.lock().unwrap_or_else(PoisonError::into_inner).extend(others);
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = u32> {
-        let small = (0..).zip(&self.small).filter(|(_, is_found)| **is_found);
-        small.map(|(label, _)| label).chain(self.others.iter().copied())
+    /// All but 0.
+    fn all(self) -> impl Iterator<Item = u32> {
+        let Self { small, others } = self;
+        let bit = move |label: &u32| small[*label as usize / 64].load(Relaxed) >> (label % 64) & 1;
+        let small = (1..Self::SMALL).filter(move |label| bit(label) == 1);
+        small.chain(others.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -518,31 +532,27 @@ struct Top {
 }
 
 impl Top {
-    /// The faces of the next part.
-    fn faces(&mut self, first_vertex: u64, part: &LabelMesh, is_mirrored: bool) -> Vec<LabelFace> {
-        let first = self.first as u32;
-        let mut vertices = std::mem::take(&mut self.vertices);
-        vertices.extend_from_slice(&part.vertices);
-        let faces = |quads: &[Quad]| -> Vec<LabelFace> {
-            let halves = |quad: &Quad| {
-                let here = quad.vertices.map(|vertex| vertex.wrapping_sub(first));
-                let from_first = Quad { vertices: here, ..*quad }.splits_from_first(&vertices);
-                quad.halves(from_first)
-            };
-            let mut faces: Vec<LabelFace> = quads.iter().flat_map(halves).collect();
-            if is_mirrored {
-                faces.iter_mut().for_each(|face| face.triangle.swap(1, 2));
-            }
-            faces
+    /// Splits the faces of the next part, whose first vertex has this number, and adds their labels to `found`.
+    fn split(&mut self, first_vertex: u64, part: &mut LabelMesh, found: Option<&Found>) {
+        let LabelMesh { vertices, quads } = part;
+        let corner = |number: u32| match u64::from(number).checked_sub(first_vertex) {
+            Some(own) => vertices[own as usize],
+            None => self.vertices[(u64::from(number) - self.first) as usize],
         };
-        let faces = part.quads.chunks(1 << 14).par_map(faces).concat();
+        quads.chunks_mut(1 << 14).par_each(|quads| {
+            if let Some(found) = found {
+                found.add(quads);
+            }
+            for quad in quads {
+                let [a, b, c, d] = quad.vertices;
+                quad.split(Quad::is_first_shorter([corner(a), corner(b), corner(c), corner(d)]));
+            }
+        });
         let layer = |vertex: &[u32; 3]| (vertex[2] + UNIT / 2) / UNIT;
-        let top = vertices.last().map(layer);
-        let below = vertices.iter().rev().take_while(|vertex| Some(layer(vertex)) == top).count();
-        let kept = vertices.len() - below;
-        self.first = first_vertex + part.vertices.len() as u64 - below as u64;
-        vertices.drain(..kept);
-        self.vertices = vertices;
-        faces
+        let Some(top) = vertices.last().map(layer) else { return };
+        let count = vertices.iter().rev().take_while(|vertex| layer(vertex) == top).count();
+        let kept = vertices.len() - count;
+        self.first = first_vertex + kept as u64;
+        self.vertices = vertices[kept..].to_vec();
     }
 }
