@@ -125,6 +125,9 @@ impl InputId {
             Ok((found.len(), modified.map_or(0, |time| time.as_nanos() as u64)))
         };
         let name = source.to_string();
+        if let Some(modified) = volume::state_of_address(source)? {
+            return Ok(Self { name, bytes: 0, modified });
+        }
         let Some(files) = volume::files_of(source)? else {
             let (bytes, modified) = state(path)?;
             return Ok(Self { name, bytes, modified });

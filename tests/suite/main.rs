@@ -62,6 +62,8 @@ mod volumes;
 mod web;
 mod zarr;
 mod zarr_hostile;
+mod zarr_stores;
+mod zarr_web;
 
 fn main() {
     #[cfg(target_os = "linux")]

@@ -25,10 +25,10 @@ use crate::{
 };
 
 /// One entry of `fixtures/zarr/stores.json`, which `write.py` beside it has written.
-struct Store(Value);
+pub struct Store(Value);
 
 impl Store {
-    fn all() -> Vec<Self> {
+    pub fn all() -> Vec<Self> {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/zarr/stores.json");
         let all = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         let Value::Array(all) = all else { panic!("a list") };
@@ -36,16 +36,16 @@ impl Store {
         all.into_iter().map(Self).collect()
     }
 
-    fn named(name: &str) -> Self {
+    pub fn named(name: &str) -> Self {
         Self::all().into_iter().find(|store| store.name() == name).expect("a store")
     }
 
-    fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         self.0["name"].as_str().unwrap()
     }
 
     /// Writes it into `folder`; returns where.
-    fn write(&self, folder: &Path) -> PathBuf {
+    pub fn write(&self, folder: &Path) -> PathBuf {
         let root = folder.join(self.name());
         for (name, digits) in self.0["files"].as_object().unwrap() {
             let digits = digits.as_str().unwrap().as_bytes();
@@ -57,6 +57,11 @@ impl Store {
             fs::write(path, bytes).unwrap();
         }
         root
+    }
+
+    /// The hash of its values.
+    pub fn hash(&self) -> &str {
+        self.0["fnv"].as_str().unwrap()
     }
 
     /// Its length along each axis, the fastest first.
@@ -76,14 +81,14 @@ fn as_f64(samples: &Samples) -> Vec<f64> {
 }
 
 /// FNV-1a over values as little-endian f64, in the digits of `write.py`.
-fn fnv(values: &[f64]) -> String {
+pub fn fnv(values: &[f64]) -> String {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let bytes = values.iter().flat_map(|value| value.to_le_bytes());
     format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 /// The values of all volumes of a store, one behind the other, in parts of so many slices.
-fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
+pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
     let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
     let volumes =
         describe(path, &layout(0)).unwrap_or_else(|e| panic!("{}", e.one_line())).volumes();
@@ -192,7 +197,7 @@ fn commands_take_stores() {
 }
 
 /// All files below `folder`, by their names.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
@@ -483,7 +488,7 @@ fn what_is_broken_is_one_line() {
     fs::write(&chunk, &bytes[..bytes.len() / 2]).unwrap();
     fails("c/0/0/0");
     fs::write(&chunk, vec![0; 1 << 20]).unwrap();
-    fails("which its shape does not take");
+    fails("it is too long");
     fs::remove_file(&chunk).unwrap();
     fs::create_dir(&chunk).unwrap();
     fails("it is no file");

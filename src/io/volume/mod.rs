@@ -39,6 +39,7 @@ pub use slices::are_many;
 pub use write::{VolumeFormat, VolumeTarget};
 pub use zarr::{
     Pyramid, PyramidOptions, PyramidWriter, is_named_so as is_zarr_output, is_store as is_zarr,
+    state as state_of_address,
 };
 
 use self::{

@@ -8,16 +8,17 @@ use std::{
 
 use crate::{
     error::{Error, Result},
-    io::Source,
+    io::{Source, volume::zarr},
 };
 
 /// More than any volume has slices.
 const MOST: usize = 1 << 20;
 
-/// Whether `source` is a folder, or no file but a pattern with `*`, `?` or `[`.
+/// Whether `source` is a folder, a store of Zarr in a ZIP file or at an address, or no file but a pattern with `*`, `?` or
+/// `[`.
 pub fn are_many(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
-    path.is_dir() || is_pattern(path)
+    path.is_dir() || zarr::is_store(path) || is_pattern(path)
 }
 
 fn is_pattern(path: &Path) -> bool {

@@ -3,8 +3,6 @@
 //!
 //! Nothing is allocated by what they claim; sizes are checked here, once for all readers.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Map, Value};
 
 use super::codec::Codec;
@@ -20,10 +18,9 @@ const MOST_CODECS: usize = 16;
 /// Bytes of a chunk, unpacked: Blosc's limit, too.
 const MOST_BYTES: usize = (1 << 31) - 1;
 
-/// An array in a folder.
+/// How an array is stored in a folder.
 #[derive(Debug)]
 pub struct Array {
-    pub folder: PathBuf,
     /// Samples along each axis, the slowest first.
     pub shape: Vec<usize>,
     /// The size of what a file holds: a chunk, or a shard of several.
@@ -65,8 +62,8 @@ struct Keys {
 }
 
 impl Array {
-    /// Reads the metadata `value` of version 2 of the array in `folder`.
-    pub fn of_version_2(folder: &Path, value: &Value) -> Result<Self, BoxError> {
+    /// Reads the metadata `value` of version 2 .
+    pub fn of_version_2(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
         let chunk = sizes(fields, "chunks")?;
@@ -91,7 +88,6 @@ impl Array {
             Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
         };
         let array = Self {
-            folder: folder.to_owned(),
             file: chunk.clone(),
             fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
             keys: Keys { prefix: None, separator },
@@ -107,8 +103,8 @@ impl Array {
         array.checked()
     }
 
-    /// Reads the metadata `value` of version 3 of the array in `folder`.
-    pub fn of_version_3(folder: &Path, value: &Value) -> Result<Self, BoxError> {
+    /// Reads the metadata `value` of version 3 .
+    pub fn of_version_3(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
         let (grid, grid_fields) = named(field(fields, "chunk_grid")?)?;
@@ -163,7 +159,6 @@ impl Array {
             }
         };
         let array = Self {
-            folder: folder.to_owned(),
             fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
             keys: Keys { prefix, separator },
             shape,
@@ -230,9 +225,9 @@ impl Array {
         self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
     }
 
-    /// The file with this place in the grid.
-    pub fn path(&self, place: &[usize]) -> PathBuf {
-        self.folder.join(self.keys.key(place))
+    /// The name of the file with this place in the grid.
+    pub fn key(&self, place: &[usize]) -> String {
+        self.keys.key(place)
     }
 }
 
@@ -480,16 +475,16 @@ mod tests {
 
     #[test]
     fn arrays_of_both_versions() {
-        let array = Array::of_version_3(Path::new("a"), &base()).unwrap();
+        let array = Array::of_version_3(&base()).unwrap();
         assert_eq!((array.shape.clone(), array.chunk_bytes()), (vec![7, 6, 5], 128));
         assert_eq!((array.endian, array.fill.clone()), (Endian::Big, vec![3, 0]));
-        assert_eq!(array.path(&[1, 0, 2]), Path::new("a/c/1/0/2"));
+        assert_eq!(array.key(&[1, 0, 2]), "c/1/0/2");
         let value = json!({
             "zarr_format": 2, "shape": [7, 6], "chunks": [4, 4], "dtype": ">f4", "order": "F",
             "compressor": null, "filters": null, "fill_value": "NaN",
         });
-        let array = Array::of_version_2(Path::new("a"), &value).unwrap();
-        assert_eq!((array.order.clone(), array.path(&[1, 0])), (vec![1, 0], "a/1.0".into()));
+        let array = Array::of_version_2(&value).unwrap();
+        assert_eq!((array.order.clone(), array.key(&[1, 0])), (vec![1, 0], "1.0".into()));
         assert_eq!(array.fill, f32::NAN.to_le_bytes());
     }
 
@@ -520,7 +515,7 @@ mod tests {
         ] {
             let mut all = base();
             all[name] = value.clone();
-            assert!(Array::of_version_3(Path::new("a"), &all).is_err(), "{name} {value}");
+            assert!(Array::of_version_3(&all).is_err(), "{name} {value}");
         }
     }
 

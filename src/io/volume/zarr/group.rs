@@ -2,25 +2,20 @@
 //! their axes, units and places.
 
 use std::{
-    fs, io,
-    io::Read,
+    io,
     path::{Component, Path},
 };
 
 use serde_json::{Map, Value};
 
-use super::array::{Array, object};
+use super::{
+    array::{Array, object},
+    store::{Part, Store},
+};
 use crate::io::volume::format::{BoxError, shown};
 
 /// No metadata are longer: values take up to twenty times as much memory as their text.
 const MOST_TEXT: u64 = 4 << 20;
-/// Names of metadata files.
-const FILES: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
-
-/// Whether `path` is a folder that Zarr has written.
-pub fn is_store(path: &Path) -> bool {
-    path.is_dir() && FILES.iter().any(|name| path.join(name).is_file())
-}
 
 /// An axis of an image.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +61,8 @@ pub struct Image {
     /// The version of Zarr.
     pub version: u8,
     pub array: Array,
+    /// Where the chunks of the array are.
+    pub store: Store,
     /// One for each dimension of the array.
     pub axes: Vec<Axis>,
     pub name: Option<String>,
@@ -77,16 +74,17 @@ pub struct Image {
 }
 
 impl Image {
-    /// Opens level `level` of the image in `folder`, or the array there.
-    pub fn open(folder: &Path, level: usize) -> Result<Self, BoxError> {
-        let node = Node::read(folder)?.ok_or("there are no metadata of Zarr in it")?;
+    /// Opens level `level` of the image at `path`, or the array there.
+    pub fn open(path: &Path, level: usize) -> Result<Self, BoxError> {
+        let store = &Store::open(path)?;
+        let node = Node::read(store)?.ok_or("there are no metadata of Zarr in it")?;
         if node.is_array {
-            return Self::of_array(folder, node, level);
+            return Self::of_array(store.clone(), node, level);
         }
         let ngff = node.attributes.get("ome").and_then(Value::as_object);
         let attributes = ngff.unwrap_or(&node.attributes);
         let Some(multiscales) = attributes.get("multiscales") else {
-            return Err(no_image(folder, attributes).into());
+            return Err(no_image(store, attributes).into());
         };
         let images = multiscales.as_array().ok_or("its multiscales are no list")?;
         let image = images.first().ok_or("its list of multiscales is empty")?;
@@ -103,10 +101,10 @@ impl Image {
             let path = shown(path);
             return Err(format!("a level is said to be in `{path}`, not in its folder").into());
         }
-        let place = folder.join(path);
+        let store = store.folder(path);
         let found =
-            Node::read(&place)?.ok_or_else(|| format!("there is no array `{path}` in it"))?;
-        let array = found.array(&place)?;
+            Node::read(&store)?.ok_or_else(|| format!("there is no array `{path}` in it"))?;
+        let array = found.array(&store)?;
         let version = attributes.get("version").or(image.get("version")).and_then(Value::as_str);
         let mut axes = axes(image.get("axes"), &array)?;
         transform(dataset.get("coordinateTransformations"), &mut axes)?;
@@ -123,6 +121,7 @@ impl Image {
                 _ => "OME-Zarr",
             },
             array,
+            store,
             axes,
             name: image.get("name").and_then(Value::as_str).map(str::to_owned),
             omero: attributes.get("omero").cloned(),
@@ -131,8 +130,8 @@ impl Image {
         })
     }
 
-    fn of_array(folder: &Path, node: Node, level: usize) -> Result<Self, BoxError> {
-        let array = node.array(folder)?;
+    fn of_array(store: Store, node: Node, level: usize) -> Result<Self, BoxError> {
+        let array = node.array(&store)?;
         if level > 0 {
             return Err("it is one array, without levels".into());
         }
@@ -161,6 +160,7 @@ impl Image {
             format: if node.version == 2 { "Zarr 2" } else { "Zarr 3" },
             axes: (0..dims).map(axis).collect(),
             array,
+            store,
             name: None,
             omero: None,
             is_labels: false,
@@ -178,9 +178,9 @@ struct Node {
 }
 
 impl Node {
-    /// Reads the metadata in `folder`; nothing where there are none.
-    fn read(folder: &Path) -> Result<Option<Self>, BoxError> {
-        if let Some(metadata) = json(&folder.join("zarr.json"))? {
+    /// Reads the metadata in a folder; nothing where there are none.
+    fn read(store: &Store) -> Result<Option<Self>, BoxError> {
+        if let Some(metadata) = json(store, "zarr.json")? {
             let attributes = metadata.get("attributes").and_then(Value::as_object);
             let attributes = attributes.cloned().unwrap_or_default();
             let kind = metadata.get("node_type").and_then(Value::as_str);
@@ -192,11 +192,11 @@ impl Node {
             return Ok(Some(Self { version: 3, is_array, metadata, attributes }));
         }
         let attributes = || -> Result<Map<String, Value>, BoxError> {
-            let found = json(&folder.join(".zattrs"))?;
+            let found = json(store, ".zattrs")?;
             Ok(found.and_then(|value| value.as_object().cloned()).unwrap_or_default())
         };
         for (name, is_array) in [(".zarray", true), (".zgroup", false)] {
-            if let Some(metadata) = json(&folder.join(name))? {
+            if let Some(metadata) = json(store, name)? {
                 let attributes = attributes()?;
                 return Ok(Some(Self { version: 2, is_array, metadata, attributes }));
             }
@@ -204,43 +204,39 @@ impl Node {
         Ok(None)
     }
 
-    fn array(&self, folder: &Path) -> Result<Array, BoxError> {
+    fn array(&self, store: &Store) -> Result<Array, BoxError> {
         match (self.is_array, self.version) {
-            (false, _) => Err(format!("{} is a group, no array", folder.display()).into()),
-            (true, 2) => Array::of_version_2(folder, &self.metadata),
-            (true, _) => Array::of_version_3(folder, &self.metadata),
+            (false, _) => Err(format!("{} is a group, no array", store.shown("")).into()),
+            (true, 2) => Array::of_version_2(&self.metadata),
+            (true, _) => Array::of_version_3(&self.metadata),
         }
     }
 }
 
 /// The content of a file of JSON; nothing where it is not there.
-fn json(path: &Path) -> Result<Option<Value>, BoxError> {
-    let named = |error: BoxError| -> BoxError { format!("{}: {error}", path.display()).into() };
-    let found = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found.map_err(|error| named(error.into()))?,
+fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
+    let named = |error: BoxError| -> BoxError {
+        let file = store.shown(name);
+        match error.downcast::<io::Error>() {
+            Ok(error) => io::Error::new(error.kind(), format!("{file}: {error}")).into(),
+            Err(error) => format!("{file}: {error}").into(),
+        }
     };
-    if !found.is_file() || found.len() > MOST_TEXT {
-        return Err(named("it is no file, or too long".into()));
-    }
-    let mut text = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(MOST_TEXT).read_to_end(&mut text));
-    read.map_err(|error| named(error.into()))?;
-    let value = serde_json::from_slice(&text).map_err(|error| named(error.into()))?;
+    let Some(text) = store.get(name, Part::Whole, MOST_TEXT).map_err(named)? else {
+        return Ok(None);
+    };
+    // An error in the text is none of reading.
+    let value = serde_json::from_slice(&text).map_err(|error| named(error.to_string().into()))?;
     Ok(Some(value))
 }
 
 /// Says what a group without an image holds.
-fn no_image(folder: &Path, attributes: &Map<String, Value>) -> String {
+fn no_image(store: &Store, attributes: &Map<String, Value>) -> String {
     let listed = attributes
         .get("labels")
         .and_then(Value::as_array)
         .map(|labels| labels.iter().filter_map(Value::as_str).map(shown).collect::<Vec<String>>());
-    let below = || -> Vec<String> {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        let stores = entries.filter(|entry| is_store(&entry.path()));
-        stores.map(|entry| shown(&entry.file_name().to_string_lossy())).collect()
-    };
+    let below = || store.stores().iter().map(|name| shown(name)).collect();
     let mut names = listed.unwrap_or_else(below);
     names.sort();
     match names.len() {

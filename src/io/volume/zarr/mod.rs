@@ -1,6 +1,6 @@
 //! Zarr 2 and 3, and the images of OME-NGFF in them: folders of chunks.
 //!
-//! `group` says what a folder is, `array` how its samples are stored, `codec` and `blosc` unpack chunks, `read` brings
+//! `store` gets files from folders, ZIP files and addresses. `group` says what a folder is, `array` how its samples are stored, `codec` and `blosc` unpack chunks, `read` brings
 //! their samples in order. The crate `zarrs` does all this and more, but takes 72 crates beside those that are here, a
 //! C and a C++ compiler.
 
@@ -9,15 +9,20 @@ mod blosc;
 mod codec;
 mod group;
 mod read;
+mod store;
 mod write;
 
 use std::{
     fs,
+    hash::Hasher,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-pub use group::is_store;
+use fnv::FnvHasher;
+
+pub use store::is_store;
 pub use write::{Pyramid, PyramidOptions, PyramidWriter, is_named_so};
 
 use self::{
@@ -26,6 +31,7 @@ use self::{
 };
 use super::{
     Layout, convert,
+    data::is_content,
     format::{BoxError, Header},
     slices::Stack,
 };
@@ -43,11 +49,17 @@ pub const NAMES: [&str; 2] = ["OME-Zarr", "Zarr"];
 /// # Errors
 /// When it is broken, holds no volume, or needs what is not read.
 pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
-    let unreadable = |error: BoxError| {
-        Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
+    let unreadable = |error: BoxError| match error.downcast::<io::Error>() {
+        Ok(error) if !is_content(&error) => Error::io("read", path, *error),
+        Ok(error) => {
+            Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
+        }
+        Err(error) => {
+            Error::bad_input(format_args!("cannot read {source} as Zarr")).caused_by(error)
+        }
     };
     let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
-    let Image { format, array, axes, name, losses, .. } = image;
+    let Image { format, array, store, axes, name, losses, .. } = image;
     let spatial = spatial(&axes);
     if spatial[0].is_none() {
         return Err(unreadable("none of its axes is x".into()));
@@ -114,7 +126,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         header,
         dtype,
         bytes,
-        slices: Arc::new(View::new(array, spatial, others, at, dtype)),
+        slices: Arc::new(View::new(array, store, spatial, others, at, dtype)),
     })
 }
 
@@ -162,9 +174,28 @@ fn short_unit(long: &str) -> &str {
     UNITS.iter().find(|(name, _)| *name == long).map_or(long, |(_, short)| short)
 }
 
+/// A number for what the metadata of a store at an address say, by which it is known, for it has no time; nothing of another
+/// input.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn state(source: &Source) -> Result<Option<u64>> {
+    let Some(path) = source.path().filter(|path| store::is_address(path)) else { return Ok(None) };
+    let image = Image::open(path, 0).map_err(|error| {
+        let error = error.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error);
+        Error::io("read", path, error)
+    })?;
+    let mut hasher = FnvHasher::default();
+    hasher.write(format!("{:?}{:?}", image.array, image.axes).as_bytes());
+    Ok(Some(hasher.finish()))
+}
+
 /// The files of a store, of which not more than some tens of thousands are looked for.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     const MOST: usize = 1 << 16;
+    if let Some(file) = store::zip_file(path) {
+        return vec![file.to_owned()];
+    }
     let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
     while let Some(folder) = folders.pop() {
         let mut entries: Vec<PathBuf> = fs::read_dir(&folder)

@@ -6,19 +6,18 @@
 
 use std::{
     collections::HashMap,
-    fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
+    io,
     ops::Range,
-    path::PathBuf,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
 use super::{
     array::{Array, Shard},
     codec,
+    store::{Part, Store},
 };
 use crate::{
     data::dtype::Dtype,
@@ -34,15 +33,19 @@ use crate::{
     },
     memory,
     parallel::Parallel,
+    threads,
 };
 
 /// Bytes of chunks that are decoded at a time.
 const SCRATCH: u64 = 64 << 20;
+/// Files that are asked for at once where they are waited for.
+const AT_ONCE: usize = 32;
 
 /// The x, y and z axes of an array, and where it is along the others.
 #[derive(Debug)]
 pub struct View {
     pub array: Array,
+    store: Store,
     /// The axes that are x, y and z.
     pub axes: [Option<usize>; 3],
     /// The axes that volumes differ in, from the slowest.
@@ -58,7 +61,7 @@ pub struct View {
     /// Bytes that it may have.
     most: AtomicU64,
     /// The indices of shards that have been read last.
-    indices: Mutex<HashMap<PathBuf, Arc<Index>>>,
+    indices: Mutex<HashMap<String, Arc<Index>>>,
 }
 
 /// All chunks of a volume with the same place along z, as slices.
@@ -80,6 +83,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl View {
     pub fn new(
         array: Array,
+        store: Store,
         axes: [Option<usize>; 3],
         others: Vec<usize>,
         at: Vec<usize>,
@@ -94,7 +98,7 @@ impl View {
             fill.reverse();
         }
         let (held, most, indices) = (Mutex::default(), AtomicU64::new(SCRATCH), Mutex::default());
-        Self { array, axes, others, at, dtype, fill, held, most, indices }
+        Self { array, store, axes, others, at, dtype, fill, held, most, indices }
     }
 
     /// Samples along x, y and z.
@@ -185,10 +189,22 @@ impl View {
         let slice = self.slice_bytes();
         for start in all.clone().step_by(a_group) {
             let group = start..(start + a_group).min(all.end);
-            let decoded = group.par_map(|number| -> Result<_> {
-                let at = [number % counts[0], number / counts[0] % counts[1], number / a_layer];
-                Ok((at, self.chunk_at(at, &place)?))
-            });
+            let at = |number: usize| {
+                [number % counts[0], number / counts[0] % counts[1], number / a_layer]
+            };
+            let decoded = match self.store.is_far() {
+                false => group.par_map(|number| -> Result<_> {
+                    let at = at(number);
+                    Ok((at, self.decoded(at, &place, self.packed(at, &place)?)?))
+                }),
+                true => {
+                    let packed = waiting(group.clone(), |number| self.packed(at(number), &place))?;
+                    group.zip(packed).par_map(|(number, packed)| -> Result<_> {
+                        let at = at(number);
+                        Ok((at, self.decoded(at, &place, packed?)?))
+                    })
+                }
+            };
             let decoded = decoded.into_iter().collect::<Result<Vec<_>>>()?;
             out.chunks_mut(slice).enumerate().par_each(|(i, out)| {
                 let z = slices.start + i;
@@ -236,27 +252,59 @@ impl View {
         })
     }
 
-    /// The samples of a chunk, but for those before it along other axes; nothing where there are none.
-    fn chunk_at(&self, at: [usize; 3], place: &[usize]) -> Result<Option<Vec<u8>>> {
-        let Array { chunk, stored, endian, .. } = &self.array;
-        let mut grid: Vec<usize> = place.iter().zip(chunk).map(|(at, len)| at / len).collect();
+    /// The place in the grid of chunks.
+    fn grid(&self, at: [usize; 3], place: &[usize]) -> Vec<usize> {
+        let mut grid: Vec<usize> =
+            place.iter().zip(&self.array.chunk).map(|(at, len)| at / len).collect();
         for (axis, at) in self.axes.iter().zip(at) {
             if let Some(axis) = axis {
                 grid[*axis] = at;
             }
         }
-        let per_file = self.array.chunks_a_file();
+        grid
+    }
+
+    /// The name of the file that holds a chunk, and the place of the chunk in it.
+    fn file(&self, at: [usize; 3], place: &[usize]) -> (String, Vec<usize>) {
+        let (grid, per_file) = (self.grid(at, place), self.array.chunks_a_file());
         let file: Vec<usize> = grid.iter().zip(&per_file).map(|(at, count)| at / count).collect();
-        let path = self.array.path(&file);
-        let expected = self.array.chunk_bytes();
-        let packed = match &self.array.shard {
-            None => whole_file(&path, expected),
-            Some(shard) => {
-                let inner: Vec<usize> =
-                    grid.iter().zip(&per_file).map(|(at, count)| at % count).collect();
-                self.part_of_shard(&path, shard, &inner, expected)
+        let inner = grid.iter().zip(&per_file).map(|(at, count)| at % count).collect();
+        (self.array.key(&file), inner)
+    }
+
+    fn broken(&self, name: &str, error: BoxError) -> Error {
+        let name = self.store.shown(name);
+        match error.downcast::<io::Error>() {
+            Ok(error) if !is_content(&error) => Error::io("read", name, *error),
+            Ok(error) => {
+                Error::bad_input(format_args!("the chunk {name} is broken")).caused_by(error)
             }
+            Err(error) => {
+                Error::bad_input(format_args!("the chunk {name} is broken")).caused_by(error)
+            }
+        }
+    }
+
+    /// The bytes of a chunk as they are stored; nothing where there are none.
+    fn packed(&self, at: [usize; 3], place: &[usize]) -> Result<Option<Vec<u8>>> {
+        let (name, inner) = self.file(at, place);
+        let most = most_packed(self.array.chunk_bytes());
+        let packed = match &self.array.shard {
+            None => self.store.get(&name, Part::Whole, most),
+            Some(shard) => self.part_of_shard(&name, shard, &inner, most),
         };
+        packed.map_err(|error| self.broken(&name, error))
+    }
+
+    /// The samples of a chunk, but for those before it along other axes.
+    fn decoded(
+        &self,
+        at: [usize; 3],
+        place: &[usize],
+        packed: Option<Vec<u8>>,
+    ) -> Result<Option<Vec<u8>>> {
+        let Array { stored, endian, .. } = &self.array;
+        let expected = self.array.chunk_bytes();
         let decode = |packed: Vec<u8>| -> Result<Vec<u8>, BoxError> {
             let mut bytes = codec::decode(&self.array.codecs, packed, expected)?;
             // Samples of one place along the other axes begin here and lie among those of their neighbours.
@@ -276,16 +324,11 @@ impl View {
             convert::read(&mut &bytes[..], (*stored, *endian), None, self.dtype, &mut values)?;
             Ok(values)
         };
-        let name = path.display();
-        let broken = |error: BoxError| {
-            Error::bad_input(format_args!("the chunk {name} is broken")).caused_by(error)
-        };
-        let packed = packed.map_err(|error| match error.downcast::<io::Error>() {
-            Ok(error) if !is_content(&error) => Error::io("read", &path, *error),
-            Ok(error) => broken(error),
-            Err(error) => broken(error),
-        })?;
-        packed.map(decode).transpose().map_err(broken)
+        packed.map(decode).transpose().map_err(|error| match error.downcast::<io::Error>() {
+            // All of it was read.
+            Ok(error) => self.broken(&self.file(at, place).0, error.to_string().into()),
+            Err(error) => self.broken(&self.file(at, place).0, error),
+        })
     }
 
     /// The number of the first sample, within a chunk, of a place along the axes that are not x, y and z.
@@ -304,37 +347,75 @@ impl View {
     /// The bytes of a chunk in a shard.
     fn part_of_shard(
         &self,
-        path: &PathBuf,
+        name: &str,
         shard: &Shard,
         inner: &[usize],
-        expected: usize,
+        most: u64,
     ) -> Result<Option<Vec<u8>>, BoxError> {
-        let Some((mut file, len)) = open(path)? else { return Ok(None) };
         let counts = self.array.chunks_a_file();
-        let index = lock(&self.indices).get(path).cloned();
+        let index = lock(&self.indices).get(name).cloned();
         let index = match index {
             Some(index) => index,
             None => {
-                let index = Arc::new(Index::read(&mut file, len, shard, counts.iter().product())?);
+                let index =
+                    Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
                 let mut indices = lock(&self.indices);
                 // Shards are read layer by layer: those of the layer before are no longer needed.
                 let bytes = (indices.len() + 1) as u64 * self.array.index_bytes() as u64;
                 if bytes > self.most.load(Ordering::Relaxed) {
                     indices.clear();
                 }
-                indices.insert(path.clone(), index.clone());
+                indices.insert(name.to_owned(), index.clone());
                 index
             }
         };
         let number = shard.order.iter().fold(0, |n, &axis| n * counts[axis] + inner[axis]);
-        let Some((from, bytes)) = index.0[number] else { return Ok(None) };
-        if from.checked_add(bytes).is_none_or(|end| end > len) || bytes > most_packed(expected) {
-            return Err("the index of the shard names bytes that are not there".into());
+        let Some(&Some((from, bytes))) = index.0.get(number) else { return Ok(None) };
+        let lies = || "the index of the shard names bytes that are not there".into();
+        if from.checked_add(bytes).is_none() || bytes > most {
+            return Err(lies());
         }
-        let mut packed = memory::zeros(bytes as usize)?;
-        file.seek(SeekFrom::Start(from))?;
-        file.read_exact(&mut packed)?;
-        Ok(Some(packed))
+        let packed = self.store.get(name, Part::At(from, bytes), most)?.unwrap_or_default();
+        if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
+    }
+}
+
+/// What `get` makes of each number, with many threads that wait for it.
+fn waiting<T: Send>(
+    numbers: Range<usize>,
+    get: impl Fn(usize) -> Result<T> + Sync,
+) -> Result<Vec<Result<T>>> {
+    let next = AtomicUsize::new(numbers.start);
+    let got: Vec<Mutex<Option<Result<T>>>> = numbers.clone().map(|_| Mutex::new(None)).collect();
+    let failed = AtomicBool::new(false);
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= numbers.end {
+                return;
+            }
+            let result = get(number);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            *lock(&got[number - numbers.start]) = Some(result);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..AT_ONCE.min(numbers.len()) {
+            // With fewer threads it takes longer.
+            if threads::spawn_in(scope, work).is_err() {
+                break;
+            }
+        }
+        work();
+    });
+    let results: Vec<Option<Result<T>>> = got
+        .into_iter()
+        .map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect();
+    // Behind a failure, nothing is asked for.
+    match results.iter().all(Option::is_some) {
+        true => Ok(results.into_iter().flatten().collect()),
+        false => Err(results.into_iter().flatten().find_map(Result::err).expect("one has failed")),
     }
 }
 
@@ -343,40 +424,20 @@ fn most_packed(expected: usize) -> u64 {
     expected as u64 * 2 + (1 << 16)
 }
 
-/// Opens a file that may be missing; what is no regular file is refused.
-fn open(path: &PathBuf) -> Result<Option<(File, u64)>, BoxError> {
-    let found = match fs::metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        found => found?,
-    };
-    if !found.is_file() {
-        return Err("it is no file".into());
-    }
-    Ok(Some((File::open(path)?, found.len())))
-}
-
-fn whole_file(path: &PathBuf, expected: usize) -> Result<Option<Vec<u8>>, BoxError> {
-    let Some((file, len)) = open(path)? else { return Ok(None) };
-    if len > most_packed(expected) {
-        return Err(format!("its file has {len} bytes, which its shape does not take").into());
-    }
-    let mut bytes = memory::room(len as usize)?;
-    file.take(len).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
-}
-
 impl Index {
-    fn read(file: &mut File, len: u64, shard: &Shard, count: usize) -> Result<Self, BoxError> {
+    /// Of a file that is not there, it is empty.
+    fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
         // Its codecs are those of checksums: the length of what is packed must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
         if sums != shard.codecs.len() {
             return Err("the index of the shard is packed, which is not read".into());
         }
-        let bytes = 16 * count + 4 * sums;
-        let from = len.checked_sub(bytes as u64).ok_or("the shard is shorter than its index")?;
-        let mut packed = memory::zeros(bytes)?;
-        file.seek(SeekFrom::Start(if shard.is_at_end { from } else { 0 }))?;
-        file.read_exact(&mut packed)?;
+        let bytes = (16 * count + 4 * sums) as u64;
+        let part = if shard.is_at_end { Part::Last(bytes) } else { Part::First(bytes) };
+        let Some(packed) = store.get(name, part, bytes)? else { return Ok(Self(Vec::new())) };
+        if (packed.len() as u64) < bytes {
+            return Err("the shard is shorter than its index".into());
+        }
         let index = codec::decode(&shard.codecs, packed, 16 * count)
             .map_err(|error| format!("the index of the shard: {error}"))?;
         let number = |bytes: &[u8; 8]| match shard.endian {
@@ -416,7 +477,9 @@ impl Slices for View {
         let chunk = self.array.chunk_bytes() as u64;
         let volume = self.slice_bytes() as u64 * self.dims()[2] as u64;
         // Beside what is decoded, each thread has a chunk as it is packed.
-        layer + SCRATCH.max(threads * chunk).min(volume.max(chunk)) + threads * chunk
+        // Where files are waited for, all that are unpacked next are there, too.
+        let waiting = if self.store.is_far() { SCRATCH } else { 0 };
+        waiting + layer + SCRATCH.max(threads * chunk).min(volume.max(chunk)) + threads * chunk
     }
 
     fn one_by_one(&self) -> bool {

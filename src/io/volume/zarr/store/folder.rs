@@ -1,0 +1,44 @@
+//! Stores that are folders.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    path::PathBuf,
+};
+
+use super::{Files, Part, is_store, too_long};
+use crate::{io::volume::format::BoxError, memory};
+
+#[derive(Debug)]
+pub struct Folder(pub PathBuf);
+
+impl Files for Folder {
+    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+        let path = self.0.join(name);
+        let found = match fs::metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            found => found?,
+        };
+        // A pipe would be waited for.
+        if !found.is_file() {
+            return Err("it is no file".into());
+        }
+        let (from, bytes) = part.within(found.len());
+        if bytes > most {
+            return Err(too_long(bytes, most));
+        }
+        let mut file = File::open(path)?;
+        if from > 0 {
+            file.seek(SeekFrom::Start(from))?;
+        }
+        let mut content = memory::room(bytes as usize)?;
+        file.take(bytes).read_to_end(&mut content)?;
+        Ok(Some(content))
+    }
+
+    fn stores_in(&self, name: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.0.join(name)).into_iter().flatten().flatten();
+        let stores = entries.filter(|entry| is_store(&entry.path()));
+        stores.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}

@@ -1,0 +1,139 @@
+//! Where the files of a store are: in a folder, in a ZIP file, at an address of the web. Names are parts joined by `/`.
+
+mod folder;
+#[cfg(feature = "http")]
+mod web;
+mod zip;
+
+use std::{fmt, path::Path, sync::Arc};
+
+use crate::io::volume::format::BoxError;
+
+/// Names of metadata files.
+pub const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
+
+/// A part of a file. Of a shorter file it is what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    First(u64),
+    Last(u64),
+    /// From this byte on, so many.
+    At(u64, u64),
+}
+
+impl Part {
+    /// Where it begins and how long it is in a file of `len` bytes.
+    fn within(self, len: u64) -> (u64, u64) {
+        let (from, bytes) = match self {
+            Self::Whole => (0, len),
+            Self::First(bytes) => (0, bytes),
+            Self::Last(bytes) => (len.saturating_sub(bytes), bytes),
+            Self::At(from, bytes) => (from.min(len), bytes),
+        };
+        (from, bytes.min(len - from))
+    }
+}
+
+/// Files by their names.
+trait Files: fmt::Debug + Send + Sync {
+    /// A part of a file, at most `most` bytes; nothing where there is no such file.
+    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError>;
+
+    /// Folders within the folder `name` that hold metadata, as far as they can be listed.
+    fn stores_in(&self, name: &str) -> Vec<String>;
+
+    /// Whether a file is long waited for, so that many are better asked for at once.
+    fn is_far(&self) -> bool {
+        false
+    }
+}
+
+/// A folder of a store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    files: Arc<dyn Files>,
+    /// The folder's name with `/` behind it, or nothing.
+    prefix: String,
+    /// What the store is called.
+    root: String,
+}
+
+/// Whether there is a store at `path`. Of addresses nothing else is read.
+pub fn is_store(path: &Path) -> bool {
+    is_address(path)
+        || (path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file()))
+        || zip::split(path).is_some()
+}
+
+/// The ZIP file that `path` is, or is in.
+pub fn zip_file(path: &Path) -> Option<&Path> {
+    Some(zip::split(path)?.0)
+}
+
+/// Whether `path` is an address of the web.
+pub fn is_address(path: &Path) -> bool {
+    let text = path.to_str().unwrap_or_default();
+    ["http://", "https://", "s3://"].iter().any(|scheme| text.starts_with(scheme))
+}
+
+impl Store {
+    /// The store at `path`.
+    pub fn open(path: &Path) -> Result<Self, BoxError> {
+        let root = path.display().to_string();
+        if is_address(path) {
+            #[cfg(feature = "http")]
+            return Ok(Self {
+                files: Arc::new(web::Web::new(&root)?),
+                prefix: String::new(),
+                root,
+            });
+            #[cfg(not(feature = "http"))]
+            return Err(
+                "this program was built without the feature `http`, which reads addresses".into()
+            );
+        }
+        Ok(match zip::split(path).filter(|_| !path.is_dir()) {
+            Some((file, within)) => {
+                let zip = zip::Zip::open(file)?;
+                let prefix = zip.prefix(&within);
+                Self { files: zip, prefix, root: file.display().to_string() }
+            }
+            None => {
+                let files = Arc::new(folder::Folder(path.to_owned()));
+                Self { files, prefix: String::new(), root }
+            }
+        })
+    }
+
+    /// The folder `name` in it.
+    pub fn folder(&self, name: &str) -> Self {
+        let parts = name.split('/').filter(|part| !["", "."].contains(part));
+        let below: String = parts.map(|part| format!("{part}/")).collect();
+        Self { prefix: format!("{}{below}", self.prefix), ..self.clone() }
+    }
+
+    /// A part of the file `name`, at most `most` bytes; nothing where there is no such file.
+    pub fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+        self.files.get(&format!("{}{name}", self.prefix), part, most)
+    }
+
+    /// What the file `name` is called in messages.
+    pub fn shown(&self, name: &str) -> String {
+        format!("{}/{}{name}", self.root.trim_end_matches('/'), self.prefix)
+    }
+
+    /// Folders within this that hold metadata.
+    pub fn stores(&self) -> Vec<String> {
+        self.files.stores_in(&self.prefix)
+    }
+
+    /// Whether a file is long waited for.
+    pub fn is_far(&self) -> bool {
+        self.files.is_far()
+    }
+}
+
+fn too_long(len: u64, most: u64) -> BoxError {
+    format!("it is too long: {len} bytes, where at most {most} are expected").into()
+}

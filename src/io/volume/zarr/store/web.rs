@@ -1,0 +1,219 @@
+//! Stores at an address: `http://`, `https://`, and `s3://BUCKET/KEY`, which stands for the public address of the bucket, or for one
+//! below AWS_ENDPOINT_URL. Nothing is signed: what is read must be public.
+//!
+//! What is not there (404) is a missing chunk. What may pass, such as 503 or a lost connection, is asked for again.
+
+use std::{
+    env,
+    fmt::Write as _,
+    io::{self, Read},
+    sync::LazyLock,
+    thread,
+    time::Duration,
+};
+
+use ureq::Agent;
+
+use super::{Files, Part, too_long};
+use crate::io::volume::format::BoxError;
+
+/// How long to wait before each further try.
+const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
+/// Connections that are kept.
+const AT_ONCE: usize = 32;
+
+/// One for all stores: connections are used again.
+static AGENT: LazyLock<Agent> = LazyLock::new(|| {
+    Agent::config_builder()
+        .user_agent(concat!("gpuproc/", env!("CARGO_PKG_VERSION")))
+        .http_status_as_error(false)
+        .timeout_connect(Some(Duration::from_secs(10)))
+        .timeout_recv_response(Some(Duration::from_secs(30)))
+        .timeout_per_read(Some(Duration::from_secs(30)))
+        .max_idle_connections(AT_ONCE)
+        .max_idle_connections_per_host(AT_ONCE)
+        .build()
+        .into()
+});
+
+/// The files below an address.
+#[derive(Debug)]
+pub struct Web {
+    /// With `/` at its end.
+    base: String,
+    /// What is behind the name of a file: `?` and more, or nothing.
+    query: String,
+}
+
+impl Web {
+    pub fn new(address: &str) -> Result<Self, BoxError> {
+        let address = match address.strip_prefix("s3://") {
+            None => address.to_owned(),
+            Some(name) => {
+                let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+                let endpoint = set("AWS_ENDPOINT_URL_S3").or_else(|| set("AWS_ENDPOINT_URL"));
+                let region = set("AWS_REGION").or_else(|| set("AWS_DEFAULT_REGION"));
+                of_bucket(name, endpoint, region).ok_or("an address of S3 is s3://BUCKET/KEY")?
+            }
+        };
+        let (base, query) = address.split_once('?').unwrap_or((&address, ""));
+        let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+        Ok(Self { base: format!("{}/", base.trim_end_matches('/')), query })
+    }
+}
+
+/// The address of `BUCKET/KEY`.
+fn of_bucket(name: &str, endpoint: Option<String>, region: Option<String>) -> Option<String> {
+    let (bucket, key) = name.split_once('/').unwrap_or((name, ""));
+    let key = encoded(key);
+    Some(match (endpoint, region) {
+        _ if bucket.is_empty() => return None,
+        (Some(endpoint), _) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
+        // Certificates are for names without dots.
+        (None, region) if bucket.contains('.') => {
+            let region = region.map(|region| format!(".{region}")).unwrap_or_default();
+            format!("https://s3{region}.amazonaws.com/{bucket}/{key}")
+        }
+        (None, Some(region)) => format!("https://{bucket}.s3.{region}.amazonaws.com/{key}"),
+        (None, None) => format!("https://{bucket}.s3.amazonaws.com/{key}"),
+    })
+}
+
+/// `name` with `%` and two digits for what has a meaning in addresses.
+fn encoded(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                text.push(byte.into());
+            }
+            _ => write!(text, "%{byte:02X}").expect("a text takes all"),
+        }
+    }
+    text
+}
+
+/// Why a file was not got, and whether to ask again.
+struct Failure {
+    error: BoxError,
+    may_pass: bool,
+}
+
+impl<E: Into<BoxError>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), may_pass: false }
+    }
+}
+
+fn refused(status: u16) -> Failure {
+    let kind = match status {
+        401 | 403 => io::ErrorKind::PermissionDenied,
+        408 | 504 => io::ErrorKind::TimedOut,
+        _ => io::ErrorKind::Other,
+    };
+    let error = io::Error::new(kind, format!("the server answers with status {status}"));
+    Failure { error: error.into(), may_pass: matches!(status, 408 | 425 | 429 | 500..) }
+}
+
+/// A failure of the connection.
+fn lost(error: io::Error) -> Failure {
+    // Of what a server sends, an end that comes too early is no mistake in a file.
+    let error = io::Error::other(error.to_string());
+    Failure { error: error.into(), may_pass: true }
+}
+
+impl Web {
+    fn try_get(&self, address: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, Failure> {
+        let mut request = AGENT.get(address);
+        let range = match part {
+            Part::Whole => None,
+            Part::First(0) | Part::Last(0) | Part::At(_, 0) => return Ok(Some(Vec::new())),
+            Part::First(bytes) => Some(format!("bytes=0-{}", bytes - 1)),
+            Part::Last(bytes) => Some(format!("bytes=-{bytes}")),
+            Part::At(from, bytes) => {
+                Some(format!("bytes={from}-{}", from.saturating_add(bytes - 1)))
+            }
+        };
+        if let Some(range) = &range {
+            request = request.header("Range", range);
+        }
+        let mut response = request.call().map_err(|error| match error {
+            ureq::Error::BadUri(_) | ureq::Error::Http(_) => Failure::from(error),
+            ureq::Error::TooManyRedirects => Failure::from(io::Error::other(error)),
+            error => lost(error.into_io()),
+        })?;
+        let len = response.body().content_length();
+        // Servers that know no ranges send the whole.
+        let (skip, take) = match (response.status().as_u16(), part, len) {
+            (404 | 410, ..) => return Ok(None),
+            // Behind the end of the file.
+            (416, ..) => return Ok(Some(Vec::new())),
+            (200, Part::Last(_), None) => {
+                return Err("the server tells neither ranges nor lengths of files".into());
+            }
+            (200, part, len) => part.within(len.unwrap_or(u64::MAX)),
+            (206, _, len) if range.is_some() => (0, len.unwrap_or(u64::MAX)),
+            (status, ..) => return Err(refused(status)),
+        };
+        if len.is_some() && take > most {
+            return Err(too_long(take, most).into());
+        }
+        let mut body = response.body_mut().as_reader();
+        let mut content = Vec::new();
+        let read = io::copy(&mut (&mut body).take(skip), &mut io::sink())
+            .and_then(|_| body.take(take.min(most + 1)).read_to_end(&mut content));
+        read.map_err(lost)?;
+        if content.len() as u64 > most {
+            return Err(too_long(content.len() as u64, most).into());
+        }
+        if len.is_some() && (content.len() as u64) < take {
+            return Err(lost(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(Some(content))
+    }
+}
+
+impl Files for Web {
+    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+        let address = format!("{}{}{}", self.base, encoded(name), self.query);
+        let mut pauses = PAUSES.iter();
+        loop {
+            match (self.try_get(&address, part, most), pauses.next()) {
+                (Err(failure), Some(pause)) if failure.may_pass => {
+                    log::debug!("{address}: {}; trying again", failure.error);
+                    thread::sleep(*pause);
+                }
+                (got, _) => return got.map_err(|failure| failure.error),
+            }
+        }
+    }
+
+    fn stores_in(&self, _name: &str) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn is_far(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_have_addresses() {
+        let of = |name: &str, endpoint: Option<&str>, region: Option<&str>| {
+            of_bucket(name, endpoint.map(Into::into), region.map(Into::into))
+        };
+        for (name, endpoint, region, address) in [
+            ("b/k/x.zarr", None, None, "https://b.s3.amazonaws.com/k/x.zarr"),
+            ("b/k", None, Some("eu-west-2"), "https://b.s3.eu-west-2.amazonaws.com/k"),
+            ("a.b/k", None, Some("eu-west-2"), "https://s3.eu-west-2.amazonaws.com/a.b/k"),
+            ("b/k a+#", Some("http://h:9/"), Some("x"), "http://h:9/b/k%20a%2B%23"),
+        ] {
+            assert_eq!(of(name, endpoint, region).as_deref(), Some(address));
+        }
+        assert!(of("", None, None).is_none() && of("/k", None, None).is_none());
+    }
+}

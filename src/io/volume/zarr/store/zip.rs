@@ -1,0 +1,181 @@
+//! Stores in ZIP files, as zarr-python and bioformats2raw write them (`.zarr.zip`) and RFC-9 of NGFF names them (`.ozx`): members
+//! stored as they are, or deflated. The store is the root of the file, or the one folder in it.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::Read,
+    path::{Component, Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::SystemTime,
+};
+
+use flate2::read::DeflateDecoder;
+use rawzip::{
+    CompressionMethod, FileReader, RECOMMENDED_BUFFER_SIZE, ReaderAt, ZipArchive,
+    ZipArchiveEntryWayfinder,
+};
+
+use super::{Files, METADATA, Part, too_long};
+use crate::{io::volume::format::BoxError, memory};
+
+/// More members than are kept in memory: some 100 bytes each.
+const MOST: usize = 1 << 19;
+
+/// The files in a ZIP file.
+#[derive(Debug)]
+pub struct Zip {
+    archive: ZipArchive<FileReader>,
+    members: HashMap<Box<str>, Member>,
+    /// The folder of the store, with `/` behind it, or nothing.
+    root: String,
+}
+
+#[derive(Debug)]
+struct Member {
+    place: ZipArchiveEntryWayfinder,
+    method: CompressionMethod,
+}
+
+/// The ZIP file with a store that `path` is, or is in, and the folder in it.
+pub fn split(path: &Path) -> Option<(&Path, String)> {
+    let is_named = |path: &&Path| {
+        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        extension.is_some_and(|extension| extension == "zip" || extension == "ozx")
+    };
+    let file = path.ancestors().find(is_named).filter(|file| file.is_file())?;
+    let parts = path.strip_prefix(file).ok()?.components().map(|part| match part {
+        Component::Normal(name) => name.to_str(),
+        _ => None,
+    });
+    let within = parts.collect::<Option<Vec<_>>>()?.join("/");
+    // Other files are in ZIP files, too; one that is called a store is told what is wrong with it.
+    let name = file.file_name()?.to_str()?.to_ascii_lowercase();
+    let is_store = name.ends_with(".ozx") || name.ends_with(".zarr.zip");
+    let holds_one = || Zip::open(file).is_ok_and(|zip| zip.has_metadata(&zip.root));
+    (is_store || holds_one()).then_some((file, within))
+}
+
+/// The file that was opened last: what is asked of it next comes soon.
+type Last = Option<(PathBuf, u64, Option<SystemTime>, Arc<Zip>)>;
+static LAST: Mutex<Last> = Mutex::new(None);
+
+impl Zip {
+    pub fn open(path: &Path) -> Result<Arc<Self>, BoxError> {
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        let state = (path.to_owned(), found.len(), found.modified().ok());
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((path, len, time, zip)) = &*last
+            && (path, *len, *time) == (&state.0, state.1, state.2)
+        {
+            return Ok(zip.clone());
+        }
+        *last = None;
+        let zip = Arc::new(Self::read(file)?);
+        *last = Some((state.0, state.1, state.2, zip.clone()));
+        Ok(zip)
+    }
+
+    fn read(file: File) -> Result<Self, BoxError> {
+        let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
+        let archive = ZipArchive::from_file(file, &mut buffer)?;
+        let mut members = HashMap::new();
+        let mut entries = archive.entries(&mut buffer);
+        while let Some(entry) = entries.next_entry()? {
+            let name = entry.file_path();
+            let Ok(name) = std::str::from_utf8(name.as_bytes()) else { continue };
+            if entry.is_dir() || name.len() > 1 << 10 {
+                continue;
+            }
+            if members.len() == MOST {
+                return Err(format!("it holds more than {MOST} files: unpack it").into());
+            }
+            let member = Member { place: entry.wayfinder(), method: entry.compression_method() };
+            members.insert(name.into(), member);
+        }
+        let mut zip = Self { archive, members, root: String::new() };
+        if !zip.has_metadata("") {
+            let mut roots = zip.members.keys().filter_map(|name| name.split_once('/'));
+            let first = roots.next().map(|(root, _)| format!("{root}/"));
+            if let Some(first) = first.filter(|first| zip.has_metadata(first)) {
+                let others = zip.members.keys().filter(|name| !name.starts_with(&first));
+                // What systems add, such as `__MACOSX`, is no store.
+                if others.filter(|name| is_metadata(name)).count() == 0 {
+                    zip.root = first;
+                }
+            }
+        }
+        Ok(zip)
+    }
+
+    fn has_metadata(&self, folder: &str) -> bool {
+        METADATA.iter().any(|name| self.members.contains_key(&*format!("{folder}{name}")))
+    }
+
+    /// The folder `within` the store, as names begin.
+    pub fn prefix(&self, within: &str) -> String {
+        match within {
+            "" => self.root.clone(),
+            within => format!("{}{within}/", self.root),
+        }
+    }
+}
+
+fn is_metadata(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|name| METADATA.contains(&name))
+}
+
+impl Files for Zip {
+    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+        let Some(Member { place, method }) = self.members.get(name) else { return Ok(None) };
+        let entry = self.archive.get_entry(*place)?;
+        let (start, end) = entry.compressed_data_range();
+        match (*method, part) {
+            (CompressionMethod::STORE, part) => {
+                let (from, bytes) = part.within(end - start);
+                if bytes > most {
+                    return Err(too_long(bytes, most));
+                }
+                // The directory may name more bytes than the file has.
+                self.archive.get_ref().read_exact_at(&mut [0], end.max(1) - 1)?;
+                let mut content = memory::zeros(bytes as usize)?;
+                self.archive.get_ref().read_exact_at(&mut content, start + from)?;
+                if part == Part::Whole {
+                    let mut whole = entry.verifying_reader(&content[..]);
+                    std::io::copy(&mut whole, &mut std::io::sink())?;
+                }
+                Ok(Some(content))
+            }
+            (CompressionMethod::DEFLATE, Part::Whole) => {
+                let len = place.uncompressed_size_hint();
+                if len > most {
+                    return Err(too_long(len, most));
+                }
+                let whole = entry.verifying_reader(DeflateDecoder::new(entry.reader()));
+                let mut content = Vec::new();
+                whole.take(most + 1).read_to_end(&mut content)?;
+                match content.len() as u64 > most {
+                    true => Err(too_long(content.len() as u64, most)),
+                    false => Ok(Some(content)),
+                }
+            }
+            (CompressionMethod::DEFLATE, _) => {
+                Err("it is a shard deflated in a ZIP file, of which no part can be read: store it, or unpack the file".into())
+            }
+            (method, _) => Err(format!("it is packed in the ZIP file by the method {method:?}, which is not read").into()),
+        }
+    }
+
+    fn stores_in(&self, name: &str) -> Vec<String> {
+        let below = |member: &&str| {
+            let (folder, file) = member.strip_prefix(name)?.split_once('/')?;
+            METADATA.contains(&file).then(|| folder.to_owned())
+        };
+        let mut stores: Vec<String> =
+            self.members.keys().filter_map(|member| below(&&**member)).collect();
+        stores.sort();
+        stores.dedup();
+        stores
+    }
+}

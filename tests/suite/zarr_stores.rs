@@ -1,0 +1,145 @@
+//! Stores in ZIP files hold what they hold as folders; those at addresses need a feature.
+
+use std::{fs, io::Write, path::Path};
+
+use flate2::{Compression, write::DeflateEncoder};
+use rawzip::{CompressionMethod, ZipArchiveWriter};
+
+use crate::{
+    common::{Noise, run, works},
+    fuzz::mutate,
+    zarr::{Store, files, fnv, values},
+};
+
+/// The files of a folder, their names beginning with `prefix`.
+fn zip(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut archive = ZipArchiveWriter::new(&mut bytes);
+    for (name, content) in files(folder) {
+        let name = format!("{prefix}{}", name.display());
+        let file = archive.new_file(&*name).compression_method(method);
+        let (mut entry, config) = file.start().unwrap();
+        let descriptor = match method == CompressionMethod::STORE {
+            true => {
+                let mut writer = config.wrap(&mut entry);
+                writer.write_all(&content).unwrap();
+                writer.finish().unwrap().1
+            }
+            false => {
+                let mut writer =
+                    config.wrap(DeflateEncoder::new(&mut entry, Compression::default()));
+                writer.write_all(&content).unwrap();
+                let (encoder, descriptor) = writer.finish().unwrap();
+                encoder.finish().unwrap();
+                descriptor
+            }
+        };
+        entry.finish(descriptor).unwrap();
+    }
+    archive.finish().unwrap();
+    bytes
+}
+
+#[test]
+fn zip_files_hold_the_same_as_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    for (i, store) in Store::all().into_iter().enumerate() {
+        let path = store.write(at);
+        for method in [CompressionMethod::STORE, CompressionMethod::DEFLATE] {
+            let (prefix, name) = if i % 2 == 0 { ("", "s.ozx") } else { ("in/", "s.zarr.zip") };
+            let file = at.join(name);
+            fs::write(&file, zip(&path, prefix, method)).unwrap();
+            if method == CompressionMethod::DEFLATE && store.name().starts_with("v3-shard") {
+                let (code, said) = run(at, &format!("histogram {name}"));
+                assert!(code == 4 && said.contains("a shard deflated in a ZIP file"), "{said}");
+                continue;
+            }
+            assert_eq!(fnv(&values(&file, 0, 2)), store.hash(), "{} in {name}", store.name());
+        }
+    }
+}
+
+#[test]
+fn commands_take_zip_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = Store::named("ngff-0.5-zyx").write(at);
+    fs::rename(path, at.join("in.zarr")).unwrap();
+    let bytes = zip(&at.join("in.zarr"), "", CompressionMethod::STORE);
+    for name in ["in.ozx", "other.zip"] {
+        fs::write(at.join(name), &bytes).unwrap();
+    }
+    works(at, "mesh in.zarr a.ply --iso 20000");
+    works(at, "mesh in.ozx b.ply --iso 20000");
+    works(at, "mesh other.zip/s0 c.ply --iso 20000");
+    let read = |name: &str| fs::read(at.join(name)).unwrap();
+    assert_eq!(read("a.ply"), read("b.ply"));
+    // An array by itself does not say where its samples are.
+    assert_eq!(read("c.ply").len(), read("a.ply").len());
+    works(at, "blur in.zarr a.zarr --sigma 1");
+    works(at, "blur in.ozx b.zarr --sigma 1");
+    assert_eq!(files(&at.join("a.zarr")), files(&at.join("b.zarr")));
+    for i in 0..3 {
+        works(at, &format!("mesh in.ozx part-{i} --iso 20000 --shard {i}/3 --resume"));
+    }
+    works(at, "merge part-0 part-1 part-2 -o d.ply");
+    assert_eq!(read("a.ply"), read("d.ply"));
+    // What is no store is told.
+    fs::write(at.join("text.ozx"), "no ZIP file").unwrap();
+    fs::create_dir(at.join("texts")).unwrap();
+    fs::write(at.join("texts/a.txt"), "a").unwrap();
+    fs::write(at.join("a.ozx"), zip(&at.join("texts"), "", CompressionMethod::STORE)).unwrap();
+    for (line, what) in [
+        ("info text.ozx", "cannot read text.ozx as Zarr"),
+        ("info a.ozx", "there are no metadata of Zarr in it"),
+        ("info in.ozx/none", "there are no metadata of Zarr in it"),
+    ] {
+        let (code, said) = run(at, line);
+        assert!(code == 4 && said.contains(what) && said.lines().count() == 1, "{said}");
+    }
+    let (code, said) = run(at, "blur in.zarr out.ozx --sigma 1");
+    assert!(code == 2 && !at.join("out.ozx").exists(), "{said}");
+}
+
+/// Whatever is changed, it is read or refused in one line.
+#[test]
+fn broken_zip_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let path = Store::named("ngff-0.5-zyx").write(at);
+    let good = [CompressionMethod::STORE, CompressionMethod::DEFLATE].map(|m| zip(&path, "", m));
+    let mut noise = Noise(4);
+    let (mut done, mut refused) = (0, 0);
+    for round in 0..60 {
+        let mut bytes = good[round % 2].clone();
+        match round % 3 {
+            // The directory, at the end.
+            0 => {
+                let at = bytes.len() - 1 - noise.next() as usize % 1500;
+                bytes[at] = noise.next() as u8;
+            }
+            _ => mutate(&mut noise, &mut bytes),
+        }
+        fs::write(at.join("in.ozx"), bytes).unwrap();
+        let (code, said) = run(at, "histogram in.ozx --bins 4 -o o.csv --max-memory 64M");
+        match code {
+            0 => done += 1,
+            code => {
+                assert!([2, 4, 7].contains(&code) && said.lines().count() == 1, "{code} {said}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(done > 0 && refused > 0, "{done} {refused}");
+}
+
+#[cfg(not(feature = "http"))]
+#[test]
+fn addresses_need_a_feature() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["http://localhost/a.zarr", "s3://bucket/a.zarr"] {
+        let (code, said) = run(folder.path(), &format!("info {address}"));
+        assert!(code == 4 && said.contains("without the feature `http`"), "{said}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Stores at addresses hold what they hold as folders, from servers that are good, slow, poor and broken.
+#![cfg(feature = "http")]
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex},
+    thread,
+};
+
+use crate::{
+    common::{program, works},
+    shards::volume,
+    zarr::{Store, files, fnv, values},
+};
+
+/// How a server answers.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Good,
+    /// It knows no ranges, as Python's, and closes each connection.
+    Simple,
+    /// Every second answer is 503.
+    Busy,
+    /// What is not metadata has this status.
+    Refuses(u16),
+    /// Chunks end in the middle.
+    Cuts,
+}
+
+/// Serves `folder` on threads until the process ends; its address, and how often each file was asked for.
+fn serve(folder: &Path, manner: Manner) -> (String, Arc<Mutex<HashMap<String, usize>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (folder, asked) = (folder.to_owned(), Arc::<Mutex<HashMap<String, usize>>>::default());
+    let counts = asked.clone();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (folder, counts) = (folder.clone(), counts.clone());
+            thread::spawn(move || {
+                let _ = answer(stream, &folder, manner, &counts);
+            });
+        }
+    });
+    (address, asked)
+}
+
+fn answer(
+    mut stream: TcpStream,
+    folder: &Path,
+    manner: Manner,
+    counts: &Mutex<HashMap<String, usize>>,
+) -> std::io::Result<()> {
+    let mut lines = BufReader::new(stream.try_clone()?).lines();
+    while let Some(first) = lines.next().transpose()? {
+        let name = first.split(' ').nth(1).unwrap().trim_start_matches('/').to_owned();
+        let mut range = None;
+        for line in lines.by_ref() {
+            let line = line?.to_ascii_lowercase();
+            if line.is_empty() {
+                break;
+            }
+            range = line.strip_prefix("range: bytes=").map(str::to_owned).or(range);
+        }
+        let time = {
+            let mut counts = counts.lock().unwrap();
+            let count = counts.entry(name.clone()).or_default();
+            *count += 1;
+            *count
+        };
+        let content = fs::read(folder.join(name.replace("%20", " ")));
+        let is_text = name.ends_with(".json") || name.contains("/.z");
+        let (mut status, mut body) = match &content {
+            Ok(content) => (200, &content[..]),
+            Err(_) => (404, &b"nothing"[..]),
+        };
+        match manner {
+            Manner::Busy if time % 2 == 1 => (status, body) = (503, b"busy"),
+            Manner::Refuses(other) if !is_text => (status, body) = (other, b"no"),
+            Manner::Simple => range = None,
+            _ => {}
+        }
+        if let (200, Some((from, to))) = (status, range.as_deref().and_then(|r| r.split_once('-')))
+        {
+            let number = |text: &str| text.parse::<usize>().ok();
+            let len = body.len();
+            let part = match (number(from), number(to)) {
+                (Some(from), to) => from..to.map_or(len, |to| (to + 1).min(len)),
+                (None, Some(last)) => len - last.min(len)..len,
+                _ => 0..len,
+            };
+            (status, body) = if part.start >= len { (416, &b""[..]) } else { (206, &body[part]) };
+        }
+        let close = if manner == Manner::Simple { "Connection: close\r\n" } else { "" };
+        let head = format!("HTTP/1.1 {status} X\r\n{close}Content-Length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes())?;
+        if manner == Manner::Cuts && !is_text && status < 300 {
+            return stream.write_all(&body[..body.len() / 2]);
+        }
+        stream.write_all(body)?;
+        if manner == Manner::Simple {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Runs the program; its exit code and what it says. `AWS` stands for an endpoint.
+fn run(folder: &Path, line: &str, endpoint: Option<&str>) -> (i32, String) {
+    let mut command = Command::new(program());
+    command.current_dir(folder).args(line.split(' ')).args(["--device", "cpu"]);
+    for name in ["GPUPROC_DEVICE", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "http_proxy", "HTTP_PROXY"]
+    {
+        command.env_remove(name);
+    }
+    command.env("NO_PROXY", "*");
+    if let Some(endpoint) = endpoint {
+        command.env("AWS_ENDPOINT_URL", endpoint);
+    }
+    let output = command.output().unwrap();
+    (output.status.code().unwrap_or(-1), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn addresses_hold_the_same_as_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let servers = [Manner::Good, Manner::Simple].map(|manner| serve(at, manner).0);
+    for (i, store) in Store::all().into_iter().enumerate() {
+        store.write(at);
+        let path = PathBuf::from(format!("{}/{}", servers[i % 2], store.name()));
+        assert_eq!(fnv(&values(&path, 0, 2)), store.hash(), "{}", store.name());
+    }
+    for store in ["v3-shard-blosc-transpose-int64", "v3-shard-index-at-start"] {
+        for server in &servers {
+            let path = PathBuf::from(format!("{server}/{store}"));
+            assert_eq!(fnv(&values(&path, 0, 100)), Store::named(store).hash(), "{store}");
+        }
+    }
+}
+
+#[test]
+fn commands_take_addresses() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::create_dir(at.join("my bucket")).unwrap();
+    volume(&at.join("v_60x50x40_uint8.raw"), [60, 50, 40], "uint8");
+    works(at, "blur v_60x50x40_uint8.raw plain.zarr --sigma 0 --chunks 8x8x8 --levels 2");
+    fs::rename(at.join("plain.zarr"), at.join("my bucket/in.zarr")).unwrap();
+    let (good, asked) = serve(at, Manner::Good);
+    let (busy, _) = serve(at, Manner::Busy);
+    let done = |line: &str, endpoint: Option<&str>| {
+        let (code, said) = run(at, line, endpoint);
+        assert_eq!(code, 0, "{line}: {said}");
+    };
+    done("blur v_60x50x40_uint8.raw a.zarr --sigma 1.5 --chunks 8x8x8 --levels 2", None);
+    let expected = files(&at.join("a.zarr"));
+    for (i, (line, endpoint)) in [
+        (format!("blur {good}/my%20bucket/in.zarr"), None),
+        (format!("blur {good}/my%20bucket/in.zarr/?token=1"), None),
+        (format!("blur {busy}/my%20bucket/in.zarr --max-memory 1M"), None),
+        ("blur s3://my%20bucket/in.zarr".to_owned(), Some(good.as_str())),
+    ]
+    .iter()
+    .enumerate()
+    {
+        if line.contains("token") {
+            continue;
+        }
+        done(&format!("{line} o{i}.zarr --sigma 1.5 --levels 2"), *endpoint);
+        assert!(files(&at.join(format!("o{i}.zarr"))) == expected, "{line}");
+    }
+    // Each chunk of the first level once.
+    let counts = asked.lock().unwrap().clone();
+    let chunks = counts.iter().filter(|(name, _)| name.contains("/0/c/"));
+    assert!(chunks.clone().count() == 8 * 7 * 5 && chunks.clone().all(|(_, &n)| n <= 2));
+    let url = format!("{good}/my%20bucket/in.zarr");
+    done("mesh my%20bucket a.ply --iso 100".replace("my%20bucket", &url).as_str(), None);
+    for i in 0..2 {
+        done(&format!("mesh {url} part-{i} --iso 100 --shard {i}/2 --resume"), None);
+    }
+    done("merge part-0 part-1 -o b.ply", None);
+    assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("b.ply")).unwrap());
+    done(&format!("info {url}"), None);
+    done(&format!("info {url}/1"), None);
+}
+
+#[test]
+fn what_a_server_refuses_is_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let store = Store::named("v3-zstd-int16");
+    store.write(at);
+    for (manner, code, says) in [
+        (Manner::Refuses(403), 7, "status 403"),
+        (Manner::Refuses(500), 7, "status 500"),
+        (Manner::Cuts, 7, "cannot read http://"),
+        // All chunks are missing.
+        (Manner::Refuses(404), 0, ""),
+    ] {
+        let (server, _) = serve(at, manner);
+        let (found, said) = run(at, &format!("histogram {server}/{}", store.name()), None);
+        assert!(found == code && said.contains(says), "{found} {said}");
+        assert!(code == 0 || said.lines().count() == 1, "{said}");
+    }
+    let (server, _) = serve(at, Manner::Good);
+    for (line, code, says) in [
+        (format!("info {server}/none"), 4, "there are no metadata of Zarr in it"),
+        ("info http://127.0.0.1:1/a.zarr".to_owned(), 7, "cannot read http://127.0.0.1:1/a.zarr"),
+        ("info http://".to_owned(), 4, "cannot read"),
+        ("info s3://".to_owned(), 4, "s3://BUCKET/KEY"),
+        (format!("blur {server}/{} {server}/o.zarr", store.name()), 7, ""),
+    ] {
+        let (found, said) = run(at, &line, None);
+        assert!(found == code && said.contains(says), "{line}: {found} {said}");
+    }
+}
