@@ -27,6 +27,8 @@ pub(super) struct Plan {
 const LEAST: u64 = 16 << 20;
 /// Bytes of samples a slab, where memory allows.
 const SLAB: u64 = 256 << 20;
+/// As many times the bytes that one layer takes with those that it depends on, where memory allows.
+const WORTH: u64 = 4;
 /// Bytes of faces that wait in memory, where memory allows.
 const HELD: u64 = 128 << 20;
 
@@ -50,10 +52,11 @@ impl Plan {
         };
         let takes = |layers: usize| slice.saturating_mul(slices(layers)).saturating_mul(point);
         let memory = session.max_memory.saturating_sub(file.held_bytes()).max(LEAST);
-        let most = SLAB.min(memory / 4);
+        // What a layer depends on is meshed anew in each slab: where that is much, slabs are higher than it.
+        let most = SLAB.min(memory / 4).max(WORTH * takes(1)).min(memory / 2);
         let mut layers = all;
         while layers > 1 && takes(layers) > most {
-            layers = layers.div_ceil(2);
+            layers -= layers.div_ceil(8);
         }
         let samples = takes(layers);
         if samples > memory / 2 {
