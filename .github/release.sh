@@ -2,7 +2,7 @@
 # Builds what a release is made of into a folder, target/release-files unless another is named:
 #
 #   gpuproc-VERSION-TARGET.tar.gz    the program, manual pages, completions (also for cargo binstall)
-#   gpuproc-VERSION.crate            for crates.io; built once from what is in it
+#   gpuproc-VERSION.crate            for crates.io; all else is built of what is in it
 #   *.deb, *.rpm, *.whl              where cargo-deb, cargo-generate-rpm and maturin are there
 #   gpuproc-VERSION.cdx.json         what it is made of (CycloneDX)
 #   SHA256SUMS
@@ -10,7 +10,7 @@
 #   PROFILE=release    a faster build than `dist`
 #   TARGET=x86_64-unknown-linux-musl    another target; that one is static, for the CPU alone: a static program
 #                                       cannot open Vulkan's loader
-#   PROGRAM=FILE       packs this program and builds none (no crate is tried, and no wheel is made)
+#   PROGRAM=FILE       packs this program and builds none: the crate is not tried, and no wheel is made
 #
 # What is missing is told, and an error at the end unless PARTIAL=1.
 set -euo pipefail
@@ -30,15 +30,17 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# The crate is what users build of. So is the program here, by `cargo install`, which shows that nothing is missing.
+cargo package --locked --allow-dirty --no-verify --target-dir "$work/crate"
+cp "$work/crate/package/gpuproc-$version.crate" "$out/"
+tar -C "$work" -xzf "$out/gpuproc-$version.crate"
+sources=$work/gpuproc-$version built=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 if [ -n "${PROGRAM:-}" ]; then
     program=$(realpath "$PROGRAM")
 else
-    cargo build --locked --profile "$profile" --target "$target"
-    folder=$profile
-    [ "$profile" != dev ] || folder=debug
-    program=$(realpath "${CARGO_TARGET_DIR:-target}/$target/$folder/gpuproc")
-    cargo package --locked --allow-dirty --target-dir "$work/crate"
-    cp "$work/crate/package/gpuproc-$version.crate" "$out/"
+    cargo install --locked --path "$sources" --profile "$profile" --target "$target" --target-dir "$built" \
+        --root "$work/installed" --no-track
+    program=$work/installed/bin/gpuproc
 fi
 
 # The manual and the completions are the program's own words.
@@ -74,7 +76,9 @@ fi
 if [ -n "${PROGRAM:-}" ]; then
     :
 elif command -v maturin > /dev/null; then
-    maturin build --locked --profile "$profile" --target "$target" --bindings bin --out "$out"
+    # The same build, in a wheel whose only content is the command.
+    maturin build --locked --manifest-path "$sources/Cargo.toml" --profile "$profile" --target "$target" \
+        --target-dir "$built" --bindings bin --out "$out"
 else
     missing+=(maturin)
 fi

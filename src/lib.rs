@@ -49,6 +49,9 @@
 //! [`Error`], as is all else that can go wrong; nothing here panics for what it is given. The
 //! [`log`](https://docs.rs/log) crate hears what happens.
 //!
+//! # The program
+//! The [`guide`] says what its commands do, which formats they know, and how they work together with others.
+//!
 //! # Features
 //! `cli`, on by default, is the program `gpuproc` with all it needs: the command line and the formats of
 //! images, volumes, arrays and meshes. A library goes without it: `default-features = false`.
@@ -102,6 +105,8 @@ pub mod error;
 pub mod events;
 #[doc(hidden)]
 pub mod gpu;
+#[forbid(unsafe_code)]
+pub mod guide;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]

@@ -1,5 +1,5 @@
-//! Console sessions as tests: `tests/snapshots/*.console`, the `console` blocks of the README, and the
-//! examples that end each command's help.
+//! Console sessions as tests: `tests/snapshots/*.console`, the `console` blocks of the README and of the
+//! guide (`src/guide`), and the examples that end each command's help.
 //!
 //! A line `$ COMMAND` is run by a shell in a folder of small inputs; the lines below it are what it prints,
 //! on both streams, and `? CODE` when it fails. `GPUPROC_BLESS=1 cargo test --test suite console::`
@@ -244,9 +244,23 @@ fn snapshots_are_what_the_program_prints() {
 }
 
 #[test]
-fn the_readme_shows_what_the_program_prints() {
-    let (path, sandbox) = (manifest("README.md"), Sandbox::new());
-    let text = fs::read_to_string(&path).unwrap();
+fn the_readme_and_the_guide_show_what_the_program_prints() {
+    let sandbox = Sandbox::new();
+    check_document(&manifest("README.md"), &sandbox);
+    let mut chapters = 0;
+    for entry in fs::read_dir(manifest("src/guide")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            check_document(&path, &Sandbox::new());
+            chapters += 1;
+        }
+    }
+    assert!(chapters > 10);
+}
+
+/// Runs the console blocks of a text.
+fn check_document(path: &Path, sandbox: &Sandbox) {
+    let text = fs::read_to_string(path).unwrap();
     let (mut now, mut differences) = (String::new(), Vec::new());
     // Prose and blocks take turns.
     for (i, part) in text.split("```").enumerate() {
@@ -258,7 +272,7 @@ fn the_readme_shows_what_the_program_prints() {
         let part = session.map_or(part.to_owned(), |_| format!("console\n{replayed}"));
         now += &format!("{fence}{part}");
     }
-    check(&path, &now, &differences);
+    check(path, &now, &differences);
 }
 
 #[test]

@@ -25,7 +25,7 @@ const FLOORS: &[&[&str]] = &[
     &["simd", "timings"],
     &["parallel"],
     &["memory", "threads"],
-    &["error"],
+    &["error", "guide"],
 ];
 
 /// Parts that hold rooms: a command, a family of kernels, a kind of format, a step on the way to a device. Files of one

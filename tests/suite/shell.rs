@@ -120,6 +120,19 @@ fn every_command_has_a_manual_page() {
         assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{page}");
         assert!(page.contains("Examples:"));
     }
+    // The guide: a chapter of a command ends its page, others have pages of their own.
+    assert!(page("gpuproc-mesh.1").contains(".SS \"Labels\""));
+    assert!(page("gpuproc-volumes.7").starts_with(".TH gpuproc\\-volumes 7\n"));
+    assert!(page("gpuproc.1").contains(".BR gpuproc\\-volumes (7)"));
+    for entry in fs::read_dir(folder.path().join("pages")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut troff = Command::new("groff");
+        let Ok(output) = troff.args(["-k", "-man", "-ww", "-z"]).arg(&path).output() else {
+            return crate::harness::ignore("no groff");
+        };
+        let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(complaints.is_empty(), "{}: {complaints}", path.display());
+    }
 }
 
 #[test]

@@ -121,7 +121,7 @@ function draw() {
     context.beginPath();
     shown[c].forEach((value, i) => {
       const y = top + tall * (1 - share(value)), x = left + wide * i / columns;
-      context.rect(x, y, wide / columns + (wide / columns < 3 ? 0.4 : -0.6), top + tall - y);
+      context.rect(x, y, wide / columns + (wide / columns < 6 ? 0.4 : -0.6), top + tall - y);
     });
     context.fill();
   });
@@ -140,7 +140,7 @@ function draw() {
 // A colour of light ground that darkens what lies below it.
 function mixed(colour) {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  return `rgb(${[r, g, b].map((v) => Math.round(90 + v * 165 / 255))})`;
+  return `rgb(${[r, g, b].map((v) => Math.round(150 + v * 105 / 255))})`;
 }
 
 function ticks(low, high, count) {

@@ -1,0 +1,83 @@
+//! `gpuproc man`: manual pages, made of the same text as the help and the guide.
+
+mod troff;
+
+use std::{fs, io::Write, path::PathBuf};
+
+use clap::{Command, ValueHint};
+use clap_mangen::Man;
+
+use crate::{
+    error::{Error, Result},
+    guide::CHAPTERS,
+    io::{Sink, standard},
+    session::Session,
+};
+
+/// Print the manual page, or write those of all commands.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  gpuproc man > gpuproc.1
+  gpuproc man pages                 gpuproc.1, gpuproc-volumes.7 ...
+  gpuproc man ~/.local/share/man/man1")]
+pub struct Args {
+    /// The folder, which is made if it is not there
+    #[arg(value_hint = ValueHint::DirPath)]
+    dir: Option<PathBuf>,
+}
+
+/// Prints or writes the pages of `parser`.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn run(args: &Args, session: &Session, parser: Command) -> Result<()> {
+    // Lines of a page are filled by its reader.
+    let mut parser = parser.term_width(0);
+    parser.build();
+    let Some(folder) = &args.dir else {
+        return standard::print(&String::from_utf8_lossy(&page(&parser)?.1));
+    };
+    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    let commands = std::iter::once(&parser).chain(parser.get_subcommands());
+    let mut pages = commands.map(page).collect::<Result<Vec<_>>>()?;
+    let names: Vec<&str> = parser.get_subcommands().map(Command::get_name).collect();
+    let subjects = CHAPTERS.iter().filter(|chapter| !names.contains(&chapter.name));
+    pages.extend(subjects.map(|chapter| {
+        let (name, title) = (chapter.name, title(chapter.text));
+        let head = format!(".TH gpuproc\\-{name} 7\n.SH NAME\ngpuproc\\-{name} \\- {title}\n");
+        (format!("gpuproc-{name}.7"), (head + &troff::sections(chapter.text)).into_bytes())
+    }));
+    for (name, page) in pages {
+        let sink = Sink::File(folder.join(name));
+        sink.write_with(session.no_clobber, |file| file.write_all(&page))?;
+    }
+    Ok(())
+}
+
+/// The first line of a chapter, without its mark.
+fn title(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_start_matches("# ")
+}
+
+/// The pages of the subjects, at the end of the program's own.
+fn see_also(command: &Command) -> String {
+    let below: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    if below.is_empty() {
+        return String::new();
+    }
+    let subjects = CHAPTERS.iter().filter(|chapter| !below.contains(&chapter.name));
+    let pages = subjects.map(|chapter| format!(".BR gpuproc\\-{} (7)\n", chapter.name));
+    format!(".SH \"SEE ALSO\"\n{}", pages.collect::<String>())
+}
+
+/// The name of a command's page, and the page.
+fn page(command: &Command) -> Result<(String, Vec<u8>)> {
+    let (man, mut page) = (Man::new(command.clone()), Vec::new());
+    man.render(&mut page).map_err(|error| Error::io("write", man.get_filename(), error))?;
+    if let Some(chapter) = CHAPTERS.iter().find(|chapter| chapter.name == command.get_name()) {
+        page.extend(troff::sections(chapter.text).into_bytes());
+    }
+    page.extend(see_also(command).into_bytes());
+    Ok((man.get_filename(), page))
+}
