@@ -127,7 +127,8 @@ fn every_command_has_a_manual_page() {
     for entry in fs::read_dir(folder.path().join("pages")).unwrap() {
         let path = entry.unwrap().path();
         let mut troff = Command::new("groff");
-        let Ok(output) = troff.args(["-k", "-man", "-ww", "-z"]).arg(&path).output() else {
+        let Ok(output) = troff.args(["-k", "-man", "-ww", "-Tutf8", "-z"]).arg(&path).output()
+        else {
             return crate::harness::ignore("no groff");
         };
         let complaints = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -73,7 +73,8 @@ fn inline(text: &str) -> String {
     let mut out = String::new();
     for (i, part) in text.split('`').enumerate() {
         if i % 2 == 1 {
-            let _ = write!(out, "\\fB{}\\fR", escape(part));
+            // Words of code are not hyphenated.
+            let _ = write!(out, "\\fB\\%{}\\fR", escape(part).replace(' ', " \\%"));
         } else {
             let part = part.replace("\\*", "\u{1}").replace("**", "").replace('\u{1}', "*");
             out += &escape(&without_links(&part));
@@ -113,7 +114,7 @@ mod tests {
     fn a_chapter_is_a_section() {
         let markdown = "# cut: `it`\n\nOne\ntwo [three](4.md), L\\*a.\n\n| to | say |\n|---|---|\n| a | `x \\| -y` |\n\n\
                         ```sh\n.cut\n```\n\n- An entry\n  goes on.\n- b\n\n## More\n| f | read | written |\n|---|---|---|\n| .z | yes | no |\n";
-        let page = ".SH \"CUT: \\fBIT\\fR\"\n.PP\nOne two three, L*a.\n.TP\na\n\\fBx | \\-y\\fR\n.PP\n.RS 4\n.nf\n\\&.cut\n.fi\n.RE\n\
+        let page = ".SH \"CUT: \\fB\\%IT\\fR\"\n.PP\nOne two three, L*a.\n.TP\na\n\\fB\\%x \\%| \\%\\-y\\fR\n.PP\n.RS 4\n.nf\n\\&.cut\n.fi\n.RE\n\
                     .IP \\(bu 2\nAn entry goes on.\n.IP \\(bu 2\nb\n.SS \"More\"\n.TP\n\\&.z\nread: yes; written: no\n";
         assert_eq!(sections(markdown), page);
     }
