@@ -251,7 +251,7 @@ fn the_readme_and_the_guide_show_what_the_program_prints() {
     for entry in fs::read_dir(manifest("src/guide")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "md") {
-            check_document(&path, &Sandbox::new());
+            check_document(&path, &sandbox);
             chapters += 1;
         }
     }
