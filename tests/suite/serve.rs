@@ -5,6 +5,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, Command, Stdio},
+    time::Instant,
 };
 
 use serde_json::{Value, json};
@@ -111,4 +112,36 @@ fn jobs_of_one_process_are_those_of_many() {
         assert!(told.contains("vertices") && told.ends_with("m.ply"), "{told}");
         server.end();
     }
+}
+
+/// Small jobs take a part of what a process takes to start: on the CPU, where that is least, a third at most.
+#[test]
+fn small_jobs_are_faster_than_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let picture = [b"P5 64 48 255\n", &Noise(3).bytes(64 * 48)[..]].concat();
+    fs::write(path.join("a.pgm"), picture).unwrap();
+    fs::write(path.join("n.raw"), Noise(2).bytes(400)).unwrap();
+    let mut server = Server::start(path, "cpu");
+    for line in
+        ["blur a.pgm OUT.pgm --sigma 2", "histogram a.pgm -o OUT.json", "scan n.raw OUT.npy"]
+    {
+        // Turn by turn, lest other work on the machine slow down one of them.
+        let (mut alone, mut served) = (Vec::new(), Vec::new());
+        for turn in 0..9 {
+            let start = Instant::now();
+            works(path, &line.replace("OUT", &format!("p{turn}")));
+            alone.push(start.elapsed());
+            let start = Instant::now();
+            for i in 0..4 {
+                let answer = server.job(&line.replace("OUT", &format!("s{turn}-{i}")));
+                assert_eq!(answer["code"], 0, "{answer}");
+            }
+            served.push(start.elapsed() / 4);
+        }
+        alone.sort();
+        served.sort();
+        assert!(3 * served[4] < alone[4], "{line}: {:?} and {:?}", served[4], alone[4]);
+    }
+    server.end();
 }

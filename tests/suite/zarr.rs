@@ -388,6 +388,64 @@ fn shards_fill_one_store() {
     assert!(code == 2 && said.contains("cannot replace the volume"), "{said}");
 }
 
+/// Chunks of a layer side by side are one file: the same samples, fewer files, and the same bytes by shards of the job.
+#[test]
+fn files_hold_several_chunks() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    volume(&at.join("v_37x29x21_uint16.raw"), [37, 29, 21], "uint16");
+    let line = "blur v_37x29x21_uint16.raw OUT --sigma 1 --levels 3 --chunks 8x8x4";
+    let to = |out: &str, more: &str| works(at, &format!("{}{more}", line.replace("OUT", out)));
+    to("one.zarr", "");
+    to("out.zarr", " --file-chunks 3");
+    let (one, whole) = (files(&at.join("one.zarr")), files(&at.join("out.zarr")));
+    // 5 x 4 chunks are 2 x 2 files, 3 x 2 are 1 x 1; a file for metadata of each level, and one of them all.
+    let names = |store: &BTreeMap<PathBuf, Vec<u8>>, level: &str| {
+        store.keys().filter(|name| name.starts_with(level)).count()
+    };
+    for (level, chunks, shards) in
+        [("0", 5 * 4 * 6, 2 * 2 * 6), ("1", 3 * 2 * 3, 3), ("2", 2 * 2, 2)]
+    {
+        assert_eq!((names(&one, level), names(&whole, level)), (chunks + 1, shards + 1), "{level}");
+    }
+    for level in 0..3 {
+        let of = |name: &str| values(&at.join(name), level, 5);
+        assert_eq!(of("one.zarr"), of("out.zarr"), "{level}");
+    }
+    // The chunks are those of the other store, behind each other; the index names them.
+    let file = &whole[Path::new("0/c/0/0/0")];
+    let chunks: Vec<&Vec<u8>> =
+        (0..9).map(|i| &one[Path::new(&format!("0/c/0/{}/{}", i / 3, i % 3))]).collect();
+    let (mut expected, mut from) =
+        (chunks.iter().copied().flatten().copied().collect::<Vec<u8>>(), 0);
+    for chunk in chunks {
+        expected.extend([from, chunk.len() as u64].map(u64::to_le_bytes).concat());
+        from += chunk.len() as u64;
+    }
+    assert!(file[..file.len() - 4] == expected);
+    fs::remove_dir_all(at.join("out.zarr")).unwrap();
+    for count in [2, 7] {
+        let line = line.replace("OUT", "out.zarr") + " --file-chunks 3 --shard {}";
+        shards(at, &line, count, "cpu", true);
+        assert!(files(&at.join("out.zarr")) == whole, "{count}");
+        fs::remove_dir_all(at.join("out.zarr")).unwrap();
+    }
+    // An empty corner takes no room, an empty file is none.
+    let mut bytes = vec![0; 2 * 37 * 29 * 21];
+    bytes[0] = 1;
+    fs::write(at.join("z_37x29x21_uint16.raw"), bytes).unwrap();
+    works(
+        at,
+        "blur z_37x29x21_uint16.raw z.zarr --sigma 0 --levels 1 --chunks 8x8x4 --file-chunks 3",
+    );
+    assert_eq!(names(&files(&at.join("z.zarr")), "0"), 2);
+    let back = values(&at.join("z.zarr"), 0, 5);
+    assert!(back[0] == 1.0 && back[1..].iter().all(|&value| value == 0.0));
+    let (code, said) =
+        run(at, &format!("{} --file-chunks 3 --zarr-version 2", line.replace("OUT", "b.zarr")));
+    assert!(code == 2 && said.contains("a file for each chunk"), "{said}");
+}
+
 #[test]
 fn a_store_is_replaced_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

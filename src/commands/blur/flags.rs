@@ -28,7 +28,7 @@ use crate::{
 /// Blur images and volumes, exactly, at any sigma.
 ///
 /// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
-/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, .npy, raw, folders of slices) are
+/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy, raw, folders of slices) are
 /// blurred in three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -114,6 +114,10 @@ pub struct Args {
     /// Version of a Zarr output: 2 (OME-Zarr 0.4) or 3 (0.5) [default: that of the input, else 3]
     #[arg(long, value_name = "2|3", value_parser = clap::value_parser!(u8).range(2..=3))]
     zarr_version: Option<u8>,
+
+    /// Chunks in a file of a Zarr output along x and y: a shard of Zarr 3 [default: 1, or 8 of more than 65,536 chunks]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=64))]
+    file_chunks: Option<u8>,
 
     /// Write a page for web browsers that shows the picture before and after, with a slider between: -o page.html
     #[arg(long)]
@@ -452,11 +456,12 @@ impl Args {
             levels: self.levels.map(usize::from),
             chunk: self.chunks,
             version: self.zarr_version,
+            file_chunks: self.file_chunks.map(usize::from),
         };
         let asks = pyramid != PyramidOptions::default();
         if asks && !(is_volume && is_zarr_output(&sink)) {
             return Err(Error::usage(format_args!(
-                "{sink}: --levels, --chunks and --zarr-version are for Zarr, whose name ends with .zarr"
+                "{sink}: --levels, --chunks, --file-chunks and --zarr-version are for Zarr, whose name ends with .zarr"
             )));
         }
         Ok(Job { source, sink, blur, volume, compares, format, makes_folder, pyramid })

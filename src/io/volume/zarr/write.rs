@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{UNITS, blosc, group::Axis, group::Image, group::Kind};
+use super::{UNITS, blosc, codec, group::Axis, group::Image, group::Kind};
 use crate::{
     data::{
         dtype::Dtype,
@@ -35,6 +35,11 @@ const CHUNK: [usize; 3] = [128, 128, 64];
 /// Bytes of a chunk of the input that is kept.
 const MOST_CHUNK: usize = 64 << 20;
 
+/// Chunks of a level beyond which a file holds several of them where nothing is said, and how many along x and y then: ten
+/// terabytes are some 40,000 files then, not millions.
+const MANY_CHUNKS: usize = 1 << 16;
+const CHUNKS_A_FILE: usize = 8;
+
 /// How a pyramid is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PyramidOptions {
@@ -44,6 +49,9 @@ pub struct PyramidOptions {
     pub chunk: Option<Dims>,
     /// The version of Zarr, 2 or 3: OME-NGFF 0.4 or 0.5; that of the input, or 3, where nothing is said.
     pub version: Option<u8>,
+    /// How many chunks a file holds along x and y: a shard of Zarr 3; one, or [`CHUNKS_A_FILE`] where there are many, where nothing
+    /// is said.
+    pub file_chunks: Option<usize>,
 }
 
 /// What is written: a pure function of the input and the options.
@@ -55,6 +63,8 @@ pub struct Pyramid {
     pub dtype: Dtype,
     version: u8,
     chunk: [usize; 3],
+    /// Chunks of a file along x and y.
+    file_chunks: usize,
     /// Axes that volumes differ in, and how many places there are along each.
     others: Vec<(Axis, usize)>,
     /// Those of the volumes, of z, y, x.
@@ -139,15 +149,28 @@ impl Pyramid {
             let longest = (0..3).max_by_key(|&axis| chunk[axis]).expect("three");
             chunk[longest] = chunk[longest].div_ceil(2);
         }
+        let version = options.version.unwrap_or(match &image {
+            Some(image) if image.version == 2 => 2,
+            _ => 3,
+        });
+        let volumes: usize = others.iter().map(|(_, len)| len).product();
+        let count = (0..3).map(|axis| file.dims[axis].div_ceil(chunk[axis].max(1)));
+        let count = count.fold(volumes, usize::saturating_mul);
+        let file_chunks = match (options.file_chunks, version) {
+            (Some(2..), 2) => {
+                return Err(Error::usage("Zarr 2 has a file for each chunk"));
+            }
+            (Some(count), _) => count,
+            (None, 3) if count > MANY_CHUNKS => CHUNKS_A_FILE,
+            (None, _) => 1,
+        };
         let omero = image.as_ref().and_then(|image| chosen_channel(image.omero.clone()?, layout));
         Ok(Self {
             levels: levels(file.dims, spacing, options.levels),
             dtype: file.dtype,
-            version: options.version.unwrap_or(match &image {
-                Some(image) if image.version == 2 => 2,
-                _ => 3,
-            }),
+            version,
             chunk,
+            file_chunks,
             axes: [2, 1, 0].into_iter().filter(|&at| has[at]).map(axis).collect(),
             others,
             name: image.as_ref().and_then(|image| image.name.clone()),
@@ -187,7 +210,9 @@ impl Pyramid {
         };
         let chunk = self.chunk.iter().product::<usize>() * self.dtype.size();
         let threads = rayon::current_num_threads();
-        (first..self.levels.len()).map(level).sum::<u64>() + (4 * chunk * threads) as u64
+        // The chunks of a file wait for each other, at most a layer's.
+        let waiting = if self.file_chunks > 1 { level(first) / 2 } else { 0 };
+        (first..self.levels.len()).map(level).sum::<u64>() + waiting + (4 * chunk * threads) as u64
     }
 
     /// Writes the metadata of the store into `folder`, which is there.
@@ -328,18 +353,23 @@ impl Pyramid {
             Dtype::F32 => "float32",
             Dtype::F64 => "float64",
         };
+        let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
+        let blosc = json!({"name": "blosc", "configuration": {
+            "cname": "lz4", "clevel": 5, "shuffle": if size == 1 { "noshuffle" } else { "shuffle" },
+            "typesize": size, "blocksize": 0}});
+        let codecs = match self.file_chunks {
+            1 => json!([bytes, blosc]),
+            _ => json!([{"name": "sharding_indexed", "configuration": {
+                "chunk_shape": chunk, "codecs": [bytes, blosc],
+                "index_codecs": [bytes, {"name": "crc32c"}], "index_location": "end"}}]),
+        };
+        let file = self.sizes(|_| 1, self.file_of(level));
         let names: Vec<&str> = self.all_axes().map(|axis| axis.name.as_str()).collect();
-        let shuffle = if size == 1 { "noshuffle" } else { "shuffle" };
         json!({
             "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunk}},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": file}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": 0,
-            "codecs": [
-                {"name": "bytes", "configuration": {"endian": "little"}},
-                {"name": "blosc", "configuration": {
-                    "cname": "lz4", "clevel": 5, "shuffle": shuffle, "typesize": size, "blocksize": 0}},
-            ],
+            "fill_value": 0, "codecs": codecs,
             "dimension_names": names, "attributes": {},
         })
     }
@@ -348,7 +378,19 @@ impl Pyramid {
         std::array::from_fn(|axis| self.chunk[axis].min(self.levels[level].dims[axis]))
     }
 
-    /// The file of a chunk below the store's folder.
+    /// Chunks of a file along x and y, as many as there are.
+    fn chunks_a_file(&self, level: usize) -> [usize; 2] {
+        let (dims, chunk) = (self.levels[level].dims, self.chunk_of(level));
+        [0, 1].map(|axis| self.file_chunks.min(dims[axis].div_ceil(chunk[axis])))
+    }
+
+    /// Samples of a file.
+    fn file_of(&self, level: usize) -> [usize; 3] {
+        let ([x, y, z], count) = (self.chunk_of(level), self.chunks_a_file(level));
+        [x * count[0], y * count[1], z]
+    }
+
+    /// The name, below the store's folder, of the file with this place in the grid of files.
     fn chunk_path(&self, level: usize, volume: usize, at: [usize; 3]) -> PathBuf {
         let mut path = PathBuf::from(level.to_string());
         if self.version == 3 {
@@ -553,33 +595,22 @@ impl<'a> PyramidWriter<'a> {
         if at == 0 && self.has_first {
             return Ok(());
         }
-        let counts = [dims[0].div_ceil(chunk[0]), dims[1].div_ceil(chunk[1])];
+        let layer = Layer { bytes, dims, slices, chunk, size };
+        let per_file = pyramid.chunks_a_file(number);
+        let counts = [0, 1].map(|axis| dims[axis].div_ceil(chunk[axis]).div_ceil(per_file[axis]));
         (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
             let place = [i % counts[0], i / counts[0], z];
-            let [x, y] = [place[0] * chunk[0], place[1] * chunk[1]];
-            let [width, height] = [chunk[0].min(dims[0] - x), chunk[1].min(dims[1] - y)];
-            let mut samples = memory::zeros(chunk.iter().product::<usize>() * size)?;
-            for z in 0..slices {
-                for row in 0..height {
-                    let from = ((z * dims[1] + y + row) * dims[0] + x) * size;
-                    let to = (z * chunk[1] + row) * chunk[0] * size;
-                    samples[to..to + width * size]
-                        .copy_from_slice(&bytes[from..from + width * size]);
-                }
-            }
+            let content = match pyramid.file_chunks {
+                1 => layer.packed([place[0], place[1]])?,
+                _ => layer.shard([0, 1].map(|axis| place[axis] * per_file[axis]), per_file)?,
+            };
             // A chunk that is not there is one of zeros.
-            if is_zero(&samples) {
-                return Ok(());
-            }
-            if cfg!(target_endian = "big") {
-                samples.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-            }
-            let packed = blosc::encode(&samples, size);
+            let Some(content) = content else { return Ok(()) };
             let name = pyramid.chunk_path(number, volume, place);
             let path = folder.join(&name);
             let write = || match is_shared {
-                true => whole(&path, &packed, folder.parent().unwrap_or(folder)),
-                false => fs::write(&path, &packed),
+                true => whole(&path, &content, folder.parent().unwrap_or(folder)),
+                false => fs::write(&path, &content),
             };
             let written = match write() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -589,5 +620,69 @@ impl<'a> PyramidWriter<'a> {
             };
             written.map_err(|error| Error::io("write", &path, error))
         })
+    }
+}
+
+/// Slices of a level that become one layer of chunks.
+struct Layer<'a> {
+    bytes: &'a [u8],
+    dims: [usize; 3],
+    slices: usize,
+    chunk: [usize; 3],
+    /// Bytes of a sample.
+    size: usize,
+}
+
+impl Layer<'_> {
+    /// A chunk as it is stored; nothing of one that is zero or behind the end.
+    fn packed(&self, place: [usize; 2]) -> Result<Option<Vec<u8>>> {
+        let Self { bytes, dims, slices, chunk, size } = *self;
+        let [x, y] = [place[0] * chunk[0], place[1] * chunk[1]];
+        if x >= dims[0] || y >= dims[1] {
+            return Ok(None);
+        }
+        let [width, height] = [chunk[0].min(dims[0] - x), chunk[1].min(dims[1] - y)];
+        let mut samples = memory::zeros(chunk.iter().product::<usize>() * size)?;
+        for z in 0..slices {
+            for row in 0..height {
+                let from = ((z * dims[1] + y + row) * dims[0] + x) * size;
+                let to = (z * chunk[1] + row) * chunk[0] * size;
+                samples[to..to + width * size].copy_from_slice(&bytes[from..from + width * size]);
+            }
+        }
+        if is_zero(&samples) {
+            return Ok(None);
+        }
+        if cfg!(target_endian = "big") {
+            samples.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+        }
+        Ok(Some(blosc::encode(&samples, size)))
+    }
+
+    /// A shard: chunks from the one at `first` on, x fastest, then for each where it begins and how long it is, and a checksum of
+    /// these numbers. Nothing of one without chunks.
+    fn shard(&self, first: [usize; 2], count: [usize; 2]) -> Result<Option<Vec<u8>>> {
+        let place = |i: usize| [first[0] + i % count[0], first[1] + i / count[0]];
+        let chunks = (0..count[0] * count[1]).par_map(|i| self.packed(place(i)));
+        let (mut content, mut index) = (Vec::new(), Vec::new());
+        for chunk in chunks {
+            let entry = match chunk? {
+                None => [u64::MAX; 2],
+                Some(chunk) => {
+                    let from = content.len() as u64;
+                    memory::reserve(&mut content, chunk.len())?;
+                    content.extend_from_slice(&chunk);
+                    [from, chunk.len() as u64]
+                }
+            };
+            index.extend(entry.map(u64::to_le_bytes).concat());
+        }
+        if content.is_empty() {
+            return Ok(None);
+        }
+        let sum = codec::crc32c(&index);
+        content.extend(index);
+        content.extend(sum.to_le_bytes());
+        Ok(Some(content))
     }
 }
