@@ -36,7 +36,7 @@ pub struct Case {
     pub problem: String,
     /// Whether it is kept only to be compared with.
     pub baseline: bool,
-    /// The least bytes that any algorithm must move: input once and output once.
+    /// The least bytes that any algorithm must move: input once and output once; the input files of whole commands.
     pub bytes: u64,
     /// Whether the CPU has it, too; baselines often run on a GPU only.
     pub on_cpu: bool,

@@ -32,6 +32,37 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
+/// Other programs are run where they are on the PATH, and their failures told.
+#[cfg(unix)]
+#[test]
+fn whole_commands_are_measured_beside_other_programs() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let program = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    program("vips", "test $# -ge 3 && /bin/cp \"$2\" \"$3\"");
+    program("djpeg", "echo no such scan >&2; exit 1");
+    let run = |only: &str| {
+        let mut command = crate::common::gpuproc();
+        command.env("PATH", folder.path()).current_dir(folder.path());
+        command.args(["bench", "process", "--device", "cpu", "--check", "--repeats", "2"]);
+        command.args(["--warmup", "1", "-o", "f.json", "--only", only]).assert()
+    };
+    let figures = || json(&folder.path().join("f.json"))["figures"].as_array().unwrap().clone();
+    run("scan").success();
+    let [scan] = &figures()[..] else { panic!("{:?}", figures()) };
+    assert_eq!((&scan["family"], &scan["problem"]), (&"process".into(), &"u32 2^22".into()));
+    assert_eq!((&scan["of_copy"], &scan["baseline"]), (&Value::Null, &false.into()));
+    run("vips").success();
+    let peers: Vec<_> = figures().iter().map(|figure| figure["baseline"].clone()).collect();
+    assert_eq!(peers, [true, true]);
+    run("djpeg").code(3).stderr(contains("no such scan"));
+    run("magick").code(2).stderr(contains("no case contains `magick`"));
+}
+
 #[test]
 fn figures_add_up_in_every_format() {
     let folder = tempfile::tempdir().unwrap();

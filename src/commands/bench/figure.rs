@@ -31,7 +31,7 @@ pub struct Figure {
     pub max_ms: f64,
     /// The least bytes that any algorithm must move, by the median time.
     pub gb_per_s: f64,
-    /// That over the bandwidth of a copy; copies themselves, some of which stay in caches, have none.
+    /// That over the bandwidth of a copy; copies themselves, some of which stay in caches, and whole commands have none.
     pub of_copy: Option<f64>,
 }
 
@@ -57,7 +57,8 @@ impl Figure {
             min_ms: ms[0],
             max_ms: ms[ms.len() - 1],
             gb_per_s,
-            of_copy: (!matches!(case.family, "copy" | "transfer")).then_some(gb_per_s / copy_speed),
+            of_copy: (!matches!(case.family, "copy" | "transfer" | "process"))
+                .then_some(gb_per_s / copy_speed),
         }
     }
 

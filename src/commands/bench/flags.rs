@@ -20,12 +20,14 @@ use crate::{
 Examples:
   gpuproc bench --device cpu
   gpuproc bench scan histogram --full --check
+  gpuproc bench process --full                      whole commands, files in and out
   gpuproc bench blur --sweep -o radius.png          time against radius
   gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
   gpuproc bench scan sort --input numbers.npy")]
 pub struct Args {
-    /// Families to measure: blur, histogram, scan, sort, mesh, copy (on the device), transfer (to it and back), or all
+    /// Families to measure: blur, histogram, scan, sort, mesh, copy (on the device), transfer (to it and back), all of
+    /// these, or process (whole commands, with vips, magick, gm and djpeg beside them where they are installed)
     #[arg(value_name = "FAMILY", default_value = "all", add = values(FAMILIES))]
     families: Vec<String>,
 
@@ -70,8 +72,8 @@ pub struct Args {
 }
 
 /// What can be measured.
-const FAMILIES: [&str; 8] =
-    ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "all"];
+const FAMILIES: [&str; 9] =
+    ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "process", "all"];
 
 /// What the flags ask for.
 #[derive(Debug)]
@@ -100,6 +102,11 @@ pub struct Wanted {
 impl Wanted {
     pub fn family(&self, family: &str) -> bool {
         self.families.iter().any(|name| name == "all" || name == family)
+    }
+
+    /// Whether whole commands are wanted. They are when named: other programs are not to run unasked.
+    pub fn has_processes(&self) -> bool {
+        self.families.iter().any(|name| name == "process")
     }
 
     /// Whether all families that are named are among `some`.

@@ -5,6 +5,7 @@ mod figure;
 mod flags;
 mod input;
 mod measure;
+mod process;
 
 use std::{io::Write, thread};
 
@@ -97,6 +98,9 @@ fn cases(plan: &Plan, session: &Session) -> Result<Vec<(Option<Point>, Case)>> {
         }
     } else if plan.inputs.is_empty() {
         cases.extend(kernels::cases(*full));
+        if wanted.has_processes() {
+            cases.extend(process::cases(*full)?);
+        }
     }
     let alone = cases.into_iter().map(|case| (None, case));
     let along = sweeps.into_iter().flat_map(|Sweep { along, points }| {

@@ -1,0 +1,199 @@
+//! Whole commands, files in and out, beside other programs that do the same: what a user waits for.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::{Command, Stdio},
+    rc::Rc,
+};
+
+use tempfile::TempDir;
+
+use crate::{
+    error::{Error, Kind, Result},
+    gpu::Context,
+    kernels::case::{Case, Prepare, Prepared},
+};
+
+/// Pictures of a batch.
+const BATCH: usize = 16;
+
+/// Sizes of what the commands work on.
+struct Sizes {
+    /// Width and height of a picture.
+    picture: [usize; 2],
+    /// Voxels along each side of a volume.
+    volume: usize,
+    numbers: usize,
+}
+
+/// A command line, run in the folder of its files.
+struct Line {
+    /// Another program; nothing for this one.
+    program: Option<&'static str>,
+    algorithm: &'static str,
+    words: &'static str,
+    /// What it reads, for its size, and a file that it writes.
+    files: [&'static str; 2],
+}
+
+const fn own(algorithm: &'static str, words: &'static str, files: [&'static str; 2]) -> Line {
+    Line { program: None, algorithm, words, files }
+}
+
+const fn peer(program: &'static str, words: &'static str, output: &'static str) -> Line {
+    Line { program: Some(program), algorithm: program, words, files: ["photo.jpg", output] }
+}
+
+/// What is run. `djpeg` does a part of what `histogram` does: it decodes.
+const LINES: &[Line] = &[
+    own("blur", "blur photo.jpg soft.jpg --sigma 8", ["photo.jpg", "soft.jpg"]),
+    peer("vips", "gaussblur photo.jpg vips.jpg 8", "vips.jpg"),
+    peer("magick", "photo.jpg -blur 0x8 magick.jpg", "magick.jpg"),
+    peer("gm", "convert photo.jpg -blur 0x8 gm.jpg", "gm.jpg"),
+    own("blur", "blur --files-from batch.txt --sigma 8 -o soft/", ["batch.txt", "soft/0.jpg"]),
+    own("histogram", "histogram photo.jpg -o counts.csv", ["photo.jpg", "counts.csv"]),
+    peer("vips", "hist_find photo.jpg counts.v", "counts.v"),
+    peer("djpeg", "-outfile decoded.ppm photo.jpg", "decoded.ppm"),
+    own("mesh", "mesh volume.nrrd --iso 128 -o surface.ply", ["volume.nrrd", "surface.ply"]),
+    own("scan", "scan numbers.u32 sums.u32", ["numbers.u32", "sums.u32"]),
+    own("sort", "sort numbers.u32 sorted.u32", ["numbers.u32", "sorted.u32"]),
+];
+
+/// All commands on files that are made for them, and the other programs that are on the PATH.
+///
+/// # Errors
+/// When the files cannot be made.
+pub fn cases(full: bool) -> Result<Vec<Case>> {
+    let sizes = match full {
+        true => Sizes { picture: [5312, 2988], volume: 512, numbers: 1 << 28 },
+        false => Sizes { picture: [2448, 1632], volume: 128, numbers: 1 << 22 },
+    };
+    let folder = tempfile::tempdir().map_err(|error| failure("cannot make files", &error))?;
+    sizes.write(folder.path())?;
+    let folder = Rc::new(folder);
+    let found = LINES.iter().filter(|line| line.program.is_none_or(is_on_path));
+    found.map(|line| line.case(&folder, &sizes)).collect()
+}
+
+fn failure(what: &str, cause: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::Failure, format_args!("{what}: {cause}"))
+}
+
+fn is_on_path(program: &str) -> bool {
+    let paths = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&paths).any(|folder| folder.join(program).is_file())
+}
+
+impl Sizes {
+    /// Writes the inputs of all commands to `folder`.
+    fn write(&self, folder: &Path) -> Result<()> {
+        let [width, height] = self.picture;
+        let mut random = 1u64;
+        let mut noise = || {
+            // Knuth's generator, The Art of Computer Programming 2, 3.3.4.
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 32) as u32
+        };
+        let mut picture = format!("P6\n{width} {height}\n255\n").into_bytes();
+        for i in 0..width * height {
+            let (x, y) = ((i % width) as f64, (i / width) as f64);
+            let light = 128.0 + 60.0 * (x / 37.0).sin() + 50.0 * (y / 23.0).cos();
+            picture.extend([0, 8, 16].map(|c| light as u8 ^ (noise() & 7) as u8 ^ c));
+        }
+        let side = self.volume as f64;
+        let voxel = |i: usize| {
+            let at =
+                [1, self.volume, self.volume.pow(2)].map(|step| (i / step % self.volume) as f64);
+            let waves: f64 = at.iter().map(|&at| (at * 25.0 / side).sin()).sum();
+            (128.0 + 40.0 * waves) as u8
+        };
+        let volume: Vec<u8> = (0..self.volume.pow(3)).map(voxel).collect();
+        let numbers: Vec<u8> = (0..self.numbers).flat_map(|_| noise().to_le_bytes()).collect();
+        let header = format!(
+            "NRRD0004\ntype: uint8\ndimension: 3\nsizes: {0} {0} {0}\nencoding: raw\n\n",
+            self.volume
+        );
+        let batch: String = (0..BATCH).map(|i| format!("{i}.jpg\n")).collect();
+        let write = || -> std::io::Result<()> {
+            fs::write(folder.join("photo.ppm"), picture)?;
+            fs::write(folder.join("volume.nrrd"), [header.as_bytes(), &volume].concat())?;
+            fs::write(folder.join("numbers.u32"), numbers)?;
+            fs::write(folder.join("batch.txt"), batch)
+        };
+        write().map_err(|error| failure("cannot make files", &error))?;
+        let mut encode = this_program()?;
+        encode.args(["blur", "photo.ppm", "photo.jpg", "--sigma", "0", "--device", "cpu"]);
+        run(encode.current_dir(folder))?;
+        let copy = |i| fs::copy(folder.join("photo.jpg"), folder.join(format!("{i}.jpg")));
+        (0..BATCH).try_for_each(|i| copy(i).map(drop)).map_err(|e| failure("cannot make files", &e))
+    }
+}
+
+impl Line {
+    /// The command in `folder`, on the GPU of `context` or on the CPU.
+    fn command(&self, folder: &Path, context: Option<&Context>) -> Result<Command> {
+        let mut command = match self.program {
+            Some(program) => Command::new(program),
+            None => this_program()?,
+        };
+        command.current_dir(folder).args(self.words.split(' '));
+        if self.program.is_none() {
+            let device = context.map_or("cpu", |context| &context.info.name);
+            command.args(["--device", device, "--no-progress"]);
+        }
+        Ok(command)
+    }
+
+    fn case(&'static self, folder: &Rc<TempDir>, sizes: &Sizes) -> Result<Case> {
+        let [input, output] = self.files.map(|name| folder.path().join(name));
+        let [width, height] = sizes.picture;
+        let size = |file| {
+            fs::metadata(file).map(|data| data.len()).map_err(|e| failure("cannot read a file", &e))
+        };
+        let (problem, bytes) = match self.files[0] {
+            "batch.txt" => (
+                format!("{BATCH} x {width}x{height} JPEG"),
+                BATCH as u64 * size(&folder.path().join("photo.jpg"))?,
+            ),
+            "volume.nrrd" => (format!("{0}x{0}x{0} u8", sizes.volume), size(&input)?),
+            "numbers.u32" => (format!("u32 2^{}", sizes.numbers.ilog2()), size(&input)?),
+            _ => (format!("{width}x{height} JPEG"), size(&input)?),
+        };
+        let folder = folder.clone();
+        let prepare: Prepare = Box::new(move |context| {
+            let (place, output) = (folder.clone(), output.clone());
+            let check = folder.clone();
+            Ok(Prepared {
+                run: Box::new(move || run(&mut self.command(place.path(), context)?)),
+                check: Box::new(move || {
+                    let read = || {
+                        fs::read(&output).map_err(|error| failure("nothing was written", &error))
+                    };
+                    let found = read()?;
+                    run(&mut self.command(check.path(), None)?)?;
+                    match found.is_empty() || (self.program.is_none() && read()? != found) {
+                        true => Err(failure("other bytes than on the CPU", &self.files[1])),
+                        false => Ok(()),
+                    }
+                }),
+            })
+        });
+        let (family, algorithm, baseline) = ("process", self.algorithm, self.program.is_some());
+        Ok(Case { family, algorithm, problem, baseline, bytes, on_cpu: true, prepare })
+    }
+}
+
+fn this_program() -> Result<Command> {
+    env::current_exe().map(Command::new).map_err(|error| failure("cannot start myself", &error))
+}
+
+/// Runs a command and waits for it.
+fn run(command: &mut Command) -> Result<()> {
+    let quiet = command.stdin(Stdio::null()).stdout(Stdio::null());
+    let output = quiet.output().map_err(|error| failure("cannot start", &error))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(failure("failed", &String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
