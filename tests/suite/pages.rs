@@ -380,6 +380,18 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
 }
 
 /// A picture that a palette holds loses nothing as GIF, and others do.
+/// What a format cannot hold will not fit at the next attempt either.
+#[test]
+fn pictures_that_a_format_cannot_hold_are_bad_input() {
+    let folder = folder(&[]);
+    let wide = image::GrayImage::from_pixel(65_536, 1, image::Luma([7]));
+    wide.save(folder.path().join("wide.png")).unwrap();
+    run(folder.path(), &["blur", "wide.png", "wide.gif", "--sigma", "0"])
+        .code(4)
+        .stderr("error: cannot encode wide.gif: GIF pictures have at most 65,535 pixels a side\n");
+    assert!(!folder.path().join("wide.gif").exists());
+}
+
 #[test]
 fn few_colours_are_kept_in_gif() {
     let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ use crate::{
         jpeg::SparseCoefficients,
         samples::Samples,
     },
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     io::{Sink, losses},
     memory,
     timings::Timings,
@@ -30,7 +30,7 @@ use crate::{
 /// Encodes `image` to `sink` in the format of its extension. What that does not hold is told.
 ///
 /// # Errors
-/// [`Kind::Usage`] when the extension names no format, [`Kind::Io`] when it cannot be written.
+/// [`Kind::Usage`](crate::error::Kind::Usage) when the extension names no format, [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
 pub fn write_image(
     image: &Image,
     sink: &Sink,
@@ -84,7 +84,7 @@ impl<'a> ImageTarget<'a> {
     /// Tells, before it is written, what of `image` it will not hold.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] where losses are not allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) where losses are not allowed.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)
     }
@@ -110,7 +110,7 @@ impl<'a> ImageTarget<'a> {
     /// Writes an image.
     ///
     /// # Errors
-    /// Those of [`ImageTarget::check`], and [`Kind::Io`] when it cannot be written.
+    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
     pub fn write(&self, image: &Image) -> Result<()> {
         self.check(image)?;
         let codec = self.format.codec();
@@ -127,7 +127,7 @@ impl<'a> ImageTarget<'a> {
     /// Writes a JPEG file of `coefficients`.
     ///
     /// # Errors
-    /// [`Kind::Io`] when it cannot be written.
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
         let optimized = self.encoding.optimized;
         self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata, optimized)?))
@@ -142,7 +142,7 @@ impl<'a> ImageTarget<'a> {
     /// Writes a file of `series.count` pages, which `fill` hands over one by one.
     ///
     /// # Errors
-    /// [`Kind::Usage`] when the format has no pages, those of [`ImageTarget::check`], [`Kind::Io`] when it cannot be
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the format has no pages, those of [`ImageTarget::check`], [`Kind::Io`](crate::error::Kind::Io) when it cannot be
     /// written, and those of `fill`.
     pub fn write_pages(
         &self,
@@ -199,8 +199,14 @@ impl PagesWriter<'_> {
     }
 }
 
-fn cannot_encode(sink: &Sink, cause: impl Into<BoxError>) -> Error {
-    Error::new(Kind::Failure, format_args!("cannot encode {sink}")).caused_by(cause)
+fn cannot_encode(sink: &Sink, cause: BoxError) -> Error {
+    let message = format_args!("cannot encode {sink}");
+    match cause.downcast::<Error>() {
+        // Too little memory, say.
+        Ok(cause) => cause.context(message),
+        // The format does not hold such a picture, whenever it is tried.
+        Err(cause) => Error::bad_input(message).caused_by(cause),
+    }
 }
 
 /// What an encoder failed with that writes to `sink` itself.

@@ -145,11 +145,11 @@ impl Blur {
         }
     }
 
-    /// Brings the samples to the [`WorkingSpace`], where `passes` blur them, and back.
+    /// Calls `passes` with what blurs the samples, and the [`WorkingSpace`] where it does.
     fn run(
         &self,
         raster: &Raster,
-        passes: impl for<'d> FnOnce(&[Pass], Shape, Values<'d>) -> Result<Values<'d>>,
+        passes: impl FnOnce(&[Pass], Shape, WorkingSpace) -> Result<Samples>,
     ) -> Result<Samples> {
         let shape = raster.shape();
         if shape.samples() != raster.samples.len() || !(1..=4).contains(&raster.channels) {
@@ -163,8 +163,7 @@ impl Blur {
         }
         let space = WorkingSpace::of(self, raster)?;
         let plan = self.plan(space.format(), space.fill(self.edge, raster));
-        let blurred = passes(&plan, shape, space.to_working(raster))?;
-        Ok(space.to_stored(raster, blurred))
+        passes(&plan, shape, space)
     }
 }
 
@@ -174,10 +173,21 @@ impl Kernel for Blur {
     const NAME: &'static str = "blur";
 
     fn cpu(&self, raster: &Raster) -> Result<Samples> {
-        self.run(raster, |plan, shape, data| cpu::run(plan, self.edge, shape, data))
+        self.run(raster, |plan, shape, space| {
+            if let (Samples::U16(samples), true) = (&raster.samples, space.is_stored())
+                && let Some(blurred) = cpu::run_u16(plan, self.edge, shape, samples)?
+            {
+                return Ok(Samples::U16(blurred));
+            }
+            let blurred = cpu::run(plan, self.edge, shape, space.to_working(raster))?;
+            Ok(space.to_stored(raster, blurred))
+        })
     }
 
     fn gpu(&self, context: &Context, raster: &Raster) -> Result<Samples> {
-        self.run(raster, |plan, shape, data| gpu::run(context, self, plan, shape, data))
+        self.run(raster, |plan, shape, space| {
+            let blurred = gpu::run(context, self, plan, shape, space.to_working(raster))?;
+            Ok(space.to_stored(raster, blurred))
+        })
     }
 }

@@ -73,6 +73,11 @@ impl WorkingSpace {
         self.format
     }
 
+    /// Whether its values are the samples themselves, be they of another type.
+    pub fn is_stored(&self) -> bool {
+        !self.premultiply && !self.linear
+    }
+
     /// The constant that lies outside of the raster, by channel, in this space.
     pub fn fill(&self, edge: Edge, raster: &Raster) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };

@@ -115,19 +115,23 @@ pub fn read_sparse(file: &File<'_>, scan: &Scan, sparse: &mut SparseCoefficients
     walk(file, scan, &mut SparseReader { scan, places, sparse }, damage);
 }
 
+/// Where a block of a scan is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The member of the scan.
+    slot: usize,
+    /// Across and down, in blocks of the member's component.
+    x: usize,
+    y: usize,
+}
+
 /// What is done with the blocks of a scan.
 trait Reader {
     /// Before a row of blocks (one component) or MCUs (several; T.81, A.2).
     fn begin(&mut self, _y: usize, _file: &File<'_>) {}
 
-    /// Reads the block at `at`, in blocks of the component, of the scan's member `slot`.
-    fn block(
-        &mut self,
-        bits: &mut BitReader<'_>,
-        state: &mut State,
-        slot: usize,
-        at: [usize; 2],
-    ) -> Option<()>;
+    /// Reads the block at `place`.
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()>;
 
     /// After a row of blocks or MCUs.
     fn end(&mut self, _y: usize, _file: &File<'_>) {}
@@ -274,7 +278,7 @@ fn walk_rows(
             left = left.saturating_sub(1);
             let read = match &mut bits {
                 None => None,
-                Some(bits) if alone => reader.block(bits, &mut state, 0, [x, y]),
+                Some(bits) if alone => reader.block(bits, &mut state, Place { slot: 0, x, y }),
                 Some(bits) => mcu(file, scan, reader, bits, &mut state, [x, y]),
             };
             if read.is_none() {
@@ -314,7 +318,8 @@ fn mcu(
     for (slot, member) in scan.members.iter().enumerate() {
         let [h, v] = file.components[member.component].sampling;
         for i in 0..h * v {
-            reader.block(bits, state, slot, [x * h + i % h, y * v + i / h])?;
+            let place = Place { slot, x: x * h + i % h, y: y * v + i / h };
+            reader.block(bits, state, place)?;
         }
     }
     Some(())
@@ -329,13 +334,8 @@ struct DcReader<'a> {
 
 impl Reader for DcReader<'_> {
     #[inline(always)]
-    fn block(
-        &mut self,
-        bits: &mut BitReader<'_>,
-        state: &mut State,
-        slot: usize,
-        [x, y]: [usize; 2],
-    ) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+        let Place { slot, x, y } = place;
         let member = &self.scan.members[slot];
         let stride = self.file.columns(&self.file.components[member.component]);
         let value = &mut self.dc[member.component][y * stride + x];
@@ -360,13 +360,8 @@ struct SparseReader<'a> {
 
 impl Reader for SparseReader<'_> {
     #[inline(always)]
-    fn block(
-        &mut self,
-        bits: &mut BitReader<'_>,
-        state: &mut State,
-        slot: usize,
-        [x, y]: [usize; 2],
-    ) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+        let Place { slot, x, y } = place;
         let (member, (first, across)) = (&self.scan.members[slot], self.places[slot]);
         let (dc, ac) = (member.dc.as_ref()?, member.ac.as_ref()?);
         let dc = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
@@ -444,13 +439,8 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
     }
 
     #[inline(always)]
-    fn block(
-        &mut self,
-        bits: &mut BitReader<'_>,
-        state: &mut State,
-        slot: usize,
-        [x, y]: [usize; 2],
-    ) -> Option<()> {
+    fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()> {
+        let Place { slot, x, y } = place;
         let (member, selection) = (&self.scan.members[slot], self.scan.selection);
         let table = member.ac.as_ref()?;
         let row = &mut self.rows[slot][y - self.tops[slot]];

@@ -5,7 +5,7 @@
 //! Integers throughout: sums along x are below 2^24 and become 15 bits, 7 of them fraction; sums along
 //! y are below 2^31. All arithmetic is exact modulo 2^32, so results are those of pass by pass.
 
-use super::{Arithmetic, Edge, Format, Pass, Rounding, Shape, lanes::Lanes};
+use super::{Arithmetic, Edge, Format, Pass, Rounding, Shape, lanes::Lanes, lines::Lines};
 use crate::{error::Result, memory, parallel::Parallel, simd};
 use pulp::Arch;
 
@@ -149,7 +149,8 @@ impl Tile<'_> {
         let (height, radius) = (shape.dims[1], y.taps.radius as isize);
         let width = rows[0].len();
         let stride = width.next_multiple_of(VECTORS * L::COUNT);
-        let margin = x.taps.radius * shape.channels;
+        let lines = Lines::new(x, edge, shape);
+        let (row_len, margin) = (lines.block(), x.taps.radius * shape.channels);
         let mut padded = vec![0; stride + 2 * margin + L::COUNT];
         let mut kept = vec![0; stride * self.kept];
         // The kept line of row `at`, which may be outside of the image.
@@ -167,43 +168,15 @@ impl Tile<'_> {
                     true => ((at < height as isize).then_some(at as usize), at as usize),
                     false => (edge.map(at, height), index(at)),
                 };
-                self.pad(row, width, &mut padded);
+                let row = row.map(|y| &self.source[y * row_len..][..row_len]);
+                lines.pad_part(row, self.left, width, &mut padded, i16::from, |value| value as i16);
                 let line = &mut kept[line * stride..][..stride];
                 along_x(lanes, &padded, x_weights, [x.taps.radius, shape.channels], line);
             }
             next = next.max(needed);
-            let lines: Vec<&[i16]> =
+            let taps: Vec<&[i16]> =
                 (first..end).map(|at| &kept[index(at) * stride..][..stride]).collect();
-            along_y(lanes, &lines, y_weights, rows);
-        }
-    }
-
-    /// Writes the tile's samples of row `y`, and `radius` positions on either side, to `padded`; the
-    /// constant edge's value where there is no row.
-    #[inline(always)]
-    fn pad(&self, y: Option<usize>, width: usize, padded: &mut [i16]) {
-        let Job { x, edge, shape, .. } = self.job;
-        let (channels, positions) = (shape.channels, shape.dims[0]);
-        let row = positions * channels;
-        let margin = x.taps.radius * channels;
-        let fill = |at: usize| x.fill[at % channels] as i16;
-        let Some(y) = y else {
-            let samples = padded[..width + 2 * margin].iter_mut().enumerate();
-            return samples.for_each(|(at, to)| *to = fill(at));
-        };
-        let source = &self.source[y * row..][..row];
-        let start = self.left as isize - margin as isize;
-        let end = self.left + width + margin;
-        let (first, last) = (start.max(0) as usize, end.min(row));
-        let inside = &mut padded[(first as isize - start) as usize..][..last - first];
-        inside.iter_mut().zip(&source[first..last]).for_each(|(to, &from)| *to = from.into());
-        for at in (start..0).chain(row as isize..end as isize) {
-            let channel = at.rem_euclid(channels as isize) as usize;
-            padded[(at - start) as usize] =
-                match edge.map(at.div_euclid(channels as isize), positions) {
-                    Some(position) => source[position * channels + channel].into(),
-                    None => fill(channel),
-                };
+            along_y(lanes, &taps, y_weights, rows);
         }
     }
 }

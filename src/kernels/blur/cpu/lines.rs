@@ -58,6 +58,40 @@ impl<'a> Lines<'a> {
         self.pad_ends(padded, |value| T::from_f64(value).widen());
     }
 
+    /// Writes `width` samples of `row` from `left` on, and `radius` positions on either side, to `padded`: the constant
+    /// edge's value where there is no row. `widen` and `fill` convert samples and that value.
+    #[inline(always)]
+    pub fn pad_part<T: Copy, N: Copy>(
+        &self,
+        row: Option<&[T]>,
+        left: usize,
+        width: usize,
+        padded: &mut [N],
+        widen: impl Fn(T) -> N,
+        fill: impl Fn(f64) -> N,
+    ) {
+        let channels = self.inner;
+        let margin = self.radius() * channels;
+        let fill = |at: usize| fill(self.pass.fill[at % channels]);
+        let Some(row) = row else {
+            let samples = padded[..width + 2 * margin].iter_mut().enumerate();
+            return samples.for_each(|(at, to)| *to = fill(at));
+        };
+        let start = left as isize - margin as isize;
+        let end = left + width + margin;
+        let (first, last) = (start.max(0) as usize, end.min(row.len()));
+        let inside = &mut padded[(first as isize - start) as usize..][..last - first];
+        inside.iter_mut().zip(&row[first..last]).for_each(|(to, &from)| *to = widen(from));
+        for at in (start..0).chain(row.len() as isize..end as isize) {
+            let channel = at.rem_euclid(channels as isize) as usize;
+            padded[(at - start) as usize] =
+                match self.edge.map(at.div_euclid(channels as isize), self.len) {
+                    Some(position) => widen(row[position * channels + channel]),
+                    None => fill(channel),
+                };
+        }
+    }
+
     /// Writes the `radius` positions on both sides of a row that is in the middle of `padded` already;
     /// `fill` converts the constant edge's value.
     pub fn pad_ends<N: Copy>(&self, padded: &mut [N], fill: impl Fn(f64) -> N) {

@@ -7,6 +7,7 @@ mod box_columns;
 mod box_rows;
 mod box_u8;
 mod columns;
+mod gaussian_f32;
 mod gaussian_u8;
 mod lanes;
 mod lines;
@@ -14,8 +15,10 @@ mod number;
 mod rows;
 mod weighted;
 
+use std::borrow::Cow;
+
 use lines::Lines;
-use number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32};
+use number::{Keep, Nearest, Number, Round, Sample, ScaleF64, ShiftU32};
 
 use super::{
     Edge, Method, Shape, Values,
@@ -41,10 +44,40 @@ pub fn run<'d>(
             }
         }
     }
-    for pass in plan {
-        values = run_pass(&Lines::new(pass, edge, shape), &values)?;
+    let mut plan = plan;
+    while let [pass, rest @ ..] = plan {
+        plan = match (&values, rest) {
+            (Values::F32(source), [next, rest @ ..]) if gaussian_f32::fits([pass, next]) => {
+                let blurred = gaussian_f32::blur([pass, next], edge, shape, source, Keep)?;
+                values = Values::F32(Cow::Owned(blurred));
+                rest
+            }
+            _ => {
+                values = run_pass(&Lines::new(pass, edge, shape), &values)?;
+                rest
+            }
+        };
     }
     Ok(values)
+}
+
+/// Runs a Gaussian of two passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan is
+/// another.
+///
+/// # Errors
+/// When there is no memory for the result.
+pub fn run_u16(
+    plan: &[Pass],
+    edge: Edge,
+    shape: Shape,
+    source: &[u16],
+) -> Result<Option<Vec<u16>>> {
+    match plan {
+        [x, y] if gaussian_f32::fits([x, y]) => {
+            gaussian_f32::blur([x, y], edge, shape, source, Nearest).map(Some)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Runs every pass of `plan` over `values`, a raster of `shape`, with weights and sums of f64 in place of f32.

@@ -86,7 +86,7 @@ macro_rules! samples {
         })+
     };
 }
-samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u32 => f64);
+samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u16 => f32, u32 => f64);
 samples!(u16 => u16, u32 => u32, f32 => f32, f64 => f64);
 
 /// A rule that rounds a sum to a stored sample.
@@ -119,6 +119,10 @@ impl ScaleF64 {
 #[derive(Clone, Copy)]
 pub struct Keep;
 
+/// The nearest whole number of the type.
+#[derive(Clone, Copy)]
+pub struct Nearest;
+
 /// The integer below 2^31 that an f32 holds; i32 is what every SIMD level converts to.
 #[inline(always)]
 fn to_u32(sum: f32) -> u32 {
@@ -146,6 +150,8 @@ round! {
     u32 => u8: RoundedU32, |s, sum| s.divide(sum) as u8;
     u16 => u8: RoundedU16, |s, sum| s.divide(sum) as u8;
     f64 => u32: ScaleF64, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
+    // Clamped first: SIMD has an instruction for what is in the range.
+    f32 => u16: Nearest, |_s, sum| sum.round().clamp(0.0, 65535.0) as i32 as u16;
     u16 => u16: Keep, |_s, sum| sum;
     f32 => f32: Keep, |_s, sum| sum;
     f64 => f64: Keep, |_s, sum| sum;

@@ -44,13 +44,15 @@ pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     Ok(target)
 }
 
-struct Row<'a, N, D, R> {
-    padded: &'a [N],
-    weights: &'a [N],
+/// A row, or a part of one.
+pub struct Row<'a, N, D, R> {
+    /// Its samples, and as many on either side as the weights reach.
+    pub padded: &'a [N],
+    pub weights: &'a [N],
     /// Samples from position to position.
-    step: usize,
-    round: R,
-    target: &'a mut [D],
+    pub step: usize,
+    pub round: R,
+    pub target: &'a mut [D],
 }
 
 impl<N: Number, D, R: Round<N, D>> WithSimd for Row<'_, N, D, R> {
