@@ -30,7 +30,8 @@ use crate::{
 /// Encodes `image` to `sink` in the format of its extension. What that does not hold is told.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when the extension names no format, [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+/// [`Kind::Usage`](crate::error::Kind::Usage) when the extension names no format,
+/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
 pub fn write_image(
     image: &Image,
     sink: &Sink,
@@ -142,8 +143,8 @@ impl<'a> ImageTarget<'a> {
     /// Writes a file of `series.count` pages, which `fill` hands over one by one.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the format has no pages, those of [`ImageTarget::check`], [`Kind::Io`](crate::error::Kind::Io) when it cannot be
-    /// written, and those of `fill`.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the format has no pages, those of [`ImageTarget::check`],
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written, and those of `fill`.
     pub fn write_pages(
         &self,
         series: Series,
