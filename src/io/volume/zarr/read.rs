@@ -476,10 +476,11 @@ impl Slices for View {
         let layer = if self.holds_layers() { self.layer_bytes() } else { 0 };
         let chunk = self.array.chunk_bytes() as u64;
         let volume = self.slice_bytes() as u64 * self.dims()[2] as u64;
-        // Beside what is decoded, each thread has a chunk as it is packed.
+        let group = SCRATCH.max(threads * chunk).min(volume.max(chunk));
         // Where files are waited for, all that are unpacked next are there, too.
-        let waiting = if self.store.is_far() { SCRATCH } else { 0 };
-        waiting + layer + SCRATCH.max(threads * chunk).min(volume.max(chunk)) + threads * chunk
+        let waiting = if self.store.is_far() { group } else { 0 };
+        // Beside what is decoded, each thread has a chunk as it is packed.
+        layer + group + waiting + threads * chunk
     }
 
     fn one_by_one(&self) -> bool {
