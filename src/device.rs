@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     env,
     ffi::OsString,
-    fmt,
+    fmt, io, iter,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     str::FromStr,
@@ -25,7 +25,6 @@ use crate::{
         patience, patiently, watched, watched_loosely,
     },
     memory,
-    threads::spawn_in,
     timings::Timings,
 };
 
@@ -521,19 +520,20 @@ fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
     }
 }
 
-/// Opens `adapters` side by side.
+/// Opens `adapters` side by side, the first on this thread.
 fn open_all<'a>(
-    adapters: impl Iterator<Item = &'a Adapter>,
+    mut adapters: impl Iterator<Item = &'a Adapter>,
     timings: &Arc<Timings>,
 ) -> Result<Vec<Context>> {
+    let Some(first) = adapters.next() else { return Ok(Vec::new()) };
     thread::scope(|scope| {
-        let open = |adapter| move || Context::open(adapter, &Caps::default(), timings.clone());
-        let opening = adapters.map(|adapter| spawn_in(scope, open(adapter)));
-        let opening = opening.collect::<Result<Vec<_>>>()?;
+        let open = |adapter| Context::open(adapter, &Caps::default(), timings.clone());
+        let start = |adapter| thread::Builder::new().spawn_scoped(scope, move || open(adapter));
+        let others: Vec<_> = adapters.map(start).collect::<io::Result<_>>().map_err(Error::gpu)?;
         let wait = |thread: ScopedJoinHandle<'_, _>| {
             thread.join().unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))))
         };
-        opening.into_iter().map(wait).collect()
+        iter::once(open(first)).chain(others.into_iter().map(wait)).collect()
     })
 }
 

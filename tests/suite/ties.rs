@@ -17,7 +17,8 @@ use crate::common::{Noise, run, works};
 fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
     let mut noise = Noise(seed);
     let samples = (0..side.pow(3)).map(|_| (noise.next() % values) as u8).collect();
-    let kernel = MarchingCubes { close: true, normals: seed % 2 == 0, ..MarchingCubes::new(iso) };
+    let kernel =
+        MarchingCubes { close: true, normals: seed.is_multiple_of(2), ..MarchingCubes::new(iso) };
     let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
     kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
 }

@@ -12,7 +12,7 @@ use crate::{
         Sink, allow_broken_pipe,
         image::{Encoding, ImageFormat},
     },
-    kernels::render::Render,
+    kernels::render::{Frame, Render},
     session::Session,
 };
 
@@ -102,7 +102,7 @@ impl Preview {
         let is_full = |surface: &Surface| !surface.triangles.is_empty();
         let frames = layers.iter().filter(|(_, surface)| is_full(surface));
         let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
-        let frame = frames.reduce(|one, other| one.and(other)).filter(|_| self.is_together);
+        let frame = frames.reduce(Frame::and).filter(|_| self.is_together);
         // From inside to outside.
         layers.sort_by(|one, other| other.0.iso.total_cmp(&one.0.iso));
         let mut all: Option<Vec<u8>> = None;

@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    ffi::OsStr,
     fs::File,
     io::Read,
     path::{Component, Path, PathBuf},
@@ -40,7 +41,7 @@ struct Member {
 /// The ZIP file with a store that `path` is, or is in, and the folder in it.
 pub fn split(path: &Path) -> Option<(&Path, String)> {
     let is_named = |path: &&Path| {
-        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        let extension = path.extension().map(OsStr::to_ascii_lowercase);
         extension.is_some_and(|extension| extension == "zip" || extension == "ozx")
     };
     let file = path.ancestors().find(is_named).filter(|file| file.is_file())?;
