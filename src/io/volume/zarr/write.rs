@@ -49,8 +49,8 @@ pub struct PyramidOptions {
     pub chunk: Option<Dims>,
     /// The version of Zarr, 2 or 3: OME-NGFF 0.4 or 0.5; that of the input, or 3, where nothing is said.
     pub version: Option<u8>,
-    /// How many chunks a file holds along x and y: a shard of Zarr 3; one, or [`CHUNKS_A_FILE`] where there are many, where nothing
-    /// is said.
+    /// How many chunks a file holds along x and y: a shard of Zarr 3. Where nothing is said, one, or 8 where there are
+    /// many chunks.
     pub file_chunks: Option<usize>,
 }
 
