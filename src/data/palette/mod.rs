@@ -4,7 +4,7 @@ mod tables;
 
 use std::{fmt, str::FromStr};
 
-use self::tables::{CIVIDIS, INFERNO, MAGMA, PLASMA, TURBO, VIRIDIS};
+use self::tables::{CIVIDIS, COOLWARM, INFERNO, MAGMA, PLASMA, TURBO, VIRIDIS};
 
 /// A palette; with `_r` behind its name, from its end to its beginning.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,17 +59,17 @@ const PALETTES: [(&str, Colors); 16] = [
     ("gray", Colors::Even(&[0x000000, 0xffffff])),
     ("cool", Colors::Even(&[0x00ffff, 0xff00ff])),
     ("bwr", Colors::Even(&[0x0000ff, 0xffffff, 0xff0000])),
-    ("seismic", Colors::Even(&[0x00004c, 0x0000ff, 0xffffff, 0xff0000, 0x800000])),
-    ("coolwarm", Colors::Even(&COOLWARM)),
+    (
+        "seismic",
+        Colors::Lines([
+            &[[0.0, 0.0], [0.25, 0.0], [0.5, 1.0], [0.75, 1.0], [1.0, 0.5]],
+            &[[0.0, 0.0], [0.25, 0.0], [0.5, 1.0], [0.75, 0.0], [1.0, 0.0]],
+            &[[0.0, 0.3], [0.25, 1.0], [0.5, 1.0], [0.75, 0.0], [1.0, 0.0]],
+        ]),
+    ),
+    ("coolwarm", Colors::All(&COOLWARM)),
     ("RdBu", Colors::Even(&RED_BLUE)),
     ("Spectral", Colors::Even(&SPECTRAL)),
-];
-
-#[rustfmt::skip]
-const COOLWARM: [u32; 33] = [
-    0x3b4cc0, 0x445acc, 0x4d68d7, 0x5775e1, 0x6282ea, 0x6c8ef1, 0x779af7, 0x82a5fb, 0x8db0fe, 0x98b9ff, 0xa3c2ff, 0xaec9fd,
-    0xb8d0f9, 0xc2d5f4, 0xccd9ee, 0xd5dbe6, 0xdddddd, 0xe5d8d1, 0xecd3c5, 0xf1ccb9, 0xf5c4ad, 0xf7bba0, 0xf7b194, 0xf7a687,
-    0xf49a7b, 0xf18d6f, 0xec7f63, 0xe57058, 0xde604d, 0xd55042, 0xcb3e38, 0xc0282f, 0xb40426,
 ];
 
 #[rustfmt::skip]
@@ -136,7 +136,8 @@ impl Colors {
             Self::Lines(channels) => channels.map(|ends| {
                 let line = ends.windows(2).find(|line| x <= line[1][0]).unwrap_or(&ends[..2]);
                 let [[from, low], [to, high]] = [line[0], line[1]];
-                (255.0 * (low + (high - low) * (x - from) / (to - from))).round() as u8
+                let part = (i as f64 - 255.0 * from) / (255.0 * to - 255.0 * from);
+                (255.0 * (low + part * (high - low))).round_ties_even() as u8
             }),
         }
     }
