@@ -20,7 +20,7 @@ use crate::{
 Examples:
   gpuproc bench --device cpu
   gpuproc bench scan histogram --full --check
-  gpuproc bench process --full                      whole commands, files in and out
+  gpuproc bench process --full                      whole commands
   gpuproc bench blur --sweep -o radius.png          time against radius
   gpuproc bench --input photo.jpg -o photo.csv      blurs and histograms
   gpuproc bench mesh --input skull_256x256x256_uint8.raw -o iso.png
