@@ -121,6 +121,36 @@ def touch(browser, folder):
     browser.resize(1200, 800)
 
 
+def labels(browser, folder):
+    """500 labels, cells of 6 samples: some are found, hidden, shown alone, cut and seen through."""
+    page, volume = os.path.join(folder, "labels.html"), os.path.join(folder, "l_60x60x30_uint16.raw")
+    cells = (1 + x // 6 + 10 * (y // 6) + 100 * (z // 6) for z in range(30) for y in range(60) for x in range(60))
+    with open(volume, "wb") as file:
+        file.write(b"".join(struct.pack("<H", cell) for cell in cells))
+    gpuproc(f"mesh {volume} --labels -o {page} --device cpu")
+    with Page(browser, page) as b:
+        assert b.run("document.getElementById('surfacesTitle').textContent") == "Labels: 500 of 500 shown"
+
+        def find(text):
+            b.run(f"document.getElementById('search').value = '{text}'")
+            b.run("document.getElementById('search').dispatchEvent(new Event('input'))")
+            return int(b.state()["listed"])
+
+        assert [find(text) for text in ["", "7", "3, 10..20", "label 50", "none"]] == [500, 11, 12, 2, 0]
+        find("101..500")
+        changes(b, lambda: b.run("document.getElementById('listedHide').click()"), "shown", "frames")
+        assert b.state()["shown"] == "100"
+        find("5, 55")
+        changes(b, lambda: b.run("document.querySelector('.rows button.label').click()"), "shown")
+        assert b.state()["shown"] == "1"
+        assert "216" in b.run("document.getElementById('facts-list').textContent")
+        b.run("document.querySelector('.rows button.label').click()")
+        assert b.state()["shown"] == "500"
+        b.run("document.querySelector('.rows input[type=checkbox]').click()")
+        assert b.state()["shown"] == "499"
+        changes(b, lambda: b.key("x"), "clip", "frames")
+
+
 def live(browser, folder):
     page, mesh = os.path.join(folder, "live.html"), os.path.join(folder, "live.ply")
     for options in ["", "--topology exact", "--close --spacing 0.7,0.7,1.25 --origin=-9,3,0.1"]:
@@ -210,7 +240,7 @@ def compare(browser, folder):
 def main():
     with tempfile.TemporaryDirectory() as folder:
         with Browser() as browser:
-            for test in [surfaces, touch, live, types, histogram, compare]:
+            for test in [surfaces, touch, labels, live, types, histogram, compare]:
                 test(browser, folder)
         without_webgpu(folder)
     print("all pages work")

@@ -366,6 +366,53 @@ fn a_page_holds_the_mesh() {
 }
 
 #[test]
+fn a_page_of_labels_holds_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Cells of 5 samples: labels 2, 4, ... 24.
+    let cell = |i: usize| 2 * (1 + i % 15 / 5 + 3 * (i / 15 % 10 / 5) + 6 * (i / 150 / 5));
+    let samples: Vec<u8> = (0..1500).map(|i| cell(i) as u8).collect();
+    fs::write(folder.join("c_15x10x10_uint8.raw"), samples).unwrap();
+    works(folder, "mesh c_15x10x10_uint8.raw --labels -o all.html");
+    works(folder, "mesh c_15x10x10_uint8.raw --labels -o {label}.stl --stats");
+    works(folder, "mesh c_15x10x10_uint8.raw --labels 4,20..22 -o some.html --view 20,30");
+    for (name, labels) in
+        [("all.html", (2..=24).step_by(2).collect()), ("some.html", vec![4, 20, 22])]
+    {
+        let page = Opened::new(fs::read_to_string(folder.join(name)).unwrap());
+        page.check();
+        assert_eq!(page.facts["noun"], "Labels");
+        let surfaces = page.facts["surfaces"].as_array().unwrap();
+        let found: Vec<u32> =
+            surfaces.iter().map(|facts| facts["name"].as_str().unwrap().parse().unwrap()).collect();
+        assert_eq!(found, labels, "{name}");
+        let mut colours = std::collections::BTreeSet::new();
+        for (number, (facts, label)) in surfaces.iter().zip(&labels).enumerate() {
+            colours.insert(facts["colour"].as_str().unwrap());
+            assert_eq!(facts["stats"]["voxels"], 125);
+            assert_eq!(facts["stats"]["closed"], true);
+            // All lie in steps of one box, so that what neighbours share stays shared.
+            assert_eq!(
+                (&facts["low"], &facts["step"]),
+                (&surfaces[0]["low"], &surfaces[0]["step"])
+            );
+            let count = |name: &str| facts[name].as_u64().unwrap() as usize;
+            let sections = [0, 1].map(|at| facts["sections"][at].as_u64().unwrap() as usize);
+            let low = [0, 1, 2].map(|axis| facts["low"][axis].as_f64().unwrap());
+            let found =
+                unpacked(&page.data(number), count("vertices"), count("triangles"), sections);
+            let stl = fs::read(folder.join(format!("{label}.stl"))).unwrap();
+            // Alone, a label is smoothed as if its neighbours were outside.
+            if name == "all.html" {
+                let step = facts["step"].as_f64().unwrap();
+                assert!(found == rounded(&read_stl(&stl), low, step), "label {label}");
+            }
+        }
+        assert_eq!(colours.len(), labels.len(), "colours of {name}");
+    }
+}
+
+#[test]
 fn names_with_a_place_make_a_page_each() {
     let folder = tempfile::tempdir().unwrap();
     let volume = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
@@ -500,6 +547,18 @@ fn a_comparison_holds_both_pictures() {
     }
     let (code, text) = run(folder.path(), &format!("blur {picture} --compare -o c.png"));
     assert!(code == 2 && text.contains(".html"), "{code} {text}");
+}
+
+/// A binary STL: a vertex a corner.
+fn read_stl(stl: &[u8]) -> Surface {
+    let float = |at: usize| f32::from_le_bytes(stl[at..at + 4].try_into().unwrap());
+    let count = (stl.len() - 84) / 50;
+    let corner = |i: usize| [0, 4, 8].map(|at| float(84 + 50 * (i / 3) + 12 + 12 * (i % 3) + at));
+    Surface {
+        positions: (0..3 * count).map(corner).collect(),
+        triangles: (0..count as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect(),
+        ..Surface::default()
+    }
 }
 
 /// A binary PLY without normals.

@@ -170,10 +170,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
     session.device.expect(|| job.estimate(&file));
-    let about = format!(
-        "{} × {} × {} samples of type {}",
-        file.dims[0], file.dims[1], file.dims[2], file.dtype
-    );
+    let about = page::about(&file);
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;

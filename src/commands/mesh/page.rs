@@ -1,4 +1,4 @@
-//! A page that shows the surfaces of a volume.
+//! A page that shows the surfaces of a volume: of isovalues, or of labels.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,32 @@ use crate::{
     io::{
         Output, Sink,
         page::viewer::{Live, Shown, Viewer, digest},
+        volume::VolumeFile,
     },
     kernels::mesh::Recipe,
     session::Session,
 };
+
+/// What a volume is, as a page says it.
+pub(super) fn about(file: &VolumeFile) -> String {
+    let [x, y, z] = file.dims;
+    format!("{x} × {y} × {z} samples of type {}", file.dtype)
+}
+
+/// A page without surfaces as yet; `about` describes the volume, and the noun says what the surfaces are.
+pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str) -> Viewer {
+    let name = job.volume.path().and_then(|path| path.file_name());
+    Viewer {
+        title: name.map_or(job.volume.to_string(), |name| name.to_string_lossy().into_owned()),
+        subtitle: about.to_owned(),
+        view: job.view,
+        unit: placed.unit.clone(),
+        space: placed.space.map(|space| space.name().to_owned()),
+        noun: noun.to_owned(),
+        surfaces: Vec::new(),
+        live: None,
+    }
+}
 
 /// Meshes the volume at `isovalues`, and writes a page of all surfaces; `about` describes the volume.
 pub(super) fn write(
@@ -22,18 +44,8 @@ pub(super) fn write(
     mut output: Output,
     session: &Session,
 ) -> Result<()> {
-    let mut viewer = Viewer {
-        title: job.volume.to_string(),
-        subtitle: about.to_owned(),
-        view: job.view,
-        unit: placed.unit.clone(),
-        space: placed.space.map(|space| space.name().to_owned()),
-        surfaces: Vec::new(),
-        live: None,
-    };
-    if let Some(name) = job.volume.path().and_then(|path| path.file_name()) {
-        viewer.title = name.to_string_lossy().into_owned();
-    }
+    let noun = if isovalues.len() > 1 { "Surfaces" } else { "Surface" };
+    let mut viewer = viewer(job, (placed, about), noun);
     for &iso in isovalues {
         let (surface, mut summary) = job.surface((input, placed, None), iso, session)?;
         if let Some(preview) = &job.preview {
@@ -48,7 +60,8 @@ pub(super) fn write(
         }
         let facts =
             json!({ "iso": iso, "label": format!("Isovalue {iso}"), "stats": summary.stats });
-        let shown = session.timings.time("pack", || Shown::new(&iso.to_string(), &surface, facts));
+        let shown =
+            session.timings.time("pack", || Shown::new(&iso.to_string(), &surface, None, facts));
         summary.report(iso, sink, session);
         viewer.surfaces.push(shown);
     }

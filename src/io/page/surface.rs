@@ -63,7 +63,12 @@ pub struct PackedSurface {
 impl PackedSurface {
     /// Packs `surface`.
     pub fn new(surface: &Surface) -> Self {
-        let [low, high] = surface.bounds().unwrap_or_default().map(|corner| corner.map(f64::from));
+        Self::within(surface, surface.bounds().unwrap_or_default())
+    }
+
+    /// Packs `surface`, which lies in a box. Vertices that surfaces share stay so where the box is the same.
+    pub fn within(surface: &Surface, bounds: [[f32; 3]; 2]) -> Self {
+        let [low, high] = bounds.map(|corner| corner.map(f64::from));
         let longest = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
         let step = if longest > 0.0 { longest / STEPS } else { 1.0 };
         let mut told = Told::new(surface);

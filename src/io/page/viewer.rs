@@ -16,10 +16,11 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Packs `surface`, named `name`; `facts` are for the script.
-    pub fn new(name: &str, surface: &Surface, facts: Value) -> Self {
-        let packed = PackedSurface::new(surface);
+    /// Packs `surface`, named `name`; `facts` are for the script. Its coordinates are rounded to steps of `bounds`, a box
+    /// that surfaces with common vertices share.
+    pub fn new(name: &str, surface: &Surface, bounds: Option<[[f32; 3]; 2]>, facts: Value) -> Self {
         let [low, high] = surface.bounds().unwrap_or_default();
+        let packed = PackedSurface::within(surface, bounds.unwrap_or([low, high]));
         let mut facts = facts;
         facts["name"] = name.into();
         facts["box"] = json!([low, high]);
@@ -51,6 +52,8 @@ pub struct Viewer {
     pub unit: Option<String>,
     /// How the axes point, where that is known: `RAS`.
     pub space: Option<String>,
+    /// What the surfaces are: `Labels`.
+    pub noun: String,
     /// All surfaces.
     pub surfaces: Vec<Shown>,
     /// What meshes the first one anew.
@@ -108,7 +111,8 @@ impl Viewer {
             facts
         });
         let facts = json!({
-            "live": live, "title": self.title, "subtitle": self.subtitle, "view": self.view, "unit": self.unit, "space": self.space, "surfaces": facts,
+            "live": live, "title": self.title, "subtitle": self.subtitle, "view": self.view, "unit": self.unit, "space": self.space,
+            "noun": self.noun, "surfaces": facts,
         });
         let page = Page {
             title: &self.title,

@@ -45,7 +45,7 @@ Examples:
   gpuproc mesh ct.raw --dims 512x512x300 --dtype i16 --iso 300 -o bone.stl
   gpuproc mesh engine_256x256x128_uint8.raw --iso 60,120 -o 'engine-{iso}.ply'
   gpuproc mesh head_256x256x225_uint16.raw.gz --iso auto --smooth 10 -o h.glb
-  gpuproc mesh organs.nii.gz --labels -o organs.glb
+  gpuproc mesh organs.nii.gz --labels -o organs.html
   gpuproc mesh organs.nii.gz --labels 1,3,10..20 -o 'organ-{label}.stl'
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80 --preview skull.png
   gpuproc mesh skull_256x256x256_uint8.raw --iso 80,140 -o skull.html
@@ -541,9 +541,11 @@ impl Args {
                 self.clean,
                 "--clean is for isovalues: surfaces of labels have no triangles without an area",
             ),
+            (format == MeshFormat::Precomputed, "--labels makes no precomputed folders"),
+            (self.live, "--live meshes anew at isovalues, not labels"),
             (
-                matches!(format, MeshFormat::Html | MeshFormat::Precomputed),
-                "--labels makes no HTML pages and no precomputed folders",
+                format == MeshFormat::Html && output.to_string().contains(labels::PLACE),
+                "a page shows all labels: leave {label} out of its name",
             ),
             (
                 self.share.share().shard.is_some() && !self.output.is_for_each(),
@@ -554,7 +556,10 @@ impl Args {
             return Err(Error::usage(why));
         }
         let is_each = output.to_string().contains(labels::PLACE);
-        let has_parts = matches!(format, MeshFormat::Ply | MeshFormat::Glb | MeshFormat::Obj);
+        let has_parts = matches!(
+            format,
+            MeshFormat::Ply | MeshFormat::Glb | MeshFormat::Obj | MeshFormat::Html
+        );
         match is_each || has_parts {
             true => Ok(()),
             false => Err(Error::usage(format_args!(

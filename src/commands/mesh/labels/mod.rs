@@ -14,6 +14,8 @@ use std::{
 
 pub use list::LabelList;
 
+use serde_json::Value;
+
 use self::{
     numbers::Numbers,
     slabs::{LabelSlabs, Plan},
@@ -21,6 +23,7 @@ use self::{
 use super::{
     job::MeshJob,
     names::{labelled, scratch_folder},
+    page,
     placing::Placed,
     report::label_stats,
 };
@@ -39,6 +42,7 @@ use crate::{
             labels::{LabelPart, LabelPly, LabelType, colour, write_glb, write_obj},
             write,
         },
+        page::viewer::Shown,
         volume::VolumeFile,
     },
     kernels::mesh::{
@@ -148,13 +152,23 @@ struct Written {
 impl Written {
     fn widen(&mut self, surface: &Surface) {
         self.bounds = match (self.bounds, surface.bounds()) {
-            (Some([low, high]), Some([other_low, other_high])) => Some([
-                std::array::from_fn(|i| low[i].min(other_low[i])),
-                std::array::from_fn(|i| high[i].max(other_high[i])),
-            ]),
+            (Some(one), Some(other)) => Some(joined(one, other)),
             (one, other) => one.or(other),
         };
     }
+}
+
+/// The box around two.
+fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
+    [
+        std::array::from_fn(|i| low[i].min(other_low[i])),
+        std::array::from_fn(|i| high[i].max(other_high[i])),
+    ]
+}
+
+/// The colour of a label, in sRGB.
+fn shown_colour(label: u64) -> [u8; 3] {
+    colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8)
 }
 
 impl Labels<'_> {
@@ -276,6 +290,10 @@ impl Labels<'_> {
                 drop(each);
                 self.write_shared(mesh, positions, numbers, output, &mut written)?;
             }
+            Some(output) if self.job.format == MeshFormat::Html => {
+                let all = positions.iter().copied().map(|p| [p, p]).reduce(joined);
+                each.write_page(&order, all, output, &mut written)?;
+            }
             Some(output) => each.write_parts(&order, output, &mut written)?,
         }
         self.report(&written);
@@ -357,17 +375,20 @@ impl Each<'_, '_> {
         Ok(surface)
     }
 
-    /// Hands each surface to `consume`, on all threads, and adds it to `written`.
+    /// Hands each surface, with its measures where they are wanted, to `consume`, on all threads, and adds it to `written`.
     fn for_each(
         &self,
         order: &[(u64, usize)],
         written: &mut Written,
-        consume: impl Fn(usize, u64, Surface) -> Result<()> + Sync,
+        consume: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<()> + Sync,
     ) -> Result<()> {
         let all = Mutex::new(Vec::new());
+        let job = self.labels.job;
+        // A page tells them, too.
+        let is_measured = job.stats || job.format == MeshFormat::Html;
         order.iter().enumerate().par_try_each(|(place, &(label, index))| {
             let surface = self.surface(index)?;
-            let stats = match self.labels.job.stats {
+            let stats = match is_measured {
                 true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
                 false => None,
             };
@@ -375,7 +396,7 @@ impl Each<'_, '_> {
             one.widen(&surface);
             (one.vertices, one.triangles) =
                 (surface.positions.len() as u64, surface.triangles.len() as u64);
-            consume(place, label, surface)?;
+            consume(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
             all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
             Ok(())
         })?;
@@ -387,7 +408,9 @@ impl Each<'_, '_> {
             let corners = one.bounds.map(Vec::from).unwrap_or_default();
             written.widen(&Surface { positions: corners, ..Surface::default() });
             if let Some((line, json)) = stats {
-                log::info!("{line}");
+                if job.stats {
+                    log::info!("{line}");
+                }
                 written.stats.push(json);
             }
         }
@@ -416,9 +439,8 @@ impl Each<'_, '_> {
             let mut surface = self.surface(index)?;
             let first = all.positions.len() as u32;
             surface.triangles.as_flattened_mut().iter_mut().for_each(|corner| *corner += first);
-            let color = colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8);
             surface.colors = memory::zeros(surface.positions.len())?;
-            surface.colors.fill(color);
+            surface.colors.fill(shown_colour(label));
             all.append(surface)?;
         }
         Ok(all)
@@ -429,7 +451,7 @@ impl Each<'_, '_> {
         self.labels
             .session
             .timings
-            .time("stats", || self.for_each(order, written, |_, _, _| Ok(())))
+            .time("stats", || self.for_each(order, written, |_, _, _, _| Ok(())))
     }
 
     /// Writes a file for each label.
@@ -438,13 +460,49 @@ impl Each<'_, '_> {
         let sinks: Vec<Sink> =
             order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
         session.timings.time("write", || {
-            self.for_each(order, written, |place_in_order, _, surface| {
+            self.for_each(order, written, |place_in_order, _, surface, _| {
                 let sink = &sinks[place_in_order];
                 let mut output = sink.create(session.no_clobber)?;
                 write(&mut output, surface, job.format, job.ascii, place.placed.space)
                     .map_err(|error| Error::io("write", sink.to_string(), error))?;
                 output.commit()
             })
+        })
+    }
+
+    /// Writes a page that shows each label, in a box around all.
+    fn write_page(
+        &self,
+        order: &[(u64, usize)],
+        bounds: Option<[[f32; 3]; 2]>,
+        mut output: Output,
+        written: &mut Written,
+    ) -> Result<()> {
+        let Labels { job, session, place, file, .. } = self.labels;
+        self.check_bytes(order)?;
+        let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
+        let all: Vec<Mutex<Option<Shown>>> = order.iter().map(|_| Mutex::default()).collect();
+        session.timings.time("labels", || {
+            self.for_each(order, written, |place, label, surface, stats| {
+                let [red, green, blue] = shown_colour(label);
+                let facts = serde_json::json!({
+                    "label": format!("Label {label}"), "stats": stats,
+                    "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
+                });
+                let shown = Shown::new(&label.to_string(), &surface, bounds, facts);
+                *all[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+                Ok(())
+            })
+        })?;
+        let taken = |shown: Mutex<Option<Shown>>| {
+            shown.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
+        viewer.surfaces = all.into_iter().filter_map(taken).collect();
+        session.timings.time("write", || {
+            viewer
+                .write(&mut output)
+                .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
         })
     }
 
@@ -459,7 +517,7 @@ impl Each<'_, '_> {
         self.check_bytes(order)?;
         let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
         session.timings.time("labels", || {
-            self.for_each(order, written, |place, label, surface| {
+            self.for_each(order, written, |place, label, surface, _| {
                 let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
                 *part = Some((label, surface));
                 Ok(())

@@ -215,10 +215,16 @@ export class Drawing {
     };
     gl.disable(gl.BLEND);
     gl.depthFunc(gl.LESS);
-    for (const surface of opaque) {
-      uniforms.colour([...surface.colour, 1]);
-      elements(surface);
+    // Where surfaces share a border, what is seen in a cut is the one that faces the eye: those faces come first.
+    const culled = plane[0] || plane[1] || plane[2] ? [gl.BACK, gl.FRONT] : [null];
+    for (const side of culled) {
+      if (side) gl.enable(gl.CULL_FACE), gl.cullFace(side);
+      for (const surface of opaque) {
+        uniforms.colour([...surface.colour, 1]);
+        elements(surface);
+      }
     }
+    gl.disable(gl.CULL_FACE);
     // Of a surface that is seen through only the foremost layer shows: depths first, then colours. What lies in hollows
     // is told by the depths of the opaque ones, unless there is none.
     const blit = (mask) => {

@@ -71,7 +71,8 @@ function plane() {
 export function sceneBox() {
   const boxes = surfaces.filter((surface) => surface.triangles).map((surface) => surface.box);
   if (!boxes.length) return [[0, 0, 0], [1, 1, 1]];
-  return [0, 1].map((end) => [0, 1, 2].map((axis) => Math[end ? 'max' : 'min'](...boxes.map((box) => box[end][axis]))));
+  const joined = (one, other) => [Math.min, Math.max].map((most, end) => one[end].map((v, axis) => most(v, other[end][axis])));
+  return boxes.reduce(joined);
 }
 
 function render(time) {
@@ -110,18 +111,99 @@ function channels(colour) {
 
 // The panel.
 
+// More surfaces than FEW stand in a list to search; so many of its rows are made at most.
+const FEW = 8, ROWS = 1000;
+
+const nameOf = (surface) => surface.label ?? surface.name;
+
+function opacityOf(some, name) {
+  const slider = make('input', { type: 'range', min: 5, max: 100, value: 100, title: 'Opacity', ariaLabel: 'Opacity of ' + name });
+  slider.addEventListener('input', () => { for (const surface of some()) surface.opacity = slider.value / 100; redraw(); });
+  return slider;
+}
+
+function rowOf(surface, label, ...more) {
+  const name = nameOf(surface);
+  const colour = make('input', { type: 'color', value: surface.colour, title: 'Colour', ariaLabel: 'Colour of ' + name });
+  const shown = make('input', { type: 'checkbox', checked: surface.isShown, title: 'Show', ariaLabel: 'Show ' + name });
+  colour.addEventListener('input', () => { surface.colour = colour.value; redraw(); });
+  shown.addEventListener('change', () => { surface.isShown = shown.checked; shownChanged(); });
+  surface.checkbox = shown;
+  return make('div', { className: 'surface' }, colour, label, shown, ...more);
+}
+
+function shownChanged() {
+  const count = surfaces.filter((surface) => surface.isShown).length;
+  if (surfaces.length > FEW) byId('surfacesTitle').textContent = `${facts.noun}: ${readable(count)} of ${readable(surfaces.length)} shown`;
+  tell({ shown: count });
+  listFacts();
+  redraw();
+}
+
+// Shows those of the surfaces for which it is so.
+function showWhere(isShown) {
+  for (const surface of surfaces) {
+    surface.isShown = isShown(surface);
+    if (surface.checkbox) surface.checkbox.checked = surface.isShown;
+  }
+  shownChanged();
+}
+
 function listSurfaces() {
-  byId('surfacesTitle').textContent = surfaces.length > 1 ? 'Surfaces' : 'Surface';
-  byId('surfaces').append(...surfaces.map((surface) => {
-    const name = surface.label ?? surface.name;
-    const colour = make('input', { type: 'color', value: surface.colour, title: 'Colour', ariaLabel: 'Colour of ' + name });
-    const shown = make('input', { type: 'checkbox', checked: true, title: 'Show', ariaLabel: 'Show ' + name });
-    const opacity = make('input', { type: 'range', min: 5, max: 100, value: 100, title: 'Opacity', ariaLabel: 'Opacity of ' + name });
-    colour.addEventListener('input', () => { surface.colour = colour.value; redraw(); });
-    shown.addEventListener('change', () => { surface.isShown = shown.checked; listFacts(); redraw(); });
-    opacity.addEventListener('input', () => { surface.opacity = opacity.value / 100; redraw(); });
-    return make('div', { className: 'surface' }, colour, make('span', { className: 'label', textContent: name, id: 'label' + surface.index }), shown, opacity);
-  }));
+  byId('surfacesTitle').textContent = facts.noun;
+  if (surfaces.length > FEW) return listMany();
+  byId('surfaces').append(...surfaces.map((surface) => rowOf(
+    surface, make('span', { className: 'label', textContent: nameOf(surface), id: 'label' + surface.index }), opacityOf(() => [surface], nameOf(surface)),
+  )));
+}
+
+// What a search means: numbers and ranges as `3, 10..20`, the begin of a single number, or a part of the name.
+function meant(text) {
+  const parts = text.toLowerCase().split(',').map((part) => part.trim()).filter(Boolean);
+  const tests = parts.map((part) => {
+    const [, first, last] = /^(\d+)\s*(?:\.\.|-|–)\s*(\d+)$/.exec(part) ?? [];
+    if (first) return ({ name }) => +name >= +first && +name <= +last;
+    if (/^\d+$/.test(part)) return parts.length > 1 ? ({ name }) => name === part : ({ name }) => name.startsWith(part);
+    return (surface) => nameOf(surface).toLowerCase().includes(part);
+  });
+  return tests.length ? (surface) => tests.some((test) => test(surface)) : () => true;
+}
+
+function listMany() {
+  const noun = facts.noun.toLowerCase(), rows = make('div', { className: 'rows' });
+  const search = make('input', { type: 'search', id: 'search', placeholder: 'Find: 3, 10..20', ariaLabel: `Find ${noun} by numbers and ranges` });
+  let listed = new Set();
+  const only = (surface) => {
+    const isAlone = surfaces.every((other) => other.isShown === (other === surface));
+    showWhere((other) => isAlone || other === surface);
+  };
+  const list = () => {
+    const isMeant = meant(search.value);
+    for (const surface of surfaces) delete surface.checkbox;
+    listed = new Set(surfaces.filter(isMeant));
+    rows.replaceChildren(...[...listed].slice(0, ROWS).map((surface) => {
+      const label = make('button', { className: 'label', textContent: nameOf(surface), title: 'Show only this one, or all again' });
+      label.addEventListener('click', () => only(surface));
+      return rowOf(surface, label);
+    }));
+    const left = listed.size - ROWS;
+    if (!listed.size || left > 0) rows.append(make('p', { className: 'faint', textContent: left > 0 ? `and ${readable(left)} more` : 'None of this name.' }));
+    tell({ listed: listed.size });
+  };
+  const acts = {
+    Show: () => showWhere((surface) => surface.isShown || listed.has(surface)),
+    Hide: () => showWhere((surface) => surface.isShown && !listed.has(surface)),
+    Only: () => showWhere((surface) => listed.has(surface)),
+  };
+  const buttons = Object.entries(acts).map(([textContent, act]) => {
+    const button = make('button', { textContent, title: `${textContent} what is listed`, id: 'listed' + textContent });
+    button.addEventListener('click', act);
+    return button;
+  });
+  search.addEventListener('input', list);
+  byId('surfaces').append(search, make('div', { className: 'choices' }, ...buttons), opacityOf(() => listed, 'what is listed'), rows);
+  list();
+  shownChanged();
 }
 
 export function listFacts() {
@@ -135,6 +217,8 @@ export function listFacts() {
     rows.push(['Volume', shown.some((s) => s.stats.closed === false) ? volume + ' (not closed)' : volume]);
     const parts = sum((s) => s.stats.components);
     if (parts) rows.push(['Parts', readable(parts)]);
+    const voxels = sum((s) => s.stats.voxels ?? 0);
+    if (voxels) rows.push(['Voxels', readable(voxels)]);
   }
   rows.push(['Size', withUnit(high.map((v, i) => readable(v - low[i], 4)).join(' × '))]);
   for (const [what, value] of extraFacts) rows.push([what, value]);
@@ -441,7 +525,7 @@ async function start() {
   byId('title').textContent = facts.title;
   const triangles = surfaces.reduce((sum, surface) => sum + surface.triangles, 0);
   byId('subtitle').textContent = facts.subtitle;
-  const steps = surfaces.map((surface) => surface.step / 2), error = Math.max(...steps, 0);
+  const error = surfaces.reduce((most, surface) => Math.max(most, surface.step / 2), 0);
   byId('accuracy').textContent = error
     ? `Vertices are drawn within ${withUnit(readable(error, 2))} of the surface along each axis; the measures are those of the surface.` : '';
   buildTools();
@@ -456,12 +540,15 @@ async function start() {
   listen();
   onTheme(redraw);
   if (triangles > 300000) message('Unpacking…', 0);
+  let drawn = performance.now();
   for (const surface of surfaces) {
     if (!surface.triangles) continue;
     const geometry = unpackSurface(await inflate(bytesOf(surface.index)), surface);
     geometry.normals = vertexNormals(geometry);
     show(surface.index, geometry);
+    if (performance.now() - drawn < 50) continue;
     await new Promise((resolve) => setTimeout(resolve));
+    drawn = performance.now();
   }
   message(triangles ? '' : 'The surface is empty.', triangles ? 1 : 0);
   render();
