@@ -73,6 +73,9 @@
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
 //! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
+// Lanes of whole numbers are x86's; other processors take the plain loops beside them.
+#![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
+
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::pipeline`), huge pages
 // (`memory`), vectors that all threads fill (`parallel`), and what `main.rs` does before threads run and when the
 // process crashes. A test holds the rest to that.

@@ -1,15 +1,13 @@
 //! Ends of the process before its work is done: signals, `--timeout`, aborts in libraries and drivers.
 //! No part of an output stays behind.
 
-use std::{
-    sync::{Arc, mpsc},
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
+#[cfg(unix)]
+use crate::gpu::any_driver;
 use crate::{
     error::{Kind, Result},
-    gpu::{any_driver, patience, tick},
+    gpu::{patience, tick},
     io::abandon_outputs,
     progress::{hide_bars, tell},
     restart,
@@ -24,7 +22,7 @@ const TIMED_OUT: i32 = 124;
 /// ignore. A file that grows too long (SIGXFSZ) is an error of the write instead. May be called more than once.
 #[cfg(unix)]
 pub fn exit_on_signals() {
-    use std::sync::OnceLock;
+    use std::sync::{Arc, OnceLock, mpsc};
 
     use signal_hook::{
         consts::{

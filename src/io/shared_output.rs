@@ -283,11 +283,23 @@ fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
-#[cfg(not(unix))]
-fn write_all_at(mut file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
-    use std::io::{Seek, SeekFrom, Write};
-    file.seek(SeekFrom::Start(at))?;
-    file.write_all(bytes)
+#[cfg(windows)]
+fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
+    let mut written = 0;
+    while written < bytes.len() {
+        // The place goes with the write: other threads move the file's own.
+        match std::os::windows::fs::FileExt::seek_write(
+            file,
+            &bytes[written..],
+            at + written as u64,
+        ) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -147,6 +147,13 @@ impl Source {
             Self::File(path) => match File::open(path) {
                 #[cfg(unix)]
                 Ok(file) if is_regular => return Ok(Box::new(ParallelFile::new(file, at))),
+                #[cfg(not(unix))]
+                Ok(mut file) if is_regular => {
+                    use std::io::Seek;
+                    file.seek(io::SeekFrom::Start(at))
+                        .map_err(|error| Error::io("read", path, error))?;
+                    return Ok(Box::new(file));
+                }
                 Ok(file) => Box::new(file),
                 Err(error) => return Err(Error::io("read", path, error)),
             },
