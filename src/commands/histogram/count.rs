@@ -1,17 +1,21 @@
 //! Counts one input.
 
+use std::sync::{Mutex, PoisonError};
+
 use super::{
     flags::{Channel, Range, Settings},
     input::Input,
     select::Alpha,
-    tally::{Counting, Tally},
+    tally::{self, Counting, Tally},
 };
 use crate::{
-    data::{dtype::Dtype, shard::Shard},
+    data::{dtype::Dtype, samples::Samples, shard::Shard},
     error::{Error, Result},
-    io::Source,
+    io::{Source, image::ImageFile},
     kernels::{
-        histogram::{Bins, Component, Histogram, Luma, Moments, alpha_unit, moments, values},
+        histogram::{
+            Bins, Component, Histogram, Luma, Moments, Pixels, alpha_unit, moments, values,
+        },
         jpeg_histogram::JpegHistogram,
     },
     session::Session,
@@ -51,7 +55,7 @@ pub fn count(
         tally.add_part(named.iter().zip(counts).map(counting).collect());
         return Ok(tally);
     }
-    input.parts(session, shard, |pixels| {
+    let part = |pixels: &Pixels| {
         let counts = session.device.run(&kernel, pixels)?;
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
             let needs_moments =
@@ -69,10 +73,46 @@ pub fn count(
             let (moments, values) = session.timings.time("statistics", take);
             Counting { name, counts, moments, values }
         });
-        tally.add_part(part.collect());
+        Ok(part.collect::<Vec<_>>())
+    };
+    if let Input::JpegFile(file, channels) = input
+        && let Some(sum) = count_decoded(file, *channels, session, &part)?
+    {
+        tally.add_part(sum);
+        return Ok(tally);
+    }
+    input.parts(session, shard, |pixels| {
+        tally.add_part(part(pixels)?);
         Ok(())
     })?;
     Ok(tally)
+}
+
+/// The sum of what `part` counts of the pixels of a JPEG file, on the threads that decode them. The order of the parts does
+/// not matter to sums of integers.
+fn count_decoded(
+    file: &ImageFile<'_>,
+    channels: usize,
+    session: &Session,
+    part: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
+) -> Result<Option<Vec<Counting>>> {
+    let sum = Mutex::new(Ok(Vec::new()));
+    let consume = |rows| {
+        let pixels = Pixels { samples: Samples::U8(rows), channels };
+        let counted = part(&pixels);
+        let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *sum, counted) {
+            (Ok(sum), Ok(part)) => tally::add(sum, part),
+            (Ok(_), Err(error)) => *sum = Err(error),
+            (Err(_), _) => {}
+        }
+        let Samples::U8(rows) = pixels.samples else { unreachable!("as above") };
+        rows
+    };
+    if !file.consume_jpeg(&session.timings, &consume)? {
+        return Ok(None);
+    }
+    sum.into_inner().unwrap_or_else(PoisonError::into_inner).map(Some)
 }
 
 /// The components that are asked for, or those that an image of so many channels has by default.

@@ -17,7 +17,7 @@ const GPU: f64 = 0.9e-9;
 pub fn of_inputs(inputs: &[Source], settings: &Settings) -> Estimate {
     let bytes = bytes_of_all(inputs, sample_bytes);
     let is_jpeg = |source: &Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
-    let from_coefficients = settings.takes_all_pixels() && inputs.iter().all(is_jpeg);
+    let from_coefficients = settings.takes_only_counts() && inputs.iter().all(is_jpeg);
     let estimate = estimate(bytes, from_coefficients, rayon::current_num_threads());
     estimate.in_parts(if from_coefficients { inputs.len() } else { 0 })
 }

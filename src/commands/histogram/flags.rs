@@ -520,7 +520,12 @@ impl Settings {
     pub fn takes_all_pixels(&self) -> bool {
         let Selection { alpha: _, roi, mask } = &self.selection;
         let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
-        is_plain && self.pages.is_none() && !self.statistics && self.range != Some(Range::Data)
+        is_plain && self.pages.is_none() && self.range != Some(Range::Data)
+    }
+
+    /// Whether counts of all pixels are all that is wanted: statistics may need the pixels themselves.
+    pub fn takes_only_counts(&self) -> bool {
+        self.takes_all_pixels() && !self.statistics
     }
 
     /// How many bins samples of type `dtype` are counted in.

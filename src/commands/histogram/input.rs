@@ -25,6 +25,8 @@ pub enum Input<'a> {
     Image(Pixels, Option<Box<Image>>),
     /// A JPEG picture, all of whose pixels count.
     Jpeg(SparseCoefficients),
+    /// A JPEG file whose pixels have so many channels and are counted while they are decoded.
+    JpegFile(ImageFile<'a>, usize),
     /// Pages of an image file, which are read whenever they are needed.
     Pages(Box<Stack<'a>>),
     /// A volume in memory.
@@ -152,13 +154,19 @@ impl<'a> Input<'a> {
     ) -> Result<Self> {
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
-        // A GPU is given the coefficients, which take fewer bytes than the pixels. The CPU counts pixels, which are
-        // decoded while the file is read.
+        // A GPU is given the coefficients, which take fewer bytes than the pixels. The CPU counts pixels as soon as they
+        // are made, while they are in its cache.
         if session.device.may_be_gpu()
-            && settings.takes_all_pixels()
+            && settings.takes_only_counts()
             && let Some(picture) = file.jpeg(timings)?
         {
             return Ok(Self::Jpeg(picture.coefficients));
+        }
+        if !session.device.may_be_gpu()
+            && settings.takes_all_pixels()
+            && let Some(channels) = file.jpeg_channels()
+        {
+            return Ok(Self::JpegFile(file, channels));
         }
         let mut pages = file.pages(timings)?;
         let chosen = match settings.pages {
@@ -184,13 +192,13 @@ impl<'a> Input<'a> {
     }
 
     pub fn is_image(&self) -> bool {
-        matches!(self, Self::Image(..) | Self::Jpeg(_) | Self::Pages(_))
+        !matches!(self, Self::Held(_) | Self::File(_))
     }
 
     pub fn dtype(&self) -> Dtype {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.samples.dtype(),
-            Self::Jpeg(_) => Dtype::U8,
+            Self::Jpeg(_) | Self::JpegFile(..) => Dtype::U8,
             Self::Pages(stack) => stack.dtype,
             Self::File(file) => file.dtype,
         }
@@ -200,6 +208,7 @@ impl<'a> Input<'a> {
         match self {
             Self::Image(pixels, _) | Self::Held(pixels) => pixels.channels,
             Self::Jpeg(picture) => picture.frame.colour.channels(),
+            Self::JpegFile(_, channels) => *channels,
             Self::Pages(stack) => stack.channels,
             Self::File(_) => 1,
         }
@@ -229,6 +238,10 @@ impl<'a> Input<'a> {
             Self::Jpeg(picture) => {
                 let samples = Samples::U8(session.device.run(&Decode, picture)?);
                 return consume(&Pixels { samples, channels: self.channels() });
+            }
+            Self::JpegFile(file, _) => {
+                let Image { samples, channels, .. } = file.decode(&session.timings)?;
+                return consume(&Pixels { samples, channels });
             }
             Self::Pages(stack) => return stack.parts(session, consume),
             Self::File(file) => file,

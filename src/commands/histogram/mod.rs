@@ -173,7 +173,7 @@ impl Work for Inputs<'_> {
     /// Reads and counts one input, and writes its adjusted images.
     fn run(&self, (_, source): &(usize, Source)) -> Result<Tally> {
         let session =
-            &self.session.for_file(|| self.settings.takes_all_pixels() && is_jpeg(source));
+            &self.session.for_file(|| self.settings.takes_only_counts() && is_jpeg(source));
         let mut input = Input::read(source, self.settings, session)?;
         adjust::write(source, &mut input, self.settings, session)?;
         count::count(source, &input, self.settings, self.shard, session)

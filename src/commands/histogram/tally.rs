@@ -56,13 +56,18 @@ impl Counting {
     }
 }
 
+/// Adds a part of the same input to `sum`, which is empty before the first one.
+pub fn add(sum: &mut Vec<Counting>, part: Vec<Counting>) {
+    match sum.is_empty() {
+        true => *sum = part,
+        false => sum.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more)),
+    }
+}
+
 impl Tally {
     /// Adds a further part of the same input.
     pub fn add_part(&mut self, part: Vec<Counting>) {
-        match self.components.is_empty() {
-            true => self.components = part,
-            false => self.components.iter_mut().zip(&part).for_each(|(sum, more)| sum.add(more)),
-        }
+        add(&mut self.components, part);
     }
 
     /// Whether its components have as many counts as there are bins.

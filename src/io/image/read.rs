@@ -146,6 +146,28 @@ impl<'a> ImageFile<'a> {
         Ok(picture)
     }
 
+    /// Samples a pixel of a JPEG file, whose pixels [`ImageFile::consume_jpeg`] may hand out.
+    pub fn jpeg_channels(&self) -> Option<usize> {
+        self.bytes().filter(|bytes| (jpeg::CODEC.has_signature)(bytes)).and_then(jpeg::channels)
+    }
+
+    /// Hands all pixels of a JPEG file to `consume`, whole rows as they are stored, from several threads and in any order.
+    /// Their memory comes back from it. Returns whether that was possible: it is not for files of rare kinds.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the file is damaged and that is not allowed.
+    pub fn consume_jpeg(
+        &self,
+        timings: &Timings,
+        consume: &(dyn Fn(Vec<u8>) -> Vec<u8> + Sync),
+    ) -> Result<bool> {
+        let Some(bytes) = self.bytes() else { return Ok(false) };
+        let decode = || Ok(jpeg::consume(bytes, self.limits, consume));
+        let Some(consumed) = self.catching(timings, decode)? else { return Ok(false) };
+        self.tell(&consumed.losses, consumed.damage.as_deref())?;
+        Ok(true)
+    }
+
     fn found(&self) -> Result<ImageFormat, BoxError> {
         let extension = self.source.extension();
         match &self.data {

@@ -5,15 +5,21 @@
 use std::{
     collections::VecDeque,
     slice::ChunksMut,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use rayon::Scope;
 
 use super::{block::BlockRow, scan::Finished};
-use crate::data::jpeg::{
-    Frame,
-    inverse::{BlockView, Renderer, Source},
+use crate::{
+    data::jpeg::{
+        Frame,
+        inverse::{BlockView, Renderer, Source},
+    },
+    memory::{self, raise},
 };
 
 /// What all bands of a picture have in common.
@@ -26,6 +32,42 @@ pub struct Bands<'a> {
     zeros: BlockRow,
     /// Rows of each component whose pixels are made.
     used: Vec<Mutex<Vec<BlockRow>>>,
+    /// Memory of bands that are consumed.
+    consumed: Mutex<Vec<Vec<u8>>>,
+    /// Bands that wait for a thread.
+    waiting: AtomicUsize,
+}
+
+/// Where the pixels of bands go.
+pub enum Target<'s> {
+    /// To their places in a picture.
+    Picture(ChunksMut<'s, u8>),
+    /// To a consumer; with the bytes of the bands that are left.
+    Consumer(&'s Consume<'s>, usize),
+}
+
+/// Takes whole rows of pixels, in any order, and gives their memory back.
+pub type Consume<'a> = dyn Fn(Vec<u8>) -> Vec<u8> + Sync + 'a;
+
+/// Where the pixels of one band go.
+enum BandTarget<'s> {
+    Picture(&'s mut [u8]),
+    Consumer(&'s Consume<'s>, usize),
+}
+
+impl<'s> Target<'s> {
+    /// That of the next band of at most `bytes`; nothing behind the last one.
+    fn next(&mut self, bytes: usize) -> Option<BandTarget<'s>> {
+        match self {
+            Self::Picture(bands) => bands.next().map(BandTarget::Picture),
+            Self::Consumer(_, 0) => None,
+            Self::Consumer(consume, left) => {
+                let bytes = bytes.min(*left);
+                *left -= bytes;
+                Some(BandTarget::Consumer(*consume, bytes))
+            }
+        }
+    }
 }
 
 impl<'a> Bands<'a> {
@@ -34,12 +76,32 @@ impl<'a> Bands<'a> {
         let widest = (0..dc.len()).map(|c| frame.blocks(c)[0]).max().unwrap_or(0);
         let zeros = BlockRow::new(if dc.iter().all(Vec::is_empty) { 0 } else { widest });
         let used = dc.iter().map(|_| Mutex::default()).collect();
-        Some(Self { renderer: Renderer::new(frame)?, frame, dc, zeros, used })
+        let (consumed, waiting) = (Mutex::default(), AtomicUsize::new(0));
+        let renderer = Renderer::new(frame)?;
+        Some(Self { renderer, frame, dc, zeros, used, consumed, waiting })
     }
 
-    fn render(&self, number: usize, rows: Vec<Rows>, pixels: &mut [u8]) {
+    /// The target of a picture's pixels.
+    pub fn picture<'s>(&self, pixels: &'s mut [u8]) -> Target<'s> {
+        Target::Picture(pixels.chunks_mut(self.renderer.band_bytes()))
+    }
+
+    fn render(&self, number: usize, rows: Vec<Rows>, target: BandTarget<'_>) {
         let band = Band { bands: self, rows };
-        self.renderer.render(&band, number, pixels);
+        match target {
+            BandTarget::Picture(pixels) => self.renderer.render(&band, number, pixels),
+            BandTarget::Consumer(consume, bytes) => {
+                let consumed = || self.consumed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut pixels = consumed().pop().unwrap_or_default();
+                if pixels.len() < bytes {
+                    pixels = memory::zeros(bytes).unwrap_or_else(raise);
+                }
+                pixels.truncate(bytes);
+                self.renderer.render(&band, number, &mut pixels);
+                let pixels = consume(pixels);
+                consumed().push(pixels);
+            }
+        }
         for (used, rows) in self.used.iter().zip(band.rows) {
             // A row at the border of two bands is used when both are made.
             let rows = rows.rows.into_iter().filter_map(Arc::into_inner);
@@ -81,8 +143,8 @@ impl Source for Band<'_> {
 pub struct Stream<'a, 's> {
     bands: &'s Bands<'s>,
     scope: &'a Scope<'s>,
-    /// Pixels of the bands whose rendering has not started.
-    pixels: ChunksMut<'s, u8>,
+    /// That of the bands whose rendering has not started.
+    target: Target<'s>,
     /// How many have started.
     started: usize,
     /// Of each component, the rows that those bands need, as far as they are decoded.
@@ -90,18 +152,17 @@ pub struct Stream<'a, 's> {
 }
 
 impl<'a, 's> Stream<'a, 's> {
-    /// Renders to `pixels` in tasks of `scope`, with the `rows` of each component that are decoded already.
+    /// Renders to `target` in tasks of `scope`, with the `rows` of each component that are decoded already.
     pub fn new(
         bands: &'s Bands<'s>,
         scope: &'a Scope<'s>,
         rows: Vec<Vec<BlockRow>>,
-        pixels: &'s mut [u8],
+        target: Target<'s>,
     ) -> Self {
         let rows = rows
             .into_iter()
             .map(|rows| Rows { first: 0, rows: rows.into_iter().map(Arc::new).collect() });
-        let (rows, pixels) = (rows.collect(), pixels.chunks_mut(bands.renderer.band_bytes()));
-        Self { bands, scope, pixels, started: 0, rows }
+        Self { bands, scope, target, started: 0, rows: rows.collect() }
     }
 
     /// The rows that band `number` needs, of which those are kept that the next one needs, too.
@@ -129,16 +190,23 @@ impl Finished for Stream<'_, '_> {
 
     fn mcu_rows(&mut self, count: usize) {
         while count > self.bands.renderer.last_row(self.started) {
-            let Some(pixels) = self.pixels.next() else { return };
+            let bytes = self.bands.renderer.band_bytes();
+            let Some(target) = self.target.next(bytes) else { return };
             let (bands, number) = (self.bands, self.started);
             let rows = self.take(number);
             self.started += 1;
-            // A task that waits for the only thread would hold its rows until the whole file is decoded.
-            if rayon::current_num_threads() == 1 {
-                bands.render(number, rows, pixels);
-            } else {
-                self.scope.spawn(move |_| bands.render(number, rows, pixels));
+            // A task that waits for a thread holds its rows, of which few fit into the caches; with one thread only, it
+            // would wait until the whole file is decoded.
+            let threads = rayon::current_num_threads();
+            if threads == 1 || bands.waiting.load(Ordering::Relaxed) >= threads {
+                bands.render(number, rows, target);
+                continue;
             }
+            bands.waiting.fetch_add(1, Ordering::Relaxed);
+            self.scope.spawn(move |_| {
+                bands.waiting.fetch_sub(1, Ordering::Relaxed);
+                bands.render(number, rows, target);
+            });
         }
     }
 }

@@ -32,6 +32,16 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
+/// Samples a pixel of the picture that a file's header tells of: ink becomes light.
+pub fn channels(bytes: &[u8]) -> Option<usize> {
+    let frame = segments(bytes).find(|(marker, _)| matches!(marker, 0xc0..=0xc2));
+    match frame?.1.get(5)? {
+        1 => Some(1),
+        3 | 4 => Some(3),
+        _ => None,
+    }
+}
+
 /// How a file is coded, where that is no way that is read here.
 pub fn foreign_coding(bytes: &[u8]) -> Option<&'static str> {
     segments(bytes).find_map(|(marker, _)| match marker {

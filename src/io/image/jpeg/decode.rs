@@ -2,7 +2,7 @@
 //! parallel, and pixels are made on the other cores while the last scan is still being read.
 
 use super::{
-    bands::{Bands, Stream},
+    bands::{Bands, Consume, Stream, Target},
     block::BlockRow,
     container::{File, Scan},
     damage::Damage,
@@ -61,13 +61,45 @@ pub fn missing(file: &File<'_>) -> Option<Option<String>> {
     Some(file.in_words(&damage))
 }
 
+/// Hands all pixels of a file whose headers are read to `consume`, band by band, and returns what is missing, in words;
+/// nothing where the file is of another kind, or takes more than about `limit` bytes.
+pub fn decode_bands(
+    file: &File<'_>,
+    frame: &Frame,
+    limit: u64,
+    consume: &Consume<'_>,
+) -> Option<Option<String>> {
+    if file.bytes_needed() > limit || file.is_thin() {
+        return None;
+    }
+    let (damage, bytes) = (file.no_damage(), bytes(frame));
+    render(file, frame, &damage, |_| Target::Consumer(consume, bytes))?;
+    Some(file.in_words(&damage))
+}
+
 fn pixels(file: &File<'_>, frame: &Frame, damage: &Damage) -> Option<Vec<u8>> {
+    let mut pixels = memory::zeros(bytes(frame)).unwrap_or_else(raise);
+    render(file, frame, damage, |bands| bands.picture(&mut pixels))?;
+    Some(pixels)
+}
+
+/// Bytes of a picture's pixels.
+fn bytes(frame: &Frame) -> usize {
+    frame.size[0] * frame.size[1] * frame.colour.channels()
+}
+
+/// Makes all pixels; nothing where a component's resolution is no whole fraction of the picture's.
+fn render<'p>(
+    file: &File<'_>,
+    frame: &Frame,
+    damage: &Damage,
+    target: impl FnOnce(&Bands<'_>) -> Target<'p>,
+) -> Option<()> {
     let Blocks { last, mut unfinished, finished, dc } = Blocks::read(file, damage);
-    let bytes = frame.size[0] * frame.size[1] * frame.colour.channels();
-    let mut pixels = memory::zeros(bytes).unwrap_or_else(raise);
     let bands = Bands::new(frame, &dc)?;
+    let target = target(&bands);
     rayon::scope(|scope| {
-        let mut stream = Stream::new(&bands, scope, finished, &mut pixels);
+        let mut stream = Stream::new(&bands, scope, finished, target);
         match last {
             None => stream.mcu_rows(usize::MAX),
             Some(scan) => {
@@ -76,7 +108,7 @@ fn pixels(file: &File<'_>, frame: &Frame, damage: &Damage) -> Option<Vec<u8>> {
             }
         }
     });
-    Some(pixels)
+    Some(())
 }
 
 /// Bits that a coefficient takes at least in most files.

@@ -13,10 +13,11 @@ mod huffman;
 mod huffman_encode;
 mod scan;
 
-pub(super) use beside::read as read_beside;
+pub(super) use bands::Consume;
+pub(super) use beside::{channels, read as read_beside};
 use container::File;
 pub use decode::decode;
-use decode::{coefficients, decode_parsed, missing};
+use decode::{coefficients, decode_bands, decode_parsed, missing};
 pub use encode::{encode_coefficients, encode_pixels};
 pub use huffman::{BitReader, Huffman};
 
@@ -92,6 +93,24 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     }
     let (coefficients, damage) = coefficients(&file, &frame);
     Some(Picture { coefficients, metadata, losses, damage })
+}
+
+/// What a file lacks whose pixels were consumed.
+#[derive(Debug)]
+pub(super) struct Consumed {
+    pub losses: Vec<String>,
+    pub damage: Option<String>,
+}
+
+/// Hands all pixels of a file as they are stored to `consume`, some rows at a time and in any order; nothing where it is no
+/// JPEG file of the common kinds, or takes more than `limits`.
+pub(super) fn consume(bytes: &[u8], limits: Limits, consume: &Consume<'_>) -> Option<Consumed> {
+    let (file, frame) = File::parse(bytes)?;
+    let samples = frame.size.iter().product::<usize>() * frame.colour.channels();
+    check_size(limits, frame.size, samples as u64).ok()?;
+    let damage = decode_bands(&file, &frame, limits.bytes, consume)?;
+    let (_, _, losses) = metadata(bytes, file.icc(), file.exif.clone());
+    Some(Consumed { losses, damage })
 }
 
 pub(super) fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
