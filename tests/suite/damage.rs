@@ -4,10 +4,12 @@ use std::{fs, path::Path};
 
 use gpuproc::{
     data::{
-        image::Image,
+        image::{Image, Metadata},
         jpeg::{Frame, Quality},
     },
+    device::Kernel,
     io::image::jpeg,
+    kernels::jpeg::Decode,
 };
 use image::ImageEncoder;
 use predicates::{prelude::*, str::contains};
@@ -43,6 +45,31 @@ fn differing(one: &Image, other: &Image) -> Vec<usize> {
 /// The number at the beginning of what is said.
 fn number(text: &str) -> usize {
     text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
+}
+
+/// Blocks without data are 0, though their memory held others before: as where all coefficients have places of their own.
+#[test]
+fn missing_blocks_are_those_of_the_coefficients() {
+    let mut noise = Noise(41);
+    let size = [40, 1200];
+    let pixels: Vec<u8> = (0..size[0] * size[1] * 3).map(|_| noise.next() as u8).collect();
+    let frame = Frame::for_pixels(size, 3, Quality(60), true);
+    let whole = jpeg::encode_pixels(&frame, &pixels, &Metadata::default(), false).unwrap();
+    let start = data(&whole, scans(&whole)[0]);
+    let mut damaged = 0;
+    for _ in 0..40 {
+        let mut file = whole.clone();
+        let at = start + noise.next() as usize % (file.len() - start);
+        // A marker, behind which nothing is read; or other codes.
+        file[at] = 0xff;
+        file[(at + 1).min(whole.len() - 1)] = noise.next() as u8;
+        let Some((image, damage)) = jpeg::decode(&file, LIMIT) else { continue };
+        let picture = jpeg::read_coefficients(&file, LIMIT.into()).unwrap();
+        let expected = Decode.cpu(&picture.coefficients).unwrap();
+        assert!(image.samples.as_bytes() == expected, "{at}");
+        damaged += usize::from(damage.is_some());
+    }
+    assert!(damaged > 10, "{damaged}");
 }
 
 /// Sequential files lose whole rows of MCUs, and those only. A row of halved colour mixes with its neighbour's, too.

@@ -8,7 +8,7 @@ use gpuproc::{
     },
 };
 
-use super::common::{Noise, assert_twins};
+use super::common::{Noise, assert_twins, works};
 
 /// Counts value by value, with nothing but edges and comparisons. `values` are in the unit that the
 /// edges are multiplied by, so that a luminance stays an integer.
@@ -781,4 +781,30 @@ fn every_bench_case_counts_right() {
         (prepared.run)().unwrap();
         (prepared.check)().unwrap_or_else(|e| panic!("{case:?}: {}", e.one_line()));
     }
+}
+
+/// JPEG files are counted part by part, as their pixels are: `djpeg`'s, as PNG.
+#[test]
+fn parts_of_jpeg_files_add_up_to_the_picture() {
+    let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg"));
+    let out = tempfile::tempdir().unwrap();
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut counted = 0;
+    for jpeg in names.filter(|path| path.extension().is_some_and(|name| name == "jpg")) {
+        let counts = |path: &std::path::Path, options: &str| {
+            let json = out.path().join("counts.json");
+            let line = format!("histogram {} -o {} {options}", path.display(), json.display());
+            works(folder, &line);
+            let counts: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+            counts[0]["channels"].clone()
+        };
+        for options in ["", "--bins 7 --luma bt601", "--threads 1 --range 10,99"] {
+            let expected = counts(&jpeg.with_extension("png"), options);
+            assert!(expected[0]["values"].is_array(), "{expected}");
+            assert_eq!(counts(&jpeg, options), expected, "{} {options}", jpeg.display());
+            counted += 1;
+        }
+    }
+    assert!(counted > 50, "{counted}");
 }

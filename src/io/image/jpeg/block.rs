@@ -29,10 +29,41 @@ impl BlockRow {
     }
 }
 
+/// Stands for [`BlockRow::nonzero`] of a block that is not read yet, and holds what it held before: no AC coefficient has
+/// bit 0.
+const UNREAD: u64 = 1;
+
+impl BlockRow {
+    /// Blocks to be read, each of which is cleared then, in the memory of another row, as far as it goes.
+    pub fn unread(mut self, blocks: usize) -> Self {
+        if self.nonzero.len() != blocks {
+            return Self::new(blocks);
+        }
+        self.nonzero.fill(UNREAD);
+        self
+    }
+
+    /// Clears the blocks that were not read.
+    pub fn clear_unread(&mut self) {
+        let blocks = self.values.as_chunks_mut::<64>().0.iter_mut().zip(&mut self.nonzero);
+        for (values, nonzero) in blocks.filter(|(_, nonzero)| **nonzero == UNREAD) {
+            BlockMut { values, nonzero }.clear();
+        }
+    }
+}
+
 /// One block of a [`BlockRow`].
 pub struct BlockMut<'a> {
     /// Its coefficients.
     pub values: &'a mut [i16; 64],
     /// Which AC coefficients are not 0.
     pub nonzero: &'a mut u64,
+}
+
+impl BlockMut<'_> {
+    #[inline(always)]
+    pub fn clear(self) {
+        *self.values = [0; 64];
+        *self.nonzero = 0;
+    }
 }

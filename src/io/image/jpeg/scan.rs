@@ -432,7 +432,8 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
             if row.nonzero.is_empty() {
                 let used = finished.as_mut().and_then(|finished| finished.used(component));
                 let blocks = file.columns(&file.components[component]);
-                *row = used.unwrap_or_default().cleared(blocks);
+                let used = used.unwrap_or_default();
+                *row = if KIND == SEQUENTIAL { used.unread(blocks) } else { used.cleared(blocks) };
             }
         }
         self.finished = finished;
@@ -447,6 +448,7 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
         let values = &mut row.values.as_chunks_mut::<64>().0[x];
         let nonzero = &mut row.nonzero[x];
         if KIND == SEQUENTIAL {
+            BlockMut { values: &mut *values, nonzero: &mut *nonzero }.clear();
             let dc = member.dc.as_ref()?;
             values[0] = entropy::dc(bits, dc, &mut state.dc[slot])? as i16;
         }
@@ -470,6 +472,9 @@ impl<const KIND: u8> Reader for AcReader<'_, KIND> {
         }
         let mut finished = self.finished.take();
         for (component, row) in self.rows_of(y, file) {
+            if KIND == SEQUENTIAL {
+                row.clear_unread();
+            }
             finished.iter_mut().for_each(|finished| finished.row(component, std::mem::take(row)));
         }
         self.finished = finished;
