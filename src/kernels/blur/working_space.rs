@@ -10,7 +10,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use super::{Blur, Edge, Format, Method, Values};
+use super::{Blur, Edge, Format, Method, Values, cpu::nearest_u16};
 use crate::{
     data::{
         raster::Raster,
@@ -192,7 +192,7 @@ impl WorkingSpace {
         each_pixel(floats, &mut words, raster.channels, |pixel, out| {
             let full = if self.premultiply { pixel[colours] / 65535.0 } else { 1.0 };
             if raster.alpha {
-                out[colours] = pixel[colours].round() as u16;
+                out[colours] = nearest_u16(pixel[colours]);
                 if out[colours] == 0 {
                     return out.fill(0);
                 }
@@ -202,7 +202,7 @@ impl WorkingSpace {
                 // Casts saturate.
                 *out = match self.linear {
                     true => (65535.0 * from_linear(f64::from(value) / 65535.0)).round() as u16,
-                    false => value.round() as u16,
+                    false => nearest_u16(value),
                 };
             }
         });

@@ -69,23 +69,25 @@ pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
     Ok(target)
 }
 
-struct Job<'a, R> {
-    x: &'a Pass,
-    y: &'a Pass,
-    edge: Edge,
-    shape: Shape,
-    round: R,
+/// What is done to an image.
+pub struct Job<'a, R> {
+    pub x: &'a Pass,
+    pub y: &'a Pass,
+    pub edge: Edge,
+    pub shape: Shape,
+    pub round: R,
 }
 
 /// A part of an image that one thread blurs.
-struct Tile<'a, T, D, R> {
-    job: &'a Job<'a, R>,
-    source: &'a [T],
+pub struct Tile<'a, T, D, R> {
+    pub job: &'a Job<'a, R>,
+    pub source: &'a [T],
     /// The first sample of each row.
-    left: usize,
+    pub left: usize,
     /// The first row.
-    top: usize,
-    rows: Vec<&'a mut [D]>,
+    pub top: usize,
+    /// Those of the target; they may reach beyond the image.
+    pub rows: Vec<&'a mut [D]>,
 }
 
 impl<T: Sample<f32>, D, R: Round<f32, D>> WithSimd for Tile<'_, T, D, R> {

@@ -9,6 +9,7 @@ mod box_u8;
 mod columns;
 mod gaussian_f32;
 mod gaussian_u8;
+mod gaussian_volume;
 mod lanes;
 mod lines;
 mod number;
@@ -16,6 +17,8 @@ mod rows;
 mod weighted;
 
 use std::borrow::Cow;
+
+pub use number::nearest_u16;
 
 use lines::Lines;
 use number::{Keep, Nearest, Number, Round, Sample, ScaleF64, ShiftU32};
@@ -47,6 +50,13 @@ pub fn run<'d>(
     let mut plan = plan;
     while let [pass, rest @ ..] = plan {
         plan = match (&values, rest) {
+            (Values::F32(source), [y, z, rest @ ..])
+                if gaussian_volume::fits([pass, y, z], shape) =>
+            {
+                let blurred = gaussian_volume::blur([pass, y, z], edge, shape, source, Keep)?;
+                values = Values::F32(Cow::Owned(blurred));
+                rest
+            }
             (Values::F32(source), [next, rest @ ..]) if gaussian_f32::fits([pass, next]) => {
                 let blurred = gaussian_f32::blur([pass, next], edge, shape, source, Keep)?;
                 values = Values::F32(Cow::Owned(blurred));
@@ -61,7 +71,7 @@ pub fn run<'d>(
     Ok(values)
 }
 
-/// Runs a Gaussian of two passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan is
+/// Runs a Gaussian of two or three passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan is
 /// another.
 ///
 /// # Errors
@@ -75,6 +85,9 @@ pub fn run_u16(
     match plan {
         [x, y] if gaussian_f32::fits([x, y]) => {
             gaussian_f32::blur([x, y], edge, shape, source, Nearest).map(Some)
+        }
+        [x, y, z] if gaussian_volume::fits([x, y, z], shape) => {
+            gaussian_volume::blur([x, y, z], edge, shape, source, Nearest).map(Some)
         }
         _ => Ok(None),
     }

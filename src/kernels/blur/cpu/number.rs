@@ -129,6 +129,15 @@ fn to_u32(sum: f32) -> u32 {
     sum as i32 as u32
 }
 
+/// The nearest whole number of the type, of two the greater one: what `round` and a cast make. Some levels have no
+/// instruction for `round`, but all for these: what a sum has behind the point is exact, and sums are clamped first.
+#[inline(always)]
+pub fn nearest_u16(sum: f32) -> u16 {
+    let sum = sum.clamp(0.0, 65535.0);
+    let whole = sum as i32;
+    (whole + i32::from(sum - whole as f32 >= 0.5)) as u16
+}
+
 macro_rules! round {
     ($($from:ty => $to:ty: $rule:ty, |$self:ident, $sum:ident| $body:expr;)+) => {
         $(impl Round<$from, $to> for $rule {
@@ -150,9 +159,25 @@ round! {
     u32 => u8: RoundedU32, |s, sum| s.divide(sum) as u8;
     u16 => u8: RoundedU16, |s, sum| s.divide(sum) as u8;
     f64 => u32: ScaleF64, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
-    // Clamped first: SIMD has an instruction for what is in the range.
-    f32 => u16: Nearest, |_s, sum| sum.round().clamp(0.0, 65535.0) as i32 as u16;
+    f32 => u16: Nearest, |_s, sum| nearest_u16(sum);
     u16 => u16: Keep, |_s, sum| sum;
     f32 => f32: Keep, |_s, sum| sum;
     f64 => f64: Keep, |_s, sum| sum;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_rounded_as_by_the_library() {
+        let near = |whole: u32| {
+            let half = whole as f32 + 0.5;
+            [whole as f32, half.next_down(), half, half.next_up(), -half]
+        };
+        let others = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-45, 3e9, -3e9];
+        for sum in (0..=65536).flat_map(near).chain(others) {
+            assert_eq!(nearest_u16(sum), sum.round() as u16, "{sum}");
+        }
+    }
 }
