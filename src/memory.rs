@@ -81,6 +81,19 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
 }
 
+/// Makes `values` as long as this. What they hold is to be written over: it is what they held, and zeros behind that.
+///
+/// # Errors
+/// As [`room`].
+pub fn resize<T: bytemuck::Zeroable + Clone>(values: &mut Vec<T>, len: usize) -> Result<()> {
+    if values.capacity() < len {
+        *values = zeros(len)?;
+    } else {
+        values.resize(len, T::zeroed());
+    }
+    Ok(())
+}
+
 /// Moves `more` to the end of `values`.
 ///
 /// # Errors
@@ -147,5 +160,10 @@ mod tests {
     fn the_vectors_hold_what_they_should() {
         assert_eq!(zeros::<u16>(3).unwrap(), [0, 0, 0]);
         assert_eq!(copied(&[1, 2]).unwrap(), [1, 2]);
+        let mut values = vec![1, 2, 3];
+        for len in [2, 3, 700] {
+            resize(&mut values, len).unwrap();
+            assert!(values.len() == len && values[2..].iter().all(|&value| value == 0));
+        }
     }
 }

@@ -90,9 +90,18 @@ pub fn halved(
                     sums.iter_mut().zip(row(y, z)).for_each(|(sum, &v)| *sum += v.widened());
                 }
                 let count = (ends[0] - y) * (ends[1] - z);
-                for (to, pair) in to.iter_mut().zip(sums.chunks(steps[0])) {
-                    let sum = pair[1..].iter().fold(pair[0], |sum, &v| sum + v);
-                    *to = T::mean(sum, (count * pair.len()).trailing_zeros());
+                if steps[0] == 1 {
+                    let shift = count.trailing_zeros();
+                    to.iter_mut().zip(&sums).for_each(|(to, &sum)| *to = T::mean(sum, shift));
+                    continue;
+                }
+                let (pairs, single) = sums.as_chunks();
+                let shift = (2 * count).trailing_zeros();
+                for (to, &[left, right]) in to.iter_mut().zip(pairs) {
+                    *to = T::mean(left + right, shift);
+                }
+                if let ([.., to], [sum]) = (&mut *to, single) {
+                    *to = T::mean(*sum, count.trailing_zeros());
                 }
             }
         });

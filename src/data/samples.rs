@@ -102,6 +102,22 @@ impl Samples {
         for_samples!(self, values => values[range].to_vec().into())
     }
 
+    /// Keeps only the samples of `range`, in the same memory.
+    pub fn keep(&mut self, range: std::ops::Range<usize>) {
+        for_samples!(self, values => {
+            values.truncate(range.end);
+            values.drain(..range.start);
+        });
+    }
+
+    /// Makes them as many as this, to be written over: what they are is not said.
+    ///
+    /// # Errors
+    /// As [`memory::room`].
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        for_samples!(self, values => memory::resize(values, len))
+    }
+
     /// The samples as bytes in the machine's order.
     pub fn as_bytes(&self) -> &[u8] {
         for_samples!(self, values => bytemuck::cast_slice(values))

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::flags::Job;
 use crate::{
-    data::{samples::Samples, shard::Shard, volume::Volume},
+    data::{raster::Raster, samples::Samples, shard::Shard},
     error::{Error, Result},
     io::{
         Sink,
@@ -15,7 +15,7 @@ use crate::{
         shared_output::SharedOutput,
         volume::{Endian, Layout, VolumeFile, VolumeReader, VolumeTarget},
     },
-    kernels::blur::{Edge, blur_volume},
+    kernels::blur::{Edge, blur_raster},
     session::Session,
 };
 
@@ -92,17 +92,16 @@ pub fn blurred(
             true => read(file, &window),
             false => ahead.read(file, &window, next.as_ref()),
         })?;
-        let volume = Volume { dims: [width, height, window.slices.len()], samples };
-        let blurred = session
+        let dims = [width, height, window.slices.len()];
+        let raster = Raster { dims, channels: 1, alpha: false, samples };
+        let mut blurred = session
             .timings
-            .time("blur", || blur_volume(&session.device, &job.blur, volume))
+            .time("blur", || blur_raster(&session.device, &job.blur, &raster))
             .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+        ahead.reuse(raster.samples);
         let from = window.before * slice;
-        let samples = match blurred.samples.len() == core.len() * slice {
-            true => blurred.samples,
-            false => blurred.samples.part(from..from + core.len() * slice),
-        };
-        consume(core.start, samples)?;
+        blurred.keep(from..from + core.len() * slice);
+        consume(core.start, blurred)?;
     }
     Ok(())
 }
@@ -136,6 +135,13 @@ impl Ahead {
         }
         self.reader = Some(reader);
         Ok(samples)
+    }
+
+    /// Takes the samples of a window that is done with.
+    fn reuse(&mut self, done: Samples) {
+        if let Some(reader) = &mut self.reader {
+            reader.reuse(done);
+        }
     }
 }
 

@@ -72,12 +72,11 @@ impl VolumeReader {
     pub fn read_after(&mut self, before: Option<&Samples>, count: usize) -> Result<Samples> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
         let len = dims[0] * dims[1] * count + before.map_or(0, Samples::len);
-        let spare = self.spare.take().filter(|spare| (spare.dtype(), spare.len()) == (*dtype, len));
-        let mut samples = match spare {
-            Some(spare) => spare,
-            None => Samples::zeros(*dtype, len)
-                .map_err(|error| error.context(format_args!("cannot read {source}")))?,
-        };
+        let mut samples = match self.spare.take().filter(|spare| spare.dtype() == *dtype) {
+            Some(mut spare) => spare.resize(len).map(|()| spare),
+            None => Samples::zeros(*dtype, len),
+        }
+        .map_err(|error| error.context(format_args!("cannot read {source}")))?;
         let mut new = samples.as_bytes_mut();
         if let Some(before) = before {
             let held = new.split_off_mut(..before.as_bytes().len()).expect("counted above");

@@ -13,7 +13,7 @@
 use flate2::read::ZlibDecoder;
 
 use super::codec;
-use crate::io::volume::format::BoxError;
+use crate::{error::Result as Done, io::volume::format::BoxError, memory};
 
 const HEADER: usize = 16;
 /// Flags.
@@ -34,8 +34,8 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, BoxError> {
     Ok(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// What `bytes` hold, of which there are at most `most`.
-pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
+/// Writes to `whole` what `bytes` hold, of which there are at most `most`.
+pub fn decode(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     let (Some(&[_, _, flags, size]), true) = (bytes.first_chunk(), bytes.len() >= HEADER) else {
         return Err("it is cut off".into());
     };
@@ -45,13 +45,15 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
     }
     if flags & STORED != 0 {
         let stored = bytes.get(HEADER..HEADER + len).ok_or("it is cut off")?;
-        return Ok(stored.to_vec());
+        memory::resize(whole, len)?;
+        whole.copy_from_slice(stored);
+        return Ok(());
     }
     if len > 0 && (block == 0 || block > len.max(HEADER)) {
         return Err(format!("its blocks are said to have {block} bytes").into());
     }
-    let mut whole = crate::memory::zeros(len)?;
-    let mut ordered = vec![0; block.min(len)];
+    memory::resize(whole, len)?;
+    let (mut ordered, mut unpacked) = (vec![0; block.min(len)], Vec::new());
     for (i, part) in whole.chunks_mut(block.max(1)).enumerate() {
         let shuffles = flags & SHUFFLE != 0 && size > 1;
         let bitshuffles = flags & BITSHUFFLE != 0 && part.len() >= size;
@@ -64,7 +66,8 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
         let streams = if is_split { size } else { 1 };
         let mut at = number(bytes, HEADER + 4 * i)?;
         let each = to.len() / streams;
-        for stream in to.chunks_exact_mut(each) {
+        let mut of_block = to.chunks_exact_mut(each);
+        for stream in of_block.by_ref() {
             let packed = number(bytes, at)?;
             at += 4;
             let content = at.checked_add(packed).and_then(|end| bytes.get(at..end));
@@ -72,31 +75,38 @@ pub fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
             at += packed;
             match packed == each {
                 true => stream.copy_from_slice(content),
-                false => unpack(flags >> 5, content, stream)?,
+                false => unpack(flags >> 5, content, stream, &mut unpacked)?,
             }
         }
+        of_block.into_remainder().fill(0);
         if shuffles {
             unshuffle(ordered, size, part);
         } else if bitshuffles {
             bitunshuffle(ordered, size, part);
         }
     }
-    Ok(whole)
+    Ok(())
 }
 
-fn unpack(codec: u8, packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
-    let unpacked = match codec {
+/// Fills `whole`; `unpacked` is memory for what is in between.
+fn unpack(
+    codec: u8,
+    packed: &[u8],
+    whole: &mut [u8],
+    unpacked: &mut Vec<u8>,
+) -> Result<(), BoxError> {
+    match codec {
         0 => return blosclz(packed, whole),
         LZ4 => return codec::lz4(packed, whole),
         2 => return Err("Snappy within Blosc is not read".into()),
-        3 => codec::read(ZlibDecoder::new(packed), whole.len())?,
-        4 => codec::zstd(packed, whole.len())?,
+        3 => codec::read(ZlibDecoder::new(packed), whole.len(), unpacked)?,
+        4 => codec::zstd(packed, whole.len(), unpacked)?,
         other => return Err(format!("it is packed by Blosc's codec {other}").into()),
-    };
+    }
     if unpacked.len() != whole.len() {
         return Err("a block is shorter than it says".into());
     }
-    whole.copy_from_slice(&unpacked);
+    whole.copy_from_slice(unpacked);
     Ok(())
 }
 
@@ -224,57 +234,81 @@ fn transposed(x: u64) -> u64 {
     swap(x, 28, 0x0000_0000_f0f0_f0f0)
 }
 
-/// Packs numbers of `size` bytes, which is 1, 2, 4 or 8, by LZ4, with their bytes ordered.
-pub fn encode(bytes: &[u8], size: usize) -> Vec<u8> {
-    let block = BLOCK.min(bytes.len()).max(1);
-    let mut flags = LZ4 << 5;
-    if size > 1 {
-        flags |= SHUFFLE;
-    }
-    let blocks = bytes.len().div_ceil(block);
-    let mut packed = vec![0; HEADER + 4 * blocks];
-    let mut ordered = vec![0; block];
-    for (i, part) in bytes.chunks(block).enumerate() {
-        let start = (packed.len() as u32).to_le_bytes();
-        packed[HEADER + 4 * i..][..4].copy_from_slice(&start);
-        let ordered = &mut ordered[..part.len()];
-        shuffle(part, size, ordered);
-        let is_split = block / size >= LEAST_STREAM && part.len() == block;
-        let each = part.len() / if is_split { size } else { 1 };
-        for stream in ordered.chunks_exact(each) {
-            let at = packed.len();
-            let room = lz4_flex::block::get_maximum_output_size(each);
-            packed.resize(at + 4 + room, 0);
-            let made = lz4_flex::block::compress_into(stream, &mut packed[at + 4..]);
-            let len = match made {
-                Ok(len) if len < each => len,
-                _ => {
-                    packed[at + 4..][..each].copy_from_slice(stream);
-                    each
-                }
-            };
-            packed[at..][..4].copy_from_slice(&(len as u32).to_le_bytes());
-            packed.truncate(at + 4 + len);
+/// Memory for one chunk after the other.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    /// At least as long as what is packed.
+    packed: Vec<u8>,
+    ordered: Vec<u8>,
+}
+
+impl Encoder {
+    /// Packs numbers of `size` bytes, which is 1, 2, 4 or 8, by LZ4, with their bytes ordered.
+    pub fn encode(&mut self, bytes: &[u8], size: usize) -> Done<&[u8]> {
+        let Self { packed, ordered } = self;
+        let block = BLOCK.min(bytes.len()).max(1);
+        let mut flags = LZ4 << 5;
+        if size > 1 {
+            flags |= SHUFFLE;
         }
+        let blocks = bytes.len().div_ceil(block);
+        let mut end = HEADER + 4 * blocks;
+        let room = lz4_flex::block::get_maximum_output_size(block) + 4 * MOST_STREAMS;
+        let needed = end + bytes.len() + room.max(HEADER);
+        if packed.len() < needed {
+            memory::resize(packed, needed)?;
+        }
+        memory::resize(ordered, block)?;
+        for (i, part) in bytes.chunks(block).enumerate() {
+            packed[HEADER + 4 * i..][..4].copy_from_slice(&(end as u32).to_le_bytes());
+            let ordered = &mut ordered[..part.len()];
+            shuffle(part, size, ordered);
+            let is_split = block / size >= LEAST_STREAM && part.len() == block;
+            let each = part.len() / if is_split { size } else { 1 };
+            for stream in ordered.chunks_exact(each) {
+                let room = lz4_flex::block::get_maximum_output_size(each);
+                if packed.len() < end + 4 + room {
+                    memory::reserve(packed, end + 4 + room - packed.len())?;
+                    packed.resize(end + 4 + room, 0);
+                }
+                let to = &mut packed[end + 4..];
+                let len = match lz4_flex::block::compress_into(stream, to) {
+                    Ok(len) if len < each => len,
+                    _ => {
+                        to[..each].copy_from_slice(stream);
+                        each
+                    }
+                };
+                packed[end..][..4].copy_from_slice(&(len as u32).to_le_bytes());
+                end += 4 + len;
+            }
+        }
+        if end >= HEADER + bytes.len() {
+            flags |= STORED;
+            end = HEADER + bytes.len();
+            packed[HEADER..end].copy_from_slice(bytes);
+        }
+        packed[..4].copy_from_slice(&[2, 1, flags, size as u8]);
+        for (at, value) in [(4, bytes.len()), (8, block), (12, end)] {
+            packed[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
+        }
+        Ok(&packed[..end])
     }
-    if packed.len() >= HEADER + bytes.len() {
-        flags |= STORED;
-        packed.truncate(HEADER);
-        packed.extend_from_slice(bytes);
-    }
-    packed[..4].copy_from_slice(&[2, 1, flags, size as u8]);
-    for (at, value) in [(4, bytes.len()), (8, block), (12, packed.len())] {
-        packed[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
-    }
-    packed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
+        // Whatever memory held before.
+        let mut whole = vec![0xa5; 999];
+        super::decode(bytes, most, &mut whole).map(|()| whole)
+    }
+
     #[test]
     fn what_is_packed_comes_back() {
+        let mut encoder = Encoder::default();
         for size in [1, 2, 4, 8] {
             for len in [0, 1, 7, 128, 1000, 4096, BLOCK, BLOCK + 24, 3 * BLOCK + 8 * 77] {
                 let smooth = |i: usize| ((i / size * 3) >> (8 * (i % size))) as u8;
@@ -283,11 +317,11 @@ mod tests {
                 for (bytes, is_even) in
                     [(of(&smooth), false), (of(&noise), false), (of(&|_| 7), true)]
                 {
-                    let packed = encode(&bytes, size);
+                    let packed = encoder.encode(&bytes, size).unwrap();
                     assert!(packed.len() <= bytes.len() + HEADER);
                     assert!(len <= 4096 || !is_even || packed.len() < len / 50);
-                    assert_eq!(decode(&packed, len).unwrap(), bytes, "{size} {len}");
-                    assert!(len == 0 || decode(&packed, len - 1).is_err());
+                    assert_eq!(decode(packed, len).unwrap(), bytes, "{size} {len}");
+                    assert!(len == 0 || decode(packed, len - 1).is_err());
                 }
             }
         }
@@ -296,7 +330,7 @@ mod tests {
     #[test]
     fn damage_is_an_error_or_other_bytes() {
         let bytes: Vec<u8> = (0..3000).map(|i| (i / 7) as u8).collect();
-        let packed = encode(&bytes, 2);
+        let packed = Encoder::default().encode(&bytes, 2).unwrap().to_vec();
         for at in 0..packed.len() {
             assert!(decode(&packed[..at], 3000).is_err(), "{at}");
             for bit in 0..8 {

@@ -2,14 +2,17 @@
 //!
 //! Decoded sizes are bounded by the caller, whatever a chunk claims.
 
-use std::io::Read;
+use std::{cell::RefCell, io::Read};
 
 use bzip2::read::MultiBzDecoder;
 use flate2::read::{MultiGzDecoder, ZlibDecoder};
 use serde_json::{Map, Value};
 
 use super::blosc;
-use crate::io::volume::format::{BoxError, shown};
+use crate::{
+    io::volume::format::{BoxError, shown},
+    memory,
+};
 
 /// One codec, of which a chunk needs no parameter to be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,35 +67,36 @@ impl Codec {
         })
     }
 
-    /// What `bytes` were made of, of which there are at most `most`.
-    fn decode(self, bytes: Vec<u8>, most: usize) -> Result<Vec<u8>, BoxError> {
+    /// Writes to `to` what `bytes` were made of, of which there are at most `most`.
+    fn decode(self, bytes: &[u8], most: usize, to: &mut Vec<u8>) -> Result<(), BoxError> {
         match self {
-            Self::Gzip => read(MultiGzDecoder::new(&bytes[..]), most),
-            Self::Zlib => read(ZlibDecoder::new(&bytes[..]), most),
-            Self::Bzip2 => read(MultiBzDecoder::new(&bytes[..]), most),
-            Self::Zstd => zstd(&bytes, most),
+            Self::Gzip => read(MultiGzDecoder::new(bytes), most, to),
+            Self::Zlib => read(ZlibDecoder::new(bytes), most, to),
+            Self::Bzip2 => read(MultiBzDecoder::new(bytes), most, to),
+            Self::Zstd => zstd(bytes, most, to),
             Self::Lz4 => {
                 let (len, block) = bytes.split_first_chunk().ok_or("it is cut off")?;
                 let len = u32::from_le_bytes(*len) as usize;
                 if len > most {
                     return Err(TOO_LONG.into());
                 }
-                let mut whole = vec![0; len];
-                lz4(block, &mut whole)?;
-                Ok(whole)
+                memory::resize(to, len)?;
+                lz4(block, to)
             }
-            Self::Blosc => blosc::decode(&bytes, most),
+            Self::Blosc => blosc::decode(bytes, most, to),
             Self::Crc32c => {
                 let (content, sum) = bytes.split_last_chunk().ok_or("it is cut off")?;
-                match crc32c(content) == u32::from_le_bytes(*sum) {
-                    true => Ok(content.to_vec()),
-                    false => Err("its checksum is another one".into()),
+                if crc32c(content) != u32::from_le_bytes(*sum) {
+                    return Err("its checksum is another one".into());
                 }
+                memory::resize(to, content.len())?;
+                to.copy_from_slice(content);
+                Ok(())
             }
             Self::Shuffle(size) => {
-                let mut whole = vec![0; bytes.len()];
-                blosc::unshuffle(&bytes, size, &mut whole);
-                Ok(whole)
+                memory::resize(to, bytes.len())?;
+                blosc::unshuffle(bytes, size, to);
+                Ok(())
             }
         }
     }
@@ -100,14 +104,20 @@ impl Codec {
 
 const TOO_LONG: &str = "it is longer than its shape makes it";
 
-/// The chunk of `expected` bytes that `codecs` have made `bytes` of.
-pub fn decode(codecs: &[Codec], bytes: Vec<u8>, expected: usize) -> Result<Vec<u8>, BoxError> {
+/// The chunk of `expected` bytes that `codecs` have made `bytes` of. The memory of both vectors is used, and what is left of
+/// it is in `spare`.
+pub fn decode(
+    codecs: &[Codec],
+    mut bytes: Vec<u8>,
+    expected: usize,
+    spare: &mut Vec<u8>,
+) -> Result<Vec<u8>, BoxError> {
     // What lies between two codecs may be longer than the chunk, but for checksums by little.
     let most = expected + expected / 4 + (1 << 12);
     let last = |at: usize| if at == 0 { expected } else { most };
-    let mut bytes = bytes;
     for (at, codec) in codecs.iter().enumerate().rev() {
-        bytes = codec.decode(bytes, last(at))?;
+        codec.decode(&bytes, last(at), spare)?;
+        std::mem::swap(&mut bytes, spare);
     }
     match bytes.len() {
         len if len == expected => Ok(bytes),
@@ -115,29 +125,57 @@ pub fn decode(codecs: &[Codec], bytes: Vec<u8>, expected: usize) -> Result<Vec<u
     }
 }
 
-/// At most `most` bytes of `input`, which are all.
-pub fn read(input: impl Read, most: usize) -> Result<Vec<u8>, BoxError> {
-    let mut bytes = Vec::new();
-    input.take(most as u64 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(bytes) }
+/// Writes at most `most` bytes of `input`, which are all, to `bytes`.
+pub fn read(input: impl Read, most: usize, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
+    bytes.clear();
+    input.take(most as u64 + 1).read_to_end(bytes)?;
+    if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(()) }
 }
 
-/// All frames of zstd, one behind the other. What lies behind what is unpacked, and may be repeated, is held, too: every
-/// encoder takes 8 MiB at most, or as much as it packs.
-pub fn zstd(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
-    let mut left = bytes;
-    let mut whole = Vec::new();
-    let mut decoder = ruzstd::decoding::FrameDecoder::new();
-    decoder.set_max_window_size((2 * most as u64).max(8 << 20));
-    while !left.is_empty() {
-        let mut frame =
-            ruzstd::decoding::StreamingDecoder::new_with_decoder(&mut left, &mut decoder)?;
-        (&mut frame).take((most - whole.len()) as u64 + 1).read_to_end(&mut whole)?;
-        if whole.len() > most {
-            return Err(TOO_LONG.into());
-        }
+/// Writes all frames of zstd, one behind the other, to `whole`. What lies behind what is unpacked, and may be repeated, is held, too:
+/// every encoder takes 8 MiB at most, or as much as it packs.
+#[cfg(not(feature = "zstd-c"))]
+pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
+    use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
+
+    thread_local! {
+        /// Its tables and what it holds are used for one chunk after the other.
+        static DECODER: RefCell<FrameDecoder> = RefCell::default();
     }
-    Ok(whole)
+    whole.clear();
+    DECODER.with_borrow_mut(|decoder| {
+        let mut left = bytes;
+        decoder.set_max_window_size((2 * most as u64).max(8 << 20));
+        while !left.is_empty() {
+            let mut frame = StreamingDecoder::new_with_decoder(&mut left, &mut *decoder)?;
+            (&mut frame).take((most - whole.len()) as u64 + 1).read_to_end(whole)?;
+            if whole.len() > most {
+                return Err(TOO_LONG.into());
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes all frames of zstd, one behind the other, to `whole`.
+#[cfg(feature = "zstd-c")]
+pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
+    use zstd::bulk::Decompressor;
+
+    thread_local! {
+        /// Its tables are used for one chunk after the other.
+        static DECODER: RefCell<Option<Decompressor<'static>>> = RefCell::default();
+    }
+    DECODER.with_borrow_mut(|decoder| {
+        let decoder = match decoder {
+            Some(decoder) => decoder,
+            none => none.insert(Decompressor::new()?),
+        };
+        memory::resize(whole, most)?;
+        let unpacked = decoder.decompress_to_buffer(bytes, &mut whole[..])?;
+        whole.truncate(unpacked);
+        Ok(())
+    })
 }
 
 /// Unpacks a block of LZ4 that fills `whole`.
@@ -173,6 +211,12 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    fn decode(codecs: &[Codec], bytes: Vec<u8>, expected: usize) -> Result<Vec<u8>, BoxError> {
+        // Whatever memory held before.
+        let mut spare = vec![0xa5; 300];
+        super::decode(codecs, bytes, expected, &mut spare)
+    }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(4));

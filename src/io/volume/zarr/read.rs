@@ -36,8 +36,10 @@ use crate::{
     threads,
 };
 
-/// Bytes of chunks that are decoded at a time.
+/// Bytes of chunks that are decoded at a time, at most.
 const SCRATCH: u64 = 64 << 20;
+/// As many as stay in the cache until they are copied, where each thread has some.
+const IN_CACHE: u64 = 8 << 20;
 /// Files that are asked for at once where they are waited for.
 const AT_ONCE: usize = 32;
 
@@ -62,6 +64,8 @@ pub struct View {
     most: AtomicU64,
     /// The indices of shards that have been read last.
     indices: Mutex<HashMap<String, Arc<Index>>>,
+    /// Memory of chunks that are done with, for those that come: the system clears fresh memory first.
+    spare: Mutex<Vec<Vec<u8>>>,
 }
 
 /// All chunks of a volume with the same place along z, as slices.
@@ -97,8 +101,9 @@ impl View {
         } else if cfg!(target_endian = "big") {
             fill.reverse();
         }
-        let (held, most, indices) = (Mutex::default(), AtomicU64::new(SCRATCH), Mutex::default());
-        Self { array, store, axes, others, at, dtype, fill, held, most, indices }
+        let (held, indices, spare) = Default::default();
+        let most = AtomicU64::new(SCRATCH);
+        Self { array, store, axes, others, at, dtype, fill, held, most, indices, spare }
     }
 
     /// Samples along x, y and z.
@@ -183,7 +188,8 @@ impl View {
         // With what is known of each beside its samples.
         let bytes = self.array.chunk_bytes() as u64 + 256;
         let threads = rayon::current_num_threads() as u64;
-        let a_group = (SCRATCH / bytes).max(threads).max(1) as usize;
+        let few = if self.store.is_far() { SCRATCH } else { IN_CACHE.max(4 * threads * bytes) };
+        let a_group = (few.min(SCRATCH) / bytes).max(threads).max(1) as usize;
         let a_layer = counts[0] * counts[1];
         let all = layers.start * a_layer..layers.end * a_layer;
         let slice = self.slice_bytes();
@@ -214,6 +220,7 @@ impl View {
                     }
                 }
             });
+            lock(&self.spare).extend(decoded.into_iter().filter_map(|(_, samples)| samples));
         }
         Ok(())
     }
@@ -285,12 +292,17 @@ impl View {
         }
     }
 
+    /// Memory that is free, or an empty vector.
+    fn spare(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
     /// The bytes of a chunk as they are stored; nothing where there are none.
     fn packed(&self, at: [usize; 3], place: &[usize]) -> Result<Option<Vec<u8>>> {
         let (name, inner) = self.file(at, place);
         let most = most_packed(self.array.chunk_bytes());
         let packed = match &self.array.shard {
-            None => self.store.get(&name, Part::Whole, most),
+            None => self.store.get_into(&name, Part::Whole, most, self.spare()),
             Some(shard) => self.part_of_shard(&name, shard, &inner, most),
         };
         packed.map_err(|error| self.broken(&name, error))
@@ -306,7 +318,8 @@ impl View {
         let Array { stored, endian, .. } = &self.array;
         let expected = self.array.chunk_bytes();
         let decode = |packed: Vec<u8>| -> Result<Vec<u8>, BoxError> {
-            let mut bytes = codec::decode(&self.array.codecs, packed, expected)?;
+            let mut spare = self.spare();
+            let mut bytes = codec::decode(&self.array.codecs, packed, expected, &mut spare)?;
             // Samples of one place along the other axes begin here and lie among those of their neighbours.
             let first = self.first_in_chunk(place) * stored.size();
             bytes.drain(..first);
@@ -318,11 +331,13 @@ impl View {
                         size => bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse),
                     }
                 }
+                lock(&self.spare).push(spare);
                 return Ok(bytes);
             }
-            let mut values = memory::zeros(bytes.len() / stored.size() * self.dtype.size())?;
-            convert::read(&mut &bytes[..], (*stored, *endian), None, self.dtype, &mut values)?;
-            Ok(values)
+            memory::resize(&mut spare, bytes.len() / stored.size() * self.dtype.size())?;
+            convert::read(&mut &bytes[..], (*stored, *endian), None, self.dtype, &mut spare)?;
+            lock(&self.spare).push(bytes);
+            Ok(spare)
         };
         packed.map(decode).transpose().map_err(|error| match error.downcast::<io::Error>() {
             // All of it was read.
@@ -375,7 +390,8 @@ impl View {
         if from.checked_add(bytes).is_none() || bytes > most {
             return Err(lies());
         }
-        let packed = self.store.get(name, Part::At(from, bytes), most)?.unwrap_or_default();
+        let part = Part::At(from, bytes);
+        let packed = self.store.get_into(name, part, most, self.spare())?.unwrap_or_default();
         if packed.len() as u64 == bytes { Ok(Some(packed)) } else { Err(lies()) }
     }
 }
@@ -438,7 +454,7 @@ impl Index {
         if (packed.len() as u64) < bytes {
             return Err("the shard is shorter than its index".into());
         }
-        let index = codec::decode(&shard.codecs, packed, 16 * count)
+        let index = codec::decode(&shard.codecs, packed, 16 * count, &mut Vec::new())
             .map_err(|error| format!("the index of the shard: {error}"))?;
         let number = |bytes: &[u8; 8]| match shard.endian {
             Endian::Little => u64::from_le_bytes(*bytes),

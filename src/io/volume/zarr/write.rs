@@ -7,6 +7,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use serde_json::{Map, Value, json};
@@ -461,6 +462,31 @@ pub struct PyramidWriter<'a> {
     levels: Vec<Waiting>,
     /// Whether the slices that come are in the store already.
     has_first: bool,
+    /// Of threads that have made a chunk.
+    spare: Spare,
+}
+
+/// Memory for one chunk after the other.
+#[derive(Debug, Default)]
+struct Buffers {
+    samples: Vec<u8>,
+    encoder: blosc::Encoder,
+}
+
+/// Buffers that are free.
+#[derive(Debug, Default)]
+struct Spare(Mutex<Vec<Buffers>>);
+
+impl Spare {
+    /// What `make` makes with buffers that are no other thread's at the time.
+    fn lend<T>(&self, make: impl FnOnce(&mut Buffers) -> T) -> T {
+        let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = free().pop();
+        let mut buffers = found.unwrap_or_default();
+        let made = make(&mut buffers);
+        free().push(buffers);
+        made
+    }
 }
 
 /// Slices of a level that are not in chunks yet.
@@ -489,7 +515,8 @@ impl<'a> PyramidWriter<'a> {
             single: Vec::new(),
         };
         let levels = range.clone().map(level).collect();
-        Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first: false }
+        let (has_first, spare) = (false, Spare::default());
+        Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first, spare }
     }
 
     /// Writes only what becomes of its first level, which is in the store already.
@@ -598,19 +625,12 @@ impl<'a> PyramidWriter<'a> {
         let layer = Layer { bytes, dims, slices, chunk, size };
         let per_file = pyramid.chunks_a_file(number);
         let counts = [0, 1].map(|axis| dims[axis].div_ceil(chunk[axis]).div_ceil(per_file[axis]));
-        (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
-            let place = [i % counts[0], i / counts[0], z];
-            let content = match pyramid.file_chunks {
-                1 => layer.packed([place[0], place[1]])?,
-                _ => layer.shard([0, 1].map(|axis| place[axis] * per_file[axis]), per_file)?,
-            };
-            // A chunk that is not there is one of zeros.
-            let Some(content) = content else { return Ok(()) };
+        let put = |place: [usize; 3], content: &[u8]| -> Result<()> {
             let name = pyramid.chunk_path(number, volume, place);
             let path = folder.join(&name);
             let write = || match is_shared {
-                true => whole(&path, &content, folder.parent().unwrap_or(folder)),
-                false => fs::write(&path, &content),
+                true => whole(&path, content, folder.parent().unwrap_or(folder)),
+                false => fs::write(&path, content),
             };
             let written = match write() {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -619,6 +639,22 @@ impl<'a> PyramidWriter<'a> {
                 written => written,
             };
             written.map_err(|error| Error::io("write", &path, error))
+        };
+        let spare = &self.spare;
+        (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
+            let place = [i % counts[0], i / counts[0], z];
+            // A chunk that is not there is one of zeros.
+            if pyramid.file_chunks == 1 {
+                return spare.lend(|buffers| {
+                    match layer.packed([place[0], place[1]], buffers)? {
+                        Some(content) => put(place, content),
+                        None => Ok(()),
+                    }
+                });
+            }
+            let first = [0, 1].map(|axis| place[axis] * per_file[axis]);
+            let content = layer.shard(first, per_file, spare)?;
+            content.map_or(Ok(()), |content| put(place, &content))
         })
     }
 }
@@ -635,14 +671,21 @@ struct Layer<'a> {
 
 impl Layer<'_> {
     /// A chunk as it is stored; nothing of one that is zero or behind the end.
-    fn packed(&self, place: [usize; 2]) -> Result<Option<Vec<u8>>> {
+    fn packed<'b>(
+        &self,
+        place: [usize; 2],
+        Buffers { samples, encoder }: &'b mut Buffers,
+    ) -> Result<Option<&'b [u8]>> {
         let Self { bytes, dims, slices, chunk, size } = *self;
         let [x, y] = [place[0] * chunk[0], place[1] * chunk[1]];
         if x >= dims[0] || y >= dims[1] {
             return Ok(None);
         }
         let [width, height] = [chunk[0].min(dims[0] - x), chunk[1].min(dims[1] - y)];
-        let mut samples = memory::zeros(chunk.iter().product::<usize>() * size)?;
+        memory::resize(samples, chunk.iter().product::<usize>() * size)?;
+        if [width, height, slices] != chunk {
+            samples.fill(0);
+        }
         for z in 0..slices {
             for row in 0..height {
                 let from = ((z * dims[1] + y + row) * dims[0] + x) * size;
@@ -650,22 +693,30 @@ impl Layer<'_> {
                 samples[to..to + width * size].copy_from_slice(&bytes[from..from + width * size]);
             }
         }
-        if is_zero(&samples) {
+        if is_zero(samples) {
             return Ok(None);
         }
         if cfg!(target_endian = "big") {
             samples.chunks_exact_mut(size).for_each(<[u8]>::reverse);
         }
-        Ok(Some(blosc::encode(&samples, size)))
+        encoder.encode(samples, size).map(Some)
     }
 
     /// A shard: chunks from the one at `first` on, x fastest, then for each where it begins and how long it is, and a checksum of
     /// these numbers. Nothing of one without chunks.
-    fn shard(&self, first: [usize; 2], count: [usize; 2]) -> Result<Option<Vec<u8>>> {
+    fn shard(
+        &self,
+        first: [usize; 2],
+        count: [usize; 2],
+        spare: &Spare,
+    ) -> Result<Option<Vec<u8>>> {
         let place = |i: usize| [first[0] + i % count[0], first[1] + i / count[0]];
-        let chunks = (0..count[0] * count[1]).par_map(|i| self.packed(place(i)));
+        let chunks = (0..count[0] * count[1]).par_map(|i| {
+            spare.lend(|buffers| Ok(self.packed(place(i), buffers)?.map(<[u8]>::to_vec)))
+        });
         let (mut content, mut index) = (Vec::new(), Vec::new());
         for chunk in chunks {
+            let chunk: Result<Option<Vec<u8>>> = chunk;
             let entry = match chunk? {
                 None => [u64::MAX; 2],
                 Some(chunk) => {

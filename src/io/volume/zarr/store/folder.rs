@@ -13,7 +13,13 @@ use crate::{io::volume::format::BoxError, memory};
 pub struct Folder(pub PathBuf);
 
 impl Files for Folder {
-    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+    fn get(
+        &self,
+        name: &str,
+        part: Part,
+        most: u64,
+        mut content: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
         let path = self.0.join(name);
         let found = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -31,7 +37,10 @@ impl Files for Folder {
         if from > 0 {
             file.seek(SeekFrom::Start(from))?;
         }
-        let mut content = memory::room(bytes as usize)?;
+        content.clear();
+        if (content.capacity() as u64) < bytes {
+            content = memory::room(bytes as usize)?;
+        }
         file.take(bytes).read_to_end(&mut content)?;
         Ok(Some(content))
     }

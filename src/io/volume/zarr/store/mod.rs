@@ -37,8 +37,15 @@ impl Part {
 
 /// Files by their names.
 trait Files: fmt::Debug + Send + Sync {
-    /// A part of a file, at most `most` bytes; nothing where there is no such file.
-    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError>;
+    /// A part of a file, at most `most` bytes, in the memory of `spare` where that is any use; nothing where there is no such
+    /// file.
+    fn get(
+        &self,
+        name: &str,
+        part: Part,
+        most: u64,
+        spare: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, BoxError>;
 
     /// Folders within the folder `name` that hold metadata, as far as they can be listed.
     fn stores_in(&self, name: &str) -> Vec<String>;
@@ -115,7 +122,18 @@ impl Store {
 
     /// A part of the file `name`, at most `most` bytes; nothing where there is no such file.
     pub fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
-        self.files.get(&format!("{}{name}", self.prefix), part, most)
+        self.get_into(name, part, most, Vec::new())
+    }
+
+    /// The same, in the memory of `spare` where that is any use.
+    pub fn get_into(
+        &self,
+        name: &str,
+        part: Part,
+        most: u64,
+        spare: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
+        self.files.get(&format!("{}{name}", self.prefix), part, most, spare)
     }
 
     /// What the file `name` is called in messages.

@@ -174,7 +174,13 @@ impl Web {
 }
 
 impl Files for Web {
-    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+    fn get(
+        &self,
+        name: &str,
+        part: Part,
+        most: u64,
+        _spare: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
         let address = format!("{}{}{}", self.base, encoded(name), self.query);
         let mut pauses = PAUSES.iter();
         loop {

@@ -128,7 +128,13 @@ fn is_metadata(name: &str) -> bool {
 }
 
 impl Files for Zip {
-    fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
+    fn get(
+        &self,
+        name: &str,
+        part: Part,
+        most: u64,
+        mut content: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, BoxError> {
         let Some(Member { place, method }) = self.members.get(name) else { return Ok(None) };
         let entry = self.archive.get_entry(*place)?;
         let (start, end) = entry.compressed_data_range();
@@ -140,7 +146,7 @@ impl Files for Zip {
                 }
                 // The directory may name more bytes than the file has.
                 self.archive.get_ref().read_exact_at(&mut [0], end.max(1) - 1)?;
-                let mut content = memory::zeros(bytes as usize)?;
+                memory::resize(&mut content, bytes as usize)?;
                 self.archive.get_ref().read_exact_at(&mut content, start + from)?;
                 if part == Part::Whole {
                     let mut whole = entry.verifying_reader(&content[..]);
@@ -154,7 +160,7 @@ impl Files for Zip {
                     return Err(too_long(len, most));
                 }
                 let whole = entry.verifying_reader(DeflateDecoder::new(entry.reader()));
-                let mut content = Vec::new();
+                content.clear();
                 whole.take(most + 1).read_to_end(&mut content)?;
                 match content.len() as u64 > most {
                     true => Err(too_long(content.len() as u64, most)),
