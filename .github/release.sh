@@ -84,20 +84,15 @@ else
 fi
 
 # What the program is made of: the crates of Cargo.lock that this target takes, without those of tests.
+cargo tree --locked --target "$target" --edges normal,build --prefix none --format '{p}' |
+    awk '{ print $1 "@" substr($2, 2) }' > "$work/crates"
 cargo metadata --locked --format-version 1 --filter-platform "$target" > "$work/metadata.json"
-jq --arg version "$version" '
-    . as $all
-    | ($all.resolve.nodes | map({key: .id, value: [.deps[] | select(any(.dep_kinds[]; .kind != "dev")) | .pkg]})
-        | from_entries) as $needs
-    | ({seen: [$all.resolve.root], next: [$all.resolve.root]}
-        | until(.next == []; .seen as $seen
-            | ([.next[] | $needs[.][]] | unique | . - $seen) as $new
-            | {seen: ($seen + $new), next: $new})
-        | .seen) as $ids
+jq --arg version "$version" --rawfile crates "$work/crates" '
+    ($crates | split("\n")) as $crates
     | {
         bomFormat: "CycloneDX", specVersion: "1.5", version: 1,
         metadata: {component: {type: "application", name: "gpuproc", version: $version}},
-        components: [$all.packages[] | select(.id as $id | $ids | index($id)) | select(.name != "gpuproc") | {
+        components: [.packages[] | select("\(.name)@\(.version)" | IN($crates[])) | select(.name != "gpuproc") | {
             type: "library", name, version, purl: "pkg:cargo/\(.name)@\(.version)",
             licenses: (if .license then [{expression: (.license | gsub("/"; " OR "))}] else [] end)
         }] | sort_by(.name, .version)
