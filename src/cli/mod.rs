@@ -46,12 +46,15 @@ pub struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0 done                     4 an input cannot be used
-  1 failure                  5 no such device
-  2 wrong usage              6 the GPU failed
-  3 some files of several    7 a file cannot be read
-    failed                     or written
-                           124 --timeout has passed
+    0  done
+    1  failure
+    2  wrong usage
+    3  some files of several failed
+    4  an input cannot be used
+    5  no such device
+    6  the GPU failed
+    7  a file cannot be read or written
+  124  --timeout has passed
 To try again cannot help after 2, 4 and 5; it may after 1, 3 (with --resume),
 6, 7, 124, and after a signal.
 

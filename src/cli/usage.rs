@@ -48,9 +48,10 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
             message = format!("{place}: {message}");
         }
     }
-    for tip in paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "))
-    {
-        message += &format!("; {tip}");
+    let tips = paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "));
+    // A wrong flag is seldom meant as the name of a file.
+    for tip in tips.filter(|tip| !tip.starts_with("to pass '--")) {
+        message += &format!("; {}", tip.replace("subcommand", "command"));
     }
     message
 }
@@ -136,6 +137,7 @@ mod tests {
                 "gpuproc blur a b --signa 1",
                 "unexpected argument '--signa' found; a similar argument exists: '--sigma'",
             ),
+            ("gpuproc blur a b --wibble", "unexpected argument '--wibble' found"),
         ] {
             assert_eq!(told(words), message, "{words}");
         }
