@@ -220,6 +220,24 @@ fn topology_and_shape_are_kept() {
     }
 }
 
+/// A bumpy shell whose wall is a fifth as thick as the triangles that are left are long: some twenty of these 388 face
+/// against the nearest of the whole unless their corners are moved, as one side goes through the other.
+#[test]
+fn the_sides_of_thin_walls_stay_apart() {
+    let shell = |place: Vec3| {
+        let d = sub(place, [14.1, 13.8, 14.2]);
+        let bumps = (place[0] / 2.0).sin() * (place[2] / 2.5).cos();
+        0.5 - (dot(d, d).sqrt() - 10.0 - bumps).abs()
+    };
+    let whole = meshed(field(28, shell), 0.0, false);
+    let simple = simplified(&whole, &Goal::share(0.05));
+    let against = middles(&simple).zip(&simple.triangles).filter(|(place, triangle)| {
+        let nearest = whole.triangles[to_surface(*place, &whole).1];
+        dot(normal(corners(&simple, **triangle)), normal(corners(&whole, nearest))) < 0.0
+    });
+    assert!(against.count() <= 4);
+}
+
 /// Random bytes: parts that touch, and more handles than a share of the triangles can have.
 #[test]
 fn noise_ends_where_it_would_be_torn() {

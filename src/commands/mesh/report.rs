@@ -174,17 +174,21 @@ pub(super) fn tell_cleaned(cleaned: &Cleaned) {
     if cleaned.triangles > 0 {
         log::info!("{} triangles without an area left out", cleaned.triangles);
     }
-    if cleaned.flat_parts > 0 {
-        log::warn!("{} parts of the surface left out: they had no area", cleaned.flat_parts);
+    tell_flat_parts(cleaned.flat_parts);
+}
+
+fn tell_flat_parts(count: u64) {
+    match count {
+        0 => {}
+        1 => log::warn!("1 part of the surface left out: it had no area"),
+        _ => log::warn!("{count} parts of the surface left out: they had no area"),
     }
 }
 
 /// Tells the user where simplifying has stopped before its goal.
 pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
     let left = surface.triangles.len();
-    if simplified.flat_parts > 0 {
-        log::warn!("{} parts of the surface left out: they had no area", simplified.flat_parts);
-    }
+    tell_flat_parts(simplified.flat_parts);
     match goal.size {
         Size::Least => {}
         // One collapse takes two triangles.

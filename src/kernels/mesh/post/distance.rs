@@ -51,7 +51,7 @@ fn farthest(surface: &Surface, grid: &Grid<'_>) -> f64 {
 }
 
 /// The triangles of a surface by cell, in compressed rows.
-struct Grid<'a> {
+pub(super) struct Grid<'a> {
     surface: &'a Surface,
     low: [f64; 3],
     /// The side of a cell.
@@ -63,13 +63,17 @@ struct Grid<'a> {
 
 impl<'a> Grid<'a> {
     /// Cells of which there are [`CELLS`] times as many as triangles at most.
-    fn new(surface: &'a Surface) -> Result<Self> {
+    ///
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    pub(super) fn new(surface: &'a Surface) -> Result<Self> {
         let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
         let extent = sub(high, low);
         let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
         let most = (CELLS * surface.triangles.len().max(16)) as f64;
         let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
-        let mut size = longest / 1024.0;
+        // Fine enough for the longest rows.
+        let mut size = longest / 1e6;
         while cells(size).iter().product::<f64>() > most {
             size *= 1.25;
         }
@@ -136,8 +140,14 @@ impl<'a> Grid<'a> {
 
     /// The squared distance of a place to the nearest triangle.
     fn squared_distance(&self, place: [f64; 3]) -> f64 {
+        self.nearest(place, |_| true).0
+    }
+
+    /// The squared distance of a place to the nearest of the triangles that `counts` admits, infinite where there is
+    /// none, and the number of that triangle.
+    pub(super) fn nearest(&self, place: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
         let center = self.cell(place);
-        let mut least = f64::INFINITY;
+        let mut least = (f64::INFINITY, 0);
         let to_side = |i: usize| {
             let at = place[i] - self.low[i] - center[i] as f64 * self.size;
             at.min(self.size - at)
@@ -151,7 +161,7 @@ impl<'a> Grid<'a> {
                 for y in low[1]..=high[1] {
                     let row = (z * self.dims[1] + y) * self.dims[0];
                     let is_face = z.abs_diff(center[2]) == ring || y.abs_diff(center[1]) == ring;
-                    let mut look = |x: usize| self.look(row + x, place, &mut least);
+                    let mut look = |x: usize| self.look(row + x, place, &counts, &mut least);
                     if is_face {
                         (low[0]..=high[0]).for_each(look);
                     } else {
@@ -167,24 +177,34 @@ impl<'a> Grid<'a> {
             }
             // All others are farther away than so many cells, and the way to the side of its own.
             let beyond = ring as f64 * self.size + margin;
-            if least <= beyond * beyond {
+            if least.0 <= beyond * beyond {
                 break;
             }
         }
         least
     }
 
-    fn look(&self, cell: usize, place: [f64; 3], least: &mut f64) {
+    fn look(
+        &self,
+        cell: usize,
+        place: [f64; 3],
+        counts: impl Fn(u32) -> bool,
+        least: &mut (f64, u32),
+    ) {
         let start = if cell == 0 { 0 } else { self.starts[cell - 1] };
         for &triangle in &self.triangles[start as usize..self.starts[cell] as usize] {
             let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
-            *least = least.min(squared_distance(place, corners));
+            let away = away(place, corners);
+            let squared = dot(away, away);
+            if squared < least.0 && counts(triangle) {
+                *least = (squared, triangle);
+            }
         }
     }
 }
 
-/// The squared distance of a place to a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
-pub(super) fn squared_distance(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
+/// The way to a place from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).
+pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let (ab, ac) = (sub(b, a), sub(c, a));
     let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
     let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
@@ -194,14 +214,16 @@ pub(super) fn squared_distance(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64
     let total = va + vb + vc;
     if va > 0.0 && vb > 0.0 && vc > 0.0 {
         let (v, w) = (vb / total, vc / total);
-        let rest: [f64; 3] = from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
-        return dot(rest, rest);
+        return from_fn(|i| ap[i] - v * ab[i] - w * ac[i]);
     }
     let to_side = |there: [f64; 3], way: [f64; 3]| {
         let part = dot(there, way) / dot(way, way);
         let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
         let rest: [f64; 3] = from_fn(|i| there[i] - part * way[i]);
-        dot(rest, rest)
+        (dot(rest, rest), rest)
     };
-    to_side(ap, ab).min(to_side(ap, ac)).min(to_side(bp, sub(c, b)))
+    let nearer = |one: (f64, [f64; 3]), other: (f64, [f64; 3])| {
+        if other.0 < one.0 { other } else { one }
+    };
+    nearer(nearer(to_side(ap, ab), to_side(ap, ac)), to_side(bp, sub(c, b))).1
 }

@@ -26,6 +26,7 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     }
     let mut simplifier = Simplifier::new(surface, f64::INFINITY)?;
     simplifier.join();
+    simplifier.mend();
     let flat_parts = finish(simplifier)?;
     Ok(Cleaned { triangles: before - surface.triangles.len(), flat_parts })
 }

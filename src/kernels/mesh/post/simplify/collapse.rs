@@ -12,7 +12,6 @@ use std::{
 };
 
 use super::{
-    least_area,
     mesh::{self, Fan, Mesh, next, prev},
     quadric::{Quadric, Sum},
     shape::Shape,
@@ -45,6 +44,9 @@ const REACH: f64 = 0.6;
 /// Share of the weight times the squared length of an edge that is added to its error, so that short edges go first
 /// where the surface is flat.
 const LENGTH: f64 = 1e-7;
+/// Trace of an edge's quadric, in mean triangles' weights, up to which the pull towards the middle grows: twice that of
+/// the triangles around an edge. Where more triangles than that agree on a place, less pull is needed.
+const STEADY: f64 = 24.0;
 /// The error of an edge that cannot collapse. It is greater than all others, and as bits are the negative numbers,
 /// which stand for those that were refused.
 const NEVER: f32 = f32::INFINITY;
@@ -62,19 +64,23 @@ pub(super) const BYTES: [u64; 2] = {
 
 /// A surface under way.
 pub(super) struct Simplifier<'a> {
-    surface: &'a mut Surface,
-    mesh: Mesh,
-    quadrics: Vec<Quadric>,
+    pub(super) surface: &'a mut Surface,
+    pub(super) mesh: Mesh,
+    pub(super) quadrics: Vec<Quadric>,
     /// By vertex, the sum of the normals of the triangles that it stands for, each as long as twice the triangle's area.
-    normals: Vec<[f32; 3]>,
+    pub(super) normals: Vec<[f32; 3]>,
     /// By vertex on the boundary, a bit for each side of the boundary's box that it lies on.
-    sides: Vec<u8>,
+    pub(super) sides: Vec<u8>,
     /// By half edge, for the one that stands for its edge.
-    errors: Vec<AtomicU32>,
+    pub(super) errors: Vec<AtomicU32>,
     /// By vertex, whether it took part in this pass.
     took_part: Vec<bool>,
     /// Greatest mean of squared distances to the planes that a vertex stands for.
     most: f64,
+    /// Greatest trace that the pull towards the middle of an edge grows with.
+    steady: f64,
+    /// The mean of the areas of all triangles before.
+    pub(super) mean_area: f64,
     /// Triangles that are left.
     left: usize,
 }
@@ -82,7 +88,9 @@ pub(super) struct Simplifier<'a> {
 /// What a collapse leads to.
 struct Collapse {
     place: [f32; 3],
-    quadric: Quadric,
+    /// The sum of both ends' quadrics, and the way of the place from its origin.
+    sum: Sum,
+    offset: [f64; 3],
     /// The mean of the squared distances to the planes.
     mean: f64,
     error: f32,
@@ -95,7 +103,9 @@ impl<'a> Simplifier<'a> {
         let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
         let normals = surface.area_normals::<f32>()?;
         weigh(&mut surface.normals, &normals);
-        let more = MORE_WEIGHT * mean_weight(surface);
+        let mean = mean_weight(surface);
+        let more = MORE_WEIGHT * mean;
+        let steady = STEADY * (1.0 + MORE_WEIGHT) * mean;
         let positions = &surface.positions;
         let quadrics =
             parallel::generated(vertices, |v| quadric(&mesh, positions, v as u32, more))?;
@@ -103,7 +113,19 @@ impl<'a> Simplifier<'a> {
         let errors = parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?;
         let took_part = memory::zeros(vertices)?;
         let most = error * error;
-        let this = Self { surface, mesh, quadrics, normals, sides, errors, took_part, most, left };
+        let this = Self {
+            surface,
+            mesh,
+            quadrics,
+            normals,
+            sides,
+            errors,
+            took_part,
+            most,
+            steady,
+            mean_area: 3.0 * mean,
+            left,
+        };
         (0..this.errors.len()).step_by(BLOCK).par_each(|start| {
             let end = (start + BLOCK).min(this.errors.len());
             (start..end).for_each(|half_edge| this.find_error(half_edge as u32));
@@ -180,63 +202,6 @@ impl<'a> Simplifier<'a> {
         }
     }
 
-    /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
-    /// equals the isovalue, towards the middle of their neighbours.
-    pub(super) fn mend(&mut self) {
-        let least = least_area(self.surface);
-        for number in 0..self.mesh.corners.len() / 3 {
-            let corners = self.mesh.corners.as_chunks::<3>().0[number];
-            if corners[0] != mesh::NONE && !self.has_area(corners, least) {
-                // Better a fold than no area.
-                [false, true].into_iter().any(|may_fold| {
-                    corners.iter().any(|&vertex| self.spread(vertex, corners, least, may_fold))
-                });
-            }
-        }
-    }
-
-    fn has_area(&self, triangle: [u32; 3], least: f64) -> bool {
-        let normal = triangle_normal(self.surface.corners::<f64>(triangle));
-        dot(normal, normal) > least * least
-    }
-
-    /// Moves a vertex so that this triangle gets an area, if no triangle around it loses its own and, unless it `may_fold`,
-    /// all keep their shape. On the boundary, vertices move along it.
-    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64, may_fold: bool) -> bool {
-        let Some(fan) = self.mesh.fan(vertex) else { return false };
-        let at = vertex as usize;
-        let ends = fan.ends();
-        let ends: Vec<u32> = match fan.is_open {
-            true => vec![ends[0], ends[ends.len() - 1]],
-            false => ends.to_vec(),
-        };
-        let sides = self.sides[at];
-        if fan.is_open && ends.iter().any(|&end| self.sides[end as usize] & sides != sides) {
-            return false;
-        }
-        let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];
-        let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
-        let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, least)).count();
-        let (old, flat_before) = (self.surface.positions[at], flat(self));
-        let middle: [f32; 3] = std::array::from_fn(|i| {
-            let at = |&end: &u32| self.surface.positions[end as usize][i];
-            ends.iter().map(at).sum::<f32>() / ends.len() as f32
-        });
-        let normal = self.normals[at];
-        [0.1f32, 0.3, 0.17].into_iter().any(|part| {
-            let place = std::array::from_fn(|i| old[i] + part * (middle[i] - old[i]));
-            if !may_fold && !self.keeps_shape(&fan, mesh::NONE, place, normal) {
-                return false;
-            }
-            self.surface.positions[at] = place;
-            let is_better = self.has_area(triangle, least) && flat(self) < flat_before;
-            if !is_better {
-                self.surface.positions[at] = old;
-            }
-            is_better
-        })
-    }
-
     /// Puts what is left into the surface.
     pub(super) fn finish(self) -> Result<&'a mut Surface> {
         let Self { surface, mesh, left, .. } = self;
@@ -303,12 +268,12 @@ impl<'a> Simplifier<'a> {
             error.fetch_or(REFUSED, Relaxed);
             return None;
         };
-        let Collapse { place, quadric, mean, .. } = self.collapse(edge);
+        let Collapse { place, sum, offset, mean, .. } = self.collapse(edge);
         let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
         if mean > self.most
             || !mesh.keeps_topology(edge, &from, &to)
-            || !self.keeps_shape(&from, gone, place, normal)
-            || !self.keeps_shape(&to, kept, place, normal)
+            || !self.keeps_shape(&from, gone, place, Some(normal))
+            || !self.keeps_shape(&to, kept, place, Some(normal))
         {
             error.fetch_or(REFUSED, Relaxed);
             return None;
@@ -316,7 +281,7 @@ impl<'a> Simplifier<'a> {
         self.left -= self.mesh.collapse(edge, &from, &to);
         let [kept, gone] = [kept, gone].map(|vertex| vertex as usize);
         self.surface.positions[kept] = place;
-        self.quadrics[kept] = quadric;
+        self.quadrics[kept] = sum.moved(offset);
         self.merge(kept, gone);
         self.took_part[kept] = true;
         self.took_part[gone] = true;
@@ -324,8 +289,15 @@ impl<'a> Simplifier<'a> {
     }
 
     /// Whether all triangles of a fan keep their shape, but for those at the vertex `but`, once the fan's vertex is at
-    /// `place` and stands for triangles of this `normal`.
-    fn keeps_shape(&self, fan: &Fan, but: u32, place: [f32; 3], normal: [f32; 3]) -> bool {
+    /// `place`. With a `normal`, that of the triangles that it then stands for, they do not turn from what their corners
+    /// stand for, either.
+    pub(super) fn keeps_shape(
+        &self,
+        fan: &Fan,
+        but: u32,
+        place: [f32; 3],
+        normal: Option<[f32; 3]>,
+    ) -> bool {
         let place = place.map(f64::from);
         let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
         fan.edges().iter().all(|&edge| {
@@ -333,12 +305,15 @@ impl<'a> Simplifier<'a> {
             if b == but || c == but {
                 return true;
             }
-            let side = add(self.normals[b as usize], self.normals[c as usize]);
+            let meant = normal.map(|normal| {
+                let side = add(self.normals[b as usize], self.normals[c as usize]);
+                add(normal, side).map(f64::from)
+            });
             let shape = Shape {
                 before: at(self.mesh.from(edge)),
                 after: place,
                 side: [at(b), at(c)],
-                meant: add(normal, side).map(f64::from),
+                meant: meant.unwrap_or_default(),
             };
             let beyond = || {
                 let twin = self.mesh.twin(next(edge))?;
@@ -403,7 +378,7 @@ impl<'a> Simplifier<'a> {
             (false, false) => {
                 let middle = along(0.5);
                 let sum = sum_at(middle);
-                let offset = sum.best(REACH * length.sqrt());
+                let offset = sum.best(REACH * length.sqrt(), self.steady);
                 (middle, sum, std::array::from_fn(|i| middle[i] + offset[i]))
             }
             (true, false) => (start, sum_at(start), start),
@@ -427,11 +402,11 @@ impl<'a> Simplifier<'a> {
             false => (distances + LENGTH * sum.weight * length) as f32,
         };
         let mean = if sum.weight > 0.0 { distances / sum.weight } else { 0.0 };
-        Collapse { place, quadric: sum.moved(offset), mean, error }
+        Collapse { place, sum, offset, mean, error }
     }
 }
 
-fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+pub(super) fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
     std::array::from_fn(|i| a[i] + b[i])
 }
 

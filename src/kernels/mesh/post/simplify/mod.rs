@@ -5,12 +5,16 @@
 //! |---|---|
 //! | `collapse` | the collapses, pass by pass |
 //! | `clean` | only those of edges without a length |
+//! | `mend` | triangles without an area that are left |
+//! | `facing` | triangles that face against the surface before |
 //! | `mesh` | triangles that know their neighbours; the link condition |
 //! | `quadric` | the errors |
 //! | `shape` | what may become of a triangle |
 
 mod clean;
 mod collapse;
+mod facing;
+mod mend;
 mod mesh;
 mod quadric;
 mod shape;
@@ -62,11 +66,12 @@ impl Goal {
 
     /// Bytes that it takes a vertex and a triangle, at most.
     pub(super) fn bytes(&self) -> [u64; 2] {
-        match self.max_error.is_some() || self.measures {
-            // Another surface, which has normals, and the grid in the place of the tables.
-            true => [collapse::BYTES[0] + 24, collapse::BYTES[1].max(2 * distance::BYTES) + 12],
-            false => collapse::BYTES,
-        }
+        // The surface before, with its normals; grids in the place of tables.
+        let grids = match self.max_error.is_some() || self.measures {
+            true => 2 * distance::BYTES,
+            false => facing::BYTES,
+        };
+        [collapse::BYTES[0] + 24, collapse::BYTES[1].max(grids) + 12]
     }
 }
 
@@ -97,20 +102,16 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         Size::Triangles(triangles) => triangles,
     };
     let wanted = wanted.min(count);
-    if goal.max_error.is_none() && !goal.measures {
-        let flat_parts = collapse(surface, wanted, f64::INFINITY)?;
-        return Ok(Simplified { wanted, distance: None, flat_parts });
-    }
     let before = copied(surface)?;
     let Some(most) = goal.max_error else {
-        let flat_parts = collapse(surface, wanted, f64::INFINITY)?;
-        let distance = Some(distance(&before, surface)?);
+        let flat_parts = collapse(surface, &before, wanted, f64::INFINITY)?;
+        let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
         return Ok(Simplified { wanted, distance, flat_parts });
     };
     // What the collapses go by is a mean: the greatest distance is found by measuring.
     let mut mean = most / 2.0;
     for _ in 0..TRIES {
-        let flat_parts = collapse(surface, wanted, mean)?;
+        let flat_parts = collapse(surface, &before, wanted, mean)?;
         let found = distance(&before, surface)?;
         if found <= most {
             return Ok(Simplified { wanted, distance: Some(found), flat_parts });
@@ -121,16 +122,17 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
-/// Collapses edges, and returns how many parts without an area it drops.
-fn collapse(surface: &mut Surface, wanted: usize, mean: f64) -> Result<u64> {
+/// Collapses edges of the surface, which is `before` as yet, and returns how many parts without an area it drops.
+fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, mean: f64) -> Result<u64> {
     let mut simplifier = Simplifier::new(surface, mean)?;
     simplifier.run(wanted)?;
+    simplifier.mend();
+    simplifier.face(before)?;
     finish(simplifier)
 }
 
-/// Mends and puts into the surface what is left, and returns how many parts without an area it drops.
-fn finish(mut simplifier: Simplifier<'_>) -> Result<u64> {
-    simplifier.mend();
+/// Puts what is left into the surface, and returns how many parts without an area it drops.
+fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
     let surface = simplifier.finish()?;
     let dropped = drop_flat_parts(surface)?;
     drop_unused(surface)?;

@@ -17,6 +17,13 @@ pub(super) struct Quadric {
     pub(super) weight: f32,
 }
 
+impl Quadric {
+    /// The mean of the squared distances of its vertex to its planes.
+    pub(super) fn mean(&self) -> f64 {
+        if self.weight > 0.0 { f64::from(self.c) / f64::from(self.weight) } else { 0.0 }
+    }
+}
+
 /// A [`Quadric`] in the precision of its sums.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
@@ -77,11 +84,12 @@ impl Sum {
         self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
     }
 
-    /// The place of the least error, but for [`PULLS`] towards the origin; not farther from there than `most`.
-    pub(super) fn best(&self, most: f64) -> [f64; 3] {
+    /// The place of the least error, but for [`PULLS`] towards the origin of a trace up to `steady`; not farther from
+    /// there than `most`.
+    pub(super) fn best(&self, most: f64, steady: f64) -> [f64; 3] {
         let mut place = [0.0; 3];
         for pull in PULLS {
-            let Some(best) = self.best_pulled(pull) else { return [0.0; 3] };
+            let Some(best) = self.best_pulled(pull, steady) else { return [0.0; 3] };
             place = best;
             if dot(best, best) <= most * most {
                 return place;
@@ -91,9 +99,9 @@ impl Sum {
         place.map(|v| part * v)
     }
 
-    fn best_pulled(&self, pull: f64) -> Option<[f64; 3]> {
+    fn best_pulled(&self, pull: f64, steady: f64) -> Option<[f64; 3]> {
         let [xx, xy, xz, yy, yz, zz] = self.a;
-        let pull = pull * (xx + yy + zz);
+        let pull = pull * (xx + yy + zz).min(steady);
         let (xx, yy, zz) = (xx + pull, yy + pull, zz + pull);
         // The adjugate of a symmetric matrix.
         let [cxx, cxy, cxz] = [yy * zz - yz * yz, xz * yz - xy * zz, xy * yz - xz * yy];

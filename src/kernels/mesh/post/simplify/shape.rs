@@ -18,7 +18,8 @@ pub(super) struct Shape {
     pub(super) after: [f64; 3],
     /// The corners that stay.
     pub(super) side: [[f64; 3]; 2],
-    /// The sum of the normals that its corners stand for, which no number of collapses turns around.
+    /// The sum of the normals that its corners stand for, which no number of collapses turns around; zero where these do
+    /// not matter.
     pub(super) meant: [f64; 3],
 }
 

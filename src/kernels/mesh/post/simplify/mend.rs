@@ -1,0 +1,67 @@
+//! Vertices that move once all collapses are done, so that triangles get an area.
+
+use super::{
+    collapse::Simplifier,
+    least_area,
+    mesh::{self, prev},
+};
+use crate::data::vec3::{dot, triangle_normal};
+
+impl Simplifier<'_> {
+    /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
+    /// equals the isovalue, towards the middle of their neighbours.
+    pub(super) fn mend(&mut self) {
+        let least = least_area(self.surface);
+        for number in 0..self.mesh.corners.len() / 3 {
+            let corners = self.mesh.corners.as_chunks::<3>().0[number];
+            if corners[0] != mesh::NONE && !self.has_area(corners, least) {
+                // Better a fold than no area.
+                [false, true].into_iter().any(|may_fold| {
+                    corners.iter().any(|&vertex| self.spread(vertex, corners, least, may_fold))
+                });
+            }
+        }
+    }
+
+    fn has_area(&self, triangle: [u32; 3], least: f64) -> bool {
+        let normal = triangle_normal(self.surface.corners::<f64>(triangle));
+        dot(normal, normal) > least * least
+    }
+
+    /// Moves a vertex so that this triangle gets an area, if no triangle around it loses its own and, unless it `may_fold`,
+    /// all keep their shape. On the boundary, vertices move along it.
+    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64, may_fold: bool) -> bool {
+        let Some(fan) = self.mesh.fan(vertex) else { return false };
+        let at = vertex as usize;
+        let ends = fan.ends();
+        let ends: Vec<u32> = match fan.is_open {
+            true => vec![ends[0], ends[ends.len() - 1]],
+            false => ends.to_vec(),
+        };
+        let sides = self.sides[at];
+        if fan.is_open && ends.iter().any(|&end| self.sides[end as usize] & sides != sides) {
+            return false;
+        }
+        let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];
+        let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
+        let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, least)).count();
+        let (old, flat_before) = (self.surface.positions[at], flat(self));
+        let middle: [f32; 3] = std::array::from_fn(|i| {
+            let at = |&end: &u32| self.surface.positions[end as usize][i];
+            ends.iter().map(at).sum::<f32>() / ends.len() as f32
+        });
+        let normal = self.normals[at];
+        [0.1f32, 0.3, 0.17].into_iter().any(|part| {
+            let place = std::array::from_fn(|i| old[i] + part * (middle[i] - old[i]));
+            if !may_fold && !self.keeps_shape(&fan, mesh::NONE, place, Some(normal)) {
+                return false;
+            }
+            self.surface.positions[at] = place;
+            let is_better = self.has_area(triangle, least) && flat(self) < flat_before;
+            if !is_better {
+                self.surface.positions[at] = old;
+            }
+            is_better
+        })
+    }
+}
