@@ -446,6 +446,39 @@ fn files_hold_several_chunks() {
     assert!(code == 2 && said.contains("a file for each chunk"), "{said}");
 }
 
+/// Beyond 65,536 chunks files hold 8 x 8 of them unless something else is said: one of a byte each makes many of a
+/// small picture.
+#[test]
+fn many_chunks_share_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    volume(&at.join("v_257x256x1_uint8.raw"), [257, 256, 1], "uint8");
+    let make = |more: &str, out: &str| {
+        let line = "blur v_257x256x1_uint8.raw OUT --sigma 0 --levels 1 --chunks";
+        works(at, &format!("{} {more}", line.replace("OUT", out)));
+        files(&at.join(out))
+    };
+    let (many, fewer) = (make("1x1x1", "many.zarr"), make("16x16x1", "fewer.zarr"));
+    let count = |store: &BTreeMap<PathBuf, Vec<u8>>| {
+        store.keys().filter(|name| name.starts_with("0/c")).count()
+    };
+    // 257 x 256 chunks are 33 x 32 files; 17 x 16 are as many files.
+    assert_eq!((count(&many), count(&fewer)), (33 * 32, 17 * 16));
+    let meta: Value = serde_json::from_slice(&many[Path::new("0/zarr.json")]).unwrap();
+    assert_eq!(meta["chunk_grid"]["configuration"]["chunk_shape"], json!([1, 8, 8]));
+    assert_eq!(meta["codecs"][0]["name"], "sharding_indexed");
+    assert_eq!(values(&at.join("many.zarr"), 0, 1), values(&at.join("fewer.zarr"), 0, 1));
+    // The files of the last column hold one chunk each row: 7 of 8 are not there.
+    let last = &many[Path::new("0/c/0/0/32")];
+    let index = &last[last.len() - 4 - 16 * 64..];
+    let is_there = |at: usize| index[16 * at..16 * at + 16] != [0xff; 16];
+    for at in 0..64 {
+        assert!(at % 8 == 0 || !is_there(at), "{at}");
+    }
+    let said = make("1x1x1 --file-chunks 16", "sixteen.zarr");
+    assert_eq!(count(&said), 17 * 16);
+}
+
 #[test]
 fn a_store_is_replaced_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();

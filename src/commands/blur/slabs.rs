@@ -94,11 +94,17 @@ pub fn blurred(
         })?;
         let dims = [width, height, window.slices.len()];
         let raster = Raster { dims, channels: 1, alpha: false, samples };
-        let mut blurred = session
-            .timings
-            .time("blur", || blur_raster(&session.device, &job.blur, &raster))
-            .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
-        ahead.reuse(raster.samples);
+        let mut blurred = match job.blur.is_idle() {
+            true => raster.samples,
+            false => {
+                let blurred = session
+                    .timings
+                    .time("blur", || blur_raster(&session.device, &job.blur, &raster))
+                    .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
+                ahead.reuse(raster.samples);
+                blurred
+            }
+        };
         let from = window.before * slice;
         blurred.keep(from..from + core.len() * slice);
         consume(core.start, blurred)?;
@@ -170,6 +176,9 @@ pub fn slab(
         // At least as many as those around them, so that no slice is read more than three times.
         fitting => {
             let most = (LARGEST / slice.max(1)).max(around).max(1);
+            // A layer of chunks would be held by the reader, slab after slab, and again by who writes one.
+            let layer = file.layer() as u64;
+            let most = if (most + 1..=fitting).contains(&layer) { layer } else { most };
             let slab = fitting.min(most).min(own as u64) as usize;
             // Whole layers of chunks, where that is not much less.
             let rest = slab % file.layer().max(1);

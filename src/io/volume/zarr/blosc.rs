@@ -13,7 +13,7 @@
 use flate2::read::ZlibDecoder;
 
 use super::codec;
-use crate::{error::Result as Done, io::volume::format::BoxError, memory};
+use crate::{error::Result as Done, io::volume::format::BoxError, memory, simd};
 
 const HEADER: usize = 16;
 /// Flags.
@@ -180,7 +180,9 @@ pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
 }
 
 /// The other way round.
+#[inline(always)]
 fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
+    #[inline(always)]
     fn of<const SIZE: usize>(from: &[u8], count: usize, to: &mut [u8]) {
         for (byte, plane) in to.chunks_exact_mut(count).take(SIZE).enumerate() {
             for (to, number) in plane.iter_mut().zip(from.as_chunks::<SIZE>().0) {
@@ -262,7 +264,10 @@ impl Encoder {
         for (i, part) in bytes.chunks(block).enumerate() {
             packed[HEADER + 4 * i..][..4].copy_from_slice(&(end as u32).to_le_bytes());
             let ordered = &mut ordered[..part.len()];
-            shuffle(part, size, ordered);
+            simd::vectorize(
+                #[inline(always)]
+                || shuffle(part, size, ordered),
+            );
             let is_split = block / size >= LEAST_STREAM && part.len() == block;
             let each = part.len() / if is_split { size } else { 1 };
             for stream in ordered.chunks_exact(each) {

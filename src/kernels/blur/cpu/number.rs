@@ -129,13 +129,17 @@ fn to_u32(sum: f32) -> u32 {
     sum as i32 as u32
 }
 
-/// The nearest whole number of the type, of two the greater one: what `round` and a cast make. Some levels have no
-/// instruction for `round`, but all for these: what a sum has behind the point is exact, and sums are clamped first.
+/// The nearest whole number of the type, of two the greater one: what `round` and a cast make, which have no instruction on
+/// some SIMD levels. A sum plus 2^23 has no bits behind the point, of two nearest numbers it is the even one, and its
+/// lower bits are the number itself.
 #[inline(always)]
 pub fn nearest_u16(sum: f32) -> u16 {
-    let sum = sum.clamp(0.0, 65535.0);
-    let whole = sum as i32;
-    (whole + i32::from(sum - whole as f32 >= 0.5)) as u16
+    const TO_WHOLE: f32 = (1 << 23) as f32;
+    let sum = if sum > 0.0 { sum } else { 0.0 };
+    let sum = if sum < 65535.0 { sum } else { 65535.0 };
+    let whole = sum + TO_WHOLE;
+    let is_half_above = sum - (whole - TO_WHOLE) == 0.5;
+    whole.to_bits().wrapping_add(u32::from(is_half_above)) as u16
 }
 
 macro_rules! round {
