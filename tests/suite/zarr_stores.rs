@@ -85,6 +85,11 @@ fn commands_take_zip_files() {
     }
     works(at, "merge part-0 part-1 part-2 -o d.ply");
     assert_eq!(read("a.ply"), read("d.ply"));
+    // A store within the one folder of a file.
+    fs::write(at.join("deep.zip"), zip(&at.join("in.zarr"), "in/", CompressionMethod::STORE))
+        .unwrap();
+    works(at, "mesh deep.zip/s0 e.ply --iso 20000");
+    assert_eq!(read("c.ply"), read("e.ply"));
     // What is no store is told.
     fs::write(at.join("text.ozx"), "no ZIP file").unwrap();
     fs::create_dir(at.join("texts")).unwrap();
@@ -100,6 +105,30 @@ fn commands_take_zip_files() {
     }
     let (code, said) = run(at, "blur in.zarr out.ozx --sigma 1");
     assert!(code == 2 && !at.join("out.ozx").exists(), "{said}");
+}
+
+/// A byte of a chunk that no codec would miss.
+#[test]
+fn checksums_of_zip_files_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let meta = serde_json::json!({
+        "zarr_format": 3, "node_type": "array", "shape": [4, 4, 4], "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [4, 4, 4]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "codecs": [{"name": "bytes"}],
+    });
+    let samples: Vec<u8> = (100..164).collect();
+    fs::create_dir_all(at.join("in/c/0/0")).unwrap();
+    fs::write(at.join("in/zarr.json"), meta.to_string()).unwrap();
+    fs::write(at.join("in/c/0/0/0"), &samples).unwrap();
+    let mut bytes = zip(&at.join("in"), "", CompressionMethod::STORE);
+    fs::write(at.join("in.ozx"), &bytes).unwrap();
+    works(at, "histogram in.ozx -o o.csv");
+    let from = bytes.windows(64).position(|window| window == samples).unwrap();
+    bytes[from + 9] = 0;
+    fs::write(at.join("broken.ozx"), bytes).unwrap();
+    let (code, said) = run(at, "histogram broken.ozx -o o.csv");
+    assert!(code == 4 && said.contains("Invalid checksum"), "{said}");
 }
 
 /// Whatever is changed, it is read or refused in one line.
