@@ -71,8 +71,8 @@ pub fn run<'d>(
     Ok(values)
 }
 
-/// Runs a Gaussian of two or three passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan is
-/// another.
+/// Runs a Gaussian of two or three passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan
+/// is another.
 ///
 /// # Errors
 /// When there is no memory for the result.
