@@ -10,11 +10,12 @@ use super::{
 };
 use crate::{
     data::{dtype::Dtype, samples::Samples, shard::Shard},
+    device::Kernel,
     error::{Error, Result},
     io::{Source, image::ImageFile},
     kernels::{
         histogram::{
-            Bins, Component, Histogram, Luma, Moments, Pixels, alpha_unit, moments, values,
+            Bins, Component, Counts, Histogram, Luma, Moments, Pixels, alpha_unit, moments, values,
         },
         jpeg_histogram::JpegHistogram,
     },
@@ -55,8 +56,7 @@ pub fn count(
         tally.add_part(named.iter().zip(counts).map(counting).collect());
         return Ok(tally);
     }
-    let part = |pixels: &Pixels| {
-        let counts = session.device.run(&kernel, pixels)?;
+    let part = |pixels: &Pixels, counts: Vec<Counts>| {
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
             let needs_moments =
                 settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
@@ -64,42 +64,40 @@ pub fn count(
             let needs_values = needs_moments
                 && !weighted
                 && (dtype != Dtype::U8 || bins.count < 256 || settings.joins_luminance);
-            let take = || {
-                let moments = needs_moments
-                    .then(|| moments(pixels, component, bins.low, bins.high, weighted));
-                let values = needs_values.then(|| values(pixels, component, bins.low, bins.high));
-                (moments, values)
-            };
-            let (moments, values) = session.timings.time("statistics", take);
+            let moments =
+                needs_moments.then(|| moments(pixels, component, bins.low, bins.high, weighted));
+            let values = needs_values.then(|| values(pixels, component, bins.low, bins.high));
             Counting { name, counts, moments, values }
         });
-        Ok(part.collect::<Vec<_>>())
+        part.collect()
     };
-    if let Input::JpegFile(file, channels) = input
-        && let Some(sum) = count_decoded(file, *channels, session, &part)?
-    {
-        tally.add_part(sum);
-        return Ok(tally);
+    if let Input::JpegFile(file, channels) = input {
+        let count = |pixels: &Pixels| Ok(part(pixels, kernel.cpu(pixels)?));
+        let sum = session.timings.time(Histogram::NAME, || count_decoded(file, *channels, &count));
+        if let Some(sum) = sum? {
+            tally.add_part(sum);
+            return Ok(tally);
+        }
     }
     input.parts(session, shard, |pixels| {
-        tally.add_part(part(pixels)?);
+        let counts = session.device.run(&kernel, pixels)?;
+        tally.add_part(session.timings.time("statistics", || part(pixels, counts)));
         Ok(())
     })?;
     Ok(tally)
 }
 
-/// The sum of what `part` counts of the pixels of a JPEG file, on the threads that decode them. The order of the parts does
-/// not matter to sums of integers.
+/// The sum of what `count` finds in the pixels of a JPEG file, on the threads that decode them; nothing where they are not
+/// handed out. The order of the parts does not matter to sums of integers.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
-    session: &Session,
-    part: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
+    count: &(impl Fn(&Pixels) -> Result<Vec<Counting>> + Sync),
 ) -> Result<Option<Vec<Counting>>> {
     let sum = Mutex::new(Ok(Vec::new()));
     let consume = |rows| {
         let pixels = Pixels { samples: Samples::U8(rows), channels };
-        let counted = part(&pixels);
+        let counted = count(&pixels);
         let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
         match (&mut *sum, counted) {
             (Ok(sum), Ok(part)) => tally::add(sum, part),
@@ -109,7 +107,7 @@ fn count_decoded(
         let Samples::U8(rows) = pixels.samples else { unreachable!("as above") };
         rows
     };
-    if !file.consume_jpeg(&session.timings, &consume)? {
+    if !file.consume_jpeg(&consume)? {
         return Ok(None);
     }
     sum.into_inner().unwrap_or_else(PoisonError::into_inner).map(Some)

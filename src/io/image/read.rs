@@ -156,14 +156,11 @@ impl<'a> ImageFile<'a> {
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the file is damaged and that is not allowed.
-    pub fn consume_jpeg(
-        &self,
-        timings: &Timings,
-        consume: &(dyn Fn(Vec<u8>) -> Vec<u8> + Sync),
-    ) -> Result<bool> {
+    pub fn consume_jpeg(&self, consume: &(dyn Fn(Vec<u8>) -> Vec<u8> + Sync)) -> Result<bool> {
         let Some(bytes) = self.bytes() else { return Ok(false) };
-        let decode = || Ok(jpeg::consume(bytes, self.limits, consume));
-        let Some(consumed) = self.catching(timings, decode)? else { return Ok(false) };
+        let consumed = caught(|| Ok(jpeg::consume(bytes, self.limits, consume)));
+        let consumed = consumed.map_err(|error| self.cannot_decode(error))?;
+        let Some(consumed) = consumed else { return Ok(false) };
         self.tell(&consumed.losses, consumed.damage.as_deref())?;
         Ok(true)
     }
