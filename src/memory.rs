@@ -81,7 +81,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
 }
 
-/// Makes `values` as long as this. What they hold is to be written over: it is what they held, and zeros behind that.
+/// Makes `values` as long as this, in their own memory where that is enough. What they hold is to be written over.
 ///
 /// # Errors
 /// As [`room`].

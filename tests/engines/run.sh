@@ -10,7 +10,7 @@ export ENGINES
 root=$ENGINES/../..
 shards=${SHARDS:-64}
 pictures=${PICTURES:-1000}
-work=$(mktemp -d "${JOBS_FOLDER:-/tmp}/gpuproc-engines.XXXXXX")
+work=$(TMPDIR=${JOBS_FOLDER:-/tmp} mktemp -d)
 chmod 755 "$work"
 trap 'rm -rf "$work"' EXIT
 if [ -n "$GPUPROC_BIN" ]; then

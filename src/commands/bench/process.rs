@@ -10,6 +10,7 @@ use std::{
 use tempfile::TempDir;
 
 use crate::{
+    data::noise::Noise,
     error::{Error, Kind, Result},
     gpu::Context,
     kernels::case::{Case, Prepare, Prepared},
@@ -89,17 +90,12 @@ impl Sizes {
     /// Writes the inputs of all commands to `folder`.
     fn write(&self, folder: &Path) -> Result<()> {
         let [width, height] = self.picture;
-        let mut random = 1u64;
-        let mut noise = || {
-            // Knuth's generator, The Art of Computer Programming 2, 3.3.4.
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (random >> 32) as u32
-        };
+        let mut noise = Noise(1);
         let mut picture = format!("P6\n{width} {height}\n255\n").into_bytes();
         for i in 0..width * height {
             let (x, y) = ((i % width) as f64, (i / width) as f64);
             let light = 128.0 + 60.0 * (x / 37.0).sin() + 50.0 * (y / 23.0).cos();
-            picture.extend([0, 8, 16].map(|c| light as u8 ^ (noise() & 7) as u8 ^ c));
+            picture.extend([0, 8, 16].map(|c| light as u8 ^ (noise.next() & 7) as u8 ^ c));
         }
         let side = self.volume as f64;
         let voxel = |i: usize| {
@@ -109,7 +105,8 @@ impl Sizes {
             (128.0 + 40.0 * waves) as u8
         };
         let volume: Vec<u8> = (0..self.volume.pow(3)).map(voxel).collect();
-        let numbers: Vec<u8> = (0..self.numbers).flat_map(|_| noise().to_le_bytes()).collect();
+        let numbers: Vec<u8> =
+            (0..self.numbers).flat_map(|_| (noise.next() as u32).to_le_bytes()).collect();
         let header = format!(
             "NRRD0004\ntype: uint8\ndimension: 3\nsizes: {0} {0} {0}\nencoding: raw\n\n",
             self.volume

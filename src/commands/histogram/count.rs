@@ -88,7 +88,7 @@ pub fn count(
 }
 
 /// The sum of what `count` finds in the pixels of a JPEG file, on the threads that decode them; nothing where they are not
-/// handed out. The order of the parts does not matter to sums of integers.
+/// handed out. Counts and sums are exact, so that the order of the parts does not matter.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,

@@ -132,7 +132,7 @@ pub fn read(input: impl Read, most: usize, bytes: &mut Vec<u8>) -> Result<(), Bo
     if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(()) }
 }
 
-/// Writes all frames of zstd, one behind the other, to `whole`. What lies behind what is unpacked, and may be repeated, is held, too:
+/// Writes all frames of zstd, one behind the other, to `whole`. The window, from which bytes may be repeated, is held, too:
 /// every encoder takes 8 MiB at most, or as much as it packs.
 #[cfg(not(feature = "zstd-c"))]
 pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
