@@ -90,6 +90,8 @@ impl AdapterInfo {
 pub enum Feature {
     /// Subgroup operations in shaders.
     Subgroups,
+    /// Barriers of a subgroup in shaders.
+    SubgroupBarriers,
     /// Times of passes by the device's own clock.
     Timestamps,
     /// 64-bit floats in shaders.
@@ -102,12 +104,19 @@ pub enum Feature {
 
 impl Feature {
     /// Every feature.
-    pub const ALL: [Self; 5] =
-        [Self::Subgroups, Self::Timestamps, Self::F64, Self::Int64, Self::AtomicInt64];
+    pub const ALL: [Self; 6] = [
+        Self::Subgroups,
+        Self::SubgroupBarriers,
+        Self::Timestamps,
+        Self::F64,
+        Self::Int64,
+        Self::AtomicInt64,
+    ];
 
     pub(super) fn flag(self) -> wgpu::Features {
         match self {
             Self::Subgroups => wgpu::Features::SUBGROUP,
+            Self::SubgroupBarriers => wgpu::Features::SUBGROUP_BARRIER,
             Self::Timestamps => wgpu::Features::TIMESTAMP_QUERY,
             Self::F64 => wgpu::Features::SHADER_F64,
             Self::Int64 => wgpu::Features::SHADER_INT64,

@@ -39,7 +39,7 @@ pub fn variants() -> Vec<Shader> {
         mesh::gpu::variants(),
         render::variants(),
         scan::variants(),
-        vec![sort::RADIX.clone()],
+        sort::variants(),
     ]
     .concat()
 }

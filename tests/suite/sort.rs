@@ -3,9 +3,12 @@
 use std::fs;
 
 use assert_cmd::Command;
-use gpuproc::kernels::sort::{Records, Sort, Sortable};
+use gpuproc::{
+    gpu::{Buffer, Context},
+    kernels::sort::{Arrays, Records, Sort, Sortable, onesweep},
+};
 
-use crate::common::{Noise, assert_twins};
+use crate::common::{Noise, Subject, assert_twins, subjects};
 
 fn noise(len: usize, bits: u32) -> Vec<u32> {
     let mut noise = Noise(len as u64);
@@ -24,7 +27,7 @@ fn assert_sorts<T: Sortable>(
         let (a, b) = (&keys[a as usize], &keys[b as usize]);
         if descending { compare(b, a) } else { compare(a, b) }
     });
-    let bits = |keys: &[T]| bytemuck::cast_slice::<T, u32>(keys).to_vec();
+    let bits = |keys: &[T]| bytemuck::cast_slice::<T, u8>(keys).to_vec();
     let expected: Vec<T> = places.iter().map(|&place| keys[place as usize]).collect();
     let sort = Sort::new(descending);
     for payload in [None, Some((0..len as u32).collect::<Vec<_>>())] {
@@ -66,6 +69,97 @@ fn signed_keys_and_floats_both_ways() {
         keys.extend([0.0, -0.0, f32::INFINITY, 0.0, -0.0, f32::NEG_INFINITY]);
         assert_sorts(keys, descending, f32::total_cmp);
     }
+}
+
+#[test]
+fn wide_keys_both_ways() {
+    let wide = |len: usize| -> Vec<u64> {
+        let mut noise = Noise(len as u64);
+        (0..len).map(|_| noise.next()).collect()
+    };
+    for len in [0, 1, 2, 257, 2049, 70_001] {
+        assert_sorts(wide(len), false, Ord::cmp);
+    }
+    for descending in [false, true] {
+        assert_sorts(wide(10_007), descending, Ord::cmp);
+        assert_sorts(wide(10_007).iter().map(|&v| v as i64).collect(), descending, Ord::cmp);
+        let mut keys: Vec<f64> = wide(10_007).into_iter().map(f64::from_bits).collect();
+        keys.retain(|key| !key.is_nan());
+        keys.extend([0.0, -0.0, f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY]);
+        assert_sorts(keys, descending, f64::total_cmp);
+        // Only some bits differ, of the lower word, of the upper one, of both.
+        for mask in [0xff, 0x3 << 40, 0xf << 30, 0] {
+            assert_sorts(wide(5003).iter().map(|v| v & mask).collect(), descending, Ord::cmp);
+        }
+    }
+}
+
+/// Sorts by looking back on each device that can, with two arrays at most that are moved along and with changed
+/// constants, and checks the result.
+fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
+    let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
+    sorted.sort_by_key(|&(key, _)| key);
+    let (sorted, places): (Vec<u32>, Vec<u32>) = sorted.into_iter().unzip();
+    for Subject { name, context } in subjects() {
+        if !onesweep::runs_on(context) {
+            continue;
+        }
+        for count in 0..3 {
+            let name = format!("{name}, {} keys, {count} moved, {changed:?}", keys.len());
+            let arrays: Vec<[Buffer; 2]> =
+                (0..count).map(|i| pair(context, keys.len(), i)).collect();
+            let moved: Vec<&[Buffer; 2]> = arrays.iter().collect();
+            let data = pair(context, keys.len(), 0);
+            context.write(&data[0], 0, keys).unwrap();
+            let mut batch = context.batch();
+            let arrays = Arrays { keys: &data, moved: &moved, len: keys.len(), differing };
+            let shader = onesweep::ONESWEEP.with(changed);
+            let at = onesweep::record_with(context, &mut batch, arrays, &shader).unwrap();
+            batch.run().unwrap();
+            assert!(context.read::<u32>(&data[at], keys.len()).unwrap() == sorted, "{name}");
+            for (number, pair) in (0..).zip(moved) {
+                let found: Vec<u32> = context.read(&pair[at], keys.len()).unwrap();
+                let is_moved = |(found, place): (&u32, &u32)| *found == place + number;
+                assert!(found.iter().zip(&places).all(is_moved), "{name}");
+            }
+        }
+    }
+}
+
+/// Two arrays, the first of which counts from `first`.
+fn pair(context: &Context, len: usize, first: u32) -> [Buffer; 2] {
+    let mut numbers: Vec<u32> = (first..).take(len).collect();
+    numbers.resize(len.next_multiple_of(4), 0);
+    [(); 2].map(|()| context.upload("numbers", &numbers).unwrap())
+}
+
+#[test]
+fn one_sweep_a_digit_sorts_keys_of_every_kind() {
+    // On llvmpipe, whose subgroups are 8 wide.
+    let tile = 16 * 8 * 21;
+    for len in [1, 2, 255, tile - 1, tile, tile + 1, 4 * tile, 65_537, 16 * 32 * 21 * 3 + 1] {
+        one_sweep(&noise(len, 32), u32::MAX, &[]);
+    }
+    for bits in [1, 4, 9] {
+        one_sweep(&noise(30_011, bits), u32::MAX, &[]);
+    }
+    one_sweep(&[u32::MAX; 20_000], u32::MAX, &[]);
+    one_sweep(&(0..20_000).collect::<Vec<_>>(), u32::MAX, &[]);
+    one_sweep(&(0..20_000).rev().collect::<Vec<_>>(), u32::MAX, &[]);
+    // Digits that all keys share are left out: one, two, all.
+    one_sweep(&noise(20_001, 24), 0x00ff_ffff, &[]);
+    let middle: Vec<u32> = noise(20_001, 16).iter().map(|key| key << 8).collect();
+    one_sweep(&middle, 0x00ff_ff00, &[]);
+    one_sweep(&[7; 9000], 0, &[]);
+}
+
+#[test]
+fn one_sweep_does_without_tiles_that_never_answer() {
+    let keys = noise(8192 * 12 + 5, 32);
+    for silent in ["1u", "6u", "0xfffffff7u"] {
+        one_sweep(&keys, u32::MAX, &[("SILENT", silent), ("SPINS", "2u")]);
+    }
+    one_sweep(&keys, u32::MAX, &[("SPINS", "0u")]);
 }
 
 #[test]
@@ -112,6 +206,17 @@ fn the_program_sorts_texts_and_files() {
     prints(&["sort", "-", "--argsort"], "3 1,2", "1\n2\n0\n");
     prints(&["sort", "-", "--type", "i32", "--descending"], "-1 5 -7", "5\n-1\n-7\n");
     prints(&["sort", "-", "--type", "f32"], "nan 1e9 -0.5", "-0.5\n1000000000\nNaN\n");
+    prints(
+        &["sort", "--type", "f64", "--descending"],
+        "nan 1e300 -0.5 1e-300",
+        "1e300\n1e-300\n-0.5\nNaN\n",
+    );
+    prints(
+        &["sort", "--type", "i64"],
+        "5 -9223372036854775808 -1",
+        "-9223372036854775808\n-1\n5\n",
+    );
+    prints(&["sort", "--type", "u64", "--argsort"], "7 18446744073709551615 3", "2\n0\n1\n");
     prints(&["sort", "-"], "", "");
 
     let folder = tempfile::tempdir().unwrap();
@@ -170,7 +275,6 @@ fn the_program_refuses_what_it_cannot_sort() {
     let payload = ["sort", "-", "--payload", &two, "--payload-output", &moved];
     fails(&payload, 4, "3 keys cannot be sorted with a payload of 2 values");
     assert!(!std::path::Path::new(&moved).exists());
-    fails(&["sort", "-", "--type", "f64"], 2, "f64 cannot be sorted");
     fails(&["sort", "-", "--payload", "x"], 2, "--payload-output");
     let same = path("same.txt");
     let twice = format!("{same} would be the output and --payload-output");

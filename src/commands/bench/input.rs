@@ -111,8 +111,7 @@ pub fn cases(
         Content::Array => {
             let format = ArrayFormat::of_input(source, None)?;
             let mut reader = ArrayReader::open(source, format, None, limits)?;
-            let number = reader.dtype();
-            for_number!(number, T => {
+            for_number!(reader.dtype(), T => {
                 let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();
                 if numbers.is_empty() {
                     return Err(Error::bad_input(format_args!("{source} holds no number")));
@@ -121,14 +120,9 @@ pub fn cases(
                     cases.extend(scans(&name, &numbers));
                 }
                 if wanted.family("sort") {
-                    cases.extend(sorts(&name, number, bytemuck::cast_slice(&numbers)));
+                    cases.push(sorts(&name, numbers.to_vec()));
                 }
             });
-            if cases.is_empty() {
-                return Err(Error::usage(format_args!(
-                    "{source}: numbers of type {number} are not sorted, only u32, i32 and f32"
-                )));
-            }
         }
     }
     Ok((cases, sweeps))
@@ -272,25 +266,16 @@ fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -
     }
 }
 
-fn sorts(name: &str, number: Dtype, bytes: &[u8]) -> Option<Case> {
-    fn case<T: Sortable>(name: &str, number: Dtype, bytes: &[u8]) -> Case {
-        let keys: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
-        let problem = format!("{} {number}, {name}", keys.len());
-        let records = Arc::new(Records { keys, payload: None });
-        let (sort, bytes) = (Sort::<T>::new(false), 2 * bytes.len() as u64);
-        Case::of_kernel(["sort", "radix"], problem, bytes, sort, &records, |_, old, new| {
-            let mut keys: Vec<u32> = old.keys.iter().map(|&key| key.to_key()).collect();
-            keys.sort_unstable();
-            match keys.into_iter().eq(new.keys.iter().map(|&key| key.to_key())) {
-                true => Ok(()),
-                false => Err(wrong(format_args!("not sorted as the standard library does"))),
-            }
-        })
-    }
-    match number {
-        Dtype::U32 => Some(case::<u32>(name, number, bytes)),
-        Dtype::I32 => Some(case::<i32>(name, number, bytes)),
-        Dtype::F32 => Some(case::<f32>(name, number, bytes)),
-        _ => None,
-    }
+fn sorts<T: Sortable>(name: &str, keys: Vec<T>) -> Case {
+    let problem = format!("{} {}, {name}", keys.len(), T::DTYPE);
+    let bytes = 2 * size_of_val(&keys[..]) as u64;
+    let records = Arc::new(Records { keys, payload: None });
+    Case::of_kernel(["sort", "radix"], problem, bytes, Sort::new(false), &records, |_, old, new| {
+        let mut keys: Vec<_> = old.keys.iter().map(|&key| key.to_key()).collect();
+        keys.sort_unstable();
+        match keys.into_iter().eq(new.keys.iter().map(|&key| key.to_key())) {
+            true => Ok(()),
+            false => Err(wrong(format_args!("not sorted as the standard library does"))),
+        }
+    })
 }

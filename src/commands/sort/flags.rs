@@ -58,7 +58,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "payload")]
     payload_output: Option<Sink>,
 
-    /// Type of the numbers: u32 i32 f32 [default: what a .npy file says, else u32]
+    /// Type of the numbers: u32 i32 f32 u64 i64 f64 [default: what a .npy file says, else u32]
     #[arg(long = "type", value_name = "TYPE", value_parser = dtype_of(&Dtype::NUMBERS))]
     dtype: Option<Dtype>,
 

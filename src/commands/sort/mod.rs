@@ -30,15 +30,7 @@ use crate::{
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     let reader = job.keys.open(job.limits(session))?;
-    match reader.dtype() {
-        Dtype::U32 => sort::<u32>(&job, session, reader),
-        Dtype::I32 => sort::<i32>(&job, session, reader),
-        Dtype::F32 => sort::<f32>(&job, session, reader),
-        wide => Err(Error::usage(format_args!(
-            "{}: {wide} cannot be sorted; --type is u32, i32 or f32",
-            job.keys.source
-        ))),
-    }
+    for_number!(reader.dtype(), T => sort::<T>(&job, session, reader))
 }
 
 impl Job {

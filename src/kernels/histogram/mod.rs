@@ -23,7 +23,10 @@ pub use bench::{cases, cases_of};
 pub use bins::{Bins, MAX_BINS, type_range};
 pub use counts::{Component, Counts, Pixels, alpha_unit};
 pub use exact::{Values, values};
-pub use gpu::{u8_levels::count_made, variants};
+pub use gpu::{
+    u8_levels::{U8Pass, count_made},
+    variants,
+};
 pub use kernel::Histogram;
 pub use luma::Luma;
 pub use moments::{Moments, moments};

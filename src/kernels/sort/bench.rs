@@ -7,7 +7,7 @@ use crate::{
     data::noise::Noise,
     device::Kernel,
     error::{Error, Kind, Result},
-    gpu::{Buffer, Context},
+    gpu::Context,
     kernels::case::{Case, Prepared},
 };
 
@@ -50,22 +50,20 @@ fn prepare(len: usize, with_payload: bool, context: Option<&Context>) -> Result<
         };
         return Ok(Prepared { run: Box::new(run), check: Box::new(check) });
     };
-    let bytes = 4 * len as u64;
-    let pair = || -> Result<[Buffer; 2]> {
-        Ok([context.allocate("sort data", bytes)?, context.allocate("sort other", bytes)?])
-    };
-    let keys = pair()?;
-    let payload = with_payload.then(pair).transpose()?;
+    let keys = gpu::pair(context, len)?;
+    let payload = with_payload.then(|| gpu::pair(context, len)).transpose()?;
     let mut batch = context.batch();
     batch.copy(&context.upload("noise", &records.keys)?, &keys[0]);
     if let (Some(buffers), Some(values)) = (&payload, &records.payload) {
         batch.copy(&context.upload("payload", values)?, &buffers[0]);
     }
-    gpu::radix::record(context, &mut batch, &keys, payload.as_ref(), len)?;
+    let moved: Vec<_> = payload.iter().collect();
+    let arrays = gpu::Arrays { keys: &keys, moved: &moved, len, differing: u32::MAX };
+    let sorted = gpu::record(context, &mut batch, arrays)?;
     let run = move || batch.run();
     let check = move || {
-        let keys = context.read(&keys[0], len)?;
-        let payload = payload.map(|[payload, _]| context.read(&payload, len)).transpose()?;
+        let keys = context.read(&keys[sorted], len)?;
+        let payload = payload.map(|payload| context.read(&payload[sorted], len)).transpose()?;
         check(&Records { keys, payload }, &records)
     };
     Ok(Prepared { run: Box::new(run), check: Box::new(check) })

@@ -1,88 +1,200 @@
-//! Numbers as u32 keys in their order, and back without loss.
+//! Numbers as unsigned keys in their order, and back without loss.
 
-use crate::data::{
-    float_key::{f32_of_key, key_of_f32},
-    number::Number,
+use std::{borrow::Cow, fmt::Debug};
+
+use crate::{
+    data::{
+        float_key::{f32_of_key, f64_of_key, key_of_f32, key_of_f64},
+        number::Number,
+    },
+    error::Result,
+    parallel,
 };
 
-/// A number that is sorted by a u32 key.
+/// What numbers are sorted by: u32 or u64.
+pub trait Key: bytemuck::Pod + Debug + Default + Ord + Send + Sync {
+    /// How many bits it has.
+    const BITS: u32;
+
+    /// The 8 bits from bit `shift` on.
+    fn digit(self, shift: u32) -> usize;
+
+    /// These bits and those in which two keys differ.
+    fn or_differing(self, a: Self, b: Self) -> Self;
+
+    /// The place of the highest bit that is set.
+    fn highest_bit(self) -> Option<u32>;
+
+    /// All lowest words of keys, then all words above those, if there are any.
+    ///
+    /// # Errors
+    /// When the memory is not there.
+    fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>>;
+
+    /// The keys of such words.
+    ///
+    /// # Errors
+    /// When the memory is not there.
+    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>>;
+}
+
+impl Key for u32 {
+    const BITS: u32 = Self::BITS;
+    fn digit(self, shift: u32) -> usize {
+        (self >> shift) as usize & 255
+    }
+    fn or_differing(self, a: Self, b: Self) -> Self {
+        self | (a ^ b)
+    }
+    fn highest_bit(self) -> Option<u32> {
+        self.checked_ilog2()
+    }
+    fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>> {
+        Ok(vec![keys.into()])
+    }
+    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
+        Ok(words.into_iter().next().unwrap_or_default())
+    }
+}
+
+impl Key for u64 {
+    const BITS: u32 = Self::BITS;
+    fn digit(self, shift: u32) -> usize {
+        (self >> shift) as usize & 255
+    }
+    fn or_differing(self, a: Self, b: Self) -> Self {
+        self | (a ^ b)
+    }
+    fn highest_bit(self) -> Option<u32> {
+        self.checked_ilog2()
+    }
+    fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>> {
+        let low = parallel::mapped(keys, |&key| key as u32)?;
+        let high = parallel::mapped(keys, |&key| (key >> 32) as u32)?;
+        Ok(vec![low.into(), high.into()])
+    }
+    fn of_words(words: Vec<Vec<u32>>) -> Result<Vec<Self>> {
+        let word = |at: usize, i: usize| u64::from(words[at][i]);
+        parallel::generated(words[0].len(), |i| word(0, i) | word(1, i) << 32)
+    }
+}
+
+/// A number that is sorted by a key.
 pub trait Sortable: Number {
+    /// As many bits as the number has.
+    type Key: Key;
     /// The key.
-    fn to_key(self) -> u32;
+    fn to_key(self) -> Self::Key;
     /// The number of a key.
-    fn from_key(key: u32) -> Self;
+    fn from_key(key: Self::Key) -> Self;
     /// The key for the opposite order; its own inverse.
-    fn reverse(key: u32) -> u32 {
-        !key
-    }
+    fn reverse(key: Self::Key) -> Self::Key;
 }
 
-impl Sortable for u32 {
-    fn to_key(self) -> u32 {
-        self
-    }
-    fn from_key(key: u32) -> Self {
-        key
-    }
+macro_rules! sortable {
+    ($($Key:ident $Signed:ident $Float:ident $key_of:ident $float_of:ident;)+) => {
+        $(
+            impl Sortable for $Key {
+                type Key = $Key;
+                fn to_key(self) -> $Key {
+                    self
+                }
+                fn from_key(key: $Key) -> Self {
+                    key
+                }
+                fn reverse(key: $Key) -> $Key {
+                    !key
+                }
+            }
+
+            impl Sortable for $Signed {
+                type Key = $Key;
+                fn to_key(self) -> $Key {
+                    self as $Key ^ 1 << ($Key::BITS - 1)
+                }
+                fn from_key(key: $Key) -> Self {
+                    (key ^ 1 << ($Key::BITS - 1)) as $Signed
+                }
+                fn reverse(key: $Key) -> $Key {
+                    !key
+                }
+            }
+
+            impl Floats for $Float {
+                type Bits = $Key;
+                // As many as there are mantissas but that of infinity.
+                const NEGATIVE_NAN: $Key = (1 << ($Float::MANTISSA_DIGITS - 1)) - 1;
+                const INFINITY: $Key = $key_of($Float::INFINITY) - Self::NEGATIVE_NAN;
+            }
+
+            impl Sortable for $Float {
+                type Key = $Key;
+                fn to_key(self) -> $Key {
+                    $key_of(self).wrapping_sub(<$Float as Floats>::NEGATIVE_NAN)
+                }
+                fn from_key(key: $Key) -> Self {
+                    $float_of(key.wrapping_add(<$Float as Floats>::NEGATIVE_NAN))
+                }
+                fn reverse(key: $Key) -> $Key {
+                    let infinity = <$Float as Floats>::INFINITY;
+                    if key <= infinity { infinity - key } else { key }
+                }
+            }
+        )+
+    };
 }
 
-impl Sortable for i32 {
-    fn to_key(self) -> u32 {
-        self as u32 ^ 1 << 31
-    }
-    fn from_key(key: u32) -> Self {
-        (key ^ 1 << 31) as i32
-    }
+/// What the keys of a float's type are made with.
+trait Floats {
+    type Bits;
+    /// How many NaN have a sign. In total order they come first; keys are rotated by so many, to put them last.
+    const NEGATIVE_NAN: Self::Bits;
+    /// The key of infinity: those above it are of NaN.
+    const INFINITY: Self::Bits;
 }
 
-/// How many NaN have a sign. In total order they come first; keys are rotated by so many, to put them last.
-const NEGATIVE_NAN: u32 = 0x007f_ffff;
-/// The key of infinity: those above it are of NaN.
-const INFINITY: u32 = key_of_f32(f32::INFINITY) - NEGATIVE_NAN;
-
-impl Sortable for f32 {
-    fn to_key(self) -> u32 {
-        key_of_f32(self).wrapping_sub(NEGATIVE_NAN)
-    }
-    fn from_key(key: u32) -> Self {
-        f32_of_key(key.wrapping_add(NEGATIVE_NAN))
-    }
-    fn reverse(key: u32) -> u32 {
-        if key <= INFINITY { INFINITY - key } else { key }
-    }
+sortable! {
+    u32 i32 f32 key_of_f32 f32_of_key;
+    u64 i64 f64 key_of_f64 f64_of_key;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// `ordered` and `nans` have keys in their order, `nans` last also in the opposite order, and all come back.
+    fn check<T: Sortable>(ordered: &[T], nans: &[T]) {
+        let keys: Vec<_> = ordered.iter().map(|v| v.to_key()).collect();
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        let reversed: Vec<_> = keys.iter().map(|&key| T::reverse(key)).collect();
+        assert!(reversed.is_sorted_by(|a, b| a > b));
+        for &number in ordered.iter().chain(nans) {
+            let key = number.to_key();
+            assert_eq!(bytemuck::bytes_of(&T::from_key(key)), bytemuck::bytes_of(&number));
+            assert_eq!(T::reverse(T::reverse(key)), key);
+        }
+        for &nan in nans {
+            assert!(nan.to_key() > keys[keys.len() - 1] && T::reverse(nan.to_key()) > reversed[0]);
+        }
+    }
+
     #[test]
     fn keys_keep_the_order_and_come_back() {
-        let tiny = f32::from_bits(1);
-        let nans = [f32::NAN, f32::from_bits(0xffff_ffff), f32::from_bits(0xff80_0001)];
-        let ordered = [
-            f32::NEG_INFINITY,
-            f32::MIN,
-            -1.0,
-            -tiny,
-            -0.0,
-            0.0,
-            tiny,
-            1.0,
-            f32::MAX,
-            f32::INFINITY,
-        ];
-        let keys: Vec<u32> = ordered.iter().map(|v| v.to_key()).collect();
-        assert!(keys.is_sorted_by(|a, b| a < b));
-        let reversed: Vec<u32> = keys.iter().map(|&key| f32::reverse(key)).collect();
-        assert!(reversed.is_sorted_by(|a, b| a > b));
-        for number in ordered.into_iter().chain(nans) {
-            assert_eq!(f32::from_key(number.to_key()).to_bits(), number.to_bits());
-            assert_eq!(f32::reverse(f32::reverse(number.to_key())), number.to_key());
-        }
-        for nan in nans {
-            assert!(nan.to_key() > INFINITY && f32::reverse(nan.to_key()) > INFINITY);
-        }
-        assert!((-1i32).to_key() < 0.to_key() && i32::from_key(i32::MIN.to_key()) == i32::MIN);
+        let (tiny, infinity) = (f32::from_bits(1), f32::INFINITY);
+        let ordered = [-infinity, f32::MIN, -1.0, -tiny, -0.0, 0.0, tiny, 1.0, f32::MAX, infinity];
+        check(&ordered, &[f32::NAN, f32::from_bits(0xffff_ffff), f32::from_bits(0xff80_0001)]);
+        let (tiny, infinity) = (f64::from_bits(1), f64::INFINITY);
+        let ordered = [-infinity, f64::MIN, -1.0, -tiny, -0.0, 0.0, tiny, 1.0, f64::MAX, infinity];
+        check(&ordered, &[f64::NAN, f64::from_bits(u64::MAX), f64::from_bits(0xfff << 52 | 1)]);
+        check(&[i32::MIN, -1, 0, i32::MAX], &[]);
+        check(&[i64::MIN, -1, 0, i64::MAX], &[]);
+        check(&[0, u64::MAX], &[]);
+    }
+
+    #[test]
+    fn words_make_their_keys() {
+        let keys = [0, 1, u64::MAX - 1, 0x0123_4567_89ab_cdef];
+        let words = u64::words(&keys).unwrap().into_iter().map(Cow::into_owned).collect();
+        assert_eq!(u64::of_words(words).unwrap(), keys);
     }
 }

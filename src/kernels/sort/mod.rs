@@ -1,6 +1,6 @@
-//! Sort: stable radix sort of 32-bit keys with an optional payload.
+//! Sort: stable radix sort of 32-bit and 64-bit keys with an optional payload.
 //!
-//! Every number type is mapped to u32 keys in its order and back, without loss. Floats are in total order:
+//! Every number type is mapped to unsigned keys in its order and back, without loss. Floats are in total order:
 //! -infinity, ..., -0, +0, ..., +infinity; NaN come last in either direction.
 
 mod bench;
@@ -9,8 +9,8 @@ mod gpu;
 mod keys;
 
 pub use bench::cases;
-pub use gpu::radix::RADIX;
-pub use keys::Sortable;
+pub use gpu::{Arrays, onesweep, variants};
+pub use keys::{Key, Sortable};
 
 use crate::{
     device::Kernel,
@@ -69,7 +69,7 @@ impl<T: Sortable> Sort<T> {
     }
 
     /// The key of a number, smallest first.
-    fn key(&self, number: T) -> u32 {
+    fn key(&self, number: T) -> T::Key {
         match self.descending {
             false => number.to_key(),
             true => T::reverse(number.to_key()),
@@ -77,22 +77,41 @@ impl<T: Sortable> Sort<T> {
     }
 
     /// The number of a key.
-    fn number(&self, key: u32) -> T {
+    fn number(&self, key: T::Key) -> T {
         match self.descending {
             false => T::from_key(key),
             true => T::from_key(T::reverse(key)),
         }
     }
 
+    /// The keys of all numbers, and the bits in which they differ.
+    fn keys(&self, numbers: &[T]) -> Result<(Vec<T::Key>, T::Key)> {
+        let mut keys: Vec<T::Key> = memory::zeros(numbers.len())?;
+        let first = numbers.first().map_or_else(T::Key::default, |&number| self.key(number));
+        const PIECE: usize = 1 << 15;
+        let pieces = numbers.chunks(PIECE).zip(keys.chunks_mut(PIECE));
+        let differing = pieces.par_map(|(numbers, keys)| {
+            let mut differing = T::Key::default();
+            for (&number, key) in numbers.iter().zip(keys) {
+                *key = self.key(number);
+                differing = differing.or_differing(*key, first);
+            }
+            differing
+        });
+        let none = T::Key::default();
+        let differing = differing.into_iter().fold(none, |all, bits| all.or_differing(bits, none));
+        Ok((keys, differing))
+    }
+
     /// The numbers of sorted keys, in their place.
-    fn numbers(&self, mut keys: Vec<u32>) -> Vec<T> {
-        let number = |key: &mut u32| *key = bytemuck::cast(self.number(*key));
+    fn numbers(&self, mut keys: Vec<T::Key>) -> Vec<T> {
+        let number = |key: &mut T::Key| *key = bytemuck::cast(self.number(*key));
         parallel::update(&mut keys, number);
         bytemuck::allocation::cast_vec(keys)
     }
 
     /// The numbers and the payload of sorted pairs.
-    fn records(&self, pairs: Vec<(u32, u32)>) -> Result<Records<T>> {
+    fn records(&self, pairs: Vec<(T::Key, u32)>) -> Result<Records<T>> {
         let (mut keys, mut payload) = (memory::zeros(pairs.len())?, memory::zeros(pairs.len())?);
         const PIECE: usize = 1 << 15;
         let pieces = pairs.chunks(PIECE).zip(keys.chunks_mut(PIECE)).zip(payload.chunks_mut(PIECE));
@@ -124,10 +143,10 @@ impl<T: Sortable> Kernel for Sort<T> {
 
     fn gpu(&self, context: &Context, input: &Records<T>) -> Result<Records<T>> {
         self.check(input)?;
-        let keys = parallel::mapped(&input.keys, |&number| self.key(number))?;
+        let (keys, differing) = self.keys(&input.keys)?;
         // What fits one binding is sorted on the device; sorted runs are merged here.
-        let run = (context.max_binding() / 4).min(1 << 30) as usize;
-        let sorted = gpu::sort_runs(context, &keys, input.payload.as_deref(), run)?;
+        let run = (context.max_binding() / 16 * 4).min(gpu::MOST_KEYS) as usize;
+        let sorted = gpu::sort_runs(context, &keys, input.payload.as_deref(), run, differing)?;
         Ok(match sorted.payload {
             Some(payload) if keys.len() > run => {
                 let pairs = parallel::generated(keys.len(), |i| (sorted.keys[i], payload[i]))?;

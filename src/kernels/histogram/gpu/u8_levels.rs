@@ -169,6 +169,7 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
 }
 
 /// A pipeline that counts components of 8-bit pixels.
+#[derive(Debug)]
 pub struct U8Pass {
     pipeline: Arc<Pipeline>,
     rows: Rows,
@@ -191,6 +192,14 @@ impl U8Pass {
             most_workgroups: most_workgroups(context).min(u64::from(INVOCATIONS / group)),
             counters: rows.count * 256,
         })
+    }
+
+    /// For the four bytes of words: 256 counters of the lowest byte, then of the next.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader.
+    pub fn of_words(context: &Context) -> Result<Self> {
+        Self::new(context, &U8Components { channels: [true; 4], luma: None }, 4)
     }
 
     /// The counts of each component out of all counters.

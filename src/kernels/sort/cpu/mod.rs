@@ -6,20 +6,26 @@ mod radix;
 pub use merge::merge_runs;
 pub use radix::sort;
 
+use super::keys::Key;
+
 /// What is sorted: a key, perhaps with a value.
 pub trait Item: Copy + bytemuck::Zeroable + Default + Send + Sync {
     /// What it is sorted by.
-    fn key(self) -> u32;
+    type Key: Key;
+    /// The key.
+    fn key(self) -> Self::Key;
 }
 
-impl Item for u32 {
-    fn key(self) -> u32 {
+impl<K: Key> Item for K {
+    type Key = K;
+    fn key(self) -> K {
         self
     }
 }
 
-impl Item for (u32, u32) {
-    fn key(self) -> u32 {
+impl<K: Key> Item for (K, u32) {
+    type Key = K;
+    fn key(self) -> K {
         self.0
     }
 }

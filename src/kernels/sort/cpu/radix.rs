@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Item, SHORT};
+use super::{Item, Key, SHORT};
 use crate::{error::Result, memory, parallel::Parallel};
 
 /// Bits of a digit: 256 places to write to stay within the first cache.
@@ -27,7 +27,7 @@ const COMBINED: usize = 128;
 /// When the memory is not there.
 pub fn sort<I: Item>(len: usize, item: impl Fn(usize) -> I + Sync) -> Result<Vec<I>> {
     let mut items = memory::zeros(len)?;
-    partition_and_sort(len, item, &mut items, u32::BITS)?;
+    partition_and_sort(len, item, &mut items, I::Key::BITS)?;
     Ok(items)
 }
 
@@ -94,10 +94,13 @@ fn partition<I: Item>(
             break (counts, lengths);
         }
         let first = item(0).key();
-        let differing =
-            |part: &Range<usize>| part.clone().fold(0, |bits, i| bits | (item(i).key() ^ first));
-        let differing = parts.iter().par_map(differing).into_iter().fold(0, |a, b| a | b);
-        shift = differing.checked_ilog2().unwrap_or(0) / BITS * BITS;
+        let none = I::Key::default();
+        let differing = |part: &Range<usize>| {
+            part.clone().fold(none, |bits, i| bits.or_differing(item(i).key(), first))
+        };
+        let differing = parts.iter().par_map(differing);
+        let differing = differing.into_iter().fold(none, |all, bits| all.or_differing(bits, none));
+        shift = differing.highest_bit().unwrap_or(0) / BITS * BITS;
     };
     let places = places(&counts, to);
     parts.into_iter().zip(places).par_each(|(part, places)| {
@@ -107,7 +110,7 @@ fn partition<I: Item>(
 }
 
 fn digit<I: Item>(item: I, shift: u32) -> usize {
-    (item.key() >> shift) as usize % DIGITS
+    item.key().digit(shift)
 }
 
 /// Where each part's items of each digit go: digits in order, and within one digit parts in order.
@@ -151,7 +154,7 @@ fn write<I: Copy>(place: &mut &mut [I], items: &[I]) {
 fn sort_cached<I: Item>(items: &mut [I], scratch: &mut [I], bits: u32) {
     let passes = bits.div_ceil(BITS) as usize;
     let digit = |item: I, pass: usize| digit(item, pass as u32 * BITS);
-    let mut counts = [[0u32; DIGITS]; 4];
+    let mut counts = [[0u32; DIGITS]; 8];
     for &item in &*items {
         for (pass, counts) in counts[..passes].iter_mut().enumerate() {
             counts[digit(item, pass)] += 1;

@@ -1,26 +1,75 @@
-//! The sort on a GPU.
+//! The sort on a GPU: the list of routes, and a run at a time through one of them.
 
-pub(super) mod radix;
+pub mod onesweep;
+mod radix;
 
-use super::Records;
+use super::{Key, Records};
 use crate::{
     error::Result,
-    gpu::{Buffer, Context},
+    gpu::{Batch, Buffer, Context, Shader},
     memory,
 };
 
-/// Sorts each `run` keys by themselves, and the payload with them.
+/// The routes in the order in which they are tried.
+const ROUTES: [Route; 2] = [
+    // Each key is read once and written once a digit of 8 bits.
+    Route { pays: onesweep::pays, record: onesweep::record },
+    // Each key is read twice and written once a digit of 4 bits. Any device.
+    Route { pays: |_| true, record: radix::record },
+];
+
+/// A way to sort keys. The file of each has its shader's name.
+struct Route {
+    /// Whether it runs on the device and is faster there than the routes after it.
+    pays: fn(&Context) -> bool,
+    record: fn(&Context, &mut Batch<'_>, Arrays<'_>) -> Result<usize>,
+}
+
+/// Sorted at once at most: the look-back counts them in 30 bits.
+pub const MOST_KEYS: u64 = (1 << 30) - 4;
+
+/// All specialisations of the sorts' shaders.
+pub fn variants() -> Vec<Shader> {
+    let widths = [8, 16, 32].map(|width| onesweep::specialise(&onesweep::ONESWEEP, width));
+    [&[radix::RADIX.clone()][..], &widths].concat()
+}
+
+/// What is sorted.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrays<'a> {
+    /// The keys, and as much room, which is used on the way: whole quads, a length that is a multiple of four. Each fits
+    /// one binding.
+    pub keys: &'a [Buffer; 2],
+    /// Two arrays at most of a word for each key, moved along, and as much room for each.
+    pub moved: &'a [&'a [Buffer; 2]],
+    /// How many keys there are, at most [`MOST_KEYS`].
+    pub len: usize,
+    /// Bits in which keys differ; those of the others are equal in all keys.
+    pub differing: u32,
+}
+
+/// Records the sort. Returns which buffer of each pair will hold the result.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
+pub fn record(context: &Context, batch: &mut Batch<'_>, arrays: Arrays<'_>) -> Result<usize> {
+    let route = ROUTES.iter().find(|route| (route.pays)(context)).expect("the last runs anywhere");
+    (route.record)(context, batch, arrays)
+}
+
+/// Sorts each `run` keys by themselves, and the payload with them. Keys differ in the bits `differing`.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
-pub fn sort_runs(
+pub fn sort_runs<K: Key>(
     context: &Context,
-    keys: &[u32],
+    keys: &[K],
     payload: Option<&[u32]>,
     run: usize,
-) -> Result<Records<u32>> {
+    differing: K,
+) -> Result<Records<K>> {
     if keys.len() <= run {
-        return sort_run(context, keys, payload);
+        return sort_run(context, keys, payload, differing);
     }
     let mut sorted = Records {
         keys: memory::room(keys.len())?,
@@ -28,7 +77,7 @@ pub fn sort_runs(
     };
     for (number, keys) in keys.chunks(run).enumerate() {
         let payload = payload.map(|all| &all[number * run..][..keys.len()]);
-        let part = sort_run(context, keys, payload)?;
+        let part = sort_run(context, keys, payload, differing)?;
         sorted.keys.extend(part.keys);
         if let (Some(all), Some(part)) = (&mut sorted.payload, part.payload) {
             all.extend(part);
@@ -37,17 +86,43 @@ pub fn sort_runs(
     Ok(sorted)
 }
 
-fn sort_run(context: &Context, keys: &[u32], payload: Option<&[u32]>) -> Result<Records<u32>> {
+/// Sorts by the lowest words of all keys, then stably by the next. What is not sorted by is moved along.
+fn sort_run<K: Key>(
+    context: &Context,
+    keys: &[K],
+    payload: Option<&[u32]>,
+    differing: K,
+) -> Result<Records<K>> {
     let len = keys.len();
-    let bytes = 4 * len as u64;
-    let pair = |data| -> Result<[Buffer; 2]> {
-        Ok([context.upload("sort data", data)?, context.allocate("sort other", bytes)?])
+    let upload = |words: &[u32]| -> Result<[Buffer; 2]> {
+        let pair = pair(context, len)?;
+        context.write(&pair[0], 0, words)?;
+        Ok(pair)
     };
-    let (keys, payload) = (pair(keys)?, payload.map(pair).transpose()?);
+    let differing = [differing];
+    let differing = K::words(&differing)?;
+    let mut arrays =
+        K::words(keys)?.iter().map(|words| upload(words)).collect::<Result<Vec<_>>>()?;
+    arrays.extend(payload.map(upload).transpose()?);
     let mut batch = context.batch();
-    radix::record(context, &mut batch, &keys, payload.as_ref(), len)?;
+    for (number, differing) in differing.iter().enumerate() {
+        let others = arrays.iter().enumerate().filter(|&(other, _)| other != number);
+        let moved: Vec<_> = others.map(|(_, pair)| pair).collect();
+        let (keys, differing) = (&arrays[number], differing[0]);
+        let sorted = record(context, &mut batch, Arrays { keys, moved: &moved, len, differing })?;
+        arrays.iter_mut().for_each(|pair| pair.rotate_left(sorted));
+    }
     batch.run()?;
-    let keys = context.read(&keys[0], len)?;
-    let payload = payload.map(|[payload, _]| context.read(&payload, len)).transpose()?;
-    Ok(Records { keys, payload })
+    let mut words = arrays.iter().map(|[sorted, _]| context.read(sorted, len));
+    let keys = words.by_ref().take(differing.len()).collect::<Result<Vec<_>>>()?;
+    Ok(Records { keys: K::of_words(keys)?, payload: words.next().transpose()? })
+}
+
+/// Buffers for `len` words, and for as many in their new order.
+///
+/// # Errors
+/// When there is no memory.
+pub fn pair(context: &Context, len: usize) -> Result<[Buffer; 2]> {
+    let bytes = 4 * len.next_multiple_of(4) as u64;
+    Ok([context.allocate("sort data", bytes)?, context.allocate("sort other", bytes)?])
 }

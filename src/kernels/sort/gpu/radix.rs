@@ -1,10 +1,11 @@
 //! Least-significant-digit radix sort: for each digit, count, scan the counts, scatter.
 
+use super::Arrays;
 use crate::{
     data::dtype::Dtype,
     error::Result,
     gpu::{Batch, Buffer, Context, Shader},
-    kernels::scan::{Algorithm, Arrays, Op, Spec},
+    kernels::scan::{self, Algorithm, Op, Spec},
     shader, shader_struct,
 };
 
@@ -20,18 +21,15 @@ shader_struct! {
     struct Digit { len: u32, tiles: u32, shift: u32 }
 }
 
-/// Records the sort of the first `len` keys of `keys[0]` and of `payload[0]` with them; the other
-/// buffer of each pair, as long, is used on the way. Each fits one binding.
+/// Records the sort.
 ///
 /// # Errors
 /// [`Kind::Gpu`](crate::error::Kind::Gpu) when there is no memory or the driver refuses a shader.
 pub fn record(
     context: &Context,
     batch: &mut Batch<'_>,
-    keys: &[Buffer; 2],
-    payload: Option<&[Buffer; 2]>,
-    len: usize,
-) -> Result<()> {
+    Arrays { keys, moved, len, differing }: Arrays<'_>,
+) -> Result<usize> {
     let digits = RADIX.constant("DIGITS");
     let tiles = len.div_ceil(RADIX.constant("TILE") as usize) as u32;
     // The scan takes whole quads, which 16 digits always make.
@@ -42,40 +40,47 @@ pub fn record(
     let scan = Spec { dtype, op, inclusive: false, algorithm: Algorithm::Auto };
     let carry = context.upload("carry", &vec![0u32; scan.carry_places(context, places)])?;
     let count = context.pipeline(&RADIX, "count")?;
-    let scatters = scatters(context, payload.is_some());
-    let scatters =
-        scatters.iter().map(|entry| context.pipeline(&RADIX, entry)).collect::<Result<Vec<_>>>()?;
+    let scatters = scatters(context, moved)
+        .map(|(entry, moved)| Ok((context.pipeline(&RADIX, entry)?, moved)))
+        .collect::<Result<Vec<_>>>()?;
     let groups = context.fold(tiles.into())?;
     let digit_bits = digits.ilog2();
-    for pass in 0..u32::BITS / digit_bits {
-        let digit = Digit { len: len as u32, tiles, shift: pass * digit_bits };
-        let (from, to) = (pass as usize % 2, (pass as usize + 1) % 2);
+    let shifts = (0..u32::BITS).step_by(digit_bits as usize);
+    let mut from = 0;
+    for shift in shifts.filter(|shift| differing >> shift & (digits - 1) != 0) {
+        let digit = Digit { len: len as u32, tiles, shift };
+        let to = 1 - from;
         let counting = batch.pass("sort count", &count).buffer("keys", &keys[from]);
         counting.buffer("counts", &counts).uniform("digit", &digit).dispatch(groups);
-        let arrays = Arrays { source: &counts, result: &starts, len: places, carry: &carry };
+        let arrays = scan::Arrays { source: &counts, result: &starts, len: places, carry: &carry };
         scan.record(context, batch, arrays)?;
-        for scatter in &scatters {
+        for (scatter, moved) in &scatters {
             let mut pass = batch.pass("sort scatter", scatter).uniform("digit", &digit);
             pass = pass.buffer("keys", &keys[from]).buffer("counts", &starts);
             if scatter.uses("sorted_keys") {
                 pass = pass.buffer("sorted_keys", &keys[to]);
             }
-            if let Some(payload) = payload.filter(|_| scatter.uses("payload")) {
+            if let Some(payload) = moved {
                 pass = pass.buffer("payload", &payload[from]);
                 pass = pass.buffer("sorted_payload", &payload[to]);
             }
             pass.dispatch(groups);
         }
+        from = to;
     }
-    Ok(())
+    Ok(from)
 }
 
-/// The entry points that move keys and payload: together where a shader may have that many buffers.
-fn scatters(context: &Context, with_payload: bool) -> &'static [&'static str] {
+/// The entry points that move keys and the arrays of `moved`, each with the array that it moves: keys and the first
+/// array together where a shader may have that many buffers.
+fn scatters<'a>(
+    context: &Context,
+    moved: &'a [&'a [Buffer; 2]],
+) -> impl Iterator<Item = (&'static str, Option<&'a [Buffer; 2]>)> {
     let fits = RADIX.storage_buffers("scatter_pairs") <= context.limits.storage_buffers;
-    match (with_payload, fits) {
-        (false, _) => &["scatter"],
-        (true, true) => &["scatter_pairs"],
-        (true, false) => &["scatter", "scatter_payload"],
-    }
+    let (first, others) = match moved {
+        [first, others @ ..] if fits => (("scatter_pairs", Some(*first)), others),
+        all => (("scatter", None), all),
+    };
+    std::iter::once(first).chain(others.iter().map(|other| ("scatter_payload", Some(*other))))
 }
