@@ -130,7 +130,7 @@ pub struct RoundedF64 {
 }
 
 impl RoundedF64 {
-    /// For quotients below 2^16 and divisors below 2^32.
+    /// For quotients below 2^24 and divisors below 2^27, or quotients below 2^16 and divisors below 2^32.
     pub fn new(up: u32, divisor: u32) -> Self {
         let addend = f64::from(divisor / 2) + 0.5;
         Self { scale: f64::from(1 << up), addend, inverse: 1.0 / f64::from(divisor) }

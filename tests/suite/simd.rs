@@ -19,6 +19,13 @@ const EXACT: &[&str] = &[
     "blur rgba.png out/a.png --sigma 2",
     "blur rgba.png out/a.png --method box --radius 40",
     "blur u16.png out/a.png --method box --radius 3",
+    "blur u16.png out/a.png --method box --radius 300 --iterations 3",
+    "blur u16.png out/a.png --sigma 0.5",
+    "blur u16.png out/a.png --sigma 2",
+    "blur u16.png out/a.png --sigma 90 --iterations 2",
+    "blur volume_37x41x29_uint16.raw out/a.nrrd --sigma 2",
+    "blur volume_37x41x29_uint16.raw out/a.nrrd --sigma 20,0,3",
+    "blur volume_37x41x29_uint16.raw out/a.nrrd --method box --radius 2 --iterations 3",
     "blur u8.png out/a.jpg --sigma 0",
     "blur u8.png out/a.jpg --sigma 0 --quality 100",
     "blur u8.jpg out/a.png --sigma 0",
@@ -34,7 +41,7 @@ const EXACT: &[&str] = &[
 
 /// In floats, for results that differ from scalar code's by 1 of 65,535 or 2e-6 at most.
 const FUSED: &[&str] = &[
-    "blur u16.png out/a.png --sigma 2",
+    "blur u16a.png out/a.png --sigma 2",
     "blur f32.tif out/a.tif --sigma 2",
     "blur f32.tif out/a.tif --method box --radius 3",
 ];
@@ -53,10 +60,13 @@ fn write_inputs(folder: &Path) {
     let rgb = rgb.unwrap();
     rgb.save(folder.join("u8.png")).unwrap();
     rgb.save(folder.join("u8.jpg")).unwrap();
-    let rgba = ImageBuffer::<Rgba<u8>, _>::from_raw(width, height, u8s);
+    let rgba = ImageBuffer::<Rgba<u8>, _>::from_raw(width, height, u8s.clone());
     rgba.unwrap().save(folder.join("rgba.png")).unwrap();
     let grey = ImageBuffer::<Luma<u16>, _>::from_raw(width, height, u16s);
     grey.unwrap().save(folder.join("u16.png")).unwrap();
+    let with_alpha: Vec<u16> = u8s.iter().map(|&v| u16::from(v) * 257).collect();
+    let with_alpha = ImageBuffer::<Rgba<u16>, _>::from_raw(width, height, with_alpha);
+    with_alpha.unwrap().save(folder.join("u16a.png")).unwrap();
     let linear = ImageBuffer::<Rgb<f32>, _>::from_raw(width, height, floats);
     linear.unwrap().save(folder.join("f32.tif")).unwrap();
     let volume = Noise(3).bytes(2 * 37 * 41 * 29);
@@ -93,8 +103,8 @@ fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
 /// The samples of an image file, as parts of full intensity.
 fn samples(file: &[u8]) -> Vec<f64> {
     let image = image::load_from_memory(file).unwrap();
-    match image.as_luma16() {
-        Some(grey) => grey.iter().map(|&v| f64::from(v) / 65535.0).collect(),
+    match image.as_rgba16() {
+        Some(words) => words.iter().map(|&v| f64::from(v) / 65535.0).collect(),
         None => image.into_rgb32f().iter().map(|&v| v.into()).collect(),
     }
 }

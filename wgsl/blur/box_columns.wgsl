@@ -2,14 +2,14 @@
 //
 //     sum of row y + 1  =  sum of row y  +  row y + 1 + radius  -  row y - radius
 //
-// In: u8 or u16 (FROM), rows of 4 * `quads` samples. Out: u8 or u16 (TO) in the same layout. Chosen for box passes
+// In: u8, u16 or u24 (FROM), rows of 4 * `quads` samples. Out: the same (TO) in the same layout. Chosen for box passes
 // along y or z that `box_tile` does not take.
 
 #import blur/column_params
 #import shared/samples
 
-const FROM = U8;       // or U16
-const TO = U16;        // or U8
+const FROM = U8;       // or U16, BITS32
+const TO = U16;        // or U8, BITS32
 
 const WIDTH = 64u;
 const AHEAD = 8i;      // rows whose loads are in flight together
@@ -23,7 +23,11 @@ fn load_inside(first: u32, at: i32) -> vec4<u32> {
     if FROM == U8 {
         return unpack_u8(source[quad]);
     }
-    return unpack_u16(vec2(source[2u * quad], source[2u * quad + 1u]));
+    if FROM == U16 {
+        return unpack_u16(vec2(source[2u * quad], source[2u * quad + 1u]));
+    }
+    let word = 4u * quad;
+    return vec4(source[word], source[word + 1u], source[word + 2u], source[word + 3u]);
 }
 
 fn load(first: u32, at: i32) -> vec4<u32> {

@@ -7,15 +7,15 @@
 //     first window  [---------------------->             sums[end] - sums[i] + the rest of it in group `end`
 //     next windows     [---------------------->          slide: one position enters, one leaves
 //
-// In: u8 or u16 (FROM), rows of `pitch` pixels. Out: u8 or u16 (TO) in the same layout. Chosen for box passes along
+// In: u8, u16 or u24 (FROM), rows of `pitch` pixels. Out: the same (TO) in the same layout. Chosen for box passes along
 // x that `box_tile` does not take and whose windows fit workgroup memory.
 
 #import blur/row_params
 #import shared/samples
 
 const CHANNELS = 4u;
-const FROM = U16;      // or U8
-const TO = U8;         // or U16
+const FROM = U16;      // or U8, BITS32
+const TO = U8;         // or U16, BITS32
 const WIDTH = 64u;
 const GROUPS = 128u;   // of eight positions in workgroup memory
 
@@ -30,6 +30,8 @@ const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 // Positions as four u16 lanes. Every ninth element is unused, so that invocations that read eight positions apart
 // meet different banks.
 var<workgroup> span: array<vec2<u32>, 9u * GROUPS>;
+// What u24 has above 16 bits, likewise.
+var<workgroup> upper_span: array<vec2<u32>, select(1u, 9u * GROUPS, FROM == BITS32)>;
 // The sum of all groups before each.
 var<workgroup> sums: array<vec4<u32>, GROUPS>;
 // What each invocation has added up, scanned in two halves that take turns.
@@ -44,7 +46,28 @@ fn sample(row: u32, x: u32, channel: u32) -> u32 {
     if FROM == U8 {
         return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
     }
-    return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
+    if FROM == U16 {
+        return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
+    }
+    return source[at];
+}
+
+// The lanes of an element of the span.
+fn lanes_of(at: u32) -> vec4<u32> {
+    var lanes = unpack_u16(span[at]);
+    if FROM == BITS32 {
+        lanes |= unpack_u16(upper_span[at]) << vec4(16u);
+    }
+    return lanes;
+}
+
+fn set_lanes(at: u32, lanes: vec4<u32>) {
+    if FROM == BITS32 {
+        span[at] = pack_u16(lanes & vec4(0xffffu));
+        upper_span[at] = pack_u16(lanes >> vec4(16u));
+    } else {
+        span[at] = pack_u16(lanes);
+    }
 }
 
 // A pixel of four u16 samples.
@@ -53,16 +76,18 @@ fn pixel_u16(pixel: u32) -> vec2<u32> {
 }
 
 // The position at any x, also outside.
-fn position(row: u32, at: i32) -> vec2<u32> {
+fn position(row: u32, at: i32) -> vec4<u32> {
     let x = edge_position(at, i32(params.width), params.edge);
     if CHANNELS == 4u && x >= 0 {
         let pixel = row * params.pitch + u32(x);
-        if FROM == U16 {
-            return pixel_u16(pixel);
+        if FROM == U8 {
+            return unpack_u8(source[pixel]);
         }
-        let word = source[pixel];
-        return vec2(word & 0xffu, (word >> 16u) & 0xffu)
-            | (vec2((word >> 8u) & 0xffu, word >> 24u) << vec2(16u));
+        if FROM == U16 {
+            return unpack_u16(pixel_u16(pixel));
+        }
+        let first = 4u * pixel;
+        return vec4(source[first], source[first + 1u], source[first + 2u], source[first + 3u]);
     }
     var lanes: vec4<u32>;
     for (var lane = 0u; lane < CHANNELS * ROWS; lane++) {
@@ -75,7 +100,7 @@ fn position(row: u32, at: i32) -> vec2<u32> {
             lanes[lane] = sample(y, u32(x), channel);
         }
     }
-    return pack_u16(lanes);
+    return lanes;
 }
 
 @compute @workgroup_size(WIDTH)
@@ -118,7 +143,7 @@ fn blur_rows(
         for (var i = local; i < len; i += WIDTH) {
             let at = left + i32(i);
             if CHANNELS != 4u || FROM != U16 || at < 0 || at > last {
-                span[element(i)] = position(row, at);
+                set_lanes(element(i), position(row, at));
             }
         }
     }
@@ -131,7 +156,7 @@ fn blur_rows(
         if i < groups {
             sums[i] = share;
             for (var j = 0u; j < 8u; j++) { // unrolled
-                share += unpack_u16(span[9u * i + j]);
+                share += lanes_of(9u * i + j);
             }
         }
     }
@@ -161,7 +186,7 @@ fn blur_rows(
         let rest = window % 8u;
         var sum = sums[end] - sums[i];
         for (var j = 0u; j < rest; j++) {
-            sum += unpack_u16(span[9u * end + j]);
+            sum += lanes_of(9u * end + j);
         }
         let x = start + 8u * i;
         if x >= params.width {
@@ -170,18 +195,18 @@ fn blur_rows(
         if CHANNELS == 4u && TO == U8 {
             let to = (row * params.pitch + x) / 2u;
             for (var j = 0u; j < 4u; j++) { // unrolled
-                sum += unpack_u16(span[9u * end + element(rest + 2u * j)]);
+                sum += lanes_of(9u * end + element(rest + 2u * j));
                 let one = pack4xU8(rounded(sum, params.rounding));
-                sum += unpack_u16(span[9u * end + element(rest + 2u * j + 1u)]) - unpack_u16(span[9u * i + 2u * j]);
+                sum += lanes_of(9u * end + element(rest + 2u * j + 1u)) - lanes_of(9u * i + 2u * j);
                 target_[to + j] = vec2(one, pack4xU8(rounded(sum, params.rounding)));
-                sum -= unpack_u16(span[9u * i + 2u * j + 1u]);
+                sum -= lanes_of(9u * i + 2u * j + 1u);
             }
         } else {
             var pixels: array<vec4<u32>, 8>;
             for (var j = 0u; j < 8u; j++) { // unrolled
-                sum += unpack_u16(span[9u * end + element(rest + j)]);
+                sum += lanes_of(9u * end + element(rest + j));
                 pixels[j] = rounded(sum, params.rounding);
-                sum -= unpack_u16(span[9u * i + j]);
+                sum -= lanes_of(9u * i + j);
             }
             store(row, x, pixels);
         }
@@ -207,6 +232,10 @@ fn store(row: u32, x: u32, pixels_: array<vec4<u32>, 8>) {
                     v[0] | (v[1] << 8u) | (v[2] << 16u) | (v[3] << 24u),
                     v[4] | (v[5] << 8u) | (v[6] << 16u) | (v[7] << 24u),
                 );
+            } else if TO == BITS32 {
+                for (var i = 0u; i < 4u; i++) {
+                    target_[4u * (to + part) + i] = vec2(v[2u * i], v[2u * i + 1u]);
+                }
             } else {
                 target_[2u * (to + part)] = vec2(v[0] | (v[1] << 16u), v[2] | (v[3] << 16u));
                 target_[2u * (to + part) + 1u] = vec2(v[4] | (v[5] << 16u), v[6] | (v[7] << 16u));

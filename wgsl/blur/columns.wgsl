@@ -4,7 +4,7 @@
 // their windows once and adds it to all four results.
 //
 // In: samples FROM, rows of 4 * `quads` samples. Out: samples TO in the same layout. Chosen where no other route
-// along y or z fits: f32 and u24 samples, and u8 ones with nothing before.
+// along y or z fits: f32, u24 and 16-bit samples, and u8 ones with nothing before.
 
 #import blur/column_params
 #import blur/weighted_sums
@@ -62,6 +62,7 @@ fn blur_columns(
     var high: Sums;
     for (var flush = 0u; flush < all_steps; flush += FLUSH) {
         var part: Sums;
+        var upper: Sums;
         for (var i = flush; i < min(flush + FLUSH, all_steps); i++) {
             let before = weights[i];
             let now = weights[i + 1u];
@@ -78,9 +79,17 @@ fn blur_columns(
                 part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(i));
             } else {
                 part = accumulate(part, before, now, p, q, r, s);
+                if ARITHMETIC == U20U28 {
+                    upper = accumulate(upper, before, now, upper_part(p), upper_part(q), upper_part(r), upper_part(s));
+                }
             }
         }
-        low = add_sums(low, part);
+        if ARITHMETIC == U20U28 {
+            low = add_sums(low, rests(part));
+            high = add_sums(high, all_multiples(part, upper));
+        } else {
+            low = add_sums(low, part);
+        }
     }
 
     var rows = array<vec4<u32>, ROWS>(

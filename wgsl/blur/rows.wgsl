@@ -7,7 +7,7 @@
 //     span        |      TILE      | TAPS |                    slides to the right from part to part
 //
 // In: samples FROM, rows of `pitch` pixels. Out: samples TO in the same layout. Chosen where no other route along x
-// fits: f32 and u24 samples, u16 ones of later iterations, and u8 with nothing after.
+// fits: f32, u24 and 16-bit samples, u16 ones of later iterations, and u8 with nothing after.
 
 #import blur/row_params
 #import blur/weighted_sums
@@ -90,6 +90,7 @@ fn blur_rows(
         workgroupBarrier();
         for (var flush = 0u; flush < steps; flush += FLUSH) {
             var part: Sums;
+            var upper: Sums;
             for (var i = flush; i < min(flush + FLUSH, steps); i++) {
                 let before = weights[from_ + i];
                 let now = weights[from_ + i + 1u];
@@ -106,9 +107,17 @@ fn blur_rows(
                     part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(from_ + i));
                 } else {
                     part = accumulate(part, before, now, p, q, r, s);
+                    if ARITHMETIC == U20U28 {
+                        upper = accumulate(upper, before, now, upper_part(p), upper_part(q), upper_part(r), upper_part(s));
+                    }
                 }
             }
-            low = add_sums(low, part);
+            if ARITHMETIC == U20U28 {
+                low = add_sums(low, rests(part));
+                high = add_sums(high, all_multiples(part, upper));
+            } else {
+                low = add_sums(low, part);
+            }
         }
     }
 

@@ -10,8 +10,10 @@ const EXACT_F32 = 0u;  // f32: whole numbers below 2^24
 const U32 = 1u;        // u32
 const F32 = 2u;        // f32, with its rounding
 const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as three sums
+const U20U28 = 4u;     // u32: samples of 20 bits times weights of up to 28 bits, as two sums
 
-const FLUSH = 16u;     // steps of a partial sum, so that F32 loses less where many are added up
+// Steps of a partial sum: so that F32 loses less where many are added up, and U20U28 does not overflow.
+const FLUSH = select(16u, 4u, ARITHMETIC == U20U28);
 
 fn number(bits: u32) -> Number {
     if ARITHMETIC == F32 {
@@ -90,6 +92,34 @@ fn byte_of(samples: vec4<Number>, byte: u32) -> vec4<Number> {
     return vec4<Number>((vec4<u32>(samples) >> vec4(8u * byte)) & vec4(0xffu));
 }
 
+// For U20U28, with the weights w of a partial sum, 16 at most, that add up to 2^22 at most:
+//
+//     S = sum of w * sample                        modulo 2^32
+//     U = sum of w * floor(sample / 2^10)          below 2^32: the sample's upper part has 10 bits
+//     L = sum of w * (sample mod 2^10)             below 2^32, therefore exactly S - 2^10 U modulo 2^32
+//
+// The partial sum, 2^10 U + L, is kept as two numbers: multiples of 2^16, and the rest, which is that of S.
+fn upper_part(samples: vec4<Number>) -> vec4<Number> {
+    return vec4<Number>(vec4<u32>(samples) >> vec4(10u));
+}
+
+fn rest(sum: vec4<Number>) -> vec4<Number> {
+    return vec4<Number>(vec4<u32>(sum) & vec4(0xffffu));
+}
+
+fn multiples(sum: vec4<Number>, upper: vec4<Number>) -> vec4<Number> {
+    let lower = vec4<u32>(sum) - (vec4<u32>(upper) << vec4(10u));
+    return vec4<Number>((vec4<u32>(upper) + (lower >> vec4(10u))) >> vec4(6u));
+}
+
+fn rests(sum: Sums) -> Sums {
+    return Sums(rest(sum.a), rest(sum.b), rest(sum.c), rest(sum.d));
+}
+
+fn all_multiples(sum: Sums, upper: Sums) -> Sums {
+    return Sums(multiples(sum.a, upper.a), multiples(sum.b, upper.b), multiples(sum.c, upper.c), multiples(sum.d, upper.d));
+}
+
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if ARITHMETIC == F32 {
         return bitcast<vec4<u32>>(low);
@@ -98,6 +128,10 @@ fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u
         // Bits that cannot carry into the result are shifted out first.
         let carry = vec4<u32>(middle) + (vec4<u32>(low) >> vec4(8u));
         return (vec4<u32>(high) + (carry >> vec4(8u)) + vec4(128u)) >> vec4(8u);
+    }
+    if ARITHMETIC == U20U28 {
+        let sum = vec4<u32>(high) + (vec4<u32>(low) >> vec4(16u));
+        return (sum + vec4(params.rounding.half >> 16u)) >> vec4(params.rounding.shift - 16u);
     }
     return rounded(vec4<u32>(low), params.rounding);
 }

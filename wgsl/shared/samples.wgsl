@@ -3,17 +3,22 @@
 //   u8    |  3  |  2  |  1  |  0  |                          one word
 //   u16   |     1     |     0     |  |     3     |     2     |  two words
 //
-// A shader that calls `pack` declares `const TO`, and its host sets `Packed`, `FIRST` and `SECOND` to match.
+// A shader that calls `pack` declares `const TO`, and its host sets `Packed` and `FIRST` to `FOURTH` to match.
 
 const U8 = 0u;
 const U16 = 1u;
 const BITS32 = 2u;     // u32 or f32
 
-alias Packed = u32;    // or vec2<u32>
-const FIRST = 1u;      // or vec2(1u, 0u): the place of the first word in `Packed`
-const SECOND = 0u;     // or vec2(0u, 1u): that of the second
+alias Packed = u32;    // or vec2<u32>, or vec4<u32>
+const FIRST = 1u;      // or vec2(1u, 0u), ..: the place of the first word in `Packed`
+const SECOND = 0u;     // or vec2(0u, 1u), ..: that of the second
+const THIRD = 0u;      // or, in four words, vec4(0u, 0u, 1u, 0u)
+const FOURTH = 0u;     // or vec4(0u, 0u, 0u, 1u)
 
 fn pack(v: vec4<u32>) -> Packed {
+    if TO == BITS32 {
+        return FIRST * v.x + SECOND * v.y + THIRD * v.z + FOURTH * v.w;
+    }
     if TO == U16 {
         let pair = pack_u16(v);
         return FIRST * pair.x + SECOND * pair.y;

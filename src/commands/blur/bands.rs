@@ -92,7 +92,7 @@ impl Need {
             Dtype::U8 if !bands.alpha && !job.blur.linear => 4,
             // As f64, before and after each pass.
             Dtype::U32 | Dtype::I32 | Dtype::F64 => 2 * size + 24,
-            // Premultiplied samples and linear light are u32 or f32, before and after each pass.
+            // u32 or f32, before and after each pass: 16 bits with fraction bits, premultiplied samples, linear light.
             _ => 2 * size + 12,
         };
         let file = match rows.is_held_whole {

@@ -1,5 +1,5 @@
-//! Blur: Gaussian and box, separable, in one to three dimensions, exact on every device for 8-bit
-//! samples.
+//! Blur: Gaussian and box, separable, in one to three dimensions, the same bytes on every device for 8-bit samples, and
+//! for 16-bit ones unless there is transparency or linear light.
 
 mod bands;
 mod bench;
@@ -135,7 +135,7 @@ impl Blur {
             return Ok(None);
         }
         let fill = match self.edge {
-            Edge::Constant(value) => value.round(),
+            Edge::Constant(value) => value.round().clamp(0.0, 255.0),
             _ => 0.0,
         };
         let plan = self.plan(Format::U8, [fill; 4]);
@@ -174,11 +174,6 @@ impl Kernel for Blur {
 
     fn cpu(&self, raster: &Raster) -> Result<Samples> {
         self.run(raster, |plan, shape, space| {
-            if let (Samples::U16(samples), true) = (&raster.samples, space.is_stored())
-                && let Some(blurred) = cpu::run_u16(plan, self.edge, shape, samples)?
-            {
-                return Ok(Samples::U16(blurred));
-            }
             let blurred = cpu::run(plan, self.edge, shape, space.to_working(raster))?;
             Ok(space.to_stored(raster, blurred))
         })

@@ -52,6 +52,18 @@ impl Taps {
         }
     }
 
+    /// Bits of integer weights of a Gaussian for 16-bit samples, 22 to 28: the most with which no 16 neighbours add up to
+    /// more than 2^22, so that their rounding matters as little in long windows as in short ones.
+    pub fn fine_bits(&self) -> u32 {
+        let half = self.half_weights(Method::Gaussian);
+        let weight = |distance: isize| half.get(distance.unsigned_abs()).copied().unwrap_or(0.0);
+        let most: f64 = (-7..=8).map(weight).sum();
+        (23..=28)
+            .rev()
+            .find(|&bits| most * f64::from(1 << bits) <= f64::from(1 << 22))
+            .unwrap_or(22)
+    }
+
     /// The weights of taps 0 to `radius` as integers; both sides together sum to exactly
     /// 2^`bits`.
     ///
@@ -82,7 +94,7 @@ mod tests {
         for sigma in [0.1, 0.3, 1.0, 2.5, 8.0, 32.0, 100.0, 500.0] {
             let axis = Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize);
             let exact = axis.half_weights(Method::Gaussian);
-            for bits in [16, 18, 24] {
+            for bits in [16, 18, 24, axis.fine_bits()] {
                 let integer = axis.integer_half_weights(Method::Gaussian, bits);
                 let sum = u64::from(integer[0])
                     + 2 * integer[1..].iter().map(|&w| u64::from(w)).sum::<u64>();

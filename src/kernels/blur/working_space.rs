@@ -10,7 +10,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use super::{Blur, Edge, Format, Method, Values, cpu::nearest_u16};
+use super::{Blur, Edge, Format, Values, cpu::nearest_u16};
 use crate::{
     data::{
         raster::Raster,
@@ -56,8 +56,7 @@ impl WorkingSpace {
             Samples::U8(_) if premultiply || blur.linear => (Format::U24, 255.0),
             Samples::U8(_) => (Format::U8, 255.0),
             Samples::U16(_) if premultiply || blur.linear => (Format::F32, 65535.0),
-            Samples::U16(_) if blur.method == Method::Box => (Format::U16, 65535.0),
-            Samples::U16(_) => (Format::F32, 65535.0),
+            Samples::U16(_) => (Format::U16, 65535.0),
             Samples::F32(_) => (Format::F32, 1.0),
             other => {
                 let dtype = other.dtype();
@@ -73,11 +72,6 @@ impl WorkingSpace {
         self.format
     }
 
-    /// Whether its values are the samples themselves, be they of another type.
-    pub fn is_stored(&self) -> bool {
-        !self.premultiply && !self.linear
-    }
-
     /// The constant that lies outside of the raster, by channel, in this space.
     pub fn fill(&self, edge: Edge, raster: &Raster) -> [f64; 4] {
         let Edge::Constant(value) = edge else { return [0.0; 4] };
@@ -91,7 +85,7 @@ impl WorkingSpace {
             fill[raster.channels - 1] = if value == 0.0 { 0.0 } else { self.full * unit };
         }
         if self.format != Format::F32 {
-            fill = fill.map(f64::round);
+            fill = fill.map(|value| value.round().clamp(0.0, self.full * unit));
         }
         fill
     }

@@ -1,7 +1,5 @@
-//! A Gaussian in f32 along x, y and z, tile by tile, so that what lies between stays in the cache. Chosen for volumes of
-//! 16 bits and f32, unless the Gaussian is so wide that tiles would have too few rows.
-//!
-//! Each sum is made of the same products in the same order as pass by pass, and so is the same.
+//! A Gaussian along x, y and z, tile by tile, so that what lies between stays in the cache. Chosen for volumes of 16 bits
+//! and f32, unless the Gaussian is so wide that tiles would have too few rows.
 //!
 //! ```text
 //! source slices  -> along x and y ->   ring of 2 radius + 8 planes   -> along z ->   8 target slices
@@ -11,10 +9,11 @@ use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
 
 use super::{
-    Arithmetic, Edge, Pass, Shape,
-    gaussian_f32::{self, Tile},
-    number::{Keep, Round, Sample},
-    weighted::{LANES, store, sums},
+    Edge, Pass, Shape,
+    gaussian_tiles::{self, Tile},
+    number::{Round, Sample},
+    tiled::Tiled,
+    weighted::LANES,
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
@@ -24,8 +23,8 @@ const SLICES: usize = 8;
 const CACHE: usize = 1 << 17;
 
 /// Whether three passes are of this kind.
-pub fn fits([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
-    [x, y, z].iter().all(|pass| pass.arithmetic == Arithmetic::F32)
+pub fn fits<A: Tiled>([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
+    [x, y, z].iter().all(|pass| A::fits(pass))
         && (x.axis, y.axis, z.axis) == (0, 1, 2)
         && shape.channels == 1
         && tile_size(y, z).is_some()
@@ -38,17 +37,19 @@ fn tile_size(y: &Pass, z: &Pass) -> Option<[usize; 2]> {
     sizes.into_iter().find(|&[_, height]| height >= (2 * y.taps.radius).max(1))
 }
 
-/// Blurs `source` by three passes that fit, and rounds each sum.
+/// Blurs `source` by three passes that fit.
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
+pub fn blur<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
     [x, y, z]: [&Pass; 3],
     edge: Edge,
     shape: Shape,
     source: &[T],
-    round: impl Round<f32, D>,
-) -> Result<Vec<D>> {
+) -> Result<Vec<D>>
+where
+    A::Round: Round<A::Wide, D>,
+{
     let [width, height, depth] = shape.dims;
     let [tile_width, tile_height] = tile_size(y, z).expect("they fit");
     let counts = [width.div_ceil(tile_width), height.div_ceil(tile_height)];
@@ -57,8 +58,8 @@ pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
     let wanted = (4 * rayon::current_num_threads()).div_ceil(counts[0] * counts[1]);
     let parts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
     let tile_depth = depth.div_ceil(parts);
-    let plane = gaussian_f32::Job { x, y, edge, shape, round: Keep };
-    let job = Job { plane, z, round };
+    let plane = gaussian_tiles::Job::new([x, y], edge, shape);
+    let job = Job::<A> { plane, edge, shape, y, z, sums: A::new(z) };
     let mut target = memory::zeros(source.len())?;
     let number = counts[0] * counts[1] * depth.div_ceil(tile_depth);
     let mut tiles: Vec<_> = (0..number)
@@ -84,16 +85,20 @@ pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
     Ok(target)
 }
 
-struct Job<'a, R> {
+struct Job<'a, A> {
     /// Along x and y.
-    plane: gaussian_f32::Job<'a, Keep>,
+    plane: gaussian_tiles::Job<'a, A>,
+    edge: Edge,
+    shape: Shape,
+    y: &'a Pass,
     z: &'a Pass,
-    round: R,
+    /// Along z.
+    sums: A,
 }
 
 /// A part of a volume that one thread blurs.
-struct Block<'a, T, D, R> {
-    job: &'a Job<'a, R>,
+struct Block<'a, A, T, D> {
+    job: &'a Job<'a, A>,
     source: &'a [T],
     /// The first sample of each row.
     left: usize,
@@ -105,56 +110,49 @@ struct Block<'a, T, D, R> {
     rows: Vec<&'a mut [D]>,
 }
 
-struct Work<'a, 'r, T, D, R> {
-    block: Block<'a, T, D, R>,
+struct Work<'a, 'r, A: Tiled, T, D> {
+    block: Block<'a, A, T, D>,
     /// Of the thread's block before this one, to be used again.
-    ring: &'r mut Vec<f32>,
+    ring: &'r mut Vec<A::Kept>,
 }
 
-impl<T: Sample<f32>, D, R: Round<f32, D>> WithSimd for Work<'_, '_, T, D, R> {
+impl<A: Tiled, T: Sample<A::Wide>, D> WithSimd for Work<'_, '_, A, T, D>
+where
+    A::Round: Round<A::Wide, D>,
+{
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self { block: Block { job, source, left, top, first, mut rows }, ring } = self;
-        let gaussian_f32::Job { edge, shape: Shape { dims, .. }, .. } = job.plane;
-        let tile_height = tile_size(job.plane.y, job.z).expect("they fit")[1];
+        let Job { plane, edge, shape: Shape { dims, .. }, y, z, sums } = job;
+        let tile_height = tile_size(y, z).expect("they fit")[1];
         let (width, height) = (rows[0].len(), tile_height.min(dims[1] - top));
         let stride = width.next_multiple_of(LANES);
-        let (weights, radius) = (&job.z.float_weights[..], job.z.taps.radius);
+        let radius = z.taps.radius;
         let kept = 2 * radius + SLICES;
-        ring.resize(kept * height * stride, 0.0);
+        ring.resize(kept * height * stride, A::Kept::zeroed());
         let planes = |range: isize| range.rem_euclid(kept as isize) as usize * height * stride;
         let mut next = first as isize - radius as isize;
         for (number, rows) in rows.chunks_mut(SLICES * height).enumerate() {
-            let slices = rows.len() / height;
             let start = (first + number * SLICES) as isize - radius as isize;
-            let end = start + (slices + 2 * radius) as isize;
+            let end = start + (rows.len() / height + 2 * radius) as isize;
             for at in next..end {
-                let plane = &mut ring[planes(at)..][..height * stride];
+                let plane_rows = &mut ring[planes(at)..][..height * stride];
                 let Some(inside) = edge.map(at, dims[2]) else {
-                    plane.fill(job.z.fill[0] as f32);
+                    plane_rows.fill(A::Kept::from_f64(z.fill[0]));
                     continue;
                 };
                 let slice = dims[0] * dims[1];
                 let source = &source[inside * slice..][..slice];
-                let rows = plane.chunks_exact_mut(stride).collect();
-                Tile { job: &job.plane, source, left, top, rows }.with_simd(simd);
+                let rows = plane_rows.chunks_exact_mut(stride).collect();
+                Tile { job: plane, source, left, top, rows }.with_simd(simd);
             }
             next = end;
-            let taps: Vec<&[f32]> = (start..end).map(|at| &ring[planes(at)..]).collect();
+            let mut lines: Vec<&[A::Kept]> = (start..end).map(|at| &ring[planes(at)..]).collect();
             for row in 0..height {
-                for from in (0..width).step_by(LANES) {
-                    let to = (from + LANES).min(width);
-                    for slice in 0..slices {
-                        let tap = |i: isize| {
-                            &taps[(slice + radius).wrapping_add_signed(i)][row * stride + from..]
-                        };
-                        let sums = sums::<S, _, _, LANES>(weights, tap);
-                        let target = &mut rows[slice * height + row][from..to];
-                        store::<_, _, _, LANES>(&sums, target, job.round);
-                    }
-                }
+                sums.across_lines::<S, D>(&lines, &mut rows[row..], height);
+                lines.iter_mut().for_each(|line| *line = &line[stride..]);
             }
         }
     }
@@ -164,7 +162,11 @@ impl<T: Sample<f32>, D, R: Round<f32, D>> WithSimd for Work<'_, '_, T, D, R> {
 mod tests {
     use super::{
         super::super::{Blur, Format, Method, Taps, Values},
-        super::{lines::Lines, nearest_u16, number::Nearest, run_pass},
+        super::{
+            lines::Lines,
+            run_pass,
+            tiled::{Exact, Float},
+        },
         *,
     };
 
@@ -184,26 +186,43 @@ mod tests {
                 let axes = sigma.map(|sigma| Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize));
                 let blur =
                     Blur { method: Method::Gaussian, axes, iterations: 1, edge, linear: false };
-                let plan = blur.plan(Format::F32, [777.0; 4]);
-                let [x, y, z] = &plan[..] else { panic!("{plan:?}") };
-                assert!(fits([x, y, z], shape));
                 let floats: Vec<f32> = source.iter().map(|&v| v.into()).collect();
-                let mut values = Values::F32(floats.clone().into());
-                for pass in &plan {
-                    values = run_pass(&Lines::new(pass, edge, shape), &values).unwrap();
-                }
-                let Values::F32(expected) = values else { panic!("the type changed") };
-                let found = blur_of([x, y, z], edge, shape, &floats);
+                let Values::F32(expected) = pass_by_pass(&blur, shape, floats.clone().into())
+                else {
+                    panic!("the type changed")
+                };
+                let found: Vec<f32> = at_once::<Float, _, _>(&blur, shape, &floats);
                 assert!(found == *expected, "{dims:?} {sigma:?} {edge:?}");
-                let found: Vec<u16> =
-                    super::blur([x, y, z], edge, shape, &source, Nearest).unwrap();
-                let expected: Vec<u16> = expected.iter().map(|&v| nearest_u16(v)).collect();
-                assert!(found == expected, "{dims:?} {sigma:?} {edge:?}");
+                let Values::U16(expected) = pass_by_pass(&blur, shape, source.clone().into())
+                else {
+                    panic!("the type changed")
+                };
+                let found: Vec<u16> = at_once::<Exact, _, _>(&blur, shape, &source);
+                assert!(found == *expected, "{dims:?} {sigma:?} {edge:?}");
             }
         }
     }
 
-    fn blur_of(plan: [&Pass; 3], edge: Edge, shape: Shape, source: &[f32]) -> Vec<f32> {
-        super::blur(plan, edge, shape, source, Keep).unwrap()
+    fn pass_by_pass(blur: &Blur, shape: Shape, mut values: Values<'static>) -> Values<'static> {
+        let format = if matches!(values, Values::U16(_)) { Format::U16 } else { Format::F32 };
+        for pass in &blur.plan(format, [777.0; 4]) {
+            values = run_pass(&Lines::new(pass, blur.edge, shape), &values).unwrap();
+        }
+        values
+    }
+
+    fn at_once<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
+        blur: &Blur,
+        shape: Shape,
+        source: &[T],
+    ) -> Vec<D>
+    where
+        A::Round: Round<A::Wide, D>,
+    {
+        let format = if size_of::<T>() == 2 { Format::U16 } else { Format::F32 };
+        let plan = blur.plan(format, [777.0; 4]);
+        let [x, y, z] = &plan[..] else { panic!("{plan:?}") };
+        assert!(fits::<A>([x, y, z], shape));
+        super::blur::<A, T, D>([x, y, z], blur.edge, shape, source).unwrap()
     }
 }

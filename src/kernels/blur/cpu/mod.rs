@@ -7,21 +7,21 @@ mod box_columns;
 mod box_rows;
 mod box_u8;
 mod columns;
-mod gaussian_f32;
+mod gaussian_tiles;
 mod gaussian_u8;
 mod gaussian_volume;
 mod lanes;
 mod lines;
 mod number;
 mod rows;
+mod tiled;
 mod weighted;
-
-use std::borrow::Cow;
 
 pub use number::nearest_u16;
 
 use lines::Lines;
-use number::{Keep, Nearest, Number, Round, Sample, ScaleF64, ShiftU32};
+use number::{Keep, Number, Round, Sample, ScaleF64, ShiftU32};
+use tiled::{Exact, Float, Tiled};
 
 use super::{
     Edge, Method, Shape, Values,
@@ -48,49 +48,52 @@ pub fn run<'d>(
         }
     }
     let mut plan = plan;
-    while let [pass, rest @ ..] = plan {
-        plan = match (&values, rest) {
-            (Values::F32(source), [y, z, rest @ ..])
-                if gaussian_volume::fits([pass, y, z], shape) =>
-            {
-                let blurred = gaussian_volume::blur([pass, y, z], edge, shape, source, Keep)?;
-                values = Values::F32(Cow::Owned(blurred));
-                rest
-            }
-            (Values::F32(source), [next, rest @ ..]) if gaussian_f32::fits([pass, next]) => {
-                let blurred = gaussian_f32::blur([pass, next], edge, shape, source, Keep)?;
-                values = Values::F32(Cow::Owned(blurred));
-                rest
-            }
-            _ => {
-                values = run_pass(&Lines::new(pass, edge, shape), &values)?;
-                rest
-            }
+    while let [pass, ..] = plan {
+        let taken = match &values {
+            Values::U8(_) => 0,
+            Values::U16(_) | Values::U24(_) => tiled_passes::<Exact>(plan, shape),
+            Values::F32(_) => tiled_passes::<Float>(plan, shape),
         };
+        let (passes, rest) = plan.split_at(taken.max(1));
+        values = match (&values, passes[passes.len() - 1].to) {
+            _ if taken == 0 => run_pass(&Lines::new(pass, edge, shape), &values)?,
+            (Values::U16(v), Format::U16) => tiles::<Exact, _, u16>(passes, edge, shape, v)?,
+            (Values::U16(v), _) => tiles::<Exact, _, u32>(passes, edge, shape, v)?,
+            (Values::U24(v), Format::U16) => tiles::<Exact, _, u16>(passes, edge, shape, v)?,
+            (Values::U24(v), _) => tiles::<Exact, _, u32>(passes, edge, shape, v)?,
+            (Values::F32(v), _) => tiles::<Float, _, f32>(passes, edge, shape, v)?,
+            (Values::U8(_), _) => unreachable!("u8 is not of either arithmetic"),
+        };
+        plan = rest;
     }
     Ok(values)
 }
 
-/// Runs a Gaussian of two or three passes in f32 over samples of u16, without a copy of them as f32; nothing where the plan
-/// is another.
-///
-/// # Errors
-/// When there is no memory for the result.
-pub fn run_u16(
-    plan: &[Pass],
+/// How many of the first passes of `plan` are along the axes of an image or a volume in arithmetic `A`; 0 where only one.
+fn tiled_passes<A: Tiled>(plan: &[Pass], shape: Shape) -> usize {
+    match plan {
+        [x, y, z, ..] if gaussian_volume::fits::<A>([x, y, z], shape) => 3,
+        [x, y, ..] if gaussian_tiles::fits::<A>([x, y]) => 2,
+        _ => 0,
+    }
+}
+
+/// Those passes, tile by tile.
+fn tiles<A: Tiled, T: Sample<A::Wide>, D: bytemuck::Zeroable + Copy + Send>(
+    passes: &[Pass],
     edge: Edge,
     shape: Shape,
-    source: &[u16],
-) -> Result<Option<Vec<u16>>> {
-    match plan {
-        [x, y] if gaussian_f32::fits([x, y]) => {
-            gaussian_f32::blur([x, y], edge, shape, source, Nearest).map(Some)
-        }
-        [x, y, z] if gaussian_volume::fits([x, y, z], shape) => {
-            gaussian_volume::blur([x, y, z], edge, shape, source, Nearest).map(Some)
-        }
-        _ => Ok(None),
-    }
+    source: &[T],
+) -> Result<Values<'static>>
+where
+    A::Round: Round<A::Wide, D>,
+    Values<'static>: From<Vec<D>>,
+{
+    Ok(match passes {
+        [x, y, z] => gaussian_volume::blur::<A, T, D>([x, y, z], edge, shape, source)?.into(),
+        [x, y] => gaussian_tiles::blur::<A, T, D>([x, y], edge, shape, source)?.into(),
+        _ => unreachable!("tiles have two or three axes"),
+    })
 }
 
 /// Runs every pass of `plan` over `values`, a raster of `shape`, with weights and sums of f64 in place of f32.
@@ -117,6 +120,7 @@ fn run_pass(lines: &Lines<'_>, values: &Values<'_>) -> Result<Values<'static>> {
     match (values, arithmetic, *rounding) {
         (Values::U8(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Values::U16(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
+        (Values::U24(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Values::U8(v), Arithmetic::ExactF32, Rounding::Shift(shift)) => {
             let weights: Vec<f32> = integer_weights.iter().map(|&weight| weight as f32).collect();
             run_weighted(lines, v, &weights, ShiftU32(shift))
@@ -124,13 +128,11 @@ fn run_pass(lines: &Lines<'_>, values: &Values<'_>) -> Result<Values<'static>> {
         (Values::U8(v), _, Rounding::Shift(shift)) => {
             run_weighted(lines, v, integer_weights, ShiftU32(shift))
         }
-        (Values::U16(v), _, Rounding::Shift(shift)) => {
+        (Values::U16(v), Arithmetic::U32, Rounding::Shift(shift)) => {
             run_weighted(lines, v, integer_weights, ShiftU32(shift))
         }
-        (Values::U24(v), _, Rounding::Shift(shift)) => {
-            let weights: Vec<f64> = integer_weights.iter().map(|&weight| weight.into()).collect();
-            Ok(weighted(lines, v, &weights, ScaleF64::shift(shift))?.into())
-        }
+        (Values::U16(v), _, Rounding::Shift(shift)) => run_exact(lines, v, shift),
+        (Values::U24(v), _, Rounding::Shift(shift)) => run_exact(lines, v, shift),
         (Values::F32(v), ..) => Ok(weighted(lines, v, float_weights, Keep)?.into()),
         _ => unreachable!("no plan has a pass like {:?}", lines.pass),
     }
@@ -149,6 +151,20 @@ fn run_weighted<T: Sample<N>, N: Number, R: Round<N, u8> + Round<N, u16>>(
     })
 }
 
+/// Weighted sums of whole numbers below 2^52, to u16 or u24.
+fn run_exact<T: Sample<f64>>(
+    lines: &Lines<'_>,
+    source: &[T],
+    shift: u32,
+) -> Result<Values<'static>> {
+    let weights: Vec<f64> = lines.pass.integer_weights.iter().map(|&w| w.into()).collect();
+    let round = ScaleF64::shift(shift);
+    Ok(match lines.pass.to {
+        Format::U16 => weighted::<_, _, u16>(lines, source, &weights, round)?.into(),
+        _ => weighted::<_, _, u32>(lines, source, &weights, round)?.into(),
+    })
+}
+
 fn weighted<T: Sample<N>, N: Number, D: bytemuck::Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],
@@ -161,14 +177,17 @@ fn weighted<T: Sample<N>, N: Number, D: bytemuck::Zeroable + Copy + Send>(
     }
 }
 
-/// Sums of a box filter, to u8 or u16.
+/// Sums of a box filter, to u8, u16 or u24.
 fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Values<'static>> {
     Ok(match (lines.pass.rounding, lines.pass.to) {
         (Rounding::Divide { up, divisor }, Format::U8) => {
             sliding::<_, u8>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
-        (Rounding::Divide { up, divisor }, _) => {
+        (Rounding::Divide { up, divisor }, Format::U16) => {
             sliding::<_, u16>(lines, source, RoundedF64::new(up, divisor))?.into()
+        }
+        (Rounding::Divide { up, divisor }, _) => {
+            sliding::<_, u32>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
         (Rounding::Shift(shift), _) => sliding::<_, u16>(lines, source, ShiftU32(shift))?.into(),
         (Rounding::None, _) => unreachable!("no plan has a pass like {:?}", lines.pass),

@@ -86,8 +86,19 @@ macro_rules! samples {
         })+
     };
 }
-samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u16 => f32, u32 => f64);
+samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u16 => f64);
 samples!(u16 => u16, u32 => u32, f32 => f32, f64 => f64);
+
+impl Sample<f64> for u32 {
+    #[inline(always)]
+    fn widen(self) -> f64 {
+        // Below 2^31: i32 is what every SIMD level converts.
+        f64::from(self as i32)
+    }
+    fn from_f64(value: f64) -> Self {
+        value as Self
+    }
+}
 
 /// A rule that rounds a sum to a stored sample.
 pub trait Round<N, D>: Copy + Send + Sync {
@@ -105,7 +116,7 @@ impl ShiftU32 {
     }
 }
 
-/// [`Rounding::Shift`](super::Rounding::Shift) of a sum below 2^52: multiplies by 2^-shift.
+/// [`Rounding::Shift`](super::Rounding::Shift), by 1 at least, of a whole sum below 2^52: multiplies by 2^-shift.
 #[derive(Clone, Copy)]
 pub struct ScaleF64(f64);
 
@@ -113,15 +124,18 @@ impl ScaleF64 {
     pub fn shift(shift: u32) -> Self {
         Self(0.5f64.powi(shift as i32))
     }
+
+    /// floor(sum / 2^shift + 1/2) is the integer nearest to (sum + 1/2) / 2^shift, which is never the middle between two.
+    /// Adding 2^52 rounds to an integer, in the low bits of the float.
+    #[inline(always)]
+    fn nearest(self, sum: f64) -> u32 {
+        ((sum + 0.5) * self.0 + 4_503_599_627_370_496.0).to_bits() as u32
+    }
 }
 
 /// [`Rounding::None`](super::Rounding::None).
 #[derive(Clone, Copy)]
 pub struct Keep;
-
-/// The nearest whole number of the type.
-#[derive(Clone, Copy)]
-pub struct Nearest;
 
 /// The integer below 2^31 that an f32 holds; i32 is what every SIMD level converts to.
 #[inline(always)]
@@ -162,8 +176,9 @@ round! {
     u32 => u16: RoundedF64, |s, sum| s.divide(sum) as u16;
     u32 => u8: RoundedU32, |s, sum| s.divide(sum) as u8;
     u16 => u8: RoundedU16, |s, sum| s.divide(sum) as u8;
-    f64 => u32: ScaleF64, |s, sum| ((sum + 0.5 / s.0) * s.0) as u32;
-    f32 => u16: Nearest, |_s, sum| nearest_u16(sum);
+    u32 => u32: RoundedF64, |s, sum| s.divide(sum);
+    f64 => u16: ScaleF64, |s, sum| s.nearest(sum) as u16;
+    f64 => u32: ScaleF64, |s, sum| s.nearest(sum);
     u16 => u16: Keep, |_s, sum| sum;
     f32 => f32: Keep, |_s, sum| sum;
     f64 => f64: Keep, |_s, sum| sum;

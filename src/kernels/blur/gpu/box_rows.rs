@@ -4,6 +4,7 @@ use super::{IN_RANGE, Limits, Recording, Route, Task, params::literal, row_pass:
 use crate::{
     error::Result,
     gpu::{Context, Shader},
+    kernels::blur::{Format, Pass},
     shader,
 };
 
@@ -29,7 +30,8 @@ struct Span {
 
 impl Span {
     /// What fits workgroup memory; nothing where not even a small tile does.
-    fn new(limits: &Limits, radius: usize) -> Option<Self> {
+    fn new(limits: &Limits, pass: &Pass) -> Option<Self> {
+        let radius = pass.taps.radius;
         let halo = (2 * radius).div_ceil(GROUP) + 1;
         // Small tiles let many workgroups share a multiprocessor; with a long halo larger ones load less.
         let tile = if halo <= 16 { 64 } else { 128 };
@@ -37,13 +39,14 @@ impl Span {
             let groups = tile + halo;
             Self { invocations: groups.next_multiple_of(32).min(256), groups, halo }
         };
-        // A group: nine elements of 8 bytes and a sum of 16. An invocation: two sums.
-        let bytes = |span: &Self| span.groups * (9 * 8 + 16) + span.invocations * 2 * 16;
+        // A group: nine elements of four samples and a sum of 16 bytes. An invocation: two sums.
+        let element = if pass.from == Format::U24 { 16 } else { 8 };
+        let bytes = |span: &Self| 8 + span.groups * (9 * element + 16) + span.invocations * 2 * 16;
         [tile, 64, 32].map(span).into_iter().find(|span| bytes(span) <= limits.workgroup_bytes)
     }
 
     fn of(task: &Task<'_>) -> Option<Self> {
-        Self::new(&task.limits, task.passes[0].taps.radius)
+        Self::new(&task.limits, &task.passes[0])
     }
 }
 
@@ -56,9 +59,9 @@ impl Route for BoxRows {
         let pass = &task.passes[0];
         let Span { invocations, groups, .. } = Span::of(task).expect("it fits");
         let [channels, width, groups] = [task.shape.channels, invocations, groups].map(literal);
-        let formats = [("FROM", pass.from.name()), ("TO", pass.to.name()), pass.divides()];
+        let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
         let sizes = [("CHANNELS", &*channels), ("WIDTH", &width), ("GROUPS", &groups)];
-        vec![SHADER.with(&formats).with(&sizes)]
+        vec![SHADER.with(&formats).with(&pass.divides()).with(&sizes)]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

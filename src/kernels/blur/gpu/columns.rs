@@ -21,7 +21,7 @@ impl Route for Columns {
         let pass = &task.passes[0];
         let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
         let shader = SHADER.with(&formats).with(&pass.arithmetic.constants());
-        vec![shader.with(&[pass.divides()])]
+        vec![shader.with(&pass.divides())]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::Result,
     gpu::{Buffer, Context, Pipeline, Shader},
-    kernels::blur::{Format, Pass},
+    kernels::blur::{Arithmetic, Format, Pass},
     shader, shader_struct,
 };
 
@@ -42,7 +42,9 @@ fn weights(pass: &Pass) -> Vec<u32> {
 impl Route for ColumnsU16 {
     fn fits(task: &Task<'_>) -> bool {
         let pass = &task.passes[0];
-        pass.axis > 0 && pass.from == Format::U16 && !pass.is_box()
+        pass.axis > 0
+            && (pass.from, pass.arithmetic) == (Format::U16, Arithmetic::U32)
+            && !pass.is_box()
     }
 
     fn shaders(task: &Task<'_>) -> Vec<Shader> {

@@ -100,12 +100,19 @@ impl<'a> Job<'a> {
 
     fn run(&self, values: &Values<'_>) -> Result<Values<'static>> {
         Ok(match (values, self.steps.to()) {
-            (Values::U8(v), Format::U8) => Values::U8(Cow::Owned(self.raster(v)?)),
-            (Values::U8(v), _) => Values::U16(Cow::Owned(self.raster(v)?)),
-            (Values::U16(v), Format::U8) => Values::U8(Cow::Owned(self.raster(v)?)),
-            (Values::U16(v), _) => Values::U16(Cow::Owned(self.raster(v)?)),
-            (Values::U24(v), _) => Values::U24(Cow::Owned(self.raster(v)?)),
+            (Values::U8(v), to) => self.words(v, to)?,
+            (Values::U16(v), to) => self.words(v, to)?,
+            (Values::U24(v), to) => self.words(v, to)?,
             (Values::F32(v), _) => Values::F32(Cow::Owned(self.raster(v)?)),
+        })
+    }
+
+    /// Whole numbers from whole numbers.
+    fn words<S: bytemuck::Pod>(&self, source: &[S], to: Format) -> Result<Values<'static>> {
+        Ok(match to {
+            Format::U8 => Values::U8(Cow::Owned(self.raster(source)?)),
+            Format::U16 => Values::U16(Cow::Owned(self.raster(source)?)),
+            Format::U24 | Format::F32 => Values::U24(Cow::Owned(self.raster(source)?)),
         })
     }
 

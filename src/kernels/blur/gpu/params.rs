@@ -39,13 +39,28 @@ impl Format {
         }
     }
 
-    /// The constants with which `pack` of `wgsl/shared/samples.wgsl` makes u8 or u16.
-    pub fn packed(self) -> [(&'static str, &'static str); 4] {
-        let [packed, first, second] = match self {
-            Self::U8 => ["u32", "1u", "0u"],
-            _ => ["vec2<u32>", "vec2(1u, 0u)", "vec2(0u, 1u)"],
+    /// The constants with which `pack` of `wgsl/shared/samples.wgsl` makes this format.
+    pub fn packed(self) -> [(&'static str, &'static str); 6] {
+        let words = match self {
+            Self::U8 => ["u32", "1u", "0u", "0u", "0u"],
+            Self::U16 => ["vec2<u32>", "vec2(1u, 0u)", "vec2(0u, 1u)", "vec2(0u)", "vec2(0u)"],
+            Self::U24 | Self::F32 => [
+                "vec4<u32>",
+                "vec4(1u, 0u, 0u, 0u)",
+                "vec4(0u, 1u, 0u, 0u)",
+                "vec4(0u, 0u, 1u, 0u)",
+                "vec4(0u, 0u, 0u, 1u)",
+            ],
         };
-        [("TO", self.name()), ("Packed", packed), ("FIRST", first), ("SECOND", second)]
+        let [packed, first, second, third, fourth] = words;
+        [
+            ("TO", self.name()),
+            ("Packed", packed),
+            ("FIRST", first),
+            ("SECOND", second),
+            ("THIRD", third),
+            ("FOURTH", fourth),
+        ]
     }
 }
 
@@ -56,6 +71,7 @@ impl Arithmetic {
             Self::ExactF32 => ["EXACT_F32", "f32"],
             Self::U32 => ["U32", "u32"],
             Self::U48 => ["U48", "u32"],
+            Self::U20U28 => ["U20U28", "u32"],
             Self::F32 => ["F32", "f32"],
         };
         [("ARITHMETIC", name), ("Number", number)]
@@ -78,9 +94,10 @@ impl Pass {
         self.arithmetic == Arithmetic::U32 && self.integer_weights.is_empty()
     }
 
-    /// The constant of `wgsl/blur/rounding.wgsl`.
-    pub fn divides(&self) -> (&'static str, &'static str) {
-        ("DIVIDE", flag(matches!(self.rounding, Rounding::Divide { .. })))
+    /// The constants of `wgsl/blur/rounding.wgsl`.
+    pub fn divides(&self) -> [(&'static str, &'static str); 2] {
+        let divides = matches!(self.rounding, Rounding::Divide { .. });
+        [("DIVIDE", flag(divides)), ("WIDE", flag(self.to == Format::U24))]
     }
 
     /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.
@@ -113,7 +130,9 @@ impl Pass {
             Arithmetic::F32 => self.float_weights[distance].to_bits(),
             _ if self.integer_weights.is_empty() => 1,
             Arithmetic::ExactF32 => (self.integer_weights[distance] as f32).to_bits(),
-            Arithmetic::U32 | Arithmetic::U48 => self.integer_weights[distance],
+            Arithmetic::U32 | Arithmetic::U48 | Arithmetic::U20U28 => {
+                self.integer_weights[distance]
+            }
         }
     }
 

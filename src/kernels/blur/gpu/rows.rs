@@ -22,7 +22,7 @@ impl Route for Rows {
         let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
         let shader = SHADER.with(&formats).with(&pass.arithmetic.constants());
         let channels = literal(task.shape.channels);
-        vec![shader.with(&[pass.divides(), ("CHANNELS", &channels)])]
+        vec![shader.with(&pass.divides()).with(&[("CHANNELS", &channels)])]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

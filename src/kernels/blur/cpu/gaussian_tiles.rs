@@ -1,7 +1,5 @@
-//! A Gaussian in f32 along x and then y, tile by tile, so that what lies between stays in the cache. Chosen for samples
-//! of 16 bits and f32.
-//!
-//! Each sum is made of the same products in the same order as pass by pass, and so is the same.
+//! A Gaussian along x and then y, tile by tile, so that what lies between stays in the cache. Chosen for samples of 16
+//! bits and f32, and for those of 8 bits in 24.
 //!
 //! ```text
 //! source rows    -> along x ->   ring of 2 radius + 8 lines   -> along y ->   8 target rows
@@ -11,11 +9,11 @@ use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
 
 use super::{
-    Arithmetic, Edge, Pass, Shape,
+    Edge, Pass, Shape,
     lines::Lines,
-    number::{Keep, Round, Sample},
-    rows::Row,
-    weighted::{LANES, store, sums},
+    number::{Round, Sample},
+    tiled::Tiled,
+    weighted::LANES,
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
@@ -25,21 +23,23 @@ const ROWS: usize = 8;
 const CACHE: usize = 1 << 17;
 
 /// Whether two passes are of this kind.
-pub fn fits([x, y]: [&Pass; 2]) -> bool {
-    [x, y].iter().all(|pass| pass.arithmetic == Arithmetic::F32) && (x.axis, y.axis) == (0, 1)
+pub fn fits<A: Tiled>([x, y]: [&Pass; 2]) -> bool {
+    [x, y].iter().all(|pass| A::fits(pass)) && (x.axis, y.axis) == (0, 1)
 }
 
-/// Blurs `source` by two passes that fit, and rounds each sum.
+/// Blurs `source` by two passes that fit.
 ///
 /// # Errors
 /// When there is no memory.
-pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
+pub fn blur<A: Tiled, T: Sample<A::Wide>, D: Zeroable + Copy + Send>(
     [x, y]: [&Pass; 2],
     edge: Edge,
     shape: Shape,
     source: &[T],
-    round: impl Round<f32, D>,
-) -> Result<Vec<D>> {
+) -> Result<Vec<D>>
+where
+    A::Round: Round<A::Wide, D>,
+{
     let [width, height, _] = shape.dims;
     let row = width * shape.channels;
     let kept = 2 * y.taps.radius + ROWS;
@@ -48,7 +48,7 @@ pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
     let tile_width = (CACHE / kept / step).max(1) * step;
     // A tile begins with rows that the tile above has made as well.
     let tile_height = (height / (2 * rayon::current_num_threads())).max(2 * kept);
-    let job = Job { x, y, edge, shape, round };
+    let job = Job::<A>::new([x, y], edge, shape);
     let mut target = memory::zeros(source.len())?;
     let mut tiles = Vec::new();
     let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
@@ -70,17 +70,23 @@ pub fn blur<T: Sample<f32>, D: Zeroable + Copy + Send>(
 }
 
 /// What is done to an image.
-pub struct Job<'a, R> {
-    pub x: &'a Pass,
-    pub y: &'a Pass,
-    pub edge: Edge,
-    pub shape: Shape,
-    pub round: R,
+pub struct Job<'a, A> {
+    x: &'a Pass,
+    y: &'a Pass,
+    edge: Edge,
+    shape: Shape,
+    sums: [A; 2],
+}
+
+impl<'a, A: Tiled> Job<'a, A> {
+    pub fn new([x, y]: [&'a Pass; 2], edge: Edge, shape: Shape) -> Self {
+        Self { x, y, edge, shape, sums: [x, y].map(A::new) }
+    }
 }
 
 /// A part of an image that one thread blurs.
-pub struct Tile<'a, T, D, R> {
-    pub job: &'a Job<'a, R>,
+pub struct Tile<'a, A, T, D> {
+    pub job: &'a Job<'a, A>,
     pub source: &'a [T],
     /// The first sample of each row.
     pub left: usize,
@@ -90,20 +96,23 @@ pub struct Tile<'a, T, D, R> {
     pub rows: Vec<&'a mut [D]>,
 }
 
-impl<T: Sample<f32>, D, R: Round<f32, D>> WithSimd for Tile<'_, T, D, R> {
+impl<A: Tiled, T: Sample<A::Wide>, D> WithSimd for Tile<'_, A, T, D>
+where
+    A::Round: Round<A::Wide, D>,
+{
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { job: Job { x, y, edge, shape, round }, source, left, top, mut rows } = self;
+        let Self { job: Job { x, y, edge, shape, sums }, source, left, top, mut rows } = self;
         let lines = Lines::new(x, *edge, *shape);
         let (height, row) = (shape.dims[1], lines.block());
         let [across, radius] = [x, y].map(|pass| pass.taps.radius);
         let width = rows[0].len();
         let stride = width.next_multiple_of(LANES);
-        let mut padded = vec![0.0; stride + 2 * across * lines.inner];
+        let mut padded = vec![A::Wide::default(); stride + 2 * across * lines.inner];
         let kept = 2 * radius + ROWS;
-        let mut ring = vec![0.0; stride * kept];
+        let mut ring = vec![A::Kept::zeroed(); stride * kept];
         let line = |at: isize| at.rem_euclid(kept as isize) as usize * stride;
         let mut next = top as isize - radius as isize;
         for (number, rows) in rows.chunks_mut(ROWS).enumerate() {
@@ -111,20 +120,14 @@ impl<T: Sample<f32>, D, R: Round<f32, D>> WithSimd for Tile<'_, T, D, R> {
             let end = first + (rows.len() + 2 * radius) as isize;
             for at in next..end {
                 let source = edge.map(at, height).map(|y| &source[y * row..][..row]);
-                lines.pad_part(source, left, width, &mut padded, T::widen, |value| value as f32);
+                lines.pad_part(source, left, width, &mut padded, T::widen, A::Wide::from_f64);
                 let target = &mut ring[line(at)..][..stride];
-                let (weights, step) = (&x.float_weights[..], lines.inner);
-                Row { padded: &padded, weights, step, round: Keep, target }.with_simd(simd);
+                sums[0].along_row(simd, &padded, lines.inner, target);
             }
             next = end;
-            let taps: Vec<&[f32]> = (first..end).map(|at| &ring[line(at)..][..stride]).collect();
-            for (start, lane) in (0..width).step_by(LANES).map(|start| (start, start + LANES)) {
-                for (number, row) in rows.iter_mut().enumerate() {
-                    let tap = |i: isize| &taps[(number + radius).wrapping_add_signed(i)][start..];
-                    let sums = sums::<S, _, _, LANES>(&y.float_weights, tap);
-                    store::<_, _, _, LANES>(&sums, &mut row[start..lane.min(width)], *round);
-                }
-            }
+            let taps: Vec<&[A::Kept]> =
+                (first..end).map(|at| &ring[line(at)..][..stride]).collect();
+            sums[1].across_lines::<S, D>(&taps, rows, 1);
         }
     }
 }
