@@ -8,8 +8,8 @@ use gpuproc::{
     device::Kernel,
     gpu::Feature,
     kernels::scan::{
-        Algorithm, Arrays, Axis, BLOCK, LOOKBACK, Op, Scan, Scannable, Scanned, SegmentedScan,
-        Segments, Spec, Table, TableScan,
+        Algorithm, Arrays, Axis, BLOCK, CHAINED, LOOKBACK, Op, Scan, Scannable, Scanned,
+        SegmentedScan, Segments, Spec, Table, TableScan,
     },
 };
 
@@ -471,8 +471,67 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
         };
         assert_eq!(spec.choose(context), expected, "{name}");
         let floats = Spec { dtype: Dtype::F32, ..spec };
-        assert_eq!(floats.choose(context), Algorithm::Reduce, "{name}");
+        assert_eq!(floats.choose(context), expected, "{name}");
+        let wide = Spec { dtype: Dtype::F64, ..spec };
+        assert_eq!(wide.choose(context), Algorithm::Reduce, "{name}");
     }
+}
+
+/// Runs the chained scan of f32 with changed constants on each device that can: it has the bits of the CPU's.
+fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
+    let before = 0.1;
+    let scan = Scan { before, ..Scan::new(op, inclusive) };
+    let expected = scan.cpu(input).unwrap();
+    let algorithm = Algorithm::Lookback;
+    let spec = Spec { dtype: Dtype::F32, op, inclusive, algorithm };
+    for Subject { name, context } in subjects() {
+        if !spec.can_chain(context) {
+            continue;
+        }
+        let padded = (input.len().next_multiple_of(4) * 4) as u64;
+        let source = context.allocate("source", padded).unwrap();
+        context.write(&source, 0, input).unwrap();
+        let result = context.allocate("result", padded).unwrap();
+        let carry = context.upload("carry", &[before; 3]).unwrap();
+        let mut batch = context.batch();
+        let arrays = Arrays { source: &source, result: &result, len: input.len(), carry: &carry };
+        spec.record_chained(context, &mut batch, arrays, &CHAINED.with(changed)).unwrap();
+        batch.run().unwrap();
+        let found: Vec<f32> = context.read(&result, input.len()).unwrap();
+        let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
+        let wrong = found.iter().zip(&expected.values).position(differs);
+        assert_eq!(wrong, None, "{name}, {} numbers, {changed:?}", input.len());
+        let after = context.read::<f32>(&carry, 2).unwrap()[1];
+        assert_eq!(after.to_bits(), expected.after.to_bits(), "{name}, {}", input.len());
+    }
+}
+
+/// Numbers whose sums and products are rounded, and stay in range.
+fn fractions(len: usize) -> Vec<f32> {
+    let mut noise = Noise(len as u64);
+    (0..len)
+        .map(|_| 1.0 + ((noise.next() >> 40) as f32 / (1u32 << 24) as f32 - 0.5) / 64.0)
+        .collect()
+}
+
+#[test]
+fn the_chained_scan_rounds_as_the_cpu_does() {
+    for &len in LENGTHS.iter().chain(&[4096 * 16, 4096 * 40 + 9, (1 << 20) + 7]) {
+        chained(Op::Sum, true, &fractions(len), &[]);
+        chained(Op::Sum, false, &fractions(len), &[]);
+    }
+    chained(Op::Product, false, &fractions(300_001), &[]);
+    // More than a block.
+    chained(Op::Sum, false, &fractions(BLOCK + 4096 * 37 + 5), &[]);
+}
+
+#[test]
+fn the_chained_scan_does_without_tiles_that_never_answer() {
+    let input = fractions(4096 * 70 + 5);
+    for silent in ["2u", "24u", "0xfffffff7u"] {
+        chained(Op::Sum, false, &input, &[("SILENT", silent), ("SPINS", "2u")]);
+    }
+    chained(Op::Sum, true, &input, &[("SPINS", "0u")]);
 }
 
 /// Sums of everything left of and above each pixel, one by one.

@@ -41,8 +41,9 @@ const IS_VALUES = MODE >= U32_VALUES;
 // A unit is a vector where all its elements are counted, else one pixel.
 const IS_DENSE = IS_VALUES || (MODE == U16_LEVELS && CHANNELS == 1u);
 const UNIT = select(1u, select(4u, 8u, MODE == U16_LEVELS), IS_DENSE);
-// Units an invocation counts between clears: GROUP * UNIT * ROUNDS + 7 < 2^16, so no u16 overflows.
-const ROUNDS = 65528u / (GROUP * UNIT);
+// Units an invocation counts in a row, where PACKED between clears: GROUP * UNIT * ROUNDS + 7 < 2^16, so no u16
+// overflows.
+const ROUNDS = select(16u, 65528u / (GROUP * UNIT), PACKED);
 
 struct SlotsJob {
     // Pixels in `data`.
@@ -201,14 +202,18 @@ fn count(
         let end = min(start + chunk, units);
         var unit = start + local;
         if IS_DENSE {
-            // Two loads in flight hide more of the memory's latency than one.
-            for (; unit + GROUP < end; unit += 2u * GROUP) {
+            // Four loads in flight hide more of the memory's latency than one.
+            for (; unit + 3u * GROUP < end; unit += 4u * GROUP) {
                 let first = data[unit];
                 let second = data[unit + GROUP];
+                let third = data[unit + 2u * GROUP];
+                let fourth = data[unit + 3u * GROUP];
                 add_values(first, base, copy);
                 add_values(second, base, copy);
+                add_values(third, base, copy);
+                add_values(fourth, base, copy);
             }
-            if unit < end { add_values(data[unit], base, copy); }
+            for (; unit < end; unit += GROUP) { add_values(data[unit], base, copy); }
         } else {
             for (; unit < end; unit += GROUP) {
                 add(slot_of_pixel(unit), base, copy, 1u);

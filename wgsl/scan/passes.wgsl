@@ -10,8 +10,9 @@
 //   quad   4 numbers
 //
 // The order of joining is fixed (as in src/kernels/scan/cpu/reduce.rs), so sums of floats have the same bits
-// on every device: numbers of a quad and quads of an invocation from the left, invocations as a balanced tree
-// (reduce) or with doubling distance (spine, downsweep).
+// on every device: numbers of a quad and quads of an invocation from the left; the sum of all invocations as a balanced
+// tree; what comes before one with doubling distance among eight neighbours (Hillis and Steele 1986), in the same way
+// among eight such octets, and from the left among the four octets of octets.
 //
 // The importing file says what is joined:
 //   ITEM, Quad             an item, and four of them: x, y, z, w
@@ -42,9 +43,11 @@ struct Slice {
 
 const LANES = 256u;
 const TILE_QUADS = 1024u;
+const OCTETS = 32u;
 
 var<workgroup> quads: array<ITEM, TILE_QUADS>;
 var<workgroup> lanes: array<ITEM, LANES>;
+var<workgroup> octets: array<ITEM, OCTETS>;
 
 fn load(quad: u32, len: u32) -> Quad {
     if 4u * quad < len {
@@ -74,24 +77,55 @@ fn neighbours(lane: u32, own: Quad) -> Quad {
     return Quad(quads[at], quads[at + 1u], quads[at + 2u], quads[at + 3u]);
 }
 
+// Everything up to the end of each octet of octets, from the left, and the sum of all.
+fn wide_octets() -> Quad {
+    let two = combine(octets[7], octets[15]);
+    let sum = combine(two, combine(octets[23], octets[31]));
+    return Quad(octets[7], two, combine(two, octets[23]), sum);
+}
+
 // What comes before each of this invocation's quads, one a row, given their sums and what comes before
-// the tile. Leaves the sum of the tile in the last of `lanes`.
+// the tile. Leaves the scans of eight octets each in `octets`.
 fn before_quads(lane: u32, own: Quad, before: ITEM) -> Quad {
     let near = neighbours(lane, own);
     lanes[lane] = total(near);
     workgroupBarrier();
-    for (var distance = 1u; distance < LANES; distance <<= 1u) {
+    for (var distance = 1u; distance < 8u; distance <<= 1u) {
         var sum = lanes[lane];
-        if lane >= distance {
+        if lane % 8u >= distance {
             sum = combine(lanes[lane - distance], sum);
         }
         workgroupBarrier();
         lanes[lane] = sum;
         workgroupBarrier();
     }
+    if lane < OCTETS {
+        octets[lane] = lanes[8u * lane + 7u];
+    }
+    workgroupBarrier();
+    for (var distance = 1u; distance < 8u; distance <<= 1u) {
+        var sum = octets[lane % OCTETS];
+        if lane % 8u >= distance {
+            sum = combine(octets[lane % OCTETS - distance], sum);
+        }
+        workgroupBarrier();
+        octets[lane % OCTETS] = sum;
+        workgroupBarrier();
+    }
+    let octet = lane / 8u;
+    let wide = wide_octets();
     var left = identity();
-    if lane > 0u {
-        left = lanes[lane - 1u];
+    switch octet / 8u {
+        case 0u: {}
+        case 1u: { left = wide.x; }
+        case 2u: { left = wide.y; }
+        default: { left = wide.z; }
+    }
+    if octet % 8u > 0u {
+        left = combine(left, octets[octet - 1u]);
+    }
+    if lane % 8u > 0u {
+        left = combine(left, lanes[lane - 1u]);
     }
     let base = combine(before, left);
     let two = combine(near.x, near.y);
@@ -140,7 +174,7 @@ fn reduce(
         total(load(first + 3u * LANES, slice.len)),
     );
     lanes[lane] = total(neighbours(lane, own));
-    // Neighbours first: the same tree that ends in the last lane of `before_quads`.
+    // Neighbours first: the same tree as that of `before_quads` and `wide_octets`.
     for (var distance = 1u; distance < LANES; distance <<= 1u) {
         workgroupBarrier();
         let at = 2u * distance * lane;
@@ -191,7 +225,7 @@ fn spine(@builtin(local_invocation_index) lane: u32) {
         let d = sums_of(at + 3u * LANES);
         let own = Quad(total(a), total(b), total(c), total(d));
         let base = before_quads(lane, own, before);
-        before = combine(before, lanes[LANES - 1u]);
+        before = combine(before, wide_octets().w);
         put_sums(at, scan_quad(a, base.x, false));
         put_sums(at + LANES, scan_quad(b, base.y, false));
         put_sums(at + 2u * LANES, scan_quad(c, base.z, false));

@@ -4,17 +4,17 @@
 //   scatter   each tile is sorted by the digit in workgroup memory, its keys are counted by value, the counts of
 //             all tiles before it are found by looking back, and its keys are written to their places
 //
-// In: `keys`, `payload`, `more`, `counts`. Out: `sorted_keys`, `sorted_payload`, `sorted_more`. Each key is read once and
-// written once a digit. Chosen on NVIDIA hardware, where a waiting workgroup lets others run.
+// In: `keys`, `payload`, `more`, `counts`. Out: `sorted_keys`, `sorted_payload`, `sorted_more`. Each key is read once
+// and written once a digit. Chosen on NVIDIA hardware, where a waiting workgroup lets others run.
 //
-// Looking back is that of `scan/lookback.wgsl` (Merrill and Garland 2016), for 256 sums at a time. A state is one word,
-// and tile t has those of its 256 digit values in row t + 1; row 0 has the places of the first keys:
+// Looking back is that of `scan/lookback.wgsl` (Merrill and Garland 2016), for 256 sums at a time. A state is one
+// word, and tile t has those of its 256 digit values in row t + 1; row 0 has the places of the first keys:
 //
 //   state   tag (2 bits) | sum (30 bits)       so that there are less than 2^30 keys
 //
-// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So waiting
-// is bounded: after SPINS looks at a state, its tile's keys are counted here, from `keys`, which must not change
-// meanwhile.
+// Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
+// waiting is bounded: after SPINS looks at a state, its tile's keys are counted here, from `keys`, which must not
+// change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup. After such a branch a driver need
 // not reconverge, and the next operation would miss some invocations. All invocations of a subgroup that store to one
@@ -46,7 +46,8 @@ const DIGITS = 256u;
 const GROUPS = 16u;
 const WIDTH = 32u;
 const LANES = 512u;
-// Keys of an invocation: as many as the 48 KiB of workgroup memory hold, because a tile's look-back costs as much for few.
+// Keys of an invocation: as many as the 48 KiB of workgroup memory hold, because a tile's look-back costs as much for
+// few.
 const EACH = 21u;
 const TILE = 10752u;
 
@@ -76,8 +77,8 @@ const WORKGROUP_BYTES = 4u * (WORDS + LANES + GROUPS + 3u * DIGITS + 1u);
 var<workgroup> words: array<u32, WORDS>;
 var<workgroup> line: array<u32, LANES>;
 var<workgroup> group_sums: array<u32, GROUPS>;
-// For each digit value: keys of the tile; place in the sorted tile of the first of them, later the target of that key,
-// less this place.
+// For each digit value: keys of the tile; place in the sorted tile of the first of them, later the target of that
+// key, less this place.
 var<workgroup> totals: array<u32, DIGITS>;
 var<workgroup> targets: array<u32, DIGITS>;
 // Of a tile whose states do not come: its number plus one, or 0, and its keys by digit value.
@@ -116,8 +117,8 @@ fn start(
     atomicStore(&states[id.x * rows * DIGITS + lane], SUM_SO_FAR << 30u | (sum - own));
 }
 
-// Of this invocation: its keys, WIDTH apart, later the targets of the keys that it writes; the places of its keys in the
-// sorted tile; what moves along with its keys; states that it looks at.
+// Of this invocation: its keys, WIDTH apart, later the targets of the keys that it writes; the places of its keys in
+// the sorted tile; what moves along with its keys; states that it looks at.
 var<private> own: array<u32, EACH>;
 var<private> places: array<u32, EACH>;
 var<private> values: array<u32, EACH>;

@@ -137,7 +137,7 @@ const ALGORITHMS: [Choice<Algorithm>; 4] = [
         "lookback",
         Algorithm::Lookback,
         "Chained scan with decoupled look-back: one pass, reads once and writes once; 32-bit numbers, \
-         no sums or products of floats, subgroups needed",
+         subgroups needed",
     ),
     (
         "blelloch",

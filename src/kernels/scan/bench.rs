@@ -26,6 +26,7 @@ pub fn cases(full: bool) -> Vec<Case> {
             cases.push(case::<u32>(name, algorithm, baseline, bits));
         }
         cases.push(case::<f32>("reduce-then-scan", Algorithm::Reduce, false, bits));
+        cases.push(case::<f32>("look-back", Algorithm::Lookback, false, bits));
     }
     cases
 }

@@ -12,7 +12,7 @@ mod segments;
 mod table;
 
 pub use bench::cases;
-pub use gpu::{Arrays, LOOKBACK, Spec, variants};
+pub use gpu::{Arrays, CHAINED, LOOKBACK, Spec, variants};
 pub use op::{Monoid, Op, Scannable};
 pub use segments::{SegmentedScan, Segments};
 pub use table::{Axis, Table, TableScan};

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! block   4,096 tiles, scanned as the numbers of a tile are
-//! tile    256 lanes      reduced as a balanced tree, scanned with doubling distance
+//! tile    4 x 8 octets   reduced as a balanced tree; scanned from the left, and eight octets as the lanes of one
+//! octet   8 lanes        reduced as a balanced tree; scanned with doubling distance
 //! lane    4 quads        from the left
 //! quad    4 numbers      from the left
 //! ```
@@ -64,8 +65,19 @@ fn sum_tile<M: Monoid>(tile: &[M::Stored]) -> M::Value {
     lanes[0]
 }
 
-/// Scans a tile after `before`, lanes with doubling distance (Hillis and Steele 1986). Returns the tile's
-/// sum.
+/// Scans each eight of `values` with doubling distance (Hillis and Steele 1986).
+fn scan_octets<V: Copy>(values: &mut [V], join: impl Fn(V, V) -> V) {
+    for octet in values.as_chunks_mut::<8>().0 {
+        for distance in [1, 2, 4] {
+            let nearer = *octet;
+            for (value, &left) in octet[distance..].iter_mut().zip(&nearer) {
+                *value = join(left, *value);
+            }
+        }
+    }
+}
+
+/// Scans a tile after `before`. Returns the tile's sum.
 fn scan_tile<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],
@@ -81,20 +93,24 @@ fn scan_tile<M: Monoid>(
     }
     let input = input.as_chunks::<EACH>().0;
     let mut lanes = lane_sums::<M>(input.as_flattened());
-    let mut distance = 1;
-    while distance < LANES {
-        let nearer = lanes;
-        for (lane, &left) in lanes[distance..].iter_mut().zip(&nearer) {
-            *lane = M::join(left, *lane);
+    scan_octets(&mut lanes, M::join);
+    let mut octets: [M::Value; LANES / 8] = std::array::from_fn(|octet| lanes[8 * octet + 7]);
+    scan_octets(&mut octets, M::join);
+    let [a, b, c, d] = [7, 15, 23, 31].map(|octet| octets[octet]);
+    let two = M::join(a, b);
+    let wide = [M::IDENTITY, a, two, M::join(two, c)];
+    for (lane, (numbers, out)) in input.iter().zip(output.as_chunks_mut::<EACH>().0).enumerate() {
+        let octet = lane / 8;
+        let mut left = wide[octet / 8];
+        if octet % 8 > 0 {
+            left = M::join(left, octets[octet - 1]);
         }
-        distance *= 2;
-    }
-    let mut left = M::IDENTITY;
-    for ((numbers, out), lane) in input.iter().zip(output.as_chunks_mut::<EACH>().0).zip(lanes) {
+        if lane % 8 > 0 {
+            left = M::join(left, lanes[lane - 1]);
+        }
         scan_lane::<M>(numbers, out, inclusive, M::join(before, left));
-        left = lane;
     }
-    left
+    M::join(two, M::join(c, d))
 }
 
 /// Scans a lane's quads after `base`.

@@ -38,9 +38,13 @@ pub fn runs_on(context: &Context) -> bool {
 /// about in order and a waiting workgroup lets others run: on NVIDIA hardware, where it was measured (0.56 ms
 /// instead of 0.90 ms for 2^28 numbers on an H200).
 pub fn pays(spec: &Spec, context: &Context) -> bool {
+    goes_on(context) && fits(spec) && runs_on(context)
+}
+
+/// Whether workgroups of `context` begin about in order, and one that waits lets others run.
+pub fn goes_on(context: &Context) -> bool {
     const NVIDIA: u32 = 0x10de;
-    let is_nvidia = context.is_hardware() && context.info.vendor == NVIDIA;
-    is_nvidia && fits(spec) && runs_on(context)
+    context.is_hardware() && context.info.vendor == NVIDIA
 }
 
 /// Numbers in the carry buffer: each part's pass reads one and writes the next.
@@ -100,7 +104,7 @@ pub fn record_with(
 }
 
 /// The error where the look-back was asked for and cannot run.
-fn refused(spec: &Spec, context: &Context) -> Error {
+pub(super) fn refused(spec: &Spec, context: &Context) -> Error {
     let Spec { op, dtype, .. } = spec;
     Error::gpu(format_args!("{} cannot look back over {op} of {dtype}", context.info.name))
         .with_hint(Hint::ScanAlgorithm)

@@ -1,6 +1,7 @@
 //! The scans on a GPU, from buffer to buffer: the list of routes, and a stretch at a time through one of them.
 
 mod blelloch;
+mod chained;
 mod lookback;
 mod reduce;
 pub(super) mod segments;
@@ -16,15 +17,24 @@ use crate::{
     gpu::{Batch, Buffer, Context, Shader},
     memory,
 };
+pub use chained::CHAINED;
 pub use lookback::LOOKBACK;
 pub use spec::Spec;
 
 /// The routes in the order in which they are tried where [`Algorithm::Auto`] leaves the choice to the
 /// device. Two jobs have a route each and no choice: segments are scanned by [`segments`], tables by [`table`].
-const ROUTES: [Route; 3] = [
-    // One pass: each number is read once and written once.
+const ROUTES: [Route; 4] = [
+    // One pass: each number is read once and written once. Numbers whose results are exact, or rounded.
     Route {
         algorithm: Algorithm::Lookback,
+        fits: chained::fits,
+        pays: chained::pays,
+        carry_places: chained::carry_places,
+        record: chained::record,
+    },
+    Route {
+        algorithm: Algorithm::Lookback,
+        fits: |spec| !chained::fits(spec),
         pays: lookback::pays,
         carry_places: lookback::carry_places,
         record: lookback::record,
@@ -32,6 +42,7 @@ const ROUTES: [Route; 3] = [
     // Three passes: each number is read twice and written once. Any numbers on any device.
     Route {
         algorithm: Algorithm::Reduce,
+        fits: |_| true,
         pays: |_, _| true,
         carry_places: |_, _, _| 2,
         record: reduce::record,
@@ -39,6 +50,7 @@ const ROUTES: [Route; 3] = [
     // A baseline, taken only when asked for: each number is read twice and written twice.
     Route {
         algorithm: Algorithm::Blelloch,
+        fits: |_| true,
         pays: |_, _| false,
         carry_places: |_, _, _| 2,
         record: blelloch::record,
@@ -48,6 +60,8 @@ const ROUTES: [Route; 3] = [
 /// A way to scan numbers in one line. The file of each has its shader's name.
 struct Route {
     algorithm: Algorithm,
+    /// Whether it is the one for these numbers of those with this algorithm.
+    fits: fn(&Spec) -> bool,
     /// Whether it runs on the device and is faster there than the routes after it.
     pays: fn(&Spec, &Context) -> bool,
     /// Numbers in the carry buffer of a scan of so many numbers.
@@ -65,6 +79,9 @@ pub fn variants() -> Vec<Shader> {
             variants.extend(shaders.map(|shader| spec.specialise(shader)));
             if lookback::fits(&spec) {
                 variants.push(spec.specialise(&LOOKBACK));
+            }
+            if chained::fits(&spec) {
+                variants.push(spec.specialise(&CHAINED));
             }
         }
     }
@@ -89,7 +106,7 @@ impl Spec {
     fn route(&self, context: &Context) -> &'static Route {
         let is_taken = |route: &&Route| match self.algorithm {
             Algorithm::Auto => (route.pays)(self, context),
-            asked => route.algorithm == asked,
+            asked => route.algorithm == asked && (route.fits)(self),
         };
         ROUTES.iter().find(is_taken).expect("reduce-then-scan runs anywhere")
     }
@@ -138,10 +155,34 @@ impl Spec {
         lookback::record_with(self, context, batch, arrays, shader)
     }
 
+    /// Whether the chained scan can run on `context`.
+    pub fn can_chain(&self, context: &Context) -> bool {
+        chained::fits(self) && chained::runs_on(context)
+    }
+
+    /// Records the chained scan, on software too, with `shader`: [`CHAINED`] with other constants, for tests.
+    ///
+    /// # Errors
+    /// As [`Spec::record`].
+    pub fn record_chained(
+        &self,
+        context: &Context,
+        batch: &mut Batch<'_>,
+        arrays: Arrays<'_>,
+        shader: &Shader,
+    ) -> Result<()> {
+        chained::record_with(self, context, batch, arrays, shader)
+    }
+
     /// Parts of whole tiles that fit one binding each, and whose numbers are counted in 31 bits.
     fn parts(&self, context: &Context, len: usize) -> Vec<Part> {
+        self.parts_of(context, len, TILE)
+    }
+
+    /// Parts of whole pieces of `piece` numbers each, one of which fits one binding.
+    fn parts_of(&self, context: &Context, len: usize, piece: usize) -> Vec<Part> {
         let size = self.dtype.size();
-        let most = (context.max_binding() as usize / size).min(1 << 31) / TILE * TILE;
+        let most = (context.max_binding() as usize / size).min(1 << 31) / piece * piece;
         let part = |first: usize| {
             let len = most.min(len - first);
             let end = first + len.next_multiple_of(4);
@@ -254,9 +295,10 @@ mod tests {
     #[test]
     fn every_algorithm_has_one_route() {
         let asked = [Algorithm::Reduce, Algorithm::Lookback, Algorithm::Blelloch];
-        for algorithm in asked {
-            let with = ROUTES.iter().filter(|route| route.algorithm == algorithm);
-            assert_eq!(with.count(), 1, "{algorithm:?}");
+        for (algorithm, dtype) in asked.into_iter().zip([Dtype::U32, Dtype::F32]) {
+            let spec = Spec { dtype, op: Op::Sum, inclusive: false, algorithm };
+            let is_for = |route: &&Route| route.algorithm == algorithm && (route.fits)(&spec);
+            assert_eq!(ROUTES.iter().filter(is_for).count(), 1, "{algorithm:?} of {dtype}");
         }
     }
 }

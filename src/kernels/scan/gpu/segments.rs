@@ -14,9 +14,10 @@ use crate::{
 /// Reduce-then-scan in segments.
 pub static SEGMENTS: Shader = shader!("scan/segments").unchecked(IN_RANGE);
 
-/// Whether `context` has the workgroup memory: `quads` and `lanes`, whose items take twice a number's bytes.
+/// Whether `context` has the workgroup memory: `quads`, `lanes` and `octets`, whose items take twice a number's bytes.
 pub fn fits(spec: &Spec, context: &Context) -> bool {
-    let items: u32 = ["TILE_QUADS", "LANES"].map(|name| SEGMENTS.constant(name)).iter().sum();
+    let items: u32 =
+        ["TILE_QUADS", "LANES", "OCTETS"].map(|name| SEGMENTS.constant(name)).iter().sum();
     2 * items * spec.dtype.size() as u32 <= context.limits.workgroup_bytes
 }
 

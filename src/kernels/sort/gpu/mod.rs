@@ -37,8 +37,8 @@ pub fn variants() -> Vec<Shader> {
 /// What is sorted.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrays<'a> {
-    /// The keys, and as much room, which is used on the way: whole quads, a length that is a multiple of four. Each fits
-    /// one binding.
+    /// The keys, and as much room, which is used on the way: whole quads, a length that is a multiple of four. Each
+    /// fits one binding.
     pub keys: &'a [Buffer; 2],
     /// Two arrays at most of a word for each key, moved along, and as much room for each.
     pub moved: &'a [&'a [Buffer; 2]],

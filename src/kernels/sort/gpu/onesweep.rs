@@ -10,9 +10,9 @@ use crate::{
 
 /// The radix sort.
 pub static ONESWEEP: Shader = shader!("sort/onesweep").unchecked(
-    "keys are read below digit.len; they go to sums of counts plus ranks, which are a permutation of 0..digit.len; states \
-     are those of 256 digit values in a row before all tiles and in one for each; workgroup arrays are indexed by \
-     invocations, subgroups, digit values, and places within a tile",
+    "keys are read below digit.len; they go to sums of counts plus ranks, which are a permutation of \
+     0..digit.len; states are those of 256 digit values in a row before all tiles and in one for each; \
+     workgroup arrays are indexed by invocations, subgroups, digit values, and places within a tile",
 );
 
 shader_struct! {
