@@ -145,6 +145,7 @@ impl<'a> Grid<'a> {
 
     /// The squared distance of a place to the nearest of the triangles that `counts` admits, infinite where there is
     /// none, and the number of that triangle.
+    #[inline]
     pub(super) fn nearest(&self, place: [f64; 3], counts: impl Fn(u32) -> bool) -> (f64, u32) {
         let center = self.cell(place);
         let mut least = (f64::INFINITY, 0);
@@ -194,6 +195,9 @@ impl<'a> Grid<'a> {
         let start = if cell == 0 { 0 } else { self.starts[cell - 1] };
         for &triangle in &self.triangles[start as usize..self.starts[cell] as usize] {
             let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
+            if to_box(place, corners) >= least.0 {
+                continue;
+            }
             let away = away(place, corners);
             let squared = dot(away, away);
             if squared < least.0 && counts(triangle) {
@@ -201,6 +205,17 @@ impl<'a> Grid<'a> {
             }
         }
     }
+}
+
+/// The squared distance of a place to the box of a triangle: cheap, and at most that to the triangle.
+#[inline]
+fn to_box(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> f64 {
+    let outside = |i: usize| {
+        let (low, high) = (a[i].min(b[i]).min(c[i]), a[i].max(b[i]).max(c[i]));
+        (low - place[i]).max(place[i] - high).max(0.0)
+    };
+    let outside = [outside(0), outside(1), outside(2)];
+    dot(outside, outside)
 }
 
 /// The way to a place from the nearest point of a triangle (Ericson, "Real-time collision detection", 2005, 5.1.5).

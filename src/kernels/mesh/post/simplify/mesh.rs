@@ -53,10 +53,12 @@ impl Fan {
     }
 }
 
+#[inline]
 pub(super) fn next(half_edge: u32) -> u32 {
     if half_edge % 3 == 2 { half_edge - 2 } else { half_edge + 1 }
 }
 
+#[inline]
 pub(super) fn prev(half_edge: u32) -> u32 {
     if half_edge.is_multiple_of(3) { half_edge + 2 } else { half_edge - 1 }
 }
@@ -115,15 +117,18 @@ impl Mesh {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn twin(&self, half_edge: u32) -> Option<u32> {
         let twin = self.twins[half_edge as usize];
         (twin != NONE).then_some(twin)
     }
 
+    #[inline]
     pub(super) fn from(&self, half_edge: u32) -> u32 {
         self.corners[half_edge as usize]
     }
 
+    #[inline]
     pub(super) fn to(&self, half_edge: u32) -> u32 {
         self.corners[next(half_edge) as usize]
     }
@@ -147,11 +152,13 @@ impl Mesh {
     }
 
     /// Whether `vertex` is on the boundary.
+    #[inline]
     pub(super) fn is_open(&self, vertex: u32) -> bool {
         self.twin(self.out[vertex as usize]).is_none()
     }
 
     /// Calls `visit` with the half edges that leave `vertex`.
+    #[inline]
     pub(super) fn visit_fan(
         &self,
         vertex: u32,

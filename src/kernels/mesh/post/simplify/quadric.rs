@@ -39,6 +39,7 @@ const PULLS: [f64; 2] = [2e-4, 2e-2];
 
 impl Sum {
     /// Adds the plane through the origin that has this unit normal.
+    #[inline]
     fn add_plane(&mut self, normal: [f64; 3], weight: f64) {
         let [x, y, z] = normal;
         let products = [x * x, x * y, x * z, y * y, y * z, z * z];
@@ -66,6 +67,7 @@ impl Sum {
     }
 
     /// Adds a quadric whose vertex is at `from`, for the origin `to`.
+    #[inline]
     pub(super) fn add(&mut self, quadric: &Quadric, from: [f32; 3], to: [f64; 3]) {
         let d = sub(to, from.map(f64::from));
         let a = quadric.a.map(f64::from);
@@ -80,12 +82,14 @@ impl Sum {
     }
 
     /// The error at the distance `d` from the origin.
+    #[inline]
     pub(super) fn error(&self, d: [f64; 3]) -> f64 {
         self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
     }
 
     /// The place of the least error, but for [`PULLS`] towards the origin of a trace up to `steady`; not farther from
     /// there than `most`.
+    #[inline]
     pub(super) fn best(&self, most: f64, steady: f64) -> [f64; 3] {
         let mut place = [0.0; 3];
         for pull in PULLS {
@@ -99,6 +103,7 @@ impl Sum {
         place.map(|v| part * v)
     }
 
+    #[inline]
     fn best_pulled(&self, pull: f64, steady: f64) -> Option<[f64; 3]> {
         let [xx, xy, xz, yy, yz, zz] = self.a;
         let pull = pull * (xx + yy + zz).min(steady);
@@ -112,12 +117,14 @@ impl Sum {
     }
 
     /// The part of the way along `way` from the origin, 0 to 1, that has the least error.
+    #[inline]
     pub(super) fn best_along(&self, way: [f64; 3]) -> f64 {
         let part = -dot(self.b, way) / dot(way, product(self.a, way));
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
     }
 
     /// About the place at the distance `d` from the origin.
+    #[inline]
     pub(super) fn moved(&self, d: [f64; 3]) -> Quadric {
         let ad = product(self.a, d);
         Quadric {
@@ -130,6 +137,7 @@ impl Sum {
 }
 
 /// The product of a symmetric matrix and a vector.
+#[inline]
 fn product([xx, xy, xz, yy, yz, zz]: [f64; 6], [x, y, z]: [f64; 3]) -> [f64; 3] {
     [xx * x + xy * y + xz * z, xy * x + yy * y + yz * z, xz * x + yz * y + zz * z]
 }

@@ -26,6 +26,7 @@ pub(super) struct Shape {
 impl Shape {
     /// Whether the triangle neither turns over nor loses its area nor is folded onto the one beyond the side that stays,
     /// whose tip is `beyond`. One that was worse may stay so.
+    #[inline]
     pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
         let [b, c] = self.side;
         let old = Normal::of([self.before, b, c]);
@@ -68,6 +69,7 @@ struct Normal {
 }
 
 impl Normal {
+    #[inline]
     fn of(corners: [[f64; 3]; 3]) -> Self {
         let normal = triangle_normal(corners);
         Self { normal, length: dot(normal, normal).sqrt() }
