@@ -3,7 +3,7 @@
 //! Those at one place that edges join become one vertex, as long as the surface stays closed and manifold. What is left
 //! then are parts at one place, which go, and pinched tubes, whose vertices move a little.
 
-use super::{Simplifier, finish};
+use super::{Scale, Simplifier, finish};
 use crate::{data::surface::Surface, error::Result};
 
 /// What came of it.
@@ -24,7 +24,8 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
     }
-    let mut simplifier = Simplifier::new(surface, f64::INFINITY)?;
+    let scale = Scale::of(surface, f64::INFINITY);
+    let mut simplifier = Simplifier::new(surface, scale)?;
     simplifier.join();
     simplifier.mend();
     let flat_parts = finish(simplifier)?;

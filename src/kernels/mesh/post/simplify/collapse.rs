@@ -51,6 +51,8 @@ const STEADY: f64 = 24.0;
 /// which stand for those that were refused.
 const NEVER: f32 = f32::INFINITY;
 const REFUSED: u32 = 1 << 31;
+/// The bit of a vertex that stays, beside those of the sides of the boundary's box.
+const LOCKED: u8 = 1 << 6;
 
 /// Bytes that it takes a vertex and a triangle.
 pub(super) const BYTES: [u64; 2] = {
@@ -69,20 +71,47 @@ pub(super) struct Simplifier<'a> {
     pub(super) quadrics: Vec<Quadric>,
     /// By vertex, the sum of the normals of the triangles that it stands for, each as long as twice the triangle's area.
     pub(super) normals: Vec<[f32; 3]>,
-    /// By vertex on the boundary, a bit for each side of the boundary's box that it lies on.
+    /// By vertex on the boundary, a bit for each side of the boundary's box that it lies on; [`LOCKED`].
     pub(super) sides: Vec<u8>,
     /// By half edge, for the one that stands for its edge.
     pub(super) errors: Vec<AtomicU32>,
     /// By vertex, whether it took part in this pass.
     took_part: Vec<bool>,
+    pub(super) scale: Scale,
+    /// Triangles that are left.
+    pub(super) left: usize,
+}
+
+/// What errors are measured by, the same for all blocks of a surface.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    /// The mean of a third of the triangles' areas before.
+    weight: f64,
     /// Greatest mean of squared distances to the planes that a vertex stands for.
     most: f64,
-    /// Greatest trace that the pull towards the middle of an edge grows with.
-    steady: f64,
+}
+
+impl Scale {
+    /// That of a surface whose vertices shall not go farther than about `error` from their planes.
+    pub(super) fn of(surface: &Surface, error: f64) -> Self {
+        Self { weight: mean_weight(surface), most: error * error }
+    }
+
     /// The mean of the areas of all triangles before.
-    pub(super) mean_area: f64,
-    /// Triangles that are left.
-    left: usize,
+    pub(super) fn mean_area(self) -> f64 {
+        3.0 * self.weight
+    }
+
+    /// Greatest trace that the pull towards the middle of an edge grows with.
+    fn steady(self) -> f64 {
+        STEADY * (1.0 + MORE_WEIGHT) * self.weight
+    }
+}
+
+/// What the vertices of a surface stand for.
+pub(super) struct Meaning {
+    pub(super) quadrics: Vec<Quadric>,
+    pub(super) normals: Vec<[f32; 3]>,
 }
 
 /// What a collapse leads to.
@@ -97,49 +126,132 @@ struct Collapse {
 }
 
 impl<'a> Simplifier<'a> {
-    /// Prepares `surface`, whose vertices shall not go farther than about `error` from their planes.
-    pub(super) fn new(surface: &'a mut Surface, error: f64) -> Result<Self> {
+    /// Prepares a whole surface.
+    pub(super) fn new(surface: &'a mut Surface, scale: Scale) -> Result<Self> {
+        let mut this = Self::of_part(surface, 0, scale)?;
+        this.find_sides(this.boundary())?;
+        this.find_errors();
+        Ok(this)
+    }
+
+    /// Prepares what is left of a surface whose vertices stand for more than their triangles; its normals are sums.
+    pub(super) fn resume(
+        surface: &'a mut Surface,
+        mut meaning: Meaning,
+        scale: Scale,
+    ) -> Result<Self> {
         let mesh = Mesh::new(surface)?;
-        let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        let copies = mesh.copied.len();
+        memory::reserve(&mut meaning.quadrics, copies)?;
+        memory::reserve(&mut meaning.normals, copies)?;
+        for &vertex in &mesh.copied {
+            meaning.quadrics.push(meaning.quadrics[vertex as usize]);
+            meaning.normals.push(meaning.normals[vertex as usize]);
+        }
+        let mut this = Self::with(surface, mesh, meaning, scale)?;
+        this.find_sides(this.boundary())?;
+        this.find_errors();
+        Ok(this)
+    }
+
+    /// Prepares a part of a surface, of which the first vertices, `locked` of them, stay. What is left are the sides of
+    /// the boundary, then the errors.
+    pub(super) fn of_part(surface: &'a mut Surface, locked: u32, scale: Scale) -> Result<Self> {
+        let mesh = Mesh::new(surface)?;
         let normals = surface.area_normals::<f32>()?;
         weigh(&mut surface.normals, &normals);
-        let mean = mean_weight(surface);
-        let more = MORE_WEIGHT * mean;
-        let steady = STEADY * (1.0 + MORE_WEIGHT) * mean;
+        let vertices = surface.positions.len();
+        let more = MORE_WEIGHT * scale.weight;
         let positions = &surface.positions;
-        let quadrics =
-            parallel::generated(vertices, |v| quadric(&mesh, positions, v as u32, more))?;
-        let sides = sides(&mesh, positions)?;
-        let errors = parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?;
-        let took_part = memory::zeros(vertices)?;
-        let most = error * error;
-        let this = Self {
+        let is_locked = |vertex| mesh.original(vertex) < locked;
+        let quadrics = parallel::generated(vertices, |v| {
+            quadric(&mesh, positions, v as u32, more, &is_locked)
+        })?;
+        let all = 0..vertices as u32;
+        let locks: Vec<u32> = if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
+        let mut this = Self::with(surface, mesh, Meaning { quadrics, normals }, scale)?;
+        locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
+        Ok(this)
+    }
+
+    fn with(surface: &'a mut Surface, mesh: Mesh, meaning: Meaning, scale: Scale) -> Result<Self> {
+        let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        Ok(Self {
             surface,
             mesh,
-            quadrics,
-            normals,
-            sides,
-            errors,
-            took_part,
-            most,
-            steady,
-            mean_area: 3.0 * mean,
+            quadrics: meaning.quadrics,
+            normals: meaning.normals,
+            sides: memory::zeros(vertices)?,
+            errors: parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?,
+            took_part: memory::zeros(vertices)?,
+            scale,
             left,
-        };
-        (0..this.errors.len()).step_by(BLOCK).par_each(|start| {
-            let end = (start + BLOCK).min(this.errors.len());
-            (start..end).for_each(|half_edge| this.find_error(half_edge as u32));
+        })
+    }
+
+    /// Works out the errors of all edges.
+    pub(super) fn find_errors(&self) {
+        (0..self.errors.len()).step_by(BLOCK).par_each(|start| {
+            let end = (start + BLOCK).min(self.errors.len());
+            (start..end).for_each(|half_edge| self.find_error(half_edge as u32));
         });
-        Ok(this)
+    }
+
+    /// The least and the greatest coordinates of the vertices on the boundary.
+    pub(super) fn boundary(&self) -> [[f32; 3]; 2] {
+        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        for (vertex, place) in self.surface.positions.iter().enumerate() {
+            if self.is_on_boundary(vertex) {
+                low = std::array::from_fn(|i| low[i].min(place[i]));
+                high = std::array::from_fn(|i| high[i].max(place[i]));
+            }
+        }
+        [low, high]
+    }
+
+    /// Notes, for each vertex on the boundary, the sides of the box around the boundary that it lies on. Where a surface
+    /// ends at the box of a volume, these are the sides of that box.
+    pub(super) fn find_sides(&mut self, [low, high]: [[f32; 3]; 2]) -> Result<()> {
+        let sides = parallel::generated(self.sides.len(), |vertex| {
+            let place = self.surface.positions[vertex];
+            let bits = |sides: u8, i: usize| {
+                let [is_low, is_high] = [place[i] == low[i], place[i] == high[i]];
+                sides | u8::from(is_low) << i | u8::from(is_high) << (3 + i)
+            };
+            let sides = self.sides[vertex];
+            if self.is_on_boundary(vertex) { (0..3).fold(sides, bits) } else { sides }
+        })?;
+        self.sides = sides;
+        Ok(())
+    }
+
+    /// Whether a vertex stays.
+    pub(super) fn is_locked(&self, vertex: u32) -> bool {
+        self.sides[vertex as usize] & LOCKED != 0
+    }
+
+    /// Whether a vertex is on the boundary of the whole surface.
+    fn is_on_boundary(&self, vertex: usize) -> bool {
+        let number = vertex as u32;
+        self.mesh.is_used(number) && self.mesh.is_open(number) && self.sides[vertex] & LOCKED == 0
     }
 
     /// Collapses edges until `target` triangles are left or no more edges can.
     pub(super) fn run(&mut self, target: usize) -> Result<()> {
+        self.run_below(target, f32::MAX.to_bits(), 0)
+    }
+
+    /// Collapses edges with errors whose bits are up to `limit` until `target` triangles are left, or a pass would have no
+    /// more than `few` edges.
+    pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         // Triangles when those that had been refused could last try again.
         let mut retried = self.left;
         while self.left > target {
-            let edges = self.pass((self.left - target).div_ceil(2))?;
+            let edges = self.pass((self.left - target).div_ceil(2), limit)?;
+            if few > 0 && edges.len() <= few {
+                return Ok(());
+            }
             merged.clear();
             for &edge in &edges {
                 if self.left <= target {
@@ -215,20 +327,25 @@ impl<'a> Simplifier<'a> {
         Ok(surface)
     }
 
-    /// The edges of a pass, if `wanted` collapses are still to come.
-    fn pass(&self, wanted: usize) -> Result<Vec<u32>> {
+    /// Some of the errors of edges that may collapse, one of `step` half edges.
+    pub(super) fn sample(&self, step: usize) -> Vec<u32> {
+        let sampled = self.errors.chunks(step).map(|errors| errors[0].load(Relaxed));
+        sampled.filter(|&error| error < NEVER.to_bits()).collect()
+    }
+
+    /// The edges of a pass, with errors up to `limit`, if `wanted` collapses are still to come.
+    fn pass(&self, wanted: usize, limit: u32) -> Result<Vec<u32>> {
         let step = self.errors.len().div_ceil(SAMPLES).max(1);
         let bits = |error: &AtomicU32| error.load(Relaxed);
-        let sampled = self.errors.iter().step_by(step).map(bits);
-        let mut sample: Vec<u32> = sampled.filter(|&error| error < NEVER.to_bits()).collect();
+        let mut sample = self.sample(step);
         // Where most were refused, the order of the others matters little.
         let half_edges = self.left * 3 / step;
         let most = ((PASS * sample.len() as f64) as usize).max(half_edges / LEAST_PASS);
         let needed = (3 * wanted + FEW) / step;
         let (is_last, rank) = (needed < most, needed.min(most));
         let limit = match rank < sample.len() {
-            true => *sample.select_nth_unstable(rank).1,
-            false => f32::MAX.to_bits(),
+            true => limit.min(*sample.select_nth_unstable(rank).1),
+            false => limit,
         };
         let parts = self.errors.chunks(BLOCK).enumerate().par_map(|(block, errors)| {
             let mut chosen: Vec<u32> = Vec::new();
@@ -270,7 +387,7 @@ impl<'a> Simplifier<'a> {
         };
         let Collapse { place, sum, offset, mean, .. } = self.collapse(edge);
         let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
-        if mean > self.most
+        if mean > self.scale.most
             || !mesh.keeps_topology(edge, &from, &to)
             || !self.keeps_shape(&from, gone, place, Some(normal))
             || !self.keeps_shape(&to, kept, place, Some(normal))
@@ -378,7 +495,7 @@ impl<'a> Simplifier<'a> {
             (false, false) => {
                 let middle = along(0.5);
                 let sum = sum_at(middle);
-                let offset = sum.best(REACH * length.sqrt(), self.steady);
+                let offset = sum.best(REACH * length.sqrt(), self.scale.steady());
                 (middle, sum, std::array::from_fn(|i| middle[i] + offset[i]))
             }
             (true, false) => (start, sum_at(start), start),
@@ -394,9 +511,10 @@ impl<'a> Simplifier<'a> {
         let offset = sub(place.map(f64::from), origin);
         let distances = sum.error(offset).max(0.0);
         let both = sides | end_sides;
-        let stays = is_open
-            && end_is_open
-            && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
+        let stays = both & LOCKED != 0
+            || is_open
+                && end_is_open
+                && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
         let error = match stays {
             true => NEVER,
             false => (distances + LENGTH * sum.weight * length) as f32,
@@ -430,8 +548,15 @@ fn mean_weight(surface: &Surface) -> f64 {
     sums.iter().sum::<f64>() / surface.triangles.len().max(1) as f64
 }
 
-/// The quadric of a vertex: the planes of its triangles, and those at right angles to them along the boundary.
-fn quadric(mesh: &Mesh, positions: &[[f32; 3]], vertex: u32, more: f64) -> Quadric {
+/// The quadric of a vertex: the planes of its triangles, and those at right angles to them along the boundary, but for edges
+/// with both ends locked.
+fn quadric(
+    mesh: &Mesh,
+    positions: &[[f32; 3]],
+    vertex: u32,
+    more: f64,
+    is_locked: &impl Fn(u32) -> bool,
+) -> Quadric {
     let mut sum = Sum::default();
     if !mesh.is_used(vertex) {
         return Quadric::default();
@@ -444,29 +569,12 @@ fn quadric(mesh: &Mesh, positions: &[[f32; 3]], vertex: u32, more: f64) -> Quadr
         let normal = cross(b, c);
         sum.add_triangle(normal, more);
         for (half_edge, way) in [(edge, b), (last, c)] {
-            if mesh.twin(half_edge).is_none() {
+            let ends = [mesh.from(half_edge), mesh.to(half_edge)];
+            if mesh.twin(half_edge).is_none() && !ends.into_iter().all(is_locked) {
                 sum.add_boundary(way, normal);
             }
         }
         ControlFlow::Continue(())
     });
     sum.moved([0.0; 3])
-}
-
-/// For each vertex on the boundary, a bit for each side of the box around the boundary that it lies on. Where a
-/// surface ends at the box of a volume, these are the sides of that box.
-fn sides(mesh: &Mesh, positions: &[[f32; 3]]) -> Result<Vec<u8>> {
-    let is_open = |vertex: usize| mesh.is_used(vertex as u32) && mesh.is_open(vertex as u32);
-    let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
-    for (_, place) in positions.iter().enumerate().filter(|(vertex, _)| is_open(*vertex)) {
-        low = std::array::from_fn(|i| low[i].min(place[i]));
-        high = std::array::from_fn(|i| high[i].max(place[i]));
-    }
-    parallel::generated(positions.len(), |vertex| {
-        let place = positions[vertex];
-        let bits = |sides: u8, i: usize| {
-            sides | u8::from(place[i] == low[i]) << i | u8::from(place[i] == high[i]) << (3 + i)
-        };
-        if is_open(vertex) { (0..3).fold(0, bits) } else { 0 }
-    })
 }

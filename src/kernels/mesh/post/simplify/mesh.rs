@@ -32,6 +32,8 @@ pub(super) struct Mesh {
     /// A half edge that leaves each vertex, the first of the fan for those on the boundary; [`NONE`] for those
     /// that are gone.
     out: Vec<u32>,
+    /// The vertices that those are copies of which were added where several fans meet, in their order.
+    pub(super) copied: Vec<u32>,
 }
 
 /// The half edges that leave a vertex.
@@ -70,7 +72,7 @@ impl Mesh {
         let twins = twins(&corners, surface.positions.len())?;
         let mut out = memory::room(surface.positions.len())?;
         out.resize(surface.positions.len(), NONE);
-        let mut mesh = Self { corners, twins, out };
+        let mut mesh = Self { corners, twins, out, copied: Vec::new() };
         mesh.separate_fans(surface)?;
         surface.triangles.as_flattened_mut().copy_from_slice(&mesh.corners);
         Ok(mesh)
@@ -87,6 +89,8 @@ impl Mesh {
                 let copy = self.out.len() as u32;
                 memory::reserve(&mut self.out, 1)?;
                 self.out.push(NONE);
+                memory::reserve(&mut self.copied, 1)?;
+                self.copied.push(vertex);
                 memory::reserve(&mut surface.positions, 1)?;
                 surface.positions.push(surface.positions[vertex as usize]);
                 if let Some(&normal) = surface.normals.get(vertex as usize) {
@@ -115,6 +119,12 @@ impl Mesh {
             }
         }
         Ok(())
+    }
+
+    /// The vertex that `vertex` is a copy of, or itself.
+    pub(super) fn original(&self, vertex: u32) -> u32 {
+        let first_copy = self.out.len() - self.copied.len();
+        (vertex as usize).checked_sub(first_copy).map_or(vertex, |copy| self.copied[copy])
     }
 
     #[inline]

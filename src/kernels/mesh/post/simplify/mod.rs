@@ -3,6 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `blocks` | large surfaces in blocks, before `collapse` |
 //! | `collapse` | the collapses, pass by pass |
 //! | `clean` | only those of edges without a length |
 //! | `mend` | triangles without an area that are left |
@@ -11,6 +12,7 @@
 //! | `quadric` | the errors |
 //! | `shape` | what may become of a triangle |
 
+mod blocks;
 mod clean;
 mod collapse;
 mod facing;
@@ -20,7 +22,7 @@ mod quadric;
 mod shape;
 
 pub use self::clean::{Cleaned, clean};
-use self::collapse::Simplifier;
+use self::collapse::{Scale, Simplifier};
 use super::{
     components::components,
     distance::{self, distance},
@@ -124,7 +126,12 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
 
 /// Collapses edges of the surface, which is `before` as yet, and returns how many parts without an area it drops.
 fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, mean: f64) -> Result<u64> {
-    let mut simplifier = Simplifier::new(surface, mean)?;
+    let scale = Scale::of(surface, mean);
+    let meaning = blocks::thin(surface, wanted, scale)?;
+    let mut simplifier = match meaning {
+        Some(meaning) => Simplifier::resume(surface, meaning, scale)?,
+        None => Simplifier::new(surface, scale)?,
+    };
     simplifier.run(wanted)?;
     simplifier.mend();
     simplifier.face(before)?;

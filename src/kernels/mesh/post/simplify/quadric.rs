@@ -22,6 +22,14 @@ impl Quadric {
     pub(super) fn mean(&self) -> f64 {
         if self.weight > 0.0 { f64::from(self.c) / f64::from(self.weight) } else { 0.0 }
     }
+
+    /// Adds other planes of the same vertex.
+    pub(super) fn add(&mut self, other: &Self) {
+        (0..6).for_each(|i| self.a[i] += other.a[i]);
+        (0..3).for_each(|i| self.b[i] += other.b[i]);
+        self.c += other.c;
+        self.weight += other.weight;
+    }
 }
 
 /// A [`Quadric`] in the precision of its sums.

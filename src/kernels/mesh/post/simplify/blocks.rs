@@ -1,0 +1,350 @@
+//! Large surfaces, block by block: a block's tables fit a core's cache, and blocks are simplified side by side.
+//!
+//! Blocks are cells of a grid that the triangles alone decide, so what comes out does not depend on threads. Vertices that
+//! blocks share are locked. In rounds, a sample of all blocks' errors gives one limit, up to which each block collapses its
+//! edges, and each block's share of what the round may take. What is left around the locked vertices, and the last few,
+//! are left to the collapses of the whole.
+//!
+//! ```text
+//! +------+------+   o locked: no edge at it collapses
+//! |  .   o  .   |   . free
+//! |    . o    . |
+//! +--o-o-+-o-o--+
+//! |  .   o  .   |
+//! +------+------+
+//! ```
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use super::{
+    collapse::{Meaning, Scale, Simplifier, add},
+    mesh,
+    quadric::Quadric,
+};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::sub,
+    },
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
+
+/// Triangles of a block in the mean: some 1.2 MB of tables.
+const TRIANGLES: usize = 1 << 14;
+/// Blocks from which on they are worth it.
+const LEAST_BLOCKS: usize = 8;
+/// Share of the edges up to whose errors a round goes.
+const ROUND: f64 = 0.3;
+/// Edges for each that is lost by a collapse.
+const EDGES: usize = 3;
+/// Triangles that are left to the whole, in those that there shall be.
+const SPARE: f64 = 0.1;
+/// Half edges, of which one is looked at for a round's limit.
+const STEP: usize = 16;
+/// Share of a block's triangles that a pass takes at least.
+const FEW: usize = 256;
+/// Triangles, of which one is looked at for the size of the cells.
+const SAMPLED: usize = 64;
+
+/// The owner of a vertex that no triangle has yet, and of one that several blocks have.
+const NOBODY: u32 = u32::MAX;
+const SHARED: u32 = u32::MAX - 1;
+/// The bit of an owner that is the vertex's number in its block.
+const NUMBER: u32 = 1 << 31;
+
+/// A block's part of the surface. The first vertices are those that it shares.
+struct Part {
+    surface: Surface,
+    /// The numbers of these in the surface.
+    shared: Vec<u32>,
+}
+
+/// Collapses edges of a large surface until not much more than `target` triangles are left. Returns what its vertices
+/// stand for, nothing for a surface that is too small.
+pub(super) fn thin(surface: &mut Surface, target: usize, scale: Scale) -> Result<Option<Meaning>> {
+    if surface.triangles.len() < LEAST_BLOCKS * TRIANGLES {
+        return Ok(None);
+    }
+    let (mut parts, mut owners) = split(surface)?;
+    let parts = parts.iter_mut().par_map(|part| {
+        let locked = part.shared.len() as u32;
+        let simplifier = Simplifier::of_part(&mut part.surface, locked, scale)?;
+        Ok(Block { simplifier, shared: &part.shared })
+    });
+    let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;
+    let boundary = blocks.iter().map(|block| block.simplifier.boundary()).reduce(|one, other| {
+        [
+            std::array::from_fn(|i| one[0][i].min(other[0][i])),
+            std::array::from_fn(|i| one[1][i].max(other[1][i])),
+        ]
+    });
+    let boundary = boundary.unwrap_or_default();
+    blocks.iter_mut().par_try_each(|block| {
+        block.simplifier.find_sides(boundary)?;
+        block.simplifier.find_errors();
+        Ok(())
+    })?;
+    run(&mut blocks, target)?;
+    merge(surface, blocks, &mut owners).map(Some)
+}
+
+struct Block<'a> {
+    simplifier: Simplifier<'a>,
+    shared: &'a [u32],
+}
+
+fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
+    let left = |blocks: &[Block<'_>]| -> usize { blocks.iter().map(|b| b.simplifier.left).sum() };
+    let before = left(blocks);
+    // Triangles at locked vertices stay as they are for now: the others are not to suffer for it.
+    let locked: usize = blocks.iter().par_map(|block| block.simplifier.locked_triangles()).iter().sum();
+    let stop = target + (SPARE * target as f64) as usize + locked;
+    loop {
+        let now = left(blocks);
+        let Some(wanted) = now.checked_sub(stop).map(|more| more / 2).filter(|&n| n > 0) else {
+            return Ok(());
+        };
+        let samples = blocks.iter().par_map(|block| block.simplifier.sample(STEP));
+        let mut sample = memory::room(samples.iter().map(Vec::len).sum())?;
+        samples.iter().for_each(|part| sample.extend_from_slice(part));
+        let rank = ((ROUND * sample.len() as f64) as usize).min(EDGES * wanted / STEP + 1);
+        if rank >= sample.len() {
+            return Ok(());
+        }
+        let limit = *sample.select_nth_unstable(rank).1;
+        let counts = samples.iter().map(|part| part.iter().filter(|&&e| e <= limit).count());
+        let total = rank + 1;
+        blocks.iter_mut().zip(counts.collect::<Vec<_>>()).par_try_each(|(block, count)| {
+            let simplifier = &mut block.simplifier;
+            let share = (2.0 * wanted as f64 * count as f64 / total as f64) as usize;
+            let target = simplifier.left.saturating_sub(share);
+            simplifier.run_below(target, limit, simplifier.left / FEW)
+        })?;
+        if left(blocks) > now - now / 32 {
+            return Ok(());
+        }
+    }
+}
+
+/// Makes a part of each block, and says of each vertex whom it belongs to.
+fn split(surface: &Surface) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
+    let (labels, count) = labels(surface)?;
+    let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(NOBODY))?;
+    let triangles = surface.triangles.chunks(1 << 14).zip(labels.chunks(1 << 14));
+    triangles.par_each(|(triangles, labels)| {
+        for (triangle, &label) in triangles.iter().zip(labels) {
+            for &vertex in triangle {
+                let owner = &owners[vertex as usize];
+                let first = owner.compare_exchange(NOBODY, label, Relaxed, Relaxed);
+                if first.is_err_and(|owner| owner != label) {
+                    owner.store(SHARED, Relaxed);
+                }
+            }
+        }
+    });
+    // Triangles by block, in compressed rows.
+    let mut starts = memory::zeros::<u32>(count + 1)?;
+    labels.iter().for_each(|&label| starts[label as usize + 1] += 1);
+    (0..count).for_each(|block| starts[block + 1] += starts[block]);
+    let mut rows = memory::zeros::<u32>(labels.len())?;
+    let mut next = memory::copied(&starts)?;
+    for (number, &label) in (0..).zip(&labels) {
+        let at = &mut next[label as usize];
+        rows[*at as usize] = number;
+        *at += 1;
+    }
+    let parts = starts.windows(2).par_map(|row| {
+        let row = &rows[row[0] as usize..row[1] as usize];
+        Part::new(surface, row, &owners)
+    });
+    Ok((parts.into_iter().collect::<Result<_>>()?, owners))
+}
+
+impl Part {
+    fn new(whole: &Surface, triangles: &[u32], owners: &[AtomicU32]) -> Result<Self> {
+        let triangles = || triangles.iter().map(|&number| whole.triangles[number as usize]);
+        let owner = |vertex: u32| &owners[vertex as usize];
+        let mut numbers: Vec<u32> = Vec::new();
+        let mut found: HashMap<u32, u32> = HashMap::new();
+        for vertex in triangles().flatten() {
+            if owner(vertex).load(Relaxed) == SHARED {
+                found.entry(vertex).or_insert_with(|| {
+                    numbers.push(vertex);
+                    numbers.len() as u32 - 1
+                });
+            }
+        }
+        let shared = numbers.clone();
+        let mut surface = Surface { triangles: memory::room(triangles().len())?, ..Surface::default() };
+        for triangle in triangles() {
+            surface.triangles.push(triangle.map(|vertex| match owner(vertex).load(Relaxed) {
+                SHARED => found[&vertex],
+                number if number & NUMBER != 0 => number & !NUMBER,
+                _ => {
+                    let number = numbers.len() as u32;
+                    owner(vertex).store(number | NUMBER, Relaxed);
+                    numbers.push(vertex);
+                    number
+                }
+            }));
+        }
+        let at = |vertex: &u32| whole.positions[*vertex as usize];
+        surface.positions.extend(numbers.iter().map(at));
+        if !whole.normals.is_empty() {
+            surface.normals.extend(numbers.iter().map(|&vertex| whole.normals[vertex as usize]));
+        }
+        Ok(Self { surface, shared })
+    }
+}
+
+/// The block of each triangle, and how many blocks there are.
+fn labels(surface: &Surface) -> Result<(Vec<u32>, usize)> {
+    let [low, high] = surface.bounds().unwrap_or_default();
+    let extent = sub(high, low);
+    let longest = extent.into_iter().fold(f32::MIN_POSITIVE, f32::max);
+    let wanted = surface.triangles.len() / TRIANGLES;
+    let mut cells = 1.0f32;
+    loop {
+        let size = longest / cells;
+        let dims = extent.map(|side| (side / size) as u32 + 1);
+        let cell = |triangle: &[u32; 3]| {
+            let place = sub(surface.positions[triangle[0] as usize], low);
+            let [x, y, z]: [u32; 3] =
+                std::array::from_fn(|i| ((place[i] / size) as u32).min(dims[i] - 1));
+            (z * dims[1] + y) * dims[0] + x
+        };
+        let mut numbers = memory::zeros::<u32>(dims.iter().product::<u32>() as usize)?;
+        surface.triangles.iter().step_by(SAMPLED).for_each(|t| numbers[cell(t) as usize] = 1);
+        if (numbers.iter().sum::<u32>() as usize) < wanted && cells < 64.0 {
+            cells *= 1.1;
+            continue;
+        }
+        let mut labels = parallel::mapped(&surface.triangles, cell)?;
+        labels.iter().for_each(|&label| numbers[label as usize] = 1);
+        let mut count = 0;
+        for number in &mut numbers {
+            (*number, count) = (count, count + *number);
+        }
+        parallel::update(&mut labels, |label| *label = numbers[*label as usize]);
+        return Ok((labels, count as usize));
+    }
+}
+
+/// What a block adds to the surface.
+struct Piece {
+    surface: Surface,
+    meaning: Meaning,
+}
+
+/// Puts the blocks together again: first the vertices that they share, then those of each block.
+fn merge(
+    surface: &mut Surface,
+    blocks: Vec<Block<'_>>,
+    owners: &mut [AtomicU32],
+) -> Result<Meaning> {
+    let old = mem::take(surface);
+    let mut merged = Piece {
+        surface: Surface { nan_cells: old.nan_cells, ..Surface::default() },
+        meaning: Meaning { quadrics: Vec::new(), normals: Vec::new() },
+    };
+    // Each shared vertex's number; its normal, and what it stands for, are sums.
+    for (vertex, owner) in owners.iter_mut().enumerate() {
+        if *owner.get_mut() == SHARED {
+            *owner.get_mut() = merged.surface.positions.len() as u32;
+            merged.surface.positions.push(old.positions[vertex]);
+        }
+    }
+    let shared = merged.surface.positions.len();
+    merged.meaning.quadrics.resize(shared, Quadric::default());
+    merged.meaning.normals.resize(shared, [0.0; 3]);
+    merged.surface.normals.resize(if old.normals.is_empty() { 0 } else { shared }, [0.0; 3]);
+    drop(old);
+    let mut base = shared as u32;
+    let starts = blocks.iter().par_map(|block| block.simplifier.free_vertices());
+    let starts: Vec<u32> = starts
+        .into_iter()
+        .map(|count| {
+            base += count as u32;
+            base - count as u32
+        })
+        .collect();
+    let owners = &*owners;
+    for block in &blocks {
+        block.simplifier.add_locked(block.shared, owners, &mut merged);
+    }
+    let pieces = blocks
+        .into_iter()
+        .zip(starts)
+        .par_map(|(block, start)| block.simplifier.into_piece(block.shared, owners, start));
+    for piece in pieces {
+        let Piece { surface: part, mut meaning } = piece?;
+        merged.surface.append(part)?;
+        memory::append(&mut merged.meaning.quadrics, &mut meaning.quadrics)?;
+        memory::append(&mut merged.meaning.normals, &mut meaning.normals)?;
+    }
+    *surface = merged.surface;
+    Ok(merged.meaning)
+}
+
+impl Simplifier<'_> {
+    /// Triangles with a vertex that is locked.
+    fn locked_triangles(&self) -> usize {
+        let triangles = self.mesh.corners.as_chunks::<3>().0.iter();
+        triangles.filter(|corners| corners.iter().any(|&vertex| self.is_locked(vertex))).count()
+    }
+
+    /// Vertices that are left and not locked.
+    fn free_vertices(&self) -> usize {
+        (0..self.sides.len() as u32).filter(|&v| self.mesh.is_used(v) && !self.is_locked(v)).count()
+    }
+
+    /// Adds what the locked vertices stand for to those of the whole.
+    fn add_locked(&self, shared: &[u32], owners: &[AtomicU32], whole: &mut Piece) {
+        for vertex in 0..self.sides.len() as u32 {
+            if self.is_locked(vertex) && self.mesh.is_used(vertex) {
+                let number = shared[self.mesh.original(vertex) as usize];
+                let to = owners[number as usize].load(Relaxed) as usize;
+                let from = vertex as usize;
+                whole.meaning.quadrics[to].add(&self.quadrics[from]);
+                let sums = &mut whole.meaning.normals[to];
+                *sums = add(*sums, self.normals[from]);
+                if let Some(sum) = whole.surface.normals.get_mut(to) {
+                    *sum = add(*sum, self.surface.normals[from]);
+                }
+            }
+        }
+    }
+
+    /// What is left, with its own vertices numbered from `start`.
+    fn into_piece(self, shared: &[u32], owners: &[AtomicU32], start: u32) -> Result<Piece> {
+        let mut numbers = memory::zeros::<u32>(self.sides.len())?;
+        let mut surface = Surface::default();
+        let mut meaning = Meaning { quadrics: Vec::new(), normals: Vec::new() };
+        for vertex in 0..self.sides.len() {
+            let number = vertex as u32;
+            if !self.mesh.is_used(number) {
+                continue;
+            }
+            numbers[vertex] = if self.is_locked(number) {
+                let whole = shared[self.mesh.original(number) as usize];
+                owners[whole as usize].load(Relaxed)
+            } else {
+                surface.positions.push(self.surface.positions[vertex]);
+                surface.normals.extend(self.surface.normals.get(vertex));
+                meaning.quadrics.push(self.quadrics[vertex]);
+                meaning.normals.push(self.normals[vertex]);
+                start + meaning.normals.len() as u32 - 1
+            };
+        }
+        let all = self.mesh.corners.as_chunks::<3>().0.iter();
+        let left = all.filter(|triangle| triangle[0] != mesh::NONE);
+        surface.triangles.extend(left.map(|t| t.map(|vertex| numbers[vertex as usize])));
+        Ok(Piece { surface, meaning })
+    }
+}
