@@ -54,8 +54,9 @@ fn farthest(surface: &Surface, grid: &Grid<'_>) -> f64 {
 pub(super) struct Grid<'a> {
     surface: &'a Surface,
     low: [f64; 3],
-    /// The side of a cell.
+    /// The side of a cell, and cells a unit.
     size: f64,
+    cells: f64,
     dims: [usize; 3],
     starts: Vec<u32>,
     triangles: Vec<u32>,
@@ -80,12 +81,15 @@ impl<'a> Grid<'a> {
         loop {
             let dims = cells(size).map(|n| n as usize);
             let mut grid =
-                Self { surface, low, size, dims, starts: Vec::new(), triangles: Vec::new() };
-            let covered = |triangle: &[u32; 3]| {
-                let [low, high] = grid.box_of(*triangle);
-                (0..3).map(|i| high[i] - low[i] + 1).product::<usize>()
+                Self { surface, low, size, cells: 1.0 / size, dims, starts: Vec::new(), triangles: Vec::new() };
+            let covered = |chunk: &[[u32; 3]]| {
+                let count = |triangle: &[u32; 3]| {
+                    let [low, high] = grid.box_of(*triangle);
+                    (0..3).map(|i| high[i] - low[i] + 1).product::<usize>()
+                };
+                chunk.iter().map(count).sum::<usize>()
             };
-            let total: usize = surface.triangles.iter().map(covered).sum();
+            let total = surface.triangles.chunks(CHUNK).par_map(covered).iter().sum();
             if total <= COVERED * surface.triangles.len() || dims == [1; 3] {
                 grid.fill(total)?;
                 return Ok(grid);
@@ -126,7 +130,7 @@ impl<'a> Grid<'a> {
 
     /// The cell of a place, the nearest one of a place outside.
     fn cell(&self, place: [f64; 3]) -> [usize; 3] {
-        from_fn(|i| (((place[i] - self.low[i]) / self.size) as usize).min(self.dims[i] - 1))
+        from_fn(|i| (((place[i] - self.low[i]) * self.cells) as usize).min(self.dims[i] - 1))
     }
 
     fn for_cells(&self, [low, high]: [[usize; 3]; 2], mut work: impl FnMut(usize)) {
@@ -153,16 +157,31 @@ impl<'a> Grid<'a> {
             let at = place[i] - self.low[i] - center[i] as f64 * self.size;
             at.min(self.size - at)
         };
+        // The squared distance along an axis to the cells of one coordinate.
+        let to_slab = |axis: usize, cell: usize| {
+            let at = place[axis] - self.low[axis] - cell as f64 * self.size;
+            let away = (-at).max(at - self.size).max(0.0);
+            away * away
+        };
         let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
         // Cells by their distance: all that are `ring` cells away along one axis at least and no axis more.
         for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
             let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
             let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
             for z in low[2]..=high[2] {
+                let away_z = to_slab(2, z);
                 for y in low[1]..=high[1] {
+                    let away_row = away_z + to_slab(1, y);
+                    if away_row >= least.0 {
+                        continue;
+                    }
                     let row = (z * self.dims[1] + y) * self.dims[0];
                     let is_face = z.abs_diff(center[2]) == ring || y.abs_diff(center[1]) == ring;
-                    let mut look = |x: usize| self.look(row + x, place, &counts, &mut least);
+                    let mut look = |x: usize| {
+                        if away_row + to_slab(0, x) < least.0 {
+                            self.look(row + x, place, &counts, &mut least);
+                        }
+                    };
                     if is_face {
                         (low[0]..=high[0]).for_each(look);
                     } else {

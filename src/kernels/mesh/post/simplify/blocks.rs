@@ -104,7 +104,8 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
     let before = left(blocks);
     // Triangles at locked vertices stay as they are for now: the others are not to suffer for it.
     let locked: usize = blocks.iter().par_map(|block| block.simplifier.locked_triangles()).iter().sum();
-    let stop = target + (SPARE * target as f64) as usize + locked;
+    let excess = locked as f64 * (1.0 - target as f64 / before as f64);
+    let stop = target + (SPARE * target as f64 + excess) as usize;
     loop {
         let now = left(blocks);
         let Some(wanted) = now.checked_sub(stop).map(|more| more / 2).filter(|&n| n > 0) else {

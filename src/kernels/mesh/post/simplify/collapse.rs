@@ -33,7 +33,7 @@ const LEAST_PASS: usize = 60;
 /// Edges that the last passes take beside three times those that they need.
 const FEW: usize = 256;
 /// Edges whose errors are looked at for a pass's limit.
-const SAMPLES: usize = 1 << 15;
+const SAMPLES: usize = 1 << 12;
 /// Half edges that a thread looks at together.
 const BLOCK: usize = 1 << 12;
 /// A triangle's weight in the quadrics beside its area, in mean areas: where a vertex has only slivers around it, these
