@@ -112,19 +112,25 @@ fn topology(surface: &Surface) -> Topology {
 }
 
 fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
-    let mut least: HashMap<u32, u32> = vertices.iter().map(|&vertex| (vertex, vertex)).collect();
-    loop {
-        let mut changed = false;
-        for [a, b] in joins {
-            let low = least[a].min(least[b]);
-            for vertex in [a, b] {
-                changed |= least.insert(*vertex, low) != Some(low);
-            }
+    fn root(above: &mut HashMap<u32, u32>, vertex: u32) -> u32 {
+        let mut at = vertex;
+        while above[&at] != at {
+            // Half the way for the next one.
+            let next = above[&above[&at]];
+            at = std::mem::replace(above.get_mut(&at).unwrap(), next);
         }
-        if !changed {
-            return least.iter().filter(|(vertex, low)| vertex == low).count();
+        at
+    }
+    let mut above: HashMap<u32, u32> = vertices.iter().map(|&vertex| (vertex, vertex)).collect();
+    let mut count = vertices.len();
+    for &[a, b] in joins {
+        let [a, b] = [a, b].map(|vertex| root(&mut above, vertex));
+        if a != b {
+            above.insert(a.max(b), a.min(b));
+            count -= 1;
         }
     }
+    count
 }
 
 /// Whether no triangle has lost its area or faces against the nearest one of `whole`.
@@ -344,6 +350,62 @@ fn threads_leave_the_same_triangles() {
     let one = with(1);
     assert_eq!(one.triangles.len(), 1000);
     assert!([2, 5].into_iter().all(|threads| with(threads) == one));
+}
+
+/// Large enough to be simplified in blocks. The distance of a place to the gyroid is that of its value over its slope.
+#[test]
+fn blocks_leave_no_trace() {
+    let step = std::f64::consts::TAU / 32.0;
+    let gyroid = |p: Vec3| {
+        let ([sx, sy, sz], [cx, cy, cz]) =
+            (p.map(|v| (step * v).sin()), p.map(|v| (step * v).cos()));
+        let slope = [cx * cy - sz * sx, cy * cz - sx * sy, cz * cx - sy * sz];
+        (sx * cy + sy * cz + sz * cx, slope.map(|v| step * v))
+    };
+    let whole = meshed(field(80, |p| gyroid(p).0), 0.0, false);
+    assert_eq!(whole.triangles.len(), 148_536);
+    let before = topology(&whole);
+    // fast-simplification 0.1.13 leaves these distances of the vertices of the same gyroid.
+    for (share, rms, greatest) in
+        [(0.5, 0.00412, 0.0210), (0.25, 0.0120, 0.0452), (0.1, 0.0270, 0.107), (0.03, 0.110, 0.525)]
+    {
+        let goal = Goal::share(share);
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| simplified(&whole, &goal))
+        };
+        let simple = with(1);
+        if share == 0.1 {
+            assert!([2, 5, 16].into_iter().all(|threads| with(threads) == simple));
+        }
+        let target = (148_536.0 * share).round();
+        assert!((target - 1.0..=target).contains(&(simple.triangles.len() as f64)), "{share}");
+        assert_eq!(topology(&simple), before, "{share}");
+        for (place, &triangle) in middles(&simple).zip(&simple.triangles) {
+            let own = normal(corners(&simple, triangle));
+            assert!(dot(own, gyroid(place).1) < 0.0, "{share}: turned over at {place:?}");
+        }
+        let distance = |place: Vec3| {
+            let (value, slope) = gyroid(place);
+            value.abs() / dot(slope, slope).sqrt()
+        };
+        let all: Vec<f64> = vertices(&simple).map(distance).collect();
+        let squares: f64 = all.iter().map(|d| d * d).sum();
+        let found = [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)];
+        assert!(found[0] <= rms && found[1] <= greatest, "{share}: {found:?}");
+        // All of the boundary is on the box: an edge of one triangle has both ends on one of its sides.
+        let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
+        for &[a, b, c] in &simple.triangles {
+            for (a, b) in [(a, b), (b, c), (c, a)] {
+                *sides.entry([a.min(b), a.max(b)]).or_default() += 1;
+            }
+        }
+        let is_on_box = |side: &[u32; 2]| {
+            let [a, b] = side.map(|i| simple.positions[i as usize]);
+            (0..3).any(|i| a[i] == b[i] && (a[i] == 0.5 || a[i] == 79.5))
+        };
+        assert!(sides.iter().all(|(side, &count)| count == 2 || is_on_box(side)), "{share}");
+    }
 }
 
 #[test]

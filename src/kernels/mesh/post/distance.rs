@@ -80,8 +80,15 @@ impl<'a> Grid<'a> {
         }
         loop {
             let dims = cells(size).map(|n| n as usize);
-            let mut grid =
-                Self { surface, low, size, cells: 1.0 / size, dims, starts: Vec::new(), triangles: Vec::new() };
+            let mut grid = Self {
+                surface,
+                low,
+                size,
+                cells: 1.0 / size,
+                dims,
+                starts: Vec::new(),
+                triangles: Vec::new(),
+            };
             let covered = |chunk: &[[u32; 3]]| {
                 let count = |triangle: &[u32; 3]| {
                     let [low, high] = grid.box_of(*triangle);

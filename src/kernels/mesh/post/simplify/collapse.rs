@@ -12,6 +12,7 @@ use std::{
 };
 
 use super::{
+    blocks,
     mesh::{self, Fan, Mesh, next, prev},
     quadric::{Quadric, Sum},
     shape::Shape,
@@ -61,7 +62,8 @@ pub(super) const BYTES: [u64; 2] = {
     let own = [size_of::<Quadric>() as u64 + 12 + 2 + 8, 12 + 18];
     // Making the mesh takes less than those.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
-    [mesh::BYTES[0] + own[0], mesh::BYTES[1] + own[1]]
+    let [vertex, triangle] = blocks::BYTES;
+    [mesh::BYTES[0] + own[0] + vertex, mesh::BYTES[1] + own[1] + triangle]
 };
 
 /// A surface under way.
@@ -168,7 +170,8 @@ impl<'a> Simplifier<'a> {
             quadric(&mesh, positions, v as u32, more, &is_locked)
         })?;
         let all = 0..vertices as u32;
-        let locks: Vec<u32> = if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
+        let locks: Vec<u32> =
+            if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
         let mut this = Self::with(surface, mesh, Meaning { quadrics, normals }, scale)?;
         locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
         Ok(this)

@@ -67,7 +67,8 @@ impl Simplifier<'_> {
 
     /// The numbers of the triangles with a corner so far from the planes it stands for that a wall may lie between.
     fn moved(&self) -> Result<Vec<u32>> {
-        let is_far = |vertex: u32| self.quadrics[vertex as usize].mean() > LEAST * self.scale.mean_area();
+        let is_far =
+            |vertex: u32| self.quadrics[vertex as usize].mean() > LEAST * self.scale.mean_area();
         let triangles = self.mesh.corners.as_chunks::<3>().0;
         let parts = triangles.chunks(CHUNK).enumerate().par_map(|(chunk, triangles)| {
             let numbered = ((chunk * CHUNK) as u32..).zip(triangles);
