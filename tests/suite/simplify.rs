@@ -324,7 +324,8 @@ fn ties_leave_no_triangle_without_an_area() {
 #[test]
 fn an_error_is_kept() {
     let whole = meshed(field(24, plate), 0.0, false);
-    for most in [0.02, 0.3] {
+    // The triangles that were left where the error fell everywhere until it was kept.
+    for (most, triangles) in [(0.02, 400), (0.1, 260), (0.3, 120)] {
         let mut simple = whole.clone();
         let goal = Goal { max_error: Some(most), ..Goal::default() };
         let told = simplify(&mut simple, &goal).unwrap().distance.unwrap();
@@ -334,7 +335,7 @@ fn an_error_is_kept() {
         });
         let found = both[0].max(both[1]);
         assert!((found - told).abs() < 1e-9 && found <= most, "{most}: {told} {found}");
-        assert!(simple.triangles.len() < whole.triangles.len() / 2);
+        assert!(simple.triangles.len() < triangles, "{most}: {}", simple.triangles.len());
         assert_eq!(distance(&whole, &simple).unwrap(), told);
     }
 }
@@ -365,9 +366,9 @@ fn blocks_leave_no_trace() {
     let whole = meshed(field(80, |p| gyroid(p).0), 0.0, false);
     assert_eq!(whole.triangles.len(), 148_536);
     let before = topology(&whole);
-    // fast-simplification 0.1.13 leaves these distances of the vertices of the same gyroid.
+    // fast-simplification 0.1.13 leaves these distances of the vertices of the same gyroid; at a half, they are the whole's.
     for (share, rms, greatest) in
-        [(0.5, 0.00412, 0.0210), (0.25, 0.0120, 0.0452), (0.1, 0.0270, 0.107), (0.03, 0.110, 0.525)]
+        [(0.5, 0.00433, 0.0210), (0.25, 0.0120, 0.0452), (0.1, 0.0270, 0.107), (0.03, 0.110, 0.525)]
     {
         let goal = Goal::share(share);
         let with = |threads: usize| {

@@ -16,6 +16,8 @@ use crate::{
 const COVERED: usize = 16;
 /// Most cells a triangle.
 const CELLS: usize = 4;
+/// What distances fall to where a surface has gone too far, beside the part of its distance that it may have.
+const LOWER: f64 = 0.7;
 /// Points that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
@@ -36,18 +38,95 @@ pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
 
 /// The greatest distance of a surface's points.
 fn farthest(surface: &Surface, grid: &Grid<'_>) -> f64 {
-    let greatest = |distances: &mut dyn Iterator<Item = f64>| distances.fold(0.0, f64::max);
-    let middle = |&triangle: &[u32; 3]| {
-        let [a, b, c] = surface.corners::<f64>(triangle);
-        from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
-    };
-    let vertices = surface.positions.chunks(CHUNK).par_map(|chunk| {
-        greatest(&mut chunk.iter().map(|place| grid.squared_distance(place.map(f64::from))))
+    let chunks = 0..points(surface).div_ceil(CHUNK);
+    let greatest = chunks.par_map(|chunk| {
+        let points = chunk * CHUNK..((chunk + 1) * CHUNK).min(points(surface));
+        let squared = points.map(|number| grid.squared_distance(point(surface, number)));
+        squared.fold(0.0, f64::max)
     });
-    let middles = surface.triangles.chunks(CHUNK).par_map(|chunk| {
-        greatest(&mut chunk.iter().map(|triangle| grid.squared_distance(middle(triangle))))
-    });
-    vertices.into_iter().chain(middles).fold(0.0, f64::max).sqrt()
+    greatest.into_iter().fold(0.0, f64::max).sqrt()
+}
+
+/// How many points a surface is measured at: its vertices, then the middles of its triangles.
+fn points(surface: &Surface) -> usize {
+    surface.positions.len() + surface.triangles.len()
+}
+
+fn point(surface: &Surface, number: usize) -> [f64; 3] {
+    match number.checked_sub(surface.positions.len()) {
+        None => surface.positions[number].map(f64::from),
+        Some(triangle) => {
+            let [a, b, c] = surface.corners::<f64>(surface.triangles[triangle]);
+            from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
+        }
+    }
+}
+
+/// Where a surface has gone farther from the one before than it may.
+pub(super) struct Far {
+    /// The [`distance`](fn@distance) between both.
+    pub(super) distance: f64,
+    /// Vertices before that are near such places, and part of the distance there that there may be.
+    places: Vec<(u32, f64)>,
+}
+
+impl Far {
+    /// # Errors
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    pub(super) fn of(grid: &Grid<'_>, after: &Surface, most: f64) -> Result<Self> {
+        let before = grid.surface;
+        if before.triangles.is_empty() || after.triangles.is_empty() {
+            return Ok(Self { distance: distance(before, after)?, places: Vec::new() });
+        }
+        let mut far = Self { distance: 0.0, places: Vec::new() };
+        for (surface, grid) in [(before, &Grid::new(after)?), (after, grid)] {
+            // The vertices before that a point is, or is in the middle of, or is nearest to.
+            let vertices_near = |number: usize, nearest: u32| {
+                let is_before = std::ptr::eq(surface, before);
+                match number.checked_sub(before.positions.len()) {
+                    None if is_before => [number as u32; 3],
+                    Some(triangle) if is_before => before.triangles[triangle],
+                    _ => before.triangles[nearest as usize],
+                }
+            };
+            let chunks = (0..points(surface).div_ceil(CHUNK)).par_map(|chunk| {
+                let (mut greatest, mut places) = (0.0f64, Vec::new());
+                for number in chunk * CHUNK..((chunk + 1) * CHUNK).min(points(surface)) {
+                    let (squared, nearest) = grid.nearest(point(surface, number), |_| true);
+                    greatest = greatest.max(squared);
+                    if squared.sqrt() > most {
+                        let part = most / squared.sqrt();
+                        let near = vertices_near(number, nearest);
+                        places.extend(near.map(|vertex| (vertex, part)));
+                    }
+                }
+                (greatest, places)
+            });
+            for (greatest, places) in chunks {
+                far.distance = far.distance.max(greatest.sqrt());
+                memory::append(&mut far.places, &mut { places })?;
+            }
+        }
+        Ok(far)
+    }
+
+    /// Lowers the limits of squared distances of these vertices before and those around them.
+    pub(super) fn lower(&self, before: &Surface, limits: &mut [f32]) -> Result<()> {
+        let mut parts = memory::room::<f32>(limits.len())?;
+        parts.resize(limits.len(), 1.0);
+        for &(vertex, part) in &self.places {
+            let part = (LOWER * part) as f32;
+            parts[vertex as usize] = parts[vertex as usize].min(part * part);
+        }
+        // The least of each triangle for all of its corners.
+        let mut wider = memory::copied(&parts)?;
+        for triangle in &before.triangles {
+            let least = triangle.iter().map(|&v| parts[v as usize]).fold(1.0, f32::min);
+            triangle.iter().for_each(|&v| wider[v as usize] = wider[v as usize].min(least));
+        }
+        limits.iter_mut().zip(wider).for_each(|(limit, part)| *limit *= part);
+        Ok(())
+    }
 }
 
 /// The triangles of a surface by cell, in compressed rows.

@@ -21,7 +21,7 @@ use std::{
 };
 
 use super::{
-    collapse::{Meaning, Scale, Simplifier, add},
+    collapse::{Limits, Meaning, Scale, Simplifier, add},
     mesh,
     quadric::Quadric,
 };
@@ -69,18 +69,25 @@ struct Part {
     surface: Surface,
     /// The numbers of these in the surface.
     shared: Vec<u32>,
+    limits: Limits,
 }
 
 /// Collapses edges of a large surface until not much more than `target` triangles are left. Returns what its vertices
 /// stand for, nothing for a surface that is too small.
-pub(super) fn thin(surface: &mut Surface, target: usize, scale: Scale) -> Result<Option<Meaning>> {
+pub(super) fn thin(
+    surface: &mut Surface,
+    target: usize,
+    limits: &[f32],
+    scale: Scale,
+) -> Result<Option<Meaning>> {
     if surface.triangles.len() < LEAST_BLOCKS * TRIANGLES {
         return Ok(None);
     }
-    let (mut parts, mut owners) = split(surface)?;
+    let (mut parts, mut owners) = split(surface, limits)?;
     let parts = parts.iter_mut().par_map(|part| {
         let locked = part.shared.len() as u32;
-        let simplifier = Simplifier::of_part(&mut part.surface, locked, scale)?;
+        let limits = mem::take(&mut part.limits);
+        let simplifier = Simplifier::of_part(&mut part.surface, locked, limits, scale)?;
         Ok(Block { simplifier, shared: &part.shared })
     });
     let mut blocks = parts.into_iter().collect::<Result<Vec<Block<'_>>>>()?;
@@ -97,7 +104,7 @@ pub(super) fn thin(surface: &mut Surface, target: usize, scale: Scale) -> Result
         Ok(())
     })?;
     run(&mut blocks, target)?;
-    merge(surface, blocks, &mut owners).map(Some)
+    merge(surface, blocks, &mut owners, limits).map(Some)
 }
 
 /// A block under way, and the numbers of its first vertices in the surface.
@@ -144,7 +151,7 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
 }
 
 /// Makes a part of each block, and says of each vertex whom it belongs to.
-fn split(surface: &Surface) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
+fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
     let (labels, count) = labels(surface)?;
     let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(NOBODY))?;
     let triangles = surface.triangles.chunks(CHUNK).zip(labels.chunks(CHUNK));
@@ -172,13 +179,18 @@ fn split(surface: &Surface) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
     }
     let parts = starts.windows(2).par_map(|row| {
         let row = &rows[row[0] as usize..row[1] as usize];
-        Part::new(surface, row, &owners)
+        Part::new(surface, limits, row, &owners)
     });
     Ok((parts.into_iter().collect::<Result<_>>()?, owners))
 }
 
 impl Part {
-    fn new(whole: &Surface, triangles: &[u32], owners: &[AtomicU32]) -> Result<Self> {
+    fn new(
+        whole: &Surface,
+        limits: &[f32],
+        triangles: &[u32],
+        owners: &[AtomicU32],
+    ) -> Result<Self> {
         let triangles = || triangles.iter().map(|&number| whole.triangles[number as usize]);
         let owner = |vertex: u32| &owners[vertex as usize];
         let mut numbers: Vec<u32> = Vec::new();
@@ -211,7 +223,9 @@ impl Part {
         if !whole.normals.is_empty() {
             surface.normals.extend(numbers.iter().map(|&vertex| whole.normals[vertex as usize]));
         }
-        Ok(Self { surface, shared })
+        let limit = |&vertex: &u32| limits.get(vertex as usize);
+        let limits = numbers.iter().filter_map(limit).copied().collect();
+        Ok(Self { surface, shared, limits })
     }
 }
 
@@ -259,17 +273,19 @@ fn merge(
     surface: &mut Surface,
     blocks: Vec<Block<'_>>,
     owners: &mut [AtomicU32],
+    limits: &[f32],
 ) -> Result<Meaning> {
     let old = mem::take(surface);
     let mut merged = Piece {
         surface: Surface { nan_cells: old.nan_cells, ..Surface::default() },
-        meaning: Meaning { quadrics: Vec::new(), normals: Vec::new() },
+        meaning: Meaning { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() },
     };
     // Each shared vertex's number; its normal, and what it stands for, are sums.
     for (vertex, owner) in owners.iter_mut().enumerate() {
         if *owner.get_mut() == SHARED {
             *owner.get_mut() = merged.surface.positions.len() as u32;
             merged.surface.positions.push(old.positions[vertex]);
+            merged.meaning.limits.extend(limits.get(vertex));
         }
     }
     let shared = merged.surface.positions.len();
@@ -299,6 +315,7 @@ fn merge(
         merged.surface.append(part)?;
         memory::append(&mut merged.meaning.quadrics, &mut meaning.quadrics)?;
         memory::append(&mut merged.meaning.normals, &mut meaning.normals)?;
+        memory::append(&mut merged.meaning.limits, &mut meaning.limits)?;
     }
     *surface = merged.surface;
     Ok(merged.meaning)
@@ -335,15 +352,15 @@ impl Simplifier<'_> {
 
     /// What is left, with its own vertices numbered from `start`.
     fn into_piece(self, shared: &[u32], owners: &[AtomicU32], start: u32) -> Result<Piece> {
-        let mut numbers = memory::zeros::<u32>(self.sides.len())?;
+        let limited = self.limit(0) < f32::INFINITY;
+        let mut numbers = memory::room(self.sides.len())?;
         let mut surface = Surface::default();
-        let mut meaning = Meaning { quadrics: Vec::new(), normals: Vec::new() };
-        for vertex in 0..self.sides.len() {
-            let number = vertex as u32;
-            if !self.mesh.is_used(number) {
-                continue;
-            }
-            numbers[vertex] = if self.is_locked(number) {
+        let mut meaning = Meaning { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() };
+        for number in 0..self.sides.len() as u32 {
+            let vertex = number as usize;
+            numbers.push(if !self.mesh.is_used(number) {
+                mesh::NONE
+            } else if self.is_locked(number) {
                 let whole = shared[self.mesh.original(number) as usize];
                 owners[whole as usize].load(Relaxed)
             } else {
@@ -351,8 +368,11 @@ impl Simplifier<'_> {
                 surface.normals.extend(self.surface.normals.get(vertex));
                 meaning.quadrics.push(self.quadrics[vertex]);
                 meaning.normals.push(self.normals[vertex]);
+                if limited {
+                    meaning.limits.push(self.limit(number));
+                }
                 start + meaning.normals.len() as u32 - 1
-            };
+            });
         }
         let all = self.mesh.corners.as_chunks::<3>().0.iter();
         let left = all.filter(|triangle| triangle[0] != mesh::NONE);
@@ -400,13 +420,13 @@ mod tests {
     fn parts_make_the_whole_again() {
         let whole = hills();
         let mut merged = whole.clone();
-        let scale = Scale::of(&whole, f64::INFINITY);
-        let meaning = thin(&mut merged, whole.triangles.len(), scale).unwrap().unwrap();
+        let scale = Scale::of(&whole);
+        let meaning = thin(&mut merged, whole.triangles.len(), &[], scale).unwrap().unwrap();
         assert_eq!(merged.positions.len(), whole.positions.len());
         assert_eq!(places(&merged), places(&whole));
         // Vertices stand for the same triangles, but for the rounding of sums.
         let mut same = whole.clone();
-        let simplifier = Simplifier::new(&mut same, scale).unwrap();
+        let simplifier = Simplifier::new(&mut same, Vec::new(), scale).unwrap();
         let number = |place: [f32; 3]| (place[0] + 290.0 * place[1]) as usize;
         for (vertex, &place) in merged.positions.iter().enumerate() {
             let [own, other] = [meaning.normals[vertex], simplifier.normals[number(place)]];
@@ -428,11 +448,11 @@ mod tests {
     #[test]
     fn what_is_left_is_near_the_target() {
         let whole = hills();
-        let scale = Scale::of(&whole, f64::INFINITY);
+        let scale = Scale::of(&whole);
         for share in [0.5, 0.1] {
             let target = (share * whole.triangles.len() as f64) as usize;
             let mut thinned = whole.clone();
-            thin(&mut thinned, target, scale).unwrap().unwrap();
+            thin(&mut thinned, target, &[], scale).unwrap().unwrap();
             let left = thinned.triangles.len();
             assert!(left >= target && left < target + whole.triangles.len() / 5, "{left}");
         }
@@ -443,7 +463,7 @@ mod tests {
         let mut small = hills();
         small.triangles.truncate(LEAST_BLOCKS * TRIANGLES - 1);
         let before = small.clone();
-        assert!(thin(&mut small, 0, Scale::of(&before, 1.0)).unwrap().is_none());
+        assert!(thin(&mut small, 0, &[], Scale::of(&before)).unwrap().is_none());
         assert_eq!(small, before);
     }
 }

@@ -24,8 +24,8 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
     }
-    let scale = Scale::of(surface, f64::INFINITY);
-    let mut simplifier = Simplifier::new(surface, scale)?;
+    let scale = Scale::of(surface);
+    let mut simplifier = Simplifier::new(surface, Vec::new(), scale)?;
     simplifier.join();
     simplifier.mend();
     let flat_parts = finish(simplifier)?;

@@ -34,7 +34,7 @@ const LEAST_PASS: usize = 60;
 /// Edges that the last passes take beside three times those that they need.
 const FEW: usize = 256;
 /// Edges whose errors are looked at for a pass's limit.
-const SAMPLES: usize = 1 << 12;
+const SAMPLES: usize = 1 << 15;
 /// Half edges that a thread looks at together.
 const BLOCK: usize = 1 << 12;
 /// A triangle's weight in the quadrics beside its area, in mean areas: where a vertex has only slivers around it, these
@@ -57,9 +57,9 @@ const LOCKED: u8 = 1 << 6;
 
 /// Bytes that it takes a vertex and a triangle.
 pub(super) const BYTES: [u64; 2] = {
-    // A quadric, a normal, marks, and the vertices of a pass, whose vector may be twice as large as it has to be;
+    // A quadric, a normal, a limit, marks, and the vertices of a pass, whose vector may be twice as large as it has to be;
     // errors, and the edges of a pass in blocks and together.
-    let own = [size_of::<Quadric>() as u64 + 12 + 2 + 8, 12 + 18];
+    let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
     // Making the mesh takes less than those.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
     let [vertex, triangle] = blocks::BYTES;
@@ -79,6 +79,7 @@ pub(super) struct Simplifier<'a> {
     pub(super) errors: Vec<AtomicU32>,
     /// By vertex, whether it took part in this pass.
     took_part: Vec<bool>,
+    limits: Limits,
     pub(super) scale: Scale,
     /// Triangles that are left.
     pub(super) left: usize,
@@ -89,14 +90,11 @@ pub(super) struct Simplifier<'a> {
 pub(super) struct Scale {
     /// The mean of a third of the triangles' areas before.
     weight: f64,
-    /// Greatest mean of squared distances to the planes that a vertex stands for.
-    most: f64,
 }
 
 impl Scale {
-    /// That of a surface whose vertices shall not go farther than about `error` from their planes.
-    pub(super) fn of(surface: &Surface, error: f64) -> Self {
-        Self { weight: mean_weight(surface), most: error * error }
+    pub(super) fn of(surface: &Surface) -> Self {
+        Self { weight: mean_weight(surface) }
     }
 
     /// The mean of the areas of all triangles before.
@@ -114,7 +112,12 @@ impl Scale {
 pub(super) struct Meaning {
     pub(super) quadrics: Vec<Quadric>,
     pub(super) normals: Vec<[f32; 3]>,
+    pub(super) limits: Limits,
 }
+
+/// By vertex, the greatest mean of its squared distances to the planes that it may stand for; empty where that does not
+/// matter.
+pub(super) type Limits = Vec<f32>;
 
 /// What a collapse leads to.
 struct Collapse {
@@ -129,8 +132,8 @@ struct Collapse {
 
 impl<'a> Simplifier<'a> {
     /// Prepares a whole surface.
-    pub(super) fn new(surface: &'a mut Surface, scale: Scale) -> Result<Self> {
-        let mut this = Self::of_part(surface, 0, scale)?;
+    pub(super) fn new(surface: &'a mut Surface, limits: Limits, scale: Scale) -> Result<Self> {
+        let mut this = Self::of_part(surface, 0, limits, scale)?;
         this.find_sides(this.boundary())?;
         this.find_errors();
         Ok(this)
@@ -158,7 +161,12 @@ impl<'a> Simplifier<'a> {
 
     /// Prepares a part of a surface, of which the first vertices, `locked` of them, stay. What is left are the sides of
     /// the boundary, then the errors.
-    pub(super) fn of_part(surface: &'a mut Surface, locked: u32, scale: Scale) -> Result<Self> {
+    pub(super) fn of_part(
+        surface: &'a mut Surface,
+        locked: u32,
+        limits: Limits,
+        scale: Scale,
+    ) -> Result<Self> {
         let mesh = Mesh::new(surface)?;
         let normals = surface.area_normals::<f32>()?;
         weigh(&mut surface.normals, &normals);
@@ -172,13 +180,18 @@ impl<'a> Simplifier<'a> {
         let all = 0..vertices as u32;
         let locks: Vec<u32> =
             if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
-        let mut this = Self::with(surface, mesh, Meaning { quadrics, normals }, scale)?;
+        let mut this = Self::with(surface, mesh, Meaning { quadrics, normals, limits }, scale)?;
         locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
         Ok(this)
     }
 
     fn with(surface: &'a mut Surface, mesh: Mesh, meaning: Meaning, scale: Scale) -> Result<Self> {
         let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        let mut limits = meaning.limits;
+        if !limits.is_empty() {
+            memory::reserve(&mut limits, mesh.copied.len())?;
+            mesh.copied.iter().for_each(|&vertex| limits.push(limits[vertex as usize]));
+        }
         Ok(Self {
             surface,
             mesh,
@@ -187,6 +200,7 @@ impl<'a> Simplifier<'a> {
             sides: memory::zeros(vertices)?,
             errors: parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?,
             took_part: memory::zeros(vertices)?,
+            limits,
             scale,
             left,
         })
@@ -312,6 +326,9 @@ impl<'a> Simplifier<'a> {
     fn merge(&mut self, kept: usize, gone: usize) {
         self.normals[kept] = add(self.normals[kept], self.normals[gone]);
         self.sides[kept] |= self.sides[gone];
+        if let Some(&limit) = self.limits.get(gone) {
+            self.limits[kept] = self.limits[kept].min(limit);
+        }
         if let Some(&normal) = self.surface.normals.get(gone) {
             self.surface.normals[kept] = add(self.surface.normals[kept], normal);
         }
@@ -338,7 +355,9 @@ impl<'a> Simplifier<'a> {
 
     /// The edges of a pass, with errors up to `limit`, if `wanted` collapses are still to come.
     fn pass(&self, wanted: usize, limit: u32) -> Result<Vec<u32>> {
+        // No multiple of three, which would take the same side of each triangle.
         let step = self.errors.len().div_ceil(SAMPLES).max(1);
+        let step = step + usize::from(step.is_multiple_of(3));
         let bits = |error: &AtomicU32| error.load(Relaxed);
         let mut sample = self.sample(step);
         // Where most were refused, the order of the others matters little.
@@ -390,7 +409,7 @@ impl<'a> Simplifier<'a> {
         };
         let Collapse { place, sum, offset, mean, .. } = self.collapse(edge);
         let normal = add(self.normals[kept as usize], self.normals[gone as usize]);
-        if mean > self.scale.most
+        if [kept, gone].iter().any(|&end| mean > self.limit(end).into())
             || !mesh.keeps_topology(edge, &from, &to)
             || !self.keeps_shape(&from, gone, place, Some(normal))
             || !self.keeps_shape(&to, kept, place, Some(normal))
@@ -406,6 +425,11 @@ impl<'a> Simplifier<'a> {
         self.took_part[kept] = true;
         self.took_part[gone] = true;
         Some(kept as u32)
+    }
+
+    /// The greatest mean of squared distances of a vertex.
+    pub(super) fn limit(&self, vertex: u32) -> f32 {
+        self.limits.get(vertex as usize).copied().unwrap_or(f32::INFINITY)
     }
 
     /// Whether all triangles of a fan keep their shape, but for those at the vertex `but`, once the fan's vertex is at

@@ -25,7 +25,7 @@ pub use self::clean::{Cleaned, clean};
 use self::collapse::{Scale, Simplifier};
 use super::{
     components::components,
-    distance::{self, distance},
+    distance::{self, Far, Grid, distance},
     vertices::drop_unused,
 };
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
         vec3::{dot, sub, triangle_normal},
     },
     error::Result,
-    memory,
+    memory, parallel,
 };
 
 /// How far to simplify.
@@ -73,7 +73,9 @@ impl Goal {
             true => 2 * distance::BYTES,
             false => facing::BYTES,
         };
-        [collapse::BYTES[0] + 24, collapse::BYTES[1].max(grids) + 12]
+        // Limits, as they are and as they fall.
+        let limits = if self.max_error.is_some() { 12 } else { 0 };
+        [collapse::BYTES[0] + 24 + limits, collapse::BYTES[1].max(grids) + 12]
     }
 }
 
@@ -88,8 +90,9 @@ pub struct Simplified {
     pub flat_parts: u64,
 }
 
-/// Tries for an error that is kept.
-const TRIES: usize = 8;
+/// Tries for an error that is kept, and after how many of them all limits fall.
+const TRIES: usize = 12;
+const LOCAL_TRIES: usize = 4;
 
 /// Leaves fewer triangles, those that matter least gone first. Parts stay parts, closed surfaces stay closed, and
 /// boundaries stay on the box that they lie on; parts without any area go.
@@ -106,31 +109,38 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let wanted = wanted.min(count);
     let before = copied(surface)?;
     let Some(most) = goal.max_error else {
-        let flat_parts = collapse(surface, &before, wanted, f64::INFINITY)?;
+        let flat_parts = collapse(surface, &before, wanted, &[])?;
         let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
         return Ok(Simplified { wanted, distance, flat_parts });
     };
-    // What the collapses go by is a mean: the greatest distance is found by measuring.
-    let mut mean = most / 2.0;
-    for _ in 0..TRIES {
-        let flat_parts = collapse(surface, &before, wanted, mean)?;
-        let found = distance(&before, surface)?;
-        if found <= most {
-            return Ok(Simplified { wanted, distance: Some(found), flat_parts });
+    // What the collapses go by is a mean, and most places stay much nearer than the farthest: limits fall where the surface
+    // has gone too far, and only at last everywhere.
+    let mean = most / 2.0;
+    let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
+    let grid = Grid::new(&before)?;
+    for attempt in 0..TRIES {
+        let flat_parts = collapse(surface, &before, wanted, &limits)?;
+        let far = Far::of(&grid, surface, most)?;
+        if far.distance <= most {
+            return Ok(Simplified { wanted, distance: Some(far.distance), flat_parts });
         }
-        mean *= 0.9 * (most / found).max(0.1);
+        far.lower(&before, &mut limits)?;
+        if attempt >= LOCAL_TRIES {
+            let part = (0.9 * (most / far.distance).max(0.1)) as f32;
+            parallel::update(&mut limits, |limit| *limit *= part * part);
+        }
         *surface = copied(&before)?;
     }
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
 /// Collapses edges of the surface, which is `before` as yet, and returns how many parts without an area it drops.
-fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, mean: f64) -> Result<u64> {
-    let scale = Scale::of(surface, mean);
-    let meaning = blocks::thin(surface, wanted, scale)?;
+fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, limits: &[f32]) -> Result<u64> {
+    let scale = Scale::of(surface);
+    let meaning = blocks::thin(surface, wanted, limits, scale)?;
     let mut simplifier = match meaning {
         Some(meaning) => Simplifier::resume(surface, meaning, scale)?,
-        None => Simplifier::new(surface, scale)?,
+        None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
     simplifier.run(wanted)?;
     simplifier.mend();
