@@ -355,9 +355,7 @@ impl<'a> Simplifier<'a> {
 
     /// The edges of a pass, with errors up to `limit`, if `wanted` collapses are still to come.
     fn pass(&self, wanted: usize, limit: u32) -> Result<Vec<u32>> {
-        // No multiple of three, which would take the same side of each triangle.
         let step = self.errors.len().div_ceil(SAMPLES).max(1);
-        let step = step + usize::from(step.is_multiple_of(3));
         let bits = |error: &AtomicU32| error.load(Relaxed);
         let mut sample = self.sample(step);
         // Where most were refused, the order of the others matters little.
