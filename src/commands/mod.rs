@@ -84,8 +84,8 @@ commands! {
     blur::Blur => run(session), later device;
     histogram::Histogram => run(session), later device;
     mesh::Mesh => run(session), later device;
-    scan::Scan => run(session);
-    sort::Sort => run(session);
+    scan::Scan => run(session), later device;
+    sort::Sort => run(session), later device;
     info::Info => run(session), no device;
     merge::Merge => run(session), no device;
     serve::Serve => run(session, run_line);

@@ -89,6 +89,53 @@ fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
     }
 }
 
+/// Volumes side by side, of which two fail.
+#[test]
+fn meshes_are_the_same_with_any_number_of_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut noise = Noise(6);
+    let volume = |i: usize| {
+        let side = 40 - 3 * i;
+        let name = format!("{i}_{side}x{side}x{}_uint8.raw", side + i);
+        let mut samples = noise.bytes(side * side * (side + i));
+        if i % 4 == 2 {
+            samples.pop();
+        }
+        fs::write(folder.path().join(&name), samples).unwrap();
+        name
+    };
+    let volumes: Vec<String> = (0..8).map(volume).collect();
+    let run = |flags: &str| -> Output {
+        let line = format!("mesh --iso 200 --out-dir {flags}");
+        command(folder.path(), &line).args(&volumes).output().unwrap()
+    };
+    for steps in ["", " --smooth 2 --simplify 0.5"] {
+        let expected = run(&format!("1 --threads 1 --device cpu{steps}"));
+        let messages = String::from_utf8(expected.stderr).unwrap();
+        assert_eq!(expected.status.code(), Some(3), "{messages}");
+        let of_broken = |line: &str| [&volumes[2], &volumes[6]].map(|name| line.contains(name));
+        let errors: Vec<_> = messages.lines().filter(|line| line.contains("error")).collect();
+        assert_eq!(of_broken(errors[0]), [true, false], "{messages}");
+        assert_eq!(of_broken(errors[1]), [false, true], "{messages}");
+        for threads in [2, 3, 8] {
+            let found = run(&format!("{threads} --threads {threads} --device cpu{steps}"));
+            let stderr = String::from_utf8(found.stderr).unwrap();
+            let stderr = stderr.replace(&format!("{threads}/"), "1/");
+            assert_eq!((found.status.code(), stderr), (Some(3), messages.clone()), "{threads}");
+            let written = |out: &str| -> Vec<Vec<u8>> {
+                let name = |volume: &String| volume.replace(".raw", ".ply");
+                let read = |name| fs::read(folder.path().join(out).join(name)).ok();
+                volumes.iter().map(name).filter_map(read).collect()
+            };
+            let (one, many) = (written("1"), written(&threads.to_string()));
+            assert!(one == many && one.len() == 6, "{threads}{steps}");
+        }
+        for out in ["1", "2", "3", "8"] {
+            fs::remove_dir_all(folder.path().join(out)).unwrap();
+        }
+    }
+}
+
 /// 24 pictures of 6 MiB on 8 threads: without a bound some 300 MiB.
 #[cfg(target_os = "linux")]
 #[test]

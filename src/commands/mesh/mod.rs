@@ -26,7 +26,7 @@ use self::{
     flags::Work as Task,
     input::VolumeInput,
     job::{Iso, MeshJob},
-    memory::allow,
+    memory::{allow, worst},
     names::scratch_folder,
     outputs::{Names, Target},
     placing::Placed,
@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     batch::{Batch, Work},
-    commands::{flags::Share, hints},
+    commands::{estimate::sum_of_all, flags::Share, hints},
     data::surface::Surface,
     device::Estimate,
     error::{Error, Kind, Result},
@@ -43,7 +43,7 @@ use crate::{
         Output, Sink, Source, allow_broken_pipe, losses,
         marker::Marker,
         mesh::{MeshFolder, MeshFormat, PlyWriter, nanometres, write},
-        volume::VolumeFile,
+        volume::{VolumeFile, can_reopen},
     },
     kernels::mesh::{
         MarchingCubes,
@@ -76,7 +76,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     Volumes(session).all(jobs)
 }
 
-/// Meshes volumes, one after the other.
+/// Meshes volumes side by side.
 struct Volumes<'a>(&'a Session);
 
 impl Volumes<'_> {
@@ -92,6 +92,7 @@ impl Volumes<'_> {
         if let [job] = &jobs[..] {
             return session.logged(&job.volume, Some(&job.output), || self.run(job));
         }
+        session.device.expect(|| Estimate::of_seconds(sum_of_all(&jobs, cpu_seconds), 0.0));
         let mut failed = 0;
         let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
         let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
@@ -136,9 +137,8 @@ impl Work for Volumes<'_> {
         Some(&job.output)
     }
 
-    fn memory(&self, _: &MeshJob) -> Option<u64> {
-        // Each takes what it is given, by itself.
-        None
+    fn memory(&self, job: &MeshJob) -> Option<u64> {
+        worst(job, &describe(job)?)
     }
 
     fn run(&self, job: &MeshJob) -> Result<()> {
@@ -150,6 +150,21 @@ impl Work for Volumes<'_> {
         mesh_volume(job.clone(), self.0)?;
         marker.map_or(Ok(()), |marker| marker.write())
     }
+}
+
+/// The volume of `job`, unless looking at it is reading it for good.
+fn describe(job: &MeshJob) -> Option<VolumeFile> {
+    let is_there = can_reopen(&job.volume).then(|| VolumeFile::describe(&job.volume, &job.layout));
+    is_there?.ok()
+}
+
+/// About how long the CPU twins take for `job`.
+fn cpu_seconds(job: &MeshJob) -> Option<f64> {
+    let file = describe(job)?;
+    Some(match job.labels {
+        Some(_) => labels::cpu_seconds(job.smooth, &file),
+        None => job.cpu_seconds(&file),
+    })
 }
 
 /// Meshes one volume.

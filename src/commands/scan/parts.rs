@@ -13,7 +13,10 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::{flags::Line, line::Scanner};
+use super::{
+    flags::Line,
+    line::{Scanner, is_rounded},
+};
 use crate::{
     data::{dtype::Dtype, number::Number, shard::Shard},
     error::{Error, Result},
@@ -79,7 +82,7 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
         let own = own::<T>(line.op, shard, len);
         reader.take_part(own.clone())?;
         match carry {
-            None => write_sums::<T>(line, reader, &identity, session),
+            None => write_sums::<T>(line, (reader, own), &identity, session),
             Some(carry) => write_results::<T>(line, (reader, own), &identity, carry, session),
         }
     })
@@ -98,10 +101,6 @@ fn own<T: Number>(op: Op, shard: Shard, len: u64) -> Range<u64> {
     own.start as u64..own.end as u64
 }
 
-fn is_rounded<T: Number>(op: Op) -> bool {
-    T::DTYPE.is_float() && matches!(op, Op::Sum | Op::Product)
-}
-
 fn bits<T: Number>(number: T) -> u64 {
     let mut bits = [0; 8];
     bits[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&number));
@@ -114,12 +113,12 @@ fn number<T: Number>(bits: u64) -> T {
 
 fn write_sums<T: Scannable>(
     line: &Line,
-    mut reader: ArrayReader,
+    (mut reader, own): (ArrayReader, Range<u64>),
     identity: &Identity,
     session: &Session,
 ) -> Result<()> {
     let part = PartWriter::create(&line.output.sink, session.no_clobber, identity)?;
-    let mut scanner = Scanner::<T>::new(line, session)?;
+    let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     let before = bits(scanner.before());
     let is_rounded = is_rounded::<T>(line.op);
     let mut sum = T::identity(line.op);
@@ -212,7 +211,7 @@ fn write_results<T: Scannable>(
     if identity.shard.index() == 0 {
         output.write_at(&header, 0)?;
     }
-    let mut scanner = Scanner::<T>::new(line, session)?;
+    let mut scanner = Scanner::<T>::new(line, session, own.end - own.start)?;
     scanner.restart(number(before));
     let mut at = header.len() as u64 + own.start * size;
     let mut bar = session.progress.bar("scan", own.end - own.start);
