@@ -1,5 +1,5 @@
-//! PNG and TIFF files that do not fit into memory, blurred from file to file in bands of rows. The result is the
-//! same as that of the whole image.
+//! Large PNG and TIFF files, blurred from file to file in bands of rows. The result is the same as that of the whole
+//! image, in a fraction of its memory; and while a band is blurred, the next is decoded and the last encoded.
 
 use std::{
     io,
@@ -34,7 +34,11 @@ const LARGEST: u64 = 64 << 20;
 /// Copies of a band outside of the blur: two read ahead, one waiting to be written, one being compressed.
 const IN_FLIGHT: u64 = 4;
 
-/// Blurs a file in bands if it does not fit into memory as a whole; returns whether it did.
+/// Larger images are blurred in bands even where they fit into memory. On two cores, RGB of 48 MB took as long either way,
+/// of 120 MB 0.85 times and of 284 MB 0.65 times as long in bands.
+const LARGE: u64 = 96 << 20;
+
+/// Blurs a file in bands if it is large or does not fit into memory as a whole; returns whether it did.
 ///
 /// # Errors
 /// Those of reading, blurring and writing, and when the image is too large and cannot go in bands.
@@ -52,10 +56,12 @@ pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
         transparent: false,
     };
     let need = Need::of(job, &info, &bands)?;
-    if need.whole <= session.max_memory {
+    let obstacle = obstacle(job, settings, &info, &bands);
+    let fits = need.whole.max(need.stored * job.copies()) <= session.max_memory;
+    if fits && (obstacle.is_some() || !need.gains_by_bands()) {
         return Ok(false);
     }
-    let height = match obstacle(job, settings, &info, &bands) {
+    let height = match obstacle {
         // The whole image may fit yet: its estimate is a cautious one.
         Some(_) if need.stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(job, &info, &need, session, obstacle)),
@@ -106,6 +112,12 @@ impl Need {
             halo: (2 * job.blur.halo(1)).min(rows.height) as u64,
             held: rows.held_bytes,
         })
+    }
+
+    /// Whether bands take less time than the whole: not on one thread, nor where most of a band is what it depends on.
+    fn gains_by_bands(&self) -> bool {
+        let band = LARGEST / self.row[1];
+        self.stored >= LARGE && band >= 8 * self.halo && rayon::current_num_threads() > 1
     }
 
     /// The rows of a band within `memory`, or else the least memory for one row.

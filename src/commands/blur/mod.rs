@@ -119,6 +119,9 @@ fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
     if let Some(lost) = target.losses() {
         losses::tell(&job.sink, lost, session.strict)?;
     }
+    if let Some(slab) = slabs::streamed(job, &file, session)? {
+        return slabs::stream(job, &file, &target, slab, session);
+    }
     let volume = file.read(session.limits(job.copies()), &session.timings)?;
     let blurred = blur_volume(&session.device, &job.blur, volume)
         .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;

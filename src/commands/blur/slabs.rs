@@ -1,26 +1,29 @@
-//! The slices of a volume that one process blurs, of an output that it fills together with others. A shard is blurred in
-//! slabs that fit into memory, each with the slices around it that it depends on, so that the bytes are those of the
-//! volume blurred as a whole.
+//! Volumes blurred slab by slab, each with the slices around it that it depends on, so that the bytes are those of the
+//! volume blurred as a whole: from file to file, or the slices of a shard, of an output that several processes fill.
 
-use std::ops::Range;
+use std::{ops::Range, sync::mpsc::sync_channel, thread};
 
 use super::flags::Job;
 use crate::{
     data::{raster::Raster, samples::Samples, shard::Shard},
-    error::{Error, Result},
+    error::{Error, Kind, Result},
     io::{
         Sink,
         identity::Identity,
         losses,
         shared_output::SharedOutput,
-        volume::{Endian, Layout, VolumeFile, VolumeReader, VolumeTarget},
+        volume::{Endian, Layout, VolumeFile, VolumeReader, VolumeTarget, VolumeWriter},
     },
     kernels::blur::{Edge, blur_raster},
+    memory,
     session::Session,
+    threads::spawn_in,
 };
 
 /// Slabs need not have more bytes.
 const LARGEST: u64 = 64 << 20;
+/// Slabs that wait to be written or are being written.
+const IN_FLIGHT: u64 = 2;
 
 /// Blurs the slices that `shard` has, and writes them to their place in the output.
 pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<()> {
@@ -70,6 +73,55 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
     output.finish()
 }
 
+/// How many slices go at a time where a volume is [streamed](stream); nothing where it is as well blurred as a whole.
+pub fn streamed(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<usize>> {
+    // The slices after the last one are the first ones, which have gone by.
+    let is_cyclic = job.blur.edge == Edge::Wrap && !file.can_reopen();
+    if is_cyclic || file.bytes() <= Some(2 * LARGEST) || rayon::current_num_threads() == 1 {
+        let fits = file.bytes() <= Some(session.max_memory / job.copies());
+        if is_cyclic || fits {
+            return Ok(None);
+        }
+    }
+    let slab = slab(job, file, file.dims[2], 0, session)?;
+    Ok((2 * slab <= file.dims[2]).then_some(slab))
+}
+
+/// Blurs a volume from file to file, `slab` slices at a time: one slab is written while the next is blurred.
+pub fn stream(
+    job: &Job,
+    file: &VolumeFile,
+    target: &VolumeTarget<'_>,
+    slab: usize,
+    session: &Session,
+) -> Result<()> {
+    file.check(session.limits(1))?;
+    let [width, height, depth] = file.dims;
+    let slice = (width * height * file.dtype.size()) as u64;
+    let mut bar = session.progress.bytes("blur", slice * depth as u64);
+    let mut writer = target.create(file.dims, session.no_clobber)?;
+    thread::scope(|scope| {
+        let (to_write, slabs) = sync_channel::<Samples>(1);
+        let written = spawn_in(scope, move || {
+            for samples in slabs {
+                session.timings.time("write", || memory::catch(|| writer.write(samples)))?;
+            }
+            Ok(writer)
+        })?;
+        let blurred = blurred(job, file, 0..depth, slab, session, |_, samples| {
+            let slices = samples.len() / (width * height);
+            bar.advance(slices as u64 * slice);
+            let stopped = |_| Error::new(Kind::Failure, "the thread that writes has stopped");
+            to_write.send(samples).map_err(stopped)
+        });
+        drop(to_write);
+        // What stopped the writing tells more than that it stopped.
+        let writer: VolumeWriter<'_> = written.join().expect("writing does not panic")?;
+        blurred?;
+        session.timings.time("write", || writer.finish())
+    })
+}
+
 /// Hands the slices `own`, blurred, to `consume`, so many at a time, each part with the number of its first slice.
 pub fn blurred(
     job: &Job,
@@ -109,7 +161,10 @@ pub fn blurred(
         blurred.keep(from..from + core.len() * slice);
         consume(core.start, blurred)?;
     }
-    Ok(())
+    match own == (0..depth) {
+        true => ahead.expect_end(),
+        false => Ok(()),
+    }
 }
 
 /// Slices that the next window needs, too, and the reader behind them.
@@ -143,6 +198,11 @@ impl Ahead {
         Ok(samples)
     }
 
+    /// Tells what lies behind the last slice, once that is read.
+    fn expect_end(self) -> Result<()> {
+        self.reader.map_or(Ok(()), |mut reader| reader.expect_end())
+    }
+
     /// Takes the samples of a window that is done with.
     fn reuse(&mut self, done: Samples) {
         if let Some(reader) = &mut self.reader {
@@ -164,18 +224,18 @@ pub fn slab(
     let beside = beside.saturating_add(file.held_bytes());
     let memory = session.max_memory.saturating_sub(beside);
     let around = (2 * job.blur.halo(2)).min(depth) as u64;
-    let fitting = (memory / job.copies() / slice.max(1)).saturating_sub(around);
+    let fitting = (memory / (job.copies() + IN_FLIGHT) / slice.max(1)).saturating_sub(around);
     match fitting {
         0 if own > 0 => {
-            let needed = (around + 1) * slice * job.copies() + beside;
+            let needed = (around + 1) * slice * (job.copies() + IN_FLIGHT) + beside;
             Err(Error::bad_input(format_args!(
                 "{}: a slice with the {around} around it takes {needed} bytes, more than the {} of --max-memory",
                 job.source, session.max_memory
             )))
         }
-        // At least as many as those around them, so that no slice is read more than three times.
+        // Where memory allows, eight times as many as those around them, which are blurred along two axes in vain.
         fitting => {
-            let most = (LARGEST / slice.max(1)).max(around).max(1);
+            let most = (LARGEST / slice.max(1)).max(8 * around).max(1);
             // A layer of chunks would be held by the reader, slab after slab, and again by who writes one.
             let layer = file.layer() as u64;
             let most = if (most + 1..=fitting).contains(&layer) { layer } else { most };

@@ -8,6 +8,7 @@ mod convert;
 mod data;
 mod dicom;
 mod format;
+mod members;
 mod meta_image;
 mod mrc;
 mod nifti;
@@ -36,7 +37,7 @@ pub use format::{Endian, Scale, Stored};
 pub use raw::Layout;
 pub use reader::VolumeReader;
 pub use slices::are_many;
-pub use write::{VolumeFormat, VolumeTarget};
+pub use write::{VolumeFormat, VolumeTarget, VolumeWriter};
 pub use zarr::{
     Pyramid, PyramidOptions, PyramidWriter, is_named_so as is_zarr_output, is_store as is_zarr,
     state as state_of_address,

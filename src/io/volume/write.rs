@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::{
     FORMATS, VolumeFile,
     format::{Endian, Outgoing, Placing, Writing},
+    members::Members,
     nrrd, raw,
     slices::tiff,
 };
@@ -16,11 +17,9 @@ use crate::{
         volume::{Dims, Volume},
     },
     error::{Error, Result},
-    io::{Sink, source::packed_extension},
-    parallel::Parallel,
+    io::{Output, Sink, source::packed_extension},
     timings::Timings,
 };
-use flate2::{Compression, write::GzEncoder};
 
 /// What a volume file is written as.
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +213,10 @@ impl<'a> VolumeTarget<'a> {
         })
     }
 
+    fn failed(&self, error: io::Error) -> Error {
+        Error::io("write", self.sink.to_string(), error)
+    }
+
     /// Samples as they are stored.
     ///
     /// # Errors
@@ -228,14 +231,11 @@ impl<'a> VolumeTarget<'a> {
         Ok(samples)
     }
 
-    /// Writes `volume`.
+    /// Creates the file of a volume of `dims`, whose samples follow in as many calls of [`VolumeWriter::write`] as one likes.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
-    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
-        let Volume { dims, samples } = volume;
-        let samples = self.stored(samples)?;
-        let header = self.header_bytes(dims);
+    pub fn create(&self, dims: [usize; 3], no_clobber: bool) -> Result<VolumeWriter<'_>> {
         if self.name_is_silent {
             let order = match self.endian {
                 _ if self.dtype.size() == 1 => "",
@@ -244,15 +244,72 @@ impl<'a> VolumeTarget<'a> {
             };
             log::info!("{}: {} of {}{order}", self.sink, Dims(dims), self.dtype);
         }
+        let output = self.sink.create(no_clobber)?;
+        let output = match self.format.gzip {
+            true => Stored::Packed(Members::new(output)),
+            false => Stored::Plain(output),
+        };
+        let mut writer = VolumeWriter { target: self, output };
+        writer.put(&self.header_bytes(dims))?;
+        Ok(writer)
+    }
+
+    /// Writes `volume`.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    pub fn write(&self, volume: Volume, no_clobber: bool, timings: &Timings) -> Result<()> {
         timings.time("write", || {
-            self.sink.write_with(no_clobber, |output| match self.format.gzip {
-                true => write_packed(output, &header, samples.as_bytes()),
-                false => {
-                    output.write_all(&header)?;
-                    output.write_all(samples.as_bytes())
-                }
-            })
+            let mut writer = self.create(volume.dims, no_clobber)?;
+            writer.write(volume.samples)?;
+            writer.finish()
         })
+    }
+}
+
+/// A volume file being written. Unless finished, no trace of it remains.
+#[derive(Debug)]
+pub struct VolumeWriter<'a> {
+    target: &'a VolumeTarget<'a>,
+    output: Stored,
+}
+
+#[derive(Debug)]
+enum Stored {
+    Plain(Output),
+    Packed(Members<Output>),
+}
+
+impl VolumeWriter<'_> {
+    /// Writes the samples that follow.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
+    pub fn write(&mut self, samples: Samples) -> Result<()> {
+        let samples = self.target.stored(samples)?;
+        self.put(samples.as_bytes())
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = match &mut self.output {
+            Stored::Plain(output) => output.write_all(bytes),
+            Stored::Packed(members) => members.write_all(bytes),
+        };
+        written.map_err(|error| self.target.failed(error))
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails; then there is no file.
+    pub fn finish(self) -> Result<()> {
+        let output = match self.output {
+            Stored::Plain(output) => output,
+            Stored::Packed(members) => {
+                members.finish().map_err(|error| self.target.failed(error))?
+            }
+        };
+        output.commit()
     }
 }
 
@@ -276,31 +333,8 @@ fn nearest(held: &[Dtype], dtype: Dtype) -> Dtype {
     }
 }
 
-/// Bytes that are packed at once, by one thread.
-const MEMBER: usize = 4 << 20;
-
-/// Packs `header` and `samples` by gzip, on all threads: each stretch is a member of its own, which every reader of
-/// gzip joins again.
-fn write_packed(output: &mut impl Write, header: &[u8], samples: &[u8]) -> io::Result<()> {
-    let first = MEMBER.min(samples.len());
-    let pack = |parts: &[&[u8]]| -> io::Result<Vec<u8>> {
-        let mut gz = GzEncoder::new(Vec::new(), Compression::new(4));
-        parts.iter().try_for_each(|part| gz.write_all(part))?;
-        gz.finish()
-    };
-    output.write_all(&pack(&[header, &samples[..first]])?)?;
-    for parts in samples[first..].chunks(MEMBER * rayon::current_num_threads()) {
-        for member in parts.chunks(MEMBER).par_map(|part| pack(&[part])) {
-            output.write_all(&member?)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
     use super::*;
 
     #[test]
@@ -336,14 +370,5 @@ mod tests {
             format("a").unwrap().is_none()
                 && VolumeFormat::of_output(&Sink::Stdout).unwrap().is_none()
         );
-    }
-
-    #[test]
-    fn members_join_to_the_whole() {
-        let samples: Vec<u8> = (0..3 * MEMBER + 17).map(|i| ((i * i) >> 9) as u8).collect();
-        let (mut packed, mut whole) = (Vec::new(), Vec::new());
-        write_packed(&mut packed, b"head", &samples).unwrap();
-        flate2::read::MultiGzDecoder::new(&packed[..]).read_to_end(&mut whole).unwrap();
-        assert!(whole[..4] == *b"head" && whole[4..] == samples);
     }
 }
