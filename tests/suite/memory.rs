@@ -204,6 +204,52 @@ pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
     run
 }
 
+/// A volume goes slab by slab where it does not fit, with the bytes of the whole, in each of its formats.
+#[test]
+fn volumes_larger_than_memory_are_blurred() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::write(folder.join("v_120x110x350_uint16.raw"), Noise(8).bytes(2 * 120 * 110 * 350))
+        .unwrap();
+    for (edge, name) in [
+        ("reflect", "o.nii"),
+        ("wrap", "o.nii"),
+        ("zero", "o.nii.gz"),
+        ("clamp", "o_120x110x350_uint16.raw"),
+    ] {
+        let line = |name: &str| {
+            format!("blur v_120x110x350_uint16.raw {name} --sigma 1.5 --edge {edge} --device cpu")
+        };
+        keeps(folder, 1024, &line(name));
+        let whole = fs::read(folder.join(name)).unwrap();
+        let run = keeps(folder, 16, &line(name));
+        assert_eq!(run.code, Some(0), "{run:?}");
+        assert!(whole.len() > 1_000_000 && whole == fs::read(folder.join(name)).unwrap(), "{edge}");
+    }
+    // Nor does one take the place of the volume that is still read.
+    let line = "blur v_120x110x350_uint16.raw v_120x110x350_uint16.raw --sigma 1.5 --edge clamp";
+    assert_eq!(keeps(folder, 16, &format!("{line} --device cpu")).code, Some(0));
+    let read = |name: &str| fs::read(folder.join(name)).unwrap();
+    assert!(read("v_120x110x350_uint16.raw") == read("o_120x110x350_uint16.raw"));
+}
+
+/// A picture that goes in bands with some memory does not fail with more.
+#[test]
+fn more_memory_never_hurts() {
+    let folder = tempfile::tempdir().unwrap();
+    let pixels = Noise(9).bytes(900 * 700 * 3);
+    let picture = folder.path().join("a.tif");
+    image::save_buffer(&picture, &pixels, 900, 700, image::ColorType::Rgb8).unwrap();
+    let mut before = None;
+    for mib in (1..=16).chain([20, 24, 40]) {
+        let run = keeps(folder.path(), mib, "blur a.tif o.tif --sigma 3 --device cpu");
+        let blurred = (run.code == Some(0)).then(|| fs::read(folder.path().join("o.tif")).unwrap());
+        assert!(before.is_none() || blurred == before, "{mib} MiB: {run:?}");
+        before = blurred;
+    }
+    assert!(before.is_some());
+}
+
 #[test]
 fn every_command_keeps_within_its_memory() {
     let folder = folder();
