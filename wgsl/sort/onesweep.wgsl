@@ -1,4 +1,4 @@
-// Stable radix sort by one digit of 8 bits in one pass (Onesweep: Adinarayan and Merrill 2022).
+// Stable radix sort by one digit of 8 bits in one pass (Onesweep: Adinets and Merrill 2022).
 //
 //   start     the prefix sums of the counts of a digit's values over all keys: where each value's keys begin
 //   scatter   each tile is sorted by the digit in workgroup memory, its keys are counted by value, the counts of
