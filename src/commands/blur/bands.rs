@@ -29,6 +29,8 @@ use crate::{
     threads::spawn_in,
 };
 
+/// Bytes of a band that does not depend on many rows around it: the memory of such bands is used again, and stays in cache.
+const BAND: u64 = 16 << 20;
 /// Bands need not be larger than this many bytes.
 const LARGEST: u64 = 64 << 20;
 /// Copies of a band outside of the blur: two read ahead, one waiting to be written, one being compressed.
@@ -116,8 +118,14 @@ impl Need {
 
     /// Whether bands take less time than the whole: not on one thread, nor where most of a band is what it depends on.
     fn gains_by_bands(&self) -> bool {
-        let band = LARGEST / self.row[1];
-        self.stored >= LARGE && band >= 8 * self.halo && rayon::current_num_threads() > 1
+        let is_mostly_halo = self.most_rows() < 8 * self.halo;
+        self.stored >= LARGE && !is_mostly_halo && rayon::current_num_threads() > 1
+    }
+
+    /// Rows of a band where memory allows.
+    fn most_rows(&self) -> u64 {
+        let [band, largest] = [BAND, LARGEST].map(|bytes| bytes / self.row[1]);
+        band.max(8 * self.halo).min(largest).max(self.halo).max(1)
     }
 
     /// The rows of a band within `memory`, or else the least memory for one row.
@@ -127,7 +135,7 @@ impl Need {
         // A quarter is left to the allocator and to buffers of fixed size.
         match (memory / 4 * 3).saturating_sub(fixed) / row {
             0 => Err((fixed + row) / 3 * 4),
-            height => Ok(height.min((LARGEST / stored).max(self.halo).max(1)) as usize),
+            height => Ok(height.min(self.most_rows()) as usize),
         }
     }
 }
