@@ -355,8 +355,8 @@ fn arrays_and_volumes_that_lie_are_refused() {
     let zeros = "zeros_800x800x800_uint8.raw.gz";
     refuses_cramped(
         folder,
-        &format!("--max-memory 64M blur {zeros} out.raw"),
-        &["512000000", "memory"],
+        &format!("--max-memory 8M blur {zeros} out.raw"),
+        &["a slice with the 12 around it", "--max-memory"],
     );
     // It is counted part by part.
     let output = cramped(folder, &format!("--max-memory 64M histogram {zeros} --bins 2"));
@@ -375,6 +375,9 @@ fn arrays_and_volumes_that_lie_are_refused() {
     let output = cramped(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!folder.join("out.npy").exists() && !folder.join("out.raw").exists());
+    let output = cramped(folder, &format!("--max-memory 256M blur {zeros} out.raw"));
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::metadata(folder.join("out.raw")).unwrap().len(), 512_000_000);
 }
 
 #[cfg(target_os = "linux")]

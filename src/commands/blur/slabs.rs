@@ -51,7 +51,7 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
     file.check(session.limits(1))?;
     let [width, height, depth] = file.dims;
     let own = shard.range(depth);
-    let slab = slab(job, &file, own.len(), 0, session)?;
+    let slab = slab(job, &file, own.len(), [job.copies(), 0], session)?;
     let written = (width * height * target.dtype().size()) as u64;
     let length = header.len() as u64 + written * depth as u64;
     let output = SharedOutput::open(&job.sink, &identity, length, session.no_clobber)?;
@@ -83,7 +83,7 @@ pub fn streamed(job: &Job, file: &VolumeFile, session: &Session) -> Result<Optio
             return Ok(None);
         }
     }
-    let slab = slab(job, file, file.dims[2], 0, session)?;
+    let slab = slab(job, file, file.dims[2], [job.copies() + IN_FLIGHT, 0], session)?;
     Ok((2 * slab <= file.dims[2]).then_some(slab))
 }
 
@@ -211,12 +211,12 @@ impl Ahead {
     }
 }
 
-/// How many slices go at a time, of `own`, where `beside` bytes are taken for other things.
+/// How many slices go at a time, of `own`, where so many copies of them and `beside` bytes for other things are in memory.
 pub fn slab(
     job: &Job,
     file: &VolumeFile,
     own: usize,
-    beside: u64,
+    [copies, beside]: [u64; 2],
     session: &Session,
 ) -> Result<usize> {
     let [width, height, depth] = file.dims;
@@ -224,10 +224,10 @@ pub fn slab(
     let beside = beside.saturating_add(file.held_bytes());
     let memory = session.max_memory.saturating_sub(beside);
     let around = (2 * job.blur.halo(2)).min(depth) as u64;
-    let fitting = (memory / (job.copies() + IN_FLIGHT) / slice.max(1)).saturating_sub(around);
+    let fitting = (memory / copies / slice.max(1)).saturating_sub(around);
     match fitting {
         0 if own > 0 => {
-            let needed = (around + 1) * slice * (job.copies() + IN_FLIGHT) + beside;
+            let needed = (around + 1) * slice * copies + beside;
             Err(Error::bad_input(format_args!(
                 "{}: a slice with the {around} around it takes {needed} bytes, more than the {} of --max-memory",
                 job.source, session.max_memory

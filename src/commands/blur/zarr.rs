@@ -140,7 +140,7 @@ impl Task<'_> {
         for number in 0..pyramid.volumes() {
             let file = &of_volume(number)?;
             file.check(session.limits(1))?;
-            let slab = slab(job, file, own.len(), pyramid.bytes(0), session)?;
+            let slab = slab(job, file, own.len(), [job.copies(), pyramid.bytes(0)], session)?;
             let mut writer =
                 PyramidWriter::new(pyramid, folder, number, (0..levels, own.start), is_shared);
             blurred(job, file, own.clone(), slab, session, |_, samples| {
