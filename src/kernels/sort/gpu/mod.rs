@@ -42,7 +42,7 @@ pub struct Arrays<'a> {
     pub keys: &'a [Buffer; 2],
     /// Two arrays at most of a word for each key, moved along, and as much room for each.
     pub moved: &'a [&'a [Buffer; 2]],
-    /// How many keys there are, at most [`MOST_KEYS`].
+    /// How many keys there are, at most 2^30 - 4.
     pub len: usize,
     /// Bits in which keys differ; those of the others are equal in all keys.
     pub differing: u32,
