@@ -267,7 +267,7 @@ impl Device {
                 beside.last.store(last, Ordering::Relaxed);
                 beside.left.store(parts, Ordering::Relaxed);
             }
-            if estimate.prefers_cpu() && !is_forced {
+            if estimate.prefers_cpu() && !is_forced && !takes_software() {
                 self.start.call_once(|| {
                     log::debug!(
                         "device: CPU, which takes about {} ms; a GPU takes {} ms, {} of them to start",
@@ -469,8 +469,8 @@ pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
     adapters.iter().position(|adapter| adapter.info.is_hardware() || takes_software())
 }
 
-/// Whether [`DeviceChoice::Auto`] takes software Vulkan, too: for tests of what it does with a GPU, on machines without
-/// one.
+/// Whether [`DeviceChoice::Auto`] takes software Vulkan, too, be it the slower device: for tests of what it does with a GPU,
+/// on machines without one.
 fn takes_software() -> bool {
     env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
 }
