@@ -63,10 +63,10 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 
 /// A window of lines.
 pub struct Window<'a, T, N> {
-    entering: &'a [T],
-    leaving: &'a [T],
+    pub entering: &'a [T],
+    pub leaving: &'a [T],
     /// Sums of all lines in the window except the one that enters.
-    sums: &'a mut [N],
+    pub sums: &'a mut [N],
 }
 
 impl<T: Sample<N>, N: Number> Window<'_, T, N> {

@@ -5,6 +5,7 @@
 
 mod box_columns;
 mod box_rows;
+mod box_u16;
 mod box_u8;
 mod columns;
 mod gaussian_tiles;
@@ -49,6 +50,13 @@ pub fn run<'d>(
     }
     let mut plan = plan;
     while let [pass, ..] = plan {
+        if let [x, y, rest @ ..] = plan
+            && box_u16::fits([x, y], shape)
+            && let Some(blurred) = wide_box([x, y], edge, shape, &values)?
+        {
+            (values, plan) = (blurred, rest);
+            continue;
+        }
         let taken = match &values {
             Values::U8(_) => 0,
             Values::U16(_) | Values::U24(_) => tiled_passes::<Exact>(plan, shape),
@@ -67,6 +75,22 @@ pub fn run<'d>(
         plan = rest;
     }
     Ok(values)
+}
+
+/// Two passes of a box filter, row by row, over samples of 16 or 24 bits.
+fn wide_box(
+    passes: [&Pass; 2],
+    edge: Edge,
+    shape: Shape,
+    values: &Values<'_>,
+) -> Result<Option<Values<'static>>> {
+    Ok(Some(match (values, passes[1].to) {
+        (Values::U16(v), Format::U16) => box_u16::blur::<_, u16>(passes, edge, shape, v)?.into(),
+        (Values::U16(v), Format::U24) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
+        (Values::U24(v), Format::U16) => box_u16::blur::<_, u16>(passes, edge, shape, v)?.into(),
+        (Values::U24(v), Format::U24) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
+        _ => return Ok(None),
+    }))
 }
 
 /// How many of the first passes of `plan` are along the axes of an image or a volume in arithmetic `A`; 0 where only one.

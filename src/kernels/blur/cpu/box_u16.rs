@@ -1,0 +1,138 @@
+//! A box filter along x and then y, row by row, so that what lies between stays in the cache. Chosen for 16-bit samples,
+//! and 8-bit ones with alpha or in linear light, where the rows of a window fit the cache.
+//!
+//! ```text
+//! source rows   -> along x ->   ring of 2 radius + 1 rows   -> sums slide along y ->   target rows
+//! ```
+
+use bytemuck::Zeroable;
+
+use super::{
+    Edge, Format, Pass, Rounding, Shape,
+    box_columns::Window,
+    box_rows,
+    lines::Lines,
+    number::{Round, Sample},
+};
+use crate::{data::division::RoundedF64, error::Result, memory, parallel::Parallel};
+
+/// Bytes of the rows of a window, at most: a half of a core's second cache.
+const CACHE: usize = 1 << 19;
+
+/// Whether two passes are of this kind, over samples of `shape`.
+pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
+    let divides = |pass: &Pass| matches!(pass.rounding, Rounding::Divide { .. });
+    let row = shape.dims[0] * shape.channels;
+    (x.axis, y.axis, x.to) == (0, 1, Format::U24)
+        && [x, y].into_iter().all(divides)
+        && y.taps.count() * row * size_of::<u32>() <= CACHE
+}
+
+/// Blurs `source` by two passes that fit.
+///
+/// # Errors
+/// When there is no memory.
+pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
+    [x, y]: [&Pass; 2],
+    edge: Edge,
+    shape: Shape,
+    source: &[T],
+) -> Result<Vec<D>>
+where
+    RoundedF64: Round<u32, D>,
+{
+    let height = shape.dims[1];
+    let x_lines = Lines::new(x, edge, shape);
+    let row = x_lines.block();
+    let fill = (0..row).map(|i| y.fill[i % shape.channels] as u32).collect();
+    let job = Job { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
+    // A share begins with rows that the one above has summed as well.
+    let rows = height.div_ceil(2 * rayon::current_num_threads()).max(4 * y.taps.count());
+    let mut target = memory::zeros(source.len())?;
+    let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
+    let shares = slices.flat_map(|(source, target)| {
+        let shares = target.chunks_mut(rows * row).enumerate();
+        shares.map(move |(number, target)| (source, number * rows, target))
+    });
+    let shares: Vec<_> = shares.collect();
+    shares.into_iter().par_fold(
+        || Scratch::new(&job),
+        |scratch, (source, top, target)| job.run(scratch, source, top as isize, target),
+    );
+    Ok(target)
+}
+
+fn rounding(pass: &Pass) -> RoundedF64 {
+    let Rounding::Divide { up, divisor } = pass.rounding else { unreachable!("they fit") };
+    RoundedF64::new(up, divisor)
+}
+
+struct Job<'a> {
+    x: Lines<'a>,
+    y: &'a Pass,
+    edge: Edge,
+    /// A row above or below the image, where the edge is a constant.
+    fill: Vec<u32>,
+    /// Of sums along x and y.
+    rounding: [RoundedF64; 2],
+}
+
+/// What a thread works with.
+struct Scratch {
+    /// A source row with what lies beside it.
+    padded: Vec<u32>,
+    /// Rows summed along x.
+    ring: Vec<u32>,
+    /// Sums along y.
+    sums: Vec<u32>,
+}
+
+impl Scratch {
+    fn new(job: &Job<'_>) -> Self {
+        let row = job.x.block();
+        Self {
+            padded: vec![0; row + 2 * job.x.radius() * job.x.inner],
+            ring: vec![0; row * job.y.taps.count()],
+            sums: vec![0; row],
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Blurs the rows of `target`, of which the first is number `top` of `source`.
+    fn run<T: Sample<u32>, D>(
+        &self,
+        Scratch { padded, ring, sums }: &mut Scratch,
+        source: &[T],
+        top: isize,
+        target: &mut [D],
+    ) where
+        RoundedF64: Round<u32, D>,
+    {
+        let (row, kept) = (self.x.block(), self.y.taps.count());
+        let (radius, height) = (self.y.taps.radius as isize, source.len() / row);
+        let place = |at: isize| at.rem_euclid(kept as isize) as usize * row;
+        let mut enter = |ring: &mut [u32], at: isize| {
+            let summed = &mut ring[place(at)..][..row];
+            match self.edge.map(at, height) {
+                Some(inside) => {
+                    let source = &source[inside * row..][..row];
+                    box_rows::sum(&self.x, source, padded, summed, self.rounding[0]);
+                }
+                None => summed.copy_from_slice(&self.fill),
+            }
+        };
+        sums.fill(0);
+        for at in top - radius..top + radius {
+            enter(ring, at);
+            let entered = &ring[place(at)..][..row];
+            sums.iter_mut().zip(entered).for_each(|(sum, value)| *sum = sum.wrapping_add(*value));
+        }
+        for (at, target) in (top..).zip(target.chunks_exact_mut(row)) {
+            enter(ring, at + radius);
+            let line = |at: isize| &ring[place(at)..][..row];
+            let (entering, leaving) = (line(at + radius), line(at - radius));
+            Window { entering, leaving, sums: &mut sums[..] }.advance(self.rounding[1], target);
+        }
+    }
+}
