@@ -221,6 +221,8 @@ pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus
             return (status, most);
         }
         let text = std::fs::read_to_string(&status).unwrap_or_default();
+        // For an instant the child still has the memory of this process, and its name.
+        let text = if text.starts_with("Name:\tgpuproc") { text } else { String::new() };
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         most = most.max(kilobytes.unwrap_or(0));
