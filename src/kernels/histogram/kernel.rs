@@ -88,10 +88,10 @@ impl Kernel for Histogram {
         }
         let u8_pass = |components: &U8Components| Ok(cpu::u8_levels::count(pixels, components));
         let channels = self.components.iter().filter(|c| matches!(c, Component::Channel(_)));
-        let together = channels.count() > 1;
+        let together = channels.count() > 1 || pixels.channels == 1;
         let mut u16_levels = Vec::new();
         self.count(pixels, u8_pass, |plan| match plan {
-            // All channels at once at the first of them.
+            // All channels at once, at the first of them.
             Plan::U16Levels(channel) if together => {
                 if u16_levels.is_empty() {
                     u16_levels = cpu::u16_levels::count(pixels);

@@ -2,6 +2,7 @@
 
 pub mod adjust;
 pub mod slots;
+mod tally;
 pub mod u16_levels;
 pub mod u8_levels;
 pub mod weighted;

@@ -1,6 +1,9 @@
 //! One component in any number of slots: levels of a 16-bit channel, binned luminance, binned values.
 
-use super::CHUNK;
+use super::{
+    CHUNK,
+    tally::{Tally, increment},
+};
 use crate::{
     data::samples::Samples,
     for_samples,
@@ -69,9 +72,6 @@ fn count_luma<T: Pod + Sync + Into<u32>>(
     })
 }
 
-/// Two tables of more slots than this would crowd each other out of the cache.
-const MOST_TWICE: usize = 8192;
-
 /// Counts `slot` of every pixel in `slots` counters.
 fn count_slots<T: Pod + Sync>(
     samples: &[T],
@@ -79,32 +79,17 @@ fn count_slots<T: Pod + Sync>(
     slots: usize,
     slot: impl Fn(&[T]) -> usize + Sync,
 ) -> Vec<u64> {
-    let count_chunk = |sums: &mut Vec<u64>, chunk: &[T]| {
-        // Neighbours count in different tables: an increment of the counter that the one before has
-        // just written would wait for that write.
-        let mut even = vec![0u32; slots];
-        let mut odd = vec![0u32; if slots <= MOST_TWICE { slots } else { 0 }];
-        let mut rest = chunk;
-        if !odd.is_empty() {
-            let mut pairs = chunk.chunks_exact(2 * channels);
-            for pair in &mut pairs {
-                even[slot(&pair[..channels])] += 1;
-                odd[slot(&pair[channels..])] += 1;
-            }
-            rest = pairs.remainder();
+    let count_chunk = |tally: &mut Tally<2>, chunk: &[T]| {
+        let (low, sums) = tally.slices();
+        let mut pairs = chunk.chunks_exact(2 * channels);
+        for pair in &mut pairs {
+            increment(low, sums, slot(&pair[..channels]), 0);
+            increment(low, sums, slot(&pair[channels..]), 1);
         }
-        for pixel in rest.chunks_exact(channels) {
-            even[slot(pixel)] += 1;
+        for pixel in pairs.remainder().chunks_exact(channels) {
+            increment(low, sums, slot(pixel), 0);
         }
-        sums.iter_mut().zip(even).for_each(|(sum, more)| *sum += u64::from(more));
-        sums.iter_mut().zip(odd).for_each(|(sum, more)| *sum += u64::from(more));
     };
-    // Tables of 65,536 slots are worth filling only with many pixels.
-    let chunk = CHUNK.max(slots * 16) * channels;
-    let parts = samples.chunks(chunk).par_fold(|| vec![0; slots], count_chunk);
-    let mut sums = vec![0; slots];
-    for part in parts {
-        sums.iter_mut().zip(part).for_each(|(sum, more)| *sum += more);
-    }
-    sums
+    let tallies = samples.chunks(CHUNK * channels).par_fold(|| Tally::new(slots), count_chunk);
+    Tally::total(tallies, slots)
 }

@@ -1,5 +1,9 @@
-//! The 65,536 levels of every 16-bit channel in one pass over the pixels; for one channel alone, `slots`.
+//! The 65,536 levels of every 16-bit channel in one pass over the pixels; for one channel of several, `slots`.
 
+use super::{
+    CHUNK,
+    tally::{Tally, increment},
+};
 use crate::{kernels::histogram::counts::Pixels, parallel::Parallel};
 
 /// Levels of 16 bits.
@@ -8,34 +12,38 @@ const LEVELS: usize = 1 << 16;
 /// Of each channel, samples of each bit pattern.
 pub fn count(pixels: &Pixels) -> Vec<Vec<u64>> {
     let samples: &[u16] = bytemuck::cast_slice(pixels.samples.as_bytes());
+    // The channels of a pixel count in tables of their own as it is: a second way would only fill the cache.
     match pixels.channels {
-        1 => count_channels::<1>(samples),
-        2 => count_channels::<2>(samples),
-        3 => count_channels::<3>(samples),
-        _ => count_channels::<4>(samples),
+        1 => count_channels::<1, 2>(samples),
+        2 => count_channels::<2, 1>(samples),
+        3 => count_channels::<3, 1>(samples),
+        _ => count_channels::<4, 1>(samples),
     }
 }
 
-fn count_channels<const C: usize>(samples: &[u16]) -> Vec<Vec<u64>> {
-    // One piece a thread: tables of this size are worth filling with many pixels only.
-    let piece = (samples.len() / C).div_ceil(rayon::current_num_threads()).clamp(1 << 20, 1 << 31);
-    let parts = samples.chunks(piece * C).par_map(count_piece::<C>);
-    let mut sums = vec![vec![0; LEVELS]; C];
-    for part in &parts {
-        for (sums, part) in sums.iter_mut().zip(part) {
-            sums.iter_mut().zip(part).for_each(|(sum, &more)| *sum += u64::from(more));
-        }
+fn count_channels<const C: usize, const WAYS: usize>(samples: &[u16]) -> Vec<Vec<u64>> {
+    let start = || std::array::from_fn(|_| Tally::new(LEVELS));
+    let tallies = samples.chunks(CHUNK * C).par_fold(start, count_chunk::<C, WAYS>);
+    let mut channels = [const { Vec::new() }; C];
+    for (channel, tally) in tallies.into_iter().flat_map(|tallies| tallies.into_iter().enumerate())
+    {
+        channels[channel].push(tally);
     }
-    sums
+    channels.into_iter().map(|tallies| Tally::total(tallies, LEVELS)).collect()
 }
 
-fn count_piece<const C: usize>(samples: &[u16]) -> Vec<[u32; LEVELS]> {
-    let mut tables = vec![[0; LEVELS]; C];
-    let counters: &mut [[u32; LEVELS]; C] = tables.as_mut_slice().try_into().expect("C tables");
-    for pixel in samples.chunks_exact(C) {
-        for (counters, &sample) in counters.iter_mut().zip(pixel) {
-            counters[usize::from(sample)] += 1;
+fn count_chunk<const C: usize, const WAYS: usize>(tallies: &mut [Tally<WAYS>; C], chunk: &[u16]) {
+    let mut tables = tallies.each_mut().map(Tally::tables::<LEVELS>);
+    let mut count = |pixel: &[u16], way| {
+        for ((low, sums), &sample) in tables.iter_mut().zip(pixel) {
+            increment(*low, *sums, usize::from(sample), way);
+        }
+    };
+    let mut groups = chunk.chunks_exact(WAYS * C);
+    for group in &mut groups {
+        for (way, pixel) in group.chunks_exact(C).enumerate() {
+            count(pixel, way);
         }
     }
-    tables
+    groups.remainder().chunks_exact(C).for_each(|pixel| count(pixel, 0));
 }
