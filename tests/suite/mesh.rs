@@ -1063,8 +1063,13 @@ fn bench_cases_run_and_check() {
     let swept = waves([40, 12, 11]);
     let bytes = swept.samples.as_bytes().len() as u64;
     let sweep = mesh::sweep("waves", bytes, move || Ok(swept), &[90.0, 150.0]);
-    assert_eq!(sweep[1].problem, "waves iso 150");
-    for case in mesh::cases(false).into_iter().chain(sweep) {
+    let told = sweep.iter().map(|(iso, case)| (*iso, case.algorithm, &case.problem[..]));
+    let expected = ["bit planes", "bit planes, exact"].into_iter().flat_map(|algorithm| {
+        [(90.0, algorithm, "waves iso 90"), (150.0, algorithm, "waves iso 150")]
+    });
+    assert!(told.eq(expected));
+    let swept = sweep.into_iter().map(|(_, case)| case);
+    for case in mesh::cases(false).into_iter().chain(swept) {
         for Subject { name, context } in subjects().iter().filter(|s| s.name == "full") {
             let mut prepared = (case.prepare)(Some(context)).unwrap();
             (0..2).for_each(|_| (prepared.run)().unwrap());
@@ -1078,8 +1083,8 @@ fn bench_cases_run_and_check() {
     }
     // A volume that cannot be had, and a result that is not there.
     let none = mesh::sweep("none", 1, || Err(gpuproc::error::Error::gpu("planted")), &[1.0]);
-    assert!((none[0].prepare)(None).unwrap_err().to_string().contains("planted"));
-    let idle = &mesh::sweep("idle", 1, || Ok(waves([9; 3])), &[128.0])[0];
+    assert!((none[0].1.prepare)(None).unwrap_err().to_string().contains("planted"));
+    let (_, idle) = &mesh::sweep("idle", 1, || Ok(waves([9; 3])), &[128.0])[0];
     assert!(((idle.prepare)(None).unwrap().check)().is_err());
 }
 

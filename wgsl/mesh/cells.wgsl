@@ -76,7 +76,7 @@ fn case_at(c: Corners, bit: u32) -> u32 {
 //
 //   triangles = crossed edges - 2 * mixed cells - 2 * loops beyond the first of a cell
 //
-// Only ambiguous cells may have a second loop: they are looked up one by one.
+// Only ambiguous cells may have a second loop: they are looked up one by one, or were when they were resolved.
 fn count_triangles(word: u32, c: Corners, cells: u32) -> u32 {
     let any = mixed(c) & cells;
     if any == 0u {
@@ -86,17 +86,16 @@ fn count_triangles(word: u32, c: Corners, cells: u32) -> u32 {
     let n = countOneBits(along_x(c) & m) + countOneBits(along_y(c) & m) + countOneBits(along_z(c) & m);
     var look_up = ambiguous(c) & any;
     var more_loops = 0u;
-    while look_up != 0u {
-        let bit = firstTrailingBit(look_up);
-        let case_number = case_at(c, bit);
-        if EXACT {
-            let discs = (blocks[variant_at(word, bit, case_number) + 4u] >> 8u) & 0xffu;
-            // Less than none where there is a tunnel; 2^32 more than that is as good.
-            more_loops += discs - 1u;
-        } else {
-            more_loops += blocks[CASE_INFO + case_number] >> 8u;
+    if EXACT {
+        if look_up != 0u {
+            more_loops = starts[word];
         }
-        look_up &= look_up - 1u;
+    } else {
+        while look_up != 0u {
+            let bit = firstTrailingBit(look_up);
+            more_loops += (blocks[CASE_INFO + case_at(c, bit)] >> 4u) & 15u;
+            look_up &= look_up - 1u;
+        }
     }
     return n.x + n.y + n.z + n.w - 2u * countOneBits(any) - 2u * more_loops;
 }

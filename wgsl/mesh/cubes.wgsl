@@ -97,18 +97,24 @@ struct SlabParams {
 //   inside    slices                              greater than the threshold
 //   numbers   slices + 1, from one lower on       not NaN            (HAS_NAN only)
 //   valid     layers + 2, from one lower on       a cell without NaN (HAS_NAN only)
-//   variants  7 times layers                      see mesh/variants  (EXACT only)
+//   variants  8 times layers                      see mesh/variants  (EXACT only)
 @group(0) @binding(3) var<storage, read_write> bits: array<u32>;
 // For each word, where its vertices begin:
 //   bits  0..14   its first vertex in the block
 //   bits 15..20   vertices on edges along x
 //   bits 21..26   vertices on edges along y
+// Before `count`, where EXACT: of words with ambiguous cells, discs beyond the first of such a cell.
 @group(0) @binding(4) var<storage, read_write> starts: array<u32>;
 // Tables and blocks, in words; `starts` is the end of the same buffer, so that no pass takes more than
 // four storage buffers, which is all that some devices grant:
 //   0 .. CASE_INFO          two words a case: 15 edge numbers of 4 bits, the corners of its triangles
-//   CASE_INFO ..            a word a case: triangles, and << 8 the loops of crossed edges but one
-//   VARIANT_CASES ..        see mesh/variants
+//   CASE_INFO ..            a word a case:
+//     bits  0..3              triangles
+//     bits  4..7              loops of crossed edges but one
+//     bits  8..13             the faces whose corners alternate
+//     bit  15                 whether it has variants
+//     bits 16..31             its first variant
+//   VARIANTS ..             see mesh/variants
 //   section(i, ..)          a word a block, see below
 //   section(TOTALS, 0..3)   vertices to emit, triangles, active blocks, cells with NaN
 //   params.starts ..        `starts`
@@ -118,7 +124,8 @@ struct SlabParams {
 @group(0) @binding(8) var<storage, read_write> triangles: array<u32>;
 
 const CASE_INFO = 512u;
-const SECTIONS = 4404u;
+const HAS_VARIANTS = 0x8000u;
+const SECTIONS = 4148u;
 
 // The sections of `blocks`: `count` writes how many there are in each block, `scan` turns that into where
 // they begin.

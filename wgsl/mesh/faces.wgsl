@@ -85,11 +85,14 @@ fn faces(
                 }
             }
             bit = select_bit(passed[low].x, index - passed[low].y);
-            let case_number = case_at(Corners(corner_rows[low], corner_steps[low]), bit);
+            let corners = Corners(corner_rows[low], corner_steps[low]);
+            let case_number = case_at(corners, bit);
+            let info = blocks[CASE_INFO + case_number];
             edges_at = 2u * case_number;
-            count = blocks[CASE_INFO + case_number] & 0xffu;
-            if EXACT && has_variants(case_number) {
-                edges_at = variant_at(block * SIZE + low, bit, case_number);
+            count = info & 15u;
+            if EXACT && (info & HAS_VARIANTS) != 0u {
+                let before_it = ambiguous(corners) & passed[low].x & ((1u << bit) - 1u);
+                edges_at = variant_at(block * SIZE + low, countOneBits(before_it), info);
                 count = blocks[edges_at + 4u] & 0xffu;
             }
         }

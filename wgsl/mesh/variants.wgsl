@@ -1,20 +1,21 @@
 // Which variant of its case a cell is, where its corners do not tell what is joined: the numbers, and why their signs
-// decide, are those of src/kernels/mesh/deciders.rs. Runs where EXACT; an invocation makes one word.
+// decide, are those of src/kernels/mesh/deciders.rs. Runs where EXACT; a workgroup makes a block.
 //
-// In: volume, bits, blocks (the table of variants). Out: the planes of variants, at words with an ambiguous cell. No
+// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, both at words with an ambiguous cell. No
 // others are read.
 
-// Planes of variants: bit i of a cell's variant, counted from the first of its case, is in plane i.
-const VARIANT_PLANES = 7u;
-// In `blocks`, a word a case: bits 0..15 its first variant; bits 16..21 the faces whose corners alternate; bit 31 whether it
-// has variants.
-const VARIANT_CASES = 768u;
+// A word's ambiguous cells have their variants, counted from the first of the case, in a byte each, packed in order:
+//
+//   ambiguous cells   . . 4 . . 3 2 . 1 . 0      from the word's highest bit to its lowest
+//   plane 0           3 2 1 0                    bytes of the word, from the highest to the lowest
+//   plane 1           . . . 4
+const VARIANT_PLANES = 8u;
 // In `blocks`, five words a variant: 30 edge numbers of 4 bits, the corners of its triangles; then
 //   bits  0..7    triangles
 //   bits  8..15   discs
 //   bits 16..23   tunnels that there may be
 //   bits 24..31   the variant with the first of them
-const VARIANTS = 1024u;
+const VARIANTS = 768u;
 const VARIANT_WORDS = 5u;
 
 fn variant_plane(plane: u32) -> u32 {
@@ -22,86 +23,140 @@ fn variant_plane(plane: u32) -> u32 {
     return (others + plane * params.layers) * params.slice_words;
 }
 
-fn has_variants(case_number: u32) -> bool {
-    return (blocks[VARIANT_CASES + case_number] >> 31u) == 1u;
+// Where the variant begins in `blocks` of an ambiguous cell with `rank` others before it in the word. `info` is that of its
+// case.
+fn variant_at(word: u32, rank: u32, info: u32) -> u32 {
+    let variants = bits[variant_plane(rank / 4u) + word];
+    return VARIANTS + VARIANT_WORDS * ((info >> 16u) + ((variants >> (8u * (rank % 4u))) & 0xffu));
 }
 
-// Where the variant begins in `blocks` of the cell at a bit of a word, which has variants.
-fn variant_at(word: u32, bit: u32, case_number: u32) -> u32 {
-    var variant = blocks[VARIANT_CASES + case_number] & 0xffffu;
-    for (var plane = 0u; plane < VARIANT_PLANES; plane++) {
-        variant += ((bits[variant_plane(plane) + word] >> bit) & 1u) << plane;
-    }
-    return VARIANTS + VARIANT_WORDS * variant;
-}
+// Cells that an invocation lists at a time.
+const LISTED = 4u;
+// Ambiguous cells of the block: the case, and << 8 the lane of the word, << 16 the bit, << 21 the rank in the word.
+var<workgroup> listed: array<u32, 1024>;
+var<workgroup> listed_count: atomic<u32>;
+var<workgroup> listed_total: u32;
+// For each word of the block, what it has in the planes of variants, and its discs beyond the first of a cell.
+var<workgroup> found_variants: array<atomic<u32>, 2048>;
+var<workgroup> found_loops: array<atomic<u32>, SIZE>;
 
+// The block's ambiguous cells are listed, some of each word at a time, and then dealt out to all invocations: few words have
+// any, and those have several.
 @compute @workgroup_size(SIZE)
 fn resolve(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    let word = group_index(group, groups) * SIZE + lane;
-    if word >= params.layers * params.slice_words {
-        return;
-    }
+    let first = group_index(group, groups) * SIZE;
+    let word = first + lane;
     let place = place_of(word);
-    if !is_here(i32(place.y)) {
-        return;
+    var corners: Corners;
+    var left = 0u;
+    if word < params.layers * params.slice_words && is_here(i32(place.y)) {
+        let found = word_at(word, place);
+        corners = found.corners;
+        left = ambiguous(corners) & found.cells;
     }
-    let found = word_at(word, place);
-    var left = ambiguous(found.corners) & found.cells;
-    if left == 0u {
-        return;
+    let count = countOneBits(left);
+    let planes = (count + 3u) / 4u;
+    for (var plane = 0u; plane < planes; plane++) {
+        atomicStore(&found_variants[plane * SIZE + lane], 0u);
     }
-    var planes: array<u32, VARIANT_PLANES>;
-    while left != 0u {
-        let bit = firstTrailingBit(left);
-        left &= left - 1u;
-        let variant = variant_of(vec3<i32>(place) + vec3(i32(bit), 0, 0), case_at(found.corners, bit));
-        for (var plane = 0u; plane < VARIANT_PLANES; plane++) {
-            planes[plane] |= ((variant >> plane) & 1u) << bit;
+    atomicStore(&found_loops[lane], 0u);
+    loop {
+        if lane == 0u {
+            atomicStore(&listed_count, 0u);
         }
+        workgroupBarrier();
+        list(corners, lane, &left, count);
+        workgroupBarrier();
+        if lane == 0u {
+            listed_total = atomicLoad(&listed_count);
+        }
+        let total = workgroupUniformLoad(&listed_total);
+        if total == 0u {
+            break;
+        }
+        for (var i = lane; i < total; i += SIZE) {
+            resolve_cell(first, listed[i]);
+        }
+        workgroupBarrier();
     }
-    for (var plane = 0u; plane < VARIANT_PLANES; plane++) {
-        bits[variant_plane(plane) + word] = planes[plane];
+    for (var plane = 0u; plane < planes; plane++) {
+        bits[variant_plane(plane) + word] = atomicLoad(&found_variants[plane * SIZE + lane]);
     }
+    if count > 0u {
+        blocks[params.starts + word] = atomicLoad(&found_loops[lane]);
+    }
+}
+
+// Lists some of the cells that are left of a word's `count` ambiguous ones.
+fn list(corners: Corners, lane: u32, left: ptr<function, u32>, count: u32) {
+    let cells = min(countOneBits(*left), LISTED);
+    if cells == 0u {
+        return;
+    }
+    let at = atomicAdd(&listed_count, cells);
+    for (var i = 0u; i < cells; i++) {
+        let bit = firstTrailingBit(*left);
+        let rank = count - countOneBits(*left);
+        listed[at + i] = case_at(corners, bit) | (lane << 8u) | (bit << 16u) | (rank << 21u);
+        *left &= *left - 1u;
+    }
+}
+
+// Resolves a listed cell of the block that begins at word `first`.
+fn resolve_cell(first: u32, cell: u32) {
+    let lane = (cell >> 8u) & 0xffu;
+    let rank = cell >> 21u;
+    let point = vec3<i32>(place_of(first + lane)) + vec3(i32((cell >> 16u) & 31u), 0, 0);
+    let info = blocks[CASE_INFO + (cell & 0xffu)];
+    let variant = variant_of(point, cell & 0xffu, info);
+    let discs = (blocks[VARIANTS + VARIANT_WORDS * ((info >> 16u) + variant) + 4u] >> 8u) & 0xffu;
+    atomicOr(&found_variants[(rank / 4u) * SIZE + lane], variant << (8u * (rank % 4u)));
+    // Less than none where there is a tunnel; 2^32 more than that is as good.
+    atomicAdd(&found_loops[lane], discs - 1u);
 }
 
 // The corners of a cell: bit i of `inside` for corner i, and the bits of its distance from the isovalue.
 struct Cell {
     inside: u32,
-    distances: array<u32, 8>,
+    low: vec4<u32>,
+    high: vec4<u32>,
 }
 
-// The variant of the cell at a point, counted from the first of its case.
-fn variant_of(point: vec3<i32>, case_number: u32) -> u32 {
-    var cell: Cell;
-    cell.inside = case_number;
-    for (var corner = 0u; corner < 8u; corner++) {
-        // x, y: 00, 10, 11, 01, then the same above.
-        let offset = vec3(((corner + 1u) >> 1u) & 1u, (corner >> 1u) & 1u, corner >> 2u);
-        cell.distances[corner] = distance_at(point + vec3<i32>(offset));
-    }
-    let info = blocks[VARIANT_CASES + case_number];
+// The variant of the cell at a point, counted from the first of its case, with `info`.
+fn variant_of(point: vec3<i32>, case_number: u32, info: u32) -> u32 {
+    let cell = Cell(case_number, face_distances(point), face_distances(point + vec3(0, 0, 1)));
     var choice = 0u;
     var choices = 0u;
-    for (var face = 0u; face < 6u; face++) {
-        if ((info >> (16u + face)) & 1u) == 1u {
-            choice |= u32(joins_inside(&cell, face)) << choices;
-            choices += 1u;
-        }
+    var faces = (info >> 8u) & 0x3fu;
+    while faces != 0u {
+        choice |= u32(joins_inside(cell, firstTrailingBit(faces))) << choices;
+        choices += 1u;
+        faces &= faces - 1u;
     }
-    let variant = blocks[VARIANTS + VARIANT_WORDS * ((info & 0xffffu) + choice) + 4u];
+    let variant = blocks[VARIANTS + VARIANT_WORDS * ((info >> 16u) + choice) + 4u];
     let tunnels = (variant >> 16u) & 0xffu;
     if tunnels == 0u {
         return choice;
     }
-    let found = tunnel(&cell);
+    let found = tunnel(cell);
     if found == 0 {
         return choice;
     }
     return (variant >> 24u) + u32(tunnels == 2u && found < 0);
+}
+
+// The distances of four points in the order of corners, x, y: 00, 10, 11, 01.
+fn face_distances(point: vec3<i32>) -> vec4<u32> {
+    return vec4(
+        distance_at(point),
+        distance_at(point + vec3(1, 0, 0)),
+        distance_at(point + vec3(1, 1, 0)),
+        distance_at(point + vec3(0, 1, 0)),
+    );
 }
 
 // The bits of a point's distance from the isovalue, halved where differences may overflow. What is beyond the samples is
@@ -118,88 +173,88 @@ fn distance_at(point: vec3<i32>) -> u32 {
     return bitcast<u32>(abs(value - params.level));
 }
 
-// A corner's distance as an integer, in units of the 24th bit of one with the exponent `largest`.
-fn units(cell: ptr<function, Cell>, corner: u32, largest: u32) -> i32 {
-    let distance = (*cell).distances[corner];
-    let exponent = distance >> 23u;
-    let shift = largest - exponent;
-    var whole = 0u;
-    if exponent > 0u && shift < 32u {
-        whole = ((distance & 0x7fffffu) | 0x800000u) >> shift;
-    }
-    // What is inside is above the isovalue, however little.
-    let is_inside = (((*cell).inside >> corner) & 1u) == 1u;
-    return select(-i32(whole), i32(max(whole, 1u)), is_inside);
+fn largest(values: vec4<u32>) -> u32 {
+    let pair = max(values.xy, values.zw);
+    return max(pair.x, pair.y);
+}
+
+// Distances as integers, in units of the 24th bit of one with the exponent `largest_exponent`. What is inside is above the
+// isovalue, however little.
+fn units(distances: vec4<u32>, is_inside: vec4<bool>, largest_exponent: u32) -> vec4<u32> {
+    let exponents = distances >> vec4(23u);
+    let shifts = vec4(largest_exponent) - exponents;
+    let whole = ((distances & vec4(0x7fffffu)) | vec4(0x800000u)) >> min(shifts, vec4(31u));
+    let some = select(whole, vec4(0u), exponents == vec4(0u));
+    return max(some, select(vec4(0u), vec4(1u), is_inside));
 }
 
 // The corners of each face, counter-clockwise as seen from outside the cube.
-fn face_corners(face: u32) -> vec4<u32> {
+fn face_of(cell: Cell, face: u32) -> vec4<u32> {
+    let low = cell.low;
+    let high = cell.high;
     switch face {
-        case 0u: { return vec4(0u, 3u, 2u, 1u); }
-        case 1u: { return vec4(4u, 5u, 6u, 7u); }
-        case 2u: { return vec4(0u, 1u, 5u, 4u); }
-        case 3u: { return vec4(3u, 7u, 6u, 2u); }
-        case 4u: { return vec4(0u, 4u, 7u, 3u); }
-        default: { return vec4(1u, 2u, 6u, 5u); }
+        case 0u: { return low.xwzy; }
+        case 1u: { return high; }
+        case 2u: { return vec4(low.xy, high.yx); }
+        case 3u: { return vec4(low.w, high.wz, low.z); }
+        case 4u: { return vec4(low.x, high.xw, low.w); }
+        default: { return vec4(low.yz, high.zy); }
     }
 }
 
-// Whether the inside corners of an alternating face are joined on it.
-fn joins_inside(cell: ptr<function, Cell>, face: u32) -> bool {
-    let corners = face_corners(face);
-    var largest = 0u;
-    for (var i = 0u; i < 4u; i++) {
-        largest = max(largest, (*cell).distances[corners[i]] >> 23u);
-    }
-    let a = units(cell, corners.x, largest);
-    let b = units(cell, corners.y, largest);
-    let c = units(cell, corners.z, largest);
-    let d = units(cell, corners.w, largest);
-    let more = wide_sign(determinant_of(a, b, c, d));
-    if a > 0 {
-        return more > 0;
-    }
-    return more < 0;
+// Whether the inside corners of an alternating face are joined on it: whether the product of their distances is the
+// greater.
+fn joins_inside(cell: Cell, face: u32) -> bool {
+    let distances = face_of(cell, face);
+    // Faces begin at corners 0, 4, 0, 3, 0 and 1.
+    let is_first_inside = ((cell.inside >> ((0x103040u >> (4u * face)) & 15u)) & 1u) == 1u;
+    let is_inside = vec4<bool>(is_first_inside, !is_first_inside, is_first_inside, !is_first_inside);
+    let corners = units(distances, is_inside, largest(distances) >> 23u);
+    let one = product(corners.x, corners.z);
+    let other = product(corners.y, corners.w);
+    let is_greater = one.y > other.y || (one.y == other.y && one.x > other.x);
+    let is_less = one.y < other.y || (one.y == other.y && one.x < other.x);
+    return select(is_less, is_greater, is_first_inside);
+}
+
+// Signed corners of two faces, those of an edge between them beside each other.
+struct Slices {
+    from_face: vec4<i32>,
+    to_face: vec4<i32>,
 }
 
 // a c - b d
-fn determinant_of(a: i32, b: i32, c: i32, d: i32) -> Wide {
-    return wide_subtract(wide_multiply(wide(a), wide(c)), wide_multiply(wide(b), wide(d)));
+fn determinant_of(a: i32, b: i32, c: i32, d: i32) -> Long {
+    return long_subtract(long_product(a, c), long_product(b, d));
 }
 
-// The slices between two faces: q0, q1 and m with their coefficients of -e.
-struct Slices {
-    q: array<Wide, 2>,
-    q_slope: array<i32, 2>,
-    m: Wide,
-    m_slope: i32,
+// q0, q1 and m of slices between two faces, and their coefficients of -e.
+struct Numbers {
+    q0: Long,
+    q1: Long,
+    m: Long,
+    q0_slope: i32,
+    q1_slope: i32,
 }
 
-fn slices_of(corners: ptr<function, array<i32, 8>>, from_face: vec4<u32>, to_face: vec4<u32>) -> Slices {
-    let a = vec2((*corners)[from_face.x], (*corners)[to_face.x]);
-    let b = vec2((*corners)[from_face.y], (*corners)[to_face.y]);
-    let c = vec2((*corners)[from_face.z], (*corners)[to_face.z]);
-    let d = vec2((*corners)[from_face.w], (*corners)[to_face.w]);
-    let sums = a + c - b - d;
-    var found: Slices;
-    found.q[0] = determinant_of(a.x, b.x, c.x, d.x);
-    found.q[1] = determinant_of(a.y, b.y, c.y, d.y);
-    found.q_slope[0] = sums.x;
-    found.q_slope[1] = sums.y;
-    found.m = wide_add(determinant_of(a.x, b.x, c.y, d.y), determinant_of(a.y, b.y, c.x, d.x));
-    found.m_slope = sums.x + sums.y;
-    return found;
+fn numbers_of(slices: Slices) -> Numbers {
+    let a = slices.from_face;
+    let b = slices.to_face;
+    let q0 = determinant_of(a.x, a.y, a.z, a.w);
+    let q1 = determinant_of(b.x, b.y, b.z, b.w);
+    let m = long_add(determinant_of(a.x, a.y, b.z, b.w), determinant_of(b.x, b.y, a.z, a.w));
+    return Numbers(q0, q1, m, a.x + a.z - a.y - a.w, b.x + b.z - b.y - b.w);
 }
 
-fn sign_or_slope(value: Wide, slope: i32) -> i32 {
-    let found = wide_sign(value);
+fn sign_or_slope(value: Long, slope: i32) -> i32 {
+    let found = long_sign(value);
     return select(found, -sign(slope), found == 0);
 }
 
-fn has_turn(slices: ptr<function, Slices>) -> bool {
-    let first = sign_or_slope((*slices).q[0], (*slices).q_slope[0]);
-    let second = sign_or_slope((*slices).q[1], (*slices).q_slope[1]);
-    let between = sign_or_slope((*slices).m, (*slices).m_slope);
+fn has_turn(n: Numbers) -> bool {
+    let first = sign_or_slope(n.q0, n.q0_slope);
+    let second = sign_or_slope(n.q1, n.q1_slope);
+    let between = sign_or_slope(n.m, n.q0_slope + n.q1_slope);
     return first == second && first != 0 && between == -first;
 }
 
@@ -208,48 +263,51 @@ fn twice(value: Wide) -> Wide {
 }
 
 // The sign of m^2 - 4 q0 q1.
-fn discriminant_sign(slices: ptr<function, Slices>) -> i32 {
-    let q0 = (*slices).q[0];
-    let q1 = (*slices).q[1];
-    let m = (*slices).m;
+fn discriminant_sign(n: Numbers) -> i32 {
+    let q0 = wide_of(n.q0);
+    let q1 = wide_of(n.q1);
+    let m = wide_of(n.m);
     let value = wide_subtract(wide_multiply(m, m), wide_multiply(twice(q0), twice(q1)));
     let found = wide_sign(value);
     if found != 0 {
         return found;
     }
-    let s0 = (*slices).q_slope[0];
-    let s1 = (*slices).q_slope[1];
+    let s0 = n.q0_slope;
+    let s1 = n.q1_slope;
     let ends = wide_add(wide_multiply(q0, wide(s1)), wide_multiply(q1, wide(s0)));
-    let middle = wide_multiply(m, wide((*slices).m_slope));
+    let middle = wide_multiply(m, wide(s0 + s1));
     let slope = wide_sign(wide_subtract(twice(ends), middle));
     return select(slope, i32(s0 != s1), slope == 0);
 }
 
 // 0 without a tunnel; else greater where it joins inside corners, less where outside ones.
-fn tunnel(cell: ptr<function, Cell>) -> i32 {
-    var largest = 0u;
-    for (var corner = 0u; corner < 8u; corner++) {
-        largest = max(largest, (*cell).distances[corner] >> 23u);
-    }
-    var corners: array<i32, 8>;
-    for (var corner = 0u; corner < 8u; corner++) {
-        corners[corner] = units(cell, corner, largest);
-    }
-    var along_x = slices_of(&corners, vec4(0u, 3u, 7u, 4u), vec4(1u, 2u, 6u, 5u));
-    var along_y = slices_of(&corners, vec4(0u, 4u, 5u, 1u), vec4(3u, 7u, 6u, 2u));
-    var slices = slices_of(&corners, vec4(0u, 1u, 2u, 3u), vec4(4u, 5u, 6u, 7u));
-    let has_turns = has_turn(&slices) && has_turn(&along_y) && has_turn(&along_x);
-    if !has_turns || discriminant_sign(&slices) <= 0 {
+fn tunnel(cell: Cell) -> i32 {
+    let largest_exponent = max(largest(cell.low), largest(cell.high)) >> 23u;
+    let low = signed_units(cell.low, cell.inside, largest_exponent);
+    let high = signed_units(cell.high, cell.inside >> 4u, largest_exponent);
+    let n = numbers_of(Slices(low, high));
+    if !has_turn(n)
+        || !has_turn(numbers_of(Slices(vec4(low.xw, high.wx), vec4(low.yz, high.zy))))
+        || !has_turn(numbers_of(Slices(vec4(low.x, high.xy, low.y), vec4(low.w, high.wz, low.z))))
+        || discriminant_sign(n) <= 0 {
         return 0;
     }
-    let a = vec2(corners[0], corners[4]);
-    let first = wide_multiply(wide(a.x), wide_subtract(slices.m, twice(slices.q[1])));
-    let second = wide_multiply(wide(a.y), wide_subtract(slices.m, twice(slices.q[0])));
+    let q0 = wide_of(n.q0);
+    let q1 = wide_of(n.q1);
+    let m = wide_of(n.m);
+    let first = wide_multiply(wide(low.x), wide_subtract(m, twice(q1)));
+    let second = wide_multiply(wide(high.x), wide_subtract(m, twice(q0)));
     var joined = wide_sign(wide_add(first, second));
     if joined == 0 {
-        let slope = wide_multiply(wide(a.x - a.y), wide(slices.q_slope[1] - slices.q_slope[0]));
-        let rest = wide_subtract(slices.m, wide_add(slices.q[0], slices.q[1]));
+        let slope = wide_multiply(wide(low.x - high.x), wide(n.q1_slope - n.q0_slope));
+        let rest = wide_subtract(m, wide_add(q0, q1));
         joined = wide_sign(wide_subtract(slope, twice(rest)));
     }
     return select(-1, 1, joined > 0);
+}
+
+fn signed_units(distances: vec4<u32>, inside: u32, largest_exponent: u32) -> vec4<i32> {
+    let is_inside = ((vec4(inside) >> vec4(0u, 1u, 2u, 3u)) & vec4(1u)) == vec4(1u);
+    let whole = vec4<i32>(units(distances, is_inside, largest_exponent));
+    return select(-whole, whole, is_inside);
 }

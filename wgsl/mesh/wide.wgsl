@@ -1,6 +1,32 @@
-// Signed integers of 128 bits, two's complement, the lowest word in x. Sums and products are right modulo 2^128.
+// Signed integers of 64 and 128 bits, two's complement, the lowest word in x. Sums and products are right modulo 2^64 and
+// 2^128.
 
+alias Long = vec2<u32>;
 alias Wide = vec4<u32>;
+
+fn long_add(a: Long, b: Long) -> Long {
+    let low = a.x + b.x;
+    return Long(low, a.y + b.y + u32(low < a.x));
+}
+
+fn long_subtract(a: Long, b: Long) -> Long {
+    return Long(a.x - b.x, a.y - b.y - u32(a.x < b.x));
+}
+
+fn long_product(a: i32, b: i32) -> Long {
+    let size = product(u32(abs(a)), u32(abs(b)));
+    return select(size, long_subtract(Long(0u), size), (a < 0) != (b < 0));
+}
+
+// -1, 0 or 1.
+fn long_sign(a: Long) -> i32 {
+    return select(i32(any(a != Long(0u))), -1, (a.y >> 31u) == 1u);
+}
+
+fn wide_of(value: Long) -> Wide {
+    let sign = select(0u, 0xffffffffu, (value.y >> 31u) == 1u);
+    return Wide(value, sign, sign);
+}
 
 fn wide(value: i32) -> Wide {
     let sign = select(0u, 0xffffffffu, value < 0);

@@ -216,11 +216,8 @@ const ISOVALUES: std::ops::RangeInclusive<u32> = 30..=110;
 fn surfaces(name: &str, volume: Volume) -> Sweep {
     let bytes = volume.samples.as_bytes().len() as u64;
     let isos: Vec<f64> = ISOVALUES.step_by(10).map(f64::from).collect();
-    let cases = mesh::sweep(&format!("{name},"), bytes, || Ok(volume), &isos);
-    Sweep {
-        along: "isovalue (units of the samples)",
-        points: isos.into_iter().zip(cases).collect(),
-    }
+    let points = mesh::sweep(&format!("{name},"), bytes, || Ok(volume), &isos);
+    Sweep { along: "isovalue (units of the samples)", points }
 }
 
 fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {

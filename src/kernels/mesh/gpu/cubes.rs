@@ -252,7 +252,7 @@ impl<'a> SlabPasses<'a> {
         let blocks = context.allocate("blocks", 4 * blocks_words(params.numbered.into()))?;
         context.write(&blocks, 0, &case_words())?;
         if kernel.topology == Topology::Exact {
-            let start = 4 * u64::from(SHADER.constant("VARIANT_CASES"));
+            let start = 4 * u64::from(SHADER.constant("VARIANTS"));
             context.write(&blocks, start, &variant_words())?;
         }
         Ok(Self {
@@ -493,28 +493,28 @@ impl<'a> SlabPasses<'a> {
 /// [`CASES`] as the shader reads them.
 pub(super) fn case_words() -> Vec<u32> {
     let info = SHADER.constant("CASE_INFO") as usize;
-    let mut words = vec![0; SHADER.constant("VARIANT_CASES") as usize];
+    let mut words = vec![0; SHADER.constant("VARIANTS") as usize];
     for (number, case) in CASES.iter().enumerate() {
         for (i, &edge) in case.triangles.iter().flatten().enumerate() {
             words[2 * number + i / 8] |= u32::from(edge) << (4 * (i % 8));
         }
-        words[info + number] =
-            case.triangles.len() as u32 | u32::from(case.loops.saturating_sub(1)) << 8;
+        let [first, end] = [VARIANTS.first[number], VARIANTS.first[number + 1]].map(u32::from);
+        let has_variants = if first < end { SHADER.constant("HAS_VARIANTS") } else { 0 };
+        words[info + number] = case.triangles.len() as u32
+            | u32::from(case.loops.saturating_sub(1)) << 4
+            | u32::from(VARIANTS.faces[number]) << 8
+            | has_variants
+            | first << 16;
     }
     words
 }
 
-/// [`VARIANTS`] as the shader reads them, from `VARIANT_CASES` on.
+/// [`VARIANTS`] as the shader reads them, from its `VARIANTS` on.
 pub(super) fn variant_words() -> Vec<u32> {
-    let number = |name| SHADER.constant(name) as usize;
-    let [cases, first, size, end] =
-        ["VARIANT_CASES", "VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(number);
-    let mut words = vec![0; end - cases];
-    for (case, word) in words[..256].iter_mut().enumerate() {
-        let [from, to] = [VARIANTS.first[case], VARIANTS.first[case + 1]].map(u32::from);
-        *word = from | u32::from(VARIANTS.faces[case]) << 16 | u32::from(from < to) << 31;
-    }
-    let rows = words[first - cases..].chunks_exact_mut(size);
+    let [first, size, end] =
+        ["VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(|name| SHADER.constant(name) as usize);
+    let mut words = vec![0; end - first];
+    let rows = words.chunks_exact_mut(size);
     assert_eq!(rows.len(), VARIANTS.all.len(), "the shader has room for just these");
     for (words, variant) in rows.zip(&VARIANTS.all) {
         for (i, &edge) in variant.triangles.as_flattened().iter().enumerate() {
