@@ -329,6 +329,24 @@ fn slices_larger_than_a_binding_work() {
     assert_twins(&kernel, &Slab::whole(volume, &kernel), same);
 }
 
+/// Corners alternate everywhere, so that all 32 cells of a word have variants of their own.
+#[test]
+fn devices_agree_where_every_cell_is_ambiguous() {
+    let dims = [67, 20, 9];
+    let mut noise = Noise(5);
+    let points = (0..dims[2]).flat_map(|z| (0..dims[1]).map(move |y| y + z));
+    let values = points.flat_map(|row| (0..dims[0]).map(move |x| (x + row) % 2 == 1));
+    let samples =
+        values.map(|is_inside| (noise.next() % 128) as u8 + 128 * u8::from(is_inside)).collect();
+    let volume = Volume { dims, samples: Samples::U8(samples) };
+    for kernel in [false, true].map(|close| exact(127.0, close)) {
+        let surface = assert_twins(&kernel, &Slab::whole(volume.clone(), &kernel), same);
+        if kernel.close {
+            shape_of(&surface);
+        }
+    }
+}
+
 #[test]
 fn devices_agree_on_noise_of_every_type() {
     use Dtype::*;
