@@ -233,21 +233,35 @@ fn volumes_larger_than_memory_are_blurred() {
     assert!(read("v_120x110x350_uint16.raw") == read("o_120x110x350_uint16.raw"));
 }
 
-/// A picture that goes in bands with some memory does not fail with more.
+/// A picture or volume that goes part by part with some memory does not fail with more.
 #[test]
 fn more_memory_never_hurts() {
     let folder = tempfile::tempdir().unwrap();
     let pixels = Noise(9).bytes(900 * 700 * 3);
-    let picture = folder.path().join("a.tif");
-    image::save_buffer(&picture, &pixels, 900, 700, image::ColorType::Rgb8).unwrap();
-    let mut before = None;
-    for mib in (1..=16).chain([20, 24, 40]) {
-        let run = keeps(folder.path(), mib, "blur a.tif o.tif --sigma 3 --device cpu");
-        let blurred = (run.code == Some(0)).then(|| fs::read(folder.path().join("o.tif")).unwrap());
-        assert!(before.is_none() || blurred == before, "{mib} MiB: {run:?}");
-        before = blurred;
+    for name in ["a.tif", "a.png"] {
+        let picture = folder.path().join(name);
+        image::save_buffer(&picture, &pixels, 900, 700, image::ColorType::Rgb8).unwrap();
     }
-    assert!(before.is_some());
+    fs::write(folder.path().join("a_150x150x150_uint8.raw"), Noise(8).bytes(150 * 150 * 150))
+        .unwrap();
+    let volume = "a_150x150x150_uint8.raw o.raw";
+    for (files, output, sigma) in [
+        ("a.tif o.tif", "o.tif", "3"),
+        ("a.png o.png", "o.png", "3"),
+        (volume, "o.raw", "1"),
+        (volume, "o.raw", "12"),
+    ] {
+        let command = format!("blur {files} --sigma {sigma} --device cpu");
+        let mut before = None;
+        for mib in (1..=25).step_by(2).chain([32, 40]) {
+            let run = keeps(folder.path(), mib, &command);
+            let blurred =
+                (run.code == Some(0)).then(|| fs::read(folder.path().join(output)).unwrap());
+            assert!(before.is_none() || blurred == before, "{command}, {mib} MiB: {run:?}");
+            before = blurred;
+        }
+        assert!(before.is_some(), "{command}");
+    }
 }
 
 #[test]
@@ -302,6 +316,7 @@ fn every_command_keeps_within_its_memory() {
         "mesh noise_80x80x80_uint8.raw --iso 128 --largest --stats o.stl",
         "mesh noise_80x80x80_uint8.raw --iso 128 --smooth 2 o.obj",
         "mesh noise_80x80x80_uint8.raw --iso 128 o.glb",
+        "mesh noise_60x60x60_uint8.raw noise_30x30x30_uint8.raw --iso 128 --simplify 0.5 --out-dir o",
         "bench scan",
         "devices",
     ] {

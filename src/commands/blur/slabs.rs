@@ -75,16 +75,18 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
 
 /// How many slices go at a time where a volume is [streamed](stream); nothing where it is as well blurred as a whole.
 pub fn streamed(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<usize>> {
+    let fits = file.bytes().is_some_and(|bytes| bytes <= session.max_memory / job.copies());
+    let is_small = file.bytes() <= Some(2 * LARGEST) || rayon::current_num_threads() == 1;
     // The slices after the last one are the first ones, which have gone by.
     let is_cyclic = job.blur.edge == Edge::Wrap && !file.can_reopen();
-    if is_cyclic || file.bytes() <= Some(2 * LARGEST) || rayon::current_num_threads() == 1 {
-        let fits = file.bytes() <= Some(session.max_memory / job.copies());
-        if is_cyclic || fits {
-            return Ok(None);
-        }
+    if is_cyclic || fits && is_small {
+        return Ok(None);
     }
-    let slab = slab(job, file, file.dims[2], [job.copies() + IN_FLIGHT, 0], session)?;
-    Ok((2 * slab <= file.dims[2]).then_some(slab))
+    let slab = slab(job, file, file.dims[2], [job.copies() + IN_FLIGHT, 0], session);
+    match fits {
+        true => Ok(slab.ok().filter(|slab| 2 * slab <= file.dims[2])),
+        false => slab.map(Some),
+    }
 }
 
 /// Blurs a volume from file to file, `slab` slices at a time: one slab is written while the next is blurred.
