@@ -52,9 +52,8 @@ pub fn run<'d>(
     while let [pass, ..] = plan {
         if let [x, y, rest @ ..] = plan
             && box_u16::fits([x, y], shape)
-            && let Some(blurred) = wide_box([x, y], edge, shape, &values)?
         {
-            (values, plan) = (blurred, rest);
+            (values, plan) = (wide_box([x, y], edge, shape, &values)?, rest);
             continue;
         }
         let taken = match &values {
@@ -83,14 +82,14 @@ fn wide_box(
     edge: Edge,
     shape: Shape,
     values: &Values<'_>,
-) -> Result<Option<Values<'static>>> {
-    Ok(Some(match (values, passes[1].to) {
+) -> Result<Values<'static>> {
+    Ok(match (values, passes[1].to) {
         (Values::U16(v), Format::U16) => box_u16::blur::<_, u16>(passes, edge, shape, v)?.into(),
-        (Values::U16(v), Format::U24) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
+        (Values::U16(v), _) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
         (Values::U24(v), Format::U16) => box_u16::blur::<_, u16>(passes, edge, shape, v)?.into(),
-        (Values::U24(v), Format::U24) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
-        _ => return Ok(None),
-    }))
+        (Values::U24(v), _) => box_u16::blur::<_, u32>(passes, edge, shape, v)?.into(),
+        (Values::U8(_) | Values::F32(_), _) => unreachable!("only 16 bits have fraction bits"),
+    })
 }
 
 /// How many of the first passes of `plan` are along the axes of an image or a volume in arithmetic `A`; 0 where only one.
