@@ -352,6 +352,17 @@ fn put_payload(tile: u32, lane: u32) {
     }
 }
 
+// Moves a tile's keys and payload to their places.
+fn move_pairs(tile: u32, first: u32, lane: u32, group: u32, lane_in_group: u32) {
+    sort_tile(tile, first, lane, group, lane_in_group);
+    // Loaded while others are waited for.
+    load_payload(first);
+    look_back(tile, lane);
+    put_keys(tile, lane);
+    sort_values();
+    put_payload(tile, lane);
+}
+
 @compute @workgroup_size(LANES)
 fn scatter_pairs(
     @builtin(workgroup_id) id: vec3<u32>,
@@ -365,13 +376,7 @@ fn scatter_pairs(
         return;
     }
     let first = tile * TILE + group * EACH * WIDTH + lane_in_group;
-    sort_tile(tile, first, lane, group, lane_in_group);
-    // Loaded while others are waited for.
-    load_payload(first);
-    look_back(tile, lane);
-    put_keys(tile, lane);
-    sort_values();
-    put_payload(tile, lane);
+    move_pairs(tile, first, lane, group, lane_in_group);
 }
 
 @compute @workgroup_size(LANES)
@@ -387,12 +392,7 @@ fn scatter_triples(
         return;
     }
     let first = tile * TILE + group * EACH * WIDTH + lane_in_group;
-    sort_tile(tile, first, lane, group, lane_in_group);
-    load_payload(first);
-    look_back(tile, lane);
-    put_keys(tile, lane);
-    sort_values();
-    put_payload(tile, lane);
+    move_pairs(tile, first, lane, group, lane_in_group);
     for (var i = 0u; i < EACH; i++) { // unrolled
         values[i] = more[min(first + i * WIDTH, digit.len - 1u)];
     }
