@@ -145,15 +145,23 @@ impl Context {
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
         // The system maps zeros at the first write, which all cores do together.
         let mut values = memory::zeros::<T>(len)?;
-        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        self.read_into(buffer, &mut values)?;
+        Ok(values)
+    }
+
+    /// Replaces `values` by the first ones of `buffer`, once everything submitted so far is done.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn read_into<T: bytemuck::Pod>(&self, buffer: &Buffer, values: &mut [T]) -> Result<()> {
+        let mut rest: &mut [u8] = bytemuck::cast_slice_mut(values);
         let bytes = rest.len() as u64;
         self.read_with(buffer, 0..bytes, |chunk| {
             let (head, tail) = std::mem::take(&mut rest).split_at_mut(chunk.len());
             par_copy(wgpu::WriteOnly::from_mut(head), chunk);
             rest = tail;
             Ok(())
-        })?;
-        Ok(values)
+        })
     }
 
     /// Calls `consume` with the bytes `range` of `buffer`, in order, in chunks of mapped memory whose

@@ -90,13 +90,10 @@ fn upload(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
 fn readback(context: &Context, bytes: u64) -> Result<Prepared<'_>> {
     let data = Noise(0).u32s(bytes as usize / 4)?;
     let source = context.upload("read back", &data)?;
-    let (len, last) = (data.len(), Rc::new(RefCell::new(Vec::new())));
+    let last = Rc::new(RefCell::new(vec![0; data.len()]));
     let found = last.clone();
     Ok(Prepared {
-        run: Box::new(move || {
-            *last.borrow_mut() = context.read(&source, len)?;
-            Ok(())
-        }),
+        run: Box::new(move || context.read_into(&source, &mut last.borrow_mut())),
         check: Box::new(move || check(&data, &found.borrow())),
     })
 }
