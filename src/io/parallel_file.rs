@@ -10,7 +10,7 @@ use std::{
 use crate::parallel::Parallel;
 
 /// Bytes that a thread reads at once.
-const PIECE: usize = 4 << 20;
+const PIECE: usize = 1 << 20;
 
 /// Reads a file from an offset on.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A volume read slab by slab.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::memory::SHARED;
 use crate::{
@@ -38,6 +38,13 @@ impl Slabs {
         let first = kernel.slices(&own, file.dims[2]).start;
         let reader = file.reader_at(first)?;
         Ok(Self { kernel: kernel.clone(), reader, dims: file.dims, height, left: own, tail: None })
+    }
+
+    /// Takes a slab that is done with: the next one is read into its memory.
+    pub fn reuse(&mut self, done: Slab) {
+        if let Some(volume) = Arc::into_inner(done.volume) {
+            self.reader.reuse(volume.samples);
+        }
     }
 
     fn read(&mut self) -> Result<Slab> {

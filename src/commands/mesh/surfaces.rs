@@ -1,6 +1,10 @@
 //! From the volume to the surface, part by part.
 
-use std::{ops::Range, sync::mpsc::sync_channel, thread};
+use std::{
+    ops::Range,
+    sync::mpsc::{channel, sync_channel},
+    thread,
+};
 
 use super::{input::VolumeInput, memory::Plan, placing::Placed, slabs::Slabs};
 use crate::{
@@ -94,13 +98,16 @@ fn stream(
             let slab = Slab { first_vertex, ..slab? };
             first_vertex += mesh(kernel, &slab, session, &mut consume)?;
             bar.advance(slab.layers.len() as u64);
+            slabs.reuse(slab);
         }
         return Ok(());
     }
     thread::scope(|scope| {
         let (slab_in, slab_out) = sync_channel(1);
+        let (done_in, done_out) = channel();
         spawn_in(scope, move || {
             while let Some(slab) = session.timings.time("read", || slabs.next()) {
+                done_out.try_iter().for_each(|done| slabs.reuse(done));
                 if slab_in.send(slab).is_err() {
                     break;
                 }
@@ -116,6 +123,8 @@ fn stream(
             let slab = Slab { first_vertex, ..slab? };
             first_vertex += mesh(kernel, &slab, session, &mut send)?;
             bar.advance(slab.layers.len() as u64);
+            // Without a receiver, all slabs have been read.
+            let _ = done_in.send(slab);
             Ok(())
         });
         drop(part_in);
