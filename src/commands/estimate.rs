@@ -16,11 +16,15 @@ pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
 /// Inputs that are looked at.
 const LOOKED_AT: usize = 16;
 
-/// The `amount` of all `inputs` together, such as bytes: the others have as much as the first few on average. Where it is
-/// not known, as of pipes, an input is not counted; where it is known of none, all count as empty.
-pub fn sum_of_all<T>(inputs: &[T], amount: impl Fn(&T) -> Option<f64>) -> f64 {
-    let known: Vec<f64> = inputs.iter().take(LOOKED_AT).filter_map(amount).collect();
-    known.iter().sum::<f64>() / known.len().max(1) as f64 * inputs.len() as f64
+/// The `amounts` of all `inputs` together, such as bytes: the others have as much as the first few on average. Where they
+/// are not known, as of pipes, an input is not counted; where they are known of none, all count as empty.
+pub fn sum_of_all<T, const N: usize>(
+    inputs: &[T],
+    amounts: impl Fn(&T) -> Option<[f64; N]>,
+) -> [f64; N] {
+    let known: Vec<[f64; N]> = inputs.iter().take(LOOKED_AT).filter_map(amounts).collect();
+    let share = inputs.len() as f64 / known.len().max(1) as f64;
+    std::array::from_fn(|i| known.iter().map(|amounts| amounts[i]).sum::<f64>() * share)
 }
 
 #[cfg(test)]
@@ -29,8 +33,8 @@ mod tests {
 
     #[test]
     fn inputs_of_unknown_size_are_as_large_as_the_others() {
-        assert_eq!(sum_of_all(&[(); 3], |()| None), 0.0);
-        let sizes: Vec<Option<f64>> = [Some(10.0), None, Some(20.0)].repeat(5);
-        assert_eq!(sum_of_all(&sizes, |size| *size), 15.0 * 15.0);
+        assert_eq!(sum_of_all(&[(); 3], |()| None), [0.0]);
+        let sizes = [Some([10.0, 1.0]), None, Some([20.0, 1.0])].repeat(5);
+        assert_eq!(sum_of_all(&sizes, |size| *size), [15.0 * 15.0, 15.0]);
     }
 }

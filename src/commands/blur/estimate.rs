@@ -40,7 +40,7 @@ pub fn of_jobs(jobs: &[Job]) -> Estimate {
         Method::Gaussian => blur.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
         Method::Box => 0,
     };
-    let bytes = sum_of_all(jobs, |job| bytes(job).map(|bytes| bytes as f64));
+    let [bytes] = sum_of_all(jobs, |job| bytes(job).map(|bytes| [bytes as f64]));
     let amount = Amount { files: jobs.len(), bytes, radius, linear: blur.linear };
     let is_jpeg = |job: &Job| matches!(job.source.extension().as_str(), "jpg" | "jpeg");
     let estimate = amount.estimate(rayon::current_num_threads());

@@ -15,7 +15,7 @@ const GPU: f64 = 0.9e-9;
 
 /// The estimate for `inputs`.
 pub fn of_inputs(inputs: &[Source], settings: &Settings) -> Estimate {
-    let bytes = sum_of_all(inputs, |input| sample_bytes(input).map(|bytes| bytes as f64));
+    let [bytes] = sum_of_all(inputs, |input| sample_bytes(input).map(|bytes| [bytes as f64]));
     let is_jpeg = |source: &Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
     let from_coefficients = settings.takes_only_counts() && inputs.iter().all(is_jpeg);
     let estimate = estimate(bytes, from_coefficients, rayon::current_num_threads());

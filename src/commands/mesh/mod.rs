@@ -3,6 +3,7 @@
 mod color;
 mod color_by;
 mod colored;
+mod estimate;
 mod flags;
 mod input;
 mod job;
@@ -92,7 +93,11 @@ impl Volumes<'_> {
         if let [job] = &jobs[..] {
             return session.logged(&job.volume, Some(&job.output), || self.run(job));
         }
-        session.device.expect(|| Estimate::of_seconds(sum_of_all(&jobs, cpu_seconds), 0.0));
+        session.device.expect(|| {
+            let seconds = |job: &MeshJob| Some(estimate::seconds(job, &describe(job)?));
+            let [cpu, gpu] = sum_of_all(&jobs, seconds);
+            Estimate::of_seconds(cpu, gpu)
+        });
         let mut failed = 0;
         let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
         let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
@@ -158,15 +163,6 @@ fn describe(job: &MeshJob) -> Option<VolumeFile> {
     is_there?.ok()
 }
 
-/// About how long the CPU twins take for `job`.
-fn cpu_seconds(job: &MeshJob) -> Option<f64> {
-    let file = describe(job)?;
-    Some(match job.labels {
-        Some(_) => labels::cpu_seconds(job.smooth, &file),
-        None => job.cpu_seconds(&file),
-    })
-}
-
 /// Meshes one volume.
 fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let file = VolumeFile::describe(&job.volume, &job.layout)?;
@@ -184,7 +180,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     file.check(session.limits(1))?;
     input::check(&job, &file, session)?;
     job.preview.as_ref().map_or(Ok(()), |preview| preview.check(session))?;
-    session.device.expect(|| job.estimate(&file));
+    session.device.expect(|| estimate::of_job(&job, &file));
     let about = page::about(&file);
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
@@ -233,20 +229,6 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// About how long the CPU twins will take. A GPU, once it has started, takes next to nothing.
-    fn estimate(&self, file: &VolumeFile) -> Estimate {
-        Estimate::of_seconds(self.cpu_seconds(file), 0.0)
-    }
-
-    fn cpu_seconds(&self, file: &VolumeFile) -> f64 {
-        /// A sample of a CT, of which 2.5 % of the cells are crossed, on one core.
-        const PER_SAMPLE: f64 = 3e-9;
-        let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
-        let cores = rayon::current_num_threads() as f64;
-        let preview = self.preview.as_ref().map_or(0.0, |preview| preview.cpu_time(cores));
-        (PER_SAMPLE * samples / cores + preview) * self.isovalues.len() as f64
-    }
-
     /// Whether something is made of the whole surface. Only PLY can be written part by part.
     fn needs_whole_surface(&self) -> bool {
         !self.parts.are_all()

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    estimate,
     input::VolumeInput,
     job::{Iso, MeshJob},
     memory::Plan,
@@ -71,7 +72,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     let placed = job.placing.apply(&mut job.kernel, &job.volume, &file)?;
     let (job, sink) = (&job, &job.output);
     file.check(session.limits(1))?;
-    session.device.expect(|| job.estimate(&file));
+    session.device.expect(|| estimate::of_job(job, &file));
     let mut part = PartWriter::create(sink, session.no_clobber, &identity)?;
     let input = VolumeInput::Stream(Box::new(file.clone()), Plan::new(job, &file, session)?);
     let iso = match iso {

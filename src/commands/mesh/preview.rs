@@ -36,11 +36,11 @@ pub(super) struct Layer {
 }
 
 impl Preview {
-    /// Seconds that the CPU twin takes, about, on so many cores.
-    pub(super) fn cpu_time(&self, cores: f64) -> f64 {
+    /// Seconds of a core that the CPU twin takes, about.
+    pub(super) fn core_seconds(&self) -> f64 {
         const PER_PIXEL: f64 = 1e-6;
         let [width, height] = self.render.size.map(f64::from);
-        PER_PIXEL * width * height / cores
+        PER_PIXEL * width * height
     }
 
     /// Where the picture of isovalue `iso` goes.

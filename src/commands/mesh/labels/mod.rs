@@ -21,6 +21,7 @@ use self::{
     slabs::{LabelSlabs, Plan},
 };
 use super::{
+    estimate,
     job::MeshJob,
     names::{labelled, scratch_folder},
     page,
@@ -33,7 +34,6 @@ use crate::{
         srgb,
         surface::Surface,
     },
-    device::Estimate,
     error::{Error, Hint, Result},
     io::{
         Output, Sink,
@@ -79,7 +79,7 @@ pub(super) fn mesh_labels(
     let plan = Plan::new(&kernel, &file, numbers.size(&file), session)
         .map_err(|error| error.context(&job.volume))?;
     kernel.most_bytes = plan.part;
-    session.device.expect(|| Estimate::of_seconds(cpu_seconds(job.smooth, &file), 0.0));
+    session.device.expect(|| estimate::of_job(job, &file));
     let labels = Labels { job, list, file: &file, kernel, plan, place, session };
     let is_each = job.output.to_string().contains(PLACE);
     let output = match is_each {
@@ -94,13 +94,12 @@ pub(super) fn mesh_labels(
     }
 }
 
-/// About how long the CPU twins take with so many steps of smoothing.
-pub(super) fn cpu_seconds(steps: u32, file: &VolumeFile) -> f64 {
-    /// On one core: a sample, and a step of smoothing for the share of them where labels meet.
+/// Seconds of a core for a sample, about, with so many steps of smoothing.
+pub(super) fn core_seconds(steps: u32) -> f64 {
+    /// A sample, and a step of smoothing for the share of them where labels meet.
     const PER_SAMPLE: f64 = 8e-9;
     const PER_STEP: f64 = 6e-10;
-    let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
-    (PER_SAMPLE + PER_STEP * f64::from(steps)) * samples / rayon::current_num_threads() as f64
+    PER_SAMPLE + PER_STEP * f64::from(steps)
 }
 
 /// Where the grid lies.
