@@ -71,20 +71,21 @@
 //! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
-//! | `parallel`, `simd`, `timings`, `progress`, `memory`, `error` | what all floors use |
+//! | `parallel`, `simd`, `cache`, `timings`, `progress`, `memory`, `error` | what all floors use |
 
 // Lanes of whole numbers are x86's; other processors take the plain loops beside them.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
 // Unsafe code is only where it is named here: the shaders that run without checks (`gpu::pipeline`), huge pages
-// (`memory`), vectors that all threads fill (`parallel`), and what `main.rs` does before threads run and when the
-// process crashes. A test holds the rest to that.
+// (`memory`), vectors that all threads fill (`parallel`), hints to the caches (`cache`), and what `main.rs` does before
+// threads run and when the process crashes. A test holds the rest to that.
 #[forbid(unsafe_code)]
 mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]
 pub mod batch;
+mod cache;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 #[forbid(unsafe_code)]

@@ -12,12 +12,12 @@ use crate::{
 };
 
 /// What numbers are sorted by: u32 or u64.
-pub trait Key: bytemuck::Pod + Debug + Default + Ord + Send + Sync {
+pub trait Key: bytemuck::Pod + Debug + Default + From<u32> + Ord + Send + Sync {
     /// How many bits it has.
     const BITS: u32;
 
-    /// The 8 bits from bit `shift` on.
-    fn digit(self, shift: u32) -> usize;
+    /// The bits from bit `shift` on, or at least the lowest 32 of them.
+    fn bits(self, shift: u32) -> usize;
 
     /// These bits and those in which two keys differ.
     fn or_differing(self, a: Self, b: Self) -> Self;
@@ -40,8 +40,8 @@ pub trait Key: bytemuck::Pod + Debug + Default + Ord + Send + Sync {
 
 impl Key for u32 {
     const BITS: u32 = Self::BITS;
-    fn digit(self, shift: u32) -> usize {
-        (self >> shift) as usize & 255
+    fn bits(self, shift: u32) -> usize {
+        (self >> shift) as usize
     }
     fn or_differing(self, a: Self, b: Self) -> Self {
         self | (a ^ b)
@@ -59,8 +59,8 @@ impl Key for u32 {
 
 impl Key for u64 {
     const BITS: u32 = Self::BITS;
-    fn digit(self, shift: u32) -> usize {
-        (self >> shift) as usize & 255
+    fn bits(self, shift: u32) -> usize {
+        (self >> shift) as usize
     }
     fn or_differing(self, a: Self, b: Self) -> Self {
         self | (a ^ b)

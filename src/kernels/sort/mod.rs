@@ -103,21 +103,25 @@ impl<T: Sortable> Sort<T> {
         Ok((keys, differing))
     }
 
+    /// Makes keys the numbers' bits, in their place.
+    fn finish(&self, keys: &mut [T::Key]) {
+        keys.iter_mut().for_each(|key| *key = bytemuck::cast(self.number(*key)));
+    }
+
     /// The numbers of sorted keys, in their place.
     fn numbers(&self, mut keys: Vec<T::Key>) -> Vec<T> {
-        let number = |key: &mut T::Key| *key = bytemuck::cast(self.number(*key));
-        parallel::update(&mut keys, number);
+        keys.chunks_mut(1 << 15).par_each(|keys| self.finish(keys));
         bytemuck::allocation::cast_vec(keys)
     }
 
     /// The numbers and the payload of sorted pairs.
-    fn records(&self, pairs: Vec<(T::Key, u32)>) -> Result<Records<T>> {
+    fn records(&self, pairs: Vec<[T::Key; 2]>) -> Result<Records<T>> {
         let (mut keys, mut payload) = (memory::zeros(pairs.len())?, memory::zeros(pairs.len())?);
         const PIECE: usize = 1 << 15;
         let pieces = pairs.chunks(PIECE).zip(keys.chunks_mut(PIECE)).zip(payload.chunks_mut(PIECE));
         pieces.par_each(|((pairs, keys), payload)| {
-            for (&(from, value), (key, place)) in pairs.iter().zip(keys.iter_mut().zip(payload)) {
-                (*key, *place) = (self.number(from), value);
+            for (&[from, value], (key, place)) in pairs.iter().zip(keys.iter_mut().zip(payload)) {
+                (*key, *place) = (self.number(from), value.bits(0) as u32);
             }
         });
         Ok(Records { keys, payload: Some(payload) })
@@ -134,10 +138,13 @@ impl<T: Sortable> Kernel for Sort<T> {
         let (len, keys) = (input.keys.len(), &input.keys);
         Ok(match &input.payload {
             None => {
-                let keys = cpu::sort(len, |i| self.key(keys[i]))?;
-                Records { keys: self.numbers(keys), payload: None }
+                let keys = cpu::sort(len, |i| self.key(keys[i]), &|keys| self.finish(keys))?;
+                Records { keys: bytemuck::allocation::cast_vec(keys), payload: None }
             }
-            Some(payload) => self.records(cpu::sort(len, |i| (self.key(keys[i]), payload[i]))?)?,
+            Some(payload) => {
+                let pair = |i: usize| [self.key(keys[i]), payload[i].into()];
+                self.records(cpu::sort(len, pair, &|_| ())?)?
+            }
         })
     }
 
@@ -149,7 +156,8 @@ impl<T: Sortable> Kernel for Sort<T> {
         let sorted = gpu::sort_runs(context, &keys, input.payload.as_deref(), run, differing)?;
         Ok(match sorted.payload {
             Some(payload) if keys.len() > run => {
-                let pairs = parallel::generated(keys.len(), |i| (sorted.keys[i], payload[i]))?;
+                let pairs =
+                    parallel::generated(keys.len(), |i| [sorted.keys[i], payload[i].into()])?;
                 self.records(cpu::merge_runs(pairs, run)?)?
             }
             payload => {

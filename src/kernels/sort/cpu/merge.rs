@@ -65,14 +65,14 @@ mod tests {
 
     #[test]
     fn merging_is_stable_at_every_length() {
-        let run = |len: u32, step: u32, from: u32| -> Vec<(u32, u32)> {
-            (0..len).map(|i| (i * step / 7, from + i)).collect()
+        let run = |len: u32, step: u32, from: u32| -> Vec<[u32; 2]> {
+            (0..len).map(|i| [i * step / 7, from + i]).collect()
         };
         for (a, b) in [(0, 3), (3, 0), (5, 7), (40_000, 3), (30_000, 50_000)] {
             let items = [run(a, 3, 0), run(b, 2, 1 << 20)].concat();
             let mut expected = items.clone();
-            expected.sort_by_key(|item| item.0);
-            let mut merged = vec![(0, 0); items.len()];
+            expected.sort_by_key(|item| item[0]);
+            let mut merged = vec![[0; 2]; items.len()];
             merge(&items[..a as usize], &items[a as usize..], &mut merged);
             assert!(merged == expected, "{a} and {b}");
         }

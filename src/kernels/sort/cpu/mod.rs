@@ -8,8 +8,8 @@ pub use radix::sort;
 
 use super::keys::Key;
 
-/// What is sorted: a key, perhaps with a value.
-pub trait Item: Copy + bytemuck::Zeroable + Default + Send + Sync {
+/// What is sorted: a key, perhaps with a value. No byte of it is padding.
+pub trait Item: bytemuck::Pod + Default + Send + Sync {
     /// What it is sorted by.
     type Key: Key;
     /// The key.
@@ -23,10 +23,11 @@ impl<K: Key> Item for K {
     }
 }
 
-impl<K: Key> Item for (K, u32) {
+/// A key, then a value of any bits.
+impl<K: Key> Item for [K; 2] {
     type Key = K;
     fn key(self) -> K {
-        self.0
+        self[0]
     }
 }
 
