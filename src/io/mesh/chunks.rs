@@ -24,6 +24,35 @@ pub(super) fn write_each<T: Sync>(
     Ok(())
 }
 
+/// Writes the `size` bytes that `pack` makes of each of `items`, a chunk while the next is packed.
+pub(super) fn write_ahead<T: Sync>(
+    out: &mut (impl Write + Send),
+    items: &[T],
+    size: usize,
+    pack: impl Fn(&[T], &mut [u8]) + Sync,
+) -> io::Result<()> {
+    let room = || vec![0; CHUNK.min(items.len()) * size];
+    let (mut packed, mut next) = (room(), room());
+    let mut ready = 0;
+    let mut chunks = items.chunks(CHUNK);
+    loop {
+        let chunk = chunks.next().unwrap_or_default();
+        let (written, ()) = rayon::join(
+            || out.write_all(&packed[..ready * size]),
+            || {
+                let parts = next[..chunk.len() * size].chunks_mut((CHUNK / 16) * size);
+                parts.zip(chunk.chunks(CHUNK / 16)).par_each(|(bytes, items)| pack(items, bytes));
+            },
+        );
+        written?;
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        std::mem::swap(&mut packed, &mut next);
+        ready = chunk.len();
+    }
+}
+
 /// The error of a surface that a format cannot hold.
 pub(super) fn too_large(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, message)

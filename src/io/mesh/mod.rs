@@ -144,7 +144,7 @@ fn line(bytes: &mut Vec<u8>, text: fmt::Arguments<'_>) {
 /// # Errors
 /// When writing fails, or the surface is too large for the format.
 pub fn write(
-    out: &mut impl Write,
+    out: &mut (impl Write + Send),
     surface: Surface,
     format: MeshFormat,
     ascii: bool,

@@ -7,13 +7,12 @@ use std::{
 };
 
 use super::{
-    chunks::{CHUNK, write_each},
+    chunks::{write_ahead, write_each},
     space_comment,
 };
 use crate::{
     data::{placement::Space, surface::Surface},
     io::temporary_file,
-    parallel::Parallel,
 };
 use ply_rs_bw::{
     ply::{
@@ -139,7 +138,7 @@ impl PlyWriter {
     ///
     /// # Errors
     /// When writing fails, or reading a temporary file.
-    pub fn finish(self, out: &mut impl Write) -> io::Result<()> {
+    pub fn finish(self, out: &mut (impl Write + Send)) -> io::Result<()> {
         let counts = [self.vertices, self.faces];
         write_header(out, self.ascii, self.space, counts, self.has)?;
         let [vertices, faces] = self.files.map_or([None, None], |files| files.map(Some));
@@ -217,27 +216,24 @@ const FACE: usize = 13;
 ///
 /// # Errors
 /// When writing fails.
-pub fn write_faces(out: &mut impl Write, surface: &Surface, ascii: bool) -> io::Result<()> {
+pub fn write_faces(
+    out: &mut (impl Write + Send),
+    surface: &Surface,
+    ascii: bool,
+) -> io::Result<()> {
     let triangles = &surface.triangles;
     if ascii {
         let faces: Vec<PlyFace> = triangles.iter().map(|&triangle| PlyFace(triangle)).collect();
         return write_ascii(out, surface, "face", &faces);
     }
-    let mut bytes = vec![0; CHUNK.min(triangles.len()) * FACE];
-    for chunk in triangles.chunks(CHUNK) {
-        let bytes = &mut bytes[..chunk.len() * FACE];
-        let parts = bytes.chunks_mut(FACE << 13).zip(chunk.chunks(1 << 13));
-        parts.par_each(|(bytes, triangles)| {
-            for (face, [a, b, c]) in bytes.as_chunks_mut::<FACE>().0.iter_mut().zip(triangles) {
-                face[0] = 3;
-                face[1..5].copy_from_slice(&a.to_le_bytes());
-                face[5..9].copy_from_slice(&b.to_le_bytes());
-                face[9..].copy_from_slice(&c.to_le_bytes());
-            }
-        });
-        out.write_all(bytes)?;
-    }
-    Ok(())
+    write_ahead(out, triangles, FACE, |triangles, bytes| {
+        for (face, [a, b, c]) in bytes.as_chunks_mut::<FACE>().0.iter_mut().zip(triangles) {
+            face[0] = 3;
+            face[1..5].copy_from_slice(&a.to_le_bytes());
+            face[5..9].copy_from_slice(&b.to_le_bytes());
+            face[9..].copy_from_slice(&c.to_le_bytes());
+        }
+    })
 }
 
 /// The elements `name` of a text PLY.

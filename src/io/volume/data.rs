@@ -51,6 +51,8 @@ pub struct Extent {
     pub before: u64,
     /// Bytes of all volumes.
     pub all: u64,
+    /// Whether all threads read it, where they can.
+    pub by_all_threads: bool,
 }
 
 /// Opens the samples at `place`, `extent.before` bytes behind the first one.
@@ -117,6 +119,9 @@ fn own(
         return unpacked(input, all, packing).map_err(failed);
     }
     let mut input = match source {
+        source if extent.by_all_threads && !gzip => {
+            return unpacked(source.open_at(all.from)?, all, packing).map_err(failed);
+        }
         Source::File(path) if !gzip => {
             source.size()?;
             let mut file = File::open(path).map_err(failed)?;

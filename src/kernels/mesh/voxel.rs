@@ -57,7 +57,7 @@ pub(super) fn flushed(value: f32) -> f32 {
 }
 
 /// A type of sample.
-pub(super) trait Voxel: Copy + Send + Sync {
+pub(super) trait Voxel: bytemuck::Pod + Send + Sync {
     /// The sample as an f32: itself where f32 holds the type exactly, else its rounded distance from the
     /// isovalue, whose sign is exact.
     fn field(self, iso: &Isovalue) -> f32;

@@ -92,6 +92,17 @@ impl Corners {
         (pair(0) | pair(1) << 2 | pair(2) << 4 | pair(3) << 6) as usize
     }
 
+    /// The corners of 32 of the cells from bit `shift` on, in the order of the bits of a [case](Self::case).
+    #[inline(always)]
+    pub(super) fn halves(&self, shift: u32) -> [u32; 8] {
+        let ([a, b, c, d], [e, f, g, h]) = (self.rows, self.steps);
+        let mut halves = [0; 8];
+        for (half, word) in halves.iter_mut().zip([a, e, b, f, c, g, d, h]) {
+            *half = (word >> shift) as u32;
+        }
+        halves
+    }
+
     /// The triangles of the cells `cells`. A loop of n crossed edges makes n - 2, so
     ///
     /// ```text
@@ -101,8 +112,10 @@ impl Corners {
     #[inline(always)]
     pub(super) fn triangles(&self, cells: u64, more_loops: impl FnOnce(u64) -> i32) -> u32 {
         let mut crossed = 0;
-        for edge in self.along_x().into_iter().chain(self.along_y()).chain(self.along_z()) {
-            crossed += (edge & cells).count_ones();
+        for edges in [self.along_x(), self.along_y(), self.along_z()] {
+            for edge in edges {
+                crossed += (edge & cells).count_ones();
+            }
         }
         let ambiguous = self.ambiguous() & cells;
         let more_loops = if ambiguous == 0 { 0 } else { more_loops(ambiguous) };

@@ -225,40 +225,36 @@ impl HalfWord<'_> {
         if self.cells == 0 {
             return out;
         }
-        let mut numbers = self.numbers(0);
+        let sets = simd.eight(self.sets);
+        let corners = simd.eight(self.corners.halves(self.shift));
+        let mut next = simd.eight(self.numbers(0));
         let mut visit = self.mixed;
         while visit != 0 {
             let x = visit.trailing_zeros();
             visit &= visit - 1;
-            let mut next = numbers;
-            for (next, set) in next.iter_mut().zip(self.sets) {
-                *next = next.wrapping_add(set >> x & 1);
+            let numbers = next;
+            next = simd.add_bit(numbers, sets, x);
+            if self.cells >> x & 1 == 0 {
+                continue;
             }
-            if self.cells >> x & 1 == 1 {
-                if x == 31 {
-                    // The edges along y and z at the cell's far side begin in the next half word.
-                    next[4..].copy_from_slice(&self.numbers(1)[4..]);
-                }
-                let mut all = [0; 16];
-                all[..8].copy_from_slice(&numbers);
-                all[8..].copy_from_slice(&next);
-                if let (1, Some(exact)) = (self.ambiguous >> x & 1, self.exact) {
-                    let variant = exact.variant(self.corners, self.shift + x, self.first);
-                    out = write_variant(variant, &all, out);
-                    numbers = next;
-                    continue;
-                }
-                let case = self.corners.case(self.shift + x);
-                let len = 3 * usize::from(self.table.count[case]);
-                let found = simd.permute(all, &self.table.corners[case]);
-                // All sixteen are written where there is room; the next cell overwrites those behind `len`.
-                match out.first_chunk_mut::<16>() {
-                    Some(out) => *out = found,
-                    None => copy_some(out, &found),
-                }
-                out = &mut mem::take(&mut out)[len..];
+            if x == 31 {
+                // The edges along y and z at the cell's far side begin in the next half word.
+                next = simd.join(next, simd.eight(self.numbers(1)));
             }
-            numbers = next;
+            if let (1, Some(exact)) = (self.ambiguous >> x & 1, self.exact) {
+                let variant = exact.variant(self.corners, self.shift + x, self.first);
+                out = write_variant(variant, [simd.array(numbers), simd.array(next)], out);
+                continue;
+            }
+            let case = simd.gather_bit(corners, x) as usize & 255;
+            let len = 3 * usize::from(self.table.count[case]);
+            let order = &self.table.corners[case];
+            // All sixteen are written where there is room; the next cell overwrites those behind `len`.
+            match out.first_chunk_mut::<16>() {
+                Some(out) => simd.permute(numbers, next, order, out),
+                None => copy_some(out, [simd.array(numbers), simd.array(next)], order),
+            }
+            out = &mut mem::take(&mut out)[len..];
         }
         out
     }
@@ -267,19 +263,24 @@ impl HalfWord<'_> {
 /// Writes the triangles of a variant to the start of `out`, and returns the rest of it.
 #[cold]
 #[inline(never)]
-fn write_variant<'a>(variant: &Variant, all: &[u32; 16], out: &'a mut [u32]) -> &'a mut [u32] {
+fn write_variant<'a>(
+    variant: &Variant,
+    numbers: [[u32; 8]; 2],
+    out: &'a mut [u32],
+) -> &'a mut [u32] {
     let edges = variant.triangles.as_flattened();
     let (own, rest) = out.split_at_mut(edges.len());
     for (out, &edge) in own.iter_mut().zip(edges) {
-        *out = all[usize::from(PLACES[usize::from(edge)])];
+        *out = numbers.as_flattened()[usize::from(PLACES[usize::from(edge)])];
     }
     rest
 }
 
-/// Copies as many of `numbers` as there is room for. Not inlined: the compiler would merge this copy and that of all
-/// sixteen into one copy of variable length, which is slower.
+/// Writes as many of sixteen numbers as there is room for.
 #[cold]
 #[inline(never)]
-fn copy_some(out: &mut [u32], numbers: &[u32; 16]) {
-    out.iter_mut().zip(numbers).for_each(|(out, &number)| *out = number);
+fn copy_some(out: &mut [u32], numbers: [[u32; 8]; 2], order: &[u8; 16]) {
+    for (out, &place) in out.iter_mut().zip(order) {
+        *out = numbers.as_flattened()[usize::from(place)];
+    }
 }

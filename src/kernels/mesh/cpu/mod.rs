@@ -10,7 +10,7 @@
 //! | `vertices`, `normals` | where crossed edges are crossed, and the gradient there |
 //! | `faces` | triangles |
 //! | `exact` | cells whose corners do not tell what is joined |
-//! | `simd_ops`, `avx2` | the two steps that AVX2 has instructions for |
+//! | `simd_ops`, `avx2` | the steps that AVX2 has instructions for |
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

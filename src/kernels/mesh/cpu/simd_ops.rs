@@ -1,16 +1,34 @@
-//! The two steps that AVX2 has instructions for, and their scalar implementation.
+//! The steps that AVX2 has instructions for, and their scalar implementation.
 
 use pulp::{Scalar, Simd};
 
 pub(in super::super) trait SimdOps: Simd {
+    /// Eight u32.
+    type Eight: Copy;
+
     /// One bit for each flag of 0 or 1, the first in the lowest bit.
     fn movemask(self, flags: [u8; 64]) -> u64;
 
-    /// `numbers[order[i]]` for each `i`.
-    fn permute(self, numbers: [u32; 16], order: &[u8; 16]) -> [u32; 16];
+    fn eight(self, numbers: [u32; 8]) -> Self::Eight;
+
+    fn array(self, numbers: Self::Eight) -> [u32; 8];
+
+    /// Each number plus bit `bit` of its set.
+    fn add_bit(self, numbers: Self::Eight, sets: Self::Eight, bit: u32) -> Self::Eight;
+
+    /// Bit `bit` of each set, that of the first in the lowest bit.
+    fn gather_bit(self, sets: Self::Eight, bit: u32) -> u32;
+
+    /// The first four of `first` and the last four of `last`.
+    fn join(self, first: Self::Eight, last: Self::Eight) -> Self::Eight;
+
+    /// Writes to each `out[i]` the number at `order[i]` of the sixteen in `low` and `high`.
+    fn permute(self, low: Self::Eight, high: Self::Eight, order: &[u8; 16], out: &mut [u32; 16]);
 }
 
 impl SimdOps for Scalar {
+    type Eight = [u32; 8];
+
     #[inline(always)]
     fn movemask(self, flags: [u8; 64]) -> u64 {
         let eights = flags.as_chunks::<8>().0.iter().enumerate();
@@ -24,7 +42,37 @@ impl SimdOps for Scalar {
     }
 
     #[inline(always)]
-    fn permute(self, numbers: [u32; 16], order: &[u8; 16]) -> [u32; 16] {
-        order.map(|i| numbers[usize::from(i & 15)])
+    fn eight(self, numbers: [u32; 8]) -> [u32; 8] {
+        numbers
+    }
+
+    #[inline(always)]
+    fn array(self, numbers: [u32; 8]) -> [u32; 8] {
+        numbers
+    }
+
+    #[inline(always)]
+    fn add_bit(self, mut numbers: [u32; 8], sets: [u32; 8], bit: u32) -> [u32; 8] {
+        for (number, set) in numbers.iter_mut().zip(sets) {
+            *number = number.wrapping_add(set >> bit & 1);
+        }
+        numbers
+    }
+
+    #[inline(always)]
+    fn gather_bit(self, sets: [u32; 8], bit: u32) -> u32 {
+        sets.iter().rev().fold(0, |bits, set| bits << 1 | (set >> bit & 1))
+    }
+
+    #[inline(always)]
+    fn join(self, mut first: [u32; 8], last: [u32; 8]) -> [u32; 8] {
+        first[4..].copy_from_slice(&last[4..]);
+        first
+    }
+
+    #[inline(always)]
+    fn permute(self, low: [u32; 8], high: [u32; 8], order: &[u8; 16], out: &mut [u32; 16]) {
+        let both = [low, high];
+        *out = order.map(|i| both.as_flattened()[usize::from(i & 15)]);
     }
 }

@@ -7,6 +7,7 @@ use super::{
     mesher::{Mesher, take},
     planes::BitPlanes,
 };
+use crate::cache;
 
 /// Writes the vertices of slice `z`, in order.
 pub(super) struct EmitVertices<'a, T> {
@@ -17,6 +18,9 @@ pub(super) struct EmitVertices<'a, T> {
     pub(super) positions: &'a mut [[f32; 3]],
     pub(super) normals: &'a mut [[f32; 3]],
 }
+
+/// Rows between the one that is fetched into the cache and the one in work.
+const AHEAD: isize = 4;
 
 impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
     type Output = ();
@@ -32,6 +36,10 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
             let (y1, z1) = (y as isize + 1, z as isize + 1);
             let row = |y, z| mesher.grid.sample_row(y, z);
             let [here, behind, above] = [row(y1 - 1, z1 - 1), row(y1, z1 - 1), row(y1 - 1, z1)];
+            // Of the slice above, nothing has been read yet, and few samples of a row will be.
+            if let Some(start) = row(y1 - 1 + AHEAD, z1) {
+                cache::prefetch(&mesher.samples[start..][..mesher.grid.width]);
+            }
             for word in 0..planes.words {
                 let [along_x, along_y, along_z] = planes.crossed(&rows, word);
                 if along_x | along_y | along_z == 0 {
