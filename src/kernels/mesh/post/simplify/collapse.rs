@@ -18,6 +18,7 @@ use super::{
     shape::Shape,
 };
 use crate::{
+    cache,
     data::{
         surface::Surface,
         vec3::{cross, dot, sub, triangle_normal},
@@ -35,6 +36,8 @@ const LEAST_PASS: usize = 60;
 const FEW: usize = 256;
 /// Edges whose errors are looked at for a pass's limit.
 const SAMPLES: usize = 1 << 15;
+/// Edges between the one whose ends are fetched and the one that collapses.
+const AHEAD: usize = 4;
 /// Half edges that a thread looks at together.
 const BLOCK: usize = 1 << 12;
 /// A triangle's weight in the quadrics beside its area, in mean areas: where a vertex has only slivers around it, these
@@ -270,9 +273,13 @@ impl<'a> Simplifier<'a> {
                 return Ok(());
             }
             merged.clear();
-            for &edge in &edges {
+            for (at, &edge) in edges.iter().enumerate() {
                 if self.left <= target {
                     break;
+                }
+                if let Some(&later) = edges.get(at + AHEAD) {
+                    self.prefetch(self.mesh.from(later));
+                    self.prefetch(self.mesh.to(later));
                 }
                 if let Some(vertex) = self.try_collapse(edge) {
                     memory::reserve(&mut merged, 1)?;
@@ -470,6 +477,11 @@ impl<'a> Simplifier<'a> {
         let this = &*self;
         merged.chunks(64).par_each(|chunk| {
             for &vertex in chunk {
+                // What is around lies scattered in memory: all of it is on its way while the first edge is worked out.
+                let _ = this.mesh.visit_fan(vertex, |edge| {
+                    this.prefetch(this.mesh.to(edge));
+                    ControlFlow::Continue(())
+                });
                 let _ = this.mesh.visit_fan(vertex, |edge| {
                     this.find_error(this.mesh.first_of_edge(edge));
                     let last = prev(edge);
@@ -481,6 +493,18 @@ impl<'a> Simplifier<'a> {
             }
         });
         merged.iter().for_each(|&vertex| self.took_part[vertex as usize] = false);
+    }
+
+    /// Begins to fetch what a collapse needs of a vertex.
+    #[inline]
+    fn prefetch(&self, vertex: u32) {
+        let at = vertex as usize;
+        if let (Some(quadric), Some(place)) =
+            (self.quadrics.get(at), self.surface.positions.get(at))
+        {
+            quadric.prefetch();
+            cache::prefetch(place);
+        }
     }
 
     /// Stores the error of an edge.

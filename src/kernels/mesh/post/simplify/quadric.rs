@@ -1,7 +1,12 @@
 //! Error quadrics: sums of squared distances to planes (Garland and Heckbert, "Surface simplification using quadric
 //! error metrics", 1997).
 
-use crate::data::vec3::{cross, dot, sub};
+use std::slice;
+
+use crate::{
+    cache,
+    data::vec3::{cross, dot, sub},
+};
 
 /// A sum of weighted squared distances to planes, about an origin that its owner keeps, its vertex:
 /// `E(d) = d A d + 2 b d + c` at the distance d from there.
@@ -21,6 +26,13 @@ impl Quadric {
     /// The mean of the squared distances of its vertex to its planes.
     pub(super) fn mean(&self) -> f64 {
         if self.weight > 0.0 { f64::from(self.c) / f64::from(self.weight) } else { 0.0 }
+    }
+
+    /// Begins to fetch it, from both of the cache lines that it may lie in.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        cache::prefetch(&self.a[..1]);
+        cache::prefetch(slice::from_ref(&self.weight));
     }
 
     /// Adds other planes of the same vertex.
