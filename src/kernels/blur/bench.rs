@@ -1,6 +1,6 @@
-//! What `gpuproc bench` measures: blurs of RGBA u8 images at several radii, and plain kernels as baselines.
+//! What `gpuproc bench` measures: blurs of images and a volume at several radii, and plain kernels as baselines.
 
-use super::{Blur, Edge, Format, Method, Resident, Taps};
+use super::{Blur, Edge, Format, Method, Resident, Shape, Taps};
 use crate::{
     data::{noise::Noise, raster::Raster, samples::Samples},
     device::Kernel,
@@ -26,15 +26,22 @@ fn box_baseline(along_x: bool) -> Shader {
     BASELINES.with(&[("ALONG_X", if along_x { "true" } else { "false" })])
 }
 
-/// Blurs of images of 8192 x 8192 when `full`, else of small ones for software devices.
+/// Blurs of images of 8192 x 8192 and a volume of 512 x 512 x 512 when `full`, else of small ones for software devices.
 pub fn cases(full: bool) -> Vec<Case> {
-    let side = if full { 8192 } else { 512 };
+    let [side, edge] = if full { [8192, 512] } else { [512, 64] };
+    let [rgba8, grey16, grey_f32] = [Data::Rgba8(side), Data::Grey16(side), Data::GreyF32(side)];
+    let blurs: [(Method, Data, &[usize]); 7] = [
+        (Method::Gaussian, rgba8, &[3, 8, 24, 96]),
+        (Method::Box, rgba8, &[1, 3, 24, 96, 500]),
+        (Method::Gaussian, grey16, &[3, 24]),
+        (Method::Box, grey16, &[3, 24, 96]),
+        (Method::Gaussian, Data::Volume16(edge), &[3]),
+        (Method::Box, Data::Volume16(edge), &[3]),
+        (Method::Box, grey_f32, &[3, 24, 500]),
+    ];
     let mut cases = Vec::new();
-    for radius in [3, 8, 24, 96] {
-        cases.push(product(Method::Gaussian, side, radius));
-    }
-    for radius in [1, 3, 24, 96, 500] {
-        cases.push(product(Method::Box, side, radius));
+    for (method, data, radii) in blurs {
+        cases.extend(radii.iter().map(|&radius| product(method, data, radius)));
     }
     for radius in [3, 8] {
         cases.push(baseline(Method::Gaussian, side, radius));
@@ -53,8 +60,9 @@ pub fn sweep(full: bool) -> Vec<(usize, Case)> {
     let side = if full { 4096 } else { 256 };
     let mut cases = Vec::new();
     for radius in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 500] {
-        cases.push((radius, product(Method::Gaussian, side, radius)));
-        cases.push((radius, product(Method::Box, side, radius)));
+        for method in [Method::Gaussian, Method::Box] {
+            cases.push((radius, product(method, Data::Rgba8(side), radius)));
+        }
         // Baselines take seconds beyond.
         let most = if full { 32 } else { 8 };
         if radius <= most {
@@ -67,19 +75,73 @@ pub fn sweep(full: bool) -> Vec<(usize, Case)> {
     cases
 }
 
-fn blur(method: Method, radius: usize) -> Blur {
-    let axis = match method {
+/// Noise of some type, so many samples along each axis.
+#[derive(Clone, Copy)]
+enum Data {
+    /// Alpha is a channel like the others.
+    Rgba8(usize),
+    Grey16(usize),
+    GreyF32(usize),
+    Volume16(usize),
+}
+
+impl Data {
+    fn shape(self) -> Shape {
+        let (dims, channels) = match self {
+            Self::Rgba8(side) => ([side, side, 1], 4),
+            Self::Grey16(side) | Self::GreyF32(side) => ([side, side, 1], 1),
+            Self::Volume16(side) => ([side; 3], 1),
+        };
+        Shape { dims, channels }
+    }
+
+    fn format(self) -> Format {
+        match self {
+            Self::Rgba8(_) => Format::U8,
+            Self::Grey16(_) | Self::Volume16(_) => Format::U16,
+            Self::GreyF32(_) => Format::F32,
+        }
+    }
+
+    fn name(self) -> String {
+        let [x, y, z] = self.shape().dims;
+        match self {
+            Self::Rgba8(_) => format!("{x}x{y} RGBA8"),
+            Self::Grey16(_) => format!("{x}x{y} u16"),
+            Self::GreyF32(_) => format!("{x}x{y} f32"),
+            Self::Volume16(_) => format!("{x}x{y}x{z} u16"),
+        }
+    }
+
+    fn raster(self) -> Result<Raster> {
+        let Shape { dims, channels } = self.shape();
+        let (count, noise) = (self.shape().samples(), Noise(0));
+        let samples = match self.format() {
+            Format::U8 => {
+                Samples::U8(bytemuck::pod_collect_to_vec(&noise.u32s(count.div_ceil(4))?))
+            }
+            Format::U16 => {
+                Samples::U16(bytemuck::pod_collect_to_vec(&noise.u32s(count.div_ceil(2))?))
+            }
+            _ => Samples::F32(noise.collect(count, |bits| (bits >> 40) as f32 / (1 << 24) as f32)?),
+        };
+        Ok(Raster { dims, channels, alpha: false, samples })
+    }
+}
+
+fn blur(method: Method, radius: usize, dims: [usize; 3]) -> Blur {
+    let taps = match method {
         Method::Gaussian => Taps::gaussian(radius as f64 / 3.0, radius),
         Method::Box => Taps::box_filter(radius),
     };
-    let axes = [axis, axis, Taps::NONE];
+    let axes = dims.map(|len| if len > 1 { taps } else { Taps::NONE });
     Blur { method, axes, iterations: 1, edge: Edge::Clamp, linear: false }
 }
 
 fn case(
     method: Method,
     algorithm: &'static str,
-    side: usize,
+    data: Data,
     radius: usize,
     prepare: Prepare,
 ) -> Case {
@@ -90,21 +152,16 @@ fn case(
     Case {
         family: "blur",
         algorithm,
-        problem: format!("{name} r={radius}, {side}x{side} RGBA8"),
+        problem: format!("{name} r={radius}, {}", data.name()),
         baseline: false,
-        bytes: 8 * (side * side) as u64,
+        bytes: (2 * data.shape().samples() * data.format().size()) as u64,
         on_cpu: true,
         prepare,
     }
 }
 
-/// An image of noise. Alpha is a channel like the others.
-fn noise(side: usize) -> Result<Raster> {
-    let samples = Samples::U8(bytemuck::pod_collect_to_vec(&Noise(0).u32s(side * side)?));
-    Ok(Raster { dims: [side, side, 1], channels: 4, alpha: false, samples })
-}
-
-/// Compares the whole result with the CPU twin's, which may differ by `tolerance`.
+/// Compares the whole result with the CPU twin's, from which integers may differ by `tolerance`, and floats by their
+/// rounding.
 fn check(
     context: &Context,
     blur: &Blur,
@@ -112,28 +169,43 @@ fn check(
     found: &Buffer,
     tolerance: u8,
 ) -> Result<()> {
-    let Samples::U8(expected) = blur.cpu(raster)? else { unreachable!("u8 stays u8") };
-    let found: Vec<u8> = context.read(found, expected.len())?;
-    match expected.iter().zip(&found).position(|(e, f)| e.abs_diff(*f) > tolerance) {
+    match blur.cpu(raster)? {
+        Samples::U8(expected) => compare(context, &expected, found, tolerance.into()),
+        Samples::U16(expected) => compare(context, &expected, found, tolerance.into()),
+        Samples::F32(expected) => compare(context, &expected, found, 2e-6),
+        _ => unreachable!("types stay"),
+    }
+}
+
+fn compare<T: bytemuck::Pod + Into<f64>>(
+    context: &Context,
+    expected: &[T],
+    found: &Buffer,
+    tolerance: f64,
+) -> Result<()> {
+    let found: Vec<T> = context.read(found, expected.len())?;
+    let pairs =
+        expected.iter().zip(&found).map(|(&expected, &found)| (expected.into(), found.into()));
+    match pairs.enumerate().find(|(_, (expected, found))| (expected - found).abs() > tolerance) {
         None => Ok(()),
-        Some(at) => Err(Error::new(
+        Some((at, (expected, found))) => Err(Error::new(
             Kind::Failure,
-            format_args!("sample {at} is {} and should be {}", found[at], expected[at]),
+            format_args!("sample {at} is {found} and should be {expected}"),
         )),
     }
 }
 
 /// What the command runs.
-fn product(method: Method, side: usize, radius: usize) -> Case {
+fn product(method: Method, data: Data, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
-        let (raster, blur) = (noise(side)?, blur(method, radius));
+        let (raster, blur) = (data.raster()?, blur(method, radius, data.shape().dims));
         let Some(context) = context else {
             return Ok(Prepared {
                 run: Box::new(move || blur.cpu(&raster).map(drop)),
                 check: Box::new(|| Ok(())),
             });
         };
-        let plan = blur.plan(Format::U8, [0.0; 4]);
+        let plan = blur.plan(data.format(), [0.0; 4]);
         let resident = Resident::new(context, &plan, raster.shape(), blur.edge)?;
         let input = context.upload("picture", raster.samples.as_bytes())?;
         let mut batch = context.batch();
@@ -147,14 +219,15 @@ fn product(method: Method, side: usize, radius: usize) -> Case {
         Method::Gaussian => "separable",
         Method::Box => "running sums",
     };
-    case(method, algorithm, side, radius, prepare)
+    case(method, algorithm, data, radius, prepare)
 }
 
 /// All taps of a two-dimensional Gaussian, or all taps of a box along x and then along y.
 fn baseline(method: Method, side: usize, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let context = context.ok_or_else(|| Error::gpu("this baseline runs on a GPU only"))?;
-        let (raster, blur) = (noise(side)?, blur(method, radius));
+        let data = Data::Rgba8(side);
+        let (raster, blur) = (data.raster()?, blur(method, radius, data.shape().dims));
         let input = context.upload("picture", raster.samples.as_bytes())?;
         let output = context.allocate("blurred", input.bytes())?;
         let total = (side * side) as u32;
@@ -198,5 +271,9 @@ fn baseline(method: Method, side: usize, radius: usize) -> Case {
         Method::Gaussian => "direct 2-D",
         Method::Box => "naive taps",
     };
-    Case { baseline: true, on_cpu: false, ..case(method, algorithm, side, radius, prepare) }
+    Case {
+        baseline: true,
+        on_cpu: false,
+        ..case(method, algorithm, Data::Rgba8(side), radius, prepare)
+    }
 }
