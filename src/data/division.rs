@@ -137,13 +137,19 @@ impl RoundedF64 {
     }
 
     /// The quotient.
+    #[inline(always)]
+    pub fn divide(self, n: u32) -> u32 {
+        self.divide_f64(n.into())
+    }
+
+    /// The quotient of a whole number below 2^52 / 2^up.
     ///
     /// For integers x, floor(x / d) is the integer nearest to y = (x + 1/2) / d - 1/2, and y is at
     /// least 1 / (2 d) away from the middle between two: more than its rounding error of about
     /// y 2^-52. Adding 2^52 rounds y to an integer, in the low bits of the float.
     #[inline(always)]
-    pub fn divide(self, n: u32) -> u32 {
-        let x_and_half = f64::from(n) * self.scale + self.addend;
+    pub fn divide_f64(self, n: f64) -> u32 {
+        let x_and_half = n * self.scale + self.addend;
         let magic = 4_503_599_627_370_496.0;
         (x_and_half * self.inverse - 0.5 + magic).to_bits() as u32
     }
@@ -232,6 +238,17 @@ mod tests {
         for (up, divisor) in [(0, 1), (8, 9), (10, 601 * 601), (4, 16001 * 16001), (0, 1 << 27)] {
             let float = RoundedF64::new(up, divisor);
             check(up, divisor, 65535, |n| float.divide(n));
+        }
+        for divisor in [257, 20_001] {
+            let (float, exact) = (RoundedF64::new(0, divisor), |n: u64| {
+                (n + u64::from(divisor) / 2) / u64::from(divisor)
+            });
+            for quotient in (1..1 << 24).step_by(997) {
+                let first = quotient * u64::from(divisor) - u64::from(divisor / 2);
+                for n in [first - 1, first, first + 1] {
+                    assert_eq!(u64::from(float.divide_f64(n as f64)), exact(n), "{n} / {divisor}");
+                }
+            }
         }
         assert_eq!(RoundedU32::new(20, 3), None);
     }

@@ -361,6 +361,13 @@ fn transparent_pictures_match_the_reference() {
         }
     }
     check_bytes(&gaussian(40.0), &with_alpha([300, 77, 1], 4));
+    // Sums that take more than 32 bits, and windows that workgroup memory does not hold.
+    for (edge, radius) in
+        [(Edge::Clamp, 127), (Edge::Reflect, 128), (Edge::Wrap, 300), (Edge::Constant(9.0), 1500)]
+    {
+        check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([160, 37, 1], 4));
+        check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([37, 160, 1], 2));
+    }
     // Opaque pictures take the short way, to the same result.
     let mut opaque = bytes([45, 33, 1], 4, 17);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
@@ -377,6 +384,7 @@ fn linear_light_matches_the_reference() {
         check_bytes(&Blur { edge, linear: true, ..gaussian(2.0) }, &bytes([60, 37, 1], 3, 18));
         check_bytes(&Blur { edge, linear: true, ..mean(2) }, &with_alpha([60, 37, 1], 4));
     }
+    check_bytes(&Blur { linear: true, ..mean(200) }, &bytes([60, 37, 1], 3, 18));
 }
 
 /// 16-bit results: alike on every device, and at most `most` from the reference.
@@ -532,25 +540,84 @@ fn sixteen_bits_with_alpha_are_near_the_reference() {
 
 #[test]
 fn floats_match_the_reference() {
-    let mut noise = Noise(20);
-    let samples: Vec<f32> = (0..71 * 53 * 3).map(|_| noise.unit() as f32).collect();
-    let raster =
-        Raster { dims: [71, 53, 1], channels: 3, alpha: false, samples: Samples::F32(samples) };
+    let raster = floats([71, 53, 1], 3, 20);
     for edge in EDGES
         .map(|edge| if let Edge::Constant(v) = edge { Edge::Constant(v / 100.0) } else { edge })
     {
-        for blur in [gaussian(0.4), gaussian(5.0), gaussian(500.0), mean(7), mean(300)] {
-            let blur = Blur { edge, ..blur };
-            let expected = reference(&blur, &raster);
-            let check = |found: &Samples, name: &str| {
-                let Samples::F32(found) = found else { panic!("the type changed") };
-                for (found, exact) in found.iter().zip(&expected) {
-                    let off = (f64::from(*found) - exact).abs();
-                    assert!(off <= 2e-6, "{name}: {blur:?}: {found} for {exact}");
-                }
-            };
-            let cpu = assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name));
-            check(&cpu, "cpu");
+        for blur in [gaussian(0.4), gaussian(5.0), gaussian(500.0), mean(7), mean(32), mean(300)] {
+            check_floats(&Blur { edge, ..blur }, &raster);
+        }
+    }
+    // Rows and columns of several tiles and runs, of each number of channels.
+    for channels in 1..=4 {
+        let wide = [1500, 5, 1];
+        for (dims, radius) in [(wide, 40), ([5, 1500, 1], 33), (wide, 600), ([5, 1500, 1], 600)] {
+            check_floats(&mean(radius), &floats(dims, channels, 31));
+        }
+    }
+    let axes = [Taps::box_filter(130), Taps::box_filter(40), Taps::box_filter(200)];
+    for edge in [Edge::Clamp, Edge::Mirror, Edge::Constant(0.5)] {
+        let blur = Blur { axes, edge, ..mean(1) };
+        check_floats(&blur, &floats([43, 37, 31], 1, 32));
+        check_floats(&Blur { iterations: 3, ..blur }, &floats([43, 37, 31], 1, 33));
+    }
+    // More than 1 MiB: the small device has to work in blocks.
+    check_floats(&mean(130), &floats([403, 509, 1], 1, 34));
+    // The longest windows of a constant: many equal roundings.
+    let raster = Raster { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
+    check_floats(&mean(10_000), &raster);
+    // Sums of blocks of rows do not fit a binding that the image fits itself.
+    let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
+    let (blur, raster) = (mean(1500), floats([1000, 20, 1], 4, 36));
+    if let Some(Subject { name, context }) = &open("small bindings", &caps) {
+        let expected = reference(&blur, &raster);
+        let Samples::F32(found) = blur.gpu(context, &raster).unwrap() else { panic!() };
+        let off = |(found, exact): (&f32, &f64)| (f64::from(*found) - exact).abs();
+        assert!(found.iter().zip(&expected).map(off).all(|off| off <= 2e-6), "{name}");
+    }
+}
+
+fn floats(dims: [usize; 3], channels: usize, seed: u64) -> Raster {
+    let mut noise = Noise(seed);
+    let samples = (0..dims.iter().product::<usize>() * channels).map(|_| noise.unit() as f32);
+    Raster { dims, channels, alpha: false, samples: Samples::F32(samples.collect()) }
+}
+
+/// Results from floats of 0 to 1.
+fn check_floats(blur: &Blur, raster: &Raster) {
+    let expected = reference(blur, raster);
+    let check = |found: &Samples, name: &str| {
+        let Samples::F32(found) = found else { panic!("the type changed") };
+        assert_eq!(found.len(), expected.len());
+        for (i, (found, exact)) in found.iter().zip(&expected).enumerate() {
+            let off = (f64::from(*found) - exact).abs();
+            let dims = raster.dims;
+            assert!(off <= 2e-6, "{name}: {blur:?} of {dims:?}: {found} for {exact} at {i}");
+        }
+    };
+    let cpu = assert_twins(blur, raster, |_, gpu, name| check(gpu, name));
+    check(&cpu, "cpu");
+}
+
+/// Box filters of floats are summed in blocks, which begin where a band does.
+#[test]
+fn bands_of_floats_give_the_same() {
+    let mut raster = floats([41, 153, 1], 3, 36);
+    let Samples::F32(samples) = &mut raster.samples else { unreachable!() };
+    // From 1 down to about 2^-30.
+    samples.iter_mut().for_each(|v| *v = v.powi(20));
+    for blur in [mean(32), mean(50), Blur { iterations: 2, ..mean(37) }] {
+        let whole = blur.cpu(&raster).unwrap();
+        let bands = Bands { blur, dims: [41, 153], channels: 3, alpha: false, transparent: false };
+        for height in [1, 7, 26, 100] {
+            for first in (0..153).step_by(height) {
+                let band = first..(first + height).min(153);
+                let window = bands.window(band.clone());
+                let rows = &raster.samples.as_bytes()[window.start * 492..window.end * 492];
+                let part = bands.blur(band.clone(), rows, whole.dtype(), Blur::cpu);
+                let expected = &whole.as_bytes()[band.start * 492..band.end * 492];
+                assert!(part.unwrap().as_bytes() == expected, "{:?} {band:?}", bands.blur);
+            }
         }
     }
 }

@@ -27,10 +27,10 @@ fn not_a_number_spreads_over_its_window_alone() {
     for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         for method in [Method::Gaussian, Method::Box] {
             // All remainders of four, and windows longer than a step.
-            for radius in [1, 2, 3, 4, 5, 6, 9, 31] {
-                let [width, height] = [137, 129];
+            for radius in [1, 2, 3, 4, 5, 6, 9, 31, 32, 50, 131] {
+                let [width, height] = if radius > 60 { [307, 295] } else { [137, 129] };
                 let mut values = vec![1.0f32; width * height];
-                let (x, y) = (60, 61);
+                let (x, y) = (width / 2 - 8, height / 2 - 3);
                 values[y * width + x] = value;
                 let samples = Samples::F32(values);
                 let raster =
@@ -69,8 +69,10 @@ fn the_largest_floats_stay_finite() {
                     blurred.iter().find(|v| !near(v))
                 );
             };
-            let blur = blur(method, 6, Edge::Reflect);
-            check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
+            for radius in [6, 50, 700] {
+                let blur = blur(method, radius, Edge::Reflect);
+                check(&assert_twins(&blur, &raster, |_, gpu, name| check(gpu, name)), "cpu");
+            }
         }
     }
 }
@@ -104,25 +106,47 @@ fn wide_numbers_are_blurred_as_f64() {
     let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
     for edge in [Edge::Clamp, Edge::Mirror, Edge::Wrap] {
         let axes = [Taps::gaussian(1.0, 3), Taps::gaussian(2.0, 6), Taps::gaussian(0.7, 2)];
-        let blur = Blur { method: Method::Gaussian, axes, iterations: 1, edge, linear: false };
-        let run = |samples: Samples| {
-            blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
-        };
-        let values: Vec<f64> = unit.iter().map(|unit| 1e6 + unit).collect();
-        let expected = naive(dims, &values, &blur);
-        let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
-        for (a, b) in found.iter().zip(&expected) {
-            assert!((a - b).abs() < 1e-9, "{a} for {b}");
+        let gaussian = Blur { method: Method::Gaussian, axes, iterations: 1, edge, linear: false };
+        let axes = [Taps::box_filter(40), Taps::box_filter(3), Taps::box_filter(33)];
+        let boxes = Blur { method: Method::Box, axes, ..gaussian };
+        for blur in [gaussian, boxes] {
+            let run = |samples: Samples| {
+                blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
+            };
+            let values: Vec<f64> = unit.iter().map(|unit| 1e6 + unit).collect();
+            let expected = naive(dims, &values, &blur);
+            let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
+            for (a, b) in found.iter().zip(&expected) {
+                // What the naive sums round themselves.
+                assert!((a - b).abs() < 5e-9, "{a} for {b}");
+            }
+            let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
+            let expected =
+                naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+            let Samples::U32(found) = run(Samples::U32(values)) else { panic!("u32 stays u32") };
+            assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as u32));
+            let values: Vec<i32> = unit.iter().map(|v| ((v - 0.5) * 4e9) as i32).collect();
+            let expected =
+                naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
+            let Samples::I32(found) = run(Samples::I32(values)) else { panic!("i32 stays i32") };
+            assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as i32));
         }
-        let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
-        let expected = naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
-        let Samples::U32(found) = run(Samples::U32(values)) else { panic!("u32 stays u32") };
-        assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as u32));
-        let values: Vec<i32> = unit.iter().map(|v| ((v - 0.5) * 4e9) as i32).collect();
-        let expected = naive(dims, &values.iter().map(|&v| v.into()).collect::<Vec<_>>(), &blur);
-        let Samples::I32(found) = run(Samples::I32(values)) else { panic!("i32 stays i32") };
-        assert!(found.iter().zip(&expected).all(|(&a, b)| a == b.round() as i32));
     }
+}
+
+#[test]
+fn the_largest_f64_stay_finite() {
+    let device = Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false)));
+    let dims = [40, 30, 20];
+    let samples = Samples::F64(vec![1.7e308; 40 * 30 * 20]);
+    let axes = [Taps::box_filter(32), Taps::box_filter(100), Taps::box_filter(40)];
+    let blur = Blur { axes, ..blur(Method::Box, 1, Edge::Mirror) };
+    let Samples::F64(found) =
+        blur_volume(&device, &blur, Volume { dims, samples }).unwrap().samples
+    else {
+        panic!("f64 stays f64")
+    };
+    assert!(found.iter().all(|value| (value / 1.7e308 - 1.0).abs() < 1e-12));
 }
 
 #[test]

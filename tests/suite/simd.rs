@@ -18,6 +18,8 @@ const EXACT: &[&str] = &[
     "blur u8.png out/a.png --method box --radius 3",
     "blur rgba.png out/a.png --sigma 2",
     "blur rgba.png out/a.png --method box --radius 40",
+    "blur rgba.png out/a.png --method box --radius 200",
+    "blur f32.tif out/a.tif --method box --radius 40",
     "blur u16.png out/a.png --method box --radius 3",
     "blur u16.png out/a.png --method box --radius 300 --iterations 3",
     "blur u16.png out/a.png --sigma 0.5",
@@ -44,6 +46,7 @@ const FUSED: &[&str] = &[
     "blur u16a.png out/a.png --sigma 2",
     "blur f32.tif out/a.tif --sigma 2",
     "blur f32.tif out/a.tif --method box --radius 3",
+    "blur u16a.png out/a.png --method box --radius 40",
 ];
 
 /// Noise in files of every kind.

@@ -11,6 +11,8 @@
 const FROM = U8;       // or U16, BITS32
 const TO = U16;        // or U8, BITS32
 
+const SPLIT = false;   // whether sums are two: see `divided_parts`
+
 const WIDTH = 64u;
 const AHEAD = 8i;      // rows whose loads are in flight together
 
@@ -38,8 +40,32 @@ fn load(first: u32, at: i32) -> vec4<u32> {
     return load_inside(first, y);
 }
 
-fn store(quad: u32, sum: vec4<u32>) {
-    target_[quad] = pack(rounded(sum, params.rounding));
+// The sum of a window, in two parts or in the first alone.
+struct Sum {
+    lower: vec4<u32>,
+    upper: vec4<u32>,
+}
+
+fn enter(sum: Sum, samples: vec4<u32>) -> Sum {
+    if SPLIT {
+        return Sum(sum.lower + lower_part(samples), sum.upper + upper_part(samples));
+    }
+    return Sum(sum.lower + samples, vec4(0u));
+}
+
+fn leave(sum: Sum, samples: vec4<u32>) -> Sum {
+    if SPLIT {
+        return Sum(sum.lower - lower_part(samples), sum.upper - upper_part(samples));
+    }
+    return Sum(sum.lower - samples, vec4(0u));
+}
+
+fn store(quad: u32, sum: Sum) {
+    if SPLIT {
+        target_[quad] = pack(divided_parts(sum.lower, sum.upper, params.rounding));
+    } else {
+        target_[quad] = pack(rounded(sum.lower, params.rounding));
+    }
 }
 
 @compute @workgroup_size(WIDTH)
@@ -60,17 +86,17 @@ fn blur_columns(
     let end = min(start + i32(params.run), i32(params.len));
     let radius = i32(params.radius);
     // The window of the first row but for the row that enters next.
-    var sum: vec4<u32>;
+    var sum: Sum;
     // Only the first and the last runs see rows outside.
     if start >= radius && end + radius <= i32(params.len) {
         var at = start - radius;
         for (; at + AHEAD <= start + radius; at += AHEAD) {
             for (var i = 0; i < AHEAD; i++) { // unrolled
-                sum += load_inside(first, at + i);
+                sum = enter(sum, load_inside(first, at + i));
             }
         }
         for (; at < start + radius; at++) {
-            sum += load_inside(first, at);
+            sum = enter(sum, load_inside(first, at));
         }
         at = start;
         for (; at + AHEAD <= end; at += AHEAD) {
@@ -81,24 +107,24 @@ fn blur_columns(
                 leaving[i] = load_inside(first, at - radius + i);
             }
             for (var i = 0; i < AHEAD; i++) { // unrolled
-                sum += entering[i];
+                sum = enter(sum, entering[i]);
                 store(first + u32(at + i) * params.quads, sum);
-                sum -= leaving[i];
+                sum = leave(sum, leaving[i]);
             }
         }
         for (; at < end; at++) {
-            sum += load_inside(first, at + radius);
+            sum = enter(sum, load_inside(first, at + radius));
             store(first + u32(at) * params.quads, sum);
-            sum -= load_inside(first, at - radius);
+            sum = leave(sum, load_inside(first, at - radius));
         }
     } else {
         for (var at = start - radius; at < start + radius; at++) {
-            sum += load(first, at);
+            sum = enter(sum, load(first, at));
         }
         for (var at = start; at < end; at++) {
-            sum += load(first, at + radius);
+            sum = enter(sum, load(first, at + radius));
             store(first + u32(at) * params.quads, sum);
-            sum -= load(first, at - radius);
+            sum = leave(sum, load(first, at - radius));
         }
     }
 }

@@ -16,6 +16,7 @@
 const CHANNELS = 4u;
 const FROM = U16;      // or U8, BITS32
 const TO = U8;         // or U16, BITS32
+const SPLIT = false;   // whether sums are two: see `divided_parts`
 const WIDTH = 64u;
 const GROUPS = 128u;   // of eight positions in workgroup memory
 
@@ -36,6 +37,36 @@ var<workgroup> upper_span: array<vec2<u32>, select(1u, 9u * GROUPS, FROM == BITS
 var<workgroup> sums: array<vec4<u32>, GROUPS>;
 // What each invocation has added up, scanned in two halves that take turns.
 var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
+// The upper parts of both, with SPLIT.
+var<workgroup> upper_sums: array<vec4<u32>, select(1u, GROUPS, SPLIT)>;
+var<workgroup> upper_shares: array<vec4<u32>, select(1u, 2u * WIDTH, SPLIT)>;
+
+// A sum, in two parts or in the first alone.
+struct Sum {
+    lower: vec4<u32>,
+    upper: vec4<u32>,
+}
+
+fn enter(sum: Sum, samples: vec4<u32>) -> Sum {
+    if SPLIT {
+        return Sum(sum.lower + lower_part(samples), sum.upper + upper_part(samples));
+    }
+    return Sum(sum.lower + samples, vec4(0u));
+}
+
+fn leave(sum: Sum, samples: vec4<u32>) -> Sum {
+    if SPLIT {
+        return Sum(sum.lower - lower_part(samples), sum.upper - upper_part(samples));
+    }
+    return Sum(sum.lower - samples, vec4(0u));
+}
+
+fn finish(sum: Sum) -> vec4<u32> {
+    if SPLIT {
+        return divided_parts(sum.lower, sum.upper, params.rounding);
+    }
+    return rounded(sum.lower, params.rounding);
+}
 
 fn element(position: u32) -> u32 {
     return position + (position >> 3u);
@@ -150,32 +181,47 @@ fn blur_rows(
     workgroupBarrier();
 
     // Prefix sums of the groups: of each invocation's share, then of the shares (Hillis and Steele).
-    var share: vec4<u32>;
+    var share: Sum;
     for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
         if i < groups {
-            sums[i] = share;
+            sums[i] = share.lower;
+            if SPLIT {
+                upper_sums[i] = share.upper;
+            }
             for (var j = 0u; j < 8u; j++) { // unrolled
-                share += lanes_of(9u * i + j);
+                share = enter(share, lanes_of(9u * i + j));
             }
         }
     }
     let own = share;
-    shares[local] = share;
+    shares[local] = share.lower;
+    if SPLIT {
+        upper_shares[local] = share.upper;
+    }
     workgroupBarrier();
     var half = 0u;
     for (var step = 1u; step < WIDTH; step *= 2u) {
         if local >= step {
-            share += shares[half + local - step];
+            share.lower += shares[half + local - step];
+            if SPLIT {
+                share.upper += upper_shares[half + local - step];
+            }
         }
         half = WIDTH - half;
-        shares[half + local] = share;
+        shares[half + local] = share.lower;
+        if SPLIT {
+            upper_shares[half + local] = share.upper;
+        }
         workgroupBarrier();
     }
     for (var k = 0u; k < SHARE; k++) { // unrolled
         let i = local * SHARE + k;
         if i < groups {
-            sums[i] += share - own;
+            sums[i] += share.lower - own.lower;
+            if SPLIT {
+                upper_sums[i] += share.upper - own.upper;
+            }
         }
     }
     workgroupBarrier();
@@ -184,9 +230,12 @@ fn blur_rows(
         // The first window but for its last position, which enters first.
         let end = i + window / 8u;
         let rest = window % 8u;
-        var sum = sums[end] - sums[i];
+        var sum = Sum(sums[end] - sums[i], vec4(0u));
+        if SPLIT {
+            sum.upper = upper_sums[end] - upper_sums[i];
+        }
         for (var j = 0u; j < rest; j++) {
-            sum += lanes_of(9u * end + j);
+            sum = enter(sum, lanes_of(9u * end + j));
         }
         let x = start + 8u * i;
         if x >= params.width {
@@ -195,18 +244,19 @@ fn blur_rows(
         if CHANNELS == 4u && TO == U8 {
             let to = (row * params.pitch + x) / 2u;
             for (var j = 0u; j < 4u; j++) { // unrolled
-                sum += lanes_of(9u * end + element(rest + 2u * j));
-                let one = pack4xU8(rounded(sum, params.rounding));
-                sum += lanes_of(9u * end + element(rest + 2u * j + 1u)) - lanes_of(9u * i + 2u * j);
-                target_[to + j] = vec2(one, pack4xU8(rounded(sum, params.rounding)));
-                sum -= lanes_of(9u * i + 2u * j + 1u);
+                sum = enter(sum, lanes_of(9u * end + element(rest + 2u * j)));
+                let one = pack4xU8(finish(sum));
+                sum = leave(sum, lanes_of(9u * i + 2u * j));
+                sum = enter(sum, lanes_of(9u * end + element(rest + 2u * j + 1u)));
+                target_[to + j] = vec2(one, pack4xU8(finish(sum)));
+                sum = leave(sum, lanes_of(9u * i + 2u * j + 1u));
             }
         } else {
             var pixels: array<vec4<u32>, 8>;
             for (var j = 0u; j < 8u; j++) { // unrolled
-                sum += lanes_of(9u * end + element(rest + j));
-                pixels[j] = rounded(sum, params.rounding);
-                sum -= lanes_of(9u * i + j);
+                sum = enter(sum, lanes_of(9u * end + element(rest + j)));
+                pixels[j] = finish(sum);
+                sum = leave(sum, lanes_of(9u * i + j));
             }
             store(row, x, pixels);
         }

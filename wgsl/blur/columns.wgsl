@@ -80,7 +80,7 @@ fn blur_columns(
             } else {
                 part = accumulate(part, before, now, p, q, r, s);
                 if ARITHMETIC == U20U28 {
-                    upper = accumulate(upper, before, now, upper_part(p), upper_part(q), upper_part(r), upper_part(s));
+                    upper = accumulate(upper, before, now, upper_bits(p), upper_bits(q), upper_bits(r), upper_bits(s));
                 }
             }
         }

@@ -12,6 +12,23 @@ struct Rounding {
 const DIVIDE = false;
 const WIDE = false;    // whether quotients may be 2^16 and more; sum * 2^up + half is then below 2^32
 
+// Sums of 24-bit samples, below 2^39, are two: of bits 0 to 11, and of those above.
+fn lower_part(samples: vec4<u32>) -> vec4<u32> {
+    return samples & vec4(0xfffu);
+}
+
+fn upper_part(samples: vec4<u32>) -> vec4<u32> {
+    return samples >> vec4(12u);
+}
+
+// floor((upper * 2^12 + lower + half) / divisor) for divisors below 2^16.
+fn divided_parts(lower: vec4<u32>, upper: vec4<u32>, rounding: Rounding) -> vec4<u32> {
+    let divisor = vec4(rounding.divisor);
+    let quotient = upper / divisor;
+    let rest = upper - quotient * divisor;
+    return (quotient << vec4(12u)) + ((rest << vec4(12u)) + lower + vec4(rounding.half)) / divisor;
+}
+
 fn rounded(sum: vec4<u32>, rounding: Rounding) -> vec4<u32> {
     if DIVIDE && WIDE {
         return ((sum << vec4(rounding.up)) + vec4(rounding.half)) / vec4(rounding.divisor);

@@ -103,12 +103,15 @@ fn blur_rows(
                     low = accumulate(low, before, now, byte_of(p, 0u), byte_of(q, 0u), byte_of(r, 0u), byte_of(s, 0u));
                     middle = accumulate(middle, before, now, byte_of(p, 1u), byte_of(q, 1u), byte_of(r, 1u), byte_of(s, 1u));
                     high = accumulate(high, before, now, byte_of(p, 2u), byte_of(q, 2u), byte_of(r, 2u), byte_of(s, 2u));
+                } else if ARITHMETIC == U39 {
+                    low = accumulate(low, before, now, lower_of(p), lower_of(q), lower_of(r), lower_of(s));
+                    high = accumulate(high, before, now, upper_of(p), upper_of(q), upper_of(r), upper_of(s));
                 } else if ARITHMETIC == F32 && is_at_end(from_ + i, all_steps) {
                     part = accumulate_ends(part, before, now, p, q, r, s, 4 * i32(from_ + i));
                 } else {
                     part = accumulate(part, before, now, p, q, r, s);
                     if ARITHMETIC == U20U28 {
-                        upper = accumulate(upper, before, now, upper_part(p), upper_part(q), upper_part(r), upper_part(s));
+                        upper = accumulate(upper, before, now, upper_bits(p), upper_bits(q), upper_bits(r), upper_bits(s));
                     }
                 }
             }

@@ -11,6 +11,7 @@ const U32 = 1u;        // u32
 const F32 = 2u;        // f32, with its rounding
 const U48 = 3u;        // u32: samples of 24 bits times weights of 24 bits, as three sums
 const U20U28 = 4u;     // u32: samples of 20 bits times weights of up to 28 bits, as two sums
+const U39 = 5u;        // u32: samples of 24 bits, as two sums
 
 // Steps of a partial sum: so that F32 loses less where many are added up, and U20U28 does not overflow.
 const FLUSH = select(16u, 4u, ARITHMETIC == U20U28);
@@ -99,7 +100,7 @@ fn byte_of(samples: vec4<Number>, byte: u32) -> vec4<Number> {
 //     L = sum of w * (sample mod 2^10)             below 2^32, therefore exactly S - 2^10 U modulo 2^32
 //
 // The partial sum, 2^10 U + L, is kept as two numbers: multiples of 2^16, and the rest, which is that of S.
-fn upper_part(samples: vec4<Number>) -> vec4<Number> {
+fn upper_bits(samples: vec4<Number>) -> vec4<Number> {
     return vec4<Number>(vec4<u32>(samples) >> vec4(10u));
 }
 
@@ -120,6 +121,15 @@ fn all_multiples(sum: Sums, upper: Sums) -> Sums {
     return Sums(multiples(sum.a, upper.a), multiples(sum.b, upper.b), multiples(sum.c, upper.c), multiples(sum.d, upper.d));
 }
 
+// For U39.
+fn lower_of(samples: vec4<Number>) -> vec4<Number> {
+    return vec4<Number>(lower_part(vec4<u32>(samples)));
+}
+
+fn upper_of(samples: vec4<Number>) -> vec4<Number> {
+    return vec4<Number>(upper_part(vec4<u32>(samples)));
+}
+
 fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u32> {
     if ARITHMETIC == F32 {
         return bitcast<vec4<u32>>(low);
@@ -132,6 +142,9 @@ fn finish(low: vec4<Number>, middle: vec4<Number>, high: vec4<Number>) -> vec4<u
     if ARITHMETIC == U20U28 {
         let sum = vec4<u32>(high) + (vec4<u32>(low) >> vec4(16u));
         return (sum + vec4(params.rounding.half >> 16u)) >> vec4(params.rounding.shift - 16u);
+    }
+    if ARITHMETIC == U39 {
+        return divided_parts(vec4<u32>(low), vec4<u32>(high), params.rounding);
     }
     return rounded(vec4<u32>(low), params.rounding);
 }

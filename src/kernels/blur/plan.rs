@@ -17,7 +17,8 @@
 //! exactly in any order; shaders do it in u32, in two parts of 10 bits. Box: E = 0, and f is 8 for up to 256 taps, one less
 //! each time that these double, so that sums stay within u32.
 //!
-//! 16-bit samples with alpha or in linear light, and floats, are summed in f32: results differ by device in their last bits.
+//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, or f64: results differ by device in their
+//! last bits.
 
 use super::{Blur, Method, Taps};
 
@@ -42,6 +43,8 @@ pub enum Arithmetic {
     ExactF32,
     /// u32: exact.
     U32,
+    /// Integers below 2^39, sums of samples below 2^24: exact.
+    U39,
     /// Integers below 2^48, of samples below 2^24 and weights that sum to 2^24: exact.
     U48,
     /// Integers below 2^48, of samples below 2^20 and weights that sum to 2^28 at most, no 16 neighbours of them to more
@@ -110,6 +113,13 @@ pub struct Pass {
     pub fill: [f64; 4],
 }
 
+impl Pass {
+    /// Whether it makes means of floats.
+    pub fn is_float_box(&self) -> bool {
+        self.arithmetic == Arithmetic::F32 && self.taps.sigma == 0.0
+    }
+}
+
 /// From this radius on, Gaussian weights of 16 bits are too coarse.
 const LONG_RADIUS: usize = 192;
 /// Shaders divide by numbers below this.
@@ -125,8 +135,10 @@ impl Blur {
     /// of the samples.
     pub fn plan(&self, format: Format, fill: [f64; 4]) -> Vec<Pass> {
         let mut axes: Vec<usize> = (0..3).filter(|&axis| self.axes[axis].radius > 0).collect();
-        if self.method == Method::Box {
-            // Sliding sums along y and z read each sample twice: they go first, over the smaller u8.
+        if (format, self.method) == (Format::U8, Method::Box) {
+            // Sliding sums along y and z read each sample twice: they go first, over the smaller u8. Wider samples go
+            // along x first: sums along x take little memory as long as they are of 16 bits, and rows are still in the
+            // cache for y.
             axes.reverse();
         }
         match (format, self.method) {
@@ -151,12 +163,14 @@ impl Blur {
                 float_weights = weights.iter().map(|&weight| weight as f32).collect();
                 (Arithmetic::F32, Rounding::None)
             }
-            // Sums of the largest samples, below 2^24, fit u32.
-            _ if self.method == Method::Box && taps.count() <= 256 => {
-                (Arithmetic::U32, Rounding::divide(taps.count() as u64, 0, 0))
+            _ if self.method == Method::Box => {
+                // Sums of so many of the largest samples, below 2^24, fit u32.
+                let arithmetic =
+                    if taps.count() <= 256 { Arithmetic::U32 } else { Arithmetic::U39 };
+                (arithmetic, Rounding::divide(taps.count() as u64, 0, 0))
             }
             _ => {
-                integer_weights = taps.integer_half_weights(self.method, 24);
+                integer_weights = taps.integer_half_weights(Method::Gaussian, 24);
                 (Arithmetic::U48, Rounding::Shift(24))
             }
         };

@@ -15,14 +15,14 @@ use crate::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Zeroable;
 
 /// The rounded sums of `source` along the axis.
-pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
+pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],
-    round: impl Round<u32, D>,
+    round: impl Round<N, D>,
 ) -> Result<Vec<D>> {
     let mut target = memory::zeros(source.len())?;
     slide(lines, source, &mut target, || {
-        move |window: Window<'_, T, u32>, target: &mut [D]| window.advance(round, target)
+        move |window: Window<'_, T, N>, target: &mut [D]| window.advance(round, target)
     });
     Ok(target)
 }

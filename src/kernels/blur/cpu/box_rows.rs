@@ -5,44 +5,44 @@
 
 use super::{
     lines::Lines,
-    number::{Round, Sample},
+    number::{Number, Round, Sample},
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Zeroable;
 
 /// The rounded sums of `source` along x.
-pub fn blur<T: Sample<u32>, D: Zeroable + Copy + Send>(
+pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],
-    round: impl Round<u32, D>,
+    round: impl Round<N, D>,
 ) -> Result<Vec<D>> {
     let row = lines.block();
     let mut target = memory::zeros(source.len())?;
     target.chunks_mut(row).zip(source.chunks(row)).par_fold(
-        || vec![0; row + 2 * lines.radius() * lines.inner],
+        || vec![N::default(); row + 2 * lines.radius() * lines.inner],
         |padded, (target, source)| sum(lines, source, padded, target, round),
     );
     Ok(target)
 }
 
 /// The rounded sums of one row, by way of `padded`, which is longer by the radius on both sides.
-pub fn sum<T: Sample<u32>, D>(
+pub fn sum<T: Sample<N>, N: Number, D>(
     lines: &Lines<'_>,
     source: &[T],
-    padded: &mut [u32],
+    padded: &mut [N],
     target: &mut [D],
-    round: impl Round<u32, D>,
+    round: impl Round<N, D>,
 ) {
     let (row, step) = (lines.block(), lines.inner);
     let before_last = 2 * lines.radius();
     lines.pad(source, padded);
     for channel in 0..step {
         let first = padded.iter().skip(channel).step_by(step);
-        let mut sum: u32 = first.take(before_last).sum();
+        let mut sum = first.take(before_last).fold(N::default(), |sum, &sample| sum.add(sample));
         for i in (channel..row).step_by(step) {
-            let full = sum.wrapping_add(padded[i + before_last * step]);
+            let full = sum.add(padded[i + before_last * step]);
             let leaving = std::mem::replace(&mut padded[i], full);
-            sum = full.wrapping_sub(leaving);
+            sum = full.sub(leaving);
         }
     }
     // Apart from the sums, each of which waits for the one before.

@@ -8,7 +8,7 @@
 use bytemuck::Zeroable;
 
 use super::{
-    Edge, Format, Pass, Rounding, Shape,
+    Arithmetic, Edge, Format, Pass, Rounding, Shape,
     box_columns::Window,
     box_rows,
     lines::Lines,
@@ -21,7 +21,9 @@ const CACHE: usize = 1 << 19;
 
 /// Whether two passes are of this kind, over samples of `shape`.
 pub fn fits([x, y]: [&Pass; 2], shape: Shape) -> bool {
-    let divides = |pass: &Pass| matches!(pass.rounding, Rounding::Divide { .. });
+    let divides = |pass: &Pass| {
+        pass.arithmetic == Arithmetic::U32 && matches!(pass.rounding, Rounding::Divide { .. })
+    };
     let row = shape.dims[0] * shape.channels;
     (x.axis, y.axis, x.to) == (0, 1, Format::U24)
         && [x, y].into_iter().all(divides)

@@ -4,6 +4,7 @@
 //! [`simd`](crate::simd)).
 
 mod box_columns;
+mod box_floats;
 mod box_rows;
 mod box_u16;
 mod box_u8;
@@ -49,7 +50,14 @@ pub fn run<'d>(
         }
     }
     let mut plan = plan;
-    while let [pass, ..] = plan {
+    while let [pass, rest @ ..] = plan {
+        if let Values::F32(source) = &values
+            && box_floats::fits(pass)
+        {
+            values = box_floats::blur(&Lines::new(pass, edge, shape), source)?.into();
+            plan = rest;
+            continue;
+        }
         if let [x, y, rest @ ..] = plan
             && box_u16::fits([x, y], shape)
         {
@@ -131,8 +139,12 @@ pub fn run_f64(
     mut values: Vec<f64>,
 ) -> Result<Vec<f64>> {
     for pass in plan {
-        let weights = pass.taps.half_weights(method);
-        values = weighted(&Lines::new(pass, edge, shape), &values, &weights, Keep)?;
+        let lines = Lines::new(pass, edge, shape);
+        values = if box_floats::fits(pass) {
+            box_floats::blur(&lines, &values)?
+        } else {
+            weighted(&lines, &values, &pass.taps.half_weights(method), Keep)?
+        };
     }
     Ok(values)
 }
@@ -143,6 +155,9 @@ fn run_pass(lines: &Lines<'_>, values: &Values<'_>) -> Result<Values<'static>> {
     match (values, arithmetic, *rounding) {
         (Values::U8(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Values::U16(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
+        (Values::U24(v), Arithmetic::U39, Rounding::Divide { up, divisor }) => {
+            Ok(sliding::<_, f64, u32>(lines, v, RoundedF64::new(up, divisor))?.into())
+        }
         (Values::U24(v), _, _) if integer_weights.is_empty() => run_box(lines, v),
         (Values::U8(v), Arithmetic::ExactF32, Rounding::Shift(shift)) => {
             let weights: Vec<f32> = integer_weights.iter().map(|&weight| weight as f32).collect();
@@ -204,23 +219,25 @@ fn weighted<T: Sample<N>, N: Number, D: bytemuck::Zeroable + Copy + Send>(
 fn run_box<T: Sample<u32>>(lines: &Lines<'_>, source: &[T]) -> Result<Values<'static>> {
     Ok(match (lines.pass.rounding, lines.pass.to) {
         (Rounding::Divide { up, divisor }, Format::U8) => {
-            sliding::<_, u8>(lines, source, RoundedF64::new(up, divisor))?.into()
+            sliding::<_, u32, u8>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
         (Rounding::Divide { up, divisor }, Format::U16) => {
-            sliding::<_, u16>(lines, source, RoundedF64::new(up, divisor))?.into()
+            sliding::<_, u32, u16>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
         (Rounding::Divide { up, divisor }, _) => {
-            sliding::<_, u32>(lines, source, RoundedF64::new(up, divisor))?.into()
+            sliding::<_, u32, u32>(lines, source, RoundedF64::new(up, divisor))?.into()
         }
-        (Rounding::Shift(shift), _) => sliding::<_, u16>(lines, source, ShiftU32(shift))?.into(),
+        (Rounding::Shift(shift), _) => {
+            sliding::<_, u32, u16>(lines, source, ShiftU32(shift))?.into()
+        }
         (Rounding::None, _) => unreachable!("no plan has a pass like {:?}", lines.pass),
     })
 }
 
-fn sliding<T: Sample<u32>, D: bytemuck::Zeroable + Copy + Send>(
+fn sliding<T: Sample<N>, N: Number, D: bytemuck::Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],
-    round: impl Round<u32, D>,
+    round: impl Round<N, D>,
 ) -> Result<Vec<D>> {
     match lines.pass.axis {
         0 => box_rows::blur(lines, source, round),

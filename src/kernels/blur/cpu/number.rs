@@ -87,7 +87,7 @@ macro_rules! samples {
     };
 }
 samples!(u8 => u16, u8 => u32, u8 => f32, u16 => u32, u16 => f64);
-samples!(u16 => u16, u32 => u32, f32 => f32, f64 => f64);
+samples!(u16 => u16, u32 => u32, f32 => f32, f32 => f64, f64 => f64);
 
 impl Sample<f64> for u32 {
     #[inline(always)]
@@ -177,10 +177,12 @@ round! {
     u32 => u8: RoundedU32, |s, sum| s.divide(sum) as u8;
     u16 => u8: RoundedU16, |s, sum| s.divide(sum) as u8;
     u32 => u32: RoundedF64, |s, sum| s.divide(sum);
+    f64 => u32: RoundedF64, |s, sum| s.divide_f64(sum);
     f64 => u16: ScaleF64, |s, sum| s.nearest(sum) as u16;
     f64 => u32: ScaleF64, |s, sum| s.nearest(sum);
     u16 => u16: Keep, |_s, sum| sum;
     f32 => f32: Keep, |_s, sum| sum;
+    f64 => f32: Keep, |_s, sum| sum as f32;
     f64 => f64: Keep, |_s, sum| sum;
 }
 

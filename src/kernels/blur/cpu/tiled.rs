@@ -4,7 +4,7 @@ use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
 
 use super::{
-    Arithmetic, Pass, Rounding,
+    Arithmetic, Pass, Rounding, box_floats,
     number::{Keep, Number, Round, Sample, ScaleF64},
     rows::Row,
     weighted::{LANES, store, sums},
@@ -55,7 +55,7 @@ impl Tiled for Float {
     type Round = Keep;
 
     fn fits(pass: &Pass) -> bool {
-        pass.arithmetic == Arithmetic::F32
+        pass.arithmetic == Arithmetic::F32 && !box_floats::fits(pass)
     }
 
     fn new(pass: &Pass) -> Self {

@@ -23,7 +23,7 @@ impl Route for BoxColumns {
     fn shaders(task: &Task<'_>) -> Vec<Shader> {
         let pass = &task.passes[0];
         let shader = SHADER.with(&pass.to.packed());
-        vec![shader.with(&pass.divides()).with(&[("FROM", pass.from.name())])]
+        vec![shader.with(&pass.box_sums()).with(&[("FROM", pass.from.name())])]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

@@ -4,7 +4,7 @@ use super::{IN_RANGE, Limits, Recording, Route, Task, params::literal, row_pass:
 use crate::{
     error::Result,
     gpu::{Context, Shader},
-    kernels::blur::{Format, Pass},
+    kernels::blur::{Arithmetic, Format, Pass},
     shader,
 };
 
@@ -39,9 +39,11 @@ impl Span {
             let groups = tile + halo;
             Self { invocations: groups.next_multiple_of(32).min(256), groups, halo }
         };
-        // A group: nine elements of four samples and a sum of 16 bytes. An invocation: two sums.
+        // A group: nine elements of four samples and a sum of 16 bytes, or two. An invocation: twice that.
         let element = if pass.from == Format::U24 { 16 } else { 8 };
-        let bytes = |span: &Self| 8 + span.groups * (9 * element + 16) + span.invocations * 2 * 16;
+        let sum = if pass.arithmetic == Arithmetic::U39 { 32 } else { 16 };
+        let bytes =
+            |span: &Self| 40 + span.groups * (9 * element + sum) + span.invocations * 2 * sum;
         [tile, 64, 32].map(span).into_iter().find(|span| bytes(span) <= limits.workgroup_bytes)
     }
 
@@ -61,7 +63,7 @@ impl Route for BoxRows {
         let [channels, width, groups] = [task.shape.channels, invocations, groups].map(literal);
         let formats = [("FROM", pass.from.name()), ("TO", pass.to.name())];
         let sizes = [("CHANNELS", &*channels), ("WIDTH", &width), ("GROUPS", &groups)];
-        vec![SHADER.with(&formats).with(&pass.divides()).with(&sizes)]
+        vec![SHADER.with(&formats).with(&pass.box_sums()).with(&sizes)]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

@@ -1,7 +1,9 @@
 //! The GPU twin: a plan's passes, each computed by the first route that fits.
 
 mod box_columns;
+mod box_columns_f32;
 mod box_rows;
+mod box_rows_f32;
 mod box_tile;
 mod column_pass;
 mod columns;
@@ -36,13 +38,15 @@ const IN_RANGE: &str = "the host sizes buffers and dispatches by the same layout
 
 /// The routes in the order in which they are tried on what is left of a plan: the first that fits
 /// takes its passes.
-const ROUTES: [Candidate; 9] = [
+const ROUTES: [Candidate; 11] = [
     // Both axes at once: nothing goes to memory between the passes.
     candidate::<fused::Fused>(),
     candidate::<box_tile::BoxTile>(),
-    // Box filters at a cost that does not depend on the radius.
+    // Box filters at a cost that does not depend on the radius: of whole numbers, and of floats.
     candidate::<box_rows::BoxRows>(),
     candidate::<box_columns::BoxColumns>(),
+    candidate::<box_rows_f32::BoxRowsF32>(),
+    candidate::<box_columns_f32::BoxColumnsF32>(),
     // Gaussians of u8, by format and radius: several times faster than those that take all formats.
     candidate::<rows_u8::RowsU8>(),
     candidate::<rows_u8_long::RowsU8Long>(),
@@ -51,6 +55,9 @@ const ROUTES: [Candidate; 9] = [
     candidate::<rows::Rows>(),
     candidate::<columns::Columns>(),
 ];
+
+/// The least radius of box filters of f32 that have routes of their own: those of all formats take few taps as fast.
+const FLOAT_BOX_RADIUS: usize = 128;
 
 /// A way to compute one or two passes on the device. The file of each type has its shader's name.
 trait Route: Debug {

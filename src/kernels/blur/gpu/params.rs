@@ -70,6 +70,7 @@ impl Arithmetic {
         let [name, number] = match self {
             Self::ExactF32 => ["EXACT_F32", "f32"],
             Self::U32 => ["U32", "u32"],
+            Self::U39 => ["U39", "u32"],
             Self::U48 => ["U48", "u32"],
             Self::U20U28 => ["U20U28", "u32"],
             Self::F32 => ["F32", "f32"],
@@ -91,13 +92,20 @@ pub fn flag(value: bool) -> &'static str {
 impl Pass {
     /// Whether all taps weigh 1.
     pub fn is_box(&self) -> bool {
-        self.arithmetic == Arithmetic::U32 && self.integer_weights.is_empty()
+        self.integer_weights.is_empty()
+            && matches!(self.arithmetic, Arithmetic::U32 | Arithmetic::U39)
     }
 
     /// The constants of `wgsl/blur/rounding.wgsl`.
     pub fn divides(&self) -> [(&'static str, &'static str); 2] {
         let divides = matches!(self.rounding, Rounding::Divide { .. });
         [("DIVIDE", flag(divides)), ("WIDE", flag(self.to == Format::U24))]
+    }
+
+    /// The constants of box filters: whether their sums are in two parts, and those of `divides`.
+    pub fn box_sums(&self) -> [(&'static str, &'static str); 3] {
+        let [divides, wide] = self.divides();
+        [divides, wide, ("SPLIT", flag(self.arithmetic == Arithmetic::U39))]
     }
 
     /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.
@@ -130,9 +138,7 @@ impl Pass {
             Arithmetic::F32 => self.float_weights[distance].to_bits(),
             _ if self.integer_weights.is_empty() => 1,
             Arithmetic::ExactF32 => (self.integer_weights[distance] as f32).to_bits(),
-            Arithmetic::U32 | Arithmetic::U48 | Arithmetic::U20U28 => {
-                self.integer_weights[distance]
-            }
+            _ => self.integer_weights[distance],
         }
     }
 

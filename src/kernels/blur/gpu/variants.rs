@@ -6,8 +6,8 @@ use crate::{
     kernels::blur::{Blur, Edge, Format, Method, Shape, Taps, bench},
 };
 
-/// A device with a GPU's limits, one without optional features, and one with little workgroup memory and
-/// narrow subgroups.
+/// A device with a GPU's limits, one without optional features, and one with little workgroup memory, narrow subgroups
+/// and small bindings.
 const DEVICES: [Limits; 3] = [
     Limits {
         workgroup_bytes: 48 << 10,
@@ -28,7 +28,7 @@ const DEVICES: [Limits; 3] = [
         invocations: 256,
         subgroup: Some([4, 128]),
         int64: true,
-        binding: 1 << 27,
+        binding: 1 << 25,
     },
 ];
 
