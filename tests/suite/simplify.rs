@@ -319,6 +319,11 @@ fn ties_leave_no_triangle_without_an_area() {
     let done = simplify(&mut simple, &Goal::share(0.4)).unwrap();
     assert_eq!((done.flat_parts, flat(&simple)), (1, 0));
     assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
+    // The part that goes is far from the others, and no error is measured from it.
+    let mut near = whole.clone();
+    let done = simplify(&mut near, &Goal { max_error: Some(0.2), ..Goal::default() }).unwrap();
+    assert!(done.distance.unwrap() <= 0.2 && done.flat_parts == 1, "{done:?}");
+    assert!(near.triangles.len() < whole.triangles.len() / 3, "{}", near.triangles.len());
 }
 
 #[test]

@@ -63,6 +63,46 @@ fn volume(surface: &Surface) -> f64 {
     surface.triangles.iter().map(six_times).sum()
 }
 
+/// Holes whose rim is at one place.
+fn point_holes(surface: &Surface) -> usize {
+    let sides = sides(&surface.triangles, |corner| corner);
+    let place = |corner: u32| surface.positions[corner as usize];
+    let next: HashMap<u32, u32> = sides
+        .keys()
+        .filter(|[from, to]| !sides.contains_key(&[*to, *from]) && place(*from) == place(*to))
+        .map(|&[from, to]| (from, to))
+        .collect();
+    let comes_back = |&first: &u32| {
+        let mut at = first;
+        (0..next.len()).any(|_| {
+            at = next.get(&at).copied().unwrap_or(at);
+            at == first && next.contains_key(&first)
+        })
+    };
+    next.keys().filter(|&first| comes_back(first)).count()
+}
+
+/// Surfaces that end at the box, on which samples equal the isovalue, too.
+#[test]
+fn clean_surfaces_have_no_holes_of_no_size() {
+    let mut before = 0;
+    for seed in 0..12 {
+        let mut noise = Noise(seed);
+        let samples = (0..8 * 8 * 8).map(|_| (noise.next() % 5) as u8).collect();
+        let kernel = MarchingCubes::new(2.0);
+        let volume = Volume { dims: [8; 3], samples: Samples::U8(samples) };
+        let mut surface = kernel.cpu(&Slab::whole(volume, &kernel)).unwrap();
+        let holes = point_holes(&surface);
+        before += holes;
+        let flat_before = flat(&surface);
+        clean(&mut surface).unwrap();
+        assert_eq!(point_holes(&surface), 0, "{seed}");
+        // What is left are strips of the surface that end at both sides of one place.
+        assert!(flat(&surface) * 50 < flat_before, "{} of {flat_before}", flat(&surface));
+    }
+    assert!(before > 20, "{before}");
+}
+
 #[test]
 fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
     for (side, values, iso, seed) in

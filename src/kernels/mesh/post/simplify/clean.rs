@@ -3,7 +3,7 @@
 //! Those at one place that edges join become one vertex, as long as the surface stays closed and manifold. What is left
 //! then are parts at one place, which go, and pinched tubes, whose vertices move a little.
 
-use super::{Scale, Simplifier, finish};
+use super::{Scale, Simplifier, finish, flat};
 use crate::{data::surface::Surface, error::Result};
 
 /// What came of it.
@@ -24,10 +24,11 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
     }
+    let flat_before = flat::remove(surface)?;
     let scale = Scale::of(surface);
     let mut simplifier = Simplifier::new(surface, Vec::new(), scale)?;
     simplifier.join();
     simplifier.mend();
-    let flat_parts = finish(simplifier)?;
-    Ok(Cleaned { triangles: before - surface.triangles.len(), flat_parts })
+    let flat_parts = flat_before + finish(simplifier)?;
+    Ok(Cleaned { triangles: before.saturating_sub(surface.triangles.len()), flat_parts })
 }

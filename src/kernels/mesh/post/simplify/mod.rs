@@ -6,6 +6,7 @@
 //! | `blocks` | large surfaces in blocks, before `collapse` |
 //! | `collapse` | the collapses, pass by pass |
 //! | `clean` | only those of edges without a length |
+//! | `flat` | parts and holes at one place |
 //! | `mend` | triangles without an area that are left |
 //! | `facing` | triangles that face against the surface before |
 //! | `mesh` | triangles that know their neighbours; the link condition |
@@ -16,6 +17,7 @@ mod blocks;
 mod clean;
 mod collapse;
 mod facing;
+mod flat;
 mod mend;
 mod mesh;
 mod quadric;
@@ -24,14 +26,13 @@ mod shape;
 pub use self::clean::{Cleaned, clean};
 use self::collapse::{Scale, Simplifier};
 use super::{
-    components::components,
     distance::{self, Far, Grid, distance},
     vertices::drop_unused,
 };
 use crate::{
     data::{
         surface::Surface,
-        vec3::{dot, sub, triangle_normal},
+        vec3::{dot, sub},
     },
     error::Result,
     memory, parallel,
@@ -107,9 +108,10 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         Size::Triangles(triangles) => triangles,
     };
     let wanted = wanted.min(count);
+    let flat_before = flat::remove(surface)?;
     let before = copied(surface)?;
     let Some(most) = goal.max_error else {
-        let flat_parts = collapse(surface, &before, wanted, &[])?;
+        let flat_parts = flat_before + collapse(surface, &before, wanted, &[])?;
         let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
         return Ok(Simplified { wanted, distance, flat_parts });
     };
@@ -119,7 +121,7 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
     let grid = Grid::new(&before)?;
     for attempt in 0..TRIES {
-        let flat_parts = collapse(surface, &before, wanted, &limits)?;
+        let flat_parts = flat_before + collapse(surface, &before, wanted, &limits)?;
         let far = Far::of(&grid, surface, most)?;
         if far.distance <= most {
             return Ok(Simplified { wanted, distance: Some(far.distance), flat_parts });
@@ -131,7 +133,7 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         }
         *surface = copied(&before)?;
     }
-    Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
+    Ok(Simplified { wanted, distance: Some(0.0), flat_parts: flat_before })
 }
 
 /// Collapses edges of the surface, which is `before` as yet, and returns how many parts without an area it drops.
@@ -151,37 +153,8 @@ fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, limits: &[f3
 /// Puts what is left into the surface, and returns how many parts without an area it drops.
 fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
     let surface = simplifier.finish()?;
-    let dropped = drop_flat_parts(surface)?;
+    let dropped = flat::drop_parts(surface)?;
     drop_unused(surface)?;
-    Ok(dropped)
-}
-
-/// Drops connected parts of which no triangle has an area, as samples that equal the isovalue make them.
-fn drop_flat_parts(surface: &mut Surface) -> Result<u64> {
-    let least = least_area(surface);
-    let has_area = |triangle: [u32; 3]| {
-        let normal = triangle_normal(surface.corners::<f64>(triangle));
-        dot(normal, normal) > least * least
-    };
-    if surface.triangles.iter().all(|&triangle| has_area(triangle)) {
-        return Ok(0);
-    }
-    let parts = components(surface)?;
-    let part = |triangle: [u32; 3]| parts[triangle[0] as usize] as usize;
-    let mut stays = memory::zeros::<bool>(parts.len())?;
-    for &triangle in &surface.triangles {
-        stays[part(triangle)] |= has_area(triangle);
-    }
-    let mut counted = memory::zeros::<bool>(parts.len())?;
-    let mut dropped = 0;
-    surface.triangles.retain(|&triangle| {
-        let part = part(triangle);
-        // Each part is counted once.
-        if !stays[part] && !counted[part] {
-            (counted[part], dropped) = (true, dropped + 1);
-        }
-        stays[part]
-    });
     Ok(dropped)
 }
 

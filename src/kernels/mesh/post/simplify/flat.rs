@@ -1,0 +1,89 @@
+//! Parts and holes of a surface that are at one place, as samples make that equal the isovalue.
+
+use std::collections::BTreeMap;
+
+use super::least_area;
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{dot, triangle_normal},
+    },
+    error::Result,
+    kernels::mesh::post::{
+        components::components,
+        half_edges::{HalfEdge, edges, half_edges},
+        vertices::drop_unused,
+    },
+    memory,
+};
+
+/// Drops parts without an area, closes holes of no size, and returns how many parts there were: no error is measured
+/// from them, and edges of no length on a rim could not go.
+pub(super) fn remove(surface: &mut Surface) -> Result<u64> {
+    if surface.flat_triangles() == 0 {
+        return Ok(0);
+    }
+    let dropped = drop_parts(surface)?;
+    close_holes(surface)?;
+    drop_unused(surface)?;
+    Ok(dropped)
+}
+
+/// Closes each hole whose rim is at one place.
+fn close_holes(surface: &mut Surface) -> Result<()> {
+    let half_edges = half_edges(surface)?;
+    let is_short = |edge: &HalfEdge| {
+        let [low, high] = [edge.low, edge.high].map(|end| surface.positions[end as usize]);
+        low == high
+    };
+    // Along the rim, against the triangles beside it.
+    let ends = |edge: HalfEdge| match edge.backwards {
+        true => (edge.low, edge.high),
+        false => (edge.high, edge.low),
+    };
+    let alone = edges(&half_edges).filter(|edge| edge.len() == 1);
+    let rims = alone.map(|edge| half_edges[edge.start]).filter(is_short).map(ends);
+    let mut rims: BTreeMap<u32, u32> = rims.collect();
+    while let Some((first, mut next)) = rims.pop_first() {
+        let mut rim = vec![first];
+        while next != first {
+            rim.push(next);
+            let Some(after) = rims.remove(&next) else { break };
+            next = after;
+        }
+        if next == first {
+            let triangles = rim[1..].array_windows().map(|&[from, to]| [first, from, to]);
+            memory::append(&mut surface.triangles, &mut triangles.collect())?;
+        }
+    }
+    Ok(())
+}
+
+/// Drops connected parts of which no triangle has an area, as samples that equal the isovalue make them.
+pub(super) fn drop_parts(surface: &mut Surface) -> Result<u64> {
+    let least = least_area(surface);
+    let has_area = |triangle: [u32; 3]| {
+        let normal = triangle_normal(surface.corners::<f64>(triangle));
+        dot(normal, normal) > least * least
+    };
+    if surface.triangles.iter().all(|&triangle| has_area(triangle)) {
+        return Ok(0);
+    }
+    let parts = components(surface)?;
+    let part = |triangle: [u32; 3]| parts[triangle[0] as usize] as usize;
+    let mut stays = memory::zeros::<bool>(parts.len())?;
+    for &triangle in &surface.triangles {
+        stays[part(triangle)] |= has_area(triangle);
+    }
+    let mut counted = memory::zeros::<bool>(parts.len())?;
+    let mut dropped = 0;
+    surface.triangles.retain(|&triangle| {
+        let part = part(triangle);
+        // Each part is counted once.
+        if !stays[part] && !counted[part] {
+            (counted[part], dropped) = (true, dropped + 1);
+        }
+        stays[part]
+    });
+    Ok(dropped)
+}
