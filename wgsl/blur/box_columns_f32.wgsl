@@ -12,6 +12,7 @@
 // In: f32, rows of `quads` times four samples. Out: f32 in the same layout. Chosen for long boxes of f32 along y or z.
 
 #import blur/column_params
+#import blur/float_means
 
 struct BlockParams {
     small: u32,    // blocks of 16 rows along the axis
@@ -30,21 +31,6 @@ const BLOCKS = false;
 @group(0) @binding(3) var<uniform> block_params: BlockParams;
 @group(0) @binding(4) var<storage, read_write> made: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read> blocks: array<vec4<f32>>;
-
-// The exponent of the least power of two that is no less than the taps.
-fn taps_exponent() -> u32 {
-    return 32u - countLeadingZeros(2u * params.radius);
-}
-
-// What samples are multiplied by, so that no sum is infinite unless a sample is.
-fn scale() -> f32 {
-    return bitcast<f32>((127u - taps_exponent()) << 23u);
-}
-
-// What makes a mean of a sum.
-fn mean() -> f32 {
-    return bitcast<f32>((127u + taps_exponent()) << 23u) / f32(2u * params.radius + 1u);
-}
 
 // Four samples of a row, counted from the first window's first.
 fn load(slice: u32, quad: u32, row: u32, scale: f32) -> vec4<f32> {
@@ -68,7 +54,7 @@ fn sum_blocks(
     if slice >= params.outer {
         return;
     }
-    let scale = scale();
+    let scale = sum_scale(params.radius);
     var all: vec4<f32>;
     for (var i = 0u; i < LARGE; i++) {
         let block = LARGE * large + i;
@@ -133,7 +119,7 @@ fn blur_columns(
     if slice >= params.outer {
         return;
     }
-    let scale = scale();
+    let scale = sum_scale(params.radius);
     var sums: array<vec4<f32>, ROWS>;
     for (var j = 0u; j < ROWS; j++) { // unrolled
         sums[j] = load(slice, quad, start + j, scale);
@@ -143,7 +129,7 @@ fn blur_columns(
     for (var j = 1u; j < ROWS; j++) { // unrolled
         sums[ROWS - 1u - j] += sums[ROWS - j];
     }
-    let mean = mean();
+    let mean = mean_of_sum(params.radius);
     var prefix: vec4<f32>;
     for (var j = 0u; j < ROWS; j++) { // unrolled
         if start + j < params.len {

@@ -16,6 +16,7 @@
 //
 // In: f32, rows of `pitch` pixels. Out: f32 in the same layout. Chosen for long boxes of f32 along x.
 
+#import blur/float_means
 #import blur/row_params
 
 const CHANNELS = 4u;
@@ -42,21 +43,6 @@ var<workgroup> before: array<vec4<f32>, 2u * WIDTH>;
 
 fn element(position: u32) -> u32 {
     return position + (position >> 3u);
-}
-
-// The exponent of the least power of two that is no less than the taps.
-fn taps_exponent() -> u32 {
-    return 32u - countLeadingZeros(2u * params.radius);
-}
-
-// What samples are multiplied by, so that no sum is infinite unless a sample is.
-fn scale() -> f32 {
-    return bitcast<f32>((127u - taps_exponent()) << 23u);
-}
-
-// What makes a mean of a sum.
-fn mean() -> f32 {
-    return bitcast<f32>((127u + taps_exponent()) << 23u) / f32(2u * params.radius + 1u);
 }
 
 fn load(row: u32, position: u32) -> vec4<f32> {
@@ -102,7 +88,7 @@ fn blur_rows(
     let start = group % params.tiles * TILE;
     let window = 2u * params.radius + 1u;
     let own = element(RUN * local);
-    let scale = scale();
+    let scale = sum_scale(params.radius);
 
     load_span(row, start, local, scale);
     workgroupBarrier();
@@ -160,7 +146,7 @@ fn blur_rows(
         middle += before[half + local - 1u];
     }
 
-    let mean = mean();
+    let mean = mean_of_sum(params.radius);
     var prefix: vec4<f32>;
     for (var j = 0u; j < RUN; j++) { // unrolled
         let next = span[own + j];
