@@ -1,6 +1,6 @@
 //! How far points are from a surface, by a uniform grid of its triangles.
 
-use std::array::from_fn;
+use std::{array::from_fn, ops::Range};
 
 use crate::{
     data::{
@@ -33,31 +33,57 @@ pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
         let both_are = one.triangles.is_empty() && other.triangles.is_empty();
         return Ok(if both_are { 0.0 } else { f64::INFINITY });
     }
-    Ok(farthest(one, &Grid::new(other)?).max(farthest(other, &Grid::new(one)?)))
+    Ok(farthest(one, &Grid::new(other)?)?.max(farthest(other, &Grid::new(one)?)?))
 }
 
 /// The greatest distance of a surface's points.
-fn farthest(surface: &Surface, grid: &Grid<'_>) -> f64 {
-    let chunks = 0..points(surface).div_ceil(CHUNK);
-    let greatest = chunks.par_map(|chunk| {
-        let points = chunk * CHUNK..((chunk + 1) * CHUNK).min(points(surface));
-        let squared = points.map(|number| grid.squared_distance(point(surface, number)));
-        squared.fold(0.0, f64::max)
+fn farthest(surface: &Surface, grid: &Grid<'_>) -> Result<f64> {
+    let points = Points::of(surface)?;
+    let greatest = points.chunks().par_map(|numbers| {
+        let places = numbers.filter_map(|number| points.at(number));
+        places.map(|place| grid.squared_distance(place)).fold(0.0, f64::max)
     });
-    greatest.into_iter().fold(0.0, f64::max).sqrt()
+    Ok(greatest.into_iter().fold(0.0, f64::max).sqrt())
 }
 
-/// How many points a surface is measured at: its vertices, then the middles of its triangles.
-fn points(surface: &Surface) -> usize {
-    surface.positions.len() + surface.triangles.len()
+/// Where a surface is measured: its vertices, then the middles of its triangles. What belongs to triangles alone that have
+/// two corners at one place is no surface, and left out.
+struct Points<'a> {
+    surface: &'a Surface,
+    /// For each vertex whether it is left out; empty where all are measured.
+    is_bare: Vec<bool>,
 }
 
-fn point(surface: &Surface, number: usize) -> [f64; 3] {
-    match number.checked_sub(surface.positions.len()) {
-        None => surface.positions[number].map(f64::from),
-        Some(triangle) => {
-            let [a, b, c] = surface.corners::<f64>(surface.triangles[triangle]);
-            from_fn(|i| (a[i] + b[i] + c[i]) / 3.0)
+impl<'a> Points<'a> {
+    fn of(surface: &'a Surface) -> Result<Self> {
+        let mut is_bare = Vec::new();
+        if surface.flat_triangles() > 0 {
+            is_bare = memory::room(surface.positions.len())?;
+            is_bare.resize(surface.positions.len(), true);
+            let whole = surface.triangles.iter().filter(|&&triangle| !surface.is_flat(triangle));
+            whole.flatten().for_each(|&vertex| is_bare[vertex as usize] = false);
+        }
+        Ok(Self { surface, is_bare })
+    }
+
+    /// The numbers of all points, left out or not.
+    fn chunks(&self) -> impl ExactSizeIterator<Item = Range<usize>> {
+        let count = self.surface.positions.len() + self.surface.triangles.len();
+        (0..count.div_ceil(CHUNK)).map(move |i| i * CHUNK..((i + 1) * CHUNK).min(count))
+    }
+
+    /// The place of a point, unless it is left out.
+    fn at(&self, number: usize) -> Option<[f64; 3]> {
+        let Self { surface, is_bare } = self;
+        match number.checked_sub(surface.positions.len()) {
+            None if is_bare.get(number) == Some(&true) => None,
+            None => Some(surface.positions[number].map(f64::from)),
+            Some(triangle) => {
+                let triangle = surface.triangles[triangle];
+                let [a, b, c] = surface.corners::<f64>(triangle);
+                let middle = || from_fn(|i| (a[i] + b[i] + c[i]) / 3.0);
+                (is_bare.is_empty() || !surface.is_flat(triangle)).then(middle)
+            }
         }
     }
 }
@@ -89,10 +115,12 @@ impl Far {
                     _ => before.triangles[nearest as usize],
                 }
             };
-            let chunks = (0..points(surface).div_ceil(CHUNK)).par_map(|chunk| {
+            let points = Points::of(surface)?;
+            let chunks = points.chunks().par_map(|numbers| {
                 let (mut greatest, mut places) = (0.0f64, Vec::new());
-                for number in chunk * CHUNK..((chunk + 1) * CHUNK).min(points(surface)) {
-                    let (squared, nearest) = grid.nearest(point(surface, number), |_| true);
+                for number in numbers {
+                    let Some(place) = points.at(number) else { continue };
+                    let (squared, nearest) = grid.nearest(place, |_| true);
                     greatest = greatest.max(squared);
                     if squared.sqrt() > most {
                         let part = most / squared.sqrt();

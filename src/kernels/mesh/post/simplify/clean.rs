@@ -24,11 +24,11 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
     }
-    let flat_before = flat::remove(surface)?;
+    flat::close_holes(surface)?;
     let scale = Scale::of(surface);
     let mut simplifier = Simplifier::new(surface, Vec::new(), scale)?;
     simplifier.join();
-    simplifier.mend();
-    let flat_parts = flat_before + finish(simplifier)?;
+    simplifier.mend(f32::INFINITY);
+    let flat_parts = finish(simplifier)?;
     Ok(Cleaned { triangles: before.saturating_sub(surface.triangles.len()), flat_parts })
 }

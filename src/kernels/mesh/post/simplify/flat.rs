@@ -12,25 +12,12 @@ use crate::{
     kernels::mesh::post::{
         components::components,
         half_edges::{HalfEdge, edges, half_edges},
-        vertices::drop_unused,
     },
     memory,
 };
 
-/// Drops parts without an area, closes holes of no size, and returns how many parts there were: no error is measured
-/// from them, and edges of no length on a rim could not go.
-pub(super) fn remove(surface: &mut Surface) -> Result<u64> {
-    if surface.flat_triangles() == 0 {
-        return Ok(0);
-    }
-    let dropped = drop_parts(surface)?;
-    close_holes(surface)?;
-    drop_unused(surface)?;
-    Ok(dropped)
-}
-
-/// Closes each hole whose rim is at one place.
-fn close_holes(surface: &mut Surface) -> Result<()> {
+/// Closes each hole whose rim is at one place: edges on a rim of three could not go.
+pub(super) fn close_holes(surface: &mut Surface) -> Result<()> {
     let half_edges = half_edges(surface)?;
     let is_short = |edge: &HalfEdge| {
         let [low, high] = [edge.low, edge.high].map(|end| surface.positions[end as usize]);
@@ -59,7 +46,7 @@ fn close_holes(surface: &mut Surface) -> Result<()> {
     Ok(())
 }
 
-/// Drops connected parts of which no triangle has an area, as samples that equal the isovalue make them.
+/// Drops connected parts of which no triangle has an area, and returns how many there were.
 pub(super) fn drop_parts(surface: &mut Surface) -> Result<u64> {
     let least = least_area(surface);
     let has_area = |triangle: [u32; 3]| {

@@ -9,15 +9,16 @@ use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
     /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
-    /// equals the isovalue, towards the middle of their neighbours.
-    pub(super) fn mend(&mut self) {
+    /// equals the isovalue, towards the middle of their neighbours, by at most `reach` at a time.
+    pub(super) fn mend(&mut self, reach: f32) {
         let least = least_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
             let corners = self.mesh.corners.as_chunks::<3>().0[number];
             if corners[0] != mesh::NONE && !self.has_area(corners, least) {
                 // Better a fold than no area.
                 [false, true].into_iter().any(|may_fold| {
-                    corners.iter().any(|&vertex| self.spread(vertex, corners, least, may_fold))
+                    let mut spread = |&vertex| self.spread(vertex, corners, least, may_fold, reach);
+                    corners.iter().any(&mut spread)
                 });
             }
         }
@@ -30,7 +31,14 @@ impl Simplifier<'_> {
 
     /// Moves a vertex so that this triangle gets an area, if no triangle around it loses its own and, unless it `may_fold`,
     /// all keep their shape. On the boundary, vertices move along it.
-    fn spread(&mut self, vertex: u32, triangle: [u32; 3], least: f64, may_fold: bool) -> bool {
+    fn spread(
+        &mut self,
+        vertex: u32,
+        triangle: [u32; 3],
+        least: f64,
+        may_fold: bool,
+        reach: f32,
+    ) -> bool {
         let Some(fan) = self.mesh.fan(vertex) else { return false };
         let at = vertex as usize;
         let ends = fan.ends();
@@ -52,7 +60,11 @@ impl Simplifier<'_> {
         });
         let normal = self.normals[at];
         [0.1f32, 0.3, 0.17].into_iter().any(|part| {
-            let place = std::array::from_fn(|i| old[i] + part * (middle[i] - old[i]));
+            let step: [f32; 3] = std::array::from_fn(|i| part * (middle[i] - old[i]));
+            let place = std::array::from_fn(|i| old[i] + step[i]);
+            if step.iter().map(|step| step * step).sum::<f32>() > reach * reach {
+                return false;
+            }
             if !may_fold && !self.keeps_shape(&fan, mesh::NONE, place, Some(normal)) {
                 return false;
             }

@@ -108,10 +108,14 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         Size::Triangles(triangles) => triangles,
     };
     let wanted = wanted.min(count);
-    let flat_before = flat::remove(surface)?;
+    // No error is measured from parts that go in any case.
+    let flat_before = flat::drop_parts(surface)?;
+    if flat_before > 0 {
+        drop_unused(surface)?;
+    }
     let before = copied(surface)?;
     let Some(most) = goal.max_error else {
-        let flat_parts = flat_before + collapse(surface, &before, wanted, &[])?;
+        let flat_parts = flat_before + collapse(surface, &before, wanted, &[], f32::INFINITY)?;
         let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
         return Ok(Simplified { wanted, distance, flat_parts });
     };
@@ -121,7 +125,9 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
     let grid = Grid::new(&before)?;
     for attempt in 0..TRIES {
-        let flat_parts = flat_before + collapse(surface, &before, wanted, &limits)?;
+        // Rather triangles without an area than an error that is not kept.
+        let reach = if attempt < LOCAL_TRIES { mean as f32 } else { 0.0 };
+        let flat_parts = flat_before + collapse(surface, &before, wanted, &limits, reach)?;
         let far = Far::of(&grid, surface, most)?;
         if far.distance <= most {
             return Ok(Simplified { wanted, distance: Some(far.distance), flat_parts });
@@ -136,8 +142,15 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: flat_before })
 }
 
-/// Collapses edges of the surface, which is `before` as yet, and returns how many parts without an area it drops.
-fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, limits: &[f32]) -> Result<u64> {
+/// Collapses edges of the surface, which is `before` as yet, moves vertices of triangles without an area by at most `reach`
+/// at a time, and returns how many parts without an area it drops.
+fn collapse(
+    surface: &mut Surface,
+    before: &Surface,
+    wanted: usize,
+    limits: &[f32],
+    reach: f32,
+) -> Result<u64> {
     let scale = Scale::of(surface);
     let meaning = blocks::thin(surface, wanted, limits, scale)?;
     let mut simplifier = match meaning {
@@ -145,7 +158,7 @@ fn collapse(surface: &mut Surface, before: &Surface, wanted: usize, limits: &[f3
         None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
     simplifier.run(wanted)?;
-    simplifier.mend();
+    simplifier.mend(reach);
     simplifier.face(before)?;
     finish(simplifier)
 }
