@@ -33,23 +33,29 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         });
     }
 
-    /// Calls `work` with each item until one fails.
+    /// Calls `work` with each item, but for those behind one that failed.
     ///
     /// # Errors
-    /// The first of those of `work`.
+    /// That of the first item that fails, whichever thread is sooner.
     fn par_try_each<E: Send>(
         self,
         work: impl Fn(Self::Item) -> Result<(), E> + Sync,
     ) -> Result<(), E> {
-        let failure = Mutex::new(None);
-        self.par_each(|item| {
-            if lock(&failure).is_none()
+        let failure: Mutex<Option<(usize, E)>> = Mutex::new(None);
+        let is_before = |at, failure: &Option<(usize, E)>| {
+            failure.as_ref().is_none_or(|(first, _)| at < *first)
+        };
+        self.enumerate().par_each(|(at, item)| {
+            if is_before(at, &lock(&failure))
                 && let Err(error) = work(item)
             {
-                lock(&failure).get_or_insert(error);
+                let mut failure = lock(&failure);
+                if is_before(at, &failure) {
+                    *failure = Some((at, error));
+                }
             }
         });
-        into_inner(failure).map_or(Ok(()), Err)
+        into_inner(failure).map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// What `work` makes of each item, in their order.
@@ -218,5 +224,15 @@ mod tests {
         let error = (0..1 << 20).par_try_each(work).unwrap_err();
         assert_eq!(error.one_line(), "three");
         assert!(done.into_inner() < 1 << 20);
+    }
+
+    #[test]
+    fn the_failure_is_that_of_the_first_item() {
+        let work = |n: u64| {
+            // Later items are the sooner to fail.
+            std::thread::sleep(std::time::Duration::from_millis(20u64.saturating_sub(n)));
+            if n < 5 { Ok(()) } else { Err(n) }
+        };
+        assert_eq!((0..40).par_try_each(work), Err(5));
     }
 }

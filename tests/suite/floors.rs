@@ -24,7 +24,7 @@ const FLOORS: &[&[&str]] = &[
     &["data"],
     &["simd", "timings"],
     &["parallel"],
-    &["memory", "threads"],
+    &["cache", "memory", "threads"],
     &["error", "guide"],
 ];
 

@@ -4,7 +4,7 @@
 //! then are parts at one place, which go, and pinched tubes, whose vertices move a little.
 
 use super::{Scale, Simplifier, finish, flat};
-use crate::{data::surface::Surface, error::Result};
+use crate::{data::surface::Surface, error::Result, kernels::mesh::post::vertices::drop_unused};
 
 /// What came of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,11 +24,13 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
     }
+    let flat_before = flat::drop_parts(surface)?;
     flat::close_holes(surface)?;
+    drop_unused(surface)?;
     let scale = Scale::of(surface);
     let mut simplifier = Simplifier::new(surface, Vec::new(), scale)?;
     simplifier.join();
     simplifier.mend(f32::INFINITY);
-    let flat_parts = finish(simplifier)?;
+    let flat_parts = flat_before + finish(simplifier)?;
     Ok(Cleaned { triangles: before.saturating_sub(surface.triangles.len()), flat_parts })
 }
