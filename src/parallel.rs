@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn the_failure_is_that_of_the_first_item() {
-        let work = |n: u64| {
+        let work = |n: usize| {
             // Later items are the sooner to fail.
-            std::thread::sleep(std::time::Duration::from_millis(20u64.saturating_sub(n)));
+            std::thread::sleep(std::time::Duration::from_millis(20usize.saturating_sub(n) as u64));
             if n < 5 { Ok(()) } else { Err(n) }
         };
         assert_eq!((0..40).par_try_each(work), Err(5));
