@@ -326,6 +326,30 @@ fn ties_leave_no_triangle_without_an_area() {
     assert!(near.triangles.len() < whole.triangles.len() / 3, "{}", near.triangles.len());
 }
 
+/// A scan of 8 bits at a whole isovalue, where pieces hang on triangles without an area.
+#[test]
+fn an_error_is_kept_where_samples_equal_the_isovalue() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
+    let samples = Samples::U8(std::fs::read(path).unwrap());
+    let whole = meshed(Volume { dims: [64; 3], samples }, 40.0, false);
+    assert!(whole.flat_triangles() > 100);
+    let mut simple = whole.clone();
+    let done = simplify(&mut simple, &Goal { max_error: Some(0.5), ..Goal::default() }).unwrap();
+    assert!(simple.triangles.len() < 2_000, "{} triangles", simple.triangles.len());
+    // Vertices that have a triangle with an area are near, as a naive search finds.
+    let mut used = BTreeSet::new();
+    for &triangle in whole.triangles.iter().filter(|&&triangle| !whole.is_flat(triangle)) {
+        used.extend(triangle);
+    }
+    let triangles: Vec<_> = simple.triangles.iter().map(|&t| corners(&simple, t)).collect();
+    for &vertex in used.iter().step_by(37) {
+        let place = whole.positions[vertex as usize].map(f64::from);
+        let near = triangles.iter().map(|&t| to_triangle(place, t)).fold(f64::INFINITY, f64::min);
+        assert!(near <= 0.5 + 1e-6, "{near} at {place:?}");
+    }
+    assert!(done.distance.unwrap() <= 0.5, "{done:?}");
+}
+
 #[test]
 fn an_error_is_kept() {
     let whole = meshed(field(24, plate), 0.0, false);

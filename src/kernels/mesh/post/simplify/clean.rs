@@ -20,6 +20,11 @@ pub struct Cleaned {
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
 pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
+    clean_within(surface, f32::INFINITY)
+}
+
+/// The same, as far as it goes with vertices that move by at most `reach` at a time.
+pub(super) fn clean_within(surface: &mut Surface, reach: f32) -> Result<Cleaned> {
     let before = surface.triangles.len();
     if surface.flat_triangles() == 0 {
         return Ok(Cleaned::default());
@@ -30,7 +35,7 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     let scale = Scale::of(surface);
     let mut simplifier = Simplifier::new(surface, Vec::new(), scale)?;
     simplifier.join();
-    simplifier.mend(f32::INFINITY);
+    simplifier.mend(reach);
     let flat_parts = flat_before + finish(simplifier)?;
     Ok(Cleaned { triangles: before.saturating_sub(surface.triangles.len()), flat_parts })
 }

@@ -23,6 +23,7 @@ mod mesh;
 mod quadric;
 mod shape;
 
+use self::clean::clean_within;
 pub use self::clean::{Cleaned, clean};
 use self::collapse::{Scale, Simplifier};
 use super::{
@@ -74,9 +75,9 @@ impl Goal {
             true => 2 * distance::BYTES,
             false => facing::BYTES,
         };
-        // Limits, as they are and as they fall.
-        let limits = if self.max_error.is_some() { 12 } else { 0 };
-        [collapse::BYTES[0] + 24 + limits, collapse::BYTES[1].max(grids) + 12]
+        // Limits, as they are and as they fall, and the surface without triangles that have no area.
+        let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
+        [collapse::BYTES[0] + 24 + within[0], collapse::BYTES[1].max(grids) + 12 + within[1]]
     }
 }
 
@@ -119,6 +120,27 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
         return Ok(Simplified { wanted, distance, flat_parts });
     };
+    if surface.flat_triangles() == 0 {
+        let simplified = simplify_within(surface, wanted, most)?;
+        return Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified });
+    }
+    // No limit holds triangles without an area, nor what hangs on them alone: they go first, by a part of the error.
+    let cleaned = clean_within(surface, (most / 4.0) as f32)?;
+    let mut moved = distance(&before, surface)?;
+    if moved > most / 2.0 {
+        (*surface, moved) = (copied(&before)?, 0.0);
+    }
+    let simplified = simplify_within(surface, wanted, most - moved)?;
+    Ok(Simplified {
+        wanted,
+        distance: Some(distance(&before, surface)?),
+        flat_parts: flat_before + cleaned.flat_parts + simplified.flat_parts,
+    })
+}
+
+/// Leaves as few triangles as there may be at a distance of at most `most`, but no fewer than `wanted`.
+fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Simplified> {
+    let before = copied(surface)?;
     // What the collapses go by is a mean, and most places stay much nearer than the farthest: limits fall where the surface
     // has gone too far, and only at last everywhere.
     let mean = most / 2.0;
@@ -127,7 +149,7 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     for attempt in 0..TRIES {
         // Rather triangles without an area than an error that is not kept.
         let reach = if attempt < LOCAL_TRIES { mean as f32 } else { 0.0 };
-        let flat_parts = flat_before + collapse(surface, &before, wanted, &limits, reach)?;
+        let flat_parts = collapse(surface, &before, wanted, &limits, reach)?;
         let far = Far::of(&grid, surface, most)?;
         if far.distance <= most {
             return Ok(Simplified { wanted, distance: Some(far.distance), flat_parts });
@@ -139,7 +161,7 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         }
         *surface = copied(&before)?;
     }
-    Ok(Simplified { wanted, distance: Some(0.0), flat_parts: flat_before })
+    Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
 /// Collapses edges of the surface, which is `before` as yet, moves vertices of triangles without an area by at most `reach`
