@@ -5,13 +5,12 @@
 // In: u8, u16 or u24 (FROM), rows of 4 * `quads` samples. Out: the same (TO) in the same layout. Chosen for box passes
 // along y or z that `box_tile` does not take.
 
+#import blur/box_sums
 #import blur/column_params
 #import shared/samples
 
 const FROM = U8;       // or U16, BITS32
 const TO = U16;        // or U8, BITS32
-
-const SPLIT = false;   // whether sums are two: see `divided_parts`
 
 const WIDTH = 64u;
 const AHEAD = 8i;      // rows whose loads are in flight together
@@ -40,32 +39,8 @@ fn load(first: u32, at: i32) -> vec4<u32> {
     return load_inside(first, y);
 }
 
-// The sum of a window, in two parts or in the first alone.
-struct Sum {
-    lower: vec4<u32>,
-    upper: vec4<u32>,
-}
-
-fn enter(sum: Sum, samples: vec4<u32>) -> Sum {
-    if SPLIT {
-        return Sum(sum.lower + lower_part(samples), sum.upper + upper_part(samples));
-    }
-    return Sum(sum.lower + samples, vec4(0u));
-}
-
-fn leave(sum: Sum, samples: vec4<u32>) -> Sum {
-    if SPLIT {
-        return Sum(sum.lower - lower_part(samples), sum.upper - upper_part(samples));
-    }
-    return Sum(sum.lower - samples, vec4(0u));
-}
-
 fn store(quad: u32, sum: Sum) {
-    if SPLIT {
-        target_[quad] = pack(divided_parts(sum.lower, sum.upper, params.rounding));
-    } else {
-        target_[quad] = pack(rounded(sum.lower, params.rounding));
-    }
+    target_[quad] = pack(mean_of(sum, params.rounding));
 }
 
 @compute @workgroup_size(WIDTH)

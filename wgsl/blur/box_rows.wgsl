@@ -10,13 +10,13 @@
 // In: u8, u16 or u24 (FROM), rows of `pitch` pixels. Out: the same (TO) in the same layout. Chosen for box passes along
 // x that `box_tile` does not take and whose windows fit workgroup memory.
 
+#import blur/box_sums
 #import blur/row_params
 #import shared/samples
 
 const CHANNELS = 4u;
 const FROM = U16;      // or U8, BITS32
 const TO = U8;         // or U16, BITS32
-const SPLIT = false;   // whether sums are two: see `divided_parts`
 const WIDTH = 64u;
 const GROUPS = 128u;   // of eight positions in workgroup memory
 
@@ -40,33 +40,6 @@ var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 // The upper parts of both, with SPLIT.
 var<workgroup> upper_sums: array<vec4<u32>, select(1u, GROUPS, SPLIT)>;
 var<workgroup> upper_shares: array<vec4<u32>, select(1u, 2u * WIDTH, SPLIT)>;
-
-// A sum, in two parts or in the first alone.
-struct Sum {
-    lower: vec4<u32>,
-    upper: vec4<u32>,
-}
-
-fn enter(sum: Sum, samples: vec4<u32>) -> Sum {
-    if SPLIT {
-        return Sum(sum.lower + lower_part(samples), sum.upper + upper_part(samples));
-    }
-    return Sum(sum.lower + samples, vec4(0u));
-}
-
-fn leave(sum: Sum, samples: vec4<u32>) -> Sum {
-    if SPLIT {
-        return Sum(sum.lower - lower_part(samples), sum.upper - upper_part(samples));
-    }
-    return Sum(sum.lower - samples, vec4(0u));
-}
-
-fn finish(sum: Sum) -> vec4<u32> {
-    if SPLIT {
-        return divided_parts(sum.lower, sum.upper, params.rounding);
-    }
-    return rounded(sum.lower, params.rounding);
-}
 
 fn element(position: u32) -> u32 {
     return position + (position >> 3u);
@@ -245,17 +218,17 @@ fn blur_rows(
             let to = (row * params.pitch + x) / 2u;
             for (var j = 0u; j < 4u; j++) { // unrolled
                 sum = enter(sum, lanes_of(9u * end + element(rest + 2u * j)));
-                let one = pack4xU8(finish(sum));
+                let one = pack4xU8(mean_of(sum, params.rounding));
                 sum = leave(sum, lanes_of(9u * i + 2u * j));
                 sum = enter(sum, lanes_of(9u * end + element(rest + 2u * j + 1u)));
-                target_[to + j] = vec2(one, pack4xU8(finish(sum)));
+                target_[to + j] = vec2(one, pack4xU8(mean_of(sum, params.rounding)));
                 sum = leave(sum, lanes_of(9u * i + 2u * j + 1u));
             }
         } else {
             var pixels: array<vec4<u32>, 8>;
             for (var j = 0u; j < 8u; j++) { // unrolled
                 sum = enter(sum, lanes_of(9u * end + element(rest + j)));
-                pixels[j] = finish(sum);
+                pixels[j] = mean_of(sum, params.rounding);
                 sum = leave(sum, lanes_of(9u * i + j));
             }
             store(row, x, pixels);

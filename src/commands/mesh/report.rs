@@ -189,12 +189,6 @@ fn tell_flat_parts(count: u64) {
 pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
     let left = surface.triangles.len();
     tell_flat_parts(simplified.flat_parts);
-    if goal.max_error.is_some() && simplified.distance == Some(0.0) && surface.flat_triangles() > 0
-    {
-        log::warn!(
-            "nothing left out: triangles without an area are in the way, which --clean leaves out first"
-        );
-    }
     match goal.size {
         Size::Least => {}
         // One collapse takes two triangles.

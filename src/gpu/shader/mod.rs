@@ -31,6 +31,7 @@ macro_rules! wgsl {
 
 /// Texts that shaders import, by their paths below `wgsl/` without the ending.
 const IMPORTS: &[(&str, &str)] = &[
+    ("blur/box_sums", wgsl!("blur/box_sums")),
     ("blur/column_params", wgsl!("blur/column_params")),
     ("blur/float_means", wgsl!("blur/float_means")),
     ("blur/pixels_u8", wgsl!("blur/pixels_u8")),

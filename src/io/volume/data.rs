@@ -51,8 +51,6 @@ pub struct Extent {
     pub before: u64,
     /// Bytes of all volumes.
     pub all: u64,
-    /// Whether all threads read it, where they can.
-    pub by_all_threads: bool,
 }
 
 /// Opens the samples at `place`, `extent.before` bytes behind the first one.
@@ -118,24 +116,10 @@ fn own(
         skip_bytes(&mut input, all.from.saturating_sub(position)).map_err(failed)?;
         return unpacked(input, all, packing).map_err(failed);
     }
-    let mut input = match source {
-        source if extent.by_all_threads && !gzip => {
-            return unpacked(source.open_at(all.from)?, all, packing).map_err(failed);
-        }
-        Source::File(path) if !gzip => {
-            source.size()?;
-            let mut file = File::open(path).map_err(failed)?;
-            // A pipe cannot seek; what is before the samples is read away.
-            if file.seek(SeekFrom::Start(all.from)).is_err() {
-                skip_bytes(&mut file, all.from).map_err(failed)?;
-            }
-            return unpacked(Box::new(file), all, packing).map_err(failed);
-        }
-        source => source.open()?,
-    };
-    if gzip {
-        input = Box::new(MultiGzDecoder::new(input));
+    if !gzip {
+        return unpacked(source.open_at(all.from)?, all, packing).map_err(failed);
     }
+    let mut input: Input = Box::new(MultiGzDecoder::new(source.open()?));
     skip_bytes(&mut input, all.from).map_err(failed)?;
     unpacked(input, all, packing).map_err(failed)
 }

@@ -326,7 +326,6 @@ impl VolumeFile {
         Some(Extent {
             before: bytes.checked_mul(self.volume as u64)?,
             all: bytes.checked_mul(*volumes as u64)?,
-            by_all_threads: false,
         })
     }
 
@@ -520,7 +519,7 @@ impl VolumeFile {
             .with_hint(Hint::Memory));
         }
         timings.time("read", || {
-            let mut reader = self.open(0, true)?;
+            let mut reader = self.reader()?;
             let samples = reader.read(self.dims[2])?;
             reader.expect_end()?;
             Ok(Volume { dims: self.dims, samples })
@@ -540,12 +539,6 @@ impl VolumeFile {
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn reader_at(&self, first: usize) -> Result<VolumeReader> {
-        self.open(first, false)
-    }
-
-    /// Opens it at the z-slice `first`, perhaps to be read by all threads: where slabs are read, they have other work
-    /// meanwhile.
-    fn open(&self, first: usize, by_all_threads: bool) -> Result<VolumeReader> {
         if let Place::Slices(slices) = &self.place {
             return Ok(VolumeReader::of_slices(self.clone(), slices.clone(), first));
         }
@@ -557,7 +550,6 @@ impl VolumeFile {
             })
         });
         let mut extent = self.extent().expect("checked before");
-        extent.by_all_threads = by_all_threads;
         let before = (self.dims[0] * self.dims[1] * first * stored.size()) as u64;
         if !self.header.transposed {
             extent.before += before;

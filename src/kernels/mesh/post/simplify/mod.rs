@@ -114,28 +114,40 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     if flat_before > 0 {
         drop_unused(surface)?;
     }
-    let before = copied(surface)?;
-    let Some(most) = goal.max_error else {
-        let flat_parts = flat_before + collapse(surface, &before, wanted, &[], f32::INFINITY)?;
-        let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
-        return Ok(Simplified { wanted, distance, flat_parts });
+    let simplified = match goal.max_error {
+        None => {
+            let before = copied(surface)?;
+            let flat_parts = collapse(surface, &before, wanted, &[], f32::INFINITY)?;
+            let distance = goal.measures.then(|| distance(&before, surface)).transpose()?;
+            Simplified { wanted, distance, flat_parts }
+        }
+        Some(most) => match simplify_cleaned(surface, wanted, most)? {
+            Some(simplified) => simplified,
+            None => simplify_within(surface, wanted, most)?,
+        },
     };
+    Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified })
+}
+
+/// [`simplify_within`] of a surface without the triangles that have no area: no limit holds those, nor what hangs on them
+/// alone. Leaves the surface as it is where there are none, or where the two steps together go farther than `most`.
+fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<Option<Simplified>> {
     if surface.flat_triangles() == 0 {
-        let simplified = simplify_within(surface, wanted, most)?;
-        return Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified });
+        return Ok(None);
     }
-    // No limit holds triangles without an area, nor what hangs on them alone: they go first, by a part of the error.
+    let before = copied(surface)?;
     let cleaned = clean_within(surface, (most / 4.0) as f32)?;
-    let mut moved = distance(&before, surface)?;
-    if moved > most / 2.0 {
-        (*surface, moved) = (copied(&before)?, 0.0);
+    let moved = distance(&before, surface)?;
+    if moved <= most / 2.0 {
+        let simplified = simplify_within(surface, wanted, most - moved)?;
+        let distance = distance(&before, surface)?;
+        if distance <= most {
+            let flat_parts = cleaned.flat_parts + simplified.flat_parts;
+            return Ok(Some(Simplified { wanted, distance: Some(distance), flat_parts }));
+        }
     }
-    let simplified = simplify_within(surface, wanted, most - moved)?;
-    Ok(Simplified {
-        wanted,
-        distance: Some(distance(&before, surface)?),
-        flat_parts: flat_before + cleaned.flat_parts + simplified.flat_parts,
-    })
+    *surface = before;
+    Ok(None)
 }
 
 /// Leaves as few triangles as there may be at a distance of at most `most`, but no fewer than `wanted`.
