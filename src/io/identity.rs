@@ -1,5 +1,5 @@
-//! What a result was made of: program, command, parameters, inputs. Markers of done work and parts of a job name it, so
-//! that nothing is taken for done, or joined, that is of another job.
+//! The identity of a result: program version, command, parameters, inputs and shard. Markers of done work and parts of
+//! a job store it, so that results of another job are neither skipped as done nor merged.
 
 use std::{
     fs,
@@ -17,34 +17,35 @@ use crate::{
     error::{Error, Result},
 };
 
-/// What makes a result. Equal identities make equal bytes.
+/// Everything that a result depends on. Equal identities give equal bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The version of the program.
     pub version: String,
     /// The command.
     pub command: String,
-    /// All parameters that the bytes depend on.
+    /// All parameters that the bytes of the result depend on.
     pub parameters: String,
     /// The inputs, in order.
     pub inputs: Vec<InputId>,
-    /// Which part of the job it is.
+    /// The part of the job that made the result.
     pub shard: Shard,
 }
 
-/// A state of an input.
+/// The state of an input file or folder at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputId {
-    /// Its name, as it was given.
+    /// The name of the input, as given on the command line.
     pub name: String,
-    /// Bytes of the file, or of all files of a folder.
+    /// Size in bytes of the file, or of all files of the folder.
     pub bytes: u64,
-    /// When it was last modified, in nanoseconds since 1970; of several files, a hash of names, sizes and times.
+    /// Time of the last modification, in nanoseconds since 1970; for an input of several files, a hash of their names,
+    /// sizes and times.
     pub modified: u64,
 }
 
 impl Identity {
-    /// What `command` makes of `inputs` with `parameters`.
+    /// The identity of what `command` makes of `inputs` with `parameters`.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when an input is missing, [`Kind::Usage`](crate::error::Kind::Usage) for
@@ -64,8 +65,8 @@ impl Identity {
         })
     }
 
-    /// Why a part with this identity and one with `other` are not of one job; nothing where they are. Different times of
-    /// inputs do not count where `any_time`.
+    /// Why a part with this identity and a part with the identity `other` are of different jobs; `None` if they are of
+    /// one job. Modification times of inputs are ignored if `any_time`.
     pub fn difference(&self, other: &Self, any_time: bool) -> Option<String> {
         let Self { version, command, parameters, inputs, shard } = other;
         if self.command != *command {
@@ -101,7 +102,7 @@ impl Identity {
         (self.parameters != *parameters).then(|| "its job has other parameters".to_owned())
     }
 
-    /// A number for names of files: that of all but the shard.
+    /// A hash of all fields but the shard, used in file names.
     pub fn hash(&self) -> u64 {
         let whole = Self { shard: Shard::WHOLE, ..self.clone() };
         let text = serde_json::to_vec(&(whole, self.shard.count())).expect("plain data");
@@ -143,7 +144,7 @@ impl InputId {
     }
 }
 
-/// The state of `path`, if it is there.
+/// The state of `path`; `None` if it cannot be read.
 pub fn state(path: &Path) -> Option<InputId> {
     InputId::of(&Source::File(PathBuf::from(path))).ok()
 }

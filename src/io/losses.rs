@@ -1,13 +1,13 @@
-//! What is lost between a file and its result. All that reads or writes files tells it here.
+//! Reports of what is lost between an input and its result. All readers and writers of formats report losses here.
 
 use std::fmt::Display;
 
 use crate::error::{Error, Result};
 
-/// Tells that `loss` happens to `subject`, a file's name: an error where `strict`, else a warning.
+/// Reports that `loss` happens to `subject`, the name of a file: as an error if `strict`, else as a warning.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) where losses are not allowed.
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) if `strict`.
 pub fn tell(subject: impl Display, loss: impl Display, strict: bool) -> Result<()> {
     let line = format!("{subject}: {loss}");
     if strict {

@@ -1,5 +1,5 @@
-//! Markers of done work: a hidden file beside an output that says what the output was made of, and what it was like when
-//! it was whole. Work is done where both are still so.
+//! Markers of done work. A marker is a hidden file beside an output; it holds the identity of the output and the state
+//! of the output when it was complete. Work is done if both are unchanged.
 
 use std::{
     ffi::OsString,
@@ -16,24 +16,25 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The mark of outputs that are made together.
+/// The marker of outputs that one job writes together.
 #[derive(Debug)]
 pub struct Marker {
     identity: Identity,
     outputs: Vec<PathBuf>,
-    /// What an output is known by, beside its size.
+    /// What identifies an output, beside its size.
     known_by: KnownBy,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum KnownBy {
-    /// When it was last modified.
+    /// Its modification time.
     Time,
-    /// Its number in the file system: another process may still write what is in it already.
+    /// Its inode number. The modification time is of no use, since another process may still write the same bytes
+    /// again.
     Number,
 }
 
-/// What a marker holds.
+/// The content of a marker, stored as JSON.
 #[derive(PartialEq, Eq, Serialize, Deserialize)]
 struct Content {
     identity: Identity,
@@ -41,8 +42,8 @@ struct Content {
 }
 
 impl Marker {
-    /// That of `outputs`, made as `identity` says; nothing where one of them is no file. To be made before the inputs are
-    /// read: of those that change meanwhile, nothing is done.
+    /// The marker of `outputs`, which are made as `identity` says; `None` if one of them is standard output. Create it
+    /// before the inputs are read: work on inputs that change after that does not count as done.
     pub fn new<'a>(
         identity: Identity,
         outputs: impl IntoIterator<Item = &'a Sink>,
@@ -55,27 +56,27 @@ impl Marker {
         (!outputs.is_empty()).then_some(Self { identity, outputs, known_by: KnownBy::Time })
     }
 
-    /// That of an output that several processes fill.
+    /// The marker of an output that several processes fill.
     pub fn of_shared(identity: Identity, output: PathBuf) -> Self {
         Self { identity, outputs: vec![output], known_by: KnownBy::Number }
     }
 
-    /// Whether the outputs are there, as they were when they were made.
+    /// Whether the marker exists and the outputs are as they were when it was written.
     pub fn is_done(&self) -> bool {
         let Ok(text) = fs::read(self.path()) else { return false };
         let Some(content) = self.content(&self.outputs) else { return false };
         serde_json::from_slice::<Content>(&text).is_ok_and(|found| found == content)
     }
 
-    /// Notes that the outputs are whole.
+    /// Writes the marker, once the outputs are complete.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when one is gone, or the marker cannot be written.
+    /// [`Kind::Io`](crate::error::Kind::Io) if an output is gone, or the marker cannot be written.
     pub fn write(&self) -> Result<()> {
         self.write_of(&self.outputs)
     }
 
-    /// The same of files that will be renamed to be the outputs.
+    /// As [`Marker::write`], from the states of `files`, which are to be renamed to the outputs.
     ///
     /// # Errors
     /// As [`Marker::write`].
@@ -89,7 +90,7 @@ impl Marker {
         Sink::File(self.path()).write_with(false, |output| output.write_all(&text))
     }
 
-    /// What the marker holds when the outputs are like `files`.
+    /// The content of the marker for outputs in the states of `files`; `None` if one of the files cannot be read.
     fn content(&self, files: &[PathBuf]) -> Option<Content> {
         let like = |(output, file): (&PathBuf, &PathBuf)| {
             let found = state(file)?;
@@ -108,7 +109,7 @@ impl Marker {
     }
 }
 
-/// What a file keeps when it is renamed or written.
+/// A number that a file keeps when it is renamed or written: its inode, or on Windows its creation time.
 fn number(path: &Path) -> Option<u64> {
     let found = fs::metadata(path).ok()?;
     #[cfg(unix)]
@@ -123,7 +124,7 @@ fn number(path: &Path) -> Option<u64> {
     }
 }
 
-/// Where the marker of `output` is.
+/// The path of the marker of `output`.
 pub fn path(output: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(output.file_name().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Files and streams: `-` for stdin and stdout, outputs that appear whole or not at all.
+//! File formats and streams. `-` stands for stdin and stdout; an output file appears whole or not at all.
 
 pub mod array;
 pub mod identity;

@@ -1,5 +1,5 @@
-//! A regular file that is read by all threads: one alone copies about 3 GB/s from the system's cache, and half of that
-//! into fresh memory.
+//! A regular file that all threads read together. One thread alone copies about 3 GB/s from the page cache, and half of
+//! that into fresh memory.
 
 use std::{
     fs::File,
@@ -9,10 +9,10 @@ use std::{
 
 use crate::parallel::Parallel;
 
-/// Bytes that a thread reads at once.
+/// Bytes that one thread reads at a time.
 const PIECE: usize = 1 << 20;
 
-/// Reads a file from an offset on.
+/// A reader of a regular file. Reads of more than [`PIECE`] bytes are split among all threads.
 #[derive(Debug)]
 pub struct ParallelFile {
     file: File,
@@ -20,12 +20,13 @@ pub struct ParallelFile {
 }
 
 impl ParallelFile {
-    /// Reads `file`, a regular one, from offset `at` on: pipes and terminals have no offsets to read at.
+    /// A reader of `file` from offset `at` on. `file` is a regular one: pipes and terminals have no offsets.
     pub fn new(file: File, at: u64) -> Self {
         Self { file, at }
     }
 
-    /// Fills `bytes` from offset `at` on; returns how many there were.
+    /// Fills `bytes` with those of the file from offset `at` on; returns how many bytes were read, fewer only at the
+    /// end of the file.
     fn fill(&self, bytes: &mut [u8], at: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
@@ -53,7 +54,7 @@ impl Read for ParallelFile {
             };
             for filled in pieces.par_map(fill) {
                 match filled {
-                    // What stands before an error is there; the error comes again.
+                    // The bytes before the error are returned; the next read meets the error again.
                     Err(error) if read == 0 => return Err(error),
                     Err(_) => break,
                     Ok((filled, whole)) => {

@@ -1,8 +1,8 @@
-//! Files that are not whole yet.
+//! Outputs that are still being written.
 //!
-//! On Linux such a file has no name until it is whole (`O_TMPFILE`, of which ext4, XFS, Btrfs and tmpfs know): however
-//! the process ends, nothing of it stays. Elsewhere it is named `.gpuproc-*.part`, and removed when the process is
-//! about to end.
+//! On Linux an unfinished file has no name (`O_TMPFILE`, supported by ext4, XFS, Btrfs and tmpfs): however the process
+//! ends, nothing of the file stays behind. Elsewhere an unfinished file is named `.gpuproc-*.part`, and is removed when
+//! the process is about to end.
 
 use std::{
     fs::{self, File},
@@ -17,17 +17,17 @@ use std::{
 
 use tempfile::{Builder, NamedTempFile};
 
-/// The names of unfinished files, for [`abandon_outputs`].
+/// The paths of unfinished files and folders, for [`abandon_outputs`].
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes all unfinished files, for a process about to be stopped. From then on no thread can begin or complete an
-/// output.
+/// Removes all unfinished files and folders, for a process that is about to be stopped. From then on no thread can
+/// begin or complete an output, since the lock is never released.
 pub fn abandon_outputs() {
     let mut unfinished = unfinished();
     for path in unfinished.drain(..) {
-        // What cannot be removed stays behind: the process ends.
+        // A file that cannot be removed stays behind: the process ends.
         if path.is_dir() {
-            // Other threads may still write into it.
+            // Other threads may still create files in the folder, so removal is tried three times.
             (0..3).find(|_| fs::remove_dir_all(&path).is_ok());
         } else {
             let _ = fs::remove_file(path);
@@ -40,7 +40,7 @@ fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file being written. Unless it is given its name, no trace of it remains.
+/// A file being written. Unless it is renamed, no trace of it remains.
 #[derive(Debug)]
 pub struct Part(State);
 
@@ -52,7 +52,7 @@ enum State {
 }
 
 impl Part {
-    /// An empty file, which will have its name in `folder`.
+    /// Creates an empty unfinished file on the file system of `folder`, to be renamed into `folder`.
     pub fn create(folder: &Path) -> io::Result<Self> {
         #[cfg(target_os = "linux")]
         if let Ok(file) = nameless::create(folder) {
@@ -61,12 +61,12 @@ impl Part {
         Named::create(folder).map(State::Named).map(Self)
     }
 
-    /// Sets its mode, that of a file that is to be replaced.
+    /// Sets the permissions of the file, to those of the file that it will replace.
     pub fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
         self.file().set_permissions(permissions)
     }
 
-    /// Gives it its name. When that fails, nothing remains.
+    /// Gives the file the name `path`. If that fails, nothing of the file remains.
     pub fn rename(self, path: &Path, no_clobber: bool) -> io::Result<()> {
         match self.0 {
             #[cfg(target_os = "linux")]
@@ -94,18 +94,18 @@ impl Write for Part {
     }
 }
 
-/// A folder being written. Unless it is given its name, no trace of it remains; only when the process is killed, or the machine
-/// stops, it stays, as `.gpuproc-*.part`.
+/// A folder being written. Unless it is renamed, no trace of it remains, except if the process is killed or the machine
+/// stops: then it stays behind as `.gpuproc-*.part`.
 #[derive(Debug)]
 pub struct PartFolder {
     path: Option<PathBuf>,
 }
 
 impl PartFolder {
-    /// An empty folder, which will have its name in `parent`.
+    /// Creates an empty unfinished folder in `parent`.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the operating system.
     pub fn create(parent: &Path) -> io::Result<Self> {
         let path = parent.join(temporary_name());
         let mut unfinished = unfinished();
@@ -114,18 +114,19 @@ impl PartFolder {
         Ok(Self { path: Some(path) })
     }
 
-    /// Where it is.
+    /// The path of the unfinished folder.
     pub fn path(&self) -> &Path {
         self.path.as_deref().expect("there until it is renamed")
     }
 
-    /// Gives it its name. A folder of this name is replaced: on Linux in one step, elsewhere it is moved away before.
+    /// Gives the folder the name `path`. An existing folder of this name is replaced: on Linux atomically, elsewhere
+    /// the existing folder is moved away first.
     ///
     /// # Errors
-    /// Those of the system, and when the name is taken and `no_clobber` is set.
+    /// Those of the operating system, and [`io::ErrorKind::AlreadyExists`] if `path` exists and `no_clobber` is set.
     pub fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
         let own = self.path().to_owned();
-        // Under the lock: after `abandon_outputs` no output appears.
+        // The lock is held, so that no output appears after `abandon_outputs`.
         let mut unfinished = unfinished();
         let old = match fs::symlink_metadata(path) {
             Ok(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -138,7 +139,7 @@ impl PartFolder {
         unfinished.retain(|other| *other != own);
         self.path = None;
         drop(unfinished);
-        // The output is there: what is left of the one before does no harm.
+        // The output is complete; remains of the replaced folder do no harm.
         let _ = old.map(fs::remove_dir_all);
         Ok(())
     }
@@ -153,7 +154,7 @@ impl Drop for PartFolder {
     }
 }
 
-/// Puts the folder `new` in the place of `old`; returns where that is then.
+/// Moves the folder `new` to the path `old`. Returns the path at which the replaced folder is afterwards.
 fn swap(new: &Path, old: &Path) -> io::Result<PathBuf> {
     #[cfg(target_os = "linux")]
     {
@@ -173,17 +174,17 @@ fn swap(new: &Path, old: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// The folder for temporary files that belong to no output: `TMPDIR`, else the system's. An empty variable is as good
-/// as none.
+/// The folder for temporary files that belong to no output: `TMPDIR`, else the default of the system. An empty `TMPDIR`
+/// counts as unset.
 pub fn temporary_folder() -> PathBuf {
     let folder = std::env::temp_dir();
     if folder.as_os_str().is_empty() { PathBuf::from("/tmp") } else { folder }
 }
 
-/// A temporary file without a name in `folder`.
+/// Creates a temporary file in `folder`, which is deleted when it is closed.
 ///
 /// # Errors
-/// Those of the system, with the folder, and with `TMPDIR` where it names the folder.
+/// Those of the operating system; the message names the folder, and `TMPDIR` if the folder comes from it.
 pub fn temporary_file(folder: &Path) -> io::Result<File> {
     tempfile::tempfile_in(folder).map_err(|error| {
         let chosen = if folder == temporary_folder() { " (TMPDIR)" } else { "" };
@@ -193,7 +194,7 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
     })
 }
 
-/// A name for a short time, which no other process takes.
+/// A name for an unfinished file or folder, unique among all processes.
 pub fn temporary_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
@@ -201,26 +202,26 @@ pub fn temporary_name() -> String {
     format!(".gpuproc-{}-{now:x}-{count}.part", std::process::id())
 }
 
-/// How unfinished files are named.
+/// Prefix, suffix and permissions of named unfinished files.
 fn builder() -> Builder<'static, 'static> {
     let mut builder = Builder::new();
     builder.prefix(".gpuproc-").suffix(".part");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The umask applies, as to any new file.
+        // As for any new file, the umask is applied to this mode.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     builder
 }
 
-/// A file with a name of its own, listed as unfinished while it is there.
+/// An unfinished file with a temporary name, listed in [`UNFINISHED`] while it exists.
 #[derive(Debug)]
 struct Named(Option<NamedTempFile>);
 
 impl Named {
     fn create(folder: &Path) -> io::Result<Self> {
-        // Under the lock: `abandon_outputs` finds either no file, or a file with its entry.
+        // The lock is held, so that `abandon_outputs` finds either no file, or a file that is listed.
         let mut unfinished = unfinished();
         let file = builder().tempfile_in(folder)?;
         unfinished.push(file.path().to_owned());
@@ -233,7 +234,7 @@ impl Named {
 
     fn rename(mut self, path: &Path, no_clobber: bool) -> io::Result<()> {
         let file = self.0.take().expect("renamed once");
-        // Under the lock: after `abandon_outputs` no output appears.
+        // The lock is held, so that no output appears after `abandon_outputs`.
         let mut unfinished = unfinished();
         unfinished.retain(|path| path != file.path());
         let renamed = match no_clobber {
@@ -252,7 +253,7 @@ impl Drop for Named {
     }
 }
 
-/// Files without a name.
+/// Unfinished files without a name.
 #[cfg(target_os = "linux")]
 mod nameless {
     use std::{
@@ -268,16 +269,16 @@ mod nameless {
 
     use super::*;
 
-    /// A file that is in `folder` and has no name there.
+    /// Creates a file on the file system of `folder` that has no name.
     pub fn create(folder: &Path) -> io::Result<File> {
         let flags = OFlags::TMPFILE.bits() as i32;
         OpenOptions::new().read(true).write(true).mode(0o666).custom_flags(flags).open(folder)
     }
 
-    /// Gives the file its first name. A name that is taken cannot be given, only moved to: for that moment the file is
-    /// a `.part`.
+    /// Gives the file the name `path`. `linkat` fails for a name that exists, so to replace a file, the new file is
+    /// linked as `.gpuproc-*.part` and renamed.
     pub fn rename(file: File, path: &Path, no_clobber: bool) -> io::Result<()> {
-        // Under the lock: after `abandon_outputs` no output appears.
+        // The lock is held, so that no output appears after `abandon_outputs`.
         let unfinished = unfinished();
         match link(&file, path) {
             Err(Errno::EXIST) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
@@ -289,7 +290,7 @@ mod nameless {
                 return linked.persist(path).map(drop).map_err(|error| error.error);
             }
             Ok(()) => return Ok(()),
-            // No /proc, or a file system that makes such files and links none.
+            // There is no /proc, or the file system supports O_TMPFILE but cannot link such files.
             Err(_) => drop(unfinished),
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -310,7 +311,7 @@ mod nameless {
 mod tests {
     use super::*;
 
-    /// Every kind of file that there is here.
+    /// One unfinished file of each kind: the one chosen on this system, and a named one.
     fn parts(folder: &Path) -> Vec<Part> {
         let named = Part(State::Named(Named::create(folder).unwrap()));
         vec![Part::create(folder).unwrap(), named]
@@ -362,7 +363,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_file_that_is_not_whole_has_no_name() {
-        // Where the file system of the temporary folder knows of such files.
+        // Only if the file system of the temporary folder supports O_TMPFILE.
         let folder = tempfile::tempdir().unwrap();
         if nameless::create(folder.path()).is_ok() {
             let _part = Part::create(folder.path()).unwrap();

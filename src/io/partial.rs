@@ -1,12 +1,13 @@
-//! Parts of a job, each made by one process, which `merge` joins: files of one form for all commands.
+//! Part files: the results of one shard of a job, written by one process. `merge` joins the parts of a job. All
+//! commands use one format:
 //!
 //! ```text
 //! gpuproc part 1\n
-//! {"version": ..., "command": ..., "inputs": ..., "shard": [3, 64], ...}\n       the job, and which part of it
-//! blocks: a byte that tells the kind, the length as u64 (little-endian), so many bytes
-//! end:    the same, of the kind 0; its bytes are JSON, which tells what there was in all
+//! {"version": ..., "command": ..., "inputs": ..., "shard": [3, 64], ...}\n       the identity of the part
+//! blocks: kind (1 byte), length in bytes (u64, little-endian), bytes
+//! end:    a block of kind 0, whose bytes are JSON with the totals of the part
 //! ```
-//! Blocks of a kind follow each other in the order of the job. A part appears whole or not at all, as all outputs do.
+//! Blocks of one kind are in the order of the job. A part file appears whole or not at all, as all outputs do.
 
 use std::{
     fs::File,
@@ -19,11 +20,11 @@ use serde::{Serialize, de::DeserializeOwned};
 use super::{Output, Sink, identity::Identity};
 use crate::error::{Error, Result};
 
-/// What a part begins with.
+/// The first bytes of a part file.
 const MAGIC: &[u8] = b"gpuproc part 1\n";
 /// The kind of the last block.
 const END: u8 = 0;
-/// No header is longer.
+/// Maximal length of a header in bytes.
 const MOST_HEADER: u64 = 1 << 30;
 
 /// A part being written.
@@ -34,7 +35,7 @@ pub struct PartWriter {
 }
 
 impl PartWriter {
-    /// Begins a part that goes to `sink`.
+    /// Creates the part file `sink` and writes its header.
     ///
     /// # Errors
     /// As [`Sink::create`].
@@ -46,7 +47,7 @@ impl PartWriter {
         Ok(writer)
     }
 
-    /// Adds a block of `kind`, which is not 0.
+    /// Appends a block of `kind`, which must not be 0.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
@@ -56,10 +57,10 @@ impl PartWriter {
         self.write(bytes)
     }
 
-    /// Completes the part with `end`.
+    /// Completes the part file with an end block that holds `end`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io); then there is no part.
+    /// [`Kind::Io`](crate::error::Kind::Io); then there is no part file.
     pub fn finish(mut self, end: &impl Serialize) -> Result<()> {
         self.block(END, &serde_json::to_vec(end).expect("plain data"))?;
         self.output.commit()
@@ -70,27 +71,27 @@ impl PartWriter {
     }
 }
 
-/// A part being read. Its file is open only from [`PartReader::rewind`] to [`PartReader::close`], or the last block: there may
-/// be more parts than files that a process may have open.
+/// A part being read. Its file is open only from [`PartReader::rewind`] to [`PartReader::close`] or the last block,
+/// since a job may have more parts than a process may have open files.
 #[derive(Debug)]
 pub struct PartReader {
     path: PathBuf,
     name: String,
     file: Option<BufReader<File>>,
     length: u64,
-    /// Where its blocks begin.
+    /// Offset of the first block in bytes.
     blocks: u64,
-    /// What it is a part of.
+    /// The job, and which part of it this is.
     pub identity: Identity,
     end: Vec<u8>,
 }
 
 impl PartReader {
-    /// Opens the part `path`.
+    /// Reads header and end of the part file `path`, and closes it.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) when
-    /// it is no part, or not a whole one.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read,
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if it is no part file, broken or cut off.
     pub fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| Error::io("read", path, error);
         let name = path.display().to_string();
@@ -129,15 +130,15 @@ impl PartReader {
         }
     }
 
-    /// What there is in all.
+    /// The value in the end block.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is of another kind.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the value is not a `T`.
     pub fn end<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.end).map_err(|error| self.broken().caused_by(error))
     }
 
-    /// Hands all blocks of `kind` to `consume`, in order.
+    /// Calls `consume` with the bytes of each block of `kind`, in order.
     ///
     /// # Errors
     /// Those of reading and of `consume`.
@@ -149,12 +150,11 @@ impl PartReader {
         Ok(())
     }
 
-    /// Closes the file.
     pub fn close(&mut self) {
         self.file = None;
     }
 
-    /// Goes back to the first block.
+    /// Opens the file again, at the first block.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
@@ -167,7 +167,7 @@ impl PartReader {
         Ok(())
     }
 
-    /// The next block of `kind`; nothing at the end, where the file is closed.
+    /// The bytes of the next block of `kind`; `None` after the last one, when the file is closed.
     ///
     /// # Errors
     /// Those of reading.
@@ -184,12 +184,12 @@ impl PartReader {
         }
     }
 
-    /// A message with the part's name.
+    /// An error about this part; the message names it.
     pub fn wrong(&self, what: impl std::fmt::Display) -> Error {
         Error::bad_input(format_args!("{}: {what}", self.name))
     }
 
-    /// The error of a part that is not what it says.
+    /// The error for a part whose blocks are not as its format demands.
     pub fn broken(&self) -> Error {
         self.wrong("the part is broken or cut off")
     }
@@ -215,7 +215,7 @@ impl PartReader {
     }
 
     fn skip(&mut self, length: u64) -> Result<()> {
-        // No longer than the file, which `next_block` has seen.
+        // `next_block` has checked that the block ends within the file, so the length fits an i64.
         let skipped = self.file.as_mut().map_or(Ok(()), |file| file.seek_relative(length as i64));
         skipped.map_err(|error| self.failed(error))
     }
@@ -228,17 +228,17 @@ impl PartReader {
     }
 }
 
-/// Whether `sink` is a whole part of `identity`: it need not be made again.
+/// Whether `sink` is a whole part with this identity, which need not be made again.
 pub fn is_done(sink: &Sink, identity: &Identity) -> bool {
     let Sink::File(path) = sink else { return false };
     PartReader::open(path).is_ok_and(|part| part.identity == *identity)
 }
 
-/// Opens parts and brings them in order.
+/// Opens all parts of a job and sorts them by shard.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when one is missing, there twice, or of another job; different times of
-/// inputs are none where `any_time`.
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) if a part is missing, present twice, or of another job. Differences
+/// of the inputs' modification times are ignored if `any_time`.
 pub fn open_all(paths: &[PathBuf], any_time: bool) -> Result<Vec<PartReader>> {
     let mut parts = paths.iter().map(|path| PartReader::open(path)).collect::<Result<Vec<_>>>()?;
     let Some(first) = parts.first() else { return Ok(parts) };
@@ -313,7 +313,7 @@ mod tests {
         }
         assert_eq!(part.end::<Vec<u8>>().unwrap(), [7]);
         assert!(part.end::<String>().is_err());
-        // Whatever is missing at its end.
+        // A part that is cut off anywhere is refused.
         let whole = fs::read(&path).unwrap();
         for length in 0..whole.len() {
             fs::write(&path, &whole[..length]).unwrap();

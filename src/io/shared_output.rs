@@ -1,15 +1,15 @@
-//! An output that several processes fill, each its own stretch of bytes. It gets its name when it is whole: nobody has to
-//! wait for the others or join anything.
+//! An output that several processes fill: each writes its own range of bytes. The output gets its final name when it is
+//! whole, so no process has to wait for others or join anything.
 //!
 //! ```text
-//! out.raw.shards-1f3c9a5b77e02d64/data     the output, as long as it will be; the number is a hash of the job
-//!                                 3        shard 3 is in it
+//! out.raw.shards-1f3c9a5b77e02d64/data     the output, in its full length; the number is a hash of the job
+//!                                 3        the mark of shard 3: an empty file, created once the shard is in `data`
 //! ```
-//! Of a folder of chunks, `data` is that folder, into which each shard writes its own.
+//! If the output is a folder of chunks, `data` is that folder, and each shard writes its own chunks.
 //!
-//! The process that finds the marks of all shards renames `data` and removes the folder. A shard may be done twice, also at
-//! the same time: both write the same bytes to the same place. One that is late writes to a file that has its name by then,
-//! what is in it already.
+//! The process that finds the marks of all shards renames `data` and removes the folder. Two processes may do the same
+//! shard, even at the same time: both write the same bytes to the same place. The later one may write to a file that
+//! has its final name already; it writes the bytes that are there.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -25,7 +25,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The output, as far as this process's shard goes.
+/// A shared output file, as seen by the process of one shard.
 #[derive(Debug)]
 pub struct SharedOutput {
     place: SharedPlace,
@@ -33,10 +33,10 @@ pub struct SharedOutput {
 }
 
 impl SharedOutput {
-    /// Opens the output at `sink` of `length` bytes for the shard of `identity`; nothing where that is done.
+    /// Opens the output `sink` of `length` bytes for the shard of `identity`; `None` if that shard is done.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails, or when the output exists, is none of this job, and
+    /// [`Kind::Io`](crate::error::Kind::Io) if the output cannot be opened, or if it exists, is not of this job, and
     /// `no_clobber` is set; [`Kind::Usage`](crate::error::Kind::Usage) for standard output.
     pub fn open(
         sink: &Sink,
@@ -65,8 +65,8 @@ impl SharedOutput {
             .map_err(|error| Error::io("write", &self.place.path, error))
     }
 
-    /// Notes that the shard is in the output, and gives that its name if it is the last one. The bytes are on the disk
-    /// before the note is: also on a file system that several machines share.
+    /// Marks the shard as done, and gives the output its final name if this was the last shard. The bytes are synced to
+    /// the disk before the mark is created, so that the order holds on a file system that several machines share, too.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io).
@@ -78,7 +78,7 @@ impl SharedOutput {
     }
 }
 
-/// Where processes fill an output, a file or a folder.
+/// The folder in which processes fill an output, which is a file or a folder itself.
 #[derive(Debug)]
 pub struct SharedPlace {
     sink: Sink,
@@ -88,12 +88,13 @@ pub struct SharedPlace {
     whole: Marker,
 }
 
-/// What is done with the data.
+/// An action on the data, given their path.
 pub type OnData<'a> = &'a dyn Fn(&Path) -> Result<()>;
 
 impl SharedPlace {
-    /// Opens the output at `sink` for the shard of `identity`; nothing where that is done. The first process lets `create` make the
-    /// data; the one that finds all shards done lets `complete` end them, as in [`SharedPlace::finish`].
+    /// Opens the output `sink` for the shard of `identity`; `None` if that shard is done. The first process calls
+    /// `create` to make the data; the process that finds all shards done calls `complete`, as in
+    /// [`SharedPlace::finish`].
     ///
     /// # Errors
     /// As [`SharedOutput::open`], and those of `create` and `complete`.
@@ -116,7 +117,7 @@ impl SharedPlace {
         name.push(format!(".shards-{:016x}", identity.hash()));
         let place =
             Self { sink: sink.clone(), path: path.clone(), folder: name.into(), shard, whole };
-        // As long as another process may take from renaming the output to removing the folder.
+        // Waits as long as another process may take from renaming the output to removing the folder.
         for turn in 0..200 {
             if place.whole.is_done() {
                 let _ = remove(&place.folder);
@@ -124,7 +125,7 @@ impl SharedPlace {
             }
             if place.data().exists() {
                 return match mark(&place.folder, shard).exists() {
-                    // The process that did it may have ended before it gave the output its name.
+                    // The process that did this shard may have ended before it gave the output its name.
                     true => place.complete(complete).map(|()| None),
                     false => Ok(Some(place)),
                 };
@@ -144,18 +145,18 @@ impl SharedPlace {
         Err(Error::io("write", path, io::Error::other(format!("{folder} is broken: remove it"))))
     }
 
-    /// The file or folder that processes fill.
+    /// The path of the file or folder that processes fill.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    /// Whether the output is whole, and has its name: another process has done the same shard meanwhile.
+    /// Whether the output is whole and has its final name: another process has done the same shard meanwhile.
     pub fn is_done(&self) -> bool {
         self.waits_for_another(&self.data())
     }
 
-    /// Notes that the shard is in the output. If it is the last one, `complete` ends the data, perhaps in several processes at the
-    /// same time, and the output gets its name.
+    /// Marks the shard as done. If it was the last shard, `complete` finishes the data, perhaps in several processes at
+    /// the same time, and the output gets its final name.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io), and those of `complete`.
@@ -163,16 +164,16 @@ impl SharedPlace {
         let mark = mark(&self.folder, self.shard);
         match File::create(&mark) {
             Ok(_) => self.complete(complete),
-            // The same shard of another process was the last one.
+            // Another process did the same shard, which was the last one, and removed the folder.
             Err(_) if self.whole.is_done() => Ok(()),
             Err(error) => Err(Error::io("write", mark, error)),
         }
     }
 
-    /// Gives the output its name if all shards are in it.
+    /// Gives the output its final name if all shards are done.
     fn complete(&self, complete: OnData<'_>) -> Result<()> {
         let Self { sink, folder, shard, whole, .. } = self;
-        // The folder is gone where another process completes the output.
+        // Without a folder, another process has completed the output.
         let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
         let is_mark = |entry: &fs::DirEntry| {
             entry.file_name().to_str().and_then(|name| name.parse::<usize>().ok()).is_some()
@@ -182,7 +183,7 @@ impl SharedPlace {
         }
         let data = self.data();
         let completed = complete(&data);
-        // Before the rename: a folder whose marks are there without `data` belongs to an output that is done.
+        // The marker is written before the rename: a folder with marks but without `data` belongs to a done output.
         let completed = completed.and_then(|()| whole.write_of(std::slice::from_ref(&data)));
         let named = completed.and_then(|()| {
             self.rename(&data).map_err(|error| Error::io("write", sink.to_string(), error))
@@ -192,14 +193,14 @@ impl SharedPlace {
                 let _ = remove(folder);
                 Ok(())
             }
-            // Another process completes the output, or has.
+            // Another process is completing the output, or has completed it.
             Err(_) if self.waits_for_another(&data) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Gives the data their name. A folder must not be replaced by two processes: the second one would replace the new one by the
-    /// old one. So the data are claimed before, by a name of their own.
+    /// Renames the data to the output. Two processes must not both replace an output folder: the second one would
+    /// replace the new folder by the old one. So a process first claims a folder by renaming it to a name of its own.
     fn rename(&self, data: &Path) -> io::Result<()> {
         if !data.is_dir() {
             return fs::rename(data, &self.path);
@@ -215,7 +216,7 @@ impl SharedPlace {
         Ok(())
     }
 
-    /// Whether another process, which has the data, gives them their name before long.
+    /// Waits while another process has claimed the data; whether that process has completed the output.
     fn waits_for_another(&self, data: &Path) -> bool {
         for _ in 0..100 {
             if self.whole.is_done() {
@@ -229,7 +230,7 @@ impl SharedPlace {
         false
     }
 
-    /// Takes data back that a process has claimed which ended before it gave them their name.
+    /// Takes back data whose claiming process ended before it renamed them to the output.
     fn take_back(&self) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let claims = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(CLAIM));
@@ -241,12 +242,12 @@ impl SharedPlace {
     }
 }
 
-/// What the names of claimed data begin with.
+/// Prefix of the names of claimed data.
 const CLAIM: &str = "claim";
-/// How long is waited for what another process does at the moment, a hundred times at most.
+/// Time between two looks at what another process is doing; there are a hundred such looks at most.
 const MOMENT: Duration = Duration::from_millis(20);
 
-/// The folder of `path`.
+/// The folder that contains `path`.
 fn beside(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -255,7 +256,7 @@ fn mark(folder: &Path, shard: Shard) -> PathBuf {
     folder.join(shard.index().to_string())
 }
 
-/// Makes the folder with the data that `create` makes in it, at once; nothing where another process has.
+/// Creates `folder` atomically, with data made by `create` in it; does nothing if another process has created it.
 fn make(folder: &Path, create: OnData<'_>) -> Result<()> {
     let failed = |error: io::Error| Error::io("write", folder, error);
     let new = beside(folder).join(temporary_name());
@@ -271,7 +272,7 @@ fn make(folder: &Path, create: OnData<'_>) -> Result<()> {
     }
 }
 
-/// Removes a folder. It loses its name first, so that no process takes what is left of it for a job's.
+/// Removes a folder. It is renamed first, so that no process takes a half removed folder for that of a job.
 fn remove(folder: &Path) -> io::Result<()> {
     let trash = beside(folder).join(temporary_name());
     fs::rename(folder, &trash)?;
@@ -287,7 +288,7 @@ fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
 fn write_all_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     let mut written = 0;
     while written < bytes.len() {
-        // The place goes with the write: other threads move the file's own.
+        // A write at an explicit offset, since other threads move the position of the file.
         match std::os::windows::fs::FileExt::seek_write(
             file,
             &bytes[written..],
@@ -338,20 +339,20 @@ mod tests {
                 output.write_at(text.repeat(2).as_bytes(), at).unwrap();
                 assert_eq!(fs::read(&path).ok(), before);
                 output.finish().unwrap();
-                // The same shard, started at the same time.
+                // Another process that started the same shard at the same time.
                 late.write_at(text.repeat(2).as_bytes(), at).unwrap();
                 late.finish().unwrap();
             }
             assert_eq!(fs::read(&path).unwrap(), b"aaccee");
             assert_eq!(count(), 2, "the output and its marker");
             assert!(open(&path, "1/3", parameters).is_none());
-            // Another number of shards is the same job, done.
+            // The same job in another number of shards is done, too.
             assert!(open(&path, "1/5", parameters).is_none());
             assert_eq!(count(), 2);
         }
     }
 
-    /// Folders that two processes complete, one of them late, and that one claims and leaves.
+    /// Output folders: first completed by two processes, one of them late; then claimed by a process that ends.
     #[test]
     fn a_folder_replaces_another_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -397,7 +398,7 @@ mod tests {
                 }
             }
         };
-        // After the last mark.
+        // A process ends after it created the last mark.
         let output = open(&path, "0/2", "").unwrap();
         output.write_at(b"abc", 0).unwrap();
         output.file.sync_data().unwrap();
@@ -408,7 +409,7 @@ mod tests {
         assert!(!path.exists());
         all();
         assert_eq!(fs::read(&path).unwrap(), b"abcabc");
-        // After the rename: the folder is still there, with its marks.
+        // A process ends after the rename: the folder is still there, with its marks.
         fs::create_dir(&output.place.folder).unwrap();
         (0..2).for_each(|i| drop(File::create(output.place.folder.join(i.to_string())).unwrap()));
         all();

@@ -1,4 +1,4 @@
-//! Outputs: written beside their final place and renamed when whole, or standard output.
+//! Outputs: standard output, or a file, written beside its final place and renamed when whole.
 
 use std::{
     ffi::OsString,
@@ -11,7 +11,7 @@ use std::{
 use super::{part::Part, standard};
 use crate::error::{Error, Result};
 
-/// Where data go.
+/// The destination of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sink {
     /// Standard output, `-`.
@@ -47,16 +47,17 @@ pub struct Output {
 
 #[derive(Debug)]
 enum State {
-    /// A regular file: written under another name, renamed at the end.
+    /// A regular file: written as an unnamed or temporary file, and renamed to `path` at the end.
     Renamed { temporary: BufWriter<Part>, path: PathBuf, no_clobber: bool },
-    /// Standard output or another open file, a FIFO or a device: written as it is.
+    /// Standard output, another open file, a FIFO or a device: written directly.
     Direct(BufWriter<Direct>),
 }
 
-/// The result of writing one of several outputs: that its reader has enough is no reason to drop the others.
+/// The result of writing one of several outputs, with a broken pipe taken for success: a reader that has read enough of
+/// one output is no reason to drop the others.
 ///
 /// # Errors
-/// Those of `written`, less a broken pipe.
+/// Those of `written`, except a broken pipe.
 pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
     match written {
         Err(error) if error.is_broken_pipe() => Ok(()),
@@ -64,11 +65,11 @@ pub fn allow_broken_pipe(written: Result<()>) -> Result<()> {
     }
 }
 
-/// Bytes that are written at once: a mesh or an image leaves in few system calls.
+/// Bytes per write, so that a mesh or an image takes few system calls.
 const BUFFER: usize = 1 << 20;
 
 impl Sink {
-    /// The lower-case extension, or nothing.
+    /// The extension in lower case; empty if there is none.
     pub fn extension(&self) -> String {
         let extension = match self {
             Self::Stdout => None,
@@ -77,8 +78,8 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Whether both would replace or create one file, or are one open file, as standard output is. Devices and pipes,
-    /// such as `/dev/null`, may be written twice.
+    /// Whether both outputs would replace or create the same file, or are the same open file, as standard output is.
+    /// Devices and pipes, such as `/dev/null`, may be written twice and are never the same.
     pub fn is_same(&self, other: &Self) -> bool {
         let streams = (self.descriptor(), other.descriptor());
         match (self, other) {
@@ -86,12 +87,12 @@ impl Sink {
             (Self::File(one), Self::File(other)) if streams == (None, None) => {
                 target(one).is_some_and(|one| target(other) == Some(one))
             }
-            // `-` and a name of the file that standard output goes to.
+            // `-`, and a path of the file that standard output is redirected to.
             _ => self.inode().is_some_and(|inode| other.inode() == Some(inode)),
         }
     }
 
-    /// The number of the open file that this is.
+    /// The file descriptor that this output names, if it names one.
     fn descriptor(&self) -> Option<u32> {
         match self {
             Self::Stdout => Some(1),
@@ -99,7 +100,7 @@ impl Sink {
         }
     }
 
-    /// What identifies a regular file that is there, whatever its names.
+    /// Device and inode of an existing regular file, which identify it under all its names.
     #[cfg(unix)]
     fn inode(&self) -> Option<(u64, u64)> {
         use std::os::unix::fs::MetadataExt;
@@ -115,10 +116,10 @@ impl Sink {
         None
     }
 
-    /// Refuses two outputs of one name.
+    /// Refuses several outputs to the same file.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage).
+    /// [`Kind::Usage`](crate::error::Kind::Usage) if two outputs are the same file.
     pub fn all_differ<'a>(sinks: impl IntoIterator<Item = &'a Self>) -> Result<()> {
         let mut seen: Vec<&Self> = Vec::new();
         for sink in sinks {
@@ -130,11 +131,11 @@ impl Sink {
         Ok(())
     }
 
-    /// Opens the output. Commands do so before the work, so that a wrong path fails at once.
+    /// Opens the output. Commands open outputs before the work, so that a wrong path fails at once.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the folder is missing or cannot be written, when the
-    /// output is a folder, or when it exists and `no_clobber` is set.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the folder is missing or not writable, if the output is a folder, or if
+    /// it exists and `no_clobber` is set.
     pub fn create(&self, no_clobber: bool) -> Result<Output> {
         let state = match self {
             Self::Stdout => standard::output().map(State::direct),
@@ -150,7 +151,7 @@ impl Sink {
     /// Creates the output, lets `write` fill it, and commits it.
     ///
     /// # Errors
-    /// As [`Sink::create`], and whatever writing fails with.
+    /// As [`Sink::create`], and those of `write`.
     pub fn write_with(
         &self,
         no_clobber: bool,
@@ -162,7 +163,8 @@ impl Sink {
     }
 }
 
-/// The file that an output at `path` replaces or creates, links resolved; nothing for a device or a pipe.
+/// The regular file that an output at `path` replaces or creates, with symbolic links resolved; `None` for a device or
+/// a pipe.
 fn target(path: &Path) -> Option<PathBuf> {
     if let Ok(found) = fs::metadata(path) {
         return fs::canonicalize(path).ok().filter(|_| found.is_file());
@@ -172,7 +174,7 @@ fn target(path: &Path) -> Option<PathBuf> {
     Some(folder.join(path.file_name()?))
 }
 
-/// An output that takes nothing back.
+/// A file that is written directly: what is written cannot be taken back.
 #[derive(Debug)]
 struct Direct(File);
 
@@ -196,7 +198,7 @@ impl State {
 fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     match standard::descriptor(path) {
         Some(1) => return standard::output().map(State::direct),
-        // Linux opens the file behind it anew: its end is where a redirection writes.
+        // Linux opens the file behind the descriptor anew; a redirection writes at its end.
         Some(_) => return OpenOptions::new().append(true).open(path).map(State::direct),
         None => {}
     }
@@ -214,7 +216,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
     if path.to_string_lossy().ends_with(['/', MAIN_SEPARATOR]) {
         return Err(io::Error::new(io::ErrorKind::NotADirectory, "this is the name of a folder"));
     }
-    // Of a symbolic link, the file that it names is replaced.
+    // For a symbolic link, the file that it points to is replaced, not the link.
     let path = if existing.is_some() { fs::canonicalize(path)? } else { path.to_owned() };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
@@ -231,10 +233,10 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
 }
 
 impl Output {
-    /// Completes the output: flushes it and gives it its name.
+    /// Completes the output: flushes it and gives it its final name.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the last bytes or the rename fail; then there is no output.
+    /// [`Kind::Io`](crate::error::Kind::Io) if writing the last bytes or the rename fails; then there is no output.
     pub fn commit(self) -> Result<()> {
         let Self { name, state } = self;
         let committed = match state {
@@ -294,12 +296,12 @@ mod tests {
         fs::write(&path, b"first\n").unwrap();
         let file = OpenOptions::new().append(true).open(&path).unwrap();
         let sink = Sink::File(format!("/dev/fd/{}", file.as_raw_fd()).into());
-        // It is no file of its own to be kept.
+        // `no_clobber` does not apply to a file that is open already.
         sink.write_with(true, |output| output.write_all(b"second\n")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"first\nsecond\n");
         assert_eq!(file.metadata().unwrap().len(), 13, "the file is another one");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
-        // Two names of one file.
+        // Two paths of one file are the same output.
         assert!(sink.is_same(&Sink::File(path)) && sink.is_same(&sink));
         assert!(Sink::Stdout.is_same(&Sink::File("/dev/stdout".into())));
         assert!(!Sink::Stdout.is_same(&Sink::File("/dev/null".into())));

@@ -1,4 +1,4 @@
-//! Inputs: a file, or standard input written as `-`.
+//! Inputs: a file, or standard input, written `-`.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -25,14 +25,14 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// What an input may take, and lack. `Limits::from(bytes)` limits the memory alone.
+/// Limits on an input. `Limits::from(bytes)` limits the memory alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory.
+    /// Maximal memory in bytes.
     pub bytes: u64,
-    /// Pixels of an image, samples of a volume.
+    /// Maximal number of pixels of an image, or samples of a volume.
     pub pixels: u64,
-    /// Whether a picture of which a part is missing or damaged is refused. Otherwise that is a warning.
+    /// Whether an image with missing or damaged parts is an error. Otherwise they cause a warning.
     pub strict: bool,
 }
 
@@ -43,10 +43,10 @@ impl From<u64> for Limits {
 }
 
 impl Limits {
-    /// Refuses an image or volume of `sides` before memory is allocated for it.
+    /// Refuses an image or volume with the sides `sides`, before memory is allocated for it.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it has more pixels than allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if it has more pixels than allowed.
     pub fn check(&self, sides: &[usize]) -> Result<()> {
         let pixels = sides.iter().fold(1u64, |n, &side| n.saturating_mul(side as u64));
         if pixels <= self.pixels {
@@ -85,7 +85,7 @@ fn open_standard(name: &Path) -> Result<Box<dyn Read + Send>> {
     })
 }
 
-/// The lower-case extension of a file's name without a `.gz` behind it, and whether that is there.
+/// The lower-case extension of a file name, not counting `.gz` at its end, and whether that `.gz` is there.
 pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
     let lower = |name: Option<&OsStr>| {
         name.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
@@ -99,7 +99,7 @@ pub fn packed_extension(path: Option<&Path>) -> (String, bool) {
 }
 
 impl Source {
-    /// The file's path; standard input has none.
+    /// The path of the file; `None` for standard input.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Stdin => None,
@@ -107,16 +107,16 @@ impl Source {
         }
     }
 
-    /// The lower-case extension, or nothing.
+    /// The extension in lower case; empty if there is none.
     pub fn extension(&self) -> String {
         let extension = self.path().and_then(Path::extension);
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// The length in bytes of a regular file.
+    /// The length in bytes of a regular file; `None` for standard input, pipes and devices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when the file is missing or a directory.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the file is missing or a directory.
     pub fn size(&self) -> Result<Option<u64>> {
         let Some(path) = self.path() else { return Ok(None) };
         let found = fs::metadata(path).map_err(|error| Error::io("read", path, error))?;
@@ -126,23 +126,23 @@ impl Source {
         Ok(found.is_file().then_some(found.len()))
     }
 
-    /// Opens it for reading.
+    /// Opens the input for reading.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the input cannot be opened.
     pub fn open(&self) -> Result<Box<dyn Read + Send>> {
         self.open_at(0)
     }
 
-    /// Opens it for reading from the byte `at` on; of what is no regular file, the bytes before are read away.
+    /// Opens the input for reading from byte `at` on. An input that is no regular file is read up to there.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the input cannot be opened or read up to `at`.
     pub fn open_at(&self, at: u64) -> Result<Box<dyn Read + Send>> {
         let is_regular = self.size()?.is_some();
         let mut input: Box<dyn Read + Send> = match self {
             Self::Stdin => open_standard(standard::INPUT.as_ref())?,
-            // `/dev/stdin`: opened anew it could be read even where it is open for writing only.
+            // `/dev/stdin` opened by its path could be read even if standard input is open for writing only.
             Self::File(path) if standard::descriptor(path) == Some(0) => open_standard(path)?,
             Self::File(path) => match File::open(path) {
                 #[cfg(unix)]
@@ -163,11 +163,11 @@ impl Source {
         Ok(input)
     }
 
-    /// All its bytes, at most `limit`.
+    /// All bytes of the input, at most `limit`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when
-    /// there are more bytes than `limit`.
+    /// [`Kind::Io`](crate::error::Kind::Io) if reading fails, [`Kind::BadInput`](crate::error::Kind::BadInput) if there
+    /// are more bytes than `limit`.
     pub fn read_all(&self, limit: u64) -> Result<Vec<u8>> {
         let expected = self.size()?.unwrap_or(0);
         let too_large = |size: &dyn fmt::Display| {
@@ -189,7 +189,7 @@ impl Source {
             }
         };
         bytes.truncate(filled);
-        // A pipe, or a file that has grown.
+        // The input may be a pipe, or a file that has grown.
         let read = read.and_then(|()| input.read_to_end(&mut bytes));
         read.map_err(|error| Error::io("read", self.to_string(), error))?;
         match bytes.len() as u64 > limit {

@@ -1,9 +1,9 @@
-//! Standard input and output as files that tell when they are closed or open the wrong way.
+//! Standard input and output as files that report when they are closed or open in the wrong mode.
 //!
-//! Rust's `io::stdin` reads what is not open for reading as if it were empty, and `io::stdout` drops what cannot be
-//! written to a file that is not open for writing: both take `EBADF` for success. A stream that is closed when the
-//! process begins is `/dev/null` by the time that `main` runs, since the next file to be opened would take its number
-//! otherwise. Whether one was closed is known to whoever asks before that: [`note_closed`].
+//! Rust's `io::stdin` reads a stream that is not open for reading as if it were empty, and `io::stdout` drops bytes
+//! written to a stream that is not open for writing: both take `EBADF` for success. And a stream that is closed when
+//! the process begins is `/dev/null` by the time `main` runs: Rust's runtime opens that, since the next opened file
+//! would take the number of the closed stream. So [`note_closed`] has to look before `main`.
 
 #[cfg(unix)]
 use std::os::fd::{AsFd, BorrowedFd};
@@ -22,9 +22,9 @@ use rustix::fs::{OFlags, fcntl_getfl};
 
 use crate::error::{Error, Result};
 
-/// What messages call standard input.
+/// Name of standard input in messages.
 pub const INPUT: &str = "standard input";
-/// What messages call standard output.
+/// Name of standard output in messages.
 pub const OUTPUT: &str = "standard output";
 
 #[cfg(unix)]
@@ -32,31 +32,33 @@ static INPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 static OUTPUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Whether both are taken by what runs jobs in this process.
+/// Whether standard input and output are reserved for the server that runs jobs in this process.
 static RESERVED: AtomicBool = AtomicBool::new(false);
 
-/// Keeps both for who has opened them: from now on they cannot be opened again.
+/// Reserves standard input and output for the caller, which has opened them: from now on they cannot be opened again.
 pub fn reserve() {
     RESERVED.store(true, Ordering::Relaxed);
 }
 
 /// Whether something was written that cannot be taken back.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
-/// Whether standard input was asked for, and where it stood then, if it is a file: an offset, or [`PIPE`].
+/// The offset of standard input when it was first opened, or [`PIPE`] if it is not seekable; `None` if it was not
+/// opened.
 static INPUT_BEGAN: Mutex<Option<u64>> = Mutex::new(None);
-/// What cannot be read again.
+/// Stands for the offset of an input that is not seekable, so cannot be read again.
 const PIPE: u64 = u64::MAX;
 
-/// The first bytes of standard input, once they have been looked at.
+/// The first bytes of standard input, once they have been read by [`look_at_first`].
 static FIRST: Mutex<Option<First>> = Mutex::new(None);
 
 struct First {
     bytes: Vec<u8>,
-    /// Whether who reads the rest has got them.
+    /// Whether [`take_first`] has handed the bytes out.
     is_given: bool,
 }
 
-/// The first bytes of standard input, 512 where there are so many; [`take_first`] gives them to who reads it afterwards.
+/// The first bytes of standard input, at most 512, for recognizing its format. [`take_first`] gives these bytes to the
+/// reader of the whole stream.
 ///
 /// # Errors
 /// As [`input`], and those of reading.
@@ -71,7 +73,7 @@ pub fn look_at_first() -> io::Result<Vec<u8>> {
     Ok(first.as_ref().map(|first| first.bytes.clone()).unwrap_or_default())
 }
 
-/// What [`look_at_first`] has read, once.
+/// The bytes that [`look_at_first`] has read; empty after the first call.
 pub fn take_first() -> Vec<u8> {
     let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
     let first = first.as_mut().filter(|first| !first.is_given);
@@ -81,15 +83,14 @@ pub fn take_first() -> Vec<u8> {
     })
 }
 
-/// Notes that something is written that cannot be taken back.
+/// Notes that something was written that cannot be taken back.
 pub fn note_written() {
     WRITTEN.store(true, Ordering::Relaxed);
 }
 
-/// The offset that standard input has to be set back to, if any, so that the job can begin again.
-///
+/// The offset to which standard input has to be set back before the job can begin again; `None` if it was not opened.
 /// # Errors
-/// When that is not possible any more.
+/// If the job cannot begin again: output was written, or standard input cannot be read twice.
 pub fn used() -> io::Result<Option<u64>> {
     let began = *INPUT_BEGAN.lock().unwrap_or_else(PoisonError::into_inner);
     match (WRITTEN.load(Ordering::Relaxed), began) {
@@ -99,7 +100,7 @@ pub fn used() -> io::Result<Option<u64>> {
     }
 }
 
-/// Notes which streams are closed. For a time before `main`: nothing here uses the heap, locks, or threads.
+/// Notes which streams are closed. It runs before `main`, so it must not use the heap, locks or threads.
 #[cfg(unix)]
 pub fn note_closed() {
     INPUT_WAS_CLOSED.store(fcntl_getfl(rustix::stdio::stdin()).is_err(), Ordering::Relaxed);
@@ -109,7 +110,7 @@ pub fn note_closed() {
 /// Standard input.
 ///
 /// # Errors
-/// When it is closed, or cannot be read.
+/// If it is closed, reserved, or not open for reading.
 pub fn input() -> io::Result<File> {
     #[cfg(unix)]
     let mut input = open(io::stdin().as_fd(), &INPUT_WAS_CLOSED, (OFlags::WRONLY, "writing"))?;
@@ -124,7 +125,7 @@ pub fn input() -> io::Result<File> {
 /// Standard output.
 ///
 /// # Errors
-/// When it is closed, or cannot be written.
+/// If it is closed, reserved, or not open for writing.
 pub fn output() -> io::Result<File> {
     #[cfg(unix)]
     return open(io::stdout().as_fd(), &OUTPUT_WAS_CLOSED, (OFlags::RDONLY, "reading"));
@@ -134,7 +135,8 @@ pub fn output() -> io::Result<File> {
         .into());
 }
 
-/// `stream`, unless it was closed or has the mode that is of no use here.
+/// A duplicate of `stream`. It fails if the stream is reserved, was closed, or has the access mode `useless`, called
+/// `name`.
 #[cfg(unix)]
 fn open(
     stream: BorrowedFd<'_>,
@@ -156,11 +158,11 @@ fn open(
 /// Writes `text` to standard output.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when that fails.
+/// [`Kind::Io`](crate::error::Kind::Io) if standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
     use io::Write;
     note_written();
-    // A console of Windows takes text, not bytes.
+    // The console of Windows takes text (UTF-16), not bytes; `io::stdout` converts.
     let written = match cfg!(windows) {
         true => io::stdout().lock().write_all(text.as_bytes()),
         false => output().and_then(|mut output| output.write_all(text.as_bytes())),
@@ -168,10 +170,10 @@ pub fn print(text: &str) -> Result<()> {
     written.map_err(|error| Error::io("write", OUTPUT, error))
 }
 
-/// The number of the open file that `path` names, such as 1 for `/dev/stdout`, `/dev/fd/1`, and links to them. To open
-/// one that is a regular file by its path would be to open it anew, at its beginning.
+/// The file descriptor that `path` names, such as 1 for `/dev/stdout`, `/dev/fd/1`, and links to them. Opening such a
+/// path would open a regular file anew, at its beginning.
 pub fn descriptor(path: &Path) -> Option<u32> {
-    /// Symbolic links that a path may lead over, as in Linux.
+    /// Maximal number of symbolic links in a row, as in Linux.
     const LINKS: usize = 40;
     let mut path = path.to_owned();
     for _ in 0..LINKS {
@@ -185,7 +187,7 @@ pub fn descriptor(path: &Path) -> Option<u32> {
     None
 }
 
-/// Whether `folder`, without links, is the one that holds the open files of this process.
+/// Whether `folder`, with links resolved, holds the open files of this process.
 fn is_of_descriptors(folder: &Path) -> bool {
     let own = PathBuf::from(format!("/proc/{}", std::process::id()));
     let of_thread = folder.strip_prefix(own.join("task")).is_ok_and(|rest| rest.ends_with("fd"));
