@@ -1,5 +1,6 @@
-//! The data set of a DICOM file (PS3.5, PS3.10) up to its pixels: the few attributes that a volume needs, in any byte
-//! order, with explicit and implicit types, deflated or not. Everything else is passed over unread.
+//! The data set of a DICOM file (PS3.5, PS3.10) up to its pixels, in little- or big-endian byte order, with explicit or
+//! implicit value representations (VR), deflated or not. Only the few attributes that a volume needs are read; all
+//! others are skipped.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +13,10 @@ use flate2::read::DeflateDecoder;
 
 use crate::io::volume::format::{BoxError, Endian, shown};
 
-/// An attribute's name: group and element.
+/// The tag of an attribute: its group in the high 16 bits, its element in the low 16.
 pub type Tag = u32;
 
-/// The attributes that are read, with the types that implicit files do not state.
+/// Tags (PS3.6) by short names.
 #[rustfmt::skip]
 mod tags {
     use super::Tag;
@@ -60,6 +61,7 @@ mod tags {
 }
 pub use tags::*;
 
+/// The attributes that are read, with their value representations, which files of implicit VR do not state.
 const WANTED: [(Tag, &[u8; 2]); 30] = [
     (SYNTAX, b"UI"),
     (MODALITY, b"CS"),
@@ -93,11 +95,11 @@ const WANTED: [(Tag, &[u8; 2]); 30] = [
     (LUT, b"SQ"),
 ];
 
-/// Longest attribute that is read.
+/// Longest value that is read, in bytes.
 const MOST_VALUE: u32 = 1 << 20;
-/// Bytes of all that is kept of a file.
+/// Most memory for the attributes of a file, in bytes.
 const MOST_KEPT: usize = 64 << 20;
-/// Deepest sequences.
+/// Deepest nesting of sequences.
 const MOST_DEPTH: usize = 32;
 /// More than any volume has slices.
 const MOST_FRAMES: usize = 1 << 20;
@@ -105,18 +107,18 @@ const MOST_FRAMES: usize = 1 << 20;
 /// An attribute's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Text, without blanks around it.
+    /// Text without padding at its ends.
     Text(String),
-    /// Numbers, written as text or not.
+    /// Numbers, stored as text (DS, IS) or in binary.
     Numbers(Vec<f64>),
 }
 
-/// Attributes by name.
+/// Attributes by tag.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(BTreeMap<Tag, Value>);
 
 impl Attributes {
-    /// A text; nothing where it is missing or empty.
+    /// The text of an attribute; `None` where it is missing or empty.
     pub fn text(&self, tag: Tag) -> Option<&str> {
         match self.0.get(&tag)? {
             Value::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -137,29 +139,29 @@ impl Attributes {
         self.numbers(tag)?.first().copied()
     }
 
-    /// So many numbers, all finite.
+    /// An attribute of exactly `N` numbers, all finite.
     pub fn vector<const N: usize>(&self, tag: Tag) -> Option<[f64; N]> {
         let numbers: [f64; N] = self.numbers(tag)?.try_into().ok()?;
         numbers.iter().all(|v| v.is_finite()).then_some(numbers)
     }
 
-    /// Whether it is there.
+    /// Whether the attribute is there.
     pub fn has(&self, tag: Tag) -> bool {
         self.0.contains_key(&tag)
     }
 }
 
-/// How a file is encoded.
+/// How a file is encoded: its transfer syntax.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syntax {
     pub endian: Endian,
-    /// Whether each attribute states its type.
+    /// Whether each attribute states its value representation.
     pub explicit: bool,
     pub deflated: bool,
     pub packing: Packing,
 }
 
-/// How pixels are packed.
+/// How pixels are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
     None,
@@ -178,7 +180,7 @@ impl Syntax {
     const PLAIN: Self =
         Self { endian: Endian::Little, explicit: true, deflated: false, packing: Packing::None };
 
-    /// By its identifier.
+    /// The transfer syntax with the identifier `uid` (PS3.6, annex A).
     fn named(uid: &str) -> Result<Self, BoxError> {
         let packed = |packing| Ok(Self { packing, ..Self::PLAIN });
         let refused = match uid.strip_prefix("1.2.840.10008.1.2").unwrap_or("?") {
@@ -214,33 +216,33 @@ impl Syntax {
     }
 }
 
-/// Where the pixels of a file are.
+/// Where the pixels of a file are, and how they are declared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pixels {
-    /// The first byte behind their length, counted as the data set is, which may be deflated.
+    /// Offset of the value: from the beginning of the file, or of the inflated data set where it is deflated.
     pub at: u64,
-    /// Their length; nothing where they are packed in fragments.
+    /// Length in bytes; `None` where the pixels are in fragments (undefined length).
     pub len: Option<u64>,
-    /// Which attribute they are: integers, [`F32_PIXELS`] or [`F64_PIXELS`].
+    /// The attribute that holds them: [`PIXELS`] (integers), [`F32_PIXELS`] or [`F64_PIXELS`].
     pub tag: Tag,
-    /// Whether they are stated to be words of 16 bits.
+    /// Whether they are declared as 16-bit words (VR OW, as in all files of implicit VR).
     pub words: bool,
 }
 
-/// What a file says.
+/// The attributes of a file, and the place of its pixels.
 #[derive(Clone, Debug)]
 pub struct Dataset {
     pub syntax: Syntax,
     pub top: Attributes,
-    /// What all frames of an enhanced multi-frame file share.
+    /// Shared functional groups of an enhanced multi-frame file.
     pub shared: Attributes,
-    /// What each of them has of its own.
+    /// Functional groups of each frame.
     pub frames: Vec<Attributes>,
     /// None in a file without pixels, such as a report.
     pub pixels: Option<Pixels>,
 }
 
-/// The bytes of a data set.
+/// The bytes of a data set, inflated.
 #[derive(Debug)]
 pub enum Input {
     File(BufReader<File>),
@@ -257,7 +259,7 @@ impl Read for Input {
 }
 
 impl Input {
-    /// Opens the data set of `path` at a byte behind its beginning.
+    /// Opens `path` at offset `at`: of the file, or of the inflated data set where that is `deflated`.
     pub fn open(path: &Path, deflated: bool, at: u64) -> io::Result<Self> {
         let mut file = BufReader::new(File::open(path)?);
         let mut input = match deflated {
@@ -274,7 +276,7 @@ impl Input {
         Ok(input)
     }
 
-    /// Passes over bytes. What is behind the end of a file is missed by the next read.
+    /// Skips `bytes`. Skipping past the end of a file that is not deflated succeeds; the next read then fails.
     pub fn skip(&mut self, bytes: u64) -> io::Result<()> {
         match self {
             Self::File(file) => {
@@ -289,36 +291,37 @@ impl Input {
     }
 }
 
-/// Whether a file that begins so is one of DICOM: 128 bytes of anything, then `DICM`.
+/// Whether a file that begins with `bytes` is DICOM: a preamble of 128 bytes of any content, then `DICM`.
 pub fn has_signature(bytes: &[u8]) -> bool {
     bytes.get(128..132) == Some(b"DICM")
 }
 
-/// What is before an attribute's value.
+/// The header of an attribute: what stands before its value.
 struct Head {
     tag: Tag,
-    /// Its type, where it is stated.
+    /// Value representation, where the file states it.
     kind: Option<[u8; 2]>,
-    /// Nothing where it ends with a mark.
+    /// Length of the value in bytes; `None` where a delimitation item ends it (undefined length).
     len: Option<u32>,
 }
 
+/// The parser: a position in the data set.
 struct Walk {
     input: Input,
     syntax: Syntax,
-    /// Bytes before, from the beginning of the file or of what was deflated.
+    /// Offset of the next byte in the file, or in the inflated data set.
     at: u64,
-    /// Bytes of memory of what is kept.
+    /// Bytes of memory that the attributes kept so far take.
     kept: usize,
 }
 
-/// Where a walk through nested attributes is.
+/// The part of the data set that nested attributes belong to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Top,
     Shared,
     Frame(usize),
-    /// In a sequence of which nothing is wanted.
+    /// A sequence of which no attribute is kept.
     Elsewhere,
 }
 
@@ -371,13 +374,14 @@ impl Walk {
         Ok(Head { tag, kind: Some(kind), len: (len != u32::MAX).then_some(len) })
     }
 
-    /// Where the data set begins, and the identifier of its transfer syntax.
+    /// Reads the file meta information (PS3.10, 7.1): the offset of the data set behind it, and the transfer syntax's
+    /// identifier.
     fn meta(&mut self) -> Result<(u64, Option<String>), BoxError> {
         let first = self.bytes::<132>();
         let (mut begin, mut uid) = (0, None);
         match first {
             Ok(bytes) if has_signature(&bytes) => begin = 132,
-            // Old files begin with the first attribute.
+            // Files older than PS3.10 begin with the first attribute.
             _ => {}
         }
         let Input::File(file) = &mut self.input else { return Err("it is deflated".into()) };
@@ -385,7 +389,7 @@ impl Walk {
         self.at = begin;
         loop {
             let before = self.at;
-            // A file may hold nothing else.
+            // The file may end behind its meta information.
             let Ok(head) = self.head() else { return Ok((before, uid)) };
             if head.tag >> 16 != 2 {
                 return Ok((before, uid));
@@ -398,7 +402,7 @@ impl Walk {
         }
     }
 
-    /// Counts memory of what is kept.
+    /// Counts `bytes` of memory for an attribute that is kept.
     fn keep(&mut self, bytes: usize) -> Result<(), BoxError> {
         self.kept += 64 + bytes;
         match self.kept <= MOST_KEPT {
@@ -407,7 +411,7 @@ impl Walk {
         }
     }
 
-    /// The value of an attribute that is wanted; others are passed over.
+    /// Reads the value of an attribute of `WANTED`; skips others.
     fn value(
         &mut self,
         tag: Tag,
@@ -426,13 +430,13 @@ impl Walk {
         }
         self.at += u64::from(len);
         self.keep(8 * len as usize)?;
-        // An unknown type is what a program states that did not know the attribute.
+        // UN is what a program writes that did not know the attribute.
         let kind = kind.filter(|kind| kind != b"UN").unwrap_or(**known);
         let little = self.syntax.endian == Endian::Little;
         Ok(Some(parsed(&bytes, kind, little)))
     }
 
-    /// Reads attributes up to byte `end`, or to a mark, or to the pixels, which it returns.
+    /// Reads attributes up to offset `end`, to a delimitation item, or to the pixels, whose place it returns.
     fn attributes(
         &mut self,
         data: &mut Dataset,
@@ -464,7 +468,7 @@ impl Walk {
                         data.top.0.insert(tag, Value::Text(String::new()));
                     }
                     let inner = if is_functional(tag, level) { level } else { Level::Elsewhere };
-                    // A sequence of unknown type has no stated types within.
+                    // A sequence of VR UN has implicit VR within (PS3.5, 6.2.2).
                     let explicit = self.syntax.explicit;
                     self.syntax.explicit &= kind != Some(*b"UN");
                     match (len, inner) {
@@ -488,7 +492,7 @@ impl Walk {
         Ok(None)
     }
 
-    /// Reads the items of a sequence.
+    /// Reads the items of a sequence, item i as `level(i)`.
     fn sequence(
         &mut self,
         data: &mut Dataset,
@@ -526,13 +530,15 @@ impl Walk {
     }
 }
 
-/// Sequences within the groups of a frame that hold what is wanted, where types are not stated.
+/// Whether `tag` is a sequence of the functional groups that holds attributes of `WANTED`: plane position, plane
+/// orientation, frame content, pixel measures, pixel value transformation. Files of implicit VR do not say that these
+/// are sequences.
 fn is_functional(tag: Tag, level: Level) -> bool {
     matches!(level, Level::Shared | Level::Frame(_))
         && matches!(tag, 0x0020_9113 | 0x0020_9116 | 0x0020_9111 | 0x0028_9110 | 0x0028_9145)
 }
 
-/// Numbers of binary and text types, and text of all others.
+/// Parses a value: numbers of binary VRs and of DS and IS, text of all others.
 fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
     fn each<const N: usize>(bytes: &[u8], little: bool, number: impl Fn([u8; N]) -> f64) -> Value {
         let in_order = |bytes: &[u8; N]| {
@@ -564,7 +570,7 @@ fn parsed(bytes: &[u8], kind: [u8; 2], little: bool) -> Value {
     }
 }
 
-/// Reads what `path` says of its pixels.
+/// Reads the attributes of `path` up to its pixels.
 ///
 /// # Errors
 /// When the file cannot be read or is broken.
@@ -581,7 +587,7 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
         && syntax.endian == Endian::Little
         && let Ok(found) = guessed(&mut walk, begin)
     {
-        // Some writers say that types are stated, and state none.
+        // Some writers name explicit VR as the transfer syntax and write implicit VR.
         syntax.explicit = found.explicit;
     }
     let input = match syntax.deflated {
@@ -600,7 +606,7 @@ pub fn read(path: &Path) -> Result<Dataset, BoxError> {
     Ok(data)
 }
 
-/// The syntax of a file that states none: little-endian, with types where the first attribute has one.
+/// The transfer syntax of a file that names none: little-endian, of explicit VR if two letters follow the first tag.
 fn guessed(walk: &mut Walk, begin: u64) -> Result<Syntax, BoxError> {
     let Input::File(file) = &mut walk.input else { return Err("it is deflated".into()) };
     file.seek(SeekFrom::Start(begin))?;

@@ -1,6 +1,6 @@
-//! JPEG pictures that are found in DICOM alone. Their headers, and lossless JPEG (ITU-T T.81, process 14, annex H), in
-//! which most scanners pack: each sample is predicted from its neighbours, and the difference is Huffman coded. Scans of
-//! 12 bits with loss (process 4) are in `jpeg_12_bits`.
+//! The two processes of JPEG (ITU-T T.81) that DICOM alone uses: marker segments of both, and the scan of lossless JPEG
+//! (process 14, annex H), the common compression of scanners: each sample is predicted from its neighbours, and the
+//! difference is Huffman coded. Scans of lossy JPEG of 12 bits (process 4) are in `jpeg_12_bits`.
 
 use super::{jpeg_12_bits, pixels::Kind};
 use crate::{
@@ -12,31 +12,31 @@ use crate::{
     memory,
 };
 
-/// What the headers of a picture say.
+/// What the marker segments before the scan say.
 #[derive(Default)]
 pub struct Picture {
-    /// Whether samples are predicted; else they are transformed.
+    /// Whether samples are predicted (lossless), not transformed.
     is_lossless: bool,
-    /// Bits a sample.
+    /// Bits per sample.
     pub precision: u32,
     rows: usize,
     columns: usize,
-    /// The number of the quantization table of each component.
+    /// Quantization table (0 to 3) of each component.
     pub components: Vec<u8>,
-    /// Of differences, or of DC coefficients.
+    /// Huffman tables of differences (lossless) or of DC coefficients.
     pub tables: [Option<Huffman>; 4],
-    /// Of AC coefficients.
+    /// Huffman tables of AC coefficients.
     pub ac_tables: [Option<Huffman>; 4],
-    /// What coefficients are multiplied with, row by row.
+    /// Quantization tables, in row order (no zigzag).
     pub quantization: [Option<[u16; 64]>; 4],
-    /// Samples or blocks of each component between two restarts.
+    /// Restart interval: samples or blocks of each component between two restart markers; 0 without restarts.
     pub restart: usize,
 }
 
 /// Decodes `packed` into samples of `kind`, in the machine's byte order.
 ///
 /// # Errors
-/// When it is broken, or not of that kind.
+/// When the picture is broken, or its size or depth is not that of `kind`.
 pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     let mut picture = Picture::default();
     let mut rest = packed.strip_prefix(&[0xff, 0xd8]).ok_or("it does not begin as JPEG")?;
@@ -81,6 +81,7 @@ pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxEr
 }
 
 impl Picture {
+    /// Frame header (B.2.2).
     fn frame(&mut self, body: &[u8]) -> Option<()> {
         let [precision, a, b, c, d, count, components @ ..] = body else { return None };
         self.precision = (*precision).into();
@@ -91,6 +92,7 @@ impl Picture {
         Some(())
     }
 
+    /// Quantization tables (DQT, B.2.4.1).
     fn quantization(&mut self, mut body: &[u8]) -> Option<()> {
         while let [id, rest @ ..] = body {
             let wide = id >> 4 == 1;
@@ -108,6 +110,7 @@ impl Picture {
         Some(())
     }
 
+    /// Huffman tables (DHT, B.2.4.2).
     fn tables(&mut self, mut body: &[u8]) -> Option<()> {
         while let [id, rest @ ..] = body {
             let counts: &[u8; 16] = rest.first_chunk()?;
@@ -120,7 +123,7 @@ impl Picture {
         Some(())
     }
 
-    /// Compares it with what the data set says.
+    /// Compares the frame header with the attributes of the data set.
     fn check(&self, kind: &Kind) -> Result<(), BoxError> {
         let count = self.components.len();
         if [self.columns, self.rows, count] != [kind.columns, kind.rows, kind.samples] {
@@ -139,6 +142,7 @@ impl Picture {
         Ok(())
     }
 
+    /// Decodes a lossless scan (annex H) with all components interleaved.
     fn scan(
         &self,
         header: &[u8],
@@ -209,7 +213,7 @@ impl Picture {
     }
 }
 
-/// A sample from the one to its left, the one above, and the one to the left of that (table H.1).
+/// The prediction of a sample from those to its left, above it, and above its left (table H.1).
 fn predict(predictor: u8, left: i32, above: i32, corner: i32) -> i32 {
     match predictor {
         1 => left,
@@ -222,14 +226,14 @@ fn predict(predictor: u8, left: i32, above: i32, corner: i32) -> i32 {
     }
 }
 
-/// What is between the restart markers, without stuffed bytes; other markers are the end.
+/// Splits entropy-coded data at the restart markers and removes stuffed zero bytes. Any other marker ends the data.
 pub fn segments(data: &[u8]) -> Vec<Vec<u8>> {
     let mut segments = vec![Vec::new()];
     let mut bytes = data.iter().copied();
     while let Some(byte) = bytes.next() {
         let last = segments.last_mut().expect("there is always one");
         match byte {
-            // Several 0xff may stand before the number of a marker.
+            // Fill bytes 0xff may precede the code of a marker (B.1.1.2).
             0xff => match bytes.by_ref().find(|&byte| byte != 0xff) {
                 Some(0) => last.push(0xff),
                 Some(0xd0..=0xd7) => segments.push(Vec::new()),

@@ -1,4 +1,5 @@
-//! JPEG 2000 (ITU-T T.800) in DICOM frames. Its decoder adds half of the range to signed samples, too, which is taken back.
+//! JPEG 2000 (ITU-T T.800) in DICOM frames. The decoder adds half of the range (DC level shift) to signed samples as
+//! well, though the standard shifts unsigned samples only; that is undone here.
 
 use hayro_jpeg2000::{DecodeSettings, DecoderContext, Image};
 
@@ -8,7 +9,7 @@ use crate::io::{image::caught, volume::format::BoxError};
 /// Decodes `packed` into samples of `kind`, in the machine's byte order.
 ///
 /// # Errors
-/// When it is broken, or not of that kind.
+/// When the picture is broken, or its size, depth or number of components is not that of `kind`.
 pub fn decode(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     let settings =
         DecodeSettings { resolve_palette_indices: false, strict: true, target_resolution: None };

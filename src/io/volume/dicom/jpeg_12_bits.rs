@@ -1,5 +1,5 @@
-//! Scans of JPEG with loss of 12 bits (ITU-T T.81, process 4: extended sequential, Huffman coded), in which old scanners
-//! and angiographs pack: as 8-bit JPEG, but for the range of samples. One component, as all of them have.
+//! Scans of lossy JPEG of 12 bits (ITU-T T.81, process 4: extended sequential, Huffman coded), written by old scanners
+//! and angiographs: as 8-bit JPEG, but for the range of samples. Pictures have one component.
 
 use super::{
     jpeg::{Picture, segments},
@@ -16,7 +16,7 @@ use crate::{
 /// Decodes the scan behind `header` into samples of `kind`, in the machine's byte order.
 ///
 /// # Errors
-/// When it is broken, or of a kind that is not read.
+/// When the scan is broken, or has several components.
 pub fn scan(
     picture: &Picture,
     header: &[u8],
@@ -64,8 +64,8 @@ pub fn scan(
     Ok(())
 }
 
-/// The coefficients of a block, row by row, times their steps (F.2.2); nothing where a code is none. `last` is the DC
-/// coefficient of the block before.
+/// Decodes the coefficients of a block (F.2.2): in row order, times the entries of the quantization table `steps`.
+/// `None` for an invalid code. `last` is the DC coefficient of the block before, not yet multiplied.
 fn block(
     bits: &mut BitReader<'_>,
     [dc, ac]: [&Huffman; 2],
@@ -91,7 +91,7 @@ fn block(
     Some(coefficients)
 }
 
-/// `cos((2 x + 1) u pi / 16) / 2`, by frequency u and place x, that of frequency 0 divided by the root of 2.
+/// `c(u) cos((2 x + 1) u pi / 16) / 2`, by frequency u and sample x, where c(0) is `sqrt(1/2)` and c(u) is 1 (A.3.3).
 fn basis() -> [[f32; 8]; 8] {
     std::array::from_fn(|u| {
         std::array::from_fn(|x| {
@@ -102,7 +102,7 @@ fn basis() -> [[f32; 8]; 8] {
     })
 }
 
-/// The inverse of the cosine transform (A.3.3), along rows, then along columns.
+/// The inverse discrete cosine transform of 8x8 coefficients (A.3.3), along rows, then along columns.
 fn transformed(coefficients: &[f32; 64], basis: &[[f32; 8]; 8]) -> [f32; 64] {
     let mut rows = [0.0; 64];
     for (row, out) in coefficients.as_chunks::<8>().0.iter().zip(rows.as_chunks_mut::<8>().0) {

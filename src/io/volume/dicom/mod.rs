@@ -1,10 +1,11 @@
-//! DICOM (dicomstandard.org): a file, a multi-frame file, or the files of a folder, of which one series becomes a volume.
+//! DICOM (dicomstandard.org): one file, one multi-frame file, or a folder of files, of which one series becomes a
+//! volume.
 //!
-//! Slices lie in the order of their positions along the normal of their plane, whatever their files are called: the
-//! volume's z axis is `row direction x column direction`. World coordinates are LPS, as DICOM and ITK have them. Values
-//! are rescaled (`RescaleSlope`, `RescaleIntercept`), to Hounsfield units in a CT.
+//! Slices are sorted by their positions along the normal of their planes, whatever the names of the files: the volume's
+//! z axis is `row direction x column direction`. World coordinates are LPS, as in DICOM and ITK. Stored numbers are
+//! rescaled (`RescaleSlope`, `RescaleIntercept`), in a CT to Hounsfield units.
 //!
-//! The reader is our own: dicom-object alone, which unpacks no pixels, adds 50 CPU seconds to the build.
+//! The parser is our own: the crate dicom-object, without any decoding of pixels, adds 50 CPU seconds to the build.
 
 mod dataset;
 mod jpeg;
@@ -45,10 +46,10 @@ use crate::{
 /// The format's name.
 pub const NAME: &str = "DICOM";
 
-/// Extensions of DICOM files, which many do without.
+/// Extensions of DICOM files, in lower case. Many DICOM files have none.
 pub const EXTENSIONS: [&str; 3] = ["dcm", "dicom", "ima"];
 
-/// Whether `path` is a DICOM file: by its extension, or by what it begins with.
+/// Whether `path` is a DICOM file: by its extension, or by `DICM` behind a preamble of 128 bytes.
 pub fn is_dicom(path: &Path) -> bool {
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     if extension.is_some_and(|extension| EXTENSIONS.contains(&extension.as_str())) {
@@ -60,21 +61,21 @@ pub fn is_dicom(path: &Path) -> bool {
         && dataset::has_signature(&first)
 }
 
-/// A file with pixels.
+/// A file with pixels: its attributes, and where its frames are.
 #[derive(Debug)]
 struct Image {
     path: PathBuf,
     data: Dataset,
     kind: Kind,
     frames: Frames,
-    /// Frames that it has.
+    /// Number of frames.
     count: usize,
-    /// Of what was deflated, where the last frame has ended.
+    /// Of a deflated data set: the inflating stream and its offset, where the last read ended.
     inflating: Mutex<Option<(u64, Input)>>,
 }
 
 impl Image {
-    /// Reads all but the pixels; nothing where there are none.
+    /// Reads the attributes of a file, not its pixels. `None` where the file has no pixels.
     fn open(path: &Path) -> Result<Option<Self>, BoxError> {
         let data = dataset::read(path)?;
         let Some(place) = &data.pixels else { return Ok(None) };
@@ -90,8 +91,8 @@ impl Image {
         Ok(Some(Self { path, data, kind, frames, count, inflating }))
     }
 
-    /// Reads bytes of the data set. Of one that is deflated, those behind the last ones are at hand; for those before, it
-    /// is inflated from its beginning again.
+    /// Fills `bytes` from offset `at` of the data set. A deflated data set cannot be entered in its middle: inflating
+    /// goes on from the end of the last read, or from the beginning where `at` is before that.
     fn read_at(&self, at: u64, bytes: &mut [u8]) -> std::io::Result<()> {
         if !self.data.syntax.deflated {
             return Input::open(&self.path, false, at)?.read_exact(bytes);
@@ -109,17 +110,18 @@ impl Image {
         Ok(())
     }
 
-    /// The attributes that a frame has: its own, those of all frames, those of the file.
+    /// The attributes of a frame, by precedence: its own functional groups, those shared by all frames, those of the
+    /// file (PS3.3, C.7.6.16).
     fn attributes(&self, frame: usize) -> [Option<&Attributes>; 3] {
         [self.data.frames.get(frame), Some(&self.data.shared), Some(&self.data.top)]
     }
 
-    /// What `get` finds first of the attributes of a frame.
+    /// The first value that `get` finds in [`Self::attributes`] of a frame.
     fn find<'a, T>(&'a self, frame: usize, get: impl Fn(&'a Attributes) -> Option<T>) -> Option<T> {
         self.attributes(frame).into_iter().flatten().find_map(get)
     }
 
-    /// How values are made of stored numbers.
+    /// Slope and intercept from stored numbers to values; `None` where they change nothing or make no sense.
     fn scale(&self, frame: usize) -> Option<Scale> {
         let number = |tag| self.find(frame, |attributes| attributes.number(tag));
         let (slope, intercept) = match number(dataset::DOSE_SCALE) {
@@ -132,7 +134,7 @@ impl Image {
     }
 }
 
-/// A slice: which frame of which file.
+/// A slice: one frame of one of [`Images::images`].
 #[derive(Clone, Copy, Debug)]
 struct Slice {
     image: usize,
@@ -140,15 +142,15 @@ struct Slice {
     scale: Option<Scale>,
 }
 
-/// The slices of a series, in order.
+/// The slices of a series, in the order of z, volume by volume.
 #[derive(Debug)]
 struct Images {
     images: Vec<Image>,
     slices: Vec<Slice>,
     dtype: Dtype,
-    /// Whether it has been told that values are cut off.
+    /// Whether the message that values are clipped is out.
     is_told: AtomicBool,
-    /// Whether that is an error.
+    /// Whether clipped values are an error.
     is_strict: AtomicBool,
 }
 
@@ -175,7 +177,7 @@ impl Slices for Images {
     }
 
     fn one_by_one(&self) -> bool {
-        // Each frame goes on where the one before has ended.
+        // A deflated data set is inflated from frame to frame.
         self.images.iter().any(|image| image.data.syntax.deflated && image.count > 1)
     }
 
@@ -184,7 +186,7 @@ impl Slices for Images {
     }
 }
 
-/// An error of a file, with its name.
+/// Adds the name of the file to an error of reading it.
 fn unreadable(path: &Path, error: BoxError) -> Error {
     let name = path.display();
     match error.downcast::<std::io::Error>() {
@@ -199,10 +201,10 @@ fn unreadable(path: &Path, error: BoxError) -> Error {
     }
 }
 
-/// The volume that `files` make: of the series `wanted`, else of the one with the most slices.
+/// Makes a volume of the series `wanted` among `files`, else of the series with the most slices.
 ///
 /// # Errors
-/// When a file is broken, none has pixels, or there is no such series.
+/// When a file is broken, when none has pixels, or when there is no series `wanted`.
 pub fn stack(
     source: &Source,
     files: &[PathBuf],
@@ -234,7 +236,7 @@ pub fn stack(
     let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale, told);
     let dtype = match same {
         true => slices.iter().map(of_slice).reduce(both).expect("there is a slice"),
-        // As in PET, where each slice has a factor of its own.
+        // Slices have different slopes, as in PET.
         false if kind.stored > 24 => Dtype::F64,
         false => Dtype::F32,
     };
@@ -276,7 +278,7 @@ pub fn stack(
     })
 }
 
-/// The least and the greatest stored number of all `images`, where each tells its own.
+/// The least and the greatest stored number of all `images`, where each file states its own.
 fn told_range(images: &[Image]) -> Option<(f64, f64)> {
     let each = images.iter().map(|image| image.kind.told_range(&image.data.top));
     each.reduce(|a, b| {
@@ -285,7 +287,7 @@ fn told_range(images: &[Image]) -> Option<(f64, f64)> {
     })?
 }
 
-/// A type that holds the values of two.
+/// The type of a volume that has slices of types `a` and `b`.
 fn both(a: Dtype, b: Dtype) -> Dtype {
     match (a == b, a.is_float() || b.is_float(), a.size().max(b.size())) {
         (true, ..) => a,
@@ -295,7 +297,7 @@ fn both(a: Dtype, b: Dtype) -> Dtype {
     }
 }
 
-/// What is worth knowing of a series. Names of patients stay in their files.
+/// Metadata of a series. Names of patients are left out on purpose.
 fn metadata(image: &Image) -> Vec<(String, String)> {
     let top = &image.data.top;
     let text = |tag| top.text(tag).map(str::to_owned);

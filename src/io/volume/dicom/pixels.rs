@@ -1,5 +1,5 @@
-//! The pixels of DICOM frames (PS3.5, chapter 8 and annexes A and G): plain, run lengths, JPEG; the bits that count of
-//! each, scaled to the values that they stand for.
+//! The pixels of DICOM frames (PS3.5, chapter 8 and annexes A and G): decompressed (RLE, JPEG), reduced to their
+//! significant bits, and rescaled to values.
 
 use std::{
     io::{self, Read},
@@ -31,27 +31,28 @@ use crate::{
 pub struct Kind {
     pub columns: usize,
     pub rows: usize,
-    /// Samples a pixel: 1, or 3 of a colour.
+    /// Samples per pixel (0028,0002): 1 of grey, 3 of colours.
     pub samples: usize,
-    /// Whether each of them has a plane of its own.
+    /// Whether the samples of a colour are stored as three planes (Planar Configuration, 0028,0006).
     pub planar: bool,
-    /// Whether colours are luminance and differences.
+    /// Whether colours are stored as luminance and chroma, YCbCr.
     pub ybr: bool,
-    /// Whether two neighbours have their differences in common: Y, Y, Cb, Cr. What is packed is unpacked from that.
+    /// Whether two pixels of a row share their chroma, stored as Y, Y, Cb, Cr. Decoders of JPEG undo that themselves.
     pub pairs: bool,
-    /// Whether the least number is the brightest.
+    /// Whether the least number is the brightest (MONOCHROME1).
     pub inverted: bool,
-    /// Bits of a stored sample: 1, 8, 16 or 32; 64 of floats.
+    /// Bits that a stored sample takes (Bits Allocated, 0028,0100): 1, 8, 16 or 32; 64 of floats.
     pub allocated: u32,
-    /// Those of them that count, up to which one.
+    /// Number of significant bits of a stored sample (Bits Stored, 0028,0101).
     pub stored: u32,
+    /// Position of the highest significant bit (High Bit, 0028,0102).
     pub high_bit: u32,
     pub signed: bool,
     pub float: bool,
 }
 
 impl Kind {
-    /// What the attributes say.
+    /// Reads and checks the attributes of the Image Pixel module (PS3.3, C.7.6.3).
     pub fn of(top: &Attributes, pixels: &Pixels) -> Result<Self, BoxError> {
         let number = |tag: Tag| top.number(tag);
         let side = |tag: Tag, name: &str| {
@@ -78,7 +79,7 @@ impl Kind {
         let (samples, ybr) = match (photometric, samples) {
             ("MONOCHROME1" | "MONOCHROME2", 1.0) => (1, false),
             ("RGB", 3.0) => (3, false),
-            // Those of JPEG come from its decoder as RGB.
+            // Decoders of JPEG and JPEG 2000 return RGB.
             ("YBR_FULL" | "YBR_FULL_422" | "YBR_PARTIAL_420" | "YBR_ICT", 3.0) => (3, true),
             (other, samples) => {
                 let other: String = other.chars().filter(|c| !c.is_control()).take(20).collect();
@@ -109,25 +110,27 @@ impl Kind {
         })
     }
 
-    /// Stored samples of a frame.
+    /// Number of samples of a frame.
     fn count(&self) -> usize {
         self.rows * self.columns * self.samples
     }
 
-    /// The same of pairs.
+    /// Number of stored samples of a frame whose pixels share their chroma in pairs: Y of each, Cb and Cr of every
+    /// second.
     fn count_of_pairs(&self) -> usize {
         2 * self.rows * self.columns
     }
 
-    /// Bytes of a stored frame.
+    /// Bytes of a frame that is not compressed.
     pub fn frame_bytes(&self) -> usize {
         (self.count() * self.allocated as usize).div_ceil(8)
     }
 
-    /// The least and the greatest stored number, as the file tells them: of its pixels and of what is around them.
+    /// The least and the greatest stored number that the file states, padding included (Smallest and Largest Image
+    /// Pixel Value, Pixel Padding Value).
     pub fn told_range(&self, top: &Attributes) -> Option<(f64, f64)> {
         let (least, most) = self.range();
-        // Of signed pixels, some writers state unsigned types.
+        // Some writers state the range of signed pixels as unsigned numbers (US in place of SS).
         let wrapped = |v: f64| if v > most { v - 2.0 * (most + 1.0) } else { v };
         let number = |tag| top.number(tag).map(|v| if self.signed { wrapped(v) } else { v });
         let (low, high) = (number(SMALLEST)?, number(LARGEST)?);
@@ -136,7 +139,7 @@ impl Kind {
         sane.then_some((low.min(padding), high.max(padding)))
     }
 
-    /// The least and the greatest number that can be stored.
+    /// The least and the greatest number of that many significant bits.
     fn range(&self) -> (f64, f64) {
         match self.signed {
             true => (-(2f64.powi(self.stored as i32 - 1)), 2f64.powi(self.stored as i32 - 1) - 1.0),
@@ -144,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// The type of stored numbers.
+    /// The type of stored samples.
     pub fn dtype(&self) -> Dtype {
         match (self.float, self.allocated, self.signed) {
             (true, 64, _) => Dtype::F64,
@@ -158,14 +161,14 @@ impl Kind {
         }
     }
 
-    /// What must be the same in all slices of a volume.
+    /// The properties that must be equal in all slices of a volume; the others are set to fixed values.
     pub fn comparable(&self) -> Self {
-        // How many bits count is each file's own matter.
+        // Significant bits may differ: each file's samples are reduced to numbers by its own.
         Self { planar: false, ybr: false, pairs: false, stored: 1, high_bit: 0, ..*self }
     }
 
-    /// The type of values: the stored one where it holds them all, else the first that does. Stored numbers are in `told`,
-    /// where the file says it.
+    /// The type of rescaled values: that of the stored samples where it holds all values, else the first of a list that
+    /// does. `told` is the range of the stored numbers, if the file states one.
     pub fn dtype_of_values(&self, scale: Option<Scale>, told: Option<(f64, f64)>) -> Dtype {
         let own = self.dtype();
         let Some(Scale { slope, intercept }) = scale else { return own };
@@ -190,16 +193,16 @@ impl Kind {
     }
 }
 
-/// Where the bytes of each frame are.
+/// Where the bytes of each frame are, as offsets in the data set.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Frames {
-    /// One behind the other, each of so many bits, from this byte on.
+    /// Uncompressed frames, one behind the other from offset `at` on; `pairs` as in [`Kind::pairs`].
     Plain { at: u64, pairs: bool },
-    /// Fragments of each frame.
+    /// Compressed frames, each of one or more fragments.
     Packed(Vec<Vec<Range<u64>>>),
 }
 
-/// Finds the frames of a file of `len` bytes.
+/// Finds the `count` frames of a file of `len` bytes.
 ///
 /// # Errors
 /// When they are not all there.
@@ -222,7 +225,7 @@ pub fn frames(
         return Err("its pixels are said to be packed and are not".into());
     }
     let rest = if data.syntax.deflated { there } else { len.saturating_sub(pixels.at).min(there) };
-    // Some writers call colours so that are whole.
+    // Some writers state YBR_FULL_422 though every pixel has its own chroma. The length tells.
     let pairs = kind.pairs && rest < all.div_ceil(8);
     let all = if pairs { all / 3 * 2 } else { all };
     if pairs && !kind.columns.is_multiple_of(2) {
@@ -236,7 +239,8 @@ pub fn frames(
     Ok(Frames::Plain { at: pixels.at, pairs })
 }
 
-/// The fragments of each frame, by the table of offsets, or where that is empty by their number.
+/// The fragments of each frame (PS3.5, A.4): one a frame if there are as many as frames, else split at the offsets of
+/// the Basic Offset Table.
 fn fragments(
     path: &Path,
     data: &Dataset,
@@ -309,11 +313,11 @@ fn fragments(
     }
 }
 
-/// Reads frame `number`: values of `to`, in the machine's byte order. Returns whether `to` holds them all, as the file
-/// says.
+/// Reads frame `number` as values of type `to`, in the machine's byte order. Returns false where `to` does not hold all
+/// of them, so that some are clipped: then the range that the file states is wrong.
 ///
 /// # Errors
-/// When it cannot be read or is broken.
+/// When the frame cannot be read or is broken.
 pub fn read(
     image: &Image,
     number: usize,
@@ -332,7 +336,8 @@ pub fn read(
     let mut kind = *kind;
     match frames {
         Frames::Plain { at, .. } if kind.allocated == 1 => {
-            // Frames of bits are not padded.
+            // Frames of single bits follow each other without padding; the first pixel is the lowest bit (PS3.5,
+            // 8.1.1).
             let first = number as u64 * kind.count() as u64;
             let last = first + kind.count() as u64;
             let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
@@ -347,7 +352,7 @@ pub fn read(
         Frames::Plain { at, .. }
             if kind.allocated == 8 && words && syntax.endian == Endian::Big =>
         {
-            // Bytes are stored as words, too, of which a frame may begin or end with the second.
+            // Bytes of 16-bit big-endian words are swapped in pairs. A frame may begin or end within a pair.
             let first = number as u64 * stored.len() as u64;
             let last = (first + stored.len() as u64).next_multiple_of(2);
             let mut turned = memory::zeros::<u8>((last - first / 2 * 2) as usize)?;
@@ -381,7 +386,7 @@ pub fn read(
             match syntax.packing {
                 Packing::Rle => {
                     run_lengths(&packed, &kind, &mut stored)?;
-                    // Planes one behind the other have become pixels.
+                    // Decoding interleaved the planes.
                     kind.planar = false;
                 }
                 Packing::Jpeg => common_jpeg(&packed, &mut kind, &mut stored)?,
@@ -411,7 +416,7 @@ pub fn read(
     Ok(convert(&stored, &kind, scale, to, values))
 }
 
-/// Run lengths, a segment a byte of a sample, the highest first (PS3.5, annex G).
+/// Decodes run lengths (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.
 fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     let bytes = kind.allocated as usize / 8;
     let pixel = bytes * kind.samples;
@@ -422,7 +427,7 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
         return Err(format!("it has {} segments of run lengths, not {pixel}", word(0)).into());
     }
     for segment in 0..pixel {
-        // Sample by sample; of each the highest byte first.
+        // Byte of the little-endian pixel that this segment fills.
         let place = segment / bytes * bytes + (bytes - 1 - segment % bytes);
         let mut input = packed.get(word(segment + 1)..).ok_or("a segment begins behind its end")?;
         let mut out = stored.iter_mut().skip(place).step_by(pixel);
@@ -456,13 +461,13 @@ fn run_lengths(packed: &[u8], kind: &Kind, stored: &mut [u8]) -> Result<(), BoxE
     Ok(())
 }
 
-/// An 8-bit JPEG picture.
+/// Decodes an 8-bit JPEG picture.
 fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), BoxError> {
     if kind.allocated != 8 {
         return Err(format!("JPEG of {} bits is not read", kind.allocated).into());
     }
     let limits = Limits::from((4 * kind.frame_bytes() as u64).max(64 << 20));
-    // Where the picture does not say what its colours are, decoders take them for luminance and differences.
+    // Decoders take the colours of a picture without a JFIF or Adobe segment for YCbCr.
     let told;
     let mut packed = packed;
     if kind.samples == 3 && !kind.ybr && !names_colours(packed) {
@@ -470,7 +475,7 @@ fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), 
         told = [start, &ADOBE_RGB, rest].concat();
         packed = &told;
     }
-    // A fragment may end with a byte of padding.
+    // A byte of padding may follow the picture.
     let image = decode_jpeg(packed, limits)?;
     if [image.width, image.height, image.channels] != [kind.columns, kind.rows, kind.samples] {
         return Err(format!(
@@ -484,10 +489,10 @@ fn common_jpeg(packed: &[u8], kind: &mut Kind, stored: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// Adobe's segment, which says that colours are red, green and blue (ITU-T T.872, 6.5.3).
+/// An Adobe APP14 segment of transform 0: colours are RGB (ITU-T T.872, 6.5.3).
 const ADOBE_RGB: [u8; 16] = *b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0\0";
 
-/// Whether a JPEG picture says what its colours are: by the segment of JFIF or of Adobe.
+/// Whether a JPEG picture states the meaning of its colours, by a JFIF or an Adobe segment.
 fn names_colours(packed: &[u8]) -> bool {
     let mut rest = packed.get(2..).unwrap_or_default();
     while let [0xff, marker, a, b, ..] = *rest {
@@ -503,7 +508,7 @@ fn names_colours(packed: &[u8]) -> bool {
     false
 }
 
-/// Luminance and differences of each pixel, of pairs that have the differences in common (PS3.3, C.7.6.3.1.2).
+/// Y, Cb, Cr of each pixel from Y, Y, Cb, Cr of each two (YBR_FULL_422; PS3.3, C.7.6.3.1.2).
 fn apart(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     let mut pixels = memory::room(pairs.len() / 2 * 3)?;
     for &[first, second, blue, red] in pairs.as_chunks().0 {
@@ -512,7 +517,7 @@ fn apart(pairs: &[u8]) -> Result<Vec<u8>, BoxError> {
     Ok(pixels)
 }
 
-/// The mean of the colours, as of images.
+/// The mean of red, green and blue of each pixel.
 fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
     let pixels = kind.rows * kind.columns;
     let mut grey = memory::zeros(pixels)?;
@@ -536,8 +541,8 @@ fn grey(stored: &[u8], kind: &Kind) -> Result<Vec<u8>, BoxError> {
     Ok(grey)
 }
 
-/// Cuts the bits that count out of each stored sample, in the machine's order, turns those around of which the least is
-/// the brightest, as ITK does, and scales them. Returns whether all fit.
+/// Takes the significant bits of each stored sample, inverts MONOCHROME1 as ITK does, and rescales them to values of
+/// type `to`. Bytes are in the machine's order on both sides. Returns whether `to` holds all values.
 fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: &mut [u8]) -> bool {
     if kind.float {
         let number = |bytes: &[u8]| match bytes.len() {
@@ -553,7 +558,7 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
         values.copy_from_slice(stored);
         return true;
     }
-    // To the top, so that the sign and what is above go; then down again.
+    // Shift left to drop the bits above the high bit, then right, which repeats the sign, to drop those below.
     let up = 31 - kind.high_bit;
     let down = 32 - kind.stored;
     let (signed, inverted) = (kind.signed, kind.inverted);
@@ -597,15 +602,15 @@ fn convert(stored: &[u8], kind: &Kind, scale: Option<Scale>, to: Dtype, values: 
     true
 }
 
-/// Slope and intercept, where they are whole and all products fit.
+/// Slope and intercept as integers, where they are whole and small enough that no product with 16 bits overflows.
 fn whole_scale(scale: Option<Scale>) -> Option<[i32; 2]> {
     let Scale { slope, intercept } = scale.unwrap_or(Scale { slope: 1.0, intercept: 0.0 });
     let is_whole = |v: f64| v.fract() == 0.0 && v.abs() < 16384.0;
     (is_whole(slope) && is_whole(intercept)).then_some([slope as i32, intercept as i32])
 }
 
-/// Scales numbers of at most 16 bits into values of `to`, of at most 16 bits. Returns whether it holds them all; those
-/// that it does not are the nearest.
+/// Rescales numbers of at most 16 bits to values of an integer type `to` of at most 16 bits, clipped to its range.
+/// Returns whether none was clipped.
 fn each_whole(
     numbers: impl Iterator<Item = i32>,
     [slope, intercept]: [i32; 2],
@@ -640,7 +645,7 @@ fn each_whole(
     outside == 0
 }
 
-/// Scales numbers into values of `to`.
+/// Rescales numbers to values of type `to`.
 #[allow(clippy::unnecessary_cast, reason = "one of the types is f64 itself")]
 fn each(numbers: impl Iterator<Item = f64>, scale: Option<Scale>, to: Dtype, values: &mut [u8]) {
     let Scale { slope, intercept } = scale.unwrap_or(Scale { slope: 1.0, intercept: 0.0 });

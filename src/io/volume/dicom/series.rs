@@ -1,4 +1,4 @@
-//! Which slices belong together, in which order, and where they lie.
+//! Groups the files of a folder into series, sorts the slices of one, and finds where they lie in the world.
 
 use std::{fmt, str::FromStr};
 
@@ -18,12 +18,12 @@ use crate::{
     io::Source,
 };
 
-/// A series that is asked for.
+/// The series that the user asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Series {
-    /// The number that programs show.
+    /// Series Number (0020,0011), which viewers show.
     Number(i64),
-    /// The identifier, or the beginning of one.
+    /// Series Instance UID (0020,000E), or the beginning of one.
     Uid(String),
 }
 
@@ -61,16 +61,16 @@ impl Series {
     }
 }
 
-/// The slices of a volume, or of several that follow each other in time.
+/// The slices of one volume, or of several volumes that follow each other in time.
 pub struct Found {
     pub images: Vec<Image>,
-    /// Volume by volume.
+    /// In the order of z, volume by volume.
     pub slices: Vec<Slice>,
     pub volumes: usize,
     pub placement: Option<Placement>,
-    /// What of the files the volume does not have.
+    /// What the volume leaves out of the files, in words.
     pub losses: Vec<String>,
-    /// What was chosen.
+    /// Choices that were made, in words.
     pub notes: Vec<String>,
 }
 
@@ -78,12 +78,12 @@ fn name(image: &Image) -> String {
     image.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Splits into groups of equal keys, in the order of their first members.
+/// Splits `items` into groups of equal keys, in the order of the first items of the groups.
 fn grouped<T, K: PartialEq>(items: Vec<T>, key: impl Fn(&T) -> K) -> Vec<Vec<T>> {
     let mut groups: Vec<(K, Vec<T>)> = Vec::new();
     for item in items {
         let key = key(&item);
-        // Neighbours are mostly of one group.
+        // Most items belong to the group found last.
         match groups.iter_mut().rev().find(|(known, _)| *known == key) {
             Some((_, group)) => group.push(item),
             None => groups.push((key, vec![item])),
@@ -96,17 +96,17 @@ fn slices_of(images: &[Image]) -> usize {
     images.iter().map(|image| image.count).sum()
 }
 
-/// The first of the groups with the most slices, and the others.
+/// The group with the most slices, of several the first, and the other groups.
 fn largest(mut groups: Vec<Vec<Image>>) -> (Vec<Image>, Vec<Vec<Image>>) {
     let most = groups.iter().map(|images| slices_of(images)).max();
     let at = groups.iter().position(|images| Some(slices_of(images)) == most).unwrap_or(0);
     (groups.remove(at), groups)
 }
 
-/// The series that is asked for, or the largest, as slices in order.
+/// Sorts the slices of the series `wanted`, else of the largest series.
 ///
 /// # Errors
-/// When there is no such series, or several of its number.
+/// When no series is `wanted`, or several are, or when the slices are not parallel.
 pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&Series>) -> Result<Found> {
     let uid = |image: &Image| image.data.top.text(SERIES_UID).unwrap_or_default().to_owned();
     let all = grouped(images, uid);
@@ -141,7 +141,7 @@ pub fn choose(source: &Source, images: Vec<Image>, wanted: Option<&Series>) -> R
     one_volume(source, chosen, notes)
 }
 
-/// A series in a list: `3 "Thorax" (120 slices, 1.2.840.1)`.
+/// A series in a message: `series 3 (120 slices, 1.2.840.1)`.
 fn described(images: &[Image]) -> String {
     let top = &images[0].data.top;
     let number = top.number(SERIES_NUMBER).map_or("without number".into(), |n| n.to_string());
@@ -151,12 +151,12 @@ fn described(images: &[Image]) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
 
-/// Where a slice lies, as far as it says so.
+/// The plane of a slice, in LPS coordinates (PS3.3, C.7.6.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Plane {
-    /// The centre of its first sample.
+    /// Centre of the first sample, in mm.
     first: [f64; 3],
-    /// The directions of a row and of a column.
+    /// Directions in which rows and columns run, of length 1.
     row: [f64; 3],
     column: [f64; 3],
 }
@@ -182,7 +182,8 @@ impl Plane {
     }
 }
 
-/// Distances between samples of a row, between rows, and between slices, where they are stated.
+/// Distances in mm: between columns and between rows (1 where they are not stated), and between slices; and whether the
+/// first two are stated.
 fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
     let positive = |v: f64| (v.is_finite() && v > 0.0).then_some(v);
     let pair =
@@ -193,14 +194,14 @@ fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
     ([columns, rows], between(BETWEEN).or_else(|| between(THICKNESS)), found.is_some())
 }
 
-/// The slices of one series.
+/// Sorts the slices of one series, which may be several volumes.
 fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Found> {
     let mut losses = Vec::new();
     let turn = |image: &Image| {
         let round = |v: f64| (v * 1e3).round() as i64;
         Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
     };
-    // Scouts and pictures of reports stand among the slices of some series.
+    // Some series hold scout images and screenshots beside their slices.
     let groups = grouped(images, |image| (image.kind.comparable(), turn(image)));
     let (mut images, others) = largest(groups);
     if let Some(other) = others.first() {
@@ -210,7 +211,7 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
             name(&other[0])
         ));
     }
-    // In the order of their numbers, where nothing else tells.
+    // Instance numbers order slices without positions, and slices at one position.
     images.sort_by(|a, b| {
         let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
         number(a).total_cmp(&number(b))
@@ -226,7 +227,7 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
     let mut found = Found { images, slices, volumes: 1, placement: None, losses, notes };
     let offsets = found.images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
     match (planes, offsets) {
-        // Dose is stored as frames at distances from the first.
+        // Frames of RT Dose lie at offsets along the normal (Grid Frame Offset Vector, PS3.3, C.8.8.3.2).
         (Some(planes), Some(offsets)) if offsets.len() == planes.len() => {
             let planes: Vec<Plane> = planes
                 .iter()
@@ -266,14 +267,14 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
 }
 
 impl Found {
-    /// Orders the slices, whose planes are given, by their distance along the normal.
+    /// Sorts the slices, whose planes are given, by their distance along the normal.
     fn order(&mut self, planes: &[Plane]) -> Result<()> {
         let first = planes[0];
         let normal = first.normal();
         let along = |plane: &Plane| dot(normal, plane.first);
         let ([x, y], stated, _) = spacing(&self.images[0]);
         let mut order: Vec<usize> = (0..planes.len()).collect();
-        // A stable sort: those of one place stay in the order of their numbers.
+        // A stable sort: slices at one position stay in the order of their instance numbers.
         order.sort_by(|&a, &b| along(&planes[a]).total_cmp(&along(&planes[b])));
         let mut steps: Vec<f64> = order
             .windows(2)
