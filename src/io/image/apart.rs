@@ -1,10 +1,10 @@
-//! Decoding in a process of its own that may take so much memory and no more, for a decoder whose memory cannot be known
-//! before: that of lossless WebP keeps up to 65,536 groups of five tables of prefix codes, 20 KiB each, and a table
-//! takes eleven bytes of the file. Where memory is short, that process breaks off, and not this one.
-//!
-//! The process is this program again. It reads the file from standard input and writes the samples to standard output,
-//! behind a byte that tells whether the rest are samples or an error's text. Only Linux limits memory so; elsewhere, and
-//! in a library, which is no program to start, files are decoded here.
+//! Decoding in a child process with limited memory, for lossless WebP, whose decoder takes an amount of memory that
+//! cannot be known before: it keeps up to 65,536 groups of five tables of prefix codes, 20 KiB each group, and a table
+//! takes as little as eleven bytes of the file. If memory runs short, the child process ends, and this one reports an
+//! error.
+//! The child process runs this program. It reads the file from standard input and writes to standard output a byte that
+//! says whether samples or the text of an error follow, then those. Only Linux limits memory in this way; on other
+//! systems, and in a library, which is no program to start, files are decoded in this process.
 
 use std::{
     env,
@@ -23,15 +23,15 @@ use crate::{
     io::Limits,
 };
 
-/// The first argument of the process that decodes; the second is how many bytes it may take.
+/// The first argument of the child process. The second is the maximal number of bytes that it may take.
 const ARGUMENT: &str = "decode-webp-within";
-/// What comes before samples, and before an error.
+/// The byte before samples, and the byte before the text of an error.
 const SAMPLES: u8 = 0;
 const FAILURE: u8 = 1;
 
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
-/// Tells where this program is, so that it can be started again.
+/// Allows decoding in child processes: notes the path of this program, which is started again. For `main` only.
 pub fn allow() {
     if cfg!(target_os = "linux")
         && let Ok(program) = env::current_exe()
@@ -40,14 +40,14 @@ pub fn allow() {
     }
 }
 
-/// In a process started to decode a file, does that; returns whether this is one.
+/// If this process was started to decode a file, decodes it. Returns whether that is so.
 pub fn serve() -> bool {
     let mut arguments = env::args_os().skip(1);
     if arguments.next().is_none_or(|first| first != ARGUMENT) {
         return false;
     }
     let within = arguments.next().and_then(|bytes| bytes.to_str()?.parse().ok());
-    // An error here is seen by the other process, which gets less than it wants.
+    // The parent process notices an error here, since it gets fewer bytes than it expects.
     within.map(answer).transpose().ok();
     true
 }
@@ -78,7 +78,7 @@ fn answer(within: u64) -> io::Result<()> {
     output.flush()
 }
 
-/// Lets this process map so many bytes more.
+/// Limits the address space of this process to its present size and `more` bytes.
 #[cfg(target_os = "linux")]
 fn limit_memory(more: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -95,15 +95,15 @@ fn limit_memory(_more: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a process of its own can be started.
+/// Whether child processes can be started.
 pub fn is_possible() -> bool {
     PROGRAM.get().is_some()
 }
 
-/// Decodes `file` to `samples` in a process that may take `within` bytes.
+/// Decodes the WebP file `file` into `samples`, in a child process that may take `within` bytes.
 ///
 /// # Errors
-/// When the file is broken, when it takes more, or when the process cannot be started.
+/// If the file is broken, if decoding takes more memory, or if the process cannot be started.
 pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxError> {
     let program = PROGRAM.get().ok_or("there is no program to decode it")?;
     let mut process = Command::new(program)
@@ -126,7 +126,7 @@ pub fn decode(file: &[u8], within: u64, samples: &mut [u8]) -> Result<(), BoxErr
     }
 }
 
-/// What the process has answered: samples, or the text of an error.
+/// Reads the answer of the child process: samples, or the text of an error.
 fn answered(output: &mut impl Read, samples: &mut [u8]) -> io::Result<Result<(), String>> {
     let mut kind = [0];
     output.read_exact(&mut kind)?;

@@ -1,4 +1,5 @@
-//! BMP through the image crate, whose pixels of a grey palette become grey again here, and which knows no density.
+//! BMP, by the image crate. The density, which the crate ignores, and grey palettes, which it expands to RGB, are
+//! handled here.
 
 use image::ImageFormat;
 
@@ -34,13 +35,13 @@ pub const CODEC: Codec = Codec {
     encode_pages: None,
 };
 
-// Places of numbers in the file: its headers' length, bits of a pixel, pixels per metre across and down, and how many
-// colours the palette has.
+// Offsets in the file, in bytes: the length of the information header, bits per pixel, pixels per metre across and
+// down, and the number of colours of the palette.
 const HEADER: usize = 14;
 const BITS: usize = 28;
 const PER_METRE: [usize; 2] = [38, 42];
 const COLOURS: usize = 46;
-/// Length of the header that has all of them (BITMAPINFOHEADER).
+/// Length of the shortest header with all of these fields (BITMAPINFOHEADER).
 const INFO: u32 = 40;
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -61,7 +62,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     Ok(decoded)
 }
 
-/// Whether all colours of the palette are grey; nothing where there is none.
+/// Whether all colours of the palette are grey; `None` if there is no palette.
 fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
     let header = number(bytes, HEADER).filter(|len| *len >= INFO)?;
     let bits = u16::from_le_bytes(*bytes.get(BITS..)?.first_chunk()?);
@@ -77,20 +78,20 @@ fn has_grey_palette(bytes: &[u8]) -> Option<bool> {
     Some(palette.iter().all(|&[b, g, r, _]| b == g && g == r))
 }
 
-/// How large the pixels of a file are.
+/// The density of the pixels of a file, if it states one.
 pub fn density(bytes: &[u8]) -> Option<Density> {
     number(bytes, HEADER).filter(|len| *len >= INFO)?;
     let [Some(across), Some(down)] = PER_METRE.map(|at| number(bytes, at)) else {
         return None;
     };
-    // Signed, and mostly 0.
+    // The fields are signed, and 0 in most files, which `Density::new` refuses.
     let pixels = [across as i32, down as i32].map(|pixels| f64::from(pixels) / 100.0);
     Density::new(pixels, DensityUnit::Centimetre)
 }
 
 fn encode(image: &Image, _: &Encoding) -> Result<Vec<u8>, BoxError> {
     let mut bytes = match image.channels {
-        // BMP has no grey with alpha.
+        // BMP has no grey samples with alpha.
         2 => image_crate::encode(ImageFormat::Bmp, &image.to_rgba()?)?,
         _ => image_crate::encode(ImageFormat::Bmp, image)?,
     };

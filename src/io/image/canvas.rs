@@ -1,9 +1,10 @@
-//! The canvas of an animation: frames are drawn one over the other, and disposed of before the next (APNG and GIF).
+//! The canvas of an animation (APNG, GIF and WebP): a frame is drawn over the frames before it, and disposed of before
+//! the next is drawn.
 
 use super::codec::BoxError;
 use crate::memory;
 
-/// A part of a canvas.
+/// A rectangle of a canvas, in pixels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Area {
     /// Its upper left corner.
@@ -12,14 +13,14 @@ pub struct Area {
     pub size: [usize; 2],
 }
 
-/// What becomes of a frame's area before the next frame is drawn.
+/// What happens to the area of a frame before the next frame is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disposal {
-    /// It stays.
+    /// The frame stays.
     Keep,
-    /// It becomes transparent.
+    /// The area becomes transparent.
     Clear,
-    /// It becomes what it was before.
+    /// The area becomes what it was before the frame.
     Restore,
 }
 
@@ -31,7 +32,7 @@ pub trait Sample: bytemuck::Pod + From<u8> {
     /// The sample as a number.
     fn number(self) -> u64;
 
-    /// The sample of a number, which is at most [`Sample::MOST`].
+    /// The sample with the value `number`, which is at most [`Sample::MOST`].
     fn of(number: u64) -> Self;
 }
 
@@ -65,34 +66,34 @@ pub struct Canvas<T> {
     size: [usize; 2],
     channels: usize,
     pixels: Vec<T>,
-    /// The last frame's area, and what is to become of it.
+    /// Area and disposal of the last frame.
     last: (Area, Disposal),
-    /// What the last frame's area was before, where it is to be restored.
+    /// The pixels of the last frame's area before that frame, if they are to be restored; else unused.
     before: Vec<T>,
 }
 
 impl<T: Sample> Canvas<T> {
-    /// An empty canvas.
+    /// A transparent canvas of `size` pixels.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is no memory for it.
     pub fn new(size: [usize; 2], channels: usize) -> Result<Self, BoxError> {
         let pixels = memory::zeros(size[0] * size[1] * channels)?;
         let last = (Area::default(), Disposal::Keep);
         Ok(Self { size, channels, pixels, last, before: Vec::new() })
     }
 
-    /// What is seen.
+    /// The samples of the whole canvas, row by row.
     pub fn pixels(&self) -> &[T] {
         &self.pixels
     }
 
-    /// Disposes of the last frame and draws the next: `pixel(x, y)` has its samples, or none where it is transparent.
-    /// Parts outside of the canvas are left out. Where it `blends`, pixels are laid over those below by their alpha,
-    /// else they replace them.
+    /// Disposes of the last frame and draws the next one into `area`. `pixel(x, y)` has the samples of a pixel of the
+    /// frame, or `None` if it is transparent. Pixels outside of the canvas are ignored. If the frame `blends`, its
+    /// pixels are composed with those below by their alpha, else they replace them.
     ///
     /// # Errors
-    /// When there is no memory for what is to be restored.
+    /// If there is no memory for the pixels that are to be restored.
     pub fn draw<'a>(
         &mut self,
         area: Area,
@@ -152,8 +153,8 @@ impl<T: Sample> Canvas<T> {
     }
 }
 
-/// Lays a pixel of straight alpha over another (Porter and Duff's `over`): alpha is `a + b (1 - a)`, and a colour
-/// `(a A + b (1 - a) B) / alpha`.
+/// Composes a pixel of straight alpha `above` over another (Porter and Duff's `over`): the alpha is `a + b (1 - a)`,
+/// each colour `(a A + b (1 - a) B) / alpha`, rounded.
 fn over<T: Sample>(below: &mut [T], above: &[T]) {
     let alpha = above.len() - 1;
     let (a, b) = (above[alpha].number(), below[alpha].number());
@@ -164,7 +165,7 @@ fn over<T: Sample>(below: &mut [T], above: &[T]) {
     if a == 0 {
         return;
     }
-    // Both shares in units of 1 / MOST².
+    // The weights a and b (1 - a), in units of 1 / MOST².
     let (front, back) = (a * T::MOST, b * (T::MOST - a));
     let all = front + back;
     for (below, above) in below[..alpha].iter_mut().zip(above) {
@@ -185,7 +186,7 @@ mod tests {
         let part = Area { at: [1, 0], size: [5, 4] };
         canvas.draw(part, Disposal::Restore, false, |_, _| Some(&[20, 0])).unwrap();
         assert_eq!(canvas.pixels(), [10, 255, 20, 0, 20, 0]);
-        // Half opaque over opaque; a transparent pixel; outside.
+        // A half opaque pixel over an opaque one, a transparent pixel, and pixels outside of the canvas.
         let half = |x, _| (x == 0).then_some(&[210, 128][..]);
         canvas.draw(part, Disposal::Clear, true, half).unwrap();
         assert_eq!(canvas.pixels(), [10, 255, 110, 255, 10, 255]);

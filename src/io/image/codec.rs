@@ -1,4 +1,4 @@
-//! What every image format provides, and what passes between a format and its callers.
+//! What every image format provides, and the types that pass between a format and its callers.
 
 use std::io::{Read, Seek, Write};
 
@@ -12,17 +12,17 @@ use crate::{
 
 /// An image format: one constant in one file.
 pub struct Codec {
-    /// File name extensions, in lower case.
+    /// File name extensions in lower case, the usual one first.
     pub extensions: &'static [&'static str],
     /// Whether a file of this format may begin with these bytes.
     pub has_signature: fn(&[u8]) -> bool,
-    /// What its files hold.
+    /// What files of this format can hold.
     pub holds: Holds,
-    /// Decodes files.
+    /// How files are decoded.
     pub decode: Decode,
-    /// Encodes an image of samples and channels that the format holds.
+    /// Encodes an image whose samples and channels the format supports.
     pub encode: fn(&Image, &Encoding) -> Result<Vec<u8>, BoxError>,
-    /// Begins a file of several pages, where the format has them.
+    /// Begins a file of several pages; `None` if the format has no pages.
     pub encode_pages: Option<EncodePages>,
 }
 
@@ -36,7 +36,7 @@ pub enum Decode {
     One(fn(&[u8], Limits) -> Result<Decoded, BoxError>),
     /// Any number of pages, from all bytes of a file.
     Pages(for<'a> fn(&'a [u8], Limits) -> Opened<'a>),
-    /// Any number of pages, from a file that is read here and there and need not fit into memory.
+    /// Any number of pages, from a file that is read with seeks and need not fit into memory.
     Seeking(for<'a> fn(Box<dyn ReadSeek + 'a>, Limits) -> Opened<'a>),
 }
 
@@ -45,36 +45,36 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// The pages of an opened file: pictures of a stack, or frames of an animation as they are seen, each with those below
-/// it. They are numbered from 0.
+/// The pages of an opened file: pictures of a stack, or frames of an animation, each composed with the frames below it.
+/// They are numbered from 0.
 pub trait Pages {
-    /// How many there are: 1 or more.
+    /// Number of pages, at least 1.
     fn count(&self) -> usize;
 
-    /// Decodes page `page`. Pages are mostly asked for in their order, each once.
+    /// Decodes page `page`. Pages are mostly requested in order, each once.
     ///
     /// # Errors
-    /// When the file is broken, or the page exceeds the limits.
+    /// If the file is broken, or the page exceeds the limits.
     fn decode(&mut self, page: usize) -> Result<Decoded, BoxError>;
 
-    /// Bytes of the samples of page `page` once decoded; nothing where that is known only then. A file of several
-    /// pages knows.
+    /// Bytes of the decoded samples of page `page`; `None` if only decoding tells. It is always known for a file of
+    /// several pages.
     fn sample_bytes(&self, page: usize) -> Option<u64>;
 
-    /// How the pages are shown in time; nothing where they are no animation.
+    /// How often and how long the pages are shown; `None` if they are no animation.
     fn animation(&self) -> Option<&Animation> {
         None
     }
 }
 
-/// The picture of a file that holds one.
+/// The only picture of a file.
 #[derive(Debug)]
 pub struct OnePage<'a> {
-    /// The file.
+    /// All bytes of the file.
     pub bytes: &'a [u8],
-    /// What it may take.
+    /// Limits on the picture.
     pub limits: Limits,
-    /// Decodes it.
+    /// Decodes the file.
     pub decode: fn(&[u8], Limits) -> Result<Decoded, BoxError>,
 }
 
@@ -92,10 +92,10 @@ impl Pages for OnePage<'_> {
     }
 }
 
-/// How the frames of an animation are shown.
+/// The timing of an animation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Animation {
-    /// How often all frames are shown; 0 for ever.
+    /// How often all frames are shown, 0 for ever.
     pub plays: u32,
     /// How long each frame is shown.
     pub delays: Vec<Delay>,
@@ -109,10 +109,10 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// A tenth of a second, which viewers take where nothing else is said.
+    /// A tenth of a second, which viewers use if a file states no time.
     pub const DEFAULT: Self = Self { seconds: [1, 10] };
 
-    /// In units of `1 / unit` seconds, rounded, at most `most`.
+    /// The time in units of `1 / unit` seconds, rounded, and at most `most`.
     pub fn in_units(self, unit: u32, most: u32) -> u32 {
         let [numerator, denominator] = self.seconds.map(u64::from);
         let units = (numerator * u64::from(unit) + denominator / 2) / denominator.max(1);
@@ -120,20 +120,20 @@ impl Delay {
     }
 }
 
-/// What is known of a file of several pages before the first is written.
+/// What is known of a file of several pages before its first page is written.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// How many pages will come.
+    /// Number of pages to come.
     pub count: usize,
-    /// Bytes of all their samples, about: enough to choose between TIFF and BigTIFF.
+    /// Approximate bytes of all samples: enough to choose between TIFF and BigTIFF.
     pub sample_bytes: u64,
-    /// How they are shown in time, with a delay a page. Where an animation is written of pages that are none, it is
-    /// the encoder's choice.
+    /// How often the pages are shown, and how long each. `None` if they are no animation; an encoder of animations then
+    /// uses defaults.
     pub animation: Option<Animation>,
 }
 
 impl Series {
-    /// How often all pages are shown, 0 for ever; and how long each is.
+    /// How often all pages are shown, 0 for ever; and a function from a page's number to the time that it is shown.
     pub fn timing(&self) -> (u32, impl Fn(usize) -> Delay) {
         let (plays, delays) = match &self.animation {
             Some(Animation { plays, delays }) => (*plays, delays.clone()),
@@ -143,47 +143,47 @@ impl Series {
     }
 }
 
-/// Begins a file of several pages on an output that is written from its first byte to its last.
+/// Begins a file of several pages on an output that is written in order, without seeks.
 pub type EncodePages =
     for<'a> fn(&'a mut dyn Write, Series, &Encoding) -> Result<Box<dyn PageWriter + 'a>, BoxError>;
 
-/// What an encoder says to pages that it cannot put into one file.
+/// Error message for pages that cannot be frames of one animation.
 pub const UNEQUAL_PAGES: &str =
     "its pages differ in size or channels, and all frames of an animation are alike";
 
 /// A file of several pages being written.
 pub trait PageWriter {
-    /// Writes the next page, of samples and channels that the format holds.
+    /// Writes the next page, whose samples and channels the format supports.
     ///
     /// # Errors
-    /// Those of writing, and when the page does not go with those before it.
+    /// Those of writing, and if the page does not match the pages before it.
     fn page(&mut self, image: &Image) -> Result<(), BoxError>;
 
-    /// Writes the end, once all pages are there.
+    /// Writes the end of the file, after the last page.
     ///
     /// # Errors
     /// Those of writing.
     fn finish(self: Box<Self>) -> Result<(), BoxError>;
 }
 
-/// What the files of a format hold.
+/// What files of a format can hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Holds {
-    /// Sample types, by size.
+    /// Sample types, sorted by size.
     pub dtypes: &'static [Dtype],
     /// An alpha channel.
     pub alpha: bool,
-    /// Linear samples, colours premultiplied with alpha ([`Image::is_linear`]).
+    /// Samples are linear, and colours premultiplied with alpha ([`Image::is_linear`]).
     pub linear: bool,
-    /// Any colours; otherwise 256 a page, and pixels are opaque or not there.
+    /// Any colours; otherwise a palette of 256 colours for each page, with pixels either opaque or transparent.
     pub true_colour: bool,
     /// How long each of several pages is shown.
     pub animation: bool,
-    /// What else of [`Metadata`](crate::data::image::Metadata).
+    /// What the format holds of [`Metadata`](crate::data::image::Metadata).
     pub metadata: Beside,
 }
 
-/// What files of a format hold beside samples.
+/// What files of a format can hold beside samples.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside {
     /// ICC profiles.
@@ -192,34 +192,34 @@ pub struct Beside {
     pub exif: bool,
     /// XMP.
     pub xmp: bool,
-    /// IPTC's data sets.
+    /// IPTC data sets.
     pub iptc: bool,
-    /// How large pixels are.
+    /// The size of pixels (density).
     pub density: bool,
     /// Texts.
     pub texts: Texts,
-    /// What is said of all pages together.
+    /// Metadata of all pages together, such as the distance between them.
     pub pages: bool,
-    /// The format whose [parts](crate::data::image::Part) they are.
+    /// The name of the format whose [parts](crate::data::image::Part) it holds; empty for none.
     pub parts: &'static str,
 }
 
-/// Which texts the files of a format hold.
+/// The texts that files of a format can hold.
 #[derive(Clone, Copy, Debug)]
 pub enum Texts {
     /// None.
     None,
-    /// Those of these keywords, in capitals or not: ImageMagick writes small letters.
+    /// Texts with these keywords; upper and lower case are the same, since ImageMagick writes small letters.
     Of(&'static [&'static str]),
-    /// All.
+    /// All texts.
     Any,
 }
 
 impl Texts {
-    /// A comment, whatever it is called.
+    /// A comment under any of its usual keywords.
     pub const COMMENT: Self = Self::Of(&["Comment", "Description"]);
 
-    /// Whether those of `keyword` are held.
+    /// Whether texts with the keyword `keyword` are held.
     pub fn hold(self, keyword: &str) -> bool {
         match self {
             Self::None => false,
@@ -230,7 +230,7 @@ impl Texts {
 }
 
 impl Beside {
-    /// Profiles, metadata and the density.
+    /// ICC profiles, EXIF, XMP, IPTC and the density.
     pub const ALL: Self =
         Self { icc: true, exif: true, xmp: true, iptc: true, density: true, ..Self::NONE };
     /// Nothing.
@@ -247,8 +247,8 @@ impl Beside {
 }
 
 impl Holds {
-    /// The sample type that samples of type `dtype` are stored as: the same, else the largest that
-    /// is no larger, else the smallest.
+    /// The sample type in which samples of type `dtype` are stored: the same if it is supported, else the largest
+    /// supported type that is no larger, else the smallest.
     pub fn nearest(&self, dtype: Dtype) -> Dtype {
         let narrower = self.dtypes.iter().rev().find(|held| held.size() <= dtype.size());
         match self.dtypes.contains(&dtype) {
@@ -258,25 +258,25 @@ impl Holds {
     }
 }
 
-/// A decoded file.
+/// A decoded page of a file.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The image with its metadata, in the orientation that it is stored in.
+    /// The image with its metadata, in the orientation in which it is stored.
     pub image: Image,
-    /// How it is brought upright.
+    /// The rotation and mirroring that bring the image upright.
     pub orientation: Orientation,
-    /// What of the file the image does not have, in words.
+    /// What of the file the image lacks, in words.
     pub losses: Vec<String>,
-    /// What of the picture is missing because the file is cut off or damaged, in words.
+    /// What is missing of the picture because the file is cut off or damaged, in words.
     pub damage: Option<String>,
 }
 
-/// How an image is encoded.
+/// Parameters of encoders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
     /// JPEG quality, 1 to 100. Below 95 chroma is stored at half the resolution (4:2:0).
     pub quality: u8,
-    /// Whether JPEG files get Huffman tables of their own, which make them smaller and take longer.
+    /// Whether JPEG files get optimal Huffman tables of their own, which makes them smaller but takes longer.
     pub optimized: bool,
     /// PNG effort, 0 (none) to 9.
     pub compression: u8,

@@ -1,10 +1,10 @@
-//! Formats that are not read here: known by name, so that a user learns what to convert a file with.
+//! Formats that are recognized but not read here, so that the error can say how to convert the file.
 
-/// A format: whether a file that begins with some bytes and has some extension is of it, its name, and a command that
-/// makes of `FILE` what is read here.
+/// A format: a test of the first bytes and the extension of a file, the name of the format, and a command that converts
+/// `FILE` to a format that is read here.
 type Foreign = (fn(&[u8], &str) -> bool, &'static str, &'static str);
 
-/// Extensions of camera raw files that bear TIFF's signature: as TIFF only a preview could be read.
+/// Extensions of camera raw files that have the signature of TIFF. Read as TIFF, they would only give a preview.
 const RAW: [&str; 14] = [
     "3fr", "arw", "cr2", "dcr", "dng", "erf", "iiq", "kdc", "mef", "mos", "nef", "nrw", "pef",
     "srw",
@@ -88,7 +88,7 @@ const FOREIGN: [Foreign; 33] = [
     ),
     (|bytes, _| bytes.starts_with(b"\xda\xce\xbe\x0a"), "Nikon ND2", MICROSCOPE),
     (
-        // A compound file of Microsoft's, which others are, too.
+        // The signature of Microsoft's Compound File Binary format, which many other programs use, too.
         |bytes, extension| {
             bytes.starts_with(b"\xd0\xcf\x11\xe0") && ["oib", "zvi", "ipw"].contains(&extension)
         },
@@ -103,20 +103,20 @@ const FOREIGN: [Foreign; 33] = [
     ),
 ];
 
-/// What converts files of microscopes.
+/// A command that converts files of microscopes.
 const MICROSCOPE: &str = "bfconvert FILE out.ome.tif";
 
-/// Longest beginning of a file that is looked at.
+/// Number of bytes at the start of a file that the tests look at.
 pub const FIRST: usize = 1024;
 
-/// Why a file of a foreign format is not read; nothing of other files.
+/// An error message for a file of a foreign format; `None` for other files.
 pub fn refusal(bytes: &[u8], extension: &str) -> Option<String> {
     let bytes = &bytes[..bytes.len().min(FIRST)];
     let (_, name, command) = FOREIGN.iter().find(|(is, ..)| is(bytes, extension))?;
     Some(format!("{name} is not read here: convert it first, as by `{command}`"))
 }
 
-/// Whether a file in the ISO base media format is of one of these brands (ISO/IEC 14496-12, 4.3).
+/// Whether a file in the ISO base media file format has one of these major brands (ISO/IEC 14496-12, 4.3).
 fn has_brand(bytes: &[u8], brands: &[&[u8; 4]]) -> bool {
     let (Some(b"ftyp"), Some(brand)) = (bytes.get(4..8), bytes.get(8..12)) else {
         return false;
@@ -135,15 +135,15 @@ fn is_svg(bytes: &[u8], extension: &str) -> bool {
         || extension == "svgz" && is_gzip
 }
 
-/// TGA files begin with no signature: with the length of a text, the kind of a palette and of the picture, the palette's
-/// place, length and bits, and at byte 16 the bits of a pixel (Truevision, TGA file format specification 2.0).
+/// TGA files have no signature, so the header fields have to be plausible: byte 1 is the kind of the palette, byte 2
+/// the kind of the picture, byte 16 the bits per pixel (Truevision, TGA file format specification 2.0).
 fn is_tga(bytes: &[u8], extension: &str) -> bool {
     let named = ["tga", "icb", "vda", "vst", "targa"].contains(&extension);
     let kinds = matches!(bytes, [_, 0 | 1, 1..=3 | 9..=11, ..]);
     named && kinds && matches!(bytes.get(16), Some(8 | 15 | 16 | 24 | 32))
 }
 
-/// X's bitmaps are a text in C: `#define NAME_width 16`.
+/// X bitmaps are C source that begins with `#define NAME_width 16`.
 fn is_xbm(bytes: &[u8]) -> bool {
     let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
     line.starts_with(b"#define ") && line.windows(7).any(|window| window == b"_width ")
@@ -152,7 +152,7 @@ fn is_xbm(bytes: &[u8]) -> bool {
 fn is_raw(bytes: &[u8], extension: &str) -> bool {
     let starts = |signatures: &[&[u8]]| signatures.iter().any(|start| bytes.starts_with(start));
     let is_tiff = starts(&[b"II*\0", b"MM\0*"]);
-    // Canon, Fujifilm, Olympus, Panasonic, Sigma.
+    // CR2 (Canon) and other raw files based on TIFF; then CR3 (Canon), Fujifilm, Olympus, Panasonic and Sigma.
     is_tiff && (bytes.get(8..10) == Some(b"CR") || RAW.contains(&extension))
         || has_brand(bytes, &[b"crx "])
         || starts(&[b"FUJIFILMCCD-RAW", b"IIRO", b"IIRS", b"MMOR", b"IIU\0", b"FOVb"])
@@ -195,7 +195,7 @@ mod tests {
             (b"", "svg"),
             (b"<?xml version='1.0'?><html>", "xml"),
             (b"\0\0\0\x18ftypisom", "mp4"),
-            // Headers of TGA and ICO are zeros, mostly: other files begin so, too.
+            // Headers of TGA and ICO are mostly zeros, so other files may begin with the same bytes.
             (b"\0\0\x02\0\0\0\0\0\0\0\0\0\x17\0\x11\0\x18\0", "raw"),
             (b"\0\0\x01\0\x01\0\x10\x10", "raw"),
             (b"#define A 1\n", "h"),

@@ -1,4 +1,4 @@
-//! GIF through the gif crate: frames are drawn as they are seen, and written with a palette each.
+//! GIF, by the gif crate: frames are composed on a canvas, and written with a palette for each frame.
 
 use std::io::{Cursor, Write};
 
@@ -43,7 +43,7 @@ pub const CODEC: Codec = Codec {
     encode_pages: Some(start),
 };
 
-/// Units of delays in a second.
+/// Units of delay per second.
 const UNITS: u32 = 100;
 
 /// An opened file.
@@ -51,20 +51,20 @@ struct Gif<'a> {
     bytes: &'a [u8],
     limits: Limits,
     size: [usize; 2],
-    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples a pixel of decoded pages: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     channels: usize,
     animation: Animation,
     metadata: Metadata,
     losses: Vec<String>,
     damage: Option<String>,
-    /// The decoder behind frame `next - 1`, and what is seen of it.
+    /// The canvas and the decoder behind the last frame that was drawn.
     drawn: Option<Drawn<'a>>,
 }
 
 struct Drawn<'a> {
     decoder: Decoder<Cursor<&'a [u8]>>,
     canvas: Canvas<u8>,
-    /// The frame that comes next.
+    /// Number of the frame that the decoder reads next.
     next: usize,
 }
 
@@ -84,7 +84,8 @@ impl<'a> Gif<'a> {
         let mut grey = true;
         let is_grey =
             |palette: &[u8]| palette.as_chunks::<3>().0.iter().all(|&[r, g, b]| r == g && g == b);
-        // Whether all pixels are opaque in every frame so far, and with the next.
+        // Whether all pixels of all frames so far are opaque, and whether the last frame leaves them so when it is
+        // disposed of.
         let (mut opaque, mut opaque_next) = (true, true);
         let (mut delays, mut damage) = (Vec::new(), None);
         loop {
@@ -167,7 +168,7 @@ impl Drawn<'_> {
             },
         );
         if size.contains(&0) {
-            // A frame of no pixels, which only takes time.
+            // A frame without pixels.
             self.next += 1;
             return self.canvas.draw(area, disposal, false, |_, _| None);
         }
@@ -185,11 +186,11 @@ impl Drawn<'_> {
     }
 }
 
-/// Adds the comments of a file (GIF89a, 24), which the gif crate passes over.
+/// Adds the comments of a file (GIF89a specification, section 24), which the gif crate skips.
 fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     const COMMENT: u8 = 0xfe;
     let table = |packed: u8| if packed & 0x80 != 0 { 3 << ((packed & 7) + 1) } else { 0 };
-    // The end of a file that is cut off has been told.
+    // A file that is cut off has been reported as damaged already.
     let mut walk = || -> Option<()> {
         let mut at = 13 + table(*bytes.get(10)?);
         loop {
@@ -199,7 +200,7 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
                     bytes.get(at - 1) == Some(&COMMENT)
                 }
                 0x2c => {
-                    // Place, size, colours, then the least size of a code.
+                    // Separator, position, size and flags (10 bytes), local palette, minimal code size.
                     at += 11 + table(*bytes.get(at + 9)?);
                     false
                 }
@@ -213,7 +214,7 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
                 if len == 0 {
                     break;
                 }
-                // A byte more than any that is kept tells that it is too long.
+                // One byte more than the limit is enough for `add_text` to report the text as too long.
                 if comment && text.len() <= LONGEST_TEXT {
                     text.extend_from_slice(block);
                 }
@@ -228,7 +229,7 @@ fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>
     walk();
 }
 
-/// The colours of all indices; those that the palette lacks are black.
+/// The colours of all indices. Indices beyond the palette are black.
 fn palette(palette: &[u8], transparent: Option<u8>) -> Vec<[u8; 4]> {
     let mut colours = vec![[0, 0, 0, 255]; 256];
     for (colour, &[r, g, b]) in colours.iter_mut().zip(palette.as_chunks::<3>().0) {
@@ -262,7 +263,7 @@ impl Pages for Gif<'_> {
         }
         let (samples, metadata) = (Samples::U8(samples), self.metadata.clone());
         let image = Image { width, height, channels, samples, is_linear: false, metadata };
-        // Told once.
+        // Each loss is reported once, with the first page.
         let (losses, damage) = (std::mem::take(&mut self.losses), self.damage.take());
         Ok(Decoded { image, orientation: Orientation::default(), losses, damage })
     }
@@ -294,7 +295,7 @@ fn start<'a>(
 }
 
 struct Writer<'a> {
-    /// Until the encoder has it, which is told the size first.
+    /// The output, until the first page creates the encoder, which needs the size of the picture.
     output: Option<&'a mut dyn Write>,
     encoder: Option<Encoder<&'a mut dyn Write>>,
     series: Series,
@@ -328,7 +329,7 @@ impl PageWriter for Writer<'_> {
         if self.series.count > 1 {
             frame.delay = delay(self.written).in_units(UNITS, u16::MAX.into()) as u16;
         }
-        // What shines through is nothing, not the frame before.
+        // Transparent pixels must not show the frame before.
         frame.dispose = match image.has_alpha() {
             true => DisposalMethod::Background,
             false => DisposalMethod::Keep,
@@ -339,18 +340,19 @@ impl PageWriter for Writer<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), BoxError> {
-        // The trailer.
+        // This writes the trailer.
         self.encoder.map_or(Ok(()), |encoder| Ok(encoder.into_inner().map(drop)?))
     }
 }
 
-/// A frame of a picture: exact where it is grey or has at most 256 colours.
+/// A frame of a picture: lossless if the picture is grey or has at most 256 colours.
 fn frame(
     samples: &[u8],
     channels: usize,
     [width, height]: [u16; 2],
 ) -> Result<GifFrame<'static>, BoxError> {
-    /// 1, the best, to 30: about a second for two megapixels, as far from the best as 8 bits are coarse.
+    /// Speed of the palette search, from 1, the best result, to 30. At 10 it takes about a second for two megapixels,
+    /// and the result differs from the best one by about the rounding of 8 bits.
     const SPEED: i32 = 10;
     let half = |alpha: u8| if alpha < 128 { 0 } else { 255 };
     Ok(match channels {

@@ -1,4 +1,4 @@
-//! Decoding and encoding by the image crate, for the formats that have no faster route here.
+//! Decoding and encoding by the image crate, for formats without a faster decoder or encoder here.
 
 use std::io::Cursor;
 
@@ -18,10 +18,10 @@ use crate::{
     io::Limits,
 };
 
-/// Bytes that what a file holds beside its pixels, such as profiles and texts, may take while its header is read.
+/// Maximal memory in bytes for what is read with a header, such as profiles and texts.
 pub const MOST_BESIDE: u64 = 32 << 20;
 
-/// A file whose header and metadata are read and within limits.
+/// A file whose header and metadata are read, and whose size is within limits.
 pub struct Opened<'a> {
     decoder: Box<dyn ImageDecoder + 'a>,
     orientation: Orientation,
@@ -29,10 +29,10 @@ pub struct Opened<'a> {
     losses: Vec<String>,
 }
 
-/// Opens a file.
+/// Reads the header and the metadata of a file.
 ///
 /// # Errors
-/// When its header is broken, or the image exceeds `limits`.
+/// If the header is broken, or the image exceeds `limits`.
 pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<'_>, BoxError> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     let mut allowed = image::Limits::default();
@@ -43,11 +43,11 @@ pub fn open(format: ImageFormat, bytes: &[u8], limits: Limits) -> Result<Opened<
     check_size(limits, [width as usize, height as usize], decoder.total_bytes())?;
     let mut losses = Vec::new();
     let icc = capped_icc(decoder.icc_profile()?, &mut losses);
-    // TIFF has it as a tag.
+    // The orientation outside of EXIF: TIFF stores it in a tag.
     let tagged = Orientation::from_exif(decoder.orientation()?.to_exif()).unwrap_or_default();
     let (exif, orientation) = read_exif(decoder.exif_metadata()?, &mut losses);
     let orientation = orientation.unwrap_or(tagged);
-    // That of PNG is read with its other texts: broken ones cost no picture.
+    // XMP in PNG is read by `png::read_beside` with the other texts; there, broken XMP does not fail the file.
     let xmp = if format == ImageFormat::Png { None } else { decoder.xmp_metadata()? };
     let xmp = capped_xmp(xmp, &mut losses);
     let metadata = Metadata { icc, exif, xmp, ..Metadata::default() };
@@ -58,22 +58,22 @@ impl Opened<'_> {
     /// Decodes the samples.
     ///
     /// # Errors
-    /// When the file is broken.
+    /// If the file is broken.
     pub fn decode(self) -> Result<Decoded, BoxError> {
         self.decode_by(|decoder, samples| Ok(decoder.read_image_boxed(samples)?))
     }
 
-    /// What the file says besides the samples: metadata, how its picture comes upright, and what is lost.
+    /// What the file holds besides samples: metadata, orientation, and losses in words.
     pub fn described(self) -> (Metadata, Orientation, Vec<String>) {
         (self.metadata, self.orientation, self.losses)
     }
 
-    /// Bytes of the samples.
+    /// Bytes of the decoded samples.
     pub fn bytes(&self) -> u64 {
         self.decoder.total_bytes()
     }
 
-    /// Decodes the samples by `read`.
+    /// Decodes the samples with `read`, which fills the buffer that it is given.
     ///
     /// # Errors
     /// Those of `read`.
@@ -107,7 +107,7 @@ impl Opened<'_> {
 /// Encodes the samples of an image, without metadata.
 ///
 /// # Errors
-/// When the format does not hold them.
+/// If the format does not support these samples or channels.
 pub fn encode(format: ImageFormat, image: &Image) -> Result<Vec<u8>, BoxError> {
     let mut bytes = Vec::new();
     image::write_buffer_with_format(
@@ -121,7 +121,7 @@ pub fn encode(format: ImageFormat, image: &Image) -> Result<Vec<u8>, BoxError> {
     Ok(bytes)
 }
 
-/// The crate's name for the samples and channels of an image.
+/// The image crate's type for the samples and channels of an image.
 pub fn colour_type(image: &Image) -> ExtendedColorType {
     use ExtendedColorType as C;
     match (&image.samples, image.channels) {

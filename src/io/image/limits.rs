@@ -1,4 +1,4 @@
-//! Sizes that a file claims, checked before memory is allocated for them.
+//! Checks of the sizes that a file claims, before memory is allocated for them.
 
 use super::codec::BoxError;
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     io::Limits,
 };
 
-/// Refuses an image of `size` whose samples take `bytes` when it has no pixels, when it has more
-/// pixels or bytes than `limits` allow, or when there is no memory for it.
+/// Refuses an image of `size` pixels whose samples take `bytes`: if it has no pixels, if it has more pixels or bytes
+/// than `limits` allow, or if there is no memory for it.
 pub fn check_size(
     limits: Limits,
     size @ [width, height]: [usize; 2],
@@ -24,16 +24,17 @@ pub fn check_size(
         );
         return Err(Error::bad_input(message).with_hint(Hint::Memory).into());
     }
-    // Decoders abort the process where an allocation fails.
+    // Decoders abort the process if an allocation fails.
     Vec::<u8>::new()
         .try_reserve_exact(bytes.try_into()?)
         .map_err(|_| format!("there is no memory for {width} x {height} pixels").into())
 }
 
-/// Memory that a decoder may take beside the samples, whatever the limit.
+/// Bytes that a decoder may always take beside the samples, however low the limit.
 pub const LEAST_SCRATCH: u64 = 16 << 20;
 
-/// Refuses a file that a decoder needs more than `bytes` for, beside its samples; `what` takes them.
+/// Refuses a file for which a decoder takes more than the allowed memory beside the samples: `bytes`. `what` begins the
+/// message.
 pub fn check_scratch(limits: Limits, bytes: u64, what: &str) -> Result<(), BoxError> {
     let allowed = limits.bytes.max(LEAST_SCRATCH);
     match bytes <= allowed {

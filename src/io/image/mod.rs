@@ -1,7 +1,7 @@
-//! Images: files of every format read into an [`Image`](crate::data::image::Image), and written in the format of their
-//! extension.
+//! Image formats: files are read into an [`Image`](crate::data::image::Image), and written in the format that the
+//! extension names.
 //!
-//! A format is one file with one `codec::Codec`; this one chooses among them.
+//! Each format is one module with one `codec::Codec`; this module chooses among them.
 
 pub mod apart;
 mod bmp;
@@ -79,15 +79,15 @@ impl ImageFormat {
         }
     }
 
-    /// The extension that its files mostly have.
+    /// The usual file name extension of the format, in lower case.
     pub fn extension(self) -> &'static str {
         self.codec().extensions[0]
     }
 
-    /// The format that the extension of `sink` names.
+    /// The format named by the extension of `sink`.
     ///
     /// # Errors
-    /// [`Kind::Usage`] when it names none.
+    /// [`Kind::Usage`] if the extension names no image format.
     pub fn of_output(sink: &Sink) -> Result<Self> {
         let extension = sink.extension();
         let named = |format: &Self| format.codec().extensions.contains(&extension.as_str());
@@ -102,8 +102,8 @@ impl ImageFormat {
         })
     }
 
-    /// The format of a file that begins with `bytes`. Its name's extension tells only which formats that are not read
-    /// it may be of.
+    /// The format of a file that begins with `bytes`, found by its signature. The extension only helps to recognize
+    /// formats that are not supported.
     fn of_file(bytes: &[u8], extension: &str) -> Result<Self, BoxError> {
         if bytes.is_empty() {
             return Err("the file is empty".into());

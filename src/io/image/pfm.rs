@@ -1,4 +1,5 @@
-//! Portable Float Map: grey or RGB as f32, rows from the bottom (Debevec's format, as netpbm's `pfm(5)` has it).
+//! Portable Float Map: grey or RGB samples as f32, rows from the bottom up (Debevec's format, described in netpbm's
+//! `pfm(5)`).
 
 use super::{
     codec::{Beside, BoxError, Codec, Decode, Decoded, Holds},
@@ -35,8 +36,8 @@ pub const CODEC: Codec = Codec {
 /// Bytes of a sample.
 const SAMPLE: usize = 4;
 
-/// The next word of a header, without the one white space behind it. Lines of comments, as libvips writes them, are passed
-/// over.
+/// Takes the next word of a header and the one white-space byte behind it. Lines of comments, as libvips writes them,
+/// are skipped.
 fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
     let text = loop {
         let start = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;
@@ -54,7 +55,7 @@ fn word<'a>(rest: &mut &'a [u8]) -> Option<&'a str> {
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let (mut losses, mut metadata) = (Vec::new(), Metadata::default());
     pnm::read_comments(bytes, &mut metadata, &mut losses);
-    // What wrote it, and when.
+    // Program and time, written by libvips.
     metadata.texts.retain(|text| !text.text.starts_with("vips2ppm"));
     let mut rest = bytes;
     let channels = if word(&mut rest) == Some("PF") { 3 } else { 1 };
@@ -83,7 +84,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let mut samples = memory::room(width * height * channels)?;
     for row in pixels.chunks_exact(row).rev() {
         let values = row.as_chunks::<SAMPLE>().0.iter();
-        // A negative scale says little-endian.
+        // A negative scale means little-endian samples.
         samples.extend(values.map(|&value| match scale < 0.0 {
             true => f32::from_le_bytes(value),
             false => f32::from_be_bytes(value),

@@ -1,5 +1,5 @@
-//! PBM, PGM, PPM and PAM, read through the image crate; the comments of their headers (netpbm's `pnm(5)` and `pam(5)`), which
-//! it passes over.
+//! PBM, PGM, PPM and PAM (netpbm's `pnm(5)` and `pam(5)`), decoded by the image crate. That skips the comments in
+//! headers, so they are read here.
 
 use image::ImageFormat;
 
@@ -18,7 +18,7 @@ use crate::{
     memory,
 };
 
-/// Netpbm's formats.
+/// The formats of netpbm.
 pub const CODEC: Codec = Codec {
     extensions: &["pnm", "pbm", "pam", "ppm", "pgm"],
     has_signature: |bytes| matches!(bytes, [b'P', b'1'..=b'7', ..]),
@@ -35,7 +35,7 @@ pub const CODEC: Codec = Codec {
     encode_pages: None,
 };
 
-/// The keyword of comments in other formats.
+/// The keyword under which comments are kept in [`Metadata`], as in other formats.
 const COMMENT: &str = "Comment";
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
@@ -44,9 +44,10 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     Ok(decoded)
 }
 
-/// Adds the comments in the header of a file to `metadata`, as one text of a line each.
+/// Adds the comments in the header of a file to `metadata`, as one text with a line for each comment.
 pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
-    // Behind the signature there are the sides, and but for bitmaps the greatest sample; or lines up to ENDHDR.
+    // Words in the header behind the signature: width, height, and except in bitmaps the maximal sample. The header of
+    // PAM (P7) is lines up to ENDHDR.
     let words = match bytes.get(1) {
         Some(b'7') => usize::MAX,
         Some(b'1' | b'4') => 2,
@@ -66,7 +67,7 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
         let (word, behind) = rest.split_at(end);
         rest = behind;
         match word {
-            // Longer ones are told and not kept.
+            // The comments are too long together: `add_text` reports that below, and keeps none.
             [b'#', ..] if len > LONGEST_TEXT => {}
             [b'#', comment @ ..] => {
                 let comment = comment.trim_ascii();
@@ -81,14 +82,14 @@ pub fn read_comments(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<Str
     add_text(metadata, COMMENT, comments.join("\n").trim(), losses);
 }
 
-/// A text in UTF-8, else in Latin-1: the formats do not say.
+/// `bytes` as UTF-8 if they are valid, else as Latin-1: the formats define no encoding of comments.
 fn as_text(bytes: &[u8]) -> String {
     let latin = |_| bytes.iter().map(|&byte| char::from(byte)).collect();
     std::str::from_utf8(bytes).map_or_else(latin, str::to_owned)
 }
 
-/// A file whose comments follow its signature: PGM or PPM, which more programs read than PAM; PAM where there is alpha.
-/// Samples of 16 bits are big-endian.
+/// Encodes a file with comments behind its signature: PGM or PPM, which more programs read than PAM, or PAM if there is
+/// alpha. Samples of 16 bits are big-endian.
 fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let Image { width, height, channels, .. } = image;
     let greatest = if image.samples.dtype() == Dtype::U16 { u16::MAX } else { u8::MAX.into() };
@@ -103,7 +104,7 @@ fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
             )
         }
     };
-    /// Of the signature and the end of its line.
+    /// Length of the signature with its line end.
     const START: usize = 3;
     let texts = image.metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword));
     let lines = texts.flat_map(|text| text.text.split(['\n', '\r']));
@@ -123,7 +124,7 @@ fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
 mod tests {
     use super::*;
 
-    /// Of 8 and of 16 bits, with and without colour and alpha.
+    /// Samples of 8 and 16 bits, grey and RGB, with and without alpha.
     #[test]
     fn files_decode_to_what_was_encoded() {
         for channels in 1..=4usize {

@@ -1,4 +1,4 @@
-//! What is known of an image before it is decoded: by its name, and by its header.
+//! What the name and the header of an image file tell, without decoding it.
 
 use std::{
     fs::File,
@@ -29,7 +29,7 @@ use crate::{
     timings::Timings,
 };
 
-/// Whether the extension of `source` is that of an image, of a format that is supported or not.
+/// Whether the extension of `source` is that of an image format, supported or not.
 pub fn has_image_name(source: &Source) -> bool {
     let extension = source.extension();
     let known = image::ImageFormat::from_extension(&extension);
@@ -37,8 +37,8 @@ pub fn has_image_name(source: &Source) -> bool {
         || ImageFormat::ALL.iter().any(|own| own.codec().extensions.contains(&extension.as_str()))
 }
 
-/// Bytes of the decoded samples of the image file `source`; nothing when that cannot be found out
-/// without consuming or decoding it. The header is trusted for planning only: decoders check it again.
+/// Bytes of the decoded samples of the image file `source`; `None` if that cannot be found out without consuming or
+/// decoding the file. The value is for planning only; decoders check the header again.
 pub fn sample_bytes(source: &Source) -> Option<u64> {
     let path = source.path()?;
     // A pipe can be read only once.
@@ -53,9 +53,9 @@ pub fn sample_bytes(source: &Source) -> Option<u64> {
     decoded.ok().flatten().or_else(|| gif(path)).or_else(|| openexr(path))
 }
 
-/// A reader of the header of the file at `path`, by what it begins with.
+/// A reader of the header of the file at `path`; the format is recognized by the first bytes.
 fn reader(path: &Path) -> io::Result<ImageReader<Take<BufReader<File>>>> {
-    /// The image crate reads all of a JPEG file before it looks for the header.
+    /// The image crate reads a JPEG file up to its end before it looks for the header, so the file is cut off.
     const MOST_JPEG: u64 = 8 << 20;
     let mut file = BufReader::new(File::open(path)?);
     let is_jpeg = (jpeg::CODEC.has_signature)(file.fill_buf()?);
@@ -67,7 +67,7 @@ fn reader(path: &Path) -> io::Result<ImageReader<Take<BufReader<File>>>> {
     Ok(reader)
 }
 
-/// RGBA of a GIF file's size.
+/// Bytes of a GIF file's canvas as RGBA.
 fn gif(path: &Path) -> Option<u64> {
     let mut header = [0; 10];
     File::open(path).ok()?.read_exact(&mut header).ok()?;
@@ -77,14 +77,14 @@ fn gif(path: &Path) -> Option<u64> {
     Some(4 * u64::from(u16::from_le_bytes([w0, w1])) * u64::from(u16::from_le_bytes([h0, h1])))
 }
 
-/// Whether the file begins as TIFF files do.
+/// Whether the file has the signature of TIFF.
 pub fn is_tiff(path: &Path) -> bool {
     let mut first = [0; 4];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut first));
     read.is_ok() && (tiff::CODEC.has_signature)(&first)
 }
 
-/// Whether `source` is a regular file that begins as JPEG files do: its samples are u8.
+/// Whether `source` is a regular file with the signature of JPEG. Its samples are then u8.
 pub fn is_jpeg(source: &Source) -> bool {
     let (Some(path), Ok(Some(_))) = (source.path(), source.size()) else { return false };
     let mut first = [0; 3];
@@ -92,7 +92,7 @@ pub fn is_jpeg(source: &Source) -> bool {
     read.is_ok() && (jpeg::CODEC.has_signature)(&first)
 }
 
-/// At most RGBA as f32, in the largest layer or the largest picture that is made of one.
+/// An upper bound of the decoded bytes of an OpenEXR file: RGBA as f32, in the largest layer or display window.
 fn openexr(path: &Path) -> Option<u64> {
     let file = MetaData::read_from_file(path, false).ok()?;
     let windows = |layer: &Header| [layer.layer_size, layer.shared_attributes.display_window.size];
@@ -103,10 +103,10 @@ fn product(Vec2(width, height): Vec2<usize>, bytes: u64) -> u64 {
     (width as u64).saturating_mul(height as u64).saturating_mul(bytes)
 }
 
-/// What the header of an image file says.
+/// What the header of an image file tells.
 #[derive(Debug)]
 pub struct Probe {
-    /// The format's name.
+    /// The name of the format.
     pub format: String,
     /// Width and height as stored.
     pub size: [usize; 2],
@@ -114,20 +114,20 @@ pub struct Probe {
     pub dtype: String,
     /// The names of the channels, or how many there are.
     pub channels: String,
-    /// How many pictures the file holds, where it may hold several.
+    /// Number of pages, if the format may hold several.
     pub pages: Option<usize>,
-    /// What else it holds, each with its size or value.
+    /// Further contents of the file: name, and size or value.
     pub metadata: Vec<(String, String)>,
-    /// Bytes of the samples of a page.
+    /// Bytes of the decoded samples of a page.
     pub bytes: u64,
 }
 
-/// Reads the header of `source`, a file. What is found behind its pixels, such as the number of frames, is looked for where
-/// it has no more than `longest` bytes, or is read here and there.
+/// Reads the header of the file `source`. What stands behind the pixels, such as the number of frames, is only read if
+/// the file has at most `longest` bytes, or its format is read with seeks.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) when
-/// it is no image that is known, or a broken one.
+/// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) if
+/// it is no image of a known format, or broken.
 pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
     let Some(path) = source.path() else {
         return Err(Error::usage("an image is looked at in a file, not in standard input"));
@@ -146,7 +146,7 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
 }
 
 fn openexr_header(path: &Path) -> Option<Probe> {
-    /// Bytes of a header that are looked through for attributes.
+    /// Maximal bytes of a header in which attributes are searched.
     const LONGEST_HEADER: u64 = 2 << 20;
     let file = MetaData::read_from_file(path, false).ok()?;
     let first = file.headers.first()?;
@@ -175,7 +175,7 @@ fn openexr_header(path: &Path) -> Option<Probe> {
     Some(probe)
 }
 
-/// What the header of a file says, and what it holds beside.
+/// Probes a file through the pages that its decoder finds, and reads its metadata.
 fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, BoxError> {
     let timings = Timings::new(false);
     let file = match ImageFile::read(source, Limits::from(longest), &timings) {
@@ -186,7 +186,7 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
     let format = file.format()?;
     let mut pages = file.pages(&timings)?;
     let mut probe = match format {
-        // The image crate does not read them; to decode a page takes no longer than to look through the file.
+        // `other_header` does not support these formats; decoding a page takes no longer than searching the file.
         ImageFormat::Gif | ImageFormat::Pfm => of_image(format, &pages.decode(0, &timings)?),
         _ => other_header(path)?,
     };
@@ -201,7 +201,7 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
             1 => "once".to_owned(),
             plays => format!("{plays} times"),
         };
-        // Sums of tenths are none exactly.
+        // A sum of tenths is not exact in binary.
         let seconds = (seconds * 1e6).round() / 1e6;
         let text = format!("{} frames in {seconds} s, {times}", delays.len());
         probe.metadata.push(("animation".into(), text));
@@ -217,7 +217,7 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
         }
     }
     for (name, found) in [("XMP", &beside.xmp), ("EXIF", &beside.exif), ("IPTC", &beside.iptc)] {
-        // The image crate does not see all that stands in PNG files.
+        // The image crate misses some metadata of PNG files.
         if let Some(found) = found
             && probe.metadata.iter().all(|(known, _)| known != name)
         {
@@ -229,9 +229,9 @@ fn pages_header(source: &Source, path: &Path, longest: u64) -> Result<Probe, Box
 }
 
 impl Probe {
-    /// Adds texts, the size of pixels and what only this format holds.
+    /// Adds texts, the density, and parts that only this format holds.
     fn tell_beside(&mut self, beside: &Metadata) {
-        /// Characters of a text that are shown.
+        /// Number of characters of a text that are shown.
         const SHOWN: usize = 200;
         if let Some(density) = beside.density {
             self.metadata.push(("pixels".into(), in_words(density)));
@@ -259,7 +259,7 @@ pub fn in_words(density: Density) -> String {
     }
 }
 
-/// What an image that is decoded has.
+/// The properties of a decoded image.
 fn of_image(format: ImageFormat, image: &Image) -> Probe {
     let channels = ["grey", "grey, alpha", "red, green, blue", "red, green, blue, alpha"];
     let Metadata { icc, xmp, .. } = &image.metadata;

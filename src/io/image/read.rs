@@ -1,4 +1,4 @@
-//! Image files of every format: opened, then decoded page by page.
+//! Reading of image files of every format: a file is opened, then decoded page by page.
 
 use std::{
     fs::File,
@@ -20,40 +20,41 @@ use crate::{
     timings::Timings,
 };
 
-/// Reads and decodes `source`, whatever its name says of its format: the first page of several, which is told. A
-/// picture stored rotated comes out upright. The file and its samples each take at most `limits`.
+/// Reads and decodes the first page of `source`; further pages are reported as a loss. The format is recognized by the
+/// content, not by the name. A picture stored rotated comes out upright. The file and its samples each take at most
+/// `limits`.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) when
-/// it is no image, a broken one, or too large.
+/// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read, [`Kind::BadInput`](crate::error::Kind::BadInput) if
+/// it is no image, broken, or too large.
 pub fn read_image(source: &Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Image> {
     ImageFile::read(source, limits, timings)?.decode(timings)
 }
 
-/// A file that is read or opened but not decoded.
+/// An image file that is read into memory, or opened, but not decoded yet.
 #[derive(Debug)]
 pub struct ImageFile<'a> {
     source: &'a Source,
     data: Data,
     limits: Limits,
-    /// Losses that have been told.
+    /// Losses that have been reported.
     told: Mutex<Vec<String>>,
 }
 
 #[derive(Debug)]
 enum Data {
-    /// All its bytes.
+    /// All bytes of the file.
     Bytes(Vec<u8>),
-    /// A file of a format that is read here and there.
+    /// An open file of a format whose decoder seeks ([`Decode::Seeking`]).
     File(File),
 }
 
 impl<'a> ImageFile<'a> {
-    /// Reads `source`, or opens it where it need not lie in memory. The file and its samples each take at most
+    /// Reads `source`, or only opens it if the decoder of its format seeks. The file and its samples each take at most
     /// `limits`.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be read.
     pub fn read(source: &'a Source, limits: impl Into<Limits>, timings: &Timings) -> Result<Self> {
         let limits = limits.into();
         if let Some(file) = seekable(source)? {
@@ -63,10 +64,10 @@ impl<'a> ImageFile<'a> {
         Ok(Self { source, data: Data::Bytes(bytes), limits, told: Mutex::default() })
     }
 
-    /// Looks for the pages of the file.
+    /// Finds the pages of the file.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image, or a broken one.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is no image, or broken.
     pub fn pages(&self, timings: &Timings) -> Result<ImagePages<'_>> {
         let pages = self.catching(timings, || {
             let codec = self.found()?.codec();
@@ -87,15 +88,15 @@ impl<'a> ImageFile<'a> {
         Ok(ImagePages { file: self, pages })
     }
 
-    /// Its format.
+    /// The format of the file.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image that is known.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the format is not known.
     pub fn format(&self) -> Result<ImageFormat> {
         self.found().map_err(|error| self.cannot_decode(error))
     }
 
-    /// All its bytes, where they are in memory.
+    /// All bytes of the file, if they are in memory.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.data {
             Data::Bytes(bytes) => Some(bytes),
@@ -103,10 +104,10 @@ impl<'a> ImageFile<'a> {
         }
     }
 
-    /// Decodes the first page. That there are others is told.
+    /// Decodes the first page. Further pages are reported as a loss.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is no image, a broken one, or too large.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is no image, broken, or too large.
     pub fn decode(&self, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if pages.count() > 1 {
@@ -118,7 +119,7 @@ impl<'a> ImageFile<'a> {
     /// Decodes page `page`, counted from 0.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when there is no such page, and as [`ImageFile::decode`].
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if there is no such page, and as [`ImageFile::decode`].
     pub fn decode_page(&self, page: usize, timings: &Timings) -> Result<Image> {
         let mut pages = self.pages(timings)?;
         if page >= pages.count() {
@@ -131,10 +132,11 @@ impl<'a> ImageFile<'a> {
         pages.decode(page, timings)
     }
 
-    /// The coefficients of a JPEG file; nothing of other files, nor where its pixels have to be turned.
+    /// The coefficients of a JPEG file; `None` for other files, and for pictures that have to be rotated or mirrored.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set, or there is no
+    /// memory.
     pub fn jpeg(&self, timings: &Timings) -> Result<Option<jpeg::Picture>> {
         let Data::Bytes(bytes) = &self.data else {
             return Ok(None);
@@ -146,16 +148,17 @@ impl<'a> ImageFile<'a> {
         Ok(picture)
     }
 
-    /// Samples a pixel of a JPEG file, whose pixels [`ImageFile::consume_jpeg`] may hand out.
+    /// Channels of a JPEG file whose pixels [`ImageFile::consume_jpeg`] may hand out; `None` for other files.
     pub fn jpeg_channels(&self) -> Option<usize> {
         self.bytes().filter(|bytes| (jpeg::CODEC.has_signature)(bytes)).and_then(jpeg::channels)
     }
 
-    /// Hands all pixels of a JPEG file to `consume`, whole rows as they are stored, from several threads and in any order.
-    /// Their memory comes back from it. Returns whether that was possible: it is not for files of rare kinds.
+    /// Hands all pixels of a JPEG file to `consume`, in whole rows as they are stored, from several threads and in any
+    /// order. `consume` returns the buffer for reuse. Returns false, without any calls, for other files and rare kinds
+    /// of JPEG.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the file is damaged and that is not allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the file is damaged and `strict` is set.
     pub fn consume_jpeg(&self, consume: &(dyn Fn(Vec<u8>) -> Vec<u8> + Sync)) -> Result<bool> {
         let Some(bytes) = self.bytes() else { return Ok(false) };
         let consumed = caught(|| Ok(jpeg::consume(bytes, self.limits, consume)));
@@ -177,7 +180,7 @@ impl<'a> ImageFile<'a> {
         Error::bad_input(format_args!("cannot decode {}", self.source)).caused_by(cause)
     }
 
-    /// Tells what of the file its image does not have.
+    /// Reports what of the file its image lacks: losses, and damage, which is an error if `strict`.
     fn tell(&self, lost: &[String], damage: Option<&str>) -> Result<()> {
         let Self { source, limits: Limits { strict, .. }, .. } = *self;
         match damage {
@@ -192,7 +195,7 @@ impl<'a> ImageFile<'a> {
         lost.iter().try_for_each(|loss| self.tell_once(loss, strict))
     }
 
-    /// Tells a loss once, however often the file is decoded.
+    /// Reports a loss once, however often the file is decoded.
     fn tell_once(&self, loss: &str, strict: bool) -> Result<()> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if !told.iter().any(|known| known == loss) {
@@ -202,7 +205,7 @@ impl<'a> ImageFile<'a> {
         Ok(())
     }
 
-    /// Runs `decode`, and tells the file's name where that fails.
+    /// Runs `decode`; its error gets the name of the file.
     fn catching<T>(
         &self,
         timings: &Timings,
@@ -213,10 +216,10 @@ impl<'a> ImageFile<'a> {
     }
 }
 
-/// Decodes a JPEG picture that is a part of a file of another format.
+/// Decodes a JPEG picture inside a file of another format. Damage is an error.
 ///
 /// # Errors
-/// When it is no JPEG picture that is known, a broken one, or too large.
+/// If the picture is no JPEG of a known kind, damaged, or too large.
 pub fn decode_jpeg(bytes: &[u8], limits: Limits) -> Result<Image, BoxError> {
     caught(|| {
         let Decoded { image, damage, .. } = jpeg::decode_file(bytes, limits)?;
@@ -224,7 +227,7 @@ pub fn decode_jpeg(bytes: &[u8], limits: Limits) -> Result<Image, BoxError> {
     })
 }
 
-/// Runs `decode`. Decoders panic on some broken files.
+/// Runs `decode` and turns a panic into an error: decoders panic on some broken files.
 pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxError> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|panic| {
         Err(match memory::raised(panic) {
@@ -234,7 +237,7 @@ pub fn caught<T>(decode: impl FnOnce() -> Result<T, BoxError>) -> Result<T, BoxE
     })
 }
 
-/// `source` where it is a file of a format that is read here and there.
+/// `source`, opened, if it is a regular file of a format whose decoder seeks.
 fn seekable(source: &Source) -> Result<Option<File>> {
     let Some(path) = source.path().filter(|path| crate::io::standard::descriptor(path).is_none())
     else {
@@ -251,7 +254,7 @@ fn seekable(source: &Source) -> Result<Option<File>> {
     Ok(seeks.then_some(file))
 }
 
-/// The first bytes of a file, from which the next read goes on at the file's start again.
+/// The first bytes of a file. The position of the file is at its start before and afterwards.
 fn beginning(mut file: &File) -> std::io::Result<Vec<u8>> {
     use std::io::Seek;
     file.rewind()?;
@@ -274,25 +277,25 @@ impl std::fmt::Debug for ImagePages<'_> {
 }
 
 impl ImagePages<'_> {
-    /// How many there are: 1 or more.
+    /// Number of pages, at least 1.
     pub fn count(&self) -> usize {
         self.pages.count()
     }
 
-    /// How they are shown in time; nothing where they are no animation.
+    /// How often and how long the pages are shown; `None` if they are no animation.
     pub fn animation(&self) -> Option<&Animation> {
         self.pages.animation()
     }
 
-    /// Bytes of the samples of page `page`, counted from 0, where that is known before it is decoded.
+    /// Bytes of the samples of page `page`, counted from 0, if that is known before the page is decoded.
     pub fn sample_bytes(&self, page: usize) -> Option<u64> {
         self.pages.sample_bytes(page)
     }
 
-    /// Tells that pages behind the first are left out.
+    /// Reports that all pages but the first are left out.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) where losses are not allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if losses are not allowed (`strict`).
     pub fn tell_first_only(&self) -> Result<()> {
         let Self { file, .. } = self;
         let loss = format!("of its {} pages only the first is read", self.count());
@@ -302,7 +305,7 @@ impl ImagePages<'_> {
     /// Decodes page `page`, counted from 0. A picture stored rotated comes out upright.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is broken or too large.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if the page is broken or too large.
     pub fn decode(&mut self, page: usize, timings: &Timings) -> Result<Image> {
         let Self { file, pages } = self;
         let decoded = file.catching(timings, || pages.decode(page))?;

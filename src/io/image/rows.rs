@@ -1,4 +1,4 @@
-//! Pictures read and written some rows at a time, for those that do not fit into memory as a whole.
+//! Reading and writing of pictures by rows, for pictures that do not fit into memory.
 
 use std::io::{self, Write};
 
@@ -14,54 +14,54 @@ use crate::{
     memory,
 };
 
-/// A picture whose header is read, or is to be written.
+/// The header of a picture that is read or written by rows.
 #[derive(Clone, Debug)]
 pub struct RowsInfo {
     /// Pixels a row.
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
     /// The type of samples.
     pub dtype: Dtype,
-    /// What the file holds beside pixels.
+    /// Metadata of the file.
     pub metadata: Metadata,
-    /// Whether rows from the file's start are rows from the picture's top; else the file says how it is
-    /// rotated or mirrored.
+    /// Whether the first row of the file is the top row of the picture. Otherwise an orientation in the file says how
+    /// to rotate or mirror the picture.
     pub is_upright: bool,
-    /// How many pages the file has, of which this is the first.
+    /// Number of pages of the file. The picture is the first one.
     pub pages: usize,
-    /// Bytes that reading takes beside the rows.
+    /// Bytes of memory that the reader takes beside the rows.
     pub held_bytes: u64,
-    /// Whether the file lies in memory where the picture is decoded as a whole.
+    /// Whether the file itself lies in memory, too, when the picture is decoded as a whole instead.
     pub is_held_whole: bool,
-    /// What of the file the rows do not have, in words.
+    /// What of the file the rows lack, in words.
     pub losses: Vec<String>,
 }
 
 impl RowsInfo {
-    /// Bytes a row.
+    /// Bytes of a row.
     pub fn row_bytes(&self) -> usize {
         self.width * self.channels * self.dtype.size()
     }
 }
 
-/// A picture that is read from its first row to its last.
+/// A picture that is read row by row, from the first to the last.
 pub trait ReadRows: Send {
-    /// What its header says.
+    /// The header of the picture.
     fn info(&self) -> &RowsInfo;
 
-    /// Fills `rows`, a whole number of them, samples in the machine's byte order.
+    /// Reads the next rows into `rows`, which holds a whole number of them. Samples are in native byte order.
     ///
     /// # Errors
-    /// When the file is broken.
+    /// If the file is broken.
     fn read(&mut self, rows: &mut [u8]) -> Result<()>;
 
-    /// Whether any of the rows to come has a pixel that is not opaque.
+    /// Whether any pixel of the rows that are not read yet is not opaque. Reads them.
     ///
     /// # Errors
-    /// When the file is broken.
+    /// If the file is broken.
     fn any_transparent(&mut self) -> Result<bool> {
         let RowsInfo { channels, dtype, height, .. } = *self.info();
         let opaque: &[u8] = match dtype {
@@ -83,10 +83,10 @@ pub trait ReadRows: Send {
     }
 }
 
-/// Bytes of rows that are looked through at once.
+/// Bytes of the band of rows in which transparent pixels are searched.
 const BAND: usize = 1 << 20;
 
-/// A picture that is written from its first row to its last.
+/// A picture that is written row by row, from the first to the last.
 pub trait WriteRows: Send {
     /// Writes the samples of the next rows.
     ///
@@ -101,10 +101,10 @@ pub trait WriteRows: Send {
     fn finish(self: Box<Self>) -> io::Result<Output>;
 }
 
-/// Opens a file to be read by rows; nothing where that is not possible, or its header is broken.
+/// Opens a file for reading by rows; `None` if that is not possible, or if its header is broken.
 ///
 /// # Errors
-/// When it cannot be opened.
+/// If the file cannot be opened.
 pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadRows>>> {
     if let Some(rows) = PngRows::open(source)? {
         return Ok(Some(Box::new(rows)));
@@ -112,7 +112,7 @@ pub fn open_rows(source: &Source, limits: Limits) -> Result<Option<Box<dyn ReadR
     Ok(tiff::TiffRows::open(source, limits)?.map(|rows| Box::new(rows) as _))
 }
 
-/// Whether a file of `format` can be written by rows of `dtype`.
+/// Whether a file of `format` with samples of type `dtype` can be written by rows.
 pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
     match format {
         ImageFormat::Png => matches!(dtype, Dtype::U8 | Dtype::U16),
@@ -121,7 +121,7 @@ pub fn can_write_rows(format: ImageFormat, dtype: Dtype) -> bool {
     }
 }
 
-/// Begins a file of `format`, which can be written by rows.
+/// Begins a file of `format`, for which [`can_write_rows`] holds.
 ///
 /// # Errors
 /// Those of writing.
@@ -148,7 +148,7 @@ pub fn create_rows(
 
 impl WriteRows for PngWriter<Output> {
     fn write(&mut self, mut samples: Samples) -> io::Result<()> {
-        // PNG has the most significant byte first.
+        // Samples of PNG are big-endian.
         if cfg!(target_endian = "little") {
             samples.swap_bytes();
         }
@@ -160,7 +160,7 @@ impl WriteRows for PngWriter<Output> {
     }
 }
 
-/// Samples behind a header with all directories.
+/// A TIFF file whose header and directories are written; only samples follow.
 struct TiffWriter(Output);
 
 impl WriteRows for TiffWriter {

@@ -1,4 +1,4 @@
-//! WebP: lossy and lossless files and animations are read by the image-webp crate, lossless ones are written.
+//! WebP: files and animations are read by the image-webp crate, lossy and lossless ones; lossless ones are written.
 
 use std::io::Write;
 
@@ -53,8 +53,8 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     let side = |bytes: [u8; 3]| number(bytes) + 1;
     let plays = chunk(bytes, b"ANIM").and_then(|data| data.get(4..)?.first_chunk());
     let plays = plays.map_or(0, |plays| u16::from_le_bytes(*plays).into());
-    // The image-webp crate takes frames that say that they are opaque by the alpha that they happen to have, so each is
-    // decoded as a file of its own.
+    // The image-webp crate decides by the alpha channel of the pixels whether a frame is opaque, not by its header, so
+    // each frame is decoded as a file of its own.
     let (metadata, orientation, losses) = open(ImageFormat::WebP, bytes, limits)?.described();
     Ok(Box::new(Animated {
         bytes,
@@ -69,7 +69,7 @@ fn pages(bytes: &[u8], limits: Limits) -> Result<Box<dyn Pages + '_>, BoxError> 
     }))
 }
 
-/// The flag of a header that says that pixels may be transparent.
+/// Flag of a VP8X header: pixels may be transparent.
 const ALPHA: u8 = 1 << 4;
 
 fn number([low, middle, high]: [u8; 3]) -> usize {
@@ -87,7 +87,7 @@ struct Frame<'a> {
     delay: Delay,
     blends: bool,
     disposal: Disposal,
-    /// The chunks of its picture.
+    /// The chunks of the frame's picture.
     picture: &'a [u8],
 }
 
@@ -106,9 +106,9 @@ fn frames(bytes: &[u8]) -> impl Iterator<Item = Frame<'_>> {
 }
 
 impl Frame<'_> {
-    /// Its picture as a file.
+    /// The picture of the frame as a WebP file.
     fn to_file(&self) -> Vec<u8> {
-        // Chunks are looked for behind a file's header.
+        // `chunk` skips the header of a file, 12 bytes.
         let chunks = [&[0; 12], self.picture].concat();
         let mut file = b"RIFF\0\0\0\0WEBP".to_vec();
         if let Some(data) = chunk(&chunks, b"VP8L") {
@@ -139,7 +139,7 @@ struct Animated<'a> {
     metadata: Metadata,
     orientation: Orientation,
     losses: Vec<String>,
-    /// What is seen, and the frame that is drawn next.
+    /// The canvas, and the number of the frame that is drawn next.
     drawn: Option<(Canvas<u8>, usize)>,
 }
 
@@ -169,7 +169,7 @@ impl Pages for Animated<'_> {
         let (size @ [width, height], channels) = (self.size, self.channels);
         let pixels = (width * height) as u64;
         check_size(self.limits, size, pixels * channels as u64)?;
-        // The canvas, a frame, and that as RGBA.
+        // Memory of the canvas, a frame, and that frame as RGBA.
         check_scratch(self.limits, 12 * pixels, "drawing its frames takes")?;
         let (mut canvas, next) = match self.drawn.take() {
             Some(drawn) if drawn.1 <= page => drawn,
@@ -197,8 +197,8 @@ impl Pages for Animated<'_> {
 }
 
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
-    /// Bytes that the decoder allocates for a byte of prefix codes, and for all of them, at most. A table of 4 KiB
-    /// has codes of ten lengths, which take some 90 bits to write.
+    /// Maximal bytes that the decoder allocates for each byte of prefix codes, and for all of them. A table of 4 KiB
+    /// has codes of ten lengths, which take some 90 bits in the file.
     const TABLES: u64 = 400;
     const ALL_TABLES: u64 = 65_536 * 5 * 4096;
     let opened = open(ImageFormat::WebP, bytes, limits)?;
@@ -207,13 +207,13 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     if worst <= allowed || !has_prefix_codes(bytes) || !apart::is_possible() {
         return opened.decode();
     }
-    // The decoder makes RGBA of RGB, or the other way round, and has the file.
+    // The decoder converts between RGB and RGBA, and holds the file.
     let within = 3 * opened.bytes() + bytes.len() as u64 + allowed;
     log::debug!("a WebP file is decoded in a process of its own, within {within} bytes");
     opened.decode_by(|_, samples| apart::decode(bytes, within, samples))
 }
 
-/// Whether a file has lossless data: a picture, or the alpha of one.
+/// Whether a file has lossless data: a picture, or an alpha channel.
 fn has_prefix_codes(bytes: &[u8]) -> bool {
     let has = |name: &[u8; 4]| bytes.windows(4).any(|found| found == name);
     has(b"VP8L") || has(b"ALPH")
@@ -249,11 +249,12 @@ fn start<'a>(
     Ok(Box::new(Writer { output, series, first: None, frames: Vec::new(), written: 0 }))
 }
 
-/// An animation being written. Its length stands at its beginning, so all of it is kept until the end.
+/// An animation being written. Its length is stated at the beginning of the file, so it is kept in memory until the
+/// end.
 struct Writer<'a> {
     output: &'a mut dyn Write,
     series: Series,
-    /// What the first frame says of all.
+    /// Properties of the whole animation, taken from its first frame.
     first: Option<First>,
     /// Frames written so far.
     frames: Vec<u8>,
@@ -266,7 +267,7 @@ struct First {
     metadata: Metadata,
 }
 
-/// The low 24 bits.
+/// The low 24 bits, little-endian.
 fn three_bytes(number: usize) -> [u8; 3] {
     [number as u8, (number >> 8) as u8, (number >> 16) as u8]
 }
@@ -274,7 +275,7 @@ fn three_bytes(number: usize) -> [u8; 3] {
 impl PageWriter for Writer<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         const MOST_DELAY: u32 = (1 << 24) - 1;
-        /// Pixels replace those of the frame before.
+        /// Flag of a frame: its pixels replace those of the frame before, without blending.
         const REPLACE: u8 = 2;
         let size = [image.width, image.height];
         let first = self.first.get_or_insert_with(|| First {
@@ -319,7 +320,7 @@ impl PageWriter for Writer<'_> {
         if let Some(icc) = icc {
             riff::push(&mut head, b"ICCP", &[&icc]);
         }
-        // The background, which is transparent.
+        // The first four bytes are the background colour, here transparent.
         riff::push(&mut head, b"ANIM", &[&[0; 4], &plays.to_le_bytes()]);
         let mut tail = Vec::new();
         for (name, data) in [(b"EXIF", exif), (b"XMP ", xmp)] {

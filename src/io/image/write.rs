@@ -1,4 +1,5 @@
-//! Images to files: in the samples and channels that the format holds. What it does not hold is told.
+//! Writing of image files, with the samples and channels that the format supports. What the format cannot hold is
+//! reported.
 
 use std::{
     borrow::Cow,
@@ -27,11 +28,11 @@ use crate::{
     timings::Timings,
 };
 
-/// Encodes `image` to `sink` in the format of its extension. What that does not hold is told.
+/// Encodes `image` to `sink` in the format that the extension names. What the format cannot hold is reported.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) when the extension names no format,
-/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+/// [`Kind::Usage`](crate::error::Kind::Usage) if the extension names no format, [`Kind::Io`](crate::error::Kind::Io) if
+/// the file cannot be written.
 pub fn write_image(
     image: &Image,
     sink: &Sink,
@@ -54,14 +55,14 @@ pub struct ImageTarget<'a> {
     timings: &'a Timings,
     /// Whether an existing file is an error.
     pub no_clobber: bool,
-    /// Whether it is an error that the format does not hold all of an image.
+    /// Whether it is an error that the format cannot hold all of an image.
     pub strict: bool,
-    /// Losses that have been told.
+    /// Losses that have been reported.
     told: Mutex<Vec<String>>,
 }
 
 impl<'a> ImageTarget<'a> {
-    /// A file of `format` at `sink`, which may replace another, and lack what the format does not hold.
+    /// A file of `format` at `sink`. It may replace an existing file, and losses are warnings.
     pub fn new(
         sink: &'a Sink,
         format: ImageFormat,
@@ -72,25 +73,25 @@ impl<'a> ImageTarget<'a> {
         Self { sink, format, encoding, timings, no_clobber: false, strict: false, told }
     }
 
-    /// Its format.
+    /// The format of the file.
     pub fn format(&self) -> ImageFormat {
         self.format
     }
 
-    /// Whether it may have several pages.
+    /// Whether the format supports several pages.
     pub fn holds_pages(&self) -> bool {
         self.format.codec().encode_pages.is_some()
     }
 
-    /// Tells, before it is written, what of `image` it will not hold.
+    /// Reports what of `image` the format cannot hold, without writing anything.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) where losses are not allowed.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) if there are losses and `strict` is set.
     pub fn check(&self, image: &Image) -> Result<()> {
         self.check_page(image, 1)
     }
 
-    /// The same of a page of `count`.
+    /// As [`ImageTarget::check`], for one page of `count`.
     fn check_page(&self, image: &Image, count: usize) -> Result<()> {
         match losses_of(image, &self.format.codec().holds, count) {
             Some(lost) => self.tell(lost),
@@ -98,7 +99,7 @@ impl<'a> ImageTarget<'a> {
         }
     }
 
-    /// Tells a loss once, however many pages have it.
+    /// Reports a loss once, however many pages have it.
     fn tell(&self, lost: String) -> Result<()> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if !told.contains(&lost) {
@@ -111,24 +112,24 @@ impl<'a> ImageTarget<'a> {
     /// Writes an image.
     ///
     /// # Errors
-    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    /// Those of [`ImageTarget::check`], and [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written.
     pub fn write(&self, image: &Image) -> Result<()> {
         self.check(image)?;
         let codec = self.format.codec();
         let encode = || -> Result<Vec<u8>, BoxError> {
             let fitted = fitted(image, &codec.holds)?;
-            // Encoders abort the process where an allocation fails; their output may be as long as the
-            // samples, and lies in two places at times.
+            // Encoders abort the process if an allocation fails. Their output may be as long as the samples, and some
+            // hold it twice.
             drop(memory::room::<u8>(2 * fitted.samples.as_bytes().len())?);
             (codec.encode)(&fitted, &self.encoding)
         };
         self.write_bytes(encode)
     }
 
-    /// Writes a JPEG file of `coefficients`.
+    /// Writes a JPEG file from DCT coefficients.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
+    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written.
     pub fn write_jpeg(&self, coefficients: &SparseCoefficients, metadata: &Metadata) -> Result<()> {
         let optimized = self.encoding.optimized;
         self.write_bytes(|| Ok(jpeg::encode_coefficients(coefficients, metadata, optimized)?))
@@ -140,11 +141,11 @@ impl<'a> ImageTarget<'a> {
         timings.time("write", || sink.write_with(no_clobber, |output| output.write_all(&bytes)))
     }
 
-    /// Writes a file of `series.count` pages, which `fill` hands over one by one.
+    /// Writes a file of `series.count` pages, which `fill` passes to the writer one by one.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when the format has no pages, those of [`ImageTarget::check`],
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written, and those of `fill`.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) if the format has no pages, those of [`ImageTarget::check`],
+    /// [`Kind::Io`](crate::error::Kind::Io) if the file cannot be written, and those of `fill`.
     pub fn write_pages(
         &self,
         series: Series,
@@ -187,7 +188,7 @@ impl PagesWriter<'_> {
     /// Writes the next page.
     ///
     /// # Errors
-    /// Those of [`ImageTarget::check`], and when it cannot be written, or does not go with the pages before it.
+    /// Those of [`ImageTarget::check`], and if the page cannot be written, or does not match the pages before it.
     pub fn page(&mut self, image: &Image) -> Result<()> {
         let Self { pages, target, count } = self;
         target.check_page(image, *count)?;
@@ -203,14 +204,14 @@ impl PagesWriter<'_> {
 fn cannot_encode(sink: &Sink, cause: BoxError) -> Error {
     let message = format_args!("cannot encode {sink}");
     match cause.downcast::<Error>() {
-        // Too little memory, say.
+        // An error with a kind of its own, such as too little memory.
         Ok(cause) => cause.context(message),
-        // The format does not hold such a picture, whenever it is tried.
+        // The format does not support such a picture, so another try would fail as well.
         Err(cause) => Error::bad_input(message).caused_by(cause),
     }
 }
 
-/// What an encoder failed with that writes to `sink` itself.
+/// The error of an encoder that writes to `sink` itself.
 fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     match cause.downcast::<io::Error>() {
         Ok(cause) => Error::io("write", sink.to_string(), *cause),
@@ -218,7 +219,7 @@ fn cannot_write(sink: &Sink, cause: BoxError) -> Error {
     }
 }
 
-/// `image` with the samples and channels that a format holds.
+/// `image` converted to samples and channels that the format supports.
 fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
     let dtype = holds.nearest(image.samples.dtype());
     let mut fitted = match (image.is_linear, holds.linear) {
@@ -236,15 +237,15 @@ fn fitted<'a>(image: &'a Image, holds: &Holds) -> Result<Cow<'a, Image>> {
     Ok(fitted)
 }
 
-/// What of `image`, a page of `count`, a format does not hold, in words; nothing when it holds all. Alpha that is full
-/// everywhere is none.
+/// What of `image`, one page of `count`, the format cannot hold, in words; `None` if it holds everything. An alpha
+/// channel that is opaque everywhere is no loss.
 fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
     let own = image.samples.dtype();
     let dtype = holds.nearest(own);
     let mut losses = Vec::new();
     match own {
         _ if own == dtype => {}
-        // Numbers without a full intensity keep their values: f32 holds integers of 24 bits.
+        // These types have no full intensity, so they keep their values as floats: f32 holds integers of 24 bits.
         Dtype::I8 | Dtype::I16 if dtype.is_float() => {}
         Dtype::I8 | Dtype::I16 | Dtype::U32 | Dtype::I32 if !dtype.is_float() => {
             losses.push(format!("{own} samples become {dtype}, cut off at the ends of its range"));
@@ -279,7 +280,7 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
     losses.extend(lost_texts(metadata, kept.texts));
     if let Some(pages) = &metadata.pages {
         let is_held = kept.pages && pages.fits(count, dtype);
-        // One page has no distance to others.
+        // With only one page, distances between pages do not matter.
         let counts = !pages.is_divisible || count > 1;
         losses.extend(pages.loss.filter(|_| !is_held && counts).map(str::to_owned));
     }
@@ -291,7 +292,7 @@ fn losses_of(image: &Image, holds: &Holds, count: usize) -> Option<String> {
     (!losses.is_empty()).then(|| losses.join(" and "))
 }
 
-/// Whether a picture has no more colours than a palette has, transparent pixels among them.
+/// Whether a picture has at most 256 colours, as a palette has, counting transparent pixels by their colours, too.
 fn has_few_colours(image: &Image) -> bool {
     const MOST: usize = 256;
     let Samples::U8(samples) = &image.samples else { return false };
@@ -302,7 +303,7 @@ fn has_few_colours(image: &Image) -> bool {
     })
 }
 
-/// Texts that are not held, in words. Those that only describe a file are not missed.
+/// Names the texts that the format cannot hold. Texts that only describe the file are not mentioned.
 fn lost_texts(metadata: &Metadata, held: Texts) -> Option<String> {
     let keywords = metadata.texts.iter().map(|text| text.keyword.as_str());
     let mut lost: Vec<String> = keywords
