@@ -50,7 +50,8 @@ pub fn run(args: &Args) -> Result<()> {
     standard::print(&String::from_utf8_lossy(&script))
 }
 
-/// `parser` with what shells complete values by: files where a file is meant, and choices.
+/// `parser` with hints for completion: arguments of a file type complete file names, and arguments of a sample type
+/// complete the names of types.
 pub fn with_hints(parser: Command) -> Command {
     let names: Vec<String> =
         parser.get_subcommands().map(|command| command.get_name().to_owned()).collect();
@@ -83,13 +84,13 @@ fn with_hint(arg: Arg) -> Arg {
     }
 }
 
-/// Completes one of `choices`.
+/// Completes a value to one of `choices`.
 pub fn values<T: Into<OsString>>(choices: impl IntoIterator<Item = T>) -> ArgValueCandidates {
     let all: Vec<OsString> = choices.into_iter().map(Into::into).collect();
     ArgValueCandidates::new(move || all.iter().map(CompletionCandidate::new).collect())
 }
 
-/// Completes what `--device` takes, by asking the machine.
+/// Completes the values of `--device`, which depend on the GPUs of this machine.
 pub fn devices() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let named =

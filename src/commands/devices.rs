@@ -28,21 +28,21 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Row {
-    /// What `--device` takes: `cpu` or a number.
+    /// The value of `--device` that selects this device: `cpu`, or the number of the adapter.
     device: String,
     name: String,
     kind: String,
     backend: String,
     driver: String,
-    /// Bytes that one storage binding may span.
+    /// Largest storage binding, in bytes.
     max_binding_bytes: Option<u64>,
-    /// Bytes of workgroup memory.
+    /// Workgroup memory, in bytes.
     workgroup_bytes: Option<u32>,
-    /// Lanes a subgroup, least and most.
+    /// Least and greatest subgroup size, in invocations.
     subgroup: Option<[u32; 2]>,
-    /// Whether passes can be timed on the device.
+    /// Whether the adapter supports timestamp queries.
     timestamps: bool,
-    /// Whether `--device auto` takes it.
+    /// Whether `--device auto` chooses this device.
     auto: bool,
 }
 
@@ -123,7 +123,7 @@ fn table(rows: &[Row]) -> String {
         ]
         .map(|cell| printable(&cell).into_owned())
     }));
-    // Names and kinds, not numbers.
+    // All columns are aligned to the left, as text.
     let left: Vec<usize> = (0..heads.len()).collect();
     let cells: Vec<Vec<String>> = cells.into_iter().map(|row| row.to_vec()).collect();
     folded(&cells, 2, &left, columns().unwrap_or(usize::MAX))

@@ -1,23 +1,24 @@
-//! What commands share of their estimates, for the choice between CPU and GPU before a run begins.
+//! Helpers for the estimates of time by which commands choose between CPU and GPU before a run begins.
 
 use crate::device::Estimate;
 
-/// Seconds for a byte of numbers to a GPU and of results back, in memory that is new to the system. On a host with an
-/// NVIDIA H200: 27 GB/s there, 13 GB/s back.
+/// Seconds to copy one byte of numbers to a GPU and one byte of results back, where the host memory is newly allocated.
+/// On a host with an NVIDIA H200: 27 GB/s to the GPU, 13 GB/s back.
 const BUS: f64 = 0.12e-9;
 
-/// The estimate for so many `numbers` and as many results, on a GPU that takes next to no time for them; a core takes `cpu`
-/// seconds for a byte of the numbers.
+/// The estimate for a job of `numbers` values of type `T` and as many results. A CPU core takes `cpu` seconds for each
+/// byte of input; the time of a GPU is that of the two copies, since computing takes it next to none.
 pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
     let bytes = numbers as f64 * size_of::<T>() as f64;
     Estimate::of_seconds(bytes * cpu / rayon::current_num_threads() as f64, bytes * BUS)
 }
 
-/// Inputs that are looked at.
+/// Inputs whose sizes are looked up; further inputs are assumed to be like these.
 const LOOKED_AT: usize = 16;
 
-/// The `amounts` of all `inputs` together, such as bytes: the others have as much as the first few on average. Where they
-/// are not known, as of pipes, an input is not counted; where they are known of none, all count as empty.
+/// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of
+/// unknown
+/// amounts, such as pipes, do not enter the mean; where no amounts are known, the sum is 0.
 pub fn sum_of_all<T, const N: usize>(
     inputs: &[T],
     amounts: impl Fn(&T) -> Option<[f64; N]>,

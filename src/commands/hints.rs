@@ -1,4 +1,4 @@
-//! Errors as a user of the command line reads them: facts from the library, then what to type.
+//! Error messages of the command line: the facts from the library, then the flag that helps.
 
 use crate::error::{Error, Hint};
 

@@ -1,4 +1,4 @@
-//! `gpuproc info`: what files hold, from their headers.
+//! `gpuproc info`: the contents of files, from their headers.
 
 use std::fmt;
 
@@ -57,11 +57,11 @@ pub struct Args {
     volume: VolumeArgs,
 }
 
-/// The least or the greatest of numbers.
+/// The least or the greatest number of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 enum End {
-    /// Of 64 bits, which f64 does not hold exactly.
+    /// A 64-bit integer, which f64 does not always hold exactly.
     Whole(i128),
     Real(f64),
 }
@@ -75,74 +75,75 @@ impl fmt::Display for End {
     }
 }
 
-/// What a file holds; what does not apply to it is missing.
+/// The contents of a file. Fields that do not apply to the file are empty and are left out of the output.
 #[derive(Default, Serialize)]
 struct Info {
     file: String,
     /// `image`, `volume` or `array`.
     kind: &'static str,
     format: String,
-    /// Bytes of the file.
+    /// Size of the file, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// Samples along each axis: x and y of an image, x, y and z of a volume, the last axis fastest of an array.
+    /// Samples along each axis: x, y of an image; x, y, z of a volume; the axes of an array in C order, the last one
+    /// fastest.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     size: Vec<usize>,
-    /// The type of samples once read.
+    /// Type of the samples in memory.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     dtype: Option<String>,
-    /// How they are stored, where that is another type.
+    /// Type of the samples in the file, where it differs from that in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     channels: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     byte_order: Option<&'static str>,
-    /// What a stored number is multiplied with, and what is added then.
+    /// Slope and intercept: value = slope * stored + intercept.
     #[serde(skip_serializing_if = "Option::is_none")]
     scale: Option<[f64; 2]>,
-    /// Pages of an image, volumes of a file with several.
+    /// Number of pages of an image, or of volumes in the file, where there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pages: Option<usize>,
-    /// What these are called.
+    /// Label of the row that shows `pages`.
     #[serde(skip)]
     called: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     spacing: Option<[f64; 3]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
-    /// The centre of the first sample.
+    /// World coordinates of the centre of the first sample.
     #[serde(skip_serializing_if = "Option::is_none")]
     first: Option<[f64; 3]>,
-    /// For each axis, where it leads.
+    /// Direction of each axis of the grid in world coordinates, as a unit vector.
     #[serde(skip_serializing_if = "Option::is_none")]
     directions: Option<[[f64; 3]; 3]>,
-    /// The same in letters.
+    /// The directions of the axes in letters, such as `RAS`.
     #[serde(skip_serializing_if = "Option::is_none")]
     orientation: Option<String>,
-    /// How the coordinates' axes lie in the body.
+    /// Anatomical orientation of the world coordinates.
     #[serde(skip_serializing_if = "Option::is_none")]
     space: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     metadata: Vec<(String, String)>,
-    /// The least and the greatest finite sample.
+    /// The least and the greatest finite sample, with `--range`.
     #[serde(skip_serializing_if = "Option::is_none")]
     range: Option<[End; 2]>,
-    /// Bytes of the samples in memory.
+    /// Size of the samples in memory, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<u64>,
-    /// What was assumed, or is left out when it is read.
+    /// Warnings: what gpuproc assumes about the file, or leaves out when it reads the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
 
-/// Prints what the files hold.
+/// Prints the contents of the files.
 ///
 /// # Errors
-/// When a file cannot be read or understood; [`Kind::Partial`] when that is some of several.
+/// When the only file cannot be read or understood; [`Kind::Partial`] when some of several cannot.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
-    // Of several, the first tells of all.
+    // Without --volume, the first volume of a file stands for all.
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
     let (mut infos, mut failed) = (Vec::new(), 0);
@@ -178,8 +179,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// Looks at one file: a volume or an array by its name, else an image, else a volume by what it holds. Where `samples` is
-/// set, its samples are read, too.
+/// Describes one file. Arrays and volumes are recognised by name; other files are tried as an image, then as a volume.
+/// Where `samples` is set, all samples are read for their range.
 fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> Result<Info> {
     let many = are_many(source);
     let bytes = if many { None } else { source.size()? };
@@ -243,13 +244,13 @@ fn array_info(
     })
 }
 
-/// The least and the greatest finite number of an array, which is read part by part; those of a text as f64.
+/// The least and the greatest finite number of an array, which is read in parts. Numbers of a text are taken as f64.
 fn array_range(
     source: &Source,
     format: ArrayFormat,
     session: &Session,
 ) -> Result<Option<[End; 2]>> {
-    /// Numbers of a part.
+    /// Numbers that are read at a time.
     const PART: usize = 1 << 20;
     let wanted = (format == ArrayFormat::Text).then_some(Dtype::F64);
     let mut reader = ArrayReader::open(source, format, wanted, session.limits(1))?;
@@ -312,9 +313,9 @@ fn volume_info(file: &VolumeFile, samples: bool, session: &Session) -> Result<In
     })
 }
 
-/// The least and the greatest finite sample of a volume, which is read part by part.
+/// The least and the greatest finite sample of a volume, which is read in parts.
 fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>> {
-    /// Bytes of a part.
+    /// Bytes that are read at a time.
     const PART: u64 = 16 << 20;
     file.allow(session.limits(2))?;
     let depth = file.dims[2];
@@ -336,7 +337,7 @@ fn volume_range(file: &VolumeFile, session: &Session) -> Result<Option<[End; 2]>
     Ok(ends(all))
 }
 
-/// The least and the greatest of all samples of all channels.
+/// The range of all samples of all channels.
 fn range(pixels: &Pixels) -> Moments {
     let of = |channel| {
         let component = Component::Channel(channel);
@@ -374,11 +375,11 @@ fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info>
 }
 
 impl Info {
-    /// A line of the most important, and one for each of the rest.
+    /// A heading with name, format, size and type, and a line for each further field.
     fn text(&self) -> String {
         let join = |numbers: &[f64]| {
-            // Coordinates of f32 headers have many digits that mean nothing.
-            // 0 is added for -0.
+            // Six decimals: further digits of coordinates that a header holds as f32 are noise. Adding 0.0 turns -0 to
+            // 0.
             let short = |v: &f64| format!("{}", (v * 1e6).round() / 1e6 + 0.0);
             numbers.iter().map(short).collect::<Vec<_>>().join(" ")
         };

@@ -1,4 +1,4 @@
-//! `gpuproc merge`: the parts that shards have made, joined to what one process makes.
+//! `gpuproc merge`: joins the part files of all shards into the result that a single process writes.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -49,10 +49,10 @@ pub struct Args {
     list: ListArgs,
 }
 
-/// Reads parts, joins them, writes.
+/// Reads the parts, joins them and writes the result.
 ///
 /// # Errors
-/// Those of reading and writing, and when the parts are not those of one job.
+/// When a part cannot be read or the result cannot be written, and when the parts do not belong to one job.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let names: Vec<OsString> = args.parts.iter().cloned().map(OsString::from).collect();
     let paths: Vec<PathBuf> = args.list.with(names)?.into_iter().map(PathBuf::from).collect();

@@ -1,4 +1,4 @@
-//! The commands, one file or folder each, and the one list that makes them known.
+//! The commands, one file or folder each, and the one list that declares them.
 //!
 //! A command is a clap struct `Args` and a function `run`, which is three steps: read, run a kernel on
 //! the session's device, write.
@@ -6,7 +6,7 @@
 //!    contradictions are usage errors, outputs have known formats. The steps take that value and never
 //!    `Args`, so that a step can be read, tested and reused without the command line.
 //! 2. A command of more than one screen is a folder: `flags.rs` holds the clap struct, the parsers of
-//!    its values and the validation; `mod.rs` holds `run`; each further step has its own file.
+//!    its values and their validation; `mod.rs` holds `run`; each further step has its own file.
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
 //!    [`flags::one_of`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`] adds the flag to type.
@@ -19,10 +19,11 @@ mod table;
 
 use crate::{error::Result, session::Session};
 
-/// Declares the commands. A line each makes the module, the subcommand, its help and its call; the first
-/// line names what a `run` may take. `no device`: none is opened. `later device`: `run` calls
-/// [`Device::expect`](crate::device::Device::expect) once it knows how much there is to do. Otherwise
-/// the device is opened while `run` reads its inputs.
+/// Declares the commands. The first line names the values that a `run` function may take; each further line declares
+/// the
+/// module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`: `run`
+/// calls [`Device::expect`](crate::device::Device::expect) once it knows how much there is to do. Otherwise the device
+/// is opened while `run` reads its inputs.
 macro_rules! commands {
     (
         |$session:ident, $parser:ident, $run_line:ident|
@@ -40,7 +41,8 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// Runs the command. `parser` makes the tree of all commands and flags; `run_line` runs another command.
+            /// Runs the command. `parser` builds the clap command of the whole program; `run_line` runs another
+            /// command.
             ///
             /// # Errors
             /// Those of the command.
@@ -55,14 +57,14 @@ macro_rules! commands {
                 }
             }
 
-            /// Its name.
+            /// Name of the command, as the user types it.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => stringify!($module),)+
                 }
             }
 
-            /// Whether it computes anything.
+            /// Whether the command computes anything on a device.
             pub fn needs_device(&self) -> bool {
                 match self {
                     $(Self::$name(_) => true $(&& stringify!($when) != "no")?,)+

@@ -1,4 +1,4 @@
-//! `gpuproc serve`: job after job in one process, whose device, threads and memory stay warm.
+//! `gpuproc serve`: runs job after job in one process, which keeps its device, threads and memory between jobs.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use crate::{
     session::Session,
 };
 
-/// Runs a command by its words, without the program's name, in a session of its own on the same device.
+/// A function that runs a command line (without the program's name) in a session of its own on the same device.
 pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
 /// Run jobs in one process: a line of JSON each, one as its answer.
@@ -45,13 +45,13 @@ struct Job {
     arguments: Vec<String>,
 }
 
-/// No job has a longer line.
+/// Longest line of a job, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Reads jobs, runs them, answers.
+/// Reads jobs, runs them and writes an answer to each.
 ///
 /// # Errors
-/// When jobs cannot be read or answers not written.
+/// When jobs cannot be read or answers cannot be written. A job that fails is an answer, not an error.
 pub fn run(args: &Args, session: &Session, run_line: RunLine) -> Result<()> {
     let failed = |error| Error::io("write", standard::OUTPUT, error);
     let mut answers = standard::output().map_err(failed)?;
@@ -69,7 +69,7 @@ pub fn run(args: &Args, session: &Session, run_line: RunLine) -> Result<()> {
     }
 }
 
-/// Runs one job and writes its answer, at once.
+/// Runs one job and writes its answer without delay.
 fn answer(to: &mut File, line: &[u8], session: &Session, run_line: RunLine) -> io::Result<()> {
     let (started, job) = (Instant::now(), serde_json::from_slice::<Job>(line));
     let (id, messages, result) = match job {

@@ -1,22 +1,22 @@
-//! Tables on a terminal, folded where they are wider than it.
+//! Tables on a terminal. Tables that are wider than the terminal are split by columns.
 
 use terminal_size::{Height, Width, terminal_size};
 
-/// Columns of the terminal that standard output is; nothing for a file or a pipe.
+/// Columns of the terminal that standard output is connected to; `None` for a file or a pipe.
 pub fn columns() -> Option<usize> {
     use std::io::IsTerminal;
     let is_terminal = std::io::stdout().is_terminal();
     terminal_size().filter(|_| is_terminal).map(|(Width(width), _)| width.into())
 }
 
-/// Columns and lines of the terminal, or of a usual one where there is none.
+/// Columns and lines of the terminal; 80 by 24 where there is none.
 pub fn window() -> (usize, usize) {
     terminal_size().map_or((80, 24), |(Width(width), Height(height))| (width.into(), height.into()))
 }
 
-/// Rows of cells, the first of which are the heads, in columns as wide as their widest cell. The first `keys` columns
-/// stand on the left; so do the columns of `left`. Where the table is wider than `width`, the columns that have no room
-/// follow in further tables, behind the same keys.
+/// A table as text, in columns as wide as their widest cells. The first of `rows` holds the headings. The first `keys`
+/// columns and those in `left` are aligned to the left, the others to the right. Where the table is wider than `width`
+/// characters, the columns that have no room follow in further tables, each of which repeats the first `keys` columns.
 pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -> String {
     let count = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..count)
@@ -43,7 +43,7 @@ pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -
         for row in rows {
             let cells = (0..keys).chain(group.iter().copied()).map(|column| {
                 let (cell, mut width) = (row[column].clone(), widths[column]);
-                // What is wider than all of the terminal is cut.
+                // A cell that is wider than the terminal is cut.
                 let room = total.saturating_sub(if column < keys { 0 } else { before });
                 let cell = match cell.chars().count() > room && room > 3 {
                     true => format!("{}...", cell.chars().take(room - 3).collect::<String>()),
@@ -63,7 +63,7 @@ pub fn folded(rows: &[Vec<String>], keys: usize, left: &[usize], width: usize) -
     text
 }
 
-/// `text` in lines of `columns` columns at most, broken at blanks.
+/// `text` in lines of at most `columns` characters, broken at blanks.
 pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -107,7 +107,7 @@ mod tests {
     fn a_wide_table_is_folded_behind_its_keys() {
         let text = folded(&rows(), 1, &[3], 20);
         assert_eq!(text, "       count  mean\ngrey  12,345   7.5\n\n      name\ngrey  a\n");
-        // What has no room at all stands alone.
+        // A column that has no room beside the keys still gets a table of its own.
         let text = folded(&rows(), 1, &[3], 5);
         assert_eq!(text.matches("grey").count(), 3);
         assert!(

@@ -1,4 +1,4 @@
-//! What the flags say of arrays.
+//! Inputs and outputs of commands that work on arrays of numbers.
 
 use std::io::{IsTerminal, stdin};
 
@@ -20,19 +20,19 @@ pub const ARRAY_FORMATS: [Choice<ArrayFormat>; 3] = [
     ("npy", ArrayFormat::Npy, "NumPy's array file"),
 ];
 
-/// An array to be read.
+/// An array to read.
 #[derive(Clone, Debug)]
 pub struct ArrayInput {
-    /// Where it is.
+    /// The file.
     pub source: Source,
-    /// How it is written down.
+    /// Its format.
     pub format: ArrayFormat,
-    /// The numbers' type, where a file does not say it.
+    /// Type of the numbers, for formats that do not state it.
     pub dtype: Option<Dtype>,
 }
 
 impl ArrayInput {
-    /// Opens it. Bringing it into C order may take the bytes of `limits`.
+    /// Opens the array. Reordering an array in Fortran order to C order takes memory, which `limits` bounds.
     ///
     /// # Errors
     /// Those of [`ArrayReader::open`].
@@ -41,7 +41,7 @@ impl ArrayInput {
     }
 }
 
-/// The input that is named, or else standard input.
+/// The named input, or else standard input.
 ///
 /// # Errors
 /// [`Kind::Usage`](crate::error::Kind::Usage) when nothing is piped in.
@@ -55,17 +55,17 @@ pub fn input_or_pipe(input: Option<&Source>) -> Result<Source> {
     }
 }
 
-/// Where an array is written, and how.
+/// An array to write.
 #[derive(Clone, Debug)]
 pub struct ArrayOutput {
-    /// Where it goes.
+    /// The file.
     pub sink: Sink,
-    /// How it is written down.
+    /// Its format.
     pub format: ArrayFormat,
 }
 
 impl ArrayOutput {
-    /// Creates it for numbers of type `dtype`.
+    /// Creates the output for numbers of type `dtype`.
     ///
     /// # Errors
     /// Those of [`ArrayWriter::create`].

@@ -1,4 +1,4 @@
-//! The flags of commands that work on many files, and in many processes.
+//! The flags for work on many files and in many processes.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use crate::{
     session::Session,
 };
 
-/// Inputs by the names in a file.
+/// Inputs that a file lists.
 #[derive(Clone, Debug, Args)]
 pub struct ListArgs {
     /// Take the names of further inputs from this file: one a line, or with a NUL behind each, as find -print0
@@ -21,7 +21,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// `inputs`, and behind them those of the list.
+    /// `inputs`, followed by the inputs that the list names.
     ///
     /// # Errors
     /// When the list cannot be read.
@@ -34,7 +34,7 @@ impl ListArgs {
     }
 }
 
-/// The names in a list. A file that is called `-` is no standard input there.
+/// The names in a list. A line `-` names a file, not standard input, so it becomes `./-`.
 fn names(text: &[u8]) -> Vec<OsString> {
     let lines: Vec<&[u8]> = match text.contains(&0) {
         true => text.split(|&byte| byte == 0).collect(),
@@ -61,7 +61,7 @@ fn name_of(bytes: &[u8]) -> OsString {
     String::from_utf8_lossy(bytes).into_owned().into()
 }
 
-/// A part of a job, and what is done of it.
+/// Which part of a job is done, and whether finished work is skipped.
 #[derive(Clone, Debug, Args)]
 pub struct ShardArgs {
     /// Do only part I of N parts, counted from 0, as 3/64: files of several inputs, or slices of one volume
@@ -74,12 +74,12 @@ pub struct ShardArgs {
     pub resume: bool,
 }
 
-/// Which of its work a command does.
+/// Which part of its work a command does.
 #[derive(Clone, Copy, Debug)]
 pub struct Share {
-    /// The part; nothing for all of it.
+    /// The shard; `None` for all of the work.
     pub shard: Option<Shard>,
-    /// Whether work that is done is left out, and done work is marked.
+    /// Whether finished work is skipped, and newly finished work is marked.
     pub resumes: bool,
 }
 
@@ -91,14 +91,15 @@ impl ShardArgs {
 }
 
 impl Share {
-    /// The files that belong to the shard. A file that is alone is a list of one, too.
+    /// Those of `files` that belong to the shard.
     pub fn files<T>(self, files: Vec<T>) -> Vec<T> {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let own = files.into_iter().enumerate().filter(|&(number, _)| shard.has(number));
         own.map(|(_, file)| file).collect()
     }
 
-    /// The marker of a job, where work is resumed and its inputs and outputs are files.
+    /// The marker file that records a finished job; `None` without `--resume` and where an input or an output is not a
+    /// file.
     pub fn marker<'a>(
         self,
         session: &Session,

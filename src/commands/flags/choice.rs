@@ -1,14 +1,14 @@
-//! Choices of the library's types, parsed from a table.
+//! Flags that choose a value of a library type from a table.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::data::dtype::Dtype;
 
-/// One choice of a flag: what the user types (`jpeg|jpg` where another name is understood, too), the library's value, and
-/// the help.
+/// One choice of a flag: the names that the user may type (`jpeg|jpg`: the first is shown, the others are aliases), the
+/// library's value, and the help.
 pub type Choice<T> = (&'static str, T, &'static str);
 
-/// The value parser of a flag with a fixed set of choices. The library's enum needs no clap:
+/// The value parser of a flag with a fixed set of choices. The library's enum does not depend on clap:
 ///
 /// ```
 /// use gpuproc::commands::flags::{Choice, one_of};
@@ -43,7 +43,7 @@ where
     })
 }
 
-/// The value parser of a flag for one of `known` types: `dtype_of(&Dtype::NUMBERS)`.
+/// The value parser of a flag that takes one of the `known` types: `dtype_of(&Dtype::NUMBERS)`.
 pub fn dtype_of(
     known: &'static [Dtype],
 ) -> impl Fn(&str) -> Result<Dtype, String> + Clone + Send + Sync + 'static {

@@ -8,7 +8,7 @@ use crate::{
     io::{Source, image::ImageFormat},
 };
 
-/// Formats of images that are written.
+/// Formats in which images can be written.
 pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
     ("png", ImageFormat::Png, "PNG; of several pages, animated PNG"),
     ("jpeg|jpg", ImageFormat::Jpeg, "JPEG"),
@@ -21,7 +21,7 @@ pub const IMAGE_FORMATS: [Choice<ImageFormat>; 9] = [
     ("pfm", ImageFormat::Pfm, "Portable Float Map"),
 ];
 
-/// Pages by their numbers, which count from 1: `3`; `2..5`, with both ends; `2..`, to the last.
+/// A range of pages, counted from 1: `3` is one page, `2..5` includes both ends, `2..` goes to the last page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRange {
     first: usize,
@@ -51,15 +51,15 @@ impl FromStr for PageRange {
 }
 
 impl PageRange {
-    /// Whether it is the first page alone.
+    /// Whether the range is the first page only.
     pub fn is_first(self) -> bool {
         self == Self { first: 1, last: Some(1) }
     }
 
-    /// These of the `count` pages of `source`, counted from 0.
+    /// The pages of the range, counted from 0, in `source`, which has `count` pages.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when one of them is not there.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the range goes beyond the last page.
     pub fn of(self, source: &Source, count: usize) -> Result<Range<usize>> {
         let last = self.last.unwrap_or(count.max(self.first));
         match last <= count {

@@ -1,10 +1,10 @@
-//! Where results go: `-o`, which means the same in every command.
+//! Where results go: `-o` and `--out-dir`, which mean the same in every command.
 //!
-//! | `-o` | a result goes to |
+//! | `-o` | destination of a result |
 //! |---|---|
 //! | `-` | standard output |
-//! | `out/`, or a folder that is there | a file in that folder, called as the input |
-//! | a name with `{stem}`, `{ext}`, `{name}` or `{dir}` | that file, with these of each input; its folder is made |
+//! | `out/`, or an existing folder | a file in that folder, named like the input |
+//! | a name with `{stem}`, `{ext}`, `{name}` or `{dir}` | that file, filled in for each input; its folder is created |
 //! | a name that ends with `.zarr` or `.precomputed` | that folder |
 //! | any other name | that file |
 
@@ -22,7 +22,7 @@ use crate::{
     io::{Sink, Source, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
 };
 
-/// What `-o` names.
+/// The value of `-o`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target(OsString);
 
@@ -32,7 +32,7 @@ impl From<OsString> for Target {
     }
 }
 
-/// What a [`Target`] is, as far as its inputs do not matter.
+/// The kind of destination that a [`Target`] names, which does not depend on the inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// One file, or standard output.
@@ -47,7 +47,7 @@ pub enum Place {
 const FIELDS: [&str; 4] = ["{stem}", "{ext}", "{name}", "{dir}"];
 
 impl Target {
-    /// What it is.
+    /// The destination that the name stands for, as the table above says.
     pub fn place(&self) -> Place {
         let path = Path::new(&self.0);
         let text = path.to_string_lossy();
@@ -58,7 +58,7 @@ impl Target {
         } else if is_zarr_output(&Sink::File(path.to_owned()))
             || path.extension().is_some_and(|extension| extension == FOLDER_EXTENSION)
         {
-            // A folder, but one result.
+            // The result is one Zarr store or Neuroglancer mesh, though it is a folder on disk.
             Place::One(Sink::File(path.to_owned()))
         } else if text.ends_with(['/', MAIN_SEPARATOR]) || path.is_dir() {
             Place::Folder(path.to_owned())
@@ -69,15 +69,18 @@ impl Target {
 }
 
 impl Place {
-    /// Whether it has a file for each input.
+    /// Whether each input gets an output of its own.
     pub fn is_for_each(&self) -> bool {
         !matches!(self, Self::One(_))
     }
 
-    /// Where the result of `source` goes, whose extension becomes `extension` where that is given.
+    /// The output for the result of `source`. Its name ends with `extension` where one is given, else as that of the
+    /// input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for an input without a name.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an input without a name, such as standard input, and for a name
+    /// that is
+    /// not UTF-8 in a template.
     pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
         let named = |place: &dyn std::fmt::Display| {
             Error::usage(format_args!("standard input has no name for a file in {place}"))
@@ -111,14 +114,14 @@ impl Place {
     }
 }
 
-/// Which folders of an input are kept below an output folder.
+/// Which folders of an input's path are repeated below the output folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tree {
     /// None.
     Flat,
-    /// Those of a relative name.
+    /// Those of a relative path.
     Relative,
-    /// All.
+    /// Those of every path.
     All,
 }
 
@@ -138,9 +141,9 @@ fn below_root(path: &Path) -> PathBuf {
     path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
-/// The name of a file as that of its result.
+/// The file name of the result for the input `path`.
 fn new_name(path: &Path, extension: Option<&str>) -> OsString {
-    // A path such as `..` has no name; reading tells what is wrong with it.
+    // A path such as `..` has no file name. Reading it fails later, with a better message.
     let name = path.file_name().unwrap_or(OsStr::new("_"));
     match (extension, name.to_str()) {
         (None, _) => name.to_owned(),
@@ -149,7 +152,7 @@ fn new_name(path: &Path, extension: Option<&str>) -> OsString {
     }
 }
 
-/// `head.nii.gz` as `head` and `nii.gz`.
+/// Splits `head.nii.gz` into `head` and `nii.gz`.
 fn split_name(name: &str) -> (&str, &str) {
     let split = |name: &str| name.rfind('.').filter(|&at| at > 0);
     let Some(mut at) = split(name) else { return (name, "") };
@@ -183,17 +186,17 @@ pub struct Planned {
     pub source: Source,
     /// Its output.
     pub sink: Sink,
-    /// Whether the folder of the output is made.
+    /// Whether the folder of the output is created where it does not exist.
     pub makes_folder: bool,
 }
 
 impl OutputArgs {
-    /// Whether an output is named by a flag, so that positional arguments are inputs.
+    /// Whether a flag names the output, so that all positional arguments are inputs.
     pub fn is_given(&self) -> bool {
         self.output.is_some() || self.out_dir.is_some()
     }
 
-    /// What the flags name, or else the positional `output`.
+    /// The destination that the flags name, or else the positional `output`.
     fn place(&self, output: Option<Target>) -> Option<(Place, Tree)> {
         let tree = if self.keep_tree { Tree::All } else { Tree::Flat };
         let relative = if self.keep_tree { Tree::All } else { Tree::Relative };
@@ -208,7 +211,9 @@ impl OutputArgs {
         self.place(None).is_some_and(|(place, _)| place.is_for_each())
     }
 
-    /// The one output of a command with one input, which may be the positional `output`; nothing where none is named.
+    /// The output of a command with one input: the one that a flag names, else the positional `output`. `None` where
+    /// neither
+    /// is given.
     ///
     /// # Errors
     /// As [`Place::sink`].
@@ -223,11 +228,12 @@ impl OutputArgs {
         Ok(Some(Planned { source: source.clone(), sink, makes_folder: place.is_for_each() }))
     }
 
-    /// Each input with its output. `output` is that of the positional arguments; `extension` tells that of a result where
-    /// it is not its input's.
+    /// Each input with its output; `None` where no output is named. `output` is the positional one. `extension` returns
+    /// the
+    /// extension of a result where it differs from that of its input.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have one output, and as [`Place::sink`].
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].
     pub fn plan(
         &self,
         sources: Vec<Source>,
@@ -237,7 +243,7 @@ impl OutputArgs {
         let Some((mut place, tree)) = self.place(output) else { return Ok(None) };
         if let (Place::One(sink), true) = (&place, sources.len() > 1) {
             place = match sink {
-                // Several files need a folder, so that its name is one.
+                // Several results need a folder: take a new name without an extension for one.
                 Sink::File(path) if path.extension().is_none() && !path.exists() => {
                     Place::Folder(path.clone())
                 }
@@ -254,7 +260,7 @@ impl OutputArgs {
         let plan = |source: Source| {
             let sink = place.sink(&source, extension(&source)?.as_deref(), tree)?;
             if let (Sink::File(path), true) = (&sink, makes_folder) {
-                // By the file that is there already, too, which links may lead to.
+                // Two names may also lead to one existing file by symbolic links.
                 let found = path.canonicalize().ok().filter(|found| found != path);
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
@@ -275,10 +281,10 @@ impl OutputArgs {
 }
 
 impl Planned {
-    /// The output, whose folder is made where that is to be made, or standard output where none is planned.
+    /// The planned output, after its folder has been created if need be; standard output where none is planned.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the folder cannot be created.
     pub fn or_stdout(planned: Option<Self>) -> Result<Sink> {
         let Some(Self { sink, makes_folder, .. }) = planned else { return Ok(Sink::Stdout) };
         if makes_folder {
@@ -287,10 +293,10 @@ impl Planned {
         Ok(sink)
     }
 
-    /// Makes the folder of the output, where that is to be made.
+    /// Creates the folder of the output.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the folder cannot be created.
     pub fn make_folder(sink: &Sink) -> Result<()> {
         let Sink::File(path) = sink else { return Ok(()) };
         let folder = path.parent().unwrap_or(Path::new(""));

@@ -57,7 +57,7 @@ pub struct VolumeArgs {
 }
 
 impl VolumeArgs {
-    /// What the flags say of a volume.
+    /// The layout of the volume that the flags describe.
     pub fn layout(&self) -> Layout {
         let &Self { dims, dtype, endian, header_bytes, stack, level, .. } = self;
         let from_0 = |number: Option<NonZeroUsize>| number.map(|number| number.get() - 1);
@@ -81,7 +81,7 @@ const ENDIANS: [Choice<Endian>; 2] = [
     ("big", Endian::Big, "Most significant byte first"),
 ];
 
-/// Three numbers, one an axis: `1,1,2.5`.
+/// Three numbers, one for each axis: `1,1,2.5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Triple(pub [f64; 3]);
 

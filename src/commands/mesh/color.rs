@@ -1,4 +1,4 @@
-//! Colours by their names, as matplotlib has them.
+//! Colours by name, with the names that matplotlib uses.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::data::srgb;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Color([u8; 3]);
 
-/// matplotlib's `tab10`, which are `C0` to `C9`, too.
+/// matplotlib's palette `tab10`: `tab:blue` and so on, also named `C0` to `C9`.
 const TABLEAU: [(&str, u32); 10] = [
     ("blue", 0x1f77b4),
     ("orange", 0xff7f0e),
@@ -22,7 +22,7 @@ const TABLEAU: [(&str, u32); 10] = [
     ("cyan", 0x17becf),
 ];
 
-/// Some of CSS's names.
+/// Some of the names of CSS.
 const NAMED: [(&str, u32); 32] = [
     ("beige", 0xf5f5dc),
     ("black", 0x000000),
@@ -59,7 +59,7 @@ const NAMED: [(&str, u32); 32] = [
 ];
 
 impl Color {
-    /// One for each surface where none are named.
+    /// The default colour of the surface with this number; after ten surfaces, the colours repeat.
     pub(super) fn of_number(number: usize) -> Self {
         Self::of_bits(TABLEAU[number % TABLEAU.len()].1)
     }
@@ -69,12 +69,12 @@ impl Color {
         Self([red, green, blue])
     }
 
-    /// Red, green and blue.
+    /// Red, green and blue in sRGB.
     pub(super) fn bytes(self) -> [u8; 3] {
         self.0
     }
 
-    /// Linear, with an alpha.
+    /// Linear red, green and blue from 0 to 1, with `alpha`.
     pub(super) fn with_alpha(self, alpha: f32) -> [f32; 4] {
         let [red, green, blue] = self.0.map(|v| srgb::to_linear(f64::from(v) / 255.0) as f32);
         [red, green, blue, alpha]

@@ -1,4 +1,4 @@
-//! Colours of vertices by another volume's values.
+//! `--color-by`: colours of the vertices by the values of another volume.
 
 use super::{memory::allow, placing::Placed};
 use crate::{
@@ -14,23 +14,27 @@ use crate::{
     session::Session,
 };
 
-/// What decides the colours.
+/// The choices of the user: volume, palette and range.
 #[derive(Clone, Debug)]
 pub(super) struct ColorBy {
     pub(super) source: Source,
     pub(super) palette: Palette,
-    /// The values that have the first and the last colour; those of the surface where none are given.
+    /// Values that get the first and the last colour; `None` stands for the least and the greatest value on the
+    /// surface.
     pub(super) range: Option<[f64; 2]>,
 }
 
-/// The colour where there is no value: beyond the volume, or beside a sample that is no number.
+/// The colour of vertices that have no value: those outside the volume or next to a sample that is NaN.
 const NOTHING: [u8; 3] = [128; 3];
 
-/// Samples beyond the middles of the outermost ones that these stand for: to the side of the box, but for rounding.
+/// How far, in steps of the grid, a sample at the border reaches beyond its centre: half a step, to the side of the
+/// volume's box, and some room for rounding.
 const BORDER: f64 = 0.501;
 
 impl ColorBy {
-    /// Reads the volume that decides the colours of a mesh of `file`, whose whole grid `kernel` has and which is `placed`.
+    /// Reads the volume whose values become the colours. `file` is the meshed volume; `kernel` and `placed` hold the
+    /// grid of
+    /// all its samples, before a region is cut out.
     pub(super) fn read(
         &self,
         (file, kernel, placed): (&VolumeFile, &MarchingCubes, &Placed),
@@ -62,18 +66,20 @@ impl ColorBy {
     }
 }
 
-/// The values that decide the colours.
+/// The volume whose values become the colours, in memory.
 pub(super) struct Colors<'a> {
     by: &'a ColorBy,
-    /// Where the meshed samples lie in the coordinates of the mesh.
+    /// The grid of the meshed volume, in the coordinates of the mesh.
     grid: Placement,
-    /// Where the files of both volumes say that their samples lie, in one space; else both have the same samples.
+    /// The placements that the files of the meshed and of the colouring volume state, in one space; `None` where the
+    /// files do
+    /// not state both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
     volume: Volume,
 }
 
 impl Colors<'_> {
-    /// Gives every vertex its colour, and tells the range.
+    /// Gives every vertex its colour and logs the range of values.
     pub(super) fn paint(&self, surface: &mut Surface, session: &Session) -> Result<()> {
         let bytes = self.volume.samples.as_bytes().len() as u64;
         let more = bytes.saturating_add(11 * surface.positions.len() as u64);
@@ -98,17 +104,17 @@ impl Colors<'_> {
         surface.colors = parallel::mapped(&values, |&value| {
             let part = match high > low {
                 true => (value - low) / (high - low),
-                // All have one value.
+                // The range is a single value: values above it get the last colour.
                 false => f64::from(u8::from(value > low)),
             };
-            // A cast takes what is below to 0.
+            // The cast saturates: values below the range get the first colour.
             if value.is_nan() { NOTHING } else { table[((256.0 * part) as usize).min(255)] }
         })?;
         log::info!("colours: {palette} from {low} to {high} of {source}");
         Ok(())
     }
 
-    /// The value at a place of the mesh, trilinear between the samples.
+    /// The value at a position of the mesh, interpolated trilinearly; NaN outside the volume.
     fn value(&self, place: [f64; 3]) -> f64 {
         let mut at = self.grid.samples_at(place);
         if let Some([own, other]) = &self.worlds {

@@ -1,4 +1,4 @@
-//! The surfaces of several isovalues in one GLB, each with its colour, or that of its vertices.
+//! One GLB with the surfaces of several isovalues, each in a colour of its own or with coloured vertices.
 
 use super::{
     color::Color, color_by::Colors, input::VolumeInput, job::MeshJob, placing::Placed,
@@ -13,10 +13,10 @@ use crate::{
     session::Session,
 };
 
-/// Alpha of the surfaces around the one with the greatest isovalue.
+/// Alpha of all surfaces but that of the greatest isovalue, which they enclose.
 const SEE_THROUGH: f32 = 0.35;
 
-/// Meshes the volume at `isovalues`, and writes all surfaces to one file.
+/// Meshes the volume at `isovalues` and writes all surfaces to one file.
 pub(super) fn write(
     job: &MeshJob,
     (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),

@@ -1,21 +1,21 @@
-//! About how long meshing takes on the CPU and with a GPU, for the choice between them. The constants were measured on a
-//! host with 16 cores and an NVIDIA H100, from files in memory to PLY files in memory.
+//! Estimates of the time that meshing takes on the CPU and with a GPU, for the choice between them. The constants were
+//! measured on a host with 16 cores and an NVIDIA H100, from files in memory to PLY files in memory.
 
 use super::{job::MeshJob, labels, preview::Preview};
 use crate::{device::Estimate, io::volume::VolumeFile};
 
-/// Seconds of a core for a sample of a CT, where 2.5 % of the cells are crossed.
+/// Seconds per sample on one core, for a CT where the surface crosses 2.5 % of the cells.
 const PER_SAMPLE: f64 = 3e-9;
-/// Seconds for a byte of a volume to be read, while what is read is meshed on either device: 0.59 s for 1 GiB.
+/// Seconds to read one byte of a volume while slabs are meshed on either device: 0.59 s for 1 GiB.
 const PER_BYTE: f64 = 0.5e-9;
 
-/// The estimate for the volume of `job`, which is `file`.
+/// The estimate for `job`, whose volume is `file`.
 pub(super) fn of_job(job: &MeshJob, file: &VolumeFile) -> Estimate {
     let [cpu, gpu] = seconds(job, file);
     Estimate::of_seconds(cpu, gpu)
 }
 
-/// Seconds on the CPU, and with a GPU that has started.
+/// Seconds on the CPU and on a GPU that is already open.
 pub(super) fn seconds(job: &MeshJob, file: &VolumeFile) -> [f64; 2] {
     let samples = file.dims.iter().map(|&n| n as f64).product::<f64>();
     let preview = job.preview.as_ref().map_or(0.0, Preview::core_seconds);
@@ -28,7 +28,8 @@ pub(super) fn seconds(job: &MeshJob, file: &VolumeFile) -> [f64; 2] {
     of_work(work, bytes, rayon::current_num_threads())
 }
 
-/// The same for so many seconds of a core and bytes to read: a GPU takes next to no time for that work.
+/// Seconds on the CPU and on a GPU, for `work` seconds of one core and `bytes` to read. Reading overlaps with the work,
+/// and a GPU takes next to no time for the work.
 fn of_work(work: f64, bytes: f64, cores: usize) -> [f64; 2] {
     let read = PER_BYTE * bytes;
     [read.max(work / cores as f64), read]
@@ -38,7 +39,7 @@ fn of_work(work: f64, bytes: f64, cores: usize) -> [f64; 2] {
 mod tests {
     use super::*;
 
-    /// Seconds of whole runs on the host above are in the comments: CPU, GPU.
+    /// The comments state the measured seconds of whole runs on the host above: CPU, GPU.
     #[test]
     fn the_faster_device_is_chosen_for_measured_jobs() {
         for (samples, cores, prefers_cpu) in [

@@ -1,4 +1,4 @@
-//! The volume: in memory or slab by slab, and an isovalue from its histogram.
+//! The volume, in memory or read slab by slab, and isovalues from its histogram.
 
 use super::{
     job::{Iso, MeshJob, Rule},
@@ -12,22 +12,22 @@ use crate::{
     session::Session,
 };
 
-/// Larger volumes go through slab by slab, whatever memory there is.
+/// Volumes with more bytes than this are meshed slab by slab, however much memory there is.
 pub(super) const WHOLE: u64 = 256 << 20;
 
-/// Bytes of samples that are looked at together for a threshold.
+/// Bytes of samples that are read at a time for a histogram.
 const PART: u64 = 1 << 20;
 
-/// Where the samples come from.
+/// The source of the samples.
 pub(super) enum VolumeInput {
-    /// All of them, in memory.
+    /// All samples are in memory.
     Whole(Box<Slab>, Plan),
-    /// Slab by slab.
+    /// Samples are read from the file slab by slab.
     Stream(Box<VolumeFile>, Plan),
 }
 
 impl VolumeInput {
-    /// Reads the volume, or leaves it to be read in slabs.
+    /// Reads a small volume or a region of a volume; a large volume is left to be read in slabs.
     pub(super) fn open(job: &MeshJob, file: VolumeFile, session: &Session) -> Result<Self> {
         if !job.region.is_all() {
             let value = |iso: &Iso| match *iso {
@@ -45,7 +45,7 @@ impl VolumeInput {
         let bytes = file.bytes().unwrap_or(u64::MAX);
         let limit = match reads_again(job) && !file.can_reopen() {
             true => session.max_memory,
-            // In noise, a sample makes some 64 bytes of surface.
+            // The surface of a volume of noise takes some 64 bytes for each sample.
             false => WHOLE.min(session.max_memory / 64 * file.dtype.size() as u64),
         };
         if bytes > limit {
@@ -57,7 +57,7 @@ impl VolumeInput {
         Ok(Self::Whole(Box::new(Slab::whole(volume, &job.kernel)), plan))
     }
 
-    /// The isovalue that `rule` finds among the samples.
+    /// The isovalue that `rule` finds in the histogram of the samples.
     pub(super) fn threshold(&self, job: &MeshJob, rule: Rule, session: &Session) -> Result<f64> {
         let histogram = session.timings.time("threshold", || self.histogram())?;
         let found = match rule {
@@ -96,7 +96,8 @@ impl VolumeInput {
         Ok(otsu)
     }
 
-    /// The least and the greatest sample, unless there is none or they cannot be read again.
+    /// The least and the greatest sample. `None` where no sample is a number, and where the input can be read only
+    /// once.
     pub(super) fn range(&self) -> Result<Option<[f64; 2]>> {
         if matches!(self, Self::Stream(file, _) if !file.can_reopen()) {
             return Ok(None);
@@ -109,13 +110,13 @@ impl VolumeInput {
         Ok((range[0] <= range[1]).then_some(range))
     }
 
-    /// How the volume goes through.
+    /// How memory is divided for this input.
     pub(super) fn plan(&self) -> &Plan {
         let (Self::Whole(_, plan) | Self::Stream(_, plan)) = self;
         plan
     }
 
-    /// All samples, some slices at a time where they are not in memory.
+    /// Calls `step` with all samples, some slices at a time where they are not in memory.
     fn for_parts(&self, mut step: impl FnMut(&Samples)) -> Result<()> {
         match self {
             Self::Whole(slab, _) => step(&slab.volume.samples),
@@ -135,7 +136,8 @@ impl VolumeInput {
     }
 }
 
-/// Refuses an input whose slices do not fit into memory, and one that would have to be read again and cannot be.
+/// Refuses an input whose slices do not fit into memory, and one that would have to be read twice though it can be read
+/// only once.
 pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<()> {
     if !job.region.is_all() {
         return job.region.dims(file).map(drop);
@@ -151,7 +153,7 @@ pub(super) fn check(job: &MeshJob, file: &VolumeFile, session: &Session) -> Resu
     }
 }
 
-/// Whether a volume that is not in memory is read more than once.
+/// Whether meshing reads a volume that is not in memory more than once.
 fn reads_again(job: &MeshJob) -> bool {
     job.isovalues.len() > 1 || job.isovalues.iter().any(|iso| matches!(iso, Iso::Found(_)))
 }

@@ -1,4 +1,4 @@
-//! What `gpuproc mesh` is to do: the flags, validated.
+//! A job of `gpuproc mesh`: the flags, validated.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ use crate::{
     session::Session,
 };
 
-/// What is to be done.
+/// A volume to mesh, and how.
 #[derive(Clone, Debug)]
 pub(super) struct MeshJob {
     pub(super) volume: Source,
@@ -24,47 +24,47 @@ pub(super) struct MeshJob {
     /// Which samples are meshed.
     pub(super) region: Region,
     pub(super) isovalues: Vec<Iso>,
-    /// The labels that are meshed instead.
+    /// The labels to mesh in place of isosurfaces.
     pub(super) labels: Option<LabelList>,
-    /// At whatever isovalue, in the grid's coordinates.
+    /// The kernel without its isovalue, in coordinates of the grid.
     pub(super) kernel: MarchingCubes,
     pub(super) placing: Placing,
     /// Whether triangles without an area are left out.
     pub(super) cleans: bool,
     /// The connected parts that are kept.
     pub(super) parts: Parts,
-    /// Pairs of smoothing steps; steps where labels are meshed.
+    /// Pairs of smoothing steps for isosurfaces; single steps for labels.
     pub(super) smooth: u32,
     /// How far the surface is simplified.
     pub(super) simplify: Option<Goal>,
     pub(super) stats: bool,
-    /// One name for all isovalues; `{iso}` stands for them.
+    /// The output. `{iso}` in its name stands for the isovalue.
     pub(super) output: Sink,
     pub(super) format: MeshFormat,
-    /// Colours of the isovalues in a GLB, as far as they are named.
+    /// Colours of the first isovalues in a GLB; further ones get default colours.
     pub(super) colors: Vec<Color>,
-    /// What decides the colours of vertices.
+    /// The volume whose values become the colours of the vertices.
     pub(super) color_by: Option<ColorBy>,
-    /// Whether the output's folder is made.
+    /// Whether the folder of the output is created.
     pub(super) creates_folder: bool,
-    /// Whether a PLY is text.
+    /// Whether a PLY or STL is written as text.
     pub(super) ascii: bool,
-    /// Degrees: how a page looks at the surface at first.
+    /// Azimuth and elevation, in degrees, from which a page shows the surface at first.
     pub(super) view: [f32; 2],
-    /// Whether a page holds the volume, too.
+    /// Whether a page also holds the volume, which it can mesh at other isovalues.
     pub(super) live: bool,
     pub(super) preview: Option<Preview>,
-    /// Which part of the work is done.
+    /// Which shard of the work is done, and whether finished work is skipped.
     pub(super) share: Share,
 }
 
 impl MeshJob {
-    /// Whether one output takes the surfaces of all isovalues.
+    /// Whether the output holds the surfaces of all isovalues.
     pub(super) fn is_together(&self) -> bool {
         holds_several(self.format)
     }
 
-    /// All that the surface and its file depend on, beside the volume.
+    /// A text of all settings that the surface and its file depend on, to compare jobs by. It does not name the volume.
     pub(super) fn parameters(&self, session: &Session) -> String {
         let Self {
             layout,
@@ -89,7 +89,7 @@ impl MeshJob {
     }
 }
 
-/// Whether an output of the format takes the surfaces of several isovalues.
+/// Whether a file of this format can hold the surfaces of several isovalues.
 pub(super) fn holds_several(format: MeshFormat) -> bool {
     matches!(format, MeshFormat::Html | MeshFormat::Glb)
 }
@@ -98,16 +98,16 @@ pub(super) fn holds_several(format: MeshFormat) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Iso {
     Value(f64),
-    /// Found in the volume's histogram.
+    /// An isovalue that is found in the volume's histogram.
     Found(Rule),
 }
 
 /// How an isovalue is found in a histogram.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Rule {
-    /// The threshold with this number, from 0 on, of so many between Otsu's classes.
+    /// Of the `of` thresholds between `of + 1` classes by Otsu's method, the one with this number, counted from 0.
     Otsu { number: usize, of: usize },
-    /// As many percent of the samples are not above it.
+    /// The value that this percentage of the samples do not exceed.
     Percentile(f64),
 }
 

@@ -1,4 +1,4 @@
-//! What of the memory the samples, the surface and the steps that need it whole may take.
+//! How `--max-memory` is divided among the samples, the surface and the steps that need the whole surface.
 
 use super::job::MeshJob;
 use crate::{
@@ -9,18 +9,21 @@ use crate::{
     session::Session,
 };
 
-/// Bytes of samples a slab, where memory allows.
+/// Most bytes of samples in a slab.
 const SLAB: u64 = 64 << 20;
-/// Bytes of parts of a surface that wait in memory, where memory allows: with the slabs, less than 500 MB.
+/// Most bytes of the surface that wait in memory to be written. With the slabs, that makes less than 500 MB.
 const HELD: u64 = 128 << 20;
-/// Memory that may be taken whatever the limit.
+/// Memory, in bytes, that may be taken even where `--max-memory` is less.
 const LEAST: u64 = 16 << 20;
-/// Slices that a slab has beyond its layers, and those that it shares with the next one.
+/// A slab of n layers of cells has up to n + 3 slices: n + 1 with the corners of its cells, and one more on either
+/// side.
 const BEYOND: u64 = 3;
+/// Slices that a slab shares with the next one.
 pub(super) const SHARED: usize = 3;
 
-/// Bytes that meshing a volume takes, about at most: in noise a sample makes some 64 bytes of surface, and simplification
-/// takes another 600; 850 were seen where one volume follows another on a thread.
+/// An upper estimate of the bytes that meshing a volume takes. In noise, the surface takes some 64 bytes for each
+/// sample,
+/// and simplification another 600. Where one thread meshes several volumes in turn, 850 have been measured in all.
 pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
     const SURFACE: u64 = 64;
     const WITH_STEPS: u64 = 1024;
@@ -29,21 +32,24 @@ pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
     Some(file.bytes()?.saturating_add(samples.saturating_mul(each)))
 }
 
-/// How a volume goes through slab by slab.
+/// The height of the slabs of a volume, and the memory for its surface.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
-    /// Layers of cells a slab.
+    /// Layers of cells in a slab.
     pub(super) layers: usize,
-    /// Whether the next slab is read and the last part of the surface consumed while a slab is meshed.
+    /// Whether the next slab is read and the previous part of the surface is consumed while a slab is meshed.
     pub(super) overlaps: bool,
-    /// Bytes that parts of the surface may take together.
+    /// Bytes that all parts of the surface in memory may take together.
     pub(super) surface: u64,
-    /// Bytes of them that may wait in memory to be written; more go to temporary files.
+    /// Bytes of the surface that may wait in memory to be written; the rest goes to temporary files.
     pub(super) held: u64,
 }
 
 impl Plan {
-    /// Slabs as high as the memory allows.
+    /// Plans slabs that are as high as the memory allows.
+    ///
+    /// # Errors
+    /// When even a single layer of cells takes too much memory.
     pub(super) fn new(job: &MeshJob, file: &VolumeFile, session: &Session) -> Result<Self> {
         let sample = file.dtype.size() as u64;
         let [width, height, depth] = file.dims;
@@ -58,8 +64,9 @@ impl Plan {
                 file.dtype.is_float(),
             ))
         };
-        // Three parts of the surface are under way at a time, each of at most some 64 bytes a sample, and take
-        // half of the memory.
+        // At any time, the surfaces of three slabs may be in memory, of some 64 bytes for each sample in the worst
+        // case.
+        // Together, they may take half of the memory.
         let worst = memory / (2 * 3 * 64) * sample;
         let most = (SLAB.min(worst) / slice.max(1)).max(1) as usize;
         let mut layers = most;
@@ -81,7 +88,7 @@ impl Plan {
         Ok(Self { layers, overlaps, surface: least - samples, held: (memory / 4).min(HELD) })
     }
 
-    /// For a volume in memory, which takes `samples` bytes.
+    /// The plan for a volume in memory, whose samples take `samples` bytes.
     pub(super) fn whole(
         kernel: &MarchingCubes,
         file: &VolumeFile,
@@ -95,13 +102,15 @@ impl Plan {
         Self { layers, overlaps: false, surface, held: (memory / 4).min(HELD) }
     }
 
-    /// Bytes of a part: one is meshed, one waits, one is consumed and one converted where that overlaps.
+    /// Bytes that one part of the surface may take. Several parts are in memory at a time: where steps overlap, one is
+    /// meshed
+    /// while others wait, are converted and are consumed.
     pub(super) fn part(&self) -> u64 {
         self.surface / if self.overlaps { 6 } else { 3 }
     }
 }
 
-/// Refuses what takes more than the memory.
+/// Refuses the step `what`, which takes `more` bytes beside `surface`, where both together exceed the memory.
 pub(super) fn allow(what: &str, surface: &Surface, more: u64, session: &Session) -> Result<()> {
     let (needed, allowed) = (surface.bytes().saturating_add(more), session.max_memory.max(LEAST));
     match needed <= allowed {

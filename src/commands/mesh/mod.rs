@@ -1,4 +1,4 @@
-//! `gpuproc mesh`: the surface of a volume, by marching cubes, or of its labels, by surface nets.
+//! `gpuproc mesh`: isosurfaces of a volume by marching cubes, or the surfaces of its labels by surface nets.
 
 mod color;
 mod color_by;
@@ -57,10 +57,11 @@ use crate::{
 pub use flags::Args;
 pub use parts::merge;
 
-/// Meshes the volume, or several.
+/// Meshes one volume or several.
 ///
 /// # Errors
-/// When a volume cannot be read or a mesh cannot be written; [`Kind::Partial`] when that is so of some of several.
+/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`] when this concerns some of several
+/// volumes.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let jobs = match args.work()? {
         Task::One(job) => {
@@ -77,7 +78,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     Volumes(session).all(jobs)
 }
 
-/// Meshes volumes side by side.
+/// The work of [`Batch`], which meshes several volumes side by side.
 struct Volumes<'a>(&'a Session);
 
 impl Volumes<'_> {
@@ -115,10 +116,12 @@ impl Volumes<'_> {
         }
     }
 
-    /// What marks that a mesh is done. A name that the volume's threshold decides is not known before.
+    /// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an
+    /// isovalue
+    /// that is still to be found.
     fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
         let outputs = outputs::known(job);
-        // Whichever shard does a volume, it is the same.
+        // The result does not depend on which shard meshes the volume.
         let share = Share { shard: None, ..job.share };
         match (outputs, &job.preview) {
             (Some(outputs), None) => {
@@ -157,7 +160,7 @@ impl Work for Volumes<'_> {
     }
 }
 
-/// The volume of `job`, unless looking at it is reading it for good.
+/// The header of the volume of `job`; `None` where the input, such as a pipe, could not be read a second time.
 fn describe(job: &MeshJob) -> Option<VolumeFile> {
     let is_there = can_reopen(&job.volume).then(|| VolumeFile::describe(&job.volume, &job.layout));
     is_there?.ok()
@@ -220,7 +223,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
                 summary.find_range(&input)?;
                 summary.report(iso, &sink, session);
             }
-            // Nobody reads this mesh; the others may be wanted.
+            // The reader of this mesh has closed its pipe; the other meshes are still written.
             Err(error) if error.is_broken_pipe() => {}
             Err(error) => return Err(error),
         }
@@ -229,7 +232,7 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
 }
 
 impl MeshJob {
-    /// Whether something is made of the whole surface. Only PLY can be written part by part.
+    /// Whether a step or the format needs the whole surface in memory. Only PLY can be written part by part.
     fn needs_whole_surface(&self) -> bool {
         !self.parts.are_all()
             || self.cleans
@@ -245,7 +248,7 @@ impl MeshJob {
         MarchingCubes { iso, ..self.kernel.clone() }
     }
 
-    /// Meshes, improves, measures, colours, draws and writes a surface in memory.
+    /// Makes the surface of one isovalue in memory, with all steps that are asked for, draws its preview and writes it.
     fn mesh_whole(
         &self,
         (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
@@ -280,7 +283,7 @@ impl MeshJob {
         Ok(summary)
     }
 
-    /// Meshes, improves, measures and colours a surface in memory.
+    /// Makes the surface of one isovalue in memory: meshes, improves, measures and colours it.
     fn surface(
         &self,
         (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
@@ -290,7 +293,7 @@ impl MeshJob {
         let mut surface = Surface::default();
         let (allowed, mut largest) = (input.plan().surface, 0);
         surfaces((input, placed), &self.kernel(iso), session, |part| {
-            // Two more parts may be under way.
+            // Two further parts may be in memory besides this one.
             largest = part.bytes().max(largest);
             if surface.bytes() + part.bytes() + 2 * largest > allowed && largest > 0 {
                 return Err(Error::bad_input(format_args!(
@@ -305,7 +308,7 @@ impl MeshJob {
         let mut summary = Summary::default();
         (summary.moved, summary.had_parts) = (moved, had_parts);
         summary.add(&surface);
-        // A page tells them.
+        // A page shows the measures.
         if self.stats || self.format == MeshFormat::Html {
             allow("measuring a surface", &surface, Step::Stats.bytes(&surface), session)?;
             let stats = session.timings.time("stats", || Stats::of(&surface))?;
@@ -320,7 +323,7 @@ impl MeshJob {
         Ok((surface, summary))
     }
 
-    /// Meshes and writes a surface part by part, which takes no memory for all of it.
+    /// Meshes and writes a surface part by part, so that the whole surface is never in memory.
     fn mesh_parts(
         &self,
         (input, placed): (&VolumeInput, &Placed),
@@ -344,7 +347,7 @@ impl MeshJob {
         Ok(summary)
     }
 
-    /// The steps that need the whole surface. Returns how far simplifying has moved it, where that is known.
+    /// Applies the steps that need the whole surface. Returns how far simplification has moved it, where that is known.
     fn improve(&self, surface: &mut Surface, session: &Session) -> Result<Option<f64>> {
         let allowed = |what, surface: &Surface, step: Step| {
             allow(what, surface, step.bytes(surface), session)
@@ -369,7 +372,8 @@ impl MeshJob {
     }
 }
 
-/// Scales a surface as Neuroglancer wants it; one in no known unit stays as it is, which is told.
+/// Scales a surface to nanometres, the unit of Neuroglancer. A surface without a known unit stays as it is, with a
+/// message.
 fn in_nanometres(
     surface: &mut Surface,
     placed: &Placed,

@@ -1,4 +1,4 @@
-//! Names of outputs.
+//! Names of output files, and the folder for temporary files.
 
 use std::{
     ffi::OsStr,
@@ -7,7 +7,7 @@ use std::{
 
 use crate::io::{Sink, temporary_folder};
 
-/// The name with `{iso}` replaced.
+/// The name with `{iso}` replaced by the isovalue.
 pub(super) fn named(sink: &Sink, iso: f64) -> Sink {
     match sink {
         Sink::Stdout => Sink::Stdout,
@@ -15,7 +15,7 @@ pub(super) fn named(sink: &Sink, iso: f64) -> Sink {
     }
 }
 
-/// The name with `place` replaced by a label.
+/// The name with the field `place` replaced by a label.
 pub(super) fn labelled(sink: &Sink, place: &str, label: u64) -> Sink {
     match sink {
         Sink::Stdout => Sink::Stdout,
@@ -23,7 +23,7 @@ pub(super) fn labelled(sink: &Sink, place: &str, label: u64) -> Sink {
     }
 }
 
-/// The path with every `from` replaced, whatever else its name is made of.
+/// The path with every `from` replaced by `to`. On Unix, the path need not be UTF-8.
 fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
     #[cfg(unix)]
     {
@@ -41,7 +41,7 @@ fn replaced(path: &Path, from: &str, to: &str) -> PathBuf {
     path.to_string_lossy().replace(from, to).into()
 }
 
-/// `mesh.ply` as `mesh-{iso}.ply`, unless the name has a place for the isovalue.
+/// Turns `mesh.ply` into `mesh-{iso}.ply`, unless the name contains `{iso}` already.
 pub(super) fn with_isovalue(sink: Sink) -> Sink {
     let path = match sink {
         Sink::File(path) if !path.to_string_lossy().contains("{iso}") => path,
@@ -56,7 +56,7 @@ pub(super) fn with_isovalue(sink: Sink) -> Sink {
     Sink::File(path.with_file_name(name))
 }
 
-/// The folder for temporary parts of a mesh: that of the output, else the system's.
+/// The folder for temporary parts of a mesh: that of the output file, else the system's temporary folder.
 pub(super) fn scratch_folder(sink: &Sink) -> PathBuf {
     let folder = match sink {
         Sink::File(path) => path.parent(),

@@ -1,4 +1,4 @@
-//! Where the meshes go: a name an isovalue, opened before the work where that is possible.
+//! The outputs of a job: one for each isovalue or one for all, opened before the work where their names are known.
 
 use super::{
     job::{Iso, MeshJob},
@@ -15,7 +15,7 @@ use crate::{
     session::Session,
 };
 
-/// The outputs of a job; nothing where a name holds an isovalue that is still to be found.
+/// The outputs of a job; `None` where a name contains an isovalue that is still to be found.
 pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
     if job.labels.is_some() {
         let is_known = !job.output.to_string().contains(labels::PLACE);
@@ -33,16 +33,16 @@ pub(super) fn known(job: &MeshJob) -> Option<Vec<Sink>> {
     job.isovalues.iter().map(name).collect()
 }
 
-/// A mesh, or a page or file of meshes, to be written.
+/// An output that is to be written: a mesh, or a page or GLB with several.
 pub(super) struct Target {
-    /// One, or those of a page or of a GLB.
+    /// The isovalues of the output: one, or all those of a page or a GLB.
     pub(super) isovalues: Vec<Iso>,
     sink: Sink,
-    /// Missing where the name holds an isovalue that is still to be found.
+    /// `None` where the name contains an isovalue that is still to be found.
     output: Option<Opened>,
 }
 
-/// An output of a mesh, and the folder around it where its format is one.
+/// An open output of a mesh, with its folder where the format is a folder.
 pub(super) type Opened = (Output, Option<MeshFolder>);
 
 fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> {
@@ -54,7 +54,8 @@ fn create(sink: &Sink, format: MeshFormat, session: &Session) -> Result<Opened> 
 }
 
 impl Target {
-    /// One an isovalue. Wrong names fail here, before the work, and `names` takes those that are known.
+    /// Opens the outputs whose names are known, so that a wrong name fails before the work, and adds these names to
+    /// `names`.
     pub(super) fn open_all(
         job: &MeshJob,
         names: &mut Names<'_>,
@@ -79,7 +80,7 @@ impl Target {
         job.isovalues.chunks(each).map(open).collect()
     }
 
-    /// The output, now that the isovalue is known.
+    /// Opens the output once its isovalue is known, unless it is open already.
     pub(super) fn open(
         self,
         iso: f64,
@@ -98,22 +99,22 @@ impl Target {
     }
 }
 
-/// The names of all meshes and their pictures, which must differ.
+/// The names of all meshes and of their pictures, which must differ.
 pub(super) struct Names<'a> {
     preview: Option<&'a Preview>,
     taken: Vec<Sink>,
 }
 
 impl<'a> Names<'a> {
-    /// None yet.
+    /// No names yet.
     pub(super) fn new(job: &'a MeshJob) -> Self {
         Self { preview: job.preview.as_ref(), taken: Vec::new() }
     }
 
-    /// Adds a mesh or a page, and its pictures unless their isovalue is still to be found.
+    /// Adds the name of an output and those of its pictures, except pictures whose isovalue is still to be found.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is taken.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for a name that is already taken.
     fn add(&mut self, mesh: &Sink, isovalues: &[Iso]) -> Result<()> {
         self.taken.push(mesh.clone());
         if let Some(preview) = self.preview.filter(|preview| preview.is_together) {

@@ -1,4 +1,4 @@
-//! A page that shows the surfaces of a volume: of isovalues, or of labels.
+//! HTML pages that show the isosurfaces or the labels of a volume.
 
 use serde_json::{Value, json};
 
@@ -14,13 +14,13 @@ use crate::{
     session::Session,
 };
 
-/// What a volume is, as a page says it.
+/// The description of a volume in a page: dimensions and sample type.
 pub(super) fn about(file: &VolumeFile) -> String {
     let [x, y, z] = file.dims;
     format!("{x} × {y} × {z} samples of type {}", file.dtype)
 }
 
-/// A page without surfaces as yet; `about` describes the volume, and the noun says what the surfaces are.
+/// A page without surfaces. `about` describes the volume; `noun` is the heading of the list of surfaces.
 pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str) -> Viewer {
     let name = job.volume.path().and_then(|path| path.file_name());
     Viewer {
@@ -35,7 +35,7 @@ pub(super) fn viewer(job: &MeshJob, (placed, about): (&Placed, &str), noun: &str
     }
 }
 
-/// Meshes the volume at `isovalues`, and writes a page of all surfaces; `about` describes the volume.
+/// Meshes the volume at `isovalues` and writes a page of all surfaces. `about` describes the volume.
 pub(super) fn write(
     job: &MeshJob,
     (input, placed, about): (&VolumeInput, &Placed, &str),
@@ -71,7 +71,7 @@ pub(super) fn write(
     })
 }
 
-/// What meshes the volume anew in the page.
+/// The samples and the kernel's parameters by which the page meshes the volume again at other isovalues (`--live`).
 fn live(
     job: &MeshJob,
     (input, placed): (&VolumeInput, &Placed),

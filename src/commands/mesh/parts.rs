@@ -1,8 +1,11 @@
-//! Parts of a surface: what a shard meshes, and all of them joined to the file that one process writes.
+//! Surfaces by shards: each shard writes the part of its layers of cells, and `merge` joins the parts to the PLY that
+//! one
+//! process writes.
 //!
-//! A shard has layers of cells, and numbers its vertices from 0. Those on the border to the next shard are the first of
-//! that one: where a triangle names one of them, its number is the shard's count of vertices and more. So numbers only
-//! move by the vertices of all shards before.
+//! A shard numbers its vertices from 0. The vertices on the border to the next shard belong to the next shard, where
+//! they
+//! come first. A triangle that uses one of them names it by a number from the shard's own count of vertices on. Merging
+//! therefore adds one constant to all numbers of a shard: the count of vertices of all shards before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,26 +30,26 @@ use crate::{
     session::Session,
 };
 
-/// The kind of blocks of positions, and behind them as many normals if there are any: three f32 each.
+/// Block kind: positions, three f32 each, followed by as many normals if the surface has normals.
 const VERTICES: u8 = 1;
-/// The kind of blocks of triangles: three u32 each.
+/// Block kind: triangles, three u32 each.
 const TRIANGLES: u8 = 2;
-/// Vertices or triangles of a block, at most: so little of a surface is in memory when parts are joined.
+/// Most vertices or triangles in a block. Merging holds one block at a time in memory.
 const BLOCK: usize = 1 << 16;
 
-/// How the surface is written, and how much of it there is.
+/// The end of a part file: counts, and how the surface is written.
 #[derive(Serialize, Deserialize)]
 struct End {
     vertices: u64,
     triangles: u64,
     has_normals: bool,
     ascii: bool,
-    /// The name of the coordinates' space.
+    /// Name of the anatomical space of the coordinates.
     space: Option<String>,
     summary: Summary,
 }
 
-/// Meshes the layers that `shard` has of the volume of `job`, and writes them to its output.
+/// Meshes the layers of cells that belong to `shard` and writes them to the output of `job`.
 pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result<()> {
     let iso = match job.isovalues[..] {
         [iso] if !job.needs_whole_surface() => iso,
@@ -93,7 +96,7 @@ pub(super) fn write(mut job: MeshJob, shard: Shard, session: &Session) -> Result
     part.finish(&End { vertices, triangles, has_normals, ascii: job.ascii, space, summary })
 }
 
-/// Writes a surface in blocks.
+/// Writes a surface to a part file in blocks.
 fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
     for (i, positions) in positions.chunks(BLOCK).enumerate() {
@@ -112,10 +115,10 @@ fn add(part: &mut PartWriter, surface: &Surface) -> Result<()> {
     Ok(())
 }
 
-/// Joins `parts`, which are in order, to a PLY at `output`, a block at a time.
+/// Joins `parts`, which are in the order of the shards, to a PLY at `output`, block by block.
 ///
 /// # Errors
-/// Those of reading and writing, and when the output is to be of another format.
+/// When a part is broken or the output cannot be written, and when the output has the extension of another format.
 pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
     let extension = output.extension();
     if !extension.is_empty() && extension.parse() != Ok(MeshFormat::Ply) {
@@ -174,12 +177,12 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     }
     file.commit()?;
     let summary = ends.into_iter().map(|end| end.summary).fold(Summary::default(), Summary::and);
-    // The parts know their isovalue, in words only.
+    // A part holds its isovalue only within the text of the job's parameters.
     summary.report(f64::NAN, output, session);
     Ok(())
 }
 
-/// The vertices of a block.
+/// Decodes a block of vertices; `None` where its length is wrong.
 fn vertices_of(bytes: &[u8], has_normals: bool) -> Option<Surface> {
     let (numbers, []) = bytes.as_chunks::<4>() else { return None };
     let floats: Vec<f32> = numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
@@ -192,7 +195,8 @@ fn vertices_of(bytes: &[u8], has_normals: bool) -> Option<Surface> {
     Some(Surface { positions: positions.to_vec(), normals: normals.to_vec(), ..Surface::default() })
 }
 
-/// The triangles of a block, their numbers moved by `before`; nothing where one is not below `vertices`.
+/// Decodes a block of triangles and adds `before` to the numbers of their vertices; `None` where a number reaches
+/// `vertices` or the length is wrong.
 fn triangles_of(bytes: &[u8], before: u64, vertices: u64) -> Option<Surface> {
     let (numbers, []) = bytes.as_chunks::<4>() else { return None };
     let moved = |bytes: &[u8; 4]| {

@@ -1,4 +1,4 @@
-//! Where the mesh lies: in the file's world coordinates, or in the grid's.
+//! The coordinates of a mesh: world coordinates of the file, or those of the grid.
 
 use crate::{
     data::placement::{Placement, Space},
@@ -7,39 +7,40 @@ use crate::{
     kernels::mesh::MarchingCubes,
 };
 
-/// Where a mesh lies.
+/// How the coordinates of the grid become those of the mesh.
 pub(super) struct Placed {
-    /// What is still to be applied to the surface: axes that are turned, mirrored or skew.
+    /// The map that is still to be applied to the surface, where the axes of the volume are turned, mirrored or skew.
     pub(super) map: Option<Placement>,
-    /// How the coordinates' axes point, where that is known.
+    /// Anatomical orientation of the axes of the coordinates, where it is known.
     pub(super) space: Option<Space>,
-    /// The coordinates' unit, where that is known.
+    /// Unit of the coordinates, where it is known.
     pub(super) unit: Option<String>,
 }
 
-/// Coordinates of a mesh.
+/// The coordinates that the user chooses for a mesh.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Coordinates {
-    /// Those of the file, where it states them, else the grid's.
+    /// World coordinates of the file where it states them, else those of the grid.
     World,
-    /// The file's, with their axes turned into these.
+    /// World coordinates of the file, turned to this anatomical orientation.
     In(Space),
-    /// The grid's: samples half a step from the box's corner, as for raw volumes.
+    /// Coordinates of the grid, as for raw volumes: the first sample lies half a step from the corner of the box.
     Voxel,
 }
 
-/// What the flags say of where the mesh lies.
+/// The flags that choose the coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Placing {
     pub(super) coordinates: Coordinates,
-    /// In place of the file's.
+    /// Distance between samples along each axis, in place of that of the file.
     pub(super) spacing: Option<[f64; 3]>,
-    /// The corner of the volume's box, in place of the file's.
+    /// Corner of the volume's box, in place of that of the file.
     pub(super) origin: Option<[f64; 3]>,
 }
 
 impl Placing {
-    /// Puts the grid of `kernel` where the samples of `file` lie, as far as a grid can be put.
+    /// Sets spacing and origin of `kernel` to those of `file`. Turned, mirrored or skew axes, which the kernel does not
+    /// know, are returned as a map.
     pub(super) fn apply(
         &self,
         kernel: &mut MarchingCubes,
@@ -73,9 +74,9 @@ impl Placing {
         Ok(Placed { map: Some(placement), space, unit })
     }
 
-    /// Refuses steps and coordinates that f32 does not hold, as those of a mesh are.
+    /// Refuses steps and coordinates that are out of the range of f32, the type of the coordinates of a mesh.
     fn check(&self, placement: &Placement, source: &Source, file: &VolumeFile) -> Result<()> {
-        /// Room for the sums and differences of coordinates.
+        /// Headroom for sums and differences of coordinates.
         const ROOM: f64 = 16.0;
         let (least, most) = (f64::from(f32::MIN_POSITIVE) * ROOM, f64::from(f32::MAX) / ROOM);
         let end = file.dims.map(|samples| samples as f64);

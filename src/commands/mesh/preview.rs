@@ -1,4 +1,4 @@
-//! A shaded picture of the surface, or of several together.
+//! `--preview`: a shaded picture of a surface, or of several surfaces together.
 
 use super::{memory::allow, names::named};
 use crate::{
@@ -16,44 +16,44 @@ use crate::{
     session::Session,
 };
 
-/// A picture to be drawn of each surface.
+/// The picture that is drawn of each surface, or of all.
 #[derive(Clone, Debug)]
 pub(super) struct Preview {
-    /// Its name; `{iso}` stands for the isovalue.
+    /// The output. `{iso}` in its name stands for the isovalue.
     pub(super) sink: Sink,
     pub(super) render: Render,
-    /// Whether one picture has the surfaces of all isovalues.
+    /// Whether one picture shows the surfaces of all isovalues.
     pub(super) is_together: bool,
 }
 
-/// One of several surfaces.
+/// The appearance of one of several surfaces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layer {
     pub(super) iso: f64,
-    /// That of its vertices, unless these have their own.
+    /// Colour of all vertices, in sRGB, unless the vertices have colours of their own.
     pub(super) color: [u8; 3],
     pub(super) alpha: f32,
 }
 
 impl Preview {
-    /// Seconds of a core that the CPU twin takes, about.
+    /// An estimate of the seconds that the CPU twin takes on one core.
     pub(super) fn core_seconds(&self) -> f64 {
         const PER_PIXEL: f64 = 1e-6;
         let [width, height] = self.render.size.map(f64::from);
         PER_PIXEL * width * height
     }
 
-    /// Where the picture of isovalue `iso` goes.
+    /// The output for the picture of isovalue `iso`.
     pub(super) fn name(&self, iso: f64) -> Sink {
         named(&self.sink, iso)
     }
 
-    /// Fails now, before the work, where the picture cannot be written.
+    /// Fails before the work begins if the picture cannot be written.
     pub(super) fn check(&self, session: &Session) -> Result<()> {
         self.allow(&Surface::default(), session)?;
         let format = ImageFormat::of_output(&self.sink)?;
         if session.strict {
-            // The background is what is seen through, if anything is.
+            // Only the background may be transparent: one pixel of it tells whether the format holds the picture.
             let alpha = (self.render.background[3] * 255.0).round() as u8;
             let pixel = Image {
                 width: 1,
@@ -68,11 +68,12 @@ impl Preview {
         self.sink.create(session.no_clobber).map(drop)
     }
 
-    /// Refuses a picture that takes more than the memory.
+    /// Refuses a picture of `surface` that takes more than the memory.
     fn allow(&self, surface: &Surface, session: &Session) -> Result<()> {
         let [width, height] = self.render.size;
-        // The picture, and what it is packed to.
-        // Of several surfaces, the pictures before.
+        // Per pixel, 4 bytes of the picture and 4 of the encoded file. A picture of several surfaces needs three
+        // further
+        // pictures while they are composed.
         let layers = if self.is_together { 12 } else { 0 };
         let file = (8 + layers) * u64::from(width) * u64::from(height);
         let bytes = self.render.bytes(surface).saturating_add(file);
@@ -92,8 +93,9 @@ impl Preview {
         self.write(&self.sink, session.device.run(&self.render, surface)?, session)
     }
 
-    /// Draws surfaces in their colours: each by itself, or all in one picture. That of the greatest isovalue is within
-    /// those of the others, which are seen through.
+    /// Draws several surfaces, each in its colour: a picture for each, or one of all. In one picture, the surface of
+    /// the
+    /// greatest isovalue lies within the others, which are translucent.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],
@@ -103,7 +105,7 @@ impl Preview {
         let frames = layers.iter().filter(|(_, surface)| is_full(surface));
         let frames = frames.map(|(_, surface)| self.render.frame_of(surface));
         let frame = frames.reduce(Frame::and).filter(|_| self.is_together);
-        // From inside to outside.
+        // From the innermost surface, that of the greatest isovalue, to the outermost.
         layers.sort_by(|one, other| other.0.iso.total_cmp(&one.0.iso));
         let mut all: Option<Vec<u8>> = None;
         for (layer, surface) in layers {
@@ -145,7 +147,9 @@ impl Preview {
     }
 }
 
-/// A picture before another one, its alpha times `share`: by the stored values, which are not premultiplied.
+/// Composes two RGBA pictures: `front`, its alpha multiplied with `share`, over `behind`. Colours are blended in sRGB
+/// and
+/// alpha is straight (not premultiplied).
 fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
     let mut picture = Vec::with_capacity(front.len());
     for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {

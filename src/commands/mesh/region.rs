@@ -1,4 +1,4 @@
-//! A part of a volume: a box of its samples, and those that a mask leaves.
+//! `--roi` and `--mask`: a box of a volume's samples, and a mask that excludes samples.
 
 use std::str::FromStr;
 
@@ -15,11 +15,11 @@ use crate::{
     session::Session,
 };
 
-/// Which samples are meshed.
+/// The samples that are meshed.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     pub(super) roi: Option<Roi>,
-    /// Samples count as the volume's least where this volume is 0.
+    /// Samples count as the volume's least value where this volume is 0.
     pub(super) mask: Option<Source>,
 }
 
@@ -46,12 +46,12 @@ impl FromStr for Roi {
 }
 
 impl Region {
-    /// Whether all samples are meshed as they are.
+    /// Whether all samples are meshed, unchanged.
     pub(super) fn is_all(&self) -> bool {
         self.roi.is_none() && self.mask.is_none()
     }
 
-    /// Moves the grid of `kernel`, which lies as the whole volume does, to where the box lies.
+    /// Moves the origin of the grid from the corner of the volume to that of the box.
     pub(super) fn place(&self, kernel: &mut MarchingCubes, placed: &mut Placed) {
         let Some(Roi { first, .. }) = self.roi else { return };
         match &mut placed.map {
@@ -64,10 +64,10 @@ impl Region {
         }
     }
 
-    /// Samples along x, y and z of the box in `file`.
+    /// The dimensions of the box, in samples along x, y and z.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when it is not within the volume.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the box is not within the volume.
     pub(super) fn dims(&self, file: &VolumeFile) -> Result<[usize; 3]> {
         let Some(Roi { first, count }) = self.roi else { return Ok(file.dims) };
         let fits = |axis: usize| {
@@ -108,7 +108,7 @@ impl Region {
         }
         mask_file.check(session.limits(1))?;
         let mask = session.timings.time("read", || self.boxed(&mask_file, session))?;
-        // No isovalue may have it inside.
+        // The value of excluded samples is below every isovalue, so that they are outside of every surface.
         let [least, _] = extremes(&volume.samples);
         let outside = isovalues.iter().fold(least, |least, iso| least.min(*iso)).floor();
         let is_out: Vec<bool> = for_samples!(&mask, values => {
@@ -125,7 +125,7 @@ impl Region {
         Ok(volume)
     }
 
-    /// The samples of the box.
+    /// Reads the samples of the box from `file`.
     fn boxed(&self, file: &VolumeFile, session: &Session) -> Result<Samples> {
         let width = file.dims[0];
         let whole = Roi { first: [0; 3], count: file.dims };

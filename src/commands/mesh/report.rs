@@ -1,4 +1,4 @@
-//! What is said about a mesh.
+//! Messages about a mesh: counts, bounds and measures.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use crate::{
     session::Session,
 };
 
-/// Counts and bounds, part by part.
+/// Counts and bounds of a surface, summed up part by part.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Summary {
     vertices: u64,
@@ -19,21 +19,21 @@ pub(super) struct Summary {
     nan_cells: u64,
     #[serde(with = "bits")]
     bounds: Option<[[f32; 3]; 2]>,
-    /// Of a surface in memory, where they are wanted.
+    /// Measures of the surface, where they are asked for.
     #[serde(skip)]
     pub(super) stats: Option<Stats>,
-    /// Whether there was a surface before parts of it were left out.
+    /// Whether the surface had triangles before parts of it were left out.
     #[serde(skip)]
     pub(super) had_parts: bool,
-    /// The least and the greatest sample, where they are looked for.
+    /// The least and the greatest sample, which are looked up only for an empty surface.
     #[serde(skip)]
     pub(super) samples: Option<[f64; 2]>,
-    /// How far simplifying has moved the surface, where that is known.
+    /// How far simplification has moved the surface, where that is known.
     #[serde(skip)]
     pub(super) moved: Option<f64>,
 }
 
-/// Coordinates as their bits.
+/// Serialises coordinates as their bits, which JSON keeps exactly.
 mod bits {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -67,7 +67,7 @@ impl Summary {
         };
     }
 
-    /// That of two parts of a surface.
+    /// The summary of two parts of a surface together.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.vertices += other.vertices;
         self.triangles += other.triangles;
@@ -76,12 +76,12 @@ impl Summary {
         self
     }
 
-    /// Vertices and triangles.
+    /// Numbers of vertices and triangles.
     pub(super) fn counts(&self) -> (u64, u64) {
         (self.vertices, self.triangles)
     }
 
-    /// Looks for the least and the greatest sample where there is no surface.
+    /// Looks up the least and the greatest sample where the surface is empty, for the message.
     pub(super) fn find_range(&mut self, input: &VolumeInput) -> Result<()> {
         if self.triangles == 0 && !self.had_parts {
             self.samples = input.range()?;
@@ -89,7 +89,7 @@ impl Summary {
         Ok(())
     }
 
-    /// Tells the user.
+    /// Logs the summary.
     pub(super) fn tell(&self, sink: &Sink) {
         if self.nan_cells > 0 {
             log::warn!("{} cells left out: a corner is not a number (NaN)", self.nan_cells);
@@ -107,7 +107,7 @@ impl Summary {
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);
     }
 
-    /// Tells the user, and `--timings=json`.
+    /// Logs the summary and adds it to the results of `--timings=json`.
     pub(super) fn report(&self, iso: f64, sink: &Sink, session: &Session) {
         self.tell(sink);
         session.timings.add_result(|| {
@@ -125,7 +125,7 @@ impl Summary {
     }
 }
 
-/// Tells the user the measures of a surface, and how far simplifying has moved it.
+/// Logs the measures of a surface, and how far simplification has moved it.
 pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
     let genus = match stats.genus {
         Some(genus) => format!(", genus {genus}"),
@@ -150,7 +150,7 @@ pub(super) fn tell_stats(stats: &Stats, moved: Option<f64>) {
     );
 }
 
-/// What a label is like: a line, and the same as JSON.
+/// The measures of a label, as a line of text and as JSON.
 pub(super) fn label_stats(
     label: u64,
     voxels: u64,
@@ -169,7 +169,7 @@ pub(super) fn label_stats(
     Ok((line, json))
 }
 
-/// Tells the user what was left out.
+/// Logs what cleaning has left out.
 pub(super) fn tell_cleaned(cleaned: &Cleaned) {
     if cleaned.triangles > 0 {
         log::info!("{} triangles without an area left out", cleaned.triangles);
@@ -185,13 +185,13 @@ fn tell_flat_parts(count: u64) {
     }
 }
 
-/// Tells the user where simplifying has stopped before its goal.
+/// Warns where simplification has stopped before its goal.
 pub(super) fn tell_simplified(goal: &Goal, simplified: &Simplified, surface: &Surface) {
     let left = surface.triangles.len();
     tell_flat_parts(simplified.flat_parts);
     match goal.size {
         Size::Least => {}
-        // One collapse takes two triangles.
+        // A collapse of an edge removes two triangles, so one more than wanted may be left.
         _ if left <= simplified.wanted + 1 => {}
         _ => {
             let reason = match goal.max_error {

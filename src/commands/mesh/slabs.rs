@@ -1,4 +1,4 @@
-//! A volume read slab by slab.
+//! Reads a volume slab by slab.
 
 use std::{ops::Range, sync::Arc};
 
@@ -10,22 +10,22 @@ use crate::{
     kernels::mesh::{MarchingCubes, Slab},
 };
 
-/// The slabs of a file, in order. Slices that two slabs need are read once.
+/// The slabs of a file, in order. Slices that two neighbouring slabs need are read once.
 #[derive(Debug)]
 pub struct Slabs {
     kernel: MarchingCubes,
     reader: VolumeReader,
     dims: [usize; 3],
-    /// Layers of cells a slab.
+    /// Layers of cells in a slab.
     height: usize,
-    /// Layers that are still to come.
+    /// Layers of cells that are not meshed yet.
     left: Range<usize>,
-    /// The topmost slices read so far, and the number of the first of them.
+    /// The last slices that were read, and the number of the first of them.
     tail: Option<(usize, Samples)>,
 }
 
 impl Slabs {
-    /// Slabs of `height` of the layers of cells `own`.
+    /// Divides the layers of cells `own` into slabs of `height` layers.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -40,7 +40,7 @@ impl Slabs {
         Ok(Self { kernel: kernel.clone(), reader, dims: file.dims, height, left: own, tail: None })
     }
 
-    /// Takes a slab that is done with: the next one is read into its memory.
+    /// Takes back a slab that is no longer needed; a later slab is read into its memory.
     pub fn reuse(&mut self, done: Slab) {
         if let Some(volume) = Arc::into_inner(done.volume) {
             self.reader.reuse(volume.samples);

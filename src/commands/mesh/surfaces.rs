@@ -1,4 +1,4 @@
-//! From the volume to the surface, part by part.
+//! Meshes a volume, in memory or slab by slab, and hands on the surface in parts.
 
 use std::{
     ops::Range,
@@ -16,7 +16,7 @@ use crate::{
     threads::spawn_in,
 };
 
-/// Hands the surface to `consume`, part by part, where it is `placed`.
+/// Meshes the whole volume and hands its surface to `consume` part by part, in the coordinates of the mesh.
 pub(super) fn surfaces(
     (input, placed): (&VolumeInput, &Placed),
     kernel: &MarchingCubes,
@@ -30,7 +30,7 @@ pub(super) fn surfaces(
     layers((input, placed), kernel, all, session, consume)
 }
 
-/// The same of the layers of cells `own`. Their vertices are numbered from 0.
+/// As [`surfaces`], for the layers of cells `own` only. Their vertices are numbered from 0.
 pub(super) fn layers(
     (input, placed): (&VolumeInput, &Placed),
     kernel: &MarchingCubes,
@@ -57,7 +57,7 @@ pub(super) fn layers(
     }
 }
 
-/// Meshes a slab, in halves where its surface is too large to be in memory at once. Returns how many vertices it has.
+/// Meshes a slab, in halves where its surface takes too much memory. Returns the number of its vertices.
 fn mesh(
     kernel: &MarchingCubes,
     slab: &Slab,
@@ -82,7 +82,8 @@ fn mesh(
     }
 }
 
-/// Meshes layers of a volume slab by slab. Where memory allows, the next slab is read and the last part consumed meanwhile.
+/// Meshes layers of a volume slab by slab. Where memory allows, the next slab is read and the previous part is consumed
+/// while a slab is meshed.
 fn stream(
     (file, own): (&VolumeFile, Range<usize>),
     kernel: &MarchingCubes,
@@ -116,7 +117,7 @@ fn stream(
         let (part_in, part_out) = sync_channel(1);
         let consumer = spawn_in(scope, move || part_out.into_iter().try_for_each(&mut consume))?;
         let mut send = |part| {
-            // Without a receiver, the consumer has failed and says why below.
+            // Without a receiver, the consumer has failed. Its own error is returned below.
             part_in.send(part).map_err(|_| Error::new(Kind::Failure, BROKEN_OFF))
         };
         let meshed = slab_out.into_iter().try_for_each(|slab| {

@@ -256,7 +256,7 @@ const SPACES: [Choice<Coordinates>; 4] = [
     ),
 ];
 
-/// The isovalues that one word stands for.
+/// The isovalues that one item of `--iso` stands for.
 #[derive(Clone, Debug)]
 struct Isovalues(Vec<Iso>);
 
@@ -294,7 +294,7 @@ fn labels(text: &str) -> Result<LabelList, String> {
 }
 
 fn spacing(text: &str) -> Result<Triple, String> {
-    // One number is for all axes.
+    // A single number holds for all axes.
     let spacing: Triple = match text.contains(',') {
         true => text.parse()?,
         false => format!("{text},{text},{text}")
@@ -345,17 +345,17 @@ fn distance(text: &str) -> Result<f64, String> {
     distance.ok_or_else(|| format!("`{text}` is not a distance greater than 0"))
 }
 
-/// What the flags ask for.
+/// The jobs that the flags ask for.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// One volume, or the layers of it that a shard has.
+    /// One volume, or a shard of its layers.
     One(Box<MeshJob>),
-    /// Volumes whose meshes go into a folder.
+    /// Several volumes, each with an output of its own.
     Many(Vec<MeshJob>),
 }
 
 impl Args {
-    /// What is to be done.
+    /// Validates the flags and makes the jobs.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
@@ -367,7 +367,7 @@ impl Args {
         self.work_of(files)
     }
 
-    /// The list of labels behind `--labels`, which looks like one more file: without `=`, whatever follows could be one.
+    /// Takes the list of labels out of `files`. In `--labels 1,3`, without `=`, the parser takes the list for a file.
     fn labels_behind(&self, files: &mut Vec<OsString>) -> Option<LabelList> {
         if self.labels != Some(LabelList::All) {
             return None;
@@ -407,7 +407,7 @@ impl Args {
         }
     }
 
-    /// The volumes of a shard, each with its output.
+    /// The jobs of this shard for several volumes, each with its output.
     fn many(&self, planned: Vec<Planned>) -> Result<Work> {
         let several = planned.len() > 1;
         let job = |Planned { source, sink, makes_folder }: Planned| {
@@ -425,7 +425,7 @@ impl Args {
 
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
         let share = self.share.share();
-        // The part of a shard has whatever name.
+        // The name of a shard's part file does not tell the format of the mesh.
         let is_part = share.shard.is_some() && !self.output.is_for_each();
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
@@ -517,7 +517,7 @@ impl Args {
         })
     }
 
-    /// Refuses what is not done with labels.
+    /// Refuses flags and formats that do not go with `--labels`.
     fn check_labels(&self, output: &Sink, format: MeshFormat) -> Result<()> {
         let region = self.roi.is_some() || self.mask.is_some();
         let refused = [
@@ -570,7 +570,7 @@ impl Args {
         }
     }
 
-    /// Whether some parts may be left out.
+    /// Whether flags may leave out connected parts of the surface.
     fn chooses_parts(&self) -> bool {
         let least = self.min_triangles > 0 || self.min_volume > 0.0;
         self.largest.is_some() || least || self.fill_holes
@@ -601,17 +601,17 @@ impl Args {
     }
 }
 
-/// The volume's name with the extension of the mesh, in the current folder.
+/// The default output: the volume's name with the extension of the mesh, in the current folder.
 fn default_output(source: &Source, format: MeshFormat) -> Result<Sink> {
     let Some(path) = source.path() else {
         return Err(Error::usage("name an output: standard input has no name to make one from"));
     };
-    // Reading tells what is wrong with paths such as `.`.
+    // A path such as `.` has no file name. Reading it fails later, with a better message.
     let name = Path::new(path.file_name().unwrap_or(path.as_os_str()));
     Ok(Sink::File(with_extension(name.to_owned(), format)))
 }
 
-/// The name of a volume as that of its mesh.
+/// Replaces the extension of a volume's name by that of the mesh; `.nii.gz` counts as one extension.
 fn with_extension(name: PathBuf, format: MeshFormat) -> PathBuf {
     let is_packed = name.extension().is_some_and(|extension| extension == "gz");
     let name = if is_packed { name.with_extension("") } else { name };

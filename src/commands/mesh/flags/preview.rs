@@ -92,7 +92,7 @@ impl FromStr for Background {
             format!("`{text}` is no colour such as none, white, steelblue, #fff or #336699")
         })?;
         match colour.a {
-            // What is seen through has no colour.
+            // A fully transparent colour is the same as none.
             0.0 => Ok(Self([0.0; 4])),
             _ => Ok(Self([colour.r, colour.g, colour.b, 1.0])),
         }
@@ -105,7 +105,9 @@ impl PreviewArgs {
         self.view.0
     }
 
-    /// The picture that is wanted, if any is; `several` isovalues need a name each, unless they are `together` in a file.
+    /// The picture that the flags ask for, if any. `several` says that there is more than one isovalue; each then needs
+    /// a
+    /// picture of its own, unless their surfaces are `together` in one file.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several

@@ -1,18 +1,18 @@
-//! Which labels are meshed.
+//! The list of labels that are meshed.
 
 use std::{collections::BTreeSet, ops::RangeInclusive, str::FromStr};
 
-/// Labels of `--labels`.
+/// The value of `--labels`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LabelList {
     /// All but 0.
     All,
-    /// Those in any of the ranges, which are in order and do not touch.
+    /// The labels in these ranges, which are sorted and do not overlap.
     Ranges(Vec<RangeInclusive<u64>>),
 }
 
 impl LabelList {
-    /// Whether a label is meant. 0 never is.
+    /// Whether a label is in the list. 0, the background, never is.
     pub(super) fn has(&self, label: u64) -> bool {
         match self {
             Self::All => label != 0,
@@ -23,7 +23,7 @@ impl LabelList {
         }
     }
 
-    /// The labels that stand alone in the list and are none of `found`.
+    /// The single labels of the list (not those within ranges) that are not in `found`.
     pub(super) fn missing(&self, found: &BTreeSet<u64>) -> Vec<u64> {
         let Self::Ranges(ranges) = self else { return Vec::new() };
         let alone = ranges.iter().filter(|range| range.start() == range.end());
@@ -34,7 +34,7 @@ impl LabelList {
 impl FromStr for LabelList {
     type Err = String;
 
-    /// From `1,3,10..20`: the ends of a range are in it.
+    /// Parses a list such as `1,3,10..20`. A range includes both ends.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("`{text}` is no list of labels such as 1,3,10..20");
         let mut ranges = Vec::new();

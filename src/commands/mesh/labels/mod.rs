@@ -1,4 +1,4 @@
-//! `gpuproc mesh --labels`: the surface of every label of a volume.
+//! `gpuproc mesh --labels`: the surfaces of the labels of a volume.
 
 mod list;
 mod numbers;
@@ -54,13 +54,13 @@ use crate::{
     session::Session,
 };
 
-/// Steps of smoothing where none are asked for.
+/// Default number of smoothing steps.
 pub(super) const STEPS: u32 = 10;
 
-/// What stands for the label in the name of an output.
+/// The field in the name of an output that stands for the label.
 pub(super) const PLACE: &str = "{label}";
 
-/// Meshes the labels of `list`.
+/// Meshes the labels of `list` and writes them to the output of `job`.
 pub(super) fn mesh_labels(
     job: &MeshJob,
     list: &LabelList,
@@ -94,15 +94,16 @@ pub(super) fn mesh_labels(
     }
 }
 
-/// Seconds of a core for a sample, about, with so many steps of smoothing.
+/// An estimate of the seconds per sample on one core, with `steps` smoothing steps.
 pub(super) fn core_seconds(steps: u32) -> f64 {
-    /// A sample, and a step of smoothing for the share of them where labels meet.
+    /// Meshing, per sample.
     const PER_SAMPLE: f64 = 8e-9;
+    /// One smoothing step, per sample of the volume: only vertices, where labels meet, are smoothed.
     const PER_STEP: f64 = 6e-10;
     PER_SAMPLE + PER_STEP * f64::from(steps)
 }
 
-/// Where the grid lies.
+/// The map from coordinates of the grid to those of the mesh.
 struct Place {
     spacing: [f64; 3],
     origin: [f64; 3],
@@ -117,7 +118,7 @@ impl Place {
         }
     }
 
-    /// Whether the order of corners turns around.
+    /// Whether the map is a reflection, which reverses the orientation of triangles.
     fn is_mirrored(&self) -> bool {
         self.placed.map.as_ref().is_some_and(|placement| placement.determinant() < 0.0)
     }
@@ -127,7 +128,7 @@ impl Place {
     }
 }
 
-/// What is done.
+/// A job that meshes labels, and all that its steps share.
 struct Labels<'a> {
     job: &'a MeshJob,
     list: &'a LabelList,
@@ -138,7 +139,7 @@ struct Labels<'a> {
     session: &'a Session,
 }
 
-/// What was written.
+/// Totals of the surfaces that were written.
 #[derive(Default)]
 struct Written {
     labels: BTreeSet<u64>,
@@ -157,7 +158,7 @@ impl Written {
     }
 }
 
-/// The box around two.
+/// The box around two boxes.
 fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
     [
         std::array::from_fn(|i| low[i].min(other_low[i])),
@@ -165,13 +166,14 @@ fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) ->
     ]
 }
 
-/// The colour of a label, in sRGB.
+/// The colour of a label in pictures and pages, in sRGB.
 fn shown_colour(label: u64) -> [u8; 3] {
     colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8)
 }
 
 impl Labels<'_> {
-    /// Hands the faces to `consume`, slab by slab, each with the number of its first vertex.
+    /// Meshes the volume slab by slab and hands the faces of each slab to `consume`, with the number of its first
+    /// vertex.
     fn for_each_part<'n>(
         &self,
         numbers: &'n mut Numbers<'n>,
@@ -189,7 +191,7 @@ impl Labels<'_> {
         Ok(slabs.numbers)
     }
 
-    /// Meshes a slab, in halves where its faces are too many to be in memory at once. Returns how many vertices it has.
+    /// Meshes a slab, in halves where its faces take too much memory. Returns the number of its vertices.
     fn mesh(
         &self,
         slab: &Slab,
@@ -212,7 +214,7 @@ impl Labels<'_> {
         }
     }
 
-    /// Writes one PLY, slab by slab.
+    /// Writes one PLY of all labels, slab by slab.
     fn write_ply<'n>(&self, numbers: &'n mut Numbers<'n>, mut output: Output) -> Result<()> {
         let Self { job, session, place, .. } = self;
         let failed = |error| Error::io("write", job.output.to_string(), error);
@@ -254,7 +256,7 @@ impl Labels<'_> {
         })
     }
 
-    /// Writes what needs all faces in memory: a file for each label, or one with a part for each.
+    /// Writes outputs that need all faces in memory: a file for each label, or one file with a part for each label.
     fn write_whole<'n>(&self, numbers: &'n mut Numbers<'n>, output: Option<Output>) -> Result<()> {
         let Self { session, plan, .. } = self;
         let mut mesh = LabelMesh::default();
@@ -299,7 +301,7 @@ impl Labels<'_> {
         Ok(())
     }
 
-    /// Writes one PLY of the whole mesh.
+    /// Writes one PLY of all labels from a mesh in memory.
     fn write_shared(
         &self,
         mut mesh: LabelMesh,
@@ -353,7 +355,7 @@ impl Labels<'_> {
     }
 }
 
-/// The labels one by one.
+/// Access to the surfaces of the labels one by one.
 struct Each<'a, 'l> {
     labels: &'a Labels<'l>,
     surfaces: &'a LabelSurfaces<'a>,
@@ -361,7 +363,8 @@ struct Each<'a, 'l> {
 }
 
 impl Each<'_, '_> {
-    /// The surface of a label where it lies.
+    /// The surface of the label with this index. Its triangles are turned around where the map to the mesh is a
+    /// reflection.
     fn surface(&self, index: usize) -> Result<Surface> {
         let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = lock().pop().unwrap_or_default();
@@ -374,7 +377,9 @@ impl Each<'_, '_> {
         Ok(surface)
     }
 
-    /// Hands each surface, with its measures where they are wanted, to `consume`, on all threads, and adds it to `written`.
+    /// Hands each surface to `consume`, on all threads, with its place in the order, its label and, where they are
+    /// wanted,
+    /// its measures. Adds the counts of all surfaces to `written`.
     fn for_each(
         &self,
         order: &[(u64, usize)],
@@ -383,7 +388,7 @@ impl Each<'_, '_> {
     ) -> Result<()> {
         let all = Mutex::new(Vec::new());
         let job = self.labels.job;
-        // A page tells them, too.
+        // A page also shows the measures.
         let is_measured = job.stats || job.format == MeshFormat::Html;
         order.iter().enumerate().par_try_each(|(place, &(label, index))| {
             let surface = self.surface(index)?;
@@ -416,7 +421,7 @@ impl Each<'_, '_> {
         Ok(())
     }
 
-    /// Refuses all surfaces together where they do not fit the memory.
+    /// Fails where the surfaces of all labels together do not fit into the memory.
     fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
         let plan = &self.labels.plan;
         let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
@@ -430,7 +435,7 @@ impl Each<'_, '_> {
         }
     }
 
-    /// All surfaces as one, each in its label's colour.
+    /// One surface of all labels, each in its colour.
     fn all(&self, order: &[(u64, usize)]) -> Result<Surface> {
         self.check_bytes(order)?;
         let mut all = Surface::default();
@@ -445,7 +450,7 @@ impl Each<'_, '_> {
         Ok(all)
     }
 
-    /// Only measures them.
+    /// Measures all surfaces without writing them.
     fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
         self.labels
             .session
@@ -469,7 +474,8 @@ impl Each<'_, '_> {
         })
     }
 
-    /// Writes a page that shows each label, in a box around all.
+    /// Writes a page of all labels. `bounds` is the box around all of them: coordinates are rounded to steps of it, so that
+    /// vertices which labels share stay equal.
     fn write_page(
         &self,
         order: &[(u64, usize)],
@@ -537,9 +543,9 @@ impl Each<'_, '_> {
     }
 }
 
-/// Which numbers of labels have faces.
+/// The set of numbers of labels that have faces.
 struct Found {
-    /// A bit each of those below [`SMALL`](Self::SMALL).
+    /// A bit for each number below [`SMALL`](Self::SMALL).
     small: Vec<AtomicU64>,
     others: Mutex<BTreeSet<u32>>,
 }
@@ -572,7 +578,7 @@ impl Found {
         }
     }
 
-    /// All but 0.
+    /// The numbers in ascending order, without 0.
     fn all(self) -> impl Iterator<Item = u32> {
         let Self { small, others } = self;
         let bit = move |label: &u32| small[*label as usize / 64].load(Relaxed) >> (label % 64) & 1;
@@ -581,7 +587,7 @@ impl Found {
     }
 }
 
-/// The vertices of the topmost layer so far, which the next faces may name.
+/// The vertices of the topmost layer so far, which faces of the next part may use.
 #[derive(Default)]
 struct Top {
     first: u64,
@@ -589,7 +595,9 @@ struct Top {
 }
 
 impl Top {
-    /// Splits the faces of the next part, whose first vertex has this number, and adds their labels to `found`.
+    /// Splits each quad of the next part along its shorter diagonal, and adds its labels to `found`. `first_vertex` is
+    /// the
+    /// number of the first vertex of the part.
     fn split(&mut self, first_vertex: u64, part: &mut LabelMesh, found: Option<&Found>) {
         let LabelMesh { vertices, quads } = part;
         let corner = |number: u32| match u64::from(number).checked_sub(first_vertex) {

@@ -1,6 +1,7 @@
-//! From samples to the numbers that kernels take for labels: at most 32 bits, 0 for what is not meshed.
+//! Maps labels to the numbers that the kernel takes: 32 bits at most, 0 for labels that are not meshed.
 //!
-//! Labels of 32 bits or less are their own numbers. Others are numbered as they first occur.
+//! Labels in integers of up to 32 bits are their own numbers. Labels in 64-bit integers and in floats are numbered from
+//! 1 in the order of their first occurrence.
 
 use std::{collections::HashMap, fmt};
 
@@ -18,15 +19,15 @@ use crate::{
 pub(super) struct Numbers<'a> {
     source: &'a Source,
     list: &'a LabelList,
-    /// The type of integers of 64 bits, which are read as they are.
+    /// The sample type, where it is a 64-bit integer. Such samples are read as integers, since f64 would round them.
     pub(super) integers: Option<Dtype>,
-    /// Labels that are not their own numbers, by number; 0 has none.
+    /// The label of each number, where labels are not their own numbers. The entry of number 0 is not a label.
     labels: Option<Vec<u64>>,
     known: HashMap<u64, u32>,
 }
 
 impl<'a> Numbers<'a> {
-    /// Of the samples of `file`, which `source` names.
+    /// The empty map for the samples of `file`, which `source` names in messages.
     pub(super) fn new(source: &'a Source, list: &'a LabelList, file: &mut VolumeFile) -> Self {
         let integers = file.keep_integers();
         let are_own = integers.is_none() && !file.dtype.is_float();
@@ -34,12 +35,12 @@ impl<'a> Numbers<'a> {
         Self { source, list, integers, labels, known: HashMap::new() }
     }
 
-    /// Bytes of a number.
+    /// Size of a number, in bytes.
     pub(super) fn size(&self, file: &VolumeFile) -> usize {
         if self.labels.is_some() { 4 } else { file.dtype.size() }
     }
 
-    /// The label with a number.
+    /// The label that has this number.
     pub(super) fn label(&self, number: u32) -> u64 {
         match &self.labels {
             Some(labels) => labels[number as usize],
@@ -47,7 +48,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// An upper bound of all labels.
+    /// An upper bound of the labels that have occurred so far.
     pub(super) fn most(&self, file: &VolumeFile) -> u64 {
         match &self.labels {
             Some(labels) => labels.iter().copied().max().unwrap_or(0),
@@ -55,7 +56,7 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    /// The numbers of integers of 64 bits.
+    /// The numbers of labels in 64-bit integers.
     pub(super) fn of_integers(&mut self, integers: &[u64]) -> Result<Samples> {
         let is_signed = self.integers == Some(Dtype::I64);
         self.numbered(integers, |&label| match is_signed && label.cast_signed() < 0 {
@@ -64,9 +65,9 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    /// The numbers of samples.
+    /// The numbers of labels in samples of other types.
     pub(super) fn of_samples(&mut self, samples: Samples) -> Result<Samples> {
-        /// The first number that f64 may have got by rounding.
+        /// 2^53: from here on, an f64 may be the rounded value of another integer.
         const INEXACT: f64 = (1u64 << 53) as f64;
         let whole = |value: f64| match (0.0..INEXACT).contains(&value) && value.fract() == 0.0 {
             true => Ok(value as u64),
@@ -83,7 +84,7 @@ impl<'a> Numbers<'a> {
         Ok(self.listed(samples))
     }
 
-    /// The same values as unsigned integers.
+    /// Reinterprets signed integers as unsigned ones; fails for negative values.
     fn unsigned<S, U>(&self, values: Vec<S>) -> Result<Samples>
     where
         S: bytemuck::NoUninit + PartialOrd + Default + fmt::Display + Sync,
@@ -107,7 +108,7 @@ impl<'a> Numbers<'a> {
         ))
     }
 
-    /// The samples with 0 in place of labels that are not listed.
+    /// Replaces labels that are not in the list by 0.
     fn listed(&self, mut samples: Samples) -> Samples {
         if *self.list == LabelList::All {
             return samples;
@@ -136,14 +137,14 @@ impl<'a> Numbers<'a> {
         samples
     }
 
-    /// The numbers of `values`, each the label that `label` makes of it, or no label.
+    /// The numbers of `values`. `label` converts a value to its label, or fails with the value as text.
     fn numbered<T>(
         &mut self,
         values: &[T],
         label: impl Fn(&T) -> Result<u64, String>,
     ) -> Result<Samples> {
         let mut numbers = memory::room(values.len())?;
-        // Neighbours mostly have the same label.
+        // Most neighbours have the same label: the last one is cached.
         let mut last = (0, 0);
         for value in values {
             let label = label(value).map_err(|value| self.no_label(value))?;
@@ -172,7 +173,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// How many numbers there are.
+/// The number of samples.
 pub(super) fn len(samples: &Samples) -> usize {
     for_samples!(samples, values => values.len())
 }

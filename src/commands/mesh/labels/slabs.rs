@@ -1,4 +1,4 @@
-//! A volume of labels, read slab by slab.
+//! Reads a volume of labels slab by slab.
 
 use std::ops::Range;
 
@@ -11,29 +11,35 @@ use crate::{
     session::Session,
 };
 
-/// How many layers of cells are meshed at a time, and what their faces may take.
+/// The height of the slabs, and the memory for their faces.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Plan {
+    /// Layers of cells in a slab.
     layers: usize,
-    /// Bytes that a slab's faces, and the tables that they come from, may take.
+    /// Bytes that the faces of a slab and the kernel's tables may take.
     pub(super) part: u64,
     /// Bytes that all faces may take together.
     pub(super) faces: u64,
-    /// Bytes of them that may wait in memory to be written; more go to temporary files.
+    /// Bytes of faces that may wait in memory to be written; the rest goes to temporary files.
     pub(super) held: u64,
 }
 
-/// Memory that may be taken whatever the limit.
+/// Memory, in bytes, that may be taken even where `--max-memory` is less.
 const LEAST: u64 = 16 << 20;
-/// Bytes of samples a slab, where memory allows.
+/// Most bytes of samples in a slab, unless `WORTH` asks for more.
 const SLAB: u64 = 256 << 20;
-/// As many times the bytes that one layer takes with those that it depends on, where memory allows.
+/// Where memory allows, a slab takes at least this many times the bytes of a slab of one layer: its halo is then a
+/// small
+/// share of it.
 const WORTH: u64 = 4;
-/// Bytes of faces that wait in memory, where memory allows.
+/// Most bytes of faces that wait in memory to be written.
 const HELD: u64 = 128 << 20;
 
 impl Plan {
-    /// Slabs as high as the memory allows.
+    /// Plans slabs that are as high as the memory allows. A number of a label takes `size` bytes.
+    ///
+    /// # Errors
+    /// When even a single layer of cells, with the slices that it depends on, takes too much memory.
     pub(super) fn new(
         kernel: &SurfaceNets,
         file: &VolumeFile,
@@ -43,7 +49,7 @@ impl Plan {
         let [width, height, depth] = file.dims;
         let slice = (width as u64).saturating_mul(height as u64);
         let all = SurfaceNets::layers(depth);
-        // The numbers, those that the next slab shares, the samples that they come from, and a byte of tables a point.
+        // For each sample: its number, the copy of it for the next slab, the sample itself, and a byte of tables.
         let point = (2 * size + file.dtype.size() + 1) as u64;
         let slices = |layers: usize| {
             let middle = all / 2;
@@ -52,7 +58,7 @@ impl Plan {
         };
         let takes = |layers: usize| slice.saturating_mul(slices(layers)).saturating_mul(point);
         let memory = session.max_memory.saturating_sub(file.held_bytes()).max(LEAST);
-        // What a layer depends on is meshed anew in each slab: where that is much, slabs are higher than it.
+        // Each slab computes its halo anew. Where the halo is large, slabs are made higher.
         let most = SLAB.min(memory / 4).max(WORTH * takes(1)).min(memory / 2);
         let mut layers = all;
         while layers > 1 && takes(layers) > most {
@@ -72,17 +78,17 @@ impl Plan {
     }
 }
 
-/// The slabs of a file, in order. Slices that two slabs need are read once.
+/// The slabs of a file, in order. Slices that two neighbouring slabs need are read once.
 #[derive(Debug)]
 pub(super) struct LabelSlabs<'a> {
     kernel: SurfaceNets,
     reader: VolumeReader,
     dims: [usize; 3],
-    /// Layers of cells a slab.
+    /// Layers of cells in a slab.
     height: usize,
-    /// Layers that are still to come.
+    /// Layers of cells that are not meshed yet.
     left: Range<usize>,
-    /// The topmost slices read so far, and the number of the first of them.
+    /// The last slices that were read, and the number of the first of them.
     tail: Option<(usize, Samples)>,
     pub(super) numbers: &'a mut Numbers<'a>,
 }
@@ -141,7 +147,7 @@ impl<'a> LabelSlabs<'a> {
     }
 }
 
-/// Both, one behind the other. They are of one type.
+/// `before` followed by `after`, which have the same type.
 fn joined(before: &Samples, after: &Samples) -> Result<Samples> {
     let mut all = Samples::zeros(after.dtype(), before.len() + after.len())?;
     let (first, second) = all.as_bytes_mut().split_at_mut(before.as_bytes().len());
