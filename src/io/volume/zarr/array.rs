@@ -1,7 +1,7 @@
 //! The metadata of a Zarr array, of version 2 (`.zarray`) and 3 (`zarr.json`): its shape, its grid of chunks, the type
-//! of its samples, and the codecs that lead from a chunk to the bytes of a file.
+//! of its samples, and the codecs between the samples of a chunk and the bytes of a file.
 //!
-//! Nothing is allocated by what they claim; sizes are checked here, once for all readers.
+//! Sizes are checked here, once for all readers, before anything is allocated.
 
 use serde_json::{Map, Value};
 
@@ -13,56 +13,58 @@ use crate::{
 
 /// More dimensions than any image has.
 const MOST_AXES: usize = 16;
-/// More codecs than any chunk goes through.
+/// Most codecs of a chunk.
 const MOST_CODECS: usize = 16;
-/// Bytes of a chunk, unpacked: Blosc's limit, too.
+/// Most bytes of a decompressed chunk. Blosc has the same limit.
 const MOST_BYTES: usize = (1 << 31) - 1;
 
-/// How an array is stored in a folder.
+/// The layout of an array: shape, chunks, type, codecs, names of files.
 #[derive(Debug)]
 pub struct Array {
     /// Samples along each axis, the slowest first.
     pub shape: Vec<usize>,
-    /// The size of what a file holds: a chunk, or a shard of several.
+    /// Samples along each axis that a file holds: one chunk, or a shard of several.
     pub file: Vec<usize>,
-    /// The size of a chunk that is decoded at a time.
+    /// Samples along each axis of a chunk, the unit of decoding.
     pub chunk: Vec<usize>,
     pub stored: Stored,
     pub endian: Endian,
-    /// A sample of chunks that are not there, little-endian.
+    /// The value of all samples of missing chunks, as little-endian bytes.
     pub fill: Vec<u8>,
     keys: Keys,
     /// Axes from the slowest to the fastest within a chunk.
     pub order: Vec<usize>,
-    /// From samples to bytes.
+    /// Codecs that compress the bytes of a chunk, in the order of encoding.
     pub codecs: Vec<Codec>,
-    /// Of a shard.
+    /// How shards are indexed, where files are shards.
     pub shard: Option<Shard>,
-    /// Names of the axes.
+    /// Names of the axes (`dimension_names`).
     pub names: Option<Vec<Option<String>>>,
 }
 
-/// How a shard holds its chunks: an index of their places, which is packed by codecs of its own.
+/// The index of a shard: offset and length of each chunk in the file.
 #[derive(Debug)]
 pub struct Shard {
+    /// Codecs of the index itself.
     pub codecs: Vec<Codec>,
+    /// Whether the index stands at the end of the file, not at its beginning.
     pub is_at_end: bool,
     /// Axes of the index, from the slowest to the fastest.
     pub order: Vec<usize>,
-    /// The order of the bytes of its numbers.
+    /// Byte order of its numbers.
     pub endian: Endian,
 }
 
-/// How files are named by the place of their chunk in the grid.
+/// How the name of a file is made of its place in the grid of files: `c/0/1/2`, `0.1.2`.
 #[derive(Debug)]
 struct Keys {
-    /// What names begin with.
+    /// First part of all names.
     prefix: Option<&'static str>,
     separator: char,
 }
 
 impl Array {
-    /// Reads the metadata `value` of version 2 .
+    /// Parses metadata of version 2.
     pub fn of_version_2(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
@@ -103,7 +105,7 @@ impl Array {
         array.checked()
     }
 
-    /// Reads the metadata `value` of version 3 .
+    /// Parses metadata of version 3.
     pub fn of_version_3(value: &Value) -> Result<Self, BoxError> {
         let fields = object(value)?;
         let shape = sizes(fields, "shape")?;
@@ -144,7 +146,7 @@ impl Array {
                 if inner.chunk.len() != shape.len() {
                     return Err("the chunks of its shards have other dimensions".into());
                 }
-                // Shards see axes as codecs before them have ordered them.
+                // The chunk shape within a shard counts axes as transpose codecs before the sharding codec left them.
                 for (&axis, &size) in chain.order.iter().zip(&inner.chunk) {
                     chunk[axis] = size;
                 }
@@ -174,6 +176,7 @@ impl Array {
         array.checked()
     }
 
+    /// Checks that sizes agree with each other and are not too large.
     fn checked(self) -> Result<Self, BoxError> {
         let Self { shape, file, chunk, stored, .. } = &self;
         if shape.is_empty() || shape.len() > MOST_AXES {
@@ -205,7 +208,7 @@ impl Array {
         Ok(self)
     }
 
-    /// Bytes of a chunk, unpacked.
+    /// Bytes of a decompressed chunk.
     pub fn chunk_bytes(&self) -> usize {
         self.chunk.iter().product::<usize>() * self.stored.size()
     }
@@ -220,12 +223,12 @@ impl Array {
         }
     }
 
-    /// How many chunks a file has along each axis.
+    /// Number of chunks of a file along each axis.
     pub fn chunks_a_file(&self) -> Vec<usize> {
         self.file.iter().zip(&self.chunk).map(|(file, chunk)| file / chunk).collect()
     }
 
-    /// The name of the file with this place in the grid.
+    /// The name of the file at `place` in the grid of files.
     pub fn key(&self, place: &[usize]) -> String {
         self.keys.key(place)
     }
@@ -240,7 +243,7 @@ impl Keys {
     }
 }
 
-/// Codecs of version 3, in order.
+/// The codecs of an array of version 3, or of a shard in it.
 struct Chain {
     order: Vec<usize>,
     endian: Endian,
@@ -248,7 +251,7 @@ struct Chain {
     sharding: Option<Inner>,
 }
 
-/// What a shard is made of.
+/// The configuration of the codec `sharding_indexed`.
 struct Inner {
     chunk: Vec<usize>,
     chain: Box<Chain>,
@@ -257,6 +260,7 @@ struct Inner {
 }
 
 impl Chain {
+    /// Parses a list of codecs for samples whose axes come in `order`. Shards within shards are not supported.
     fn read(value: &Value, order: Vec<usize>, may_shard: bool) -> Result<Self, BoxError> {
         let list = value.as_array().ok_or("its codecs are no list")?;
         let mut chain = Self { order, endian: Endian::Little, codecs: Vec::new(), sharding: None };
@@ -338,7 +342,7 @@ fn field<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a Value, Bo
     fields.get(name).ok_or_else(|| format!("its metadata have no `{name}`").into())
 }
 
-/// A name alone, or with a configuration.
+/// Name and configuration of an extension point of version 3: `"name"`, or `{"name": ..., "configuration": ...}`.
 fn named(value: &Value) -> Result<(&str, &Map<String, Value>), BoxError> {
     static NONE: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
     if let Some(name) = value.as_str() {
@@ -357,7 +361,7 @@ fn sizes(fields: &Map<String, Value>, name: &str) -> Result<Vec<usize>, BoxError
     sizes.filter(|_| list).ok_or_else(|| format!("its `{name}` is no list of sizes").into())
 }
 
-/// A type in NumPy's letters: `<u2`, `|b1`.
+/// Parses a type in NumPy's notation: `<u2`, `|b1`.
 fn type_2(value: &Value) -> Result<(Stored, Endian), BoxError> {
     let text = value.as_str().ok_or("its samples are records, not numbers")?;
     let endian = if text.starts_with('>') { Endian::Big } else { Endian::Little };
@@ -396,7 +400,7 @@ fn type_3(value: &Value) -> Result<Stored, BoxError> {
 fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
     let wrong = || format!("its fill value is `{}`", shown(&value.to_string()));
     if let Some(digits) = value.as_str().and_then(|text| text.strip_prefix("0x")) {
-        // The bits of a float.
+        // The bits of a float, in hexadecimal.
         let bits = u64::from_str_radix(digits, 16).map_err(|_| wrong())?;
         return Ok(bits.to_le_bytes()[..stored.size()].to_vec());
     }
@@ -441,7 +445,7 @@ fn fill(value: &Value, stored: Stored) -> Result<Vec<u8>, BoxError> {
     Ok(bytes)
 }
 
-/// The bits of the 16-bit float nearest to `value`, or of the one before it.
+/// The bits of the 16-bit float nearest to `value`; ties round away from zero.
 fn half(value: f64) -> u16 {
     let sign = if value.is_sign_negative() { 0x8000 } else { 0 };
     let size = value.abs();

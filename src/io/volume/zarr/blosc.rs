@@ -1,12 +1,12 @@
-//! Blosc's container (version 1): blocks whose bytes, or bits, are ordered by their place in a number, each packed by a
-//! codec that the header names. Read with LZ4, BloscLZ, zlib and zstd inside; written with LZ4.
+//! Blosc's container (version 1): blocks of numbers whose bytes or bits are shuffled, then compressed by the codec that
+//! the header names. LZ4, BloscLZ, zlib and zstd are read; LZ4 is written.
 //!
 //! ```text
-//! byte 0  version, version of the codec, flags, bytes a number
-//! byte 4  bytes unpacked, bytes a block, bytes packed: u32 each, little-endian
-//! byte 16 for each block, where it begins: u32
-//! block   one stream, or one for each byte of a number: its length as u32, then its bytes; packed unless the length
-//!         is that of what it holds
+//! byte 0  version, version of the codec, flags, bytes of a number: u8 each
+//! byte 4  decompressed bytes, bytes of a block, compressed bytes: u32 each, little-endian
+//! byte 16 offset of each block: u32
+//! block   one stream, or one for each byte of a number: compressed length as u32, then the data; where that length
+//!         is the decompressed length, the data are stored uncompressed
 //! ```
 //! Source: README_CHUNK_FORMAT of c-blosc.
 
@@ -21,12 +21,13 @@ const SHUFFLE: u8 = 1;
 const STORED: u8 = 2;
 const BITSHUFFLE: u8 = 4;
 const ONE_STREAM: u8 = 0x10;
-/// Blocks have a stream for each byte of a number up to so many of them, of so many bytes at least.
+/// A block is split into one stream for each byte of a number if these are so many at most ...
 const MOST_STREAMS: usize = 16;
+/// ... and the streams have so many bytes at least.
 const LEAST_STREAM: usize = 128;
 /// Bytes of a block that is written.
 const BLOCK: usize = 256 << 10;
-/// LZ4's number among the codecs.
+/// The number of LZ4 among the codecs, in bits 5 to 7 of the flags.
 const LZ4: u8 = 1;
 
 fn number(bytes: &[u8], at: usize) -> Result<usize, BoxError> {
@@ -34,7 +35,7 @@ fn number(bytes: &[u8], at: usize) -> Result<usize, BoxError> {
     Ok(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// Writes to `whole` what `bytes` hold, of which there are at most `most`.
+/// Decompresses `bytes` into `whole`, `most` bytes at most.
 pub fn decode(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     let (Some(&[_, _, flags, size]), true) = (bytes.first_chunk(), bytes.len() >= HEADER) else {
         return Err("it is cut off".into());
@@ -88,7 +89,7 @@ pub fn decode(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxE
     Ok(())
 }
 
-/// Fills `whole`; `unpacked` is memory for what is in between.
+/// Decompresses one stream, which must fill `whole`. `unpacked` is scratch memory.
 fn unpack(
     codec: u8,
     packed: &[u8],
@@ -110,13 +111,14 @@ fn unpack(
     Ok(())
 }
 
-/// Unpacks BloscLZ: literals, and copies of what lies up to 8191 bytes, or 16 bits more, before.
+/// Decompresses BloscLZ: literals, and copies from up to 8191 bytes before, or up to 8191 + 65,536 with an extended
+/// distance.
 fn blosclz(packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
     const FAR: usize = 8191;
     let mut input = packed.iter().map(|&byte| usize::from(byte));
     let mut next = || input.next().ok_or("a block is cut off");
     let mut at = 0;
-    // The first one is a literal.
+    // The first instruction is always a literal.
     let mut control = Some(next()? & 31);
     while let Some(code) = control {
         if code < 32 {
@@ -154,7 +156,8 @@ fn blosclz(packed: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
     if at == whole.len() { Ok(()) } else { Err("a block is shorter than it says".into()) }
 }
 
-/// From all first bytes of numbers of `size` bytes, then all second ones ..., to the numbers. What is left at the end stays.
+/// Undoes the byte shuffle: from all first bytes of numbers of `size` bytes, all second bytes, ... to the numbers.
+/// Bytes at the end that fill no number are copied.
 pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
     fn of<const SIZE: usize>(from: &[u8], to: &mut [u8]) {
         let count = to.len() / SIZE;
@@ -179,7 +182,7 @@ pub fn unshuffle(from: &[u8], size: usize, to: &mut [u8]) {
     to[rest..].copy_from_slice(&from[rest..]);
 }
 
-/// The other way round.
+/// The byte shuffle, the inverse of [`unshuffle`].
 #[inline(always)]
 fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
     #[inline(always)]
@@ -203,8 +206,8 @@ fn shuffle(from: &[u8], size: usize, to: &mut [u8]) {
     to[rest..].copy_from_slice(&from[rest..]);
 }
 
-/// From the first bits of all numbers, then their second ones ..., to the numbers. Blocks that are not made of eights of
-/// numbers are stored as they are.
+/// Undoes the bit shuffle: from the first bits of all numbers, their second bits, ... to the numbers. Blocks whose
+/// count of numbers is no multiple of 8 are not shuffled.
 fn bitunshuffle(from: &[u8], size: usize, to: &mut [u8]) {
     let count = to.len() / size;
     if !count.is_multiple_of(8) {
@@ -225,7 +228,7 @@ fn bitunshuffle(from: &[u8], size: usize, to: &mut [u8]) {
     to[rest..].copy_from_slice(&from[rest..]);
 }
 
-/// The 8 x 8 bits of `x`, rows for columns (Hacker's Delight, 7-3).
+/// Transposes the 8 x 8 bits of `x` (Hacker's Delight, 7-3).
 fn transposed(x: u64) -> u64 {
     let swap = |x: u64, shift: u32, mask: u64| {
         let moved = (x ^ (x >> shift)) & mask;
@@ -236,16 +239,16 @@ fn transposed(x: u64) -> u64 {
     swap(x, 28, 0x0000_0000_f0f0_f0f0)
 }
 
-/// Memory for one chunk after the other.
+/// A compressor that reuses its memory for the next chunk.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    /// At least as long as what is packed.
+    /// At least as long as the compressed chunk.
     packed: Vec<u8>,
     ordered: Vec<u8>,
 }
 
 impl Encoder {
-    /// Packs numbers of `size` bytes, which is 1, 2, 4 or 8, by LZ4, with their bytes ordered.
+    /// Compresses numbers of `size` bytes (1, 2, 4 or 8) by byte shuffle and LZ4.
     pub fn encode(&mut self, bytes: &[u8], size: usize) -> Done<&[u8]> {
         let Self { packed, ordered } = self;
         let block = BLOCK.min(bytes.len()).max(1);
@@ -306,7 +309,7 @@ mod tests {
     use super::*;
 
     fn decode(bytes: &[u8], most: usize) -> Result<Vec<u8>, BoxError> {
-        // Whatever memory held before.
+        // Old content of the memory must not matter.
         let mut whole = vec![0xa5; 999];
         super::decode(bytes, most, &mut whole).map(|()| whole)
     }

@@ -1,6 +1,6 @@
-//! The codecs of Zarr chunks that make bytes of bytes: gzip, zlib, bzip2, zstd, LZ4, Blosc, CRC32C.
+//! The bytes-to-bytes codecs of Zarr chunks: gzip, zlib, bzip2, zstd, LZ4, Blosc, CRC32C, shuffle.
 //!
-//! Decoded sizes are bounded by the caller, whatever a chunk claims.
+//! The caller bounds the decoded size, whatever a chunk claims.
 
 use std::{cell::RefCell, io::Read};
 
@@ -14,18 +14,18 @@ use crate::{
     memory,
 };
 
-/// One codec, of which a chunk needs no parameter to be decoded.
+/// One codec, with the parameters that decoding needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     Gzip,
     Zlib,
     Bzip2,
     Zstd,
-    /// A block behind its length as 32 bits.
+    /// The decoded length as u32, then one LZ4 block.
     Lz4,
     Blosc,
     Crc32c,
-    /// Bytes of numbers of this size, ordered by their place in the number.
+    /// Byte shuffle of numbers of this size: all first bytes, then all second bytes, ...
     Shuffle(usize),
 }
 
@@ -43,7 +43,7 @@ impl Codec {
         }
     }
 
-    /// A codec of version 3, or one of numcodecs under its name there.
+    /// A codec of version 3, or one of numcodecs, with or without the prefix `numcodecs.`.
     pub fn of_version_3(name: &str, fields: &Map<String, Value>) -> Result<Self, BoxError> {
         match name.strip_prefix("numcodecs.").unwrap_or(name) {
             "shuffle" => {
@@ -67,7 +67,7 @@ impl Codec {
         })
     }
 
-    /// Writes to `to` what `bytes` were made of, of which there are at most `most`.
+    /// Decodes `bytes` into `to`, `most` bytes at most.
     fn decode(self, bytes: &[u8], most: usize, to: &mut Vec<u8>) -> Result<(), BoxError> {
         match self {
             Self::Gzip => read(MultiGzDecoder::new(bytes), most, to),
@@ -104,15 +104,15 @@ impl Codec {
 
 const TOO_LONG: &str = "it is longer than its shape makes it";
 
-/// The chunk of `expected` bytes that `codecs` have made `bytes` of. The memory of both vectors is used, and what is left of
-/// it is in `spare`.
+/// Decodes `bytes`, encoded by `codecs` in their order, to a chunk of `expected` bytes. The chunk takes the memory of
+/// `bytes` or of `spare`; the memory of the other is left in `spare`.
 pub fn decode(
     codecs: &[Codec],
     mut bytes: Vec<u8>,
     expected: usize,
     spare: &mut Vec<u8>,
 ) -> Result<Vec<u8>, BoxError> {
-    // What lies between two codecs may be longer than the chunk, but for checksums by little.
+    // Between two codecs the data may be a little longer than the chunk: incompressible data grow, checksums add bytes.
     let most = expected + expected / 4 + (1 << 12);
     let last = |at: usize| if at == 0 { expected } else { most };
     for (at, codec) in codecs.iter().enumerate().rev() {
@@ -125,21 +125,21 @@ pub fn decode(
     }
 }
 
-/// Writes at most `most` bytes of `input`, which are all, to `bytes`.
+/// Reads `input` to its end into `bytes`; an error where there are more than `most` bytes.
 pub fn read(input: impl Read, most: usize, bytes: &mut Vec<u8>) -> Result<(), BoxError> {
     bytes.clear();
     input.take(most as u64 + 1).read_to_end(bytes)?;
     if bytes.len() > most { Err(TOO_LONG.into()) } else { Ok(()) }
 }
 
-/// Writes all frames of zstd, one behind the other, to `whole`. The window, from which bytes may be repeated, is held, too:
-/// every encoder takes 8 MiB at most, or as much as it packs.
+/// Decodes consecutive zstd frames into `whole`, `most` bytes at most. The window size is limited to 8 MiB, the most
+/// that encoders use for longer data, or to twice `most`.
 #[cfg(not(feature = "zstd-c"))]
 pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 
     thread_local! {
-        /// Its tables and what it holds are used for one chunk after the other.
+        /// One decoder per thread: its tables and its window are reused for every chunk.
         static DECODER: RefCell<FrameDecoder> = RefCell::default();
     }
     whole.clear();
@@ -157,13 +157,13 @@ pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxErr
     })
 }
 
-/// Writes all frames of zstd, one behind the other, to `whole`.
+/// Decodes consecutive zstd frames into `whole`, `most` bytes at most.
 #[cfg(feature = "zstd-c")]
 pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxError> {
     use zstd::bulk::Decompressor;
 
     thread_local! {
-        /// Its tables are used for one chunk after the other.
+        /// One decoder per thread: its tables are reused for every chunk.
         static DECODER: RefCell<Option<Decompressor<'static>>> = RefCell::default();
     }
     DECODER.with_borrow_mut(|decoder| {
@@ -178,7 +178,7 @@ pub fn zstd(bytes: &[u8], most: usize, whole: &mut Vec<u8>) -> Result<(), BoxErr
     })
 }
 
-/// Unpacks a block of LZ4 that fills `whole`.
+/// Decodes an LZ4 block that fills `whole`.
 pub fn lz4(block: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
     match lz4_flex::block::decompress_into(block, whole)? {
         len if len == whole.len() => Ok(()),
@@ -186,7 +186,7 @@ pub fn lz4(block: &[u8], whole: &mut [u8]) -> Result<(), BoxError> {
     }
 }
 
-/// The checksum of `bytes` by the polynomial of Castagnoli (RFC 3720), reflected.
+/// CRC32C: the CRC of `bytes` with the Castagnoli polynomial, reflected (RFC 3720, B.4).
 pub fn crc32c(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     fn decode(codecs: &[Codec], bytes: Vec<u8>, expected: usize) -> Result<Vec<u8>, BoxError> {
-        // Whatever memory held before.
+        // Old content of the memory must not matter.
         let mut spare = vec![0xa5; 300];
         super::decode(codecs, bytes, expected, &mut spare)
     }
@@ -230,7 +230,7 @@ mod tests {
         let whole = [&b"abc"[..], &sum].concat();
         assert_eq!(decode(&[Codec::Crc32c], whole.clone(), 3).unwrap(), b"abc");
         assert!(decode(&[Codec::Crc32c], [&b"abd"[..], &sum].concat(), 3).is_err());
-        // A stage more.
+        // Another codec behind the checksum.
         assert_eq!(decode(&[Codec::Gzip], gzip(b"abc"), 3).unwrap(), b"abc");
         let chain = [Codec::Crc32c, Codec::Gzip];
         assert_eq!(decode(&chain, gzip(&whole), 3).unwrap(), b"abc");

@@ -1,5 +1,5 @@
-//! What a Zarr folder is: an array, or an image of OME-NGFF (0.1 to 0.5), whose metadata name the arrays of its levels,
-//! their axes, units and places.
+//! Finds out what a Zarr folder holds: an array, or an OME-NGFF image (0.1 to 0.5), whose metadata name the arrays of
+//! its levels and their axes, units, spacings and positions.
 
 use std::{
     io,
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::io::volume::format::{BoxError, shown};
 
-/// No metadata are longer: values take up to twenty times as much memory as their text.
+/// Longest metadata in bytes: parsed JSON takes up to twenty times as much memory as its text.
 const MOST_TEXT: u64 = 4 << 20;
 
 /// An axis of an image.
@@ -24,12 +24,13 @@ pub struct Axis {
     pub kind: Kind,
     /// Its unit, as NGFF spells it.
     pub unit: Option<String>,
-    /// The distance between samples, and the place of the first one, where they are told.
+    /// Distance between samples, where the metadata state it.
     pub scale: Option<f64>,
+    /// Coordinate of the first sample, where the metadata state it.
     pub first: Option<f64>,
 }
 
-/// What is along an axis.
+/// What an axis counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Space,
@@ -53,7 +54,7 @@ impl Kind {
     }
 }
 
-/// An array and what is known of it.
+/// An array with the metadata of the image that it belongs to.
 #[derive(Debug)]
 pub struct Image {
     /// The format's name.
@@ -63,13 +64,14 @@ pub struct Image {
     pub array: Array,
     /// Where the chunks of the array are.
     pub store: Store,
-    /// One for each dimension of the array.
+    /// One axis for each dimension of the array.
     pub axes: Vec<Axis>,
     pub name: Option<String>,
-    /// How channels are shown.
+    /// Rendering of channels (`omero`).
     pub omero: Option<Value>,
-    /// Whether samples number objects.
+    /// Whether samples are labels of objects.
     pub is_labels: bool,
+    /// What is left out of the store's content, in words.
     pub losses: Vec<String>,
 }
 
@@ -130,6 +132,8 @@ impl Image {
         })
     }
 
+    /// An array alone. Names of its axes come from `dimension_names` or xarray's `_ARRAY_DIMENSIONS`; where none is x,
+    /// the last three axes are z, y, x.
     fn of_array(store: Store, node: Node, level: usize) -> Result<Self, BoxError> {
         let array = node.array(&store)?;
         if level > 0 {
@@ -169,7 +173,7 @@ impl Image {
     }
 }
 
-/// A folder with metadata.
+/// The metadata of a folder: a group or an array.
 struct Node {
     version: u8,
     is_array: bool,
@@ -178,7 +182,7 @@ struct Node {
 }
 
 impl Node {
-    /// Reads the metadata in a folder; nothing where there are none.
+    /// Reads the metadata of a folder; `None` where there are none.
     fn read(store: &Store) -> Result<Option<Self>, BoxError> {
         if let Some(metadata) = json(store, "zarr.json")? {
             let attributes = metadata.get("attributes").and_then(Value::as_object);
@@ -213,7 +217,7 @@ impl Node {
     }
 }
 
-/// The content of a file of JSON; nothing where it is not there.
+/// Parses a JSON file; `None` where there is no such file.
 fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
     let named = |error: BoxError| -> BoxError {
         let file = store.shown(name);
@@ -225,12 +229,12 @@ fn json(store: &Store, name: &str) -> Result<Option<Value>, BoxError> {
     let Some(text) = store.get(name, Part::Whole, MOST_TEXT).map_err(named)? else {
         return Ok(None);
     };
-    // An error in the text is none of reading.
+    // As text: an error of parsing must not be taken for one of reading.
     let value = serde_json::from_slice(&text).map_err(|error| named(error.to_string().into()))?;
     Ok(Some(value))
 }
 
-/// Says what a group without an image holds.
+/// A message that names the images below a group without one.
 fn no_image(store: &Store, attributes: &Map<String, Value>) -> String {
     let listed = attributes
         .get("labels")
@@ -249,7 +253,8 @@ fn no_image(store: &Store, attributes: &Map<String, Value>) -> String {
     }
 }
 
-/// The axes of an image: a list of names or objects, or those of the first versions.
+/// Parses the axes of an image: objects (0.4 on), names (0.3), or none (0.1 and 0.2), where they are the last of t, c,
+/// z, y, x.
 fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
     let usual = ["t", "c", "z", "y", "x"];
     let dims = array.shape.len();
@@ -281,7 +286,7 @@ fn axes(value: Option<&Value>, array: &Array) -> Result<Vec<Axis>, BoxError> {
     }
 }
 
-/// Applies scale and translation, in this order, to the axes.
+/// Applies a list of scales and translations, one after the other, to the axes.
 fn transform(value: Option<&Value>, axes: &mut [Axis]) -> Result<(), BoxError> {
     let dims = axes.len();
     for step in value.and_then(Value::as_array).into_iter().flatten() {

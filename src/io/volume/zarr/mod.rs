@@ -1,8 +1,9 @@
-//! Zarr 2 and 3, and the images of OME-NGFF in them: folders of chunks.
+//! Zarr 2 and 3, and OME-NGFF images in them: folders of compressed chunks.
 //!
-//! `store` gets files from folders, ZIP files and addresses. `group` says what a folder is, `array` how its samples are stored, `codec` and `blosc` unpack chunks, `read` brings
-//! their samples in order. The crate `zarrs` does all this and more, but takes 72 crates beside those that are here, a
-//! C and a C++ compiler.
+//! `store` reads files from folders, ZIP files and web addresses. `group` finds the array and the axes of an image,
+//! `array` parses the metadata of an array, `codec` and `blosc` decompress chunks, `read` copies their samples into
+//! slices, and `write` makes pyramids. The crate `zarrs` does all this and more, but needs 72 crates beyond those in
+//! use here, and a C and a C++ compiler.
 
 mod array;
 mod blosc;
@@ -41,13 +42,14 @@ use crate::{
     io::Source,
 };
 
-/// What volumes of it are called, each by the first letters of these.
+/// Names of the format in messages: the name of every Zarr volume's format begins with one of these.
 pub const NAMES: [&str; 2] = ["OME-Zarr", "Zarr"];
 
-/// The volume in the folder `path`.
+/// The volume in the store at `path`.
 ///
 /// # Errors
-/// When it is broken, holds no volume, or needs what is not read.
+/// When the store cannot be read, holds no image, or uses an unsupported codec or type; when `layout` chooses a channel
+/// or time that is not there.
 pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     let unreadable = |error: BoxError| match error.downcast::<io::Error>() {
         Ok(error) if !is_content(&error) => Error::io("read", path, *error),
@@ -130,12 +132,12 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     })
 }
 
-/// Which of `axes` are x, y and z.
+/// Which of `axes` are x, y and z, in this order; `None` where there is no such axis.
 fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     let find = |name: &str| axes.iter().position(|axis| axis.name.eq_ignore_ascii_case(name));
     let mut spatial = [find("x"), find("y"), find("z")];
     if spatial == [None; 3] {
-        // Axes of other names: the last one is the fastest.
+        // Axes with other names: the last axis of space is x, the one before it y.
         let space: Vec<usize> =
             (0..axes.len()).filter(|&axis| axes[axis].kind == Kind::Space).collect();
         for (to, axis) in spatial.iter_mut().zip(space.into_iter().rev()) {
@@ -145,7 +147,7 @@ fn spatial(axes: &[Axis]) -> [Option<usize>; 3] {
     spatial
 }
 
-/// Where samples are, where the axes tell it.
+/// Spacing, first position and unit of the axes; `None` where no axis of space has a spacing.
 fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
     let of = |value: fn(&Axis) -> Option<f64>, usual: f64| {
         spatial.map(|axis| axis.and_then(|axis| value(&axes[axis])).unwrap_or(usual))
@@ -160,7 +162,7 @@ fn placement(axes: &[Axis], spatial: [Option<usize>; 3]) -> Option<Placement> {
     Some(Placement { unit, ..straight })
 }
 
-/// Units as NGFF spells them (those of UDUNITS-2), and as other formats do.
+/// Units as NGFF spells them (UDUNITS-2), and their short names.
 const UNITS: [(&str, &str); 6] = [
     ("meter", "m"),
     ("centimeter", "cm"),
@@ -174,11 +176,10 @@ fn short_unit(long: &str) -> &str {
     UNITS.iter().find(|(name, _)| *name == long).map_or(long, |(_, short)| short)
 }
 
-/// A number for what the metadata of a store at an address say, by which it is known, for it has no time; nothing of another
-/// input.
+/// A hash of the metadata of a store at a web address, which has no modification time; `None` for local inputs.
 ///
 /// # Errors
-/// When they cannot be read.
+/// When the metadata cannot be read.
 pub fn state(source: &Source) -> Result<Option<u64>> {
     let Some(path) = source.path().filter(|path| store::is_address(path)) else { return Ok(None) };
     let image = Image::open(path, 0).map_err(|error| {
@@ -190,7 +191,7 @@ pub fn state(source: &Source) -> Result<Option<u64>> {
     Ok(Some(hasher.finish()))
 }
 
-/// The files of a store, of which not more than some tens of thousands are looked for.
+/// The local files of a store, 65,536 at most.
 pub fn files(path: &Path) -> Vec<PathBuf> {
     const MOST: usize = 1 << 16;
     if let Some(file) = store::zip_file(path) {
@@ -206,7 +207,7 @@ pub fn files(path: &Path) -> Vec<PathBuf> {
             .collect();
         entries.sort();
         for entry in entries {
-            // Links could lead in circles.
+            // Symbolic links are not followed: they could form a cycle.
             match fs::symlink_metadata(&entry) {
                 Ok(found) if found.is_dir() => folders.push(entry),
                 Ok(_) if files.len() < MOST => files.push(entry),

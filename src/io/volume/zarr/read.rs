@@ -1,8 +1,9 @@
-//! The samples of a Zarr array, slice by slice: the chunks that hold them are read and decoded on all threads, and their
-//! rows copied to where they belong.
+//! Reads the samples of a Zarr array slice by slice: chunks are read and decoded on all threads, then their rows are
+//! copied into the slices.
 //!
-//! Chunks are as high as several slices. A reader that takes fewer at a time would decode each chunk again and again, so
-//! the last layer of chunks that it took a part of is held, unless that takes too much memory.
+//! A layer is all chunks of a volume at the same z, as deep as a chunk. A caller that reads fewer slices at a time
+//! would decode each chunk several times; so the last layer of which it took only a part is kept decoded, if the memory
+//! limit allows.
 
 use std::{
     collections::HashMap,
@@ -36,39 +37,39 @@ use crate::{
     threads,
 };
 
-/// Bytes of chunks that are decoded at a time, at most.
+/// Most bytes of chunks that are decoded at a time.
 const SCRATCH: u64 = 64 << 20;
-/// As many as stay in the cache until they are copied, where each thread has some.
+/// Bytes of chunks that are still in the CPU's cache when they are copied.
 const IN_CACHE: u64 = 8 << 20;
-/// Files that are asked for at once where they are waited for.
+/// Number of concurrent requests to a remote store.
 const AT_ONCE: usize = 32;
 
-/// The x, y and z axes of an array, and where it is along the others.
+/// An array as volumes of slices: its x, y and z axes, and positions along its other axes.
 #[derive(Debug)]
 pub struct View {
     pub array: Array,
     store: Store,
-    /// The axes that are x, y and z.
+    /// Which axes of the array are x, y and z.
     pub axes: [Option<usize>; 3],
-    /// The axes that volumes differ in, from the slowest.
+    /// The axes that count volumes, the slowest first.
     pub others: Vec<usize>,
-    /// A place along each axis, for those that are chosen.
+    /// The index along each axis: the user's choice of channel and time, 0 along all others.
     pub at: Vec<usize>,
     /// The type of samples once read.
     pub dtype: Dtype,
-    /// The sample of chunks that are not there.
+    /// The value of missing chunks as one sample of `dtype`, in the machine's byte order.
     fill: Vec<u8>,
-    /// The layer that is held.
+    /// The layer that is kept.
     held: Mutex<Option<Layer>>,
-    /// Bytes that it may have.
+    /// Most bytes of that layer, and of `indices`.
     most: AtomicU64,
-    /// The indices of shards that have been read last.
+    /// Indices of the shards read last, by the names of their files.
     indices: Mutex<HashMap<String, Arc<Index>>>,
-    /// Memory of chunks that are done with, for those that come: the system clears fresh memory first.
+    /// Memory of chunks that are copied, for the next chunks: fresh memory would be cleared by the system first.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
-/// All chunks of a volume with the same place along z, as slices.
+/// The slices of a layer of chunks, number `number` along z of a volume.
 #[derive(Debug)]
 struct Layer {
     volume: usize,
@@ -76,7 +77,7 @@ struct Layer {
     samples: Vec<u8>,
 }
 
-/// Where the chunks of a shard begin and how long they are.
+/// Offset and length in bytes of each chunk of a shard; `None` for missing chunks.
 #[derive(Debug)]
 struct Index(Vec<Option<(u64, u64)>>);
 
@@ -111,7 +112,7 @@ impl View {
         self.axes.map(|axis| axis.map_or(1, |axis| self.array.shape[axis]))
     }
 
-    /// Those of a chunk.
+    /// Samples of a chunk along x, y and z.
     pub fn chunk(&self) -> [usize; 3] {
         self.axes.map(|axis| axis.map_or(1, |axis| self.array.chunk[axis]))
     }
@@ -121,17 +122,18 @@ impl View {
         width * height * self.dtype.size()
     }
 
-    /// Bytes of a layer of chunks.
+    /// Bytes of a layer.
     fn layer_bytes(&self) -> u64 {
         let depth = self.chunk()[2].min(self.dims()[2]);
         (self.slice_bytes() as u64).saturating_mul(depth as u64)
     }
 
+    /// Whether layers of which only a part is asked for are kept.
     fn holds_layers(&self) -> bool {
         self.chunk()[2] > 1 && self.layer_bytes() <= self.most.load(Ordering::Relaxed)
     }
 
-    /// Where the volume is along each axis; 0 along x, y and z.
+    /// The index of a volume along each axis; 0 along x, y and z.
     fn place(&self, volume: usize) -> Vec<usize> {
         let (mut place, mut rest) = (self.at.clone(), volume);
         for &axis in self.others.iter().rev() {
@@ -141,7 +143,7 @@ impl View {
         place
     }
 
-    /// Slices of one volume.
+    /// Reads slices of one volume: whole layers straight into `out`, parts of layers by way of the layer that is kept.
     fn read_volume(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (slice, high) = (self.slice_bytes(), self.chunk()[2]);
         let depth = self.dims()[2];
@@ -179,13 +181,13 @@ impl View {
         Ok(())
     }
 
-    /// Decodes the chunks that `slices` meet, and copies what of them is in these.
+    /// Decodes the chunks that contain `slices`, group by group, and copies these slices of them.
     fn decode(&self, volume: usize, slices: Range<usize>, out: &mut [u8]) -> Result<()> {
         let (dims, chunk) = (self.dims(), self.chunk());
         let place = self.place(volume);
         let counts = [0, 1, 2].map(|axis| dims[axis].div_ceil(chunk[axis]));
         let layers = slices.start / chunk[2]..slices.end.div_ceil(chunk[2]);
-        // With what is known of each beside its samples.
+        // 256 bytes of bookkeeping for each chunk.
         let bytes = self.array.chunk_bytes() as u64 + 256;
         let threads = rayon::current_num_threads() as u64;
         let few = if self.store.is_far() { SCRATCH } else { IN_CACHE.max(4 * threads * bytes) };
@@ -225,8 +227,8 @@ impl View {
         Ok(())
     }
 
-    /// Copies slice `z` of a chunk to its place in a slice of the volume; of one that is not there, nothing but fill values
-    /// are known.
+    /// Copies slice `z` of the chunk at `at` in the grid into a slice of the volume; fill values where `samples` is
+    /// `None`, the chunk missing.
     fn copy(&self, at: [usize; 3], z: usize, samples: Option<&[u8]>, out: &mut [u8]) {
         let (dims, chunk, size) = (self.dims(), self.chunk(), self.dtype.size());
         let strides = self.strides();
@@ -250,7 +252,7 @@ impl View {
         }
     }
 
-    /// Samples from one to the next along x, y and z within a chunk.
+    /// Strides along x, y and z within a chunk, in samples.
     fn strides(&self) -> [usize; 3] {
         let Array { chunk, order, .. } = &self.array;
         self.axes.map(|axis| {
@@ -259,7 +261,8 @@ impl View {
         })
     }
 
-    /// The place in the grid of chunks.
+    /// The position in the grid of chunks, for each axis of the array, of the chunk at `at` along x, y, z of the volume
+    /// at `place`.
     fn grid(&self, at: [usize; 3], place: &[usize]) -> Vec<usize> {
         let mut grid: Vec<usize> =
             place.iter().zip(&self.array.chunk).map(|(at, len)| at / len).collect();
@@ -271,7 +274,7 @@ impl View {
         grid
     }
 
-    /// The name of the file that holds a chunk, and the place of the chunk in it.
+    /// The name of the file that holds a chunk, and the position of the chunk in the grid within that file.
     fn file(&self, at: [usize; 3], place: &[usize]) -> (String, Vec<usize>) {
         let (grid, per_file) = (self.grid(at, place), self.array.chunks_a_file());
         let file: Vec<usize> = grid.iter().zip(&per_file).map(|(at, count)| at / count).collect();
@@ -279,6 +282,7 @@ impl View {
         (self.array.key(&file), inner)
     }
 
+    /// Adds the name of a chunk's file to an error of reading it.
     fn broken(&self, name: &str, error: BoxError) -> Error {
         let name = self.store.shown(name);
         match error.downcast::<io::Error>() {
@@ -292,12 +296,12 @@ impl View {
         }
     }
 
-    /// Memory that is free, or an empty vector.
+    /// A vector with memory to reuse, or an empty one. Its content is arbitrary.
     fn spare(&self) -> Vec<u8> {
         lock(&self.spare).pop().unwrap_or_default()
     }
 
-    /// The bytes of a chunk as they are stored; nothing where there are none.
+    /// The compressed bytes of a chunk; `None` where it is missing.
     fn packed(&self, at: [usize; 3], place: &[usize]) -> Result<Option<Vec<u8>>> {
         let (name, inner) = self.file(at, place);
         let most = most_packed(self.array.chunk_bytes());
@@ -308,7 +312,8 @@ impl View {
         packed.map_err(|error| self.broken(&name, error))
     }
 
-    /// The samples of a chunk, but for those before it along other axes.
+    /// Decodes a chunk to samples of `dtype`, in the machine's byte order, beginning at the first sample of `place`
+    /// along the axes other than x, y and z.
     fn decoded(
         &self,
         at: [usize; 3],
@@ -320,7 +325,7 @@ impl View {
         let decode = |packed: Vec<u8>| -> Result<Vec<u8>, BoxError> {
             let mut spare = self.spare();
             let mut bytes = codec::decode(&self.array.codecs, packed, expected, &mut spare)?;
-            // Samples of one place along the other axes begin here and lie among those of their neighbours.
+            // A chunk may hold several channels or times. The samples of one begin here; the strides skip the others.
             let first = self.first_in_chunk(place) * stored.size();
             bytes.drain(..first);
             if *stored == Stored::As(self.dtype) {
@@ -340,13 +345,13 @@ impl View {
             Ok(spare)
         };
         packed.map(decode).transpose().map_err(|error| match error.downcast::<io::Error>() {
-            // All of it was read.
+            // As text: an error of decoding is none of reading the file.
             Ok(error) => self.broken(&self.file(at, place).0, error.to_string().into()),
             Err(error) => self.broken(&self.file(at, place).0, error),
         })
     }
 
-    /// The number of the first sample, within a chunk, of a place along the axes that are not x, y and z.
+    /// The offset in samples, within its chunk, of the first sample of `place` along the axes other than x, y and z.
     fn first_in_chunk(&self, place: &[usize]) -> usize {
         let Array { chunk, order, .. } = &self.array;
         let (mut stride, mut first) = (1, 0);
@@ -359,7 +364,7 @@ impl View {
         first
     }
 
-    /// The bytes of a chunk in a shard.
+    /// The compressed bytes of the chunk at position `inner` of a shard; `None` where it is missing.
     fn part_of_shard(
         &self,
         name: &str,
@@ -375,7 +380,8 @@ impl View {
                 let index =
                     Arc::new(Index::read(&self.store, name, shard, counts.iter().product())?);
                 let mut indices = lock(&self.indices);
-                // Shards are read layer by layer: those of the layer before are no longer needed.
+                // Shards are read layer by layer: when the indices take too much memory, most of them are no longer
+                // needed.
                 let bytes = (indices.len() + 1) as u64 * self.array.index_bytes() as u64;
                 if bytes > self.most.load(Ordering::Relaxed) {
                     indices.clear();
@@ -396,7 +402,8 @@ impl View {
     }
 }
 
-/// What `get` makes of each number, with many threads that wait for it.
+/// Calls `get` for each number, on `AT_ONCE` threads, since requests to a remote store mostly wait. Results are in
+/// order. After a failure no more requests start, and the function fails where a number has no result.
 fn waiting<T: Send>(
     numbers: Range<usize>,
     get: impl Fn(usize) -> Result<T> + Sync,
@@ -417,7 +424,7 @@ fn waiting<T: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..AT_ONCE.min(numbers.len()) {
-            // With fewer threads it takes longer.
+            // Fewer threads do the same work.
             if threads::spawn_in(scope, work).is_err() {
                 break;
             }
@@ -428,22 +435,22 @@ fn waiting<T: Send>(
         .into_iter()
         .map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect();
-    // Behind a failure, nothing is asked for.
+    // Numbers without a result follow a failure.
     match results.iter().all(Option::is_some) {
         true => Ok(results.into_iter().flatten().collect()),
         false => Err(results.into_iter().flatten().find_map(Result::err).expect("one has failed")),
     }
 }
 
-/// What a chunk may take when its codecs make it longer.
+/// Most bytes of a compressed chunk: codecs may make data longer.
 fn most_packed(expected: usize) -> u64 {
     expected as u64 * 2 + (1 << 16)
 }
 
 impl Index {
-    /// Of a file that is not there, it is empty.
+    /// Reads the index of the shard `name` of `count` chunks; empty where there is no such file.
     fn read(store: &Store, name: &str, shard: &Shard, count: usize) -> Result<Self, BoxError> {
-        // Its codecs are those of checksums: the length of what is packed must be known.
+        // Only checksums are allowed as codecs of the index: its length in the file must be known.
         let sums = shard.codecs.iter().filter(|&&codec| codec == codec::Codec::Crc32c).count();
         if sums != shard.codecs.len() {
             return Err("the index of the shard is packed, which is not read".into());
@@ -493,9 +500,9 @@ impl Slices for View {
         let chunk = self.array.chunk_bytes() as u64;
         let volume = self.slice_bytes() as u64 * self.dims()[2] as u64;
         let group = SCRATCH.max(threads * chunk).min(volume.max(chunk));
-        // Where files are waited for, all that are unpacked next are there, too.
+        // Of a remote store, the compressed chunks of a group are all held before they are decoded.
         let waiting = if self.store.is_far() { group } else { 0 };
-        // Beside what is decoded, each thread has a chunk as it is packed.
+        // Each thread holds a compressed chunk beside the decoded ones.
         layer + group + waiting + threads * chunk
     }
 
@@ -505,7 +512,7 @@ impl Slices for View {
 
     fn allow(&self, limits: Limits) -> Result<()> {
         self.most.store(limits.bytes / 4, Ordering::Relaxed);
-        // Each thread may read an index, which is as long again in the file.
+        // Each thread may parse an index while it holds the bytes of the file, about as many again.
         let threads = rayon::current_num_threads() as u64;
         let index = (self.array.index_bytes() as u64).saturating_mul(2 * threads);
         for (what, bytes) in

@@ -1,7 +1,8 @@
 //! Writes pyramids as OME-NGFF: a folder with metadata, and an array of chunks for each level.
 //!
-//! Slices come in order and leave as chunks as soon as a layer of these is full; two of them become one of the next level
-//! at once. So no level is read again, and what is in memory is a layer of chunks of each level.
+//! Slices arrive in order. As soon as a layer (all chunks at the same z) is full, its chunks are written; and every
+//! slice, or two, are at once reduced to one of the next level. So no level is read again, and one layer of each level
+//! is in memory.
 
 use std::{
     fs::{self, File},
@@ -31,31 +32,32 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Samples of a chunk along x, y and z, where the input has no chunks.
+/// Samples of a chunk along x, y and z, where neither the user nor the input says.
 const CHUNK: [usize; 3] = [128, 128, 64];
-/// Bytes of a chunk of the input that is kept.
+/// Larger chunks of the input, in bytes, are halved.
 const MOST_CHUNK: usize = 64 << 20;
 
-/// Chunks of a level beyond which a file holds several of them where nothing is said, and how many along x and y then: ten
-/// terabytes are some 40,000 files then, not millions.
+/// Number of chunks of the finest level above which a file holds several chunks by default: ten terabytes then take
+/// some 40,000 files, not millions.
 const MANY_CHUNKS: usize = 1 << 16;
+/// Number of chunks of a file along x and y in that case.
 const CHUNKS_A_FILE: usize = 8;
 
 /// How a pyramid is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PyramidOptions {
-    /// How many levels; as many as it takes to become small where nothing is said.
+    /// Number of levels; by default as many as it takes until a level is small.
     pub levels: Option<usize>,
-    /// Samples of a chunk along x, y and z; those of the input where nothing is said.
+    /// Samples of a chunk along x, y and z; by default those of the input, or 128x128x64.
     pub chunk: Option<Dims>,
-    /// The version of Zarr, 2 or 3: OME-NGFF 0.4 or 0.5; that of the input, or 3, where nothing is said.
+    /// Version of Zarr: 2 (OME-NGFF 0.4) or 3 (0.5); by default that of the input, or 3.
     pub version: Option<u8>,
-    /// How many chunks a file holds along x and y: a shard of Zarr 3. Where nothing is said, one, or 8 where there are
-    /// many chunks.
+    /// Number of chunks of a file along x and y (a shard of Zarr 3); by default 1, or 8 where there are many chunks.
     pub file_chunks: Option<usize>,
 }
 
-/// What is written: a pure function of the input and the options.
+/// The plan of a store: its levels, chunks, axes and metadata. It depends on nothing but the input and the options, so
+/// that several processes can write parts of one store.
 #[derive(Debug)]
 pub struct Pyramid {
     /// The levels, the finest first.
@@ -64,11 +66,11 @@ pub struct Pyramid {
     pub dtype: Dtype,
     version: u8,
     chunk: [usize; 3],
-    /// Chunks of a file along x and y.
+    /// Number of chunks of a file along x and y.
     file_chunks: usize,
-    /// Axes that volumes differ in, and how many places there are along each.
+    /// Axes that count volumes, the slowest first, with their lengths.
     others: Vec<(Axis, usize)>,
-    /// Those of the volumes, of z, y, x.
+    /// Axes of a volume: those of z, y, x that the input has.
     axes: Vec<Axis>,
     name: Option<String>,
     omero: Option<Value>,
@@ -82,10 +84,11 @@ pub fn is_named_so(sink: &Sink) -> bool {
 }
 
 impl Pyramid {
-    /// For what is made of `file`, which `layout` has chosen; where it chooses no volume of several, of all.
+    /// Plans the store for the volume of `file` that `layout` chooses, or for all volumes where it chooses none. `path`
+    /// is the input's.
     ///
     /// # Errors
-    /// When the input is a store that cannot be read.
+    /// When the input is a store whose metadata cannot be read, or when the options contradict each other.
     pub fn new(
         file: &VolumeFile,
         path: Option<&Path>,
@@ -181,45 +184,45 @@ impl Pyramid {
         })
     }
 
-    /// What of the volume the store cannot hold, in words.
+    /// What the store cannot hold of the input, in words.
     pub fn losses(&self) -> Option<String> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
     }
 
-    /// How many volumes it holds.
+    /// Number of volumes in the store.
     pub fn volumes(&self) -> usize {
         self.others.iter().map(|(_, len)| len).product()
     }
 
-    /// Slices of the first level that make whole layers of chunks of the levels up to `level`.
+    /// Number of slices of the finest level that make a whole layer of `level`.
     pub fn unit(&self, level: usize) -> usize {
         self.layer(level) * self.levels[level].factors[2]
     }
 
-    /// Slices of a layer of chunks.
+    /// Number of slices of a layer.
     fn layer(&self, level: usize) -> usize {
         self.chunk[2].min(self.levels[level].dims[2])
     }
 
-    /// Bytes that writing the levels from `first` on takes.
+    /// Bytes of memory that writing the levels from `first` on takes.
     pub fn bytes(&self, first: usize) -> u64 {
         let level = |number: usize| {
             let [width, height, _] = self.levels[number].dims;
-            // A layer, and slices that wait for the next one.
+            // A layer, and slices that wait for a neighbour to be reduced.
             ((width * height * self.dtype.size()) as u64)
                 .saturating_mul(2 * self.layer(number) as u64 + 2)
         };
         let chunk = self.chunk.iter().product::<usize>() * self.dtype.size();
         let threads = rayon::current_num_threads();
-        // The chunks of a file wait for each other, at most a layer's.
+        // The compressed chunks of a shard are held until all are there: at most a layer.
         let waiting = if self.file_chunks > 1 { level(first) / 2 } else { 0 };
         (first..self.levels.len()).map(level).sum::<u64>() + waiting + (4 * chunk * threads) as u64
     }
 
-    /// Writes the metadata of the store into `folder`, which is there.
+    /// Writes the metadata of the store into `folder`, which exists.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn create(&self, folder: &Path) -> Result<()> {
         let put = |name: PathBuf, value: &Value| -> Result<()> {
             let path = folder.join(name);
@@ -255,15 +258,17 @@ impl Pyramid {
         Ok(())
     }
 
+    /// Version of OME-NGFF.
     fn ngff(&self) -> &'static str {
         if self.version == 2 { "0.4" } else { "0.5" }
     }
 
-    /// All axes, the slowest first.
+    /// All axes of the arrays, the slowest first.
     fn all_axes(&self) -> impl Iterator<Item = &Axis> {
         self.others.iter().map(|(axis, _)| axis).chain(&self.axes)
     }
 
+    /// The `multiscales` entry: axes, and the path, scale and translation of each level.
     fn multiscale(&self) -> Value {
         let axes: Vec<Value> = self
             .all_axes()
@@ -292,7 +297,7 @@ impl Pyramid {
                     _ => 1.0,
                 };
                 let scale = |axis: &Axis| axis.scale.unwrap_or(1.0) * factor(axis);
-                // The centre of the first sample.
+                // The centre of the first sample, which is the mean of `factor` samples of the finest level.
                 let first = |axis: &Axis| {
                     axis.first.unwrap_or(0.0)
                         + axis.scale.unwrap_or(1.0) * (factor(axis) - 1.0) / 2.0
@@ -314,7 +319,8 @@ impl Pyramid {
         image.into()
     }
 
-    /// Along each axis of the array: for each volume one, then z, y, x as far as there are.
+    /// A size for each axis of the array: `others` of the length of each axis that counts volumes, then those of
+    /// `space` (x, y, z) for the axes of a volume.
     fn sizes(&self, others: impl Fn(usize) -> usize, space: [usize; 3]) -> Vec<usize> {
         let spatial = self.axes.iter().map(|axis| match axis.name.as_str() {
             "x" => space[0],
@@ -324,6 +330,7 @@ impl Pyramid {
         self.others.iter().map(|&(_, len)| others(len)).chain(spatial).collect()
     }
 
+    /// The metadata of the array of a level.
     fn array(&self, level: usize) -> Value {
         let dims = self.levels[level].dims;
         let shape = self.sizes(|len| len, dims);
@@ -375,23 +382,24 @@ impl Pyramid {
         })
     }
 
+    /// Samples of a chunk of a level, no more than the level has.
     fn chunk_of(&self, level: usize) -> [usize; 3] {
         std::array::from_fn(|axis| self.chunk[axis].min(self.levels[level].dims[axis]))
     }
 
-    /// Chunks of a file along x and y, as many as there are.
+    /// Number of chunks of a file of a level along x and y, no more than the level has.
     fn chunks_a_file(&self, level: usize) -> [usize; 2] {
         let (dims, chunk) = (self.levels[level].dims, self.chunk_of(level));
         [0, 1].map(|axis| self.file_chunks.min(dims[axis].div_ceil(chunk[axis])))
     }
 
-    /// Samples of a file.
+    /// Samples of a file of a level along x, y and z.
     fn file_of(&self, level: usize) -> [usize; 3] {
         let ([x, y, z], count) = (self.chunk_of(level), self.chunks_a_file(level));
         [x * count[0], y * count[1], z]
     }
 
-    /// The name, below the store's folder, of the file with this place in the grid of files.
+    /// The name, below the store's folder, of the file at `at` (x, y, z) in the grid of files.
     fn chunk_path(&self, level: usize, volume: usize, at: [usize; 3]) -> PathBuf {
         let mut path = PathBuf::from(level.to_string());
         if self.version == 3 {
@@ -408,7 +416,7 @@ impl Pyramid {
     }
 }
 
-/// The rendering of the channel that is chosen, or of all.
+/// The rendering of the channel that `layout` chooses, or of all channels.
 fn chosen_channel(mut omero: Value, layout: &Layout) -> Option<Value> {
     if layout.volume.is_some() {
         return None;
@@ -425,7 +433,8 @@ fn long_unit(short: &str) -> String {
     UNITS.iter().find(|(_, name)| *name == short).map_or(short, |(long, _)| long).into()
 }
 
-/// Writes a file that other processes may write at the same time: it appears whole. Until then it is in the folder `beside`.
+/// Writes a file that other processes may write at the same time: first under a temporary name in the folder `beside`,
+/// then renamed, so that it appears whole.
 fn whole(path: &Path, bytes: &[u8], beside: &Path) -> io::Result<()> {
     let temporary = beside.join(temporary_name());
     let written = File::create_new(&temporary).and_then(|mut file| {
@@ -436,7 +445,8 @@ fn whole(path: &Path, bytes: &[u8], beside: &Path) -> io::Result<()> {
     renamed.inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
-/// Makes the folders of the file `name` below `root`, but not that: where it is gone, another process has completed the store.
+/// Makes the folders of the file `name` below `root`, but not `root` itself: where that is gone, another process has
+/// completed and renamed the store.
 fn make_folders(root: &Path, name: &Path) -> io::Result<()> {
     let mut folder = root.to_owned();
     for part in name.parent().into_iter().flatten() {
@@ -449,7 +459,7 @@ fn make_folders(root: &Path, name: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes slices of a volume into the levels of a store, from the first level on or from another.
+/// Writes slices of a volume into consecutive levels of a store.
 #[derive(Debug)]
 pub struct PyramidWriter<'a> {
     pyramid: &'a Pyramid,
@@ -457,28 +467,28 @@ pub struct PyramidWriter<'a> {
     volume: usize,
     /// Whether other processes write into the same store.
     is_shared: bool,
-    /// The level of the slices that come, and those behind it, to the last one.
+    /// The level of the slices that are pushed.
     first: usize,
+    /// That level and the coarser ones.
     levels: Vec<Waiting>,
-    /// Whether the slices that come are in the store already.
+    /// Whether the slices that are pushed are in the store already.
     has_first: bool,
-    /// Of threads that have made a chunk.
     spare: Spare,
 }
 
-/// Memory for one chunk after the other.
+/// Memory that a thread uses to compress a chunk.
 #[derive(Debug, Default)]
 struct Buffers {
     samples: Vec<u8>,
     encoder: blosc::Encoder,
 }
 
-/// Buffers that are free.
+/// Buffers that no thread is using.
 #[derive(Debug, Default)]
 struct Spare(Mutex<Vec<Buffers>>);
 
 impl Spare {
-    /// What `make` makes with buffers that are no other thread's at the time.
+    /// Calls `make` with buffers of its own, and takes them back.
     fn lend<T>(&self, make: impl FnOnce(&mut Buffers) -> T) -> T {
         let free = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = free().pop();
@@ -489,18 +499,20 @@ impl Spare {
     }
 }
 
-/// Slices of a level that are not in chunks yet.
+/// Slices of a level that are not written or not reduced yet.
 #[derive(Debug)]
 struct Waiting {
-    /// The number of the first one.
+    /// The number of the first slice that is not written.
     start: usize,
+    /// Slices that wait until their layer is full.
     bytes: Vec<u8>,
-    /// The last one, which waits for its neighbour.
+    /// The last slice, which waits for its neighbour to be reduced with it.
     single: Vec<u8>,
 }
 
 impl<'a> PyramidWriter<'a> {
-    /// Begins with slice `start` of the level `range.start` of a volume; writes the levels of `range`.
+    /// Writes the levels `range` of a volume, from slice `start` of the level `range.start` on. `is_shared`: other
+    /// processes write into the same store.
     pub fn new(
         pyramid: &'a Pyramid,
         folder: &'a Path,
@@ -519,23 +531,23 @@ impl<'a> PyramidWriter<'a> {
         Self { pyramid, folder, volume, is_shared, first: range.start, levels, has_first, spare }
     }
 
-    /// Writes only what becomes of its first level, which is in the store already.
+    /// Leaves out the level of the slices that are pushed, which is in the store already, and writes the coarser ones.
     pub fn leave_out_first(&mut self) {
         self.has_first = true;
     }
 
-    /// Takes the next slices of its first level.
+    /// Takes the next slices.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::error::Kind::Io) when a chunk cannot be written.
     pub fn push(&mut self, slices: &Samples) -> Result<()> {
         self.push_to(0, slices, false)
     }
 
-    /// Writes what waits still: the volume ends, or another process goes on where this one ends.
+    /// Writes all slices that still wait: the volume ends, or another process continues from here.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::error::Kind::Io) when a chunk cannot be written.
     pub fn finish(mut self) -> Result<()> {
         let none = Samples::zeros(self.pyramid.dtype, 0)?;
         self.push_to(0, &none, true)
@@ -548,7 +560,7 @@ impl<'a> PyramidWriter<'a> {
         let layer = self.pyramid.layer(number) * slice;
         let new = slices.as_bytes();
         let waiting = &mut self.levels[at];
-        // What fills a layer goes to chunks without a copy.
+        // Whole layers among the new slices are written without a copy.
         let mut left = new;
         if !waiting.bytes.is_empty() {
             let (fills, rest) = left.split_at(left.len().min(layer - waiting.bytes.len()));
@@ -609,7 +621,7 @@ impl<'a> PyramidWriter<'a> {
         }
     }
 
-    /// Writes slices of a level as a layer of chunks.
+    /// Writes slices as a layer of chunks of the level number `at` of this writer.
     fn write_layer(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
         let number = self.first + at;
         let Self { pyramid, folder, volume, is_shared, .. } = *self;
@@ -643,7 +655,7 @@ impl<'a> PyramidWriter<'a> {
         let spare = &self.spare;
         (0..counts[0] * counts[1]).par_try_each(|i| -> Result<()> {
             let place = [i % counts[0], i / counts[0], z];
-            // A chunk that is not there is one of zeros.
+            // Chunks of zeros are not written: zero is the fill value.
             if pyramid.file_chunks == 1 {
                 return spare.lend(|buffers| {
                     match layer.packed([place[0], place[1]], buffers)? {
@@ -659,7 +671,7 @@ impl<'a> PyramidWriter<'a> {
     }
 }
 
-/// Slices of a level that become one layer of chunks.
+/// The slices of one layer of chunks.
 struct Layer<'a> {
     bytes: &'a [u8],
     dims: [usize; 3],
@@ -670,7 +682,7 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// A chunk as it is stored; nothing of one that is zero or behind the end.
+    /// Compresses the chunk at `place` (x, y) in the grid; `None` where it is outside the level or all zero.
     fn packed<'b>(
         &self,
         place: [usize; 2],
@@ -702,8 +714,8 @@ impl Layer<'_> {
         encoder.encode(samples, size).map(Some)
     }
 
-    /// A shard: chunks from the one at `first` on, x fastest, then for each where it begins and how long it is, and a checksum of
-    /// these numbers. Nothing of one without chunks.
+    /// Makes a shard: `count` chunks from the one at `first` on, x fastest, then offset and length of each, then a
+    /// checksum of these numbers. `None` where all chunks are missing.
     fn shard(
         &self,
         first: [usize; 2],

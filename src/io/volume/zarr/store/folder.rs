@@ -25,7 +25,7 @@ impl Files for Folder {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             found => found?,
         };
-        // A pipe would be waited for.
+        // Opening a named pipe would wait forever.
         if !found.is_file() {
             return Err("it is no file".into());
         }

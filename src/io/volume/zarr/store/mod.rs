@@ -1,4 +1,5 @@
-//! Where the files of a store are: in a folder, in a ZIP file, at an address of the web. Names are parts joined by `/`.
+//! Where the files of a store are: in a folder, in a ZIP file, or at a web address. Names are relative, with `/`
+//! between their parts.
 
 mod folder;
 #[cfg(feature = "http")]
@@ -12,18 +13,18 @@ use crate::io::volume::format::BoxError;
 /// Names of metadata files.
 pub const METADATA: [&str; 3] = ["zarr.json", ".zarray", ".zgroup"];
 
-/// A part of a file. Of a shorter file it is what there is.
+/// A range of bytes of a file. Bytes past the end of the file are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Whole,
     First(u64),
     Last(u64),
-    /// From this byte on, so many.
+    /// Offset and number of bytes.
     At(u64, u64),
 }
 
 impl Part {
-    /// Where it begins and how long it is in a file of `len` bytes.
+    /// Offset and number of bytes in a file of `len` bytes.
     fn within(self, len: u64) -> (u64, u64) {
         let (from, bytes) = match self {
             Self::Whole => (0, len),
@@ -35,10 +36,10 @@ impl Part {
     }
 }
 
-/// Files by their names.
+/// A kind of store: files by name.
 trait Files: fmt::Debug + Send + Sync {
-    /// A part of a file, at most `most` bytes, in the memory of `spare` where that is any use; nothing where there is no such
-    /// file.
+    /// Reads a part of a file; `None` where there is no such file, an error where the part has more than `most` bytes.
+    /// The memory of `spare` may be used for the result.
     fn get(
         &self,
         name: &str,
@@ -47,38 +48,38 @@ trait Files: fmt::Debug + Send + Sync {
         spare: Vec<u8>,
     ) -> Result<Option<Vec<u8>>, BoxError>;
 
-    /// Folders within the folder `name` that hold metadata, as far as they can be listed.
+    /// Names of folders in the folder `name` that hold metadata; none where the store cannot list folders.
     fn stores_in(&self, name: &str) -> Vec<String>;
 
-    /// Whether a file is long waited for, so that many are better asked for at once.
+    /// Whether the store is remote, so that many concurrent requests are faster.
     fn is_far(&self) -> bool {
         false
     }
 }
 
-/// A folder of a store.
+/// A folder in a store.
 #[derive(Clone, Debug)]
 pub struct Store {
     files: Arc<dyn Files>,
-    /// The folder's name with `/` behind it, or nothing.
+    /// The folder's name with a `/` at its end, or empty for the root.
     prefix: String,
-    /// What the store is called.
+    /// The name of the store in messages.
     root: String,
 }
 
-/// Whether there is a store at `path`. Of addresses nothing else is read.
+/// Whether there is a store at `path`. All web addresses are taken for stores.
 pub fn is_store(path: &Path) -> bool {
     is_address(path)
         || (path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file()))
         || zip::split(path).is_some()
 }
 
-/// The ZIP file that `path` is, or is in.
+/// The ZIP file with a store that `path` is, or is a folder in.
 pub fn zip_file(path: &Path) -> Option<&Path> {
     Some(zip::split(path)?.0)
 }
 
-/// Whether `path` is an address of the web.
+/// Whether `path` is a web address.
 pub fn is_address(path: &Path) -> bool {
     let text = path.to_str().unwrap_or_default();
     ["http://", "https://", "s3://"].iter().any(|scheme| text.starts_with(scheme))
@@ -113,19 +114,20 @@ impl Store {
         })
     }
 
-    /// The folder `name` in it.
+    /// The folder `name` in this folder.
     pub fn folder(&self, name: &str) -> Self {
         let parts = name.split('/').filter(|part| !["", "."].contains(part));
         let below: String = parts.map(|part| format!("{part}/")).collect();
         Self { prefix: format!("{}{below}", self.prefix), ..self.clone() }
     }
 
-    /// A part of the file `name`, at most `most` bytes; nothing where there is no such file.
+    /// Reads a part of the file `name`; `None` where there is no such file, an error where the part has more than
+    /// `most` bytes.
     pub fn get(&self, name: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, BoxError> {
         self.get_into(name, part, most, Vec::new())
     }
 
-    /// The same, in the memory of `spare` where that is any use.
+    /// As [`Self::get`]; the memory of `spare` may be used for the result.
     pub fn get_into(
         &self,
         name: &str,
@@ -136,17 +138,17 @@ impl Store {
         self.files.get(&format!("{}{name}", self.prefix), part, most, spare)
     }
 
-    /// What the file `name` is called in messages.
+    /// The name of the file `name` in messages.
     pub fn shown(&self, name: &str) -> String {
         format!("{}/{}{name}", self.root.trim_end_matches('/'), self.prefix)
     }
 
-    /// Folders within this that hold metadata.
+    /// Names of folders in this folder that hold metadata.
     pub fn stores(&self) -> Vec<String> {
         self.files.stores_in(&self.prefix)
     }
 
-    /// Whether a file is long waited for.
+    /// Whether the store is remote.
     pub fn is_far(&self) -> bool {
         self.files.is_far()
     }

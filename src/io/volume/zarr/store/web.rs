@@ -1,7 +1,8 @@
-//! Stores at an address: `http://`, `https://`, and `s3://BUCKET/KEY`, which stands for the public address of the bucket, or for one
-//! below AWS_ENDPOINT_URL. Nothing is signed: what is read must be public.
+//! Stores at a web address: `http://`, `https://`, and `s3://BUCKET/KEY`, which stands for the public address of the
+//! bucket, or for one below AWS_ENDPOINT_URL. Requests are not signed: the store must be public.
 //!
-//! What is not there (404) is a missing chunk. What may pass, such as 503 or a lost connection, is asked for again.
+//! A file that is not there (404) is a missing chunk. Failures that may be temporary, such as 503 or a lost connection,
+//! are retried.
 
 use std::{
     env,
@@ -17,12 +18,12 @@ use ureq::Agent;
 use super::{Files, Part, too_long};
 use crate::io::volume::format::BoxError;
 
-/// How long to wait before each further try.
+/// Pauses before each retry.
 const PAUSES: [Duration; 2] = [Duration::from_millis(200), Duration::from_secs(1)];
-/// Connections that are kept.
+/// Most idle connections that are kept open.
 const AT_ONCE: usize = 32;
 
-/// One for all stores: connections are used again.
+/// One client for all stores, so that connections are reused.
 static AGENT: LazyLock<Agent> = LazyLock::new(|| {
     Agent::config_builder()
         .user_agent(concat!("gpuproc/", env!("CARGO_PKG_VERSION")))
@@ -36,12 +37,12 @@ static AGENT: LazyLock<Agent> = LazyLock::new(|| {
         .into()
 });
 
-/// The files below an address.
+/// The files below a web address.
 #[derive(Debug)]
 pub struct Web {
-    /// With `/` at its end.
+    /// The address, with a `/` at its end.
     base: String,
-    /// What is behind the name of a file: `?` and more, or nothing.
+    /// The query that follows the name of a file, with its `?`, or empty.
     query: String,
 }
 
@@ -62,14 +63,14 @@ impl Web {
     }
 }
 
-/// The address of `BUCKET/KEY`.
+/// The web address of `BUCKET/KEY`; `None` without a bucket.
 fn of_bucket(name: &str, endpoint: Option<String>, region: Option<String>) -> Option<String> {
     let (bucket, key) = name.split_once('/').unwrap_or((name, ""));
     let key = encoded(key);
     Some(match (endpoint, region) {
         _ if bucket.is_empty() => return None,
         (Some(endpoint), _) => format!("{}/{bucket}/{key}", endpoint.trim_end_matches('/')),
-        // Certificates are for names without dots.
+        // The wildcard certificate *.s3.amazonaws.com does not match a bucket name with dots.
         (None, region) if bucket.contains('.') => {
             let region = region.map(|region| format!(".{region}")).unwrap_or_default();
             format!("https://s3{region}.amazonaws.com/{bucket}/{key}")
@@ -79,7 +80,7 @@ fn of_bucket(name: &str, endpoint: Option<String>, region: Option<String>) -> Op
     })
 }
 
-/// `name` with `%` and two digits for what has a meaning in addresses.
+/// Percent-encodes the characters of `name` that are reserved in addresses (RFC 3986, 2.1).
 fn encoded(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -93,7 +94,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-/// Why a file was not got, and whether to ask again.
+/// Why a request failed, and whether to retry it.
 struct Failure {
     error: BoxError,
     may_pass: bool,
@@ -105,6 +106,7 @@ impl<E: Into<BoxError>> From<E> for Failure {
     }
 }
 
+/// The failure of a request answered with an error status.
 fn refused(status: u16) -> Failure {
     let kind = match status {
         401 | 403 => io::ErrorKind::PermissionDenied,
@@ -117,12 +119,13 @@ fn refused(status: u16) -> Failure {
 
 /// A failure of the connection.
 fn lost(error: io::Error) -> Failure {
-    // Of what a server sends, an end that comes too early is no mistake in a file.
+    // As text: the kind UnexpectedEof would be taken for a broken file.
     let error = io::Error::other(error.to_string());
     Failure { error: error.into(), may_pass: true }
 }
 
 impl Web {
+    /// Sends one request; `None` where there is no such file.
     fn try_get(&self, address: &str, part: Part, most: u64) -> Result<Option<Vec<u8>>, Failure> {
         let mut request = AGENT.get(address);
         let range = match part {
@@ -143,10 +146,10 @@ impl Web {
             error => lost(error.into_io()),
         })?;
         let len = response.body().content_length();
-        // Servers that know no ranges send the whole.
+        // Servers without support for ranges send the whole file, with status 200.
         let (skip, take) = match (response.status().as_u16(), part, len) {
             (404 | 410, ..) => return Ok(None),
-            // Behind the end of the file.
+            // The range begins past the end of the file.
             (416, ..) => return Ok(Some(Vec::new())),
             (200, Part::Last(_), None) => {
                 return Err("the server tells neither ranges nor lengths of files".into());

@@ -1,5 +1,5 @@
-//! Stores in ZIP files, as zarr-python and bioformats2raw write them (`.zarr.zip`) and RFC-9 of NGFF names them (`.ozx`): members
-//! stored as they are, or deflated. The store is the root of the file, or the one folder in it.
+//! Stores in ZIP files, as zarr-python and bioformats2raw write them (`.zarr.zip`) and RFC-9 of NGFF names them
+//! (`.ozx`). Members are stored or deflated. The store is the root of the file, or the only folder in it with metadata.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use rawzip::{
 use super::{Files, METADATA, Part, too_long};
 use crate::{io::volume::format::BoxError, memory};
 
-/// More members than are kept in memory: some 100 bytes each.
+/// Most members of a ZIP file, which take some 100 bytes of memory each.
 const MOST: usize = 1 << 19;
 
 /// The files in a ZIP file.
@@ -28,7 +28,7 @@ const MOST: usize = 1 << 19;
 pub struct Zip {
     archive: ZipArchive<FileReader>,
     members: HashMap<Box<str>, Member>,
-    /// The folder of the store, with `/` behind it, or nothing.
+    /// The folder of the store, with a `/` at its end, or empty.
     root: String,
 }
 
@@ -38,7 +38,7 @@ struct Member {
     method: CompressionMethod,
 }
 
-/// The ZIP file with a store that `path` is, or is in, and the folder in it.
+/// The ZIP file with a store that `path` is, or is a folder in, and the name of that folder.
 pub fn split(path: &Path) -> Option<(&Path, String)> {
     let is_named = |path: &&Path| {
         let extension = path.extension().map(OsStr::to_ascii_lowercase);
@@ -50,14 +50,14 @@ pub fn split(path: &Path) -> Option<(&Path, String)> {
         _ => None,
     });
     let within = parts.collect::<Option<Vec<_>>>()?.join("/");
-    // Other files are in ZIP files, too; one that is called a store is told what is wrong with it.
+    // A ZIP file named as a store counts as one even if it is broken, so that the message says why. Others are opened.
     let name = file.file_name()?.to_str()?.to_ascii_lowercase();
     let is_store = name.ends_with(".ozx") || name.ends_with(".zarr.zip");
     let holds_one = || Zip::open(file).is_ok_and(|zip| zip.has_metadata(&zip.root));
     (is_store || holds_one()).then_some((file, within))
 }
 
-/// The file that was opened last: what is asked of it next comes soon.
+/// The file that was opened last, with its length and modification time: a command opens the same file several times.
 type Last = Option<(PathBuf, u64, Option<SystemTime>, Arc<Zip>)>;
 static LAST: Mutex<Last> = Mutex::new(None);
 
@@ -101,7 +101,7 @@ impl Zip {
             let first = roots.next().map(|(root, _)| format!("{root}/"));
             if let Some(first) = first.filter(|first| zip.has_metadata(first)) {
                 let others = zip.members.keys().filter(|name| !name.starts_with(&first));
-                // What systems add, such as `__MACOSX`, is no store.
+                // Other folders without metadata, such as `__MACOSX`, do not count.
                 if others.filter(|name| is_metadata(name)).count() == 0 {
                     zip.root = first;
                 }
@@ -114,7 +114,7 @@ impl Zip {
         METADATA.iter().any(|name| self.members.contains_key(&*format!("{folder}{name}")))
     }
 
-    /// The folder `within` the store, as names begin.
+    /// The beginning of the names of all files in the folder `within` of the store.
     pub fn prefix(&self, within: &str) -> String {
         match within {
             "" => self.root.clone(),
@@ -144,7 +144,8 @@ impl Files for Zip {
                 if bytes > most {
                     return Err(too_long(bytes, most));
                 }
-                // The directory may name more bytes than the file has.
+                // The central directory may claim more bytes than the file has: read the last one before memory is
+                // allocated.
                 self.archive.get_ref().read_exact_at(&mut [0], end.max(1) - 1)?;
                 memory::resize(&mut content, bytes as usize)?;
                 self.archive.get_ref().read_exact_at(&mut content, start + from)?;
