@@ -1,11 +1,13 @@
-//! Values from stored numbers: scaled by the header, and of types that samples have.
+//! Conversion of stored numbers to sample values: rescaled by the header's slope and intercept, and of a type that
+//! samples have.
 
 use std::io::{self, Read};
 
 use super::format::{Endian, Scale, Stored};
 use crate::{data::dtype::Dtype, for_dtype};
 
-/// The type of values that are stored so: the same, unless they are scaled, 64-bit integers or 16-bit floats.
+/// The sample type of values stored as `stored`: the stored type, but a float type where values are rescaled, 64-bit
+/// integers or 16-bit floats.
 pub fn dtype(stored: Stored, scale: Option<Scale>) -> Dtype {
     match (stored, scale) {
         (Stored::F16, _) => Dtype::F32,
@@ -18,7 +20,7 @@ pub fn dtype(stored: Stored, scale: Option<Scale>) -> Dtype {
     }
 }
 
-/// Reads stored numbers and fills `values`, the bytes of samples of `to`, with what they stand for.
+/// Reads stored numbers and fills `values`, the bytes of samples of type `to` (f32 or f64), with their rescaled values.
 ///
 /// # Errors
 /// What reading fails with.

@@ -1,4 +1,4 @@
-//! The samples of a volume as a stream of bytes: found in their file or files, unpacked, from the first one on.
+//! The samples of a volume as a stream of decompressed bytes, from one file or several.
 
 use std::{
     fs::File,
@@ -23,20 +23,20 @@ use crate::{
     memory,
 };
 
-/// Bytes to be read.
+/// A stream of bytes.
 pub type Input = Box<dyn Read + Send>;
 
-/// A stream that cannot be opened again, behind its header.
+/// A stream that cannot be opened again (a pipe), after its header has been read.
 pub struct Held {
     pub input: Input,
-    /// Bytes before, unpacked.
+    /// Number of decompressed bytes read so far.
     pub position: u64,
 }
 
-/// Where samples are, besides what their header says.
+/// In which files samples are.
 #[derive(Clone, Debug)]
 pub enum Place {
-    /// In the file itself, which is packed by gzip or not.
+    /// In the file of the header; `gzip`: the whole file is compressed.
     Own { source: Source, gzip: bool },
     /// In other files, one behind the other.
     Others(Vec<PathBuf>),
@@ -44,16 +44,16 @@ pub enum Place {
     Slices(Arc<dyn Slices>),
 }
 
-/// What there is to read.
+/// Sizes of the volumes of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Extent {
-    /// Bytes of all volumes before.
+    /// Bytes of the volumes before the one to read.
     pub before: u64,
     /// Bytes of all volumes.
     pub all: u64,
 }
 
-/// Opens the samples at `place`, `extent.before` bytes behind the first one.
+/// Opens the samples at `place`, `extent.before` bytes behind the first sample.
 pub fn open(
     place: &Place,
     held: Option<Held>,
@@ -81,18 +81,20 @@ pub fn open(
         Packing::Text => Box::new(Numbers::new(input, stored)?),
         _ => input,
     };
-    // Where it is a file of its own without packing, it has been opened there.
+    // An uncompressed file has been opened at that offset.
     let opened = matches!(place, Place::Own { gzip: false, .. }) && is_plain(skip, packing);
     let before = if opened { 0 } else { extent.before };
     skip_bytes(&mut input, before).map_err(|error| failed(&name, error))?;
     Ok(input)
 }
 
-/// Whether the place of a sample in the file can be computed.
+/// Whether the offset of a sample in the file can be computed.
 pub fn is_plain(skip: Skip, packing: Packing) -> bool {
     packing == Packing::None && skip.lines == 0
 }
 
+/// Opens the samples in the file of the header: at `skip`, and where that is uncompressed at `extent.before` from
+/// there.
 fn own(
     source: &Source,
     gzip: bool,
@@ -124,7 +126,7 @@ fn own(
     unpacked(input, all, packing).map_err(failed)
 }
 
-/// An error of reading `name`: its content's fault or the system's.
+/// The error of reading `name`: of broken content, or of the system.
 pub fn failed(name: &dyn std::fmt::Display, error: io::Error) -> Error {
     match is_content(&error) {
         true => Error::bad_input(format_args!("{name}: its samples are broken")).caused_by(error),
@@ -132,13 +134,13 @@ pub fn failed(name: &dyn std::fmt::Display, error: io::Error) -> Error {
     }
 }
 
-/// Whether reading failed because of what the file holds.
+/// Whether reading failed because of the file's content, not of the system.
 pub fn is_content(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(error.kind(), UnexpectedEof | InvalidData | InvalidInput)
 }
 
-/// Samples that a file ends with begin so many bytes before its end.
+/// Where samples begin that are the last bytes of a file.
 fn at_end(source: &Source, extent: Extent) -> Result<Skip> {
     let size = source.size()?.and_then(|size| size.checked_sub(extent.all));
     size.map(Skip::to).ok_or_else(|| {
@@ -149,7 +151,7 @@ fn at_end(source: &Source, extent: Extent) -> Result<Skip> {
     })
 }
 
-/// Skips lines, unpacks, skips bytes.
+/// Skips lines, decompresses, then skips bytes.
 fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
     let mut input = input;
     if skip.lines > 0 {
@@ -169,7 +171,7 @@ fn unpacked(input: Input, skip: Skip, packing: Packing) -> io::Result<Input> {
     Ok(input)
 }
 
-/// Reads a line of any length away.
+/// Skips one line of any length.
 fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     loop {
         let bytes = input.fill_buf()?;
@@ -189,12 +191,12 @@ fn skip_line(input: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Reads `bytes` away, or all there are.
+/// Skips `bytes`, or fewer at the end of the input.
 pub fn skip_bytes(input: &mut impl Read, bytes: u64) -> io::Result<()> {
     io::copy(&mut input.take(bytes), &mut io::sink()).map(drop)
 }
 
-/// Files, one behind the other, each opened when the one before has ended.
+/// Concatenated files, each opened when the one before has ended.
 struct Parts {
     paths: vec::IntoIter<PathBuf>,
     skip: Skip,
@@ -228,15 +230,15 @@ impl Read for Parts {
 struct Numbers {
     input: Input,
     dtype: Dtype,
-    /// Text that is not parsed yet.
+    /// Text that is not parsed yet: a number whose end is not read.
     text: Vec<u8>,
-    /// Bytes that are not handed out yet, from `next` on.
+    /// Parsed samples; those from `next` on are not returned yet.
     bytes: Vec<u8>,
     next: usize,
     ended: bool,
 }
 
-/// A number has fewer digits.
+/// Longest number in bytes.
 const LONGEST: usize = 1000;
 
 impl Numbers {
@@ -247,7 +249,7 @@ impl Numbers {
         Ok(Self { input, dtype, text: Vec::new(), bytes: Vec::new(), next: 0, ended: false })
     }
 
-    /// Reads more text, and parses all numbers in it that have ended.
+    /// Reads more text, and parses all numbers that are complete.
     fn fill(&mut self) -> io::Result<()> {
         const STEP: usize = 1 << 16;
         let held = self.text.len();
@@ -297,7 +299,7 @@ impl Read for Numbers {
     }
 }
 
-/// All samples of a volume that is stored with z fastest, as if it were x.
+/// Reorders a volume that is stored with z fastest and x slowest: reads all samples, and returns them with x fastest.
 pub fn transposed(mut input: Input, dims: [usize; 3], size: usize) -> Result<Input> {
     let [x_len, y_len, z_len] = dims;
     let mut stored = memory::zeros::<u8>(x_len * y_len * z_len * size)?;
@@ -337,7 +339,7 @@ mod tests {
         assert_eq!(numbers(" 7", Dtype::U8).unwrap(), [7]);
         assert_eq!(numbers("0.5", Dtype::F32).unwrap(), 0.5f32.to_le_bytes());
         assert!(numbers("256", Dtype::U8).is_err() && numbers("1 x", Dtype::U8).is_err());
-        // Longer than what is read at once.
+        // Longer than one read.
         let long: &'static str = Box::leak("12 ".repeat(50_000).into_boxed_str());
         assert_eq!(numbers(long, Dtype::U8).unwrap(), vec![12; 50_000]);
         let blob: &'static str = Box::leak("1".repeat(200_000).into_boxed_str());
@@ -355,7 +357,7 @@ mod tests {
 
     #[test]
     fn the_last_axis_becomes_the_first() {
-        // Each sample is its own place as three digits, z fastest.
+        // The value of each sample is its position: z, y, x as digits. z is the fastest axis.
         let mut stored = Vec::new();
         for x in 0..2u8 {
             for y in 0..3 {

@@ -1,4 +1,4 @@
-//! What every volume format provides, and what passes between a format and its callers.
+//! What every volume format provides ([`Format`]), and the header that its parser returns ([`Header`]).
 
 use std::{
     io::{self, Read},
@@ -12,17 +12,17 @@ use crate::data::{
 
 /// A volume format with a header: one constant in one file.
 pub struct Format {
-    /// Its name, as its users say it.
+    /// The name in messages.
     pub name: &'static str,
-    /// File name extensions, in lower case, without a `.gz` behind them.
+    /// File name extensions, in lower case, without `.gz`.
     pub extensions: &'static [&'static str],
-    /// Whether a file of this format may begin with these bytes, unpacked.
+    /// Whether a file of this format may begin with these (decompressed) bytes.
     pub has_signature: fn(&[u8]) -> bool,
-    /// The file that holds the header of this one, where that is another.
+    /// The file with the header, where that is not the given file.
     pub header_file: fn(&Path) -> Option<PathBuf>,
     /// Reads the header.
     pub read: fn(&mut Start<'_>) -> Result<Header, BoxError>,
-    /// Writes files, where that is possible.
+    /// How files are written, for formats that are.
     pub write: Option<Writing>,
 }
 
@@ -33,7 +33,7 @@ impl Format {
         (self.read)(&mut Start::new(&mut bytes, None))
     }
 
-    /// The header of a new file, and what is read of it: sizes, type and place must be those that were written.
+    /// Makes the header of a new file and parses it again: sizes, type and offset of samples must be equal.
     pub fn write_and_parse(&self, outgoing: &Outgoing<'_>) -> (Vec<u8>, Header) {
         let bytes = (self.write.as_ref().expect("it is written").header)(outgoing);
         assert!((self.has_signature)(&bytes));
@@ -50,43 +50,43 @@ impl Format {
 pub struct Writing {
     /// Extensions of the files that are written, in lower case.
     pub extensions: &'static [&'static str],
-    /// Whether a `.gz` may follow.
+    /// Whether the extension may be followed by `.gz`.
     pub may_be_packed: bool,
-    /// Sample types.
+    /// Sample types that can be written.
     pub dtypes: &'static [Dtype],
-    /// What can be said of where the samples lie.
+    /// Which placements can be written.
     pub placing: Placing,
-    /// Whether an entry of metadata is kept.
+    /// Whether an entry of metadata can be written.
     pub keeps: fn(&(String, String)) -> bool,
-    /// The header.
+    /// Makes the header.
     pub header: fn(&Outgoing<'_>) -> Vec<u8>,
 }
 
-/// What a format can say of where samples lie.
+/// Which placements a format can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
-    /// Nothing.
+    /// None.
     Nothing,
     /// Spacing and origin, along the world's axes.
     Straight,
-    /// Any affine map, in the coordinates of one space, or of several where there is none.
+    /// Any affine map, to the coordinates of this space, or with `None` of the placement's own space.
     Affine(Option<Space>),
 }
 
-/// What a header that is written tells.
+/// The content of a header to be written.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     /// Samples along x, y and z.
     pub dims: [usize; 3],
     /// One of [`Writing::dtypes`].
     pub dtype: Dtype,
-    /// Where they lie; as [`Writing::placing`] allows.
+    /// Where samples lie, as far as [`Writing::placing`] allows.
     pub placement: Option<&'a Placement>,
     /// Metadata that the format keeps.
     pub metadata: Vec<(String, String)>,
 }
 
-/// The order of a sample's bytes.
+/// Byte order of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Endian {
     /// Least significant byte first.
@@ -113,7 +113,7 @@ impl Stored {
         }
     }
 
-    /// Its name.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::As(dtype) => dtype.name(),
@@ -131,61 +131,61 @@ pub struct Scale {
     pub intercept: f64,
 }
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Samples along x, y and z.
     pub dims: [usize; 3],
-    /// How many volumes of this size follow each other.
+    /// Number of volumes of this size that follow each other.
     pub volumes: usize,
-    /// What these are called: volumes, or something that looks like them.
+    /// What they are called in messages: `volumes`, `channels`, ...
     pub each: &'static str,
     /// How each sample is stored.
     pub stored: Stored,
-    /// The order of its bytes.
+    /// Byte order of samples.
     pub endian: Endian,
-    /// How values are made of stored numbers.
+    /// Slope and intercept from stored numbers to values; `None` where they are the same.
     pub scale: Option<Scale>,
-    /// Where samples lie, where the header says it.
+    /// Where samples lie in the world, if the header says so.
     pub placement: Option<Placement>,
-    /// The files with the samples, joined, where they are not in the same file.
+    /// The files that hold the samples, one behind the other; `None` where the file of the header does.
     pub files: Option<Vec<String>>,
-    /// Where the samples begin in it, or in each of them.
+    /// Where the samples begin in that file, or in each of those files.
     pub skip: Skip,
-    /// How they are packed.
+    /// How the samples are compressed.
     pub packing: Packing,
-    /// Whether the last axis of the file is the fastest, so that all samples must be reordered.
+    /// Whether z is the fastest axis (Fortran order), so that all samples must be reordered.
     pub transposed: bool,
-    /// What else it says.
+    /// Other entries: names and texts.
     pub metadata: Vec<(String, String)>,
-    /// What of it is not understood, in words.
+    /// What was assumed or not understood, in words.
     pub warnings: Vec<String>,
-    /// What of the file the volume does not have, in words.
+    /// What the volume leaves out of the file, in words.
     pub losses: Vec<String>,
 }
 
-/// Where samples begin.
+/// Where samples begin. The three steps are taken in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Skip {
-    /// Bytes from the beginning of the file.
+    /// Offset in the file.
     pub from: u64,
-    /// Then so many lines.
+    /// Number of lines of text to skip from there.
     pub lines: u32,
-    /// Then, once unpacked, so many bytes; nothing when the samples are what the file ends with.
+    /// Number of decompressed bytes to skip then. `None`: the samples are the last bytes of the file.
     pub bytes: Option<u64>,
 }
 
 impl Skip {
-    /// At a byte of the file.
+    /// Samples begin at offset `from`.
     pub fn to(from: u64) -> Self {
         Self { from, lines: 0, bytes: Some(0) }
     }
 }
 
-/// How samples are packed, besides a `.gz` around the whole file.
+/// How samples are encoded, apart from a `.gz` around the whole file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// Uncompressed.
     None,
     /// By gzip.
     Gzip,
@@ -198,7 +198,7 @@ pub enum Packing {
 }
 
 impl Header {
-    /// Of one volume whose samples follow at byte `from`, little-endian.
+    /// The header of one volume of little-endian samples from offset `from` on.
     pub fn new(dims: [usize; 3], stored: Stored, from: u64) -> Self {
         Self {
             dims,
@@ -218,7 +218,7 @@ impl Header {
         }
     }
 
-    /// Says where samples lie, unless that makes no sense.
+    /// Sets the placement, or adds a warning where it makes no sense.
     pub fn place(&mut self, placement: Placement) {
         match placement.is_regular() {
             true => self.placement = Some(placement),
@@ -229,10 +229,10 @@ impl Header {
     }
 }
 
-/// Longest header of lines.
+/// Most bytes of a header of text lines.
 const MOST_TEXT: usize = 1 << 20;
 
-/// The beginning of a file, unpacked, of which a format reads its header.
+/// The decompressed beginning of a file, from which a format parses its header.
 pub struct Start<'a> {
     input: &'a mut (dyn Read + Send),
     /// Bytes read so far.
@@ -260,10 +260,10 @@ impl<'a> Start<'a> {
         Ok(bytes)
     }
 
-    /// The next line, without its end; nothing at the end of the file.
+    /// The next line, without its end; `None` at the end of the file.
     ///
     /// # Errors
-    /// What reading fails with, and when there are too many or too long lines.
+    /// What reading fails with; also when a line holds a NUL, or when all lines together are longer than 1 MiB.
     pub fn line(&mut self) -> Result<Option<String>, BoxError> {
         let mut line = Vec::new();
         let mut byte = [0];
@@ -301,10 +301,10 @@ impl Read for Start<'_> {
     }
 }
 
-/// Three sizes of a header as numbers of samples.
+/// Converts the sizes of a header to numbers of samples.
 ///
 /// # Errors
-/// When one is not greater than 0 or does not fit.
+/// When one is 0, negative or too large.
 pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
     sizes: [T; 3],
 ) -> Result<[usize; 3], BoxError> {
@@ -319,17 +319,17 @@ pub fn dims_of<T: TryInto<usize> + Copy + std::fmt::Display>(
     Ok(dims)
 }
 
-/// Whole numbers greater than 0 between blanks; nothing where something else is among them.
+/// Parses whole numbers greater than 0 between blanks; `None` where any other word is among them.
 pub fn sizes_of(text: &str) -> Option<Vec<u64>> {
     text.split_whitespace().map(|size| size.parse().ok().filter(|&size| size > 0)).collect()
 }
 
-/// The beginning of a text from a file, for a message.
+/// The beginning of an untrusted text, without control characters, for a message.
 pub fn shown(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// One name, or a format with its first and last number and a step: `slice%03d.raw 1 120 1`.
+/// Names of files: one name, or a pattern with the first number, the last number and the step: `slice%03d.raw 1 120 1`.
 pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let numbered = words.first().is_some_and(|name| name.contains('%')) && words.len() >= 4;
@@ -351,7 +351,7 @@ pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     };
     let padded = width.starts_with('0');
     let count = last.checked_sub(first).and_then(|way| way.checked_div(step)).unwrap_or(-1);
-    // More than any volume has slices.
+    // No volume has more slices.
     if !(0..1 << 20).contains(&count) {
         return Err(broken().into());
     }
@@ -365,5 +365,5 @@ pub fn pattern(text: &str) -> Result<Vec<String>, BoxError> {
     Ok((0..=count).map(name).collect())
 }
 
-/// Any error of a format.
+/// An error of parsing a file, before its name is added.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

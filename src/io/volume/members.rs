@@ -1,5 +1,5 @@
-//! Packing by gzip on all threads: each stretch of the data becomes a member of its own, and every reader of gzip joins
-//! the members of a file (RFC 1952, 2.2).
+//! Compression by gzip on all threads: each 4 MiB of the data becomes a gzip member, and every reader of gzip
+//! concatenates the members of a file (RFC 1952, 2.2).
 
 use std::io::{self, Write};
 
@@ -7,15 +7,15 @@ use flate2::{Compression, write::GzEncoder};
 
 use crate::parallel::Parallel;
 
-/// Bytes of a member before they are packed.
+/// Uncompressed bytes of a member.
 const MEMBER: usize = 4 << 20;
 
-/// Packs what is written to it into `output`. The packed bytes do not depend on how the data are cut into writes, nor on
-/// the number of threads.
+/// A writer that compresses into `output`. The compressed bytes depend neither on how the data are cut into writes nor
+/// on the number of threads.
 #[derive(Debug)]
 pub struct Members<W> {
     output: W,
-    /// What does not fill a member yet.
+    /// Data that do not fill a member yet.
     rest: Vec<u8>,
     is_empty: bool,
 }
@@ -35,7 +35,7 @@ impl<W: Write> Members<W> {
         Ok(())
     }
 
-    /// Packs what is left, and returns the output. No data at all are one member.
+    /// Compresses the rest, and returns the output. Without any data, an empty member is written.
     pub fn finish(mut self) -> io::Result<W> {
         let rest = std::mem::take(&mut self.rest);
         if self.is_empty || !rest.is_empty() {

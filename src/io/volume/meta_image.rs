@@ -1,5 +1,5 @@
-//! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value` up to the one that says where the samples are: in the same
-//! file (`.mha`), or in others (`.mhd`).
+//! MetaImage (itk.org/Wiki/MetaIO): lines `Key = Value`, the last of which says where the samples are: in the same file
+//! (`.mha`), or in others (`.mhd`).
 //!
 //! World coordinates are LPS, as in ITK; `Offset` is the centre of the first sample.
 
@@ -44,7 +44,7 @@ const TYPES: [(&str, Dtype); 12] = [
     ("MET_DOUBLE", Dtype::F64),
     ("MET_ULONG_LONG", Dtype::U64),
     ("MET_LONG_LONG", Dtype::I64),
-    // Of 32 bits, whatever machine wrote them.
+    // MetaIO defines 32 bits, whatever `long` is on a machine.
     ("MET_ULONG", Dtype::U32),
     ("MET_LONG", Dtype::I32),
 ];
@@ -52,12 +52,13 @@ const TYPES: [(&str, Dtype); 12] = [
 struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// Of several names, the first that is there.
+    /// The value of the first of several names of a field that is there.
     fn get(&self, names: &[&str]) -> Option<&str> {
         let named = |name: &&str| self.0.iter().find(|(key, _)| key == name);
         names.iter().find_map(named).map(|(_, value)| value.as_str())
     }
 
+    /// At least `count` numbers; `None` where the field is missing.
     fn numbers(&self, names: &[&str], count: usize) -> Result<Option<Vec<f64>>, BoxError> {
         let Some(text) = self.get(names) else { return Ok(None) };
         let numbers: Option<Vec<f64>> =
@@ -188,7 +189,7 @@ fn header(fields: &Fields, position: u64) -> Result<Header, BoxError> {
     Ok(header)
 }
 
-/// Spacing, offset and directions, where one of them is there.
+/// Places the samples by spacing, offset and directions, if the header has one of them.
 fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxError> {
     let spacing = fields.numbers(&["ElementSpacing", "ElementSize"], axes)?;
     let offset = fields.numbers(&["Offset", "Position", "Origin"], axes)?;
@@ -204,7 +205,7 @@ fn place(header: &mut Header, fields: &Fields, axes: usize) -> Result<(), BoxErr
     for (axis, step) in steps.iter_mut().enumerate() {
         for (world, step) in step.iter_mut().enumerate() {
             let diagonal = f64::from(axis == world);
-            // Each row of the file is the direction of an axis of the grid.
+            // Each row of the matrix is the direction of an axis of the grid.
             let direction = match &matrix {
                 Some(matrix) if axis.max(world) < axes => matrix[axis * axes + world],
                 _ => diagonal,

@@ -1,8 +1,9 @@
-//! Volumes: files of every format read slice by slice, and written.
+//! Volumes: files of all formats are read slice by slice, and written.
 //!
-//! A format is one file with one `format::Format`: a parser of its header, which says what the samples are and
-//! where they begin. This file chooses among them; one reader then streams the samples of all (`reader`). Raw
-//! volumes have no header: their name, their size or flags make up for it.
+//! Each format is one file with one `format::Format`: a parser of the header, which says what the samples are and where
+//! they begin. This file chooses the format; `reader` then streams the samples of all formats. Raw volumes have no
+//! header: flags, the name or the size of the file replace it. Volumes in slices (images, DICOM, TIFF, Zarr) come
+//! through `slices`.
 
 mod convert;
 mod data;
@@ -66,29 +67,30 @@ use crate::{
     timings::Timings,
 };
 
-/// The formats with a header; a file is of the first one whose signature it bears. MetaImage is last: it has none but
-/// the names of its fields.
+/// The formats with a header. The first format whose signature fits a file is chosen. MetaImage is last, since it has
+/// no signature but the names of its fields.
 const FORMATS: [&Format; 5] =
     [&nifti::FORMAT, &nrrd::FORMAT, &npy::FORMAT, &mrc::FORMAT, &meta_image::FORMAT];
 
-/// Whether the name of `source` is a volume's, or that of a folder or a pattern of slices.
+/// Whether the name of `source` is that of a volume, or of a folder or pattern of slices.
 pub fn has_volume_name(source: &Source) -> bool {
     let (extension, is_packed) = packed_extension(source.path());
     is_packed
         || are_many(source)
         || raw::EXTENSIONS.contains(&extension.as_str())
         || FORMATS.iter().any(|format| format.extensions.contains(&extension.as_str()))
-        // Many are called by numbers, and have no extension.
+        // Many DICOM files have numbers as names, and no extension.
         || source.path().is_some_and(|path| !has_image_name(source) && dicom::is_dicom(path))
 }
 
-/// Whether standard input begins as a volume, or as what is packed, which no image is.
+/// Whether standard input begins as a volume, or as gzip, which no image does.
 pub fn is_volume_piped() -> bool {
     let first = standard::look_at_first().unwrap_or_default();
     first.starts_with(&[0x1f, 0x8b]) || FORMATS.iter().any(|format| (format.has_signature)(&first))
 }
 
-/// The files of a folder or a pattern, or a header and the files that it names; nothing where `source` is one file.
+/// The files of a folder, a pattern or a store, or a header and the files that it names; `None` where `source` is one
+/// file.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -103,7 +105,7 @@ pub fn files_of(source: &Source) -> Result<Option<Vec<PathBuf>>> {
     if !["nhdr", "mhd", "hdr"].contains(&source.extension().as_str()) {
         return Ok(None);
     }
-    // What is wrong with it is told when it is read.
+    // An error is reported when the volume is read.
     let file = VolumeFile::describe(source, &Layout { volume: Some(0), ..Layout::default() });
     Ok(match file.map(|file| file.place) {
         Ok(Place::Others(files)) => Some([vec![path.to_owned()], files].concat()),
@@ -116,7 +118,7 @@ pub fn can_reopen(source: &Source) -> bool {
     are_many(source) || matches!(source.size(), Ok(Some(_)))
 }
 
-/// Bytes that may lie before samples where all of them must be unpacked to be passed.
+/// Most bytes before the samples of a compressed file, which must be decompressed to be skipped.
 const MOST_UNPACKED: u64 = 1 << 30;
 
 /// A volume whose shape is known and whose samples are still to be read.
@@ -131,12 +133,13 @@ pub struct VolumeFile {
     format: &'static str,
     header: Header,
     place: Place,
-    /// Which one of the volumes.
+    /// Number of the chosen volume, counted from 0.
     volume: usize,
-    /// Bytes of its files, where it is several.
+    /// Bytes of all files of a volume of slices.
     packed_bytes: Option<u64>,
-    /// A pipe behind its header.
+    /// A pipe whose header has been read. It is taken by the first reader.
     held: Option<Arc<Mutex<Option<Held>>>>,
+    /// Whether warnings have been reported.
     is_told: Arc<AtomicBool>,
 }
 
@@ -149,11 +152,11 @@ impl fmt::Debug for VolumeFile {
     }
 }
 
-/// The beginning of a file.
+/// A file opened to find out its format.
 struct Opened {
-    /// From the first byte on, unpacked.
+    /// The file from its first byte on, decompressed.
     input: Box<dyn Read + Send>,
-    /// Its first bytes, unpacked.
+    /// Its first bytes, decompressed.
     first: Vec<u8>,
     gzip: bool,
     can_reopen: bool,
@@ -161,7 +164,7 @@ struct Opened {
 
 impl Opened {
     fn new(source: &Source) -> Result<Self> {
-        /// No signature is farther from the beginning.
+        /// Bytes that hold the signatures of all formats.
         const FIRST: usize = 512;
         let failed = |error| Error::io("read", source.to_string(), error);
         let peek = |input: &mut dyn Read| {
@@ -177,7 +180,7 @@ impl Opened {
         let gzip = first.starts_with(&[0x1f, 0x8b]);
         if gzip {
             whole = Box::new(MultiGzDecoder::new(whole));
-            // Broken gzip data are told when the header or the samples are read.
+            // Broken gzip data are reported when the header or the samples are read.
             first = peek(&mut whole).unwrap_or_default();
             whole = Box::new(Cursor::new(first.clone()).chain(whole));
         }
@@ -186,12 +189,13 @@ impl Opened {
 }
 
 impl VolumeFile {
-    /// Reads the header of `source`, or finds the shape of a raw volume in `layout`, its name or its size.
+    /// Reads the header of `source`, or takes the shape of a raw volume from `layout`, its name or its size.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput)
-    /// when the header is broken or not understood, when the shape is not told, or when the file's length is not what
-    /// the shape makes it; [`Kind::Usage`](crate::error::Kind::Usage) when `layout` contradicts the header.
+    /// [`Kind::Io`](crate::error::Kind::Io) when `source` cannot be read;
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the header is broken or unsupported, when the shape is
+    /// unknown, or when the file's length is not that of the shape; [`Kind::Usage`](crate::error::Kind::Usage) when
+    /// `layout` contradicts the header.
     pub fn describe(source: &Source, layout: &Layout) -> Result<Self> {
         let (extension, is_packed) = packed_extension(source.path());
         if let Some(stack) = slices::find(source, layout)? {
@@ -251,7 +255,7 @@ impl VolumeFile {
         Self::checked(source, layout, format.name, header, place, held)
     }
 
-    /// A volume of slices.
+    /// Makes a volume of slices.
     fn stacked(source: &Source, layout: &Layout, stack: Stack) -> Result<Self> {
         let Stack { format, header, dtype, bytes, slices } = stack;
         no_type_is_given(source, layout, format)?;
@@ -261,7 +265,7 @@ impl VolumeFile {
         Ok(file)
     }
 
-    /// Checks sizes before anything is allocated for them.
+    /// Checks flags against the header, and sizes before anything is allocated for them.
     fn checked(
         source: &Source,
         layout: &Layout,
@@ -318,7 +322,7 @@ impl VolumeFile {
         Ok(file)
     }
 
-    /// Bytes of the volumes before, and of all.
+    /// Stored bytes of the volumes before the chosen one, and of all; `None` on overflow.
     fn extent(&self) -> Option<Extent> {
         let Header { dims, volumes, stored, .. } = &self.header;
         let samples = dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
@@ -329,7 +333,7 @@ impl VolumeFile {
         })
     }
 
-    /// Compares the length of what is not packed with what the header makes it.
+    /// Compares the length of uncompressed samples with that of the shape.
     fn check_length(&mut self) -> Result<()> {
         let Header { skip, packing, dims, stored, volumes, .. } = &self.header;
         let (Some(after), true) = (skip.bytes, data::is_plain(*skip, *packing)) else {
@@ -364,8 +368,8 @@ impl VolumeFile {
         Ok(())
     }
 
-    /// Has 64-bit integers be read as they are, by [`VolumeReader::read_integers`], where the values are stored so: their
-    /// type.
+    /// Announces that 64-bit integers will be read by [`VolumeReader::read_integers`], without conversion to f64.
+    /// Returns their type; `None` where the volume stores no such values.
     pub fn keep_integers(&mut self) -> Option<Dtype> {
         let Header { stored, scale, ref mut losses, .. } = self.header;
         match (stored, scale) {
@@ -377,18 +381,19 @@ impl VolumeFile {
         }
     }
 
-    /// Whether it can be read more than once.
+    /// Whether the volume can be read more than once.
     pub fn can_reopen(&self) -> bool {
         self.held.is_none() && can_reopen(&self.source)
     }
 
-    /// Bytes of all samples once read; nothing when that does not fit 64 bits.
+    /// Bytes of all samples in memory; `None` on overflow.
     pub fn bytes(&self) -> Option<u64> {
         let count = self.dims.iter().try_fold(1u64, |n, &dim| n.checked_mul(dim as u64))?;
         count.checked_mul(self.dtype.size() as u64)
     }
 
-    /// Bytes that a reader of it holds: arrays in Fortran order are read at once, slices unpacked one by one.
+    /// Bytes of memory that a reader takes beside the samples that it returns: an array in Fortran order is read as a
+    /// whole, slices need memory to be decoded.
     pub fn held_bytes(&self) -> u64 {
         match &self.place {
             Place::Slices(slices) => slices::held_bytes(&**slices),
@@ -397,10 +402,10 @@ impl VolumeFile {
         }
     }
 
-    /// Bytes of the file, or of all its files.
+    /// Bytes of the file, or of all files of a volume of slices; `None` for a pipe.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it is missing.
+    /// [`Kind::Io`](crate::error::Kind::Io) when the file is missing.
     pub fn packed_bytes(&self) -> Result<Option<u64>> {
         match self.packed_bytes {
             Some(bytes) => Ok(Some(bytes)),
@@ -408,7 +413,7 @@ impl VolumeFile {
         }
     }
 
-    /// How many slices are stored together.
+    /// Number of slices that are stored together, as in chunks.
     pub fn layer(&self) -> usize {
         match &self.place {
             Place::Slices(slices) => slices.layer(),
@@ -426,32 +431,32 @@ impl VolumeFile {
         self.header.stored
     }
 
-    /// The order of a stored sample's bytes.
+    /// Byte order of stored samples.
     pub fn endian(&self) -> Endian {
         self.header.endian
     }
 
-    /// How values are made of stored numbers.
+    /// Slope and intercept from stored numbers to values.
     pub fn scale(&self) -> Option<Scale> {
         self.header.scale
     }
 
-    /// How many volumes the file holds.
+    /// Number of volumes in the file.
     pub fn volumes(&self) -> usize {
         self.header.volumes
     }
 
-    /// What these are called.
+    /// What they are called in messages: `volumes`, `channels`, ...
     pub fn called(&self) -> &'static str {
         self.header.each
     }
 
-    /// Where samples lie, where the file says it.
+    /// Where samples lie in the world, if the file says so.
     pub fn placement(&self) -> Option<&Placement> {
         self.header.placement.as_ref()
     }
 
-    /// What else the header says.
+    /// Other entries of the header: names and texts.
     pub fn metadata(&self) -> &[(String, String)] {
         &self.header.metadata
     }
@@ -461,10 +466,11 @@ impl VolumeFile {
         self.header.warnings.iter().chain(&self.header.losses)
     }
 
-    /// Refuses a volume that takes more than allowed, and tells, once, what was assumed or left out.
+    /// Checks the volume against `limits`, and reports, once, what was assumed or left out.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) then.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the volume takes more than allowed, or when something is
+    /// left out and `limits` are strict.
     pub fn check(&self, limits: Limits) -> Result<()> {
         limits.check(&self.dims).map_err(|error| error.context(&self.source))?;
         if self.header.transposed && self.bytes() > Some(limits.bytes / 3) {
@@ -489,10 +495,10 @@ impl VolumeFile {
         Ok(())
     }
 
-    /// Tells how much memory its reader may take.
+    /// Sets how much memory a reader may take.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when that is not enough.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when that is too little.
     pub fn allow(&self, limits: Limits) -> Result<()> {
         match &self.place {
             Place::Slices(slices) => {
@@ -502,10 +508,11 @@ impl VolumeFile {
         }
     }
 
-    /// Reads all of it, at most `limits`.
+    /// Reads the whole volume, within `limits`.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when it is larger than `limit` or ends early, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the volume is larger than `limits` or ends early,
+    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
     pub fn read(&self, limits: impl Into<Limits>, timings: &Timings) -> Result<Volume> {
         let limits = limits.into();
         self.check(limits)?;
@@ -526,7 +533,7 @@ impl VolumeFile {
         })
     }
 
-    /// Opens it at the first slice.
+    /// Opens the volume at its first slice.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
@@ -534,7 +541,8 @@ impl VolumeFile {
         self.reader_at(0)
     }
 
-    /// Opens it at the z-slice `first`: what is before is read away where its length in the file is not known.
+    /// Opens the volume at the z-slice `first`. Slices before it are read and dropped where the file cannot be entered
+    /// in its middle.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
@@ -566,12 +574,12 @@ impl VolumeFile {
     }
 }
 
-/// What is lost of integers of 64 bits as samples.
+/// The loss of 64-bit integers that become floats, in words.
 fn read_as_floats(stored: Stored) -> String {
     format!("{} samples are read as f64, exact up to 2^53", stored.name())
 }
 
-/// An error of a format, with the file's name.
+/// Adds the file's name to an error of reading its header.
 fn unreadable(source: &Source, format: &Format, error: BoxError) -> Error {
     match error.downcast::<io::Error>() {
         Ok(error) if !data::is_content(&error) => Error::io("read", source.to_string(), *error),
@@ -585,7 +593,7 @@ fn unreadable(source: &Source, format: &Format, error: BoxError) -> Error {
     }
 }
 
-/// Refuses flags that are for raw samples.
+/// An error where `layout` has flags for raw volumes.
 fn no_type_is_given(source: &Source, layout: &Layout, format: &str) -> Result<()> {
     match layout.dtype.is_some() || layout.endian.is_some() {
         true => Err(Error::usage(format_args!(
@@ -606,7 +614,7 @@ fn wrong_volume(source: &Source, chosen: Option<usize>, volumes: usize, each: &s
     }
 }
 
-/// The files that a header names, beside it or in folders below.
+/// The files that a header names, which must be in its folder or below.
 fn other_files(source: &Source, names: &[String]) -> Result<Vec<PathBuf>> {
     let Some(path) = source.path() else {
         return Err(Error::bad_input(format_args!("{source}: its samples are in other files")));
@@ -616,7 +624,7 @@ fn other_files(source: &Source, names: &[String]) -> Result<Vec<PathBuf>> {
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let beside = |name: &String| {
-        // A header from a stranger must not name files of the user.
+        // An untrusted header must not reach other files of the user.
         let below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
         if name.is_empty() || !Path::new(name).components().all(below) {
             return Err(Error::bad_input(format_args!(

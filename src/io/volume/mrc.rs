@@ -1,8 +1,7 @@
-//! MRC2014 and CCP4 maps (ccpem.ac.uk/mrc-format): 1,024 bytes of header, an extended header, samples.
+//! MRC2014 and CCP4 maps (ccpem.ac.uk/mrc-format): a header of 1,024 bytes, an extended header, samples.
 //!
-//! Lengths are in angstrom. Columns, rows and sections lie along the world's axes that `mapc`, `mapr` and `maps` name.
-//! The first sample is at the header's origin, or where that is zero at `nxstart`, `nystart`, `nzstart`, as ChimeraX
-//! takes it.
+//! Lengths are in angstrom. `mapc`, `mapr` and `maps` name the world's axes of columns, rows and sections. The first
+//! sample is at the header's origin; where that is zero, at `nxstart`, `nystart`, `nzstart`, as in ChimeraX.
 
 use std::path::Path;
 
@@ -30,12 +29,13 @@ pub const FORMAT: Format = Format {
 
 const SIZE: usize = 1024;
 
-/// What IMOD leaves in word 38; flags follow.
+/// IMOD's stamp in word 38 (words are counted from 0 here); its flags follow in word 39.
 const IMOD: i32 = 1_146_047_817;
 
 fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let bytes = start.bytes::<SIZE>()?;
-    // The machine stamp, which old files lack; then only one order gives a known mode.
+    // The machine stamp tells the byte order. Old files have none: there only one order makes a small number of the
+    // mode.
     let endian = match [bytes[212], bytes[213]] {
         [0x44, 0x44 | 0x41] => Endian::Little,
         [0x11, 0x11] => Endian::Big,
@@ -52,7 +52,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let int = |word: usize| i32::from_le_bytes(raw(word));
     let real = |word: usize| f64::from(f32::from_le_bytes(raw(word)));
     let stored = match int(3) {
-        // IMOD's files say whether their bytes have a sign.
+        // Bit 0 of IMOD's flags: bytes are signed.
         0 if int(38) == IMOD && int(39) & 1 == 0 => Stored::As(Dtype::U8),
         0 => Stored::As(Dtype::I8),
         1 => Stored::As(Dtype::I16),
@@ -64,7 +64,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         mode => return Err(format!("samples of the unknown mode {mode}").into()),
     };
     let [columns, rows, mut sections] = dims_of([int(0), int(1), int(2)])?;
-    // A stack of volumes: each has mz sections.
+    // A space group of 401 to 630 marks a stack of volumes of mz sections each.
     let (group, mz) = (int(22), usize::try_from(int(9)).unwrap_or(0));
     let mut volumes = 1;
     if (401..=630).contains(&group) && mz > 0 && sections.is_multiple_of(mz) {
@@ -113,7 +113,9 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     Ok(header)
 }
 
-/// From the cell's size, the intervals that it is divided into, and the numbers of its first column, row and section.
+/// Places samples in a rectangular cell. `axes` are the world's axes (0 to 2) of columns, rows and sections; `cell` is
+/// the size of the cell and `intervals` the number of samples along it, both by world axis; `starts` are the numbers of
+/// the first column, row and section.
 fn placement(
     axes: [usize; 3],
     cell: [f64; 3],
@@ -156,7 +158,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
         put(49 + axis, (origin as f32).to_le_bytes());
     }
     put(3, mode.to_le_bytes());
-    // Least, greatest, mean and deviation, in the order that says that they were not computed.
+    // Minimum 0 > maximum -1 > mean -2, and deviation -1: by the standard, they were not computed.
     put(19, 0f32.to_le_bytes());
     put(20, (-1f32).to_le_bytes());
     put(21, (-2f32).to_le_bytes());

@@ -1,8 +1,8 @@
-//! NIfTI-1 and NIfTI-2 (nifti.nimh.nih.gov): one file `.nii`, or a pair `.hdr` and `.img`; a binary header in
-//! either byte order. World coordinates are RAS.
+//! NIfTI-1 and NIfTI-2 (nifti.nimh.nih.gov): one file `.nii`, or a pair `.hdr` and `.img`; a binary header in either
+//! byte order. World coordinates are RAS.
 //!
-//! Of the two maps that a header may hold, the sform counts, else the qform, as for nibabel; with neither, samples
-//! lie `pixdim` apart from 0 on ("method 1").
+//! Of the two maps from voxels to the world, the sform is used, else the qform, as in nibabel; without both, the first
+//! sample is at 0 and samples are `pixdim` apart ("method 1").
 
 use std::path::{Path, PathBuf};
 
@@ -32,9 +32,10 @@ pub const FORMAT: Format = Format {
     }),
 };
 
+/// Bytes of the header of version 1 and of version 2.
 const SIZE_1: u32 = 348;
 const SIZE_2: u32 = 540;
-/// Intents of which the fifth axis counts the components of a matrix, a displacement, a vector, or a colour.
+/// Intent codes of vectors, matrices and colours, whose components the fifth axis counts.
 const VECTORS: [i32; 7] = [1004, 1005, 1006, 1007, 1009, 2003, 2004];
 
 fn has_signature(bytes: &[u8]) -> bool {
@@ -43,12 +44,12 @@ fn has_signature(bytes: &[u8]) -> bool {
         || [b"n+2", b"ni2"].iter().any(|magic| at(4) == *magic)
 }
 
-/// The `.hdr` of an `.img`.
+/// The `.hdr` beside an `.img`.
 fn header_file(path: &Path) -> Option<PathBuf> {
     sibling(path, "img", "hdr")
 }
 
-/// The file that has the extension `to` in place of `from`, packed or not, if it is there.
+/// The existing file with the extension `to` in place of `from`, with or without `.gz`.
 fn sibling(path: &Path, from: &str, to: &str) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".gz").unwrap_or(name);
@@ -61,7 +62,7 @@ fn sibling(path: &Path, from: &str, to: &str) -> Option<PathBuf> {
     names.iter().map(|name| path.with_file_name(name)).find(|path| path.is_file())
 }
 
-/// The fields of a header, at their places.
+/// Reads fields of a header at their offsets.
 struct Fields<'a> {
     bytes: &'a [u8],
     endian: Endian,
@@ -102,7 +103,7 @@ impl Fields<'_> {
     }
 }
 
-/// What both versions hold.
+/// The fields of both versions.
 struct Common {
     magic: String,
     dim: [i64; 8],
@@ -115,8 +116,9 @@ struct Common {
     qform: i32,
     sform: i32,
     intent: i32,
-    /// Quaternion b, c, d, then the offset.
+    /// The qform: quaternion b, c, d, then the offset.
     quaternion: [f64; 6],
+    /// The rows of the sform.
     rows: [[f64; 4]; 3],
     texts: Vec<(&'static str, String)>,
 }
@@ -205,8 +207,7 @@ impl Common {
     }
 }
 
-/// The rows of the rotation by the unit quaternion whose last three components are given; the first is not
-/// negative.
+/// The rows of the rotation by the unit quaternion (a, b, c, d), where `a >= 0` follows from b, c and d.
 fn rotation([b, c, d]: [f64; 3]) -> [[f64; 3]; 3] {
     let rest = 1.0 - (b * b + c * c + d * d);
     let (a, b, c, d) = match rest < 1e-7 {
@@ -227,7 +228,7 @@ fn rotation([b, c, d]: [f64; 3]) -> [[f64; 3]; 3] {
 /// The inverse of [`rotation`], for a proper rotation.
 fn quaternion(rows: [[f64; 3]; 3]) -> [f64; 3] {
     let [[xx, xy, xz], [yx, yy, yz], [zx, zy, zz]] = rows;
-    // The squares of the components, times 4; the largest is the one to divide by.
+    // Four times the squares of the components. Dividing by the largest component is the most precise.
     let squares = [1.0 + xx + yy + zz, 1.0 + xx - yy - zz, 1.0 + yy - xx - zz, 1.0 + zz - xx - yy];
     let largest = (0..4).max_by(|&i, &j| squares[i].total_cmp(&squares[j])).unwrap_or(0);
     let s = 2.0 * squares[largest].max(0.0).sqrt();
@@ -282,7 +283,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     let endian = match [u32::from_le_bytes(size), u32::from_be_bytes(size)] {
         [SIZE_1 | SIZE_2, _] => Endian::Little,
         [_, SIZE_1 | SIZE_2] => Endian::Big,
-        // `.hdr`, too.
+        // Radiance pictures have the extension `.hdr`, too.
         _ if bytes.starts_with(b"#?") => {
             let remedy = "convert it first, as by `magick FILE out.exr`";
             return Err(
@@ -357,7 +358,7 @@ fn header(
         let name = data.file_name().unwrap_or_default().to_string_lossy().into_owned();
         header.packing = if name.ends_with(".gz") { Packing::Gzip } else { Packing::None };
         if header.packing == Packing::Gzip {
-            // Counted once unpacked.
+            // The offset counts decompressed bytes.
             header.skip.bytes = Some(std::mem::take(&mut header.skip.from));
         }
         header.files = Some(vec![name]);
@@ -365,13 +366,13 @@ fn header(
     Ok(header)
 }
 
-/// The header of a `.nii` file, up to its samples: of version 2 where a size takes more than 16 bits.
+/// The header of a `.nii` file, up to its samples: version 2 where a size exceeds 32,767, else version 1.
 fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let Outgoing { dims, dtype, placement, metadata } = outgoing;
     let description = metadata.first().map_or("gpuproc", |(_, text)| text.as_str()).as_bytes();
     let is_second = dims.iter().any(|&dim| dim > i16::MAX as usize);
     let size = if is_second { SIZE_2 } else { SIZE_1 };
-    // Four bytes say that no extension follows.
+    // Four zero bytes follow the header: there are no extensions.
     let offset = size + 4;
     let unit: i32 = match placement.and_then(|placement| placement.unit.as_deref()) {
         Some("m") => 1,
@@ -430,7 +431,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     bytes
 }
 
-/// The rows of the rotation of a placement, and -1 where the third axis is mirrored; nothing when its axes are
+/// The rows of the rotation of a placement, and -1 where its third axis is mirrored, else 1; `None` where its axes are
 /// not at right angles.
 fn rotation_of(placement: &Placement) -> Option<(f64, [[f64; 3]; 3])> {
     let mut axes = placement.directions();
@@ -528,7 +529,7 @@ mod tests {
         assert!(with(344, b"ni1").is_err(), "without a name there is no other file");
         assert_eq!(with(112, &2f32.to_le_bytes()).unwrap().scale.unwrap().slope, 2.0);
         assert_eq!(with(112, &f32::NAN.to_le_bytes()).unwrap().scale, None);
-        // Of a volume in time.
+        // A fourth axis counts volumes.
         assert_eq!(with(40, &[4, 0, 4, 0, 5, 0, 6, 0, 7, 0]).unwrap().volumes, 7);
         for len in 0..348 {
             assert!(FORMAT.parse(&good[..len]).is_err());

@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files as volumes: arrays of two or three axes, z, y, x; a fourth before them counts volumes. The
-//! order of the axes decides, not the order in memory. There are no world coordinates.
+//! NumPy's `.npy` files as volumes: arrays of axes (y, x), (z, y, x) or (volume, z, y, x), whether in C or in Fortran
+//! order. There are no world coordinates.
 
 use std::path::Path;
 

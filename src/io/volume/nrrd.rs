@@ -1,5 +1,5 @@
-//! NRRD (teem.sourceforge.net/nrrd/format.html): lines of text up to an empty one, then the samples, or the names of
-//! files that hold them (`.nhdr`).
+//! NRRD (teem.sourceforge.net/nrrd/format.html): a header of text lines, ended by an empty line, then the samples; or
+//! the header alone, which names the files with the samples (`.nhdr`).
 //!
 //! World coordinates are those that `space` names; `space origin` is the centre of the first sample.
 
@@ -31,15 +31,18 @@ pub const FORMAT: Format = Format {
     }),
 };
 
-/// The fields of a header.
+/// The lines of a header.
 #[derive(Default)]
 struct Fields {
+    /// `name: value`, names as [`key`] returns them.
     fields: Vec<(String, String)>,
+    /// `name:=value`, the user's own.
     pairs: Vec<(String, String)>,
+    /// Files that `data file: LIST` lists.
     files: Vec<String>,
 }
 
-/// A field's name as it is compared: `data file`, `datafile` and `Data File` are one.
+/// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
 fn key(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
@@ -68,12 +71,12 @@ impl Fields {
             if line.starts_with('#') {
                 continue;
             }
-            // A pair of the user's has no blank behind the colon.
+            // A key/value pair of the user is written with `:=`.
             if let Some((name, value)) = line.split_once(":=") {
                 all.pairs.push((name.to_owned(), value.to_owned()));
             } else if let Some((name, value)) = line.split_once(':') {
                 let (name, value) = (key(name), value.trim().to_owned());
-                // The names of files go on to the end.
+                // All lines that follow are names of files.
                 lists_files = name == "datafile" && value.starts_with("LIST");
                 all.fields.push((name, value));
             } else {
@@ -96,7 +99,7 @@ impl Fields {
 fn dtype(name: &str) -> Result<Dtype, BoxError> {
     let words: Vec<&str> = name.split_whitespace().collect();
     let unsigned = words.first() == Some(&"unsigned");
-    // `signed long long int` is `long long`.
+    // `signed long long int` is the same as `long long`.
     let bare: Vec<&str> =
         words.iter().copied().filter(|&word| word != "signed" && word != "unsigned").collect();
     let bare = match &bare[..] {
@@ -118,13 +121,13 @@ fn dtype(name: &str) -> Result<Dtype, BoxError> {
     })
 }
 
-/// `(1,0,0)` as a vector.
+/// Parses a vector such as `(1,0,0)`.
 fn vector(text: &str) -> Option<Vec<f64>> {
     let inner = text.strip_prefix('(')?.strip_suffix(')')?;
     inner.split(',').map(|part| part.trim().parse().ok()).collect()
 }
 
-/// The vectors of a list such as `(1,0,0) none (0, 1, 0)`; nothing for an axis without one.
+/// Parses a list of vectors such as `(1,0,0) none (0, 1, 0)`; `None` for `none`.
 fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
     let mut rest = text.trim();
     let mut all = Vec::new();
@@ -145,7 +148,7 @@ fn vectors(text: &str) -> Result<Vec<Option<Vec<f64>>>, BoxError> {
     Ok(all)
 }
 
-/// Numbers between blanks, NaN where there is none.
+/// Parses numbers between blanks; NaN where a word is no number.
 fn numbers(text: &str) -> Vec<f64> {
     text.split_whitespace().map(|part| part.parse().unwrap_or(f64::NAN)).collect()
 }
@@ -159,7 +162,7 @@ fn space(name: &str) -> Option<Space> {
     }
 }
 
-/// A unit by its short name.
+/// The short name of the first unit of a list such as `"mm" "mm" "mm"`.
 fn unit(name: &str) -> Option<String> {
     let name = name.split('"').map(str::trim).find(|part| !part.is_empty())?;
     Some(match name.to_lowercase().as_str() {
@@ -170,14 +173,18 @@ fn unit(name: &str) -> Option<String> {
     })
 }
 
-/// Which axes of the file are x, y and z, and how many volumes follow each other.
+/// The axes of a file.
 struct Axes {
+    /// Samples along x, y and z.
     dims: [usize; 3],
+    /// Number of volumes that follow each other.
     volumes: usize,
+    /// Which axes of the file are x, y and z.
     spatial: Vec<usize>,
 }
 
-/// Axes that hold the components of a vector, or time, are no axes of space.
+/// Finds the axes of space: those with a direction or of a spatial kind. Other axes count volumes, and must follow the
+/// axes of space.
 fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxError> {
     let sizes =
         sizes_of(fields.need("sizes")?).ok_or("its sizes are no whole numbers greater than 0")?;
@@ -197,7 +204,7 @@ fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxErr
         }
     };
     let mut spatial: Vec<usize> = (0..dimension).filter(is_spatial).collect();
-    // Without a word on it, a fourth axis is time.
+    // A fourth axis of space is taken for time.
     spatial.truncate(3);
     let last = spatial.last().copied().unwrap_or(0);
     if let Some(axis) = (0..last).find(|axis| !spatial.contains(axis) && sizes[*axis] > 1) {
@@ -216,7 +223,7 @@ fn axes(fields: &Fields, directions: &[Option<Vec<f64>>]) -> Result<Axes, BoxErr
     })
 }
 
-/// Where samples lie, by `space directions`, or by `spacings` and `axis mins`; nothing when neither is there.
+/// Placement by `space directions`, or else by `spacings` and `axis mins`; `None` without these fields.
 fn placement(
     fields: &Fields,
     directions: &[Option<Vec<f64>>],
@@ -233,7 +240,7 @@ fn placement(
         let mut steps = [[0.0; 3]; 3];
         for (i, step) in steps.iter_mut().enumerate() {
             let direction = spatial.get(i).and_then(|&axis| directions.get(axis)?.as_deref());
-            // An axis of one sample has any direction.
+            // An axis that the file lacks has one sample; its direction does not matter.
             step[i] = 1.0;
             if let Some(direction) = direction {
                 *step = three(direction).ok_or("its space directions have not three components")?;
@@ -256,7 +263,8 @@ fn placement(
     let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
     for (i, &axis) in spatial.iter().enumerate() {
         spacing[i] = spacings.get(axis).copied().filter(|v| v.is_finite()).unwrap_or(1.0);
-        // The least coordinate is the border of the first sample where samples are cells.
+        // For cell-centred samples, the axis minimum is the border of the first sample, half a spacing before its
+        // centre.
         let half = if cells.get(axis) == Some(&"cell") { 0.5 } else { 0.0 };
         let minimum = minima.get(axis).copied().filter(|v| v.is_finite());
         first[i] = minimum.map_or(0.0, |minimum| minimum + half * spacing[i]);
@@ -313,7 +321,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     Ok(header)
 }
 
-/// The header of a new file, with the empty line that ends it.
+/// The header of a new file, including the empty line at its end.
 fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let Outgoing { dims: [x, y, z], dtype, placement, metadata } = outgoing;
     let kind = match dtype {
@@ -359,7 +367,7 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// What is a pair on one line.
+/// Whether an entry of metadata can be written as one line `name:=value` and read again.
 fn keeps((name, value): &(String, String)) -> bool {
     let plain = |text: &str| !text.contains(char::is_control);
     plain(name)

@@ -1,4 +1,5 @@
-//! Raw volumes: bare samples, x fastest, then y, then z, whose shape the file's name or flags tell.
+//! Raw volumes: samples without a header, x fastest, then y, then z. Flags, the name or the size of the file tell the
+//! shape.
 
 use std::path::Path;
 
@@ -18,20 +19,20 @@ pub const NAME: &str = "raw";
 /// Extensions of raw volumes, in lower case, without a `.gz` behind them.
 pub const EXTENSIONS: [&str; 4] = ["raw", "bin", "vol", "dat"];
 
-/// What the user says of a volume.
+/// The user's flags about the input volume.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Samples along x, y and z of a raw volume.
     pub dims: Option<Dims>,
-    /// The type of its samples.
+    /// Sample type of a raw volume.
     pub dtype: Option<Dtype>,
-    /// The order of a sample's bytes; little where nothing is said.
+    /// Byte order of a raw volume's samples; little-endian by default.
     pub endian: Option<Endian>,
-    /// Bytes before its first sample.
+    /// Bytes before the first sample of a raw volume.
     pub header_bytes: u64,
-    /// Which one, of a file with several volumes, counted from 0.
+    /// Which volume of a file with several, counted from 0.
     pub volume: Option<usize>,
-    /// Whether the pages of a picture are the slices of a volume.
+    /// Whether the pages of an image file are the slices of a volume.
     pub stack: bool,
     /// Which series of a folder of DICOM files.
     pub series: Option<Series>,
@@ -44,23 +45,23 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Whether it tells the shape of a raw volume.
+    /// Whether the flags say that the input is a raw volume.
     pub fn is_raw(&self) -> bool {
         self.dims.is_some() || self.header_bytes > 0
     }
 }
 
-/// The header that `source` might have: by `layout`, by its name, or by its size, in that order.
+/// Makes the header of a raw volume: its shape comes from `layout`, else from the name of the file, else from its size.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when it cannot be read; [`Kind::BadInput`](crate::error::Kind::BadInput) when
-/// the shape is not told, or the file's length is not what the shape makes it.
+/// [`Kind::Io`](crate::error::Kind::Io) when the file's length cannot be read;
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) when the shape is unknown, or the length is not that of the shape.
 pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
     let (named_dims, named_dtype) = source.path().map_or((None, None), from_name);
     let told_dtype = layout.dtype.or(named_dtype);
     let dtype = told_dtype.unwrap_or(Dtype::U8);
     let is_packed = packed_extension(source.path()).1;
-    // Of a packed file, the size says nothing.
+    // The size of a compressed file says nothing.
     let size = source.size()?.filter(|_| !is_packed);
     let body = size.map(|size| size.saturating_sub(layout.header_bytes));
     let told_dims = layout.dims.or(named_dims);
@@ -87,7 +88,7 @@ pub fn header(source: &Source, layout: &Layout) -> Result<Header> {
     Ok(header)
 }
 
-/// The cube of `dtype` that takes so many bytes.
+/// The cube of samples of `dtype` that takes `bytes` bytes.
 fn cube(bytes: u64, dtype: Dtype) -> Option<Dims> {
     let count = bytes / dtype.size() as u64;
     let side = (count as f64).cbrt().round() as u64;
@@ -135,11 +136,11 @@ fn wrong_size(source: &Source, header: &Header, body: u64, bytes: u64) -> Error 
     ))
 }
 
-/// Dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots
-/// or spaces, in any place.
+/// Dims and type from a name such as `skull_256x256x256_uint8.raw`: parts between underscores, dots or spaces, at any
+/// position.
 pub fn from_name(path: &Path) -> (Option<Dims>, Option<Dtype>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    // The last of each: a name may begin with a word such as `short`.
+    // The last part that fits: a name may begin with a word such as `short`.
     let mut parts = name.split(['_', '.', ' ']).rev();
     let dims = parts.clone().find_map(|part| part.parse().ok());
     (dims, parts.find_map(|part| Dtype::one_of(&Dtype::ALL, part).ok()))

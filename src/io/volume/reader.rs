@@ -1,4 +1,4 @@
-//! The samples of a volume, slice by slice, whatever its format.
+//! Reads the samples of a volume slice by slice, whatever its format.
 
 use std::{
     fmt,
@@ -23,13 +23,13 @@ use crate::{
 pub struct VolumeReader {
     file: VolumeFile,
     input: From,
-    /// Samples of a part that is done with, whose memory the next part takes.
+    /// Samples that the caller has given back; their memory is used for the next part.
     spare: Option<Samples>,
 }
 
 /// Where samples come from.
 enum From {
-    /// One after the other.
+    /// A stream of all samples.
     Stream(Input),
     /// Slices, and the number of the next one.
     Slices(Arc<dyn Slices>, usize),
@@ -51,8 +51,8 @@ impl VolumeReader {
         Self { file, input: From::Slices(slices, first), spare: None }
     }
 
-    /// Takes the samples of a part that is done with: reading into memory that is there takes half the time of reading
-    /// into fresh memory, which the system clears first.
+    /// Takes back samples that are no longer needed, to use their memory for the next part. Reading into used memory
+    /// takes half the time of reading into fresh memory, which the system clears first.
     pub fn reuse(&mut self, done: Samples) {
         self.spare = Some(done);
     }
@@ -60,12 +60,13 @@ impl VolumeReader {
     /// The samples of the next `slices` z-slices.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early or are broken, [`Kind::Io`](crate::error::Kind::Io) when reading fails.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the data end early or are broken,
+    /// [`Kind::Io`](crate::error::Kind::Io) when reading fails.
     pub fn read(&mut self, slices: usize) -> Result<Samples> {
         self.read_after(None, slices)
     }
 
-    /// The samples `before`, and behind them those of the next `count` z-slices.
+    /// The samples `before`, followed by those of the next `count` z-slices.
     ///
     /// # Errors
     /// As [`VolumeReader::read`].
@@ -105,8 +106,7 @@ impl VolumeReader {
         Ok(samples)
     }
 
-    /// The bits of the next `count` z-slices of 64-bit integers, whose file was asked to
-    /// [keep](VolumeFile::keep_integers) them.
+    /// The bits of the next `count` z-slices of 64-bit integers, after [`VolumeFile::keep_integers`].
     ///
     /// # Errors
     /// As [`VolumeReader::read`].
@@ -136,12 +136,12 @@ impl VolumeReader {
         }
     }
 
-    /// Checks that nothing follows the last slice: an error for a raw volume, whose shape is then wrong, else a
-    /// warning.
+    /// Checks that no data follow the last slice. If some do, the shape of a raw volume is wrong, which is an error;
+    /// for other formats it is a warning.
     ///
     /// # Errors
-    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when something does, or when what is packed is broken at its
-    /// end.
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) when data follow a raw volume, or when compressed data are
+    /// broken at their end.
     pub fn expect_end(&mut self) -> Result<()> {
         let VolumeFile { source, dims, dtype, header, .. } = &self.file;
         if self.file.volume + 1 < header.volumes {
@@ -162,7 +162,7 @@ impl VolumeReader {
                 Dims(*dims)
             ))),
             true => {
-                // Where the length of the file is known, it has been told before.
+                // Where the length of the file is known, this has been reported before.
                 if header.losses.iter().all(|what| !what.contains("behind its samples")) {
                     log::warn!("{source}: what is behind its samples is left out");
                 }

@@ -1,4 +1,4 @@
-//! Writes volumes: a header of the output's format, then the samples, packed by gzip where the name ends so.
+//! Writes volumes: a header in the output's format, then the samples, all compressed where the name ends with `.gz`.
 
 use std::io::{self, Write};
 
@@ -21,19 +21,19 @@ use crate::{
     timings::Timings,
 };
 
-/// What a volume file is written as.
+/// The format of a volume file to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct VolumeFormat {
-    /// Nothing for bare samples.
+    /// `None` for raw volumes.
     writing: Option<&'static Writing>,
     gzip: bool,
 }
 
 impl VolumeFormat {
-    /// The format that the extension of `sink` names; nothing when it has none.
+    /// The format that the extension of `sink` names; `None` without an extension.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) when there is no such format, or none that is written.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is unknown, or that of a format that is only read.
     pub fn of_output(sink: &Sink) -> Result<Option<Self>> {
         let Sink::File(path) = sink else { return Ok(None) };
         let (extension, gzip) = packed_extension(Some(path));
@@ -61,7 +61,7 @@ impl VolumeFormat {
     }
 }
 
-/// A volume file that is to be written.
+/// A volume file to be written.
 #[derive(Debug)]
 pub struct VolumeTarget<'a> {
     sink: &'a Sink,
@@ -70,18 +70,19 @@ pub struct VolumeTarget<'a> {
     endian: Endian,
     placement: Option<Placement>,
     metadata: &'a [(String, String)],
-    /// Whether it is raw, with a name that does not tell shape and type.
+    /// Whether the file is raw and its name does not tell shape and type.
     name_is_silent: bool,
+    /// What the file cannot hold, in words.
     losses: Vec<String>,
 }
 
 impl<'a> VolumeTarget<'a> {
-    /// For a volume made of `file`, of the same size and type, to be written to `sink`: in the format of its
-    /// extension, or without one in that of `file`, or in NRRD where that is not written. `endian` is the order of raw
-    /// samples.
+    /// Plans the output of a volume made from `file`, with its size and type. The format is that of `sink`'s extension;
+    /// without one, that of `file`, or NRRD where that is only read. `endian` is the byte order of raw samples.
     ///
     /// # Errors
-    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size.
+    /// As [`VolumeFormat::of_output`]; also when the name of a raw volume tells another size, or a type that is not
+    /// written.
     pub fn new(sink: &'a Sink, file: &'a VolumeFile, endian: Endian) -> Result<Self> {
         let format = match VolumeFormat::of_output(sink)? {
             Some(format) => format,
@@ -115,6 +116,7 @@ impl<'a> VolumeTarget<'a> {
         Ok(target)
     }
 
+    /// Fits type, placement and metadata to a format.
     fn fit(&mut self, writing: &'static Writing, file: &'a VolumeFile) {
         self.dtype = nearest(writing.dtypes, file.dtype);
         self.metadata = file.metadata();
@@ -143,6 +145,7 @@ impl<'a> VolumeTarget<'a> {
         self.lose_metadata(file, |entry| (writing.keeps)(entry));
     }
 
+    /// Fits type and byte order to the name of a raw volume.
     fn fit_raw(&mut self, file: &'a VolumeFile, endian: Endian) -> Result<()> {
         let sink = self.sink;
         let (dims, dtype) = match sink {
@@ -188,7 +191,7 @@ impl<'a> VolumeTarget<'a> {
         }
     }
 
-    /// What of the volume the file cannot hold, in words; nothing when it holds all.
+    /// What the file cannot hold of the volume, in words; `None` when it holds everything.
     pub fn losses(&self) -> Option<String> {
         (!self.losses.is_empty()).then(|| self.losses.join(" and "))
     }
@@ -198,8 +201,7 @@ impl<'a> VolumeTarget<'a> {
         self.dtype
     }
 
-    /// What comes before the samples of a volume of `dims`; nothing where these are packed, so that none has a place of its
-    /// own.
+    /// The header of a volume of `dims`; `None` where the file is compressed, so that samples have no fixed offsets.
     pub fn header(&self, dims: [usize; 3]) -> Option<Vec<u8>> {
         (!self.format.gzip).then(|| self.header_bytes(dims))
     }
@@ -217,7 +219,7 @@ impl<'a> VolumeTarget<'a> {
         Error::io("write", self.sink.to_string(), error)
     }
 
-    /// Samples as they are stored.
+    /// Converts samples to the type and byte order of the file.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -231,7 +233,7 @@ impl<'a> VolumeTarget<'a> {
         Ok(samples)
     }
 
-    /// Creates the file of a volume of `dims`, whose samples follow in as many calls of [`VolumeWriter::write`] as one likes.
+    /// Creates the file of a volume of `dims`. Its samples follow in any number of calls of [`VolumeWriter::write`].
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be written.
@@ -281,7 +283,7 @@ enum Stored {
 }
 
 impl VolumeWriter<'_> {
-    /// Writes the samples that follow.
+    /// Writes the next samples.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
@@ -301,7 +303,7 @@ impl VolumeWriter<'_> {
     /// Completes the file.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when that fails; then there is no file.
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails; then no file appears.
     pub fn finish(self) -> Result<()> {
         let output = match self.output {
             Stored::Plain(output) => output,
@@ -313,7 +315,7 @@ impl VolumeWriter<'_> {
     }
 }
 
-/// Whether every value of `from` is one of `to`.
+/// Whether `to` can hold every value of `from`.
 fn holds(to: Dtype, from: Dtype) -> bool {
     match (to.is_float(), from.is_float()) {
         (false, true) => false,
@@ -324,7 +326,7 @@ fn holds(to: Dtype, from: Dtype) -> bool {
     }
 }
 
-/// Of `held`, the type itself, else the first one that holds all its values, else the last one.
+/// The type to write `dtype` as: itself if it is among `held`, else the first that holds all its values, else the last.
 fn nearest(held: &[Dtype], dtype: Dtype) -> Dtype {
     let whole = held.iter().copied().find(|&to| holds(to, dtype));
     match held.contains(&dtype) {

@@ -1,8 +1,8 @@
-//! Volumes of slices that are read one at a time, in any order and by several threads at once: a folder of images, a
-//! DICOM series, the pages of a TIFF.
+//! Volumes whose slices are read one at a time, in any order and by several threads at once: a folder of images, a
+//! DICOM series, the pages of a TIFF, a Zarr store.
 //!
-//! What finds the slices makes a [`Stack`]: a header as that of any volume, and the [`Slices`] themselves. The reader of
-//! all volumes then asks for as many slices as it needs next.
+//! Each of these makes a [`Stack`]: a header as of any volume, and the [`Slices`] themselves. The `VolumeReader` then
+//! asks for as many slices as it needs next.
 
 pub mod names;
 mod pictures;
@@ -29,22 +29,22 @@ use crate::{
 
 /// Slices of one size and type.
 pub trait Slices: fmt::Debug + Send + Sync {
-    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, in the machine's byte
-    /// order, values of [`Stack::dtype`], scaled already.
+    /// Reads slice `z`, counted from 0 over all volumes, into `samples`: rows from the first on, rescaled values of
+    /// [`Stack::dtype`] in the machine's byte order.
     ///
     /// # Errors
-    /// When it cannot be read, or is not of the size and type of the others.
+    /// When the slice cannot be read, or has another size or type than the others.
     fn read(&self, z: usize, samples: &mut [u8]) -> Result<()>;
 
-    /// Bytes that reading a slice takes beside its samples.
+    /// Bytes of memory that reading a slice takes beside its samples.
     fn scratch(&self) -> u64;
 
-    /// Whether slices are read fastest one after the other, in their order.
+    /// Whether reading is fastest one slice after the other, in order.
     fn one_by_one(&self) -> bool {
         false
     }
 
-    /// From now on it is an error, not told, that values are lost.
+    /// Makes the loss of values an error from now on, not a warning.
     fn refuse_losses(&self) {}
 
     /// Reads the slices from number `first` on, each of `bytes` bytes, on all threads.
@@ -61,15 +61,15 @@ pub trait Slices: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Tells how much memory reading may take, a part of which may be held between slices.
+    /// Sets how much memory reading may take; a part of it may be kept between slices.
     ///
     /// # Errors
-    /// When that is not enough.
+    /// When that is too little.
     fn allow(&self, _limits: Limits) -> Result<()> {
         Ok(())
     }
 
-    /// How many slices are stored together, from the first on.
+    /// Number of slices that are stored together, as in chunks.
     fn layer(&self) -> usize {
         1
     }
@@ -80,7 +80,7 @@ pub trait Slices: fmt::Debug + Send + Sync {
 pub struct Stack {
     /// The format's name.
     pub format: &'static str,
-    /// Sizes, place, metadata, and how samples are stored; nothing of it says where bytes are.
+    /// Sizes, type, placement and metadata. `skip`, `files` and `packing` are not used.
     pub header: Header,
     /// The type of the samples once read.
     pub dtype: Dtype,
@@ -90,10 +90,10 @@ pub struct Stack {
     pub slices: Arc<dyn Slices>,
 }
 
-/// Bytes that slices that are read at once may take beside their samples.
+/// Most bytes of memory that concurrent reads of slices take beside the samples.
 const SCRATCH: u64 = 64 << 20;
 
-/// How many slices are read at once.
+/// Number of slices that are read at the same time.
 fn at_once(slices: &(impl Slices + ?Sized)) -> usize {
     if slices.one_by_one() {
         return 1;
@@ -101,7 +101,7 @@ fn at_once(slices: &(impl Slices + ?Sized)) -> usize {
     (SCRATCH / slices.scratch().max(1)).clamp(1, rayon::current_num_threads() as u64) as usize
 }
 
-/// Bytes that reading takes beside the samples.
+/// Bytes of memory that reading takes beside the samples.
 pub fn held_bytes(slices: &dyn Slices) -> u64 {
     slices.scratch().saturating_mul(at_once(slices) as u64)
 }
@@ -111,8 +111,8 @@ pub fn read(slices: &dyn Slices, first: usize, bytes: usize, samples: &mut [u8])
     slices.read_range(first, bytes, samples)
 }
 
-/// The stack that `source` is: a folder, a pattern of names, a DICOM file, or an image; nothing where it is another
-/// file.
+/// The stack that `source` is: a folder, a pattern of names, a Zarr store, a DICOM file, or an image; `None` for any
+/// other file.
 ///
 /// # Errors
 /// When there are no slices in the folder, or they do not belong together.
@@ -149,7 +149,7 @@ pub fn find(source: &Source, layout: &Layout) -> Result<Option<Stack>> {
     pictures::stack(source, pictures, left_out(&others)).map(Some)
 }
 
-/// Whether a name is that of an image, and not that of a volume format's header (`.hdr`, which is Radiance's, too).
+/// Whether a name is that of an image and not of a volume: `.hdr` is both Radiance and NIfTI, and counts as NIfTI.
 fn is_image(path: &Path) -> bool {
     let source = Source::File(path.to_owned());
     let extension = source.extension();
@@ -157,7 +157,7 @@ fn is_image(path: &Path) -> bool {
     has_image_name(&source) && !is_volume
 }
 
-/// A warning of files that are no slices.
+/// A warning about files that are no slices.
 pub fn left_out(files: &[PathBuf]) -> Vec<String> {
     let name = |file: &PathBuf| names::shown(file);
     match files {

@@ -14,8 +14,8 @@ use crate::{
 /// More than any volume has slices.
 const MOST: usize = 1 << 20;
 
-/// Whether `source` is a folder, a store of Zarr in a ZIP file or at an address, or no file but a pattern with `*`, `?` or
-/// `[`.
+/// Whether `source` is a folder, a Zarr store in a ZIP file or at a web address, or a pattern with `*`, `?` or `[` that
+/// is not the name of an existing file.
 pub fn are_many(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
     path.is_dir() || zarr::is_store(path) || is_pattern(path)
@@ -61,7 +61,7 @@ pub fn files(source: &Source, path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name of a folder in the folder `path`.
+/// The name of the first folder in the folder `path`.
 pub fn folder(path: &Path) -> Option<String> {
     let mut folders: Vec<PathBuf> = fs::read_dir(path)
         .ok()?
@@ -92,7 +92,7 @@ fn natural(a: &Path, b: &Path) -> Ordering {
             return order;
         }
     }
-    // One is the beginning of the other, or they differ in leading zeros.
+    // One name is the beginning of the other, or they differ only in leading zeros.
     left.len().cmp(&right.len()).then_with(|| a.cmp(b))
 }
 

@@ -1,5 +1,5 @@
-//! Images as slices: each file holds one, all are of one size and type. Colours become grey as ImageJ makes them,
-//! `(r + g + b) / 3`; alpha is left out.
+//! Image files as slices: one slice a file, all of one size and type. Colours become grey as in ImageJ, `(r + g + b) /
+//! 3`; alpha is left out.
 
 use std::{
     path::{Path, PathBuf},
@@ -30,11 +30,11 @@ struct Pictures {
     size: [usize; 2],
     dtype: Dtype,
     limits: Limits,
-    /// Bytes of the largest file and of its samples, twice.
+    /// Bytes of memory to read one slice: the largest file, and twice its samples.
     scratch: u64,
 }
 
-/// What of an image must be the same in all slices.
+/// The properties of an image that must be equal in all slices.
 fn kind(probe: &Probe) -> (&str, [usize; 2], &str) {
     (&probe.format, probe.size, &probe.dtype)
 }
@@ -49,7 +49,7 @@ fn described(probe: &Probe) -> String {
 /// # Errors
 /// When one is broken, or differs from the others in format, size or type.
 pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Result<Stack> {
-    /// Bytes of a picture that may be looked through for several pages.
+    /// Longest file, in bytes, that is searched for several pages.
     const LONGEST: u64 = 16 << 20;
     let probes: Vec<Probe> = files
         .iter()
@@ -75,7 +75,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
             shown(&files[many]),
         )));
     }
-    // A decoded image, its file and what a decoder holds.
+    // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
     let tiff = is_tiff(&files[0]).then(|| first_planes(&files[0])).transpose()?;
@@ -91,7 +91,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     header.warnings = warnings;
     let mut colours = probes.iter().filter(|probe| is_coloured(probe)).count();
     if let Some(planes) = &tiff {
-        // As of a file with all slices: values as they are stored, and the size of pixels.
+        // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
         header.losses = planes.losses.clone();
         header.warnings.extend(planes.assumed_depth(files.len()));
         if let Some(placement) = placement(planes) {
@@ -121,7 +121,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     })
 }
 
-/// The planes of the first of several TIFF files.
+/// Opens the first of several TIFF files.
 fn first_planes(file: &Path) -> Result<Planes> {
     Planes::open(file).map_err(|error| {
         Error::bad_input(format_args!("cannot decode {}", file.display())).caused_by(error)

@@ -1,4 +1,4 @@
-//! The pages of a TIFF file as slices; and volumes written as such, as ImageJ writes them.
+//! The pages of a TIFF file as slices, and volumes written as TIFF, as ImageJ writes them.
 
 use std::{path::Path, sync::Arc};
 
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What stacks are called.
+/// Names of the format in messages.
 pub const NAMES: [&str; 3] = ["TIFF stack", "ImageJ stack", "OME-TIFF"];
 
 /// How stacks are written.
@@ -79,14 +79,14 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     })
 }
 
-/// Where the samples of `planes` are, if that is told.
+/// Spacing, first position and unit of `planes`; `None` where the file states no spacing.
 pub fn placement(planes: &Planes) -> Option<Placement> {
     let (spacing, unit) = planes.spacing?;
     let first = [0, 1, 2].map(|axis| planes.first[axis] * spacing[axis]);
     Some(Placement { unit: unit.map(str::to_owned), ..Placement::straight(spacing, first) })
 }
 
-/// The one page of the file at `path`, a slice: its samples as they are stored, or its colours.
+/// The only page of the file at `path`: its samples as they are stored, or its colours decoded to RGB.
 ///
 /// # Errors
 /// When it is broken.
