@@ -1,4 +1,4 @@
-//! The figures as a picture: bars for cases, lines for sweeps, a panel a family.
+//! The figures as a picture with a panel for each family: bars for cases, lines for sweeps.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,9 @@ use crate::io::plot::{
     short_number, ticks,
 };
 
-/// gpuproc's own, and what it is compared with.
+/// Bars of gpuproc's own algorithms.
 const OWN: Colour = [0x4c, 0xa8, 0xe8];
+/// Bars of baselines, which are measured only for comparison.
 const BASELINE: Colour = [0x7d, 0x86, 0x96];
 /// Lines of a sweep.
 const SERIES: [Colour; 6] = [
@@ -23,15 +24,16 @@ const SERIES: [Colour; 6] = [
 
 const WIDTH: f32 = 1280.0;
 const RIGHT: f32 = 40.0;
-/// Where bars begin: before them stand the names.
+/// Left end of the bars. The names of the cases are to their left.
 const BARS_LEFT: f32 = 580.0;
 const BAR: f32 = 24.0;
 const LINES_LEFT: f32 = 90.0;
 const LINES_HEIGHT: f32 = 460.0;
-/// Above and below a panel.
+/// Space above a panel.
 const HEAD: f32 = 56.0;
+/// Space below a panel.
 const FOOT: f32 = 64.0;
-/// Above the first panel.
+/// Space above the first panel.
 const TOP: f32 = 76.0;
 
 /// Draws every family.
@@ -81,7 +83,8 @@ struct Scale {
 }
 
 impl Scale {
-    /// Whole decades when the values differ much or `logarithmic` says so, else from 0.
+    /// A scale for `values`: logarithmic, in whole decades, where they differ much or `logarithmic` says so, else from
+    /// 0.
     fn new(values: impl Iterator<Item = f64> + Clone, logarithmic: bool) -> Self {
         let high = values.clone().fold(f64::MIN_POSITIVE, f64::max);
         let low = values.filter(|&value| value > 0.0).fold(high, f64::min);
@@ -95,7 +98,7 @@ impl Scale {
         }
     }
 
-    /// From 0 to 1.
+    /// The position of a value on the axis, from 0 to 1.
     fn place(&self, value: f64) -> f32 {
         let part = match self.logarithmic {
             true => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -109,9 +112,9 @@ impl Scale {
     }
 }
 
-/// A bar a case, its length the median time, with a line where half of the runs lie.
+/// Draws a bar for each case, as long as its median time, with a line between the quartiles.
 fn bars(drawing: &mut Drawing, panel: &[&Figure], top: f32, height: f32) {
-    // The numbers stand behind the bars.
+    // The times are written to the right of the bars.
     let width = WIDTH - RIGHT - BARS_LEFT - 190.0;
     let scale = Scale::new(panel.iter().map(|figure| figure.median_ms), false);
     drawing.title(24.0, top - 22.0, panel[0].family, STRONG);
@@ -145,7 +148,7 @@ fn bars(drawing: &mut Drawing, panel: &[&Figure], top: f32, height: f32) {
     }
 }
 
-/// A line an algorithm, median time over what the cases differ in.
+/// Draws a line for each algorithm: median time over the parameter of the sweep.
 fn lines(drawing: &mut Drawing, panel: &[&Figure], along: &str, top: f32, height: f32) {
     let width = WIDTH - RIGHT - LINES_LEFT;
     let base = top + height;
@@ -154,7 +157,7 @@ fn lines(drawing: &mut Drawing, panel: &[&Figure], along: &str, top: f32, height
     let up = Scale::new(panel.iter().map(|figure| figure.median_ms), across.logarithmic);
     let across = match across.logarithmic {
         true => across,
-        // Not from 0: isovalues are far from it.
+        // Not from 0, since isovalues may be far from 0.
         false => {
             let least = panel.iter().map(at).fold(f64::INFINITY, f64::min);
             let most = panel.iter().map(at).fold(f64::NEG_INFINITY, f64::max);
@@ -195,7 +198,9 @@ fn lines(drawing: &mut Drawing, panel: &[&Figure], along: &str, top: f32, height
     drawing.legend(LINES_LEFT + width, top - 22.0, &entries);
 }
 
-/// The figures of each algorithm, in order, with its name and, over a wide sweep, how it grows.
+/// The figures of each algorithm in the order of the sweep, with its name and, for a wide sweep, the exponent by which
+/// its
+/// time grows.
 pub fn series<'a>(figures: &[&'a Figure]) -> Vec<(String, Vec<&'a Figure>)> {
     let mut names: Vec<&str> = Vec::new();
     for figure in figures {

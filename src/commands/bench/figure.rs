@@ -1,4 +1,4 @@
-//! What was measured: numbers, a line of a table, CSV and JSON.
+//! The figures of a measured case, as a row of a table, as CSV and as JSON.
 
 use std::time::Duration;
 
@@ -16,27 +16,30 @@ pub struct Figure {
     pub family: &'static str,
     pub algorithm: &'static str,
     pub problem: String,
-    /// Whether it is kept only to be compared with.
+    /// Whether the algorithm is kept only for comparison.
     pub baseline: bool,
-    /// In a sweep, what its cases differ in, and how much of it this one has.
+    /// In a sweep, the parameter that is varied.
     pub along: Option<&'static str>,
+    /// In a sweep, the value of the parameter.
     pub at: Option<f64>,
     pub clock: Clock,
     pub runs: usize,
     pub median_ms: f64,
-    /// Half of the runs lie between these two.
+    /// Half of the runs lie between the two quartiles.
     pub lower_quartile_ms: f64,
     pub upper_quartile_ms: f64,
     pub min_ms: f64,
     pub max_ms: f64,
-    /// The least bytes that any algorithm must move, by the median time.
+    /// The least bytes that any algorithm must move, divided by the median time.
     pub gb_per_s: f64,
-    /// That over the bandwidth of a copy; copies themselves, some of which stay in caches, and whole commands have none.
+    /// `gb_per_s` divided by the bandwidth of a copy. `None` for copies themselves, some of which stay in caches, and
+    /// for
+    /// whole commands.
     pub of_copy: Option<f64>,
 }
 
 impl Figure {
-    /// From the times of all runs, at least one.
+    /// The figures of a case from the times of all runs, of which there is at least one.
     pub fn new(case: &Case, clock: Clock, times: &[Duration], copy_speed: f64) -> Self {
         let mut ms: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
         ms.sort_by(f64::total_cmp);
@@ -62,7 +65,7 @@ impl Figure {
         }
     }
 
-    /// The heads of a table whose problems are `wide` characters wide at most.
+    /// The headings of a table in which the column of problems is `wide` characters wide.
     pub fn heads(wide: usize) -> String {
         format!(
             "{:<10} {:<25} {:<wide$} {:>10} {:>19} {:>8} {:>7}",
@@ -70,7 +73,7 @@ impl Figure {
         )
     }
 
-    /// A line of that table.
+    /// The row of that table.
     pub fn row(&self, wide: usize) -> String {
         let star = if self.baseline { " *" } else { "" };
         let of_copy = self.of_copy.map_or("-".into(), |share| format!("{:.1} %", share * 100.0));
@@ -86,7 +89,7 @@ impl Figure {
     }
 }
 
-/// The row of a table that is wider than the terminal: what it says, in lines of `columns` columns.
+/// The content of a row in lines of at most `columns` characters, for terminals that are narrower than the table.
 pub fn folded(figure: &Figure, columns: usize) -> Vec<String> {
     let star = if figure.baseline { " *" } else { "" };
     let mut parts = vec![
@@ -111,13 +114,13 @@ pub fn folded(figure: &Figure, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Four significant digits, at most four decimals.
+/// A number with four significant digits and at most four decimals.
 pub fn short(value: f64) -> String {
     let decimals = (3 - value.abs().max(1e-9).log10().floor() as i32).clamp(0, 4) as usize;
     format!("{value:.decimals$}")
 }
 
-/// The value below which a share `q` of the sorted values lie, on a straight line between two.
+/// The quantile `q`, from 0 to 1, of sorted values, interpolated linearly.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     let place = q * (sorted.len() - 1) as f64;
     let (low, part) = (place.floor() as usize, place.fract());
@@ -125,8 +128,10 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[low] + (sorted[high] - sorted[low]) * part
 }
 
-/// How a series grows: the exponent p of `time = c * x^p` that fits its upper part (x from an eighth of
-/// the greatest on) best in the logarithms, where that holds three points or more.
+/// The growth of a series of points (x, time): the exponent p of `time = c * x^p` by linear regression of the
+/// logarithms.
+/// Only points with x of at least an eighth of the greatest x count; `None` where these are fewer than three or too
+/// close together.
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let upper: Vec<(f64, f64)> = points
@@ -142,7 +147,7 @@ pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     (upper.len() >= 3 && wide > 0.5).then(|| along / wide)
 }
 
-/// The figures as CSV, a line each.
+/// The figures as CSV, one line for each.
 pub fn csv(figures: &[Figure]) -> Result<Vec<u8>> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for figure in figures {
@@ -151,12 +156,12 @@ pub fn csv(figures: &[Figure]) -> Result<Vec<u8>> {
     writer.into_inner().map_err(|error| encoding(&error))
 }
 
-/// What was run, on what, and the figures.
+/// All figures, with the device and the settings of the measurement.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     pub device: &'a str,
     pub version: &'a str,
-    /// Bandwidth of a copy, read and written bytes both counted.
+    /// Bandwidth of a copy, counting both bytes read and bytes written.
     pub copy_gb_per_s: f64,
     pub warmup: u32,
     pub checked: bool,

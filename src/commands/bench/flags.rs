@@ -71,19 +71,19 @@ pub struct Args {
     volume: VolumeArgs,
 }
 
-/// What can be measured.
+/// The families that can be measured.
 const FAMILIES: [&str; 9] =
     ["blur", "histogram", "scan", "sort", "mesh", "copy", "transfer", "process", "all"];
 
-/// What the flags ask for.
+/// The measurement that the flags describe.
 #[derive(Debug)]
 pub struct Plan {
     pub wanted: Wanted,
     /// Whether problems are large.
     pub full: bool,
-    /// Whether to follow one number.
+    /// Whether to vary one parameter.
     pub sweep: bool,
-    /// Files to measure on; none: made problems.
+    /// Files to measure on; if empty, generated problems.
     pub inputs: Vec<Source>,
     /// How to read raw volumes.
     pub layout: Layout,
@@ -91,11 +91,11 @@ pub struct Plan {
     pub outputs: Vec<Sink>,
 }
 
-/// Which cases are wanted.
+/// The cases that are wanted.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     families: Vec<String>,
-    /// A part of the algorithm or the problem.
+    /// A text that the algorithm or the problem must contain.
     pub only: String,
 }
 
@@ -104,12 +104,12 @@ impl Wanted {
         self.families.iter().any(|name| name == "all" || name == family)
     }
 
-    /// Whether whole commands are wanted. They are when named: other programs are not to run unasked.
+    /// Whether whole commands are wanted. `all` does not include them, since they run other programs.
     pub fn has_processes(&self) -> bool {
         self.families.iter().any(|name| name == "process")
     }
 
-    /// Whether all families that are named are among `some`.
+    /// Whether all named families are among `some`.
     pub fn only_families(&self, some: &[&str]) -> bool {
         self.families.iter().all(|name| some.contains(&name.as_str()))
     }
@@ -124,7 +124,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When there is no such family, two outputs are one file, or an output's format is unknown.
+    /// When a family is unknown, two outputs are the same file, or the format of an output is unknown.
     pub fn plan(&self) -> Result<Plan> {
         let known =
             |sink: &&Sink| matches!(sink.extension().as_str(), "csv" | "json" | "png" | "svg");

@@ -1,4 +1,4 @@
-//! Cases on the user's own files.
+//! Cases on files of the user (`--input`).
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
     session::Session,
 };
 
-/// What a file holds, which decides what can be measured with it.
+/// The kind of data in a file, which decides what can be measured with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Content {
     Image,
@@ -60,8 +60,7 @@ impl Content {
     }
 }
 
-/// The wanted cases that can be measured with `source`, and the sweep over its isovalues when it is a
-/// volume.
+/// The wanted cases that can be measured with `source`, and the sweep over isovalues if it is a volume.
 pub fn cases(
     source: &Source,
     wanted: &Wanted,
@@ -166,7 +165,7 @@ fn blurs(name: &str, image: &Image) -> Vec<Case> {
     cases
 }
 
-/// Compares a hundred positions with direct sums in double precision.
+/// Compares a hundred pixels with direct sums in double precision.
 fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
     let [width, height, _] = raster.dims;
     let colours = raster.channels - usize::from(raster.alpha);
@@ -180,7 +179,7 @@ fn check_blur(blur: &Blur, raster: &Raster, found: &Samples) -> Result<()> {
         #[allow(clippy::cast_lossless, clippy::unnecessary_cast)]
         values.iter().map(|&v| v as f64).collect()
     });
-    // Alpha weighs the colours: only itself is a plain sum.
+    // Colours are weighted by alpha, so of images with alpha, only alpha itself is a plain sum.
     let channels = if raster.alpha { colours..raster.channels } else { 0..colours };
     let half = blur.axes[0].half_weights(blur.method);
     let reach = half.len() as isize - 1;
@@ -241,12 +240,12 @@ fn scans<T: Scannable>(name: &str, numbers: &Arc<[T]>) -> Vec<Case> {
     algorithms.map(case).into()
 }
 
-/// Integers must equal the serial sums, floats come near to the sums of the CPU.
+/// Compares integers with the serial sums exactly, and floats with the sums of the CPU within a tolerance.
 fn check_scan<T: Scannable>(scan: &Scan<T>, numbers: &[T], found: &Scanned<T>) -> Result<()> {
     let is_float = T::DTYPE.is_float();
     let expected = match scan.checked(numbers)? {
         Ok(serial) if !is_float => serial.values,
-        // Where sums wrap around, and for floats, which are joined in another order.
+        // Sums that wrap around, and floats, which are joined in another order than serially.
         _ => Scan { algorithm: Algorithm::Auto, ..*scan }.cpu(numbers)?.values,
     };
     let same = |a: &T, b: &T| {

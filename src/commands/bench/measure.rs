@@ -1,4 +1,4 @@
-//! Runs a case and takes the times.
+//! Runs a case and measures its time.
 
 use std::time::{Duration, Instant};
 
@@ -8,13 +8,13 @@ use crate::{error::Result, gpu::Context, kernels::case::Case, session::Session, 
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
     pub check: bool,
-    /// Runs that count. Unless given, 20 or as many as begin within [`RUNS_TIME`].
+    /// Number of measured runs. By default 20, or as many as begin within [`RUNS_TIME`].
     pub repeats: Option<u32>,
-    /// Runs before those. Unless given, 3 or as many as begin within [`WARM_UP_TIME`].
+    /// Number of runs before the measured ones. By default 3, or as many as begin within [`WARM_UP_TIME`].
     pub warmup: Option<u32>,
 }
 
-/// GPUs lower their clocks while they wait, and need about this long to raise them again.
+/// GPUs lower their clocks while they are idle and need about this long to raise them again.
 const LEAST_WARM_UP_TIME: Duration = Duration::from_millis(300);
 const WARM_UP_TIME: Duration = Duration::from_millis(500);
 const RUNS_TIME: Duration = Duration::from_millis(1500);
@@ -40,11 +40,11 @@ impl Effort {
     }
 }
 
-/// The time of each run that counts, and what measured it: GPU timestamps where the device has them, else
+/// The time of each measured run, and the clock: GPU timestamps where the device supports them, else
 /// the wall clock.
 ///
 /// # Errors
-/// Those of the case.
+/// When a run fails or a checked result is wrong.
 pub fn measure(
     case: &Case,
     effort: &Effort,

@@ -1,4 +1,4 @@
-//! `gpuproc bench`: every algorithm on this device, baselines included.
+//! `gpuproc bench`: measures every algorithm on this device, baselines included.
 
 mod chart;
 mod figure;
@@ -31,11 +31,11 @@ use crate::{
 
 pub use flags::Args;
 
-/// Measures, prints a table, writes the files.
+/// Measures the cases, prints a table and writes the files.
 ///
 /// # Errors
-/// [`Kind::Usage`] for an unknown family or file type, the device's errors, and [`Kind::Partial`] when
-/// a case failed or its checked result is wrong.
+/// [`Kind::Usage`] for an unknown family or file type, errors of the device, and [`Kind::Partial`] when
+/// a case fails or its checked result is wrong.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let plan = args.plan()?;
     let cases = cases(&plan, session)?;
@@ -75,11 +75,11 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// What a sweep's case is followed along, and where on it the case lies.
+/// The parameter of a sweep, and its value in one case.
 type Point = (&'static str, f64);
 
-/// The cases of the plan, those of sweeps with their places. Baselines come last: a GPU lowers its clocks
-/// under those that take seconds.
+/// The cases of the plan, with their points if they belong to sweeps. Baselines come last: a GPU lowers its
+/// clocks during the ones that take seconds.
 fn cases(plan: &Plan, session: &Session) -> Result<Vec<(Option<Point>, Case)>> {
     let Plan { wanted, full, .. } = plan;
     let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
@@ -117,7 +117,7 @@ fn cases(plan: &Plan, session: &Session) -> Result<Vec<(Option<Point>, Case)>> {
     }
 }
 
-/// Prints a table line by line. Returns its figures, and how many cases failed.
+/// Measures the cases and prints a row of the table after each. Returns the figures and the number of failed cases.
 fn measure_all(
     cases: &[(Option<Point>, Case)],
     plan: &Plan,
@@ -150,7 +150,7 @@ fn measure_all(
                 session.timings.add_result(|| serde_json::to_value(&figure).expect("plain data"));
                 figures.push(figure);
             }
-            // The device cannot run this algorithm.
+            // The device does not support this algorithm.
             Err(error) if error.hint() == Some(Hint::ScanAlgorithm) => {
                 log::warn!("skipped: {case:?}: {}", error.one_line());
             }
@@ -163,11 +163,11 @@ fn measure_all(
     Ok((figures, failed))
 }
 
-/// GB/s of a copy that is larger than the caches, read and written bytes both counted.
+/// GB/s of a copy that is larger than the caches, counting both bytes read and bytes written.
 fn copy_speed(plan: &Plan, session: &Session, context: Option<&Context>) -> Result<f64> {
     let hardware = context.is_some_and(Context::is_hardware);
     let bytes = if plan.full || hardware { 1 << 30 } else { 64 << 20 };
-    // Source and copy; no small problem takes more.
+    // Source and copy together. No problem without --full takes more.
     if 2 * bytes > session.max_memory {
         return Err(Error::usage(format_args!(
             "measuring takes {} bytes and more, and --max-memory allows {}",
@@ -180,7 +180,7 @@ fn copy_speed(plan: &Plan, session: &Session, context: Option<&Context>) -> Resu
     Ok(Figure::new(&case, clock, &times, 1.0).gb_per_s)
 }
 
-/// The GPU's name, or that of the CPU and how many threads it runs.
+/// The name of the GPU, or the name of the CPU and the number of its threads.
 fn device_name(context: Option<&Context>) -> String {
     if let Some(context) = context {
         return context.info.name.clone();
@@ -194,7 +194,7 @@ fn device_name(context: Option<&Context>) -> String {
     format!("CPU ({brand}, {threads} threads)")
 }
 
-/// Says of each algorithm of a wide sweep how its time grows.
+/// Prints how the time of each algorithm grows in a wide sweep.
 fn tell_growth(figures: &[Figure], print: impl Fn(&str) -> Result<()>) -> Result<()> {
     let along: Vec<&Figure> = figures.iter().filter(|figure| figure.along.is_some()).collect();
     for (name, _) in chart::series(&along) {
@@ -205,7 +205,7 @@ fn tell_growth(figures: &[Figure], print: impl Fn(&str) -> Result<()>) -> Result
     Ok(())
 }
 
-/// Prints a line. Where nobody reads it, files may still be wanted.
+/// Prints a line. A closed pipe is an error only where no files are to be written.
 fn print(line: &str, plan: &Plan) -> Result<()> {
     let printed = standard::print(&format!("{}\n", printable(line)));
     if plan.outputs.is_empty() { printed } else { allow_broken_pipe(printed) }

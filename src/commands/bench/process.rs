@@ -1,4 +1,4 @@
-//! Whole commands, files in and out, beside other programs that do the same: what a user waits for.
+//! The family `process`: whole commands from file to file, as a user runs them, beside other programs that do the same.
 
 use std::{
     env, fs,
@@ -16,25 +16,25 @@ use crate::{
     kernels::case::{Case, Prepare, Prepared},
 };
 
-/// Pictures of a batch.
+/// Number of pictures in the batch.
 const BATCH: usize = 16;
 
-/// Sizes of what the commands work on.
+/// Sizes of the input files.
 struct Sizes {
     /// Width and height of a picture.
     picture: [usize; 2],
-    /// Voxels along each side of a volume.
+    /// Voxels along each side of the volume.
     volume: usize,
     numbers: usize,
 }
 
-/// A command line, run in the folder of its files.
+/// A command line, which is run in the folder of its files.
 struct Line {
-    /// Another program; nothing for this one.
+    /// Another program; `None` for gpuproc itself.
     program: Option<&'static str>,
     algorithm: &'static str,
     words: &'static str,
-    /// What it reads, for its size, and a file that it writes.
+    /// The file that it reads, whose size is the problem size, and a file that it writes.
     files: [&'static str; 2],
 }
 
@@ -46,7 +46,7 @@ const fn peer(program: &'static str, words: &'static str, output: &'static str) 
     Line { program: Some(program), algorithm: program, words, files: ["photo.jpg", output] }
 }
 
-/// What is run. `djpeg` does a part of what `histogram` does: it decodes.
+/// The measured commands. `djpeg` only decodes, which is a part of the work of `histogram`.
 const LINES: &[Line] = &[
     own("blur", "blur photo.jpg soft.jpg --sigma 8", ["photo.jpg", "soft.jpg"]),
     peer("vips", "gaussblur photo.jpg vips.jpg 8", "vips.jpg"),
@@ -61,10 +61,10 @@ const LINES: &[Line] = &[
     own("sort", "sort numbers.u32 sorted.u32", ["numbers.u32", "sorted.u32"]),
 ];
 
-/// All commands on files that are made for them, and the other programs that are on the PATH.
+/// The cases of all commands, and of the other programs that are on the PATH, on generated files.
 ///
 /// # Errors
-/// When the files cannot be made.
+/// When the files cannot be written.
 pub fn cases(full: bool) -> Result<Vec<Case>> {
     let sizes = match full {
         true => Sizes { picture: [5312, 2988], volume: 512, numbers: 1 << 28 },
@@ -128,7 +128,7 @@ impl Sizes {
 }
 
 impl Line {
-    /// The command in `folder`, on the GPU of `context` or on the CPU.
+    /// The command to run in `folder`, on the GPU of `context` or on the CPU.
     fn command(&self, folder: &Path, context: Option<&Context>) -> Result<Command> {
         let mut command = match self.program {
             Some(program) => Command::new(program),

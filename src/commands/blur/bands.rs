@@ -1,5 +1,6 @@
-//! Large PNG and TIFF files, blurred from file to file in bands of rows. The result is the same as that of the whole
-//! image, in a fraction of its memory; and while a band is blurred, the next is decoded and the last encoded.
+//! Blurs large PNG and TIFF files from file to file in bands of rows. The result equals that of the whole image and
+//! takes
+//! a fraction of its memory. While a band is blurred, the next one is decoded and the previous one is encoded.
 
 use std::{
     io,
@@ -29,21 +30,25 @@ use crate::{
     threads::spawn_in,
 };
 
-/// Bytes of a band that does not depend on many rows around it: the memory of such bands is used again, and stays in cache.
+/// Size of a band with a small halo, in bytes. The memory of such bands is used again and stays in cache.
 const BAND: u64 = 16 << 20;
-/// Bands need not be larger than this many bytes.
+/// Largest size of a band with a large halo, in bytes.
 const LARGEST: u64 = 64 << 20;
-/// Copies of a band outside of the blur: two read ahead, one waiting to be written, one being compressed.
+/// Bands in memory beside the one that is blurred: two read ahead, one that waits to be written, one that is
+/// compressed.
 const IN_FLIGHT: u64 = 4;
 
-/// Larger images are blurred in bands even where they fit into memory. On two cores, RGB of 48 MB took as long either way,
-/// of 120 MB 0.6 (TIFF) and 0.8 times (PNG), of 284 MB half as long in bands.
+/// Images of more bytes are blurred in bands even where they fit into memory. On two cores, RGB images of 48 MB took as
+/// long either way; in bands, images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long, and images of 284 MB half
+/// as
+/// long.
 const LARGE: u64 = 96 << 20;
 
-/// Blurs a file in bands if it is large or does not fit into memory as a whole; returns whether it did.
+/// Blurs a file in bands if it is large or does not fit into memory as a whole. Returns whether it has blurred the
+/// file.
 ///
 /// # Errors
-/// Those of reading, blurring and writing, and when the image is too large and cannot go in bands.
+/// When reading, blurring or writing fails, and when the image is too large and cannot be blurred in bands.
 pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     let (Source::File(_), Sink::File(_)) = (&job.source, &job.sink) else { return Ok(false) };
     let Some(rows) = open_rows(&job.source, session.limits(1))? else { return Ok(false) };
@@ -64,7 +69,7 @@ pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
         return Ok(false);
     }
     let height = match obstacle {
-        // The whole image may fit yet: its estimate is a cautious one.
+        // The estimate is cautious, so the whole image may still fit.
         Some(_) if need.stored <= session.max_memory => return Ok(false),
         Some(obstacle) => return Err(too_large(job, &info, &need, session, obstacle)),
         None => need.height(session.max_memory).map_err(|least| {
@@ -78,17 +83,17 @@ pub fn run(job: &Job, settings: &Settings, session: &Session) -> Result<bool> {
     Ok(true)
 }
 
-/// Bytes that an image takes.
+/// The memory that an image takes.
 struct Need {
-    /// File, samples and results of the whole image, at the peak.
+    /// Bytes of file, samples and results at the peak, where the whole image is blurred at once.
     whole: u64,
-    /// The file, or the samples alone if they are more.
+    /// Bytes of the file or of the samples, whichever are more.
     stored: u64,
-    /// For each row of a band: while it is blurred, and outside of the blur.
+    /// Bytes of each row of a band: while it is blurred, and as samples.
     row: [u64; 2],
-    /// Rows that a band depends on above and below.
+    /// Rows that a band depends on, above and below together.
     halo: u64,
-    /// Reading, beside rows.
+    /// Bytes that the reader holds beside rows.
     held: u64,
 }
 
@@ -98,9 +103,10 @@ impl Need {
         let size = rows.dtype.size() as u64;
         let blurred = match rows.dtype {
             Dtype::U8 if !bands.alpha && !job.blur.linear => 4,
-            // As f64, before and after each pass.
+            // f64 before and after each pass.
             Dtype::U32 | Dtype::I32 | Dtype::F64 => 2 * size + 24,
-            // u32 or f32, before and after each pass: 16 bits with fraction bits, premultiplied samples, linear light.
+            // u32 or f32 before and after each pass: 16-bit samples with fraction bits, premultiplied samples, linear
+            // light.
             _ => 2 * size + 12,
         };
         let file = match rows.is_held_whole {
@@ -116,23 +122,24 @@ impl Need {
         })
     }
 
-    /// Whether bands take less time than the whole: not on one thread, nor where most of a band is what it depends on.
+    /// Whether bands take less time than the whole image. They do not on one thread, nor where the halo is most of a
+    /// band.
     fn gains_by_bands(&self) -> bool {
         let is_mostly_halo = self.most_rows() < 8 * self.halo;
         self.stored >= LARGE && !is_mostly_halo && rayon::current_num_threads() > 1
     }
 
-    /// Rows of a band where memory allows.
+    /// Most rows in a band.
     fn most_rows(&self) -> u64 {
         let [band, largest] = [BAND, LARGEST].map(|bytes| bytes / self.row[1]);
         band.max(8 * self.halo).min(largest).max(self.halo).max(1)
     }
 
-    /// The rows of a band within `memory`, or else the least memory for one row.
+    /// The rows of a band that fit into `memory`; as an error, the least memory for a band of one row.
     fn height(&self, memory: u64) -> Result<usize, u64> {
         let [blurred, stored] = self.row;
         let (fixed, row) = (self.halo * blurred + self.held, blurred + IN_FLIGHT * stored);
-        // A quarter is left to the allocator and to buffers of fixed size.
+        // A quarter is left for the allocator and for buffers of fixed size.
         match (memory / 4 * 3).saturating_sub(fixed) / row {
             0 => Err((fixed + row) / 3 * 4),
             height => Ok(height.min(self.most_rows()) as usize),
@@ -140,7 +147,7 @@ impl Need {
     }
 }
 
-/// Why an image cannot go in bands.
+/// The reason why an image cannot be blurred in bands, if there is one.
 fn obstacle(
     job: &Job,
     settings: &Settings,
@@ -169,7 +176,7 @@ fn too_large(job: &Job, rows: &RowsInfo, need: &Need, session: &Session, obstacl
     ))
 }
 
-/// Reads, blurs and writes bands of `height` rows.
+/// Reads, blurs and writes an image in bands of `height` rows.
 fn process(
     job: &Job,
     settings: &Settings,
@@ -206,11 +213,11 @@ fn process(
         .commit()
 }
 
-/// Three threads: one reads, one blurs, one writes.
+/// A pipeline of three threads: one reads, one blurs, one writes.
 struct Pipeline<'a> {
     session: &'a Session,
     bands: &'a Bands,
-    /// Channels that stay as they are.
+    /// Channels that are not blurred.
     kept: &'a [usize],
     dtype: Dtype,
     /// Rows of a band.
@@ -234,7 +241,7 @@ impl Pipeline<'_> {
         })
     }
 
-    /// The rows of each band.
+    /// The range of rows of each band.
     fn bands(&self) -> impl Iterator<Item = Range<usize>> {
         let (height, last) = (self.height, self.bands.dims[1]);
         (0..last).step_by(height).map(move |first| first..(first + height).min(last))
@@ -259,7 +266,7 @@ impl Pipeline<'_> {
         let Self { session, bands, .. } = *self;
         let (dtype, row) = (self.dtype, bands.dims[0] * bands.channels * self.dtype.size());
         let mut bar = session.progress.bytes("blur", (row * bands.dims[1]) as u64);
-        // Rows that have been read and are needed still, from row `start` on.
+        // Rows that have been read and are still needed, from row `start` on.
         let (mut ahead, mut start) = (Vec::new(), 0);
         for band in self.bands() {
             let window = bands.window(band.clone());

@@ -1,4 +1,4 @@
-//! A page that shows a picture before and after.
+//! `--compare`: a page that shows a picture before and after.
 
 use std::fs;
 
@@ -18,10 +18,10 @@ use crate::{
     session::Session,
 };
 
-/// Reads and blurs the picture of `job`, the first page of several, and writes a page with both.
+/// Reads and blurs the picture of `job`, of several pages the first one, and writes a page that shows both.
 ///
 /// # Errors
-/// Those of the three steps.
+/// When reading, blurring or writing fails.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let Session { device, timings, .. } = session;
     let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
@@ -30,7 +30,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
         None => 0,
     };
     let image = file.pages(timings)?.decode(first, timings)?;
-    // A photo stays one.
+    // A JPEG stays a JPEG, which is far smaller than the PNG of a photo.
     let format = match file.format() {
         Ok(ImageFormat::Jpeg) => ImageFormat::Jpeg,
         _ => ImageFormat::Png,
@@ -51,7 +51,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     allow_broken_pipe(timings.time("write", write))
 }
 
-/// An image as a file's bytes.
+/// An encoded image, as the bytes of a file.
 fn encoded(
     image: &Image,
     format: ImageFormat,

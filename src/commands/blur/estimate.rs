@@ -1,5 +1,5 @@
-//! About how long blurs take on the CPU and with a GPU, for the choice between them. The constants were measured on a
-//! host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
+//! Estimates of the time that blurs take on the CPU and with a GPU, for the choice between them. The constants were
+//! measured on a host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
 
 use super::flags::Job;
 use crate::{
@@ -7,29 +7,29 @@ use crate::{
     kernels::blur::Method,
 };
 
-/// Seconds of a core for a byte of samples on the CPU, whatever the radius: read, decoded, encoded, written.
+/// On the CPU, seconds of one core per byte of samples, at any radius: reading, decoding, encoding, writing.
 const CPU: f64 = 3.4e-9;
-/// Seconds of a core for a byte and a pixel of the radius on the CPU.
+/// On the CPU, seconds of one core per byte of samples and pixel of the radius.
 const CPU_RADIUS: f64 = 0.08e-9;
-/// How many times longer linear light takes on the CPU.
+/// On the CPU, how many times as long a blur in linear light takes.
 const LINEAR: f64 = 4.0;
-/// Seconds of a core for a byte with a GPU.
+/// With a GPU, seconds of one core per byte of samples.
 const GPU: f64 = 1.3e-9;
-/// Seconds for a file with a GPU: transfers and passes of one file follow those of another.
+/// With a GPU, seconds per file: transfers and passes of several files do not overlap.
 const GPU_FILE: f64 = 0.65e-3;
 
-/// What the time of blurs depends on.
+/// The quantities on which the time of blurs depends.
 #[derive(Clone, Copy, Debug)]
 struct Amount {
     files: usize,
     /// Bytes of the samples of all files.
     bytes: f64,
-    /// The largest radius of a Gaussian; 0 for boxes, whose time does not depend on it.
+    /// The largest radius of a Gaussian; 0 for boxes, whose time does not depend on the radius.
     radius: usize,
     linear: bool,
 }
 
-/// The estimate for `jobs`, which share the parameters of the first.
+/// The estimate for `jobs`, all of which have the blur of the first one.
 pub fn of_jobs(jobs: &[Job]) -> Estimate {
     let Some(Job { blur, .. }) = jobs.first() else { return Estimate::of_seconds(0.0, 0.0) };
     let bytes = |job: &Job| match job.volume {
@@ -61,7 +61,7 @@ impl Amount {
 mod tests {
     use super::*;
 
-    /// Seconds of whole runs on the host above are in the comments: CPU, GPU.
+    /// The comments state the measured seconds of whole runs on the host above: CPU, GPU.
     #[test]
     fn the_faster_device_is_chosen_for_measured_jobs() {
         let photo = 5312 * 2988 * 3;

@@ -1,4 +1,4 @@
-//! The flags of `gpuproc blur`, and the plan that they make: jobs, and settings for all of them.
+//! The flags of `gpuproc blur`, and the plan that they make: jobs, and settings that all jobs share.
 
 use std::{ffi::OsString, fmt, str::FromStr};
 
@@ -154,15 +154,15 @@ Examples:
 
 const DEFAULT_SIGMA: f64 = 2.0;
 
-/// The names of edges that are completed.
+/// The names of edges that shells complete.
 const EDGES: [&str; 5] = ["clamp", "reflect", "mirror", "wrap", "zero"];
 
-/// One value for all axes, or one each.
+/// One value for all axes, or one for each axis.
 #[derive(Clone, Debug, PartialEq)]
 struct PerAxis<T>(Vec<T>);
 
 impl<T: Copy> PerAxis<T> {
-    /// The values of `axes` axes. `flag` is for the error when there are neither one nor `axes` values.
+    /// The values of `axes` axes. Fails, naming `flag`, when there are neither one nor `axes` values.
     fn expand(&self, axes: usize, flag: &str) -> Result<Vec<T>> {
         match self.0[..] {
             [one] => Ok(vec![one; axes]),
@@ -214,7 +214,8 @@ fn parse_edge(text: &str) -> Result<Edge, String> {
     })
 }
 
-/// The extension of the volume made of the folder or pattern `name`, all of which is kept.
+/// The extension of the output for a folder or a pattern of slices called `name`. A dot in `name` does not begin an
+/// extension: `a.b` becomes `a.b.nrrd`.
 fn slices_extension(name: &str) -> String {
     match name.rsplit_once('.') {
         Some((stem, rest)) if !stem.is_empty() => format!("{rest}.nrrd"),
@@ -259,7 +260,7 @@ impl fmt::Display for Channel {
 }
 
 impl Channel {
-    /// Its place in a pixel of `channels` samples.
+    /// Index of the channel in a pixel of `channels` samples.
     fn index(self, channels: usize) -> Option<usize> {
         match (self, channels) {
             (Self::Grey, 1 | 2) | (Self::R, 3 | 4) => Some(0),
@@ -271,75 +272,75 @@ impl Channel {
     }
 }
 
-/// What the flags ask for.
+/// The work that the flags describe.
 #[derive(Debug)]
 pub struct Plan {
     pub jobs: Vec<Job>,
     pub settings: Settings,
-    /// Which part of the work is done.
+    /// Which shard of the work is done, and whether finished work is skipped.
     pub share: Share,
     /// Whether to describe the jobs instead of doing them.
     pub dry_run: bool,
 }
 
-/// One input, where its result goes, and its blur.
+/// One input, its output and its blur.
 #[derive(Debug)]
 pub struct Job {
     pub source: Source,
     pub sink: Sink,
     pub blur: Blur,
-    /// How to read a volume; nothing for an image.
+    /// How to read a volume; `None` for an image.
     pub volume: Option<Layout>,
     /// Whether the output is a page that shows the picture before and after.
     pub compares: bool,
-    /// An image's output format; nothing for that of the input.
+    /// Format of the output image; `None` for that of the input.
     pub format: Option<ImageFormat>,
-    /// Whether the folder of the output is made.
+    /// Whether the folder of the output is created.
     makes_folder: bool,
     /// How a Zarr output is written.
     pub pyramid: PyramidOptions,
 }
 
 impl Job {
-    /// Makes the folder of the output, where that is to be made.
+    /// Creates the folder of the output, if that is asked for.
     ///
     /// # Errors
-    /// When that fails.
+    /// When the folder cannot be created.
     pub fn make_folder(&self) -> Result<()> {
         if self.makes_folder { Planned::make_folder(&self.sink) } else { Ok(()) }
     }
 
-    /// How many times its samples are in memory at the peak, by measurement.
+    /// The memory at the peak, in multiples of the bytes of the samples, as measured.
     pub fn copies(&self) -> u64 {
         if self.blur.linear { 10 } else { 6 }
     }
 }
 
-/// What all jobs share.
+/// Settings that all jobs share.
 #[derive(Debug)]
 pub struct Settings {
-    /// Channels to blur; all when there are none.
+    /// Channels to blur; if empty, all.
     channels: Vec<Channel>,
     /// How images are encoded.
     pub encoding: Encoding,
-    /// Pages to take; nothing for all that the output can hold.
+    /// Pages to take; `None` for all that the output can hold.
     pub pages: Option<PageRange>,
-    /// Whether each input has an output of its own, be it only one.
+    /// Whether the job is a batch of files, even if of a single one.
     makes_many: bool,
 }
 
 impl Settings {
-    /// Whether each input has an output of its own, be it only one.
+    /// Whether the job is a batch of files, even if of a single one: inputs from a list, or outputs in a folder.
     pub fn makes_many(&self) -> bool {
         self.makes_many
     }
 
-    /// Whether no channel stays as it is.
+    /// Whether all channels are blurred.
     pub fn blurs_all_channels(&self) -> bool {
         self.channels.is_empty()
     }
 
-    /// The channels, of so many, that stay as they are.
+    /// The indices of the channels, out of `channels`, that are not blurred.
     ///
     /// # Errors
     /// When a channel that is to be blurred does not exist.
@@ -364,7 +365,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When flags contradict each other or the inputs, and when an output's format is unknown.
+    /// When flags contradict each other or the inputs, and when the format of an output is unknown.
     pub fn plan(&self) -> Result<Plan> {
         let planned = self.files()?;
         let makes_many =
@@ -388,7 +389,7 @@ impl Args {
         Ok(Plan { jobs, settings, share, dry_run: self.dry_run })
     }
 
-    /// Inputs and their outputs.
+    /// The inputs and their outputs.
     fn files(&self) -> Result<Vec<Planned>> {
         let mut files = self.list.with(self.files.clone())?;
         let mut output = None;
@@ -406,7 +407,7 @@ impl Args {
             let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
             Ok(match self.format {
                 Some(format) => Some(format.extension().to_owned()),
-                // Slices become one file.
+                // The slices in a folder become one file.
                 None if is_store(source) => None,
                 None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
                 None => None,
@@ -423,7 +424,7 @@ impl Args {
             || layout.dims.is_some()
             || layout.volume.is_some()
             || layout.stack
-            // What is piped has no name, but what becomes of it may be no image.
+            // A pipe has no name: it is a volume if the format of the output holds volumes but no images.
             || source.path().is_none()
                 && matches!(sink, Sink::File(_))
                 && VolumeFormat::of_output(&sink).is_ok()
@@ -467,7 +468,7 @@ impl Args {
         Ok(Job { source, sink, blur, volume, compares, format, makes_folder, pyramid })
     }
 
-    /// The blur of `axes` axes that the flags describe.
+    /// The blur along `axes` axes that the flags describe.
     fn blur(&self, axes: usize) -> Result<Blur> {
         let sigmas =
             self.sigma.as_ref().map(|sigmas| sigmas.expand(axes, "--sigma")).transpose()?;
@@ -500,8 +501,8 @@ impl Args {
         Ok(blur)
     }
 
-    /// The radius with which all iterations of a box have the standard deviation `sigma`: n boxes of N
-    /// taps have the variance n (N² - 1) / 12.
+    /// The radius with which all iterations of a box together have the standard deviation `sigma`: n boxes
+    /// of N taps have the variance n (N² - 1) / 12.
     fn box_radius(&self, sigma: f64) -> usize {
         let taps = (12.0 * sigma * sigma / f64::from(self.iterations) + 1.0).sqrt();
         ((taps - 1.0) / 2.0).round() as usize

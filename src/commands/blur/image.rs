@@ -1,4 +1,4 @@
-//! Images, and the pages of others, each of which fits into memory: read, blurred, written.
+//! Blurs images that fit into memory, page by page.
 
 use std::ops::Range;
 
@@ -27,14 +27,14 @@ use crate::{
 /// Reads, blurs and writes the image of `job`, or its pages.
 ///
 /// # Errors
-/// Those of the three steps.
+/// When reading, blurring or writing fails.
 pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> {
     let Session { device, timings, .. } = session;
     let file = ImageFile::read(&job.source, session.limits(job.copies()), timings)?;
     let format = job.format.map_or_else(|| file.format(), Ok)?;
     let target = session.image_target(&job.sink, format, settings.encoding);
-    // A GPU is given the coefficients of a JPEG input, which take fewer bytes than its pixels, and decodes them itself.
-    // The CPU blurs pixels, which are decoded while the file is read.
+    // A GPU takes the coefficients of a JPEG, which have fewer bytes than its pixels, and decodes them itself. The CPU
+    // blurs pixels, which are decoded while the file is read.
     if device.may_be_gpu()
         && settings.blurs_all_channels()
         && settings.pages.is_none()
@@ -62,7 +62,7 @@ pub fn process(job: &Job, settings: &Settings, session: &Session) -> Result<()> 
     target.write(&blurred)
 }
 
-/// Blurs pages one after the other.
+/// Blurs the pages `chosen` one after the other.
 fn process_pages(
     job: &Job,
     settings: &Settings,
@@ -95,7 +95,7 @@ fn cannot_blur(job: &Job, error: Error) -> Error {
     error.context(format_args!("cannot blur {}", job.source))
 }
 
-/// Blurs and writes a picture from its coefficients.
+/// Blurs and writes a JPEG from its coefficients.
 fn process_jpeg(
     job: &Job,
     settings: &Settings,
@@ -125,17 +125,17 @@ fn process_jpeg(
     }
 }
 
-/// Blurs an image as `job` says.
+/// Blurs an image in memory with the blur of `job`.
 pub fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Result<Image> {
     let surroundings_are_opaque = matches!(job.blur.edge, Edge::Constant(value) if value != 0.0);
     if image.is_linear && image.has_alpha() && surroundings_are_opaque {
-        // The kernel adds opaque surroundings only to alpha that is not premultiplied.
+        // The kernel takes opaque surroundings (a constant edge) only for straight alpha.
         let straight = image.to_straight(Dtype::F32)?;
         return blur(job, settings, straight, device)?.to_linear();
     }
     let Image { width, height, channels, samples, is_linear, metadata } = image;
     let kept = settings.kept_channels(channels)?;
-    // Linear images are premultiplied already.
+    // Images in linear light hold premultiplied alpha.
     let alpha = matches!(channels, 2 | 4) && !is_linear;
     let raster = Raster { dims: [width, height, 1], channels, alpha, samples };
     let mut samples = blur_raster(device, &job.blur, &raster)?;
@@ -145,7 +145,7 @@ pub fn blur(job: &Job, settings: &Settings, image: Image, device: &Device) -> Re
     Ok(Image { width, height, channels, samples, is_linear, metadata })
 }
 
-/// Copies one of `channels` interleaved channels.
+/// Copies the channel `channel` of `channels` interleaved ones.
 pub fn copy_channel(from: &Samples, to: &mut Samples, channel: usize, channels: usize) {
     fn copy<T: Copy>(from: &[T], to: &mut [T], channel: usize, channels: usize) {
         let to = to.iter_mut().skip(channel).step_by(channels);

@@ -28,10 +28,10 @@ use crate::{
 pub use flags::Args;
 use flags::{Job, Plan, Settings};
 
-/// Reads, blurs, writes.
+/// Blurs one file or several.
 ///
 /// # Errors
-/// Those of reading, blurring and writing; [`Kind::Partial`] when some files of several fail.
+/// When reading, blurring or writing fails; [`Kind::Partial`] when this concerns some of several files.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let Plan { mut jobs, settings, share, dry_run } = args.plan()?;
     if dry_run {
@@ -62,7 +62,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     }
 }
 
-/// One line of what would become of a file.
+/// Prints a line that says what would be done with a file (`--dry-run`).
 fn describe(job: &Job) -> Result<()> {
     if !are_many(&job.source) {
         job.source.size()?;
@@ -155,15 +155,15 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// What marks that a job is done.
+    /// The marker file that records a finished job, for `--resume`.
     fn marker(&self, job: &Job) -> Result<Option<Marker>> {
         let parameters = (&job.blur, &job.volume, job.format, &job.pyramid, self.settings);
-        // Whichever shard does a file, it is the same.
+        // The result does not depend on which shard does the file.
         let share = Share { shard: None, ..self.share };
         share.marker(self.session, ("blur", &parameters), [&job.source], [&job.sink])
     }
 
-    /// Whether a job is done, which is logged then.
+    /// Whether a job is finished already; if so, an event says that it is skipped.
     fn is_done(&self, job: &Job) -> bool {
         let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
         if is_done {

@@ -1,5 +1,8 @@
-//! Volumes blurred slab by slab, each with the slices around it that it depends on, so that the bytes are those of the
-//! volume blurred as a whole: from file to file, or the slices of a shard, of an output that several processes fill.
+//! Blurs volumes slab by slab. Each slab is read with its halo, the slices around it that it depends on, so the result
+//! has
+//! the bytes of a volume blurred at once. Used from file to file, and for the slices of a shard, where several
+//! processes
+//! fill one output.
 
 use std::{ops::Range, sync::mpsc::sync_channel, thread};
 
@@ -20,12 +23,12 @@ use crate::{
     threads::spawn_in,
 };
 
-/// Slabs need not have more bytes.
+/// Most bytes in a slab, unless its halo is large.
 const LARGEST: u64 = 64 << 20;
-/// Slabs that wait to be written or are being written.
+/// Slabs in memory that wait to be written or are being written.
 const IN_FLIGHT: u64 = 2;
 
-/// Blurs the slices that `shard` has, and writes them to their place in the output.
+/// Blurs the slices of `shard` and writes them to their range of the output.
 pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Result<()> {
     let input = job.source.path().map(|path| Sink::File(path.to_owned()));
     if input.is_some_and(|input| input.is_same(&job.sink)) {
@@ -73,11 +76,11 @@ pub fn run(job: &Job, layout: &Layout, shard: Shard, session: &Session) -> Resul
     output.finish()
 }
 
-/// How many slices go at a time where a volume is [streamed](stream); nothing where it is as well blurred as a whole.
+/// The slices in a slab if the volume should be [streamed](stream); `None` if it is as well blurred at once.
 pub fn streamed(job: &Job, file: &VolumeFile, session: &Session) -> Result<Option<usize>> {
     let fits = file.bytes().is_some_and(|bytes| bytes <= session.max_memory / job.copies());
     let is_small = file.bytes() <= Some(2 * LARGEST) || rayon::current_num_threads() == 1;
-    // The slices after the last one are the first ones, which have gone by.
+    // The slices after the last one are the first ones, which an input that can be read only once does not give again.
     let is_cyclic = job.blur.edge == Edge::Wrap && !file.can_reopen();
     if is_cyclic || fits && is_small {
         return Ok(None);
@@ -89,7 +92,7 @@ pub fn streamed(job: &Job, file: &VolumeFile, session: &Session) -> Result<Optio
     }
 }
 
-/// Blurs a volume from file to file, `slab` slices at a time: one slab is written while the next is blurred.
+/// Blurs a volume from file to file, `slab` slices at a time. One slab is written while the next one is blurred.
 pub fn stream(
     job: &Job,
     file: &VolumeFile,
@@ -117,14 +120,14 @@ pub fn stream(
             to_write.send(samples).map_err(stopped)
         });
         drop(to_write);
-        // What stopped the writing tells more than that it stopped.
+        // The error of the writing thread comes first: it tells why writing stopped.
         let writer: VolumeWriter<'_> = written.join().expect("writing does not panic")?;
         blurred?;
         session.timings.time("write", || writer.finish())
     })
 }
 
-/// Hands the slices `own`, blurred, to `consume`, so many at a time, each part with the number of its first slice.
+/// Blurs the slices `own`, `slab` at a time, and hands each slab to `consume` with the number of its first slice.
 pub fn blurred(
     job: &Job,
     file: &VolumeFile,
@@ -169,7 +172,7 @@ pub fn blurred(
     }
 }
 
-/// Slices that the next window needs, too, and the reader behind them.
+/// A reader of overlapping windows, which keeps the slices that the next window needs, too.
 #[derive(Default)]
 struct Ahead {
     reader: Option<VolumeReader>,
@@ -177,7 +180,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// The samples of `window`; those that `next` begins with are kept.
+    /// Reads the samples of `window`, and keeps those that `next` shares with it.
     fn read(
         &mut self,
         file: &VolumeFile,
@@ -200,12 +203,12 @@ impl Ahead {
         Ok(samples)
     }
 
-    /// Tells what lies behind the last slice, once that is read.
+    /// Checks that nothing follows the last slice.
     fn expect_end(self) -> Result<()> {
         self.reader.map_or(Ok(()), |mut reader| reader.expect_end())
     }
 
-    /// Takes the samples of a window that is done with.
+    /// Takes back the samples of a window that is no longer needed, to reuse their memory.
     fn reuse(&mut self, done: Samples) {
         if let Some(reader) = &mut self.reader {
             reader.reuse(done);
@@ -213,7 +216,7 @@ impl Ahead {
     }
 }
 
-/// How many slices go at a time, of `own`, where so many copies of them and `beside` bytes for other things are in memory.
+/// The number of slices in a slab, out of `own` slices. `copies` of the slab and `beside` further bytes are in memory.
 pub fn slab(
     job: &Job,
     file: &VolumeFile,
@@ -235,29 +238,30 @@ pub fn slab(
                 job.source, session.max_memory
             )))
         }
-        // Where memory allows, eight times as many as those around them, which are blurred along two axes in vain.
+        // Where memory allows, a slab is eight times as high as its halo, which is blurred along two axes for nothing.
         fitting => {
             let most = (LARGEST / slice.max(1)).max(8 * around).max(1);
-            // A layer of chunks would be held by the reader, slab after slab, and again by who writes one.
+            // With slabs lower than a layer of chunks, the reader and the writer would each hold the layer for several
+            // slabs.
             let layer = file.layer() as u64;
             let most = if (most + 1..=fitting).contains(&layer) { layer } else { most };
             let slab = fitting.min(most).min(own as u64) as usize;
-            // Whole layers of chunks, where that is not much less.
+            // Round down to whole layers of chunks where that is not much less.
             let rest = slab % file.layer().max(1);
             Ok(if rest <= slab / 2 && slab < own { slab - rest } else { slab })
         }
     }
 }
 
-/// Slices that a slab depends on.
+/// The slices that a slab depends on: its own and its halo.
 struct Window {
-    /// Their numbers; on an axis that wraps, modulo the depth.
+    /// Numbers of the slices; for the edge mode wrap, modulo the depth.
     slices: Range<usize>,
-    /// Those before the slab.
+    /// Number of slices before the slab.
     before: usize,
 }
 
-/// The slices that those in `core` depend on, `halo` on either side. A slab that is the whole volume depends on no other.
+/// The slices that those in `core` depend on: `halo` more on either side. A slab that is the whole volume has no halo.
 fn window(core: &Range<usize>, halo: usize, depth: usize, wraps: bool) -> Window {
     if core.len() == depth || !wraps {
         let before = halo.min(core.start);
@@ -268,7 +272,7 @@ fn window(core: &Range<usize>, halo: usize, depth: usize, wraps: bool) -> Window
     Window { slices: first..first + core.len() + 2 * halo, before: halo }
 }
 
-/// The samples of a window. What follows the last slice is read from the first one on.
+/// Reads the samples of a window that wraps: after the last slice of the volume comes the first one.
 fn read(file: &VolumeFile, window: &Window) -> Result<Samples> {
     let depth = file.dims[2];
     let mut all: Option<Samples> = None;

@@ -1,7 +1,8 @@
-//! Volumes blurred into pyramids of Zarr: slab by slab, each level made of the one above while that is still in memory.
+//! Blurs volumes into Zarr pyramids, slab by slab. Each level is made from the next finer one while that is in memory.
 //!
-//! Of several processes each writes the chunks of its slices, of as many levels as have whole layers of chunks in every shard;
-//! the one that ends last makes the few small levels behind those.
+//! Of several processes, each writes the chunks of its slices, on all levels where every shard has whole layers of
+//! chunks.
+//! The process that ends last makes the remaining, small levels.
 
 use std::path::Path;
 
@@ -22,7 +23,7 @@ use crate::{
     session::Session,
 };
 
-/// Blurs the slices that `shard` has, or all, and writes them to the store that the job names.
+/// Blurs the slices of `shard`, or all slices, and writes them to the Zarr store that the job names.
 pub fn run(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) -> Result<()> {
     let Sink::File(path) = &job.sink else {
         return Err(Error::usage("standard output is no folder, which Zarr needs"));
@@ -46,7 +47,7 @@ pub fn run(job: &Job, layout: &Layout, shard: Option<Shard>, session: &Session) 
     }
 }
 
-/// Refuses to replace what is no store.
+/// Refuses to replace a file or folder that is not a Zarr store.
 fn check_place(path: &Path) -> Result<()> {
     let is_empty = || std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     match std::fs::symlink_metadata(path) {
@@ -62,14 +63,14 @@ struct Task<'a> {
     job: &'a Job,
     session: &'a Session,
     pyramid: &'a Pyramid,
-    /// Opens one of the volumes.
+    /// Opens the volume with this number.
     of_volume: &'a dyn Fn(usize) -> Result<VolumeFile>,
 }
 
 impl Task<'_> {
     fn all(&self, path: &Path) -> Result<()> {
         let failed = |error| Error::io("write", path, error);
-        // Of a symbolic link, the folder that it names is replaced.
+        // Replace the folder to which a symbolic link points, not the link.
         let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.session.no_clobber && place.exists() {
             return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
@@ -98,7 +99,7 @@ impl Task<'_> {
         let parameters =
             format!("{:?} {layout:?} {:?} strict: {}", job.blur, job.pyramid, session.strict);
         let identity = Identity::new("blur", parameters, [&job.source], shard)?;
-        // The last level of which every shard has layers of chunks; the first one has them at least where there are enough.
+        // The last level of which every shard has at least one layer of chunks, or the first level if there is none.
         let layers = |level: usize| self.depth().div_ceil(pyramid.unit(level));
         let last = (0..pyramid.levels.len()).rev().find(|&level| layers(level) >= shard.count());
         let last = last.unwrap_or(0);
@@ -117,13 +118,13 @@ impl Task<'_> {
         let slices = |layer: usize| (layer * pyramid.unit(last)).min(self.depth());
         let own = slices(own.start)..slices(own.end);
         match self.fill(&place.data(), own, last + 1, true) {
-            // The data have got their name.
+            // Another process has finished the store and renamed its folder.
             Err(_) if place.is_done() => Ok(()),
             filled => filled.and_then(|()| place.finish(&complete)),
         }
     }
 
-    /// Blurs slices of all volumes, and writes them and what becomes of them on the first `levels` levels.
+    /// Blurs the slices `own` of all volumes and writes them to the first `levels` levels.
     fn fill(
         &self,
         folder: &Path,
@@ -153,7 +154,7 @@ impl Task<'_> {
         Ok(())
     }
 
-    /// Makes the levels behind `last` of a store in which that one is whole.
+    /// Makes the levels after `last`, which is complete, of a store.
     fn complete(&self, data: &Path, last: usize) -> Result<()> {
         let Self { session, pyramid, .. } = *self;
         let levels = pyramid.levels.len();

@@ -1,4 +1,4 @@
-//! Writes images that their histogram adjusts.
+//! `--equalize` and `--auto-levels`: writes images that are adjusted by their histograms.
 
 use super::{
     flags::{Adjustment, Settings},
@@ -14,10 +14,12 @@ use crate::{
     session::Session,
 };
 
-/// Writes the adjusted images of `input`, if there are to be any. They take the whole image out of it.
+/// Writes the adjusted images of `input`, if any are asked for. Takes the whole image out of `input`.
 ///
 /// # Errors
-/// When the input is a volume or has other samples than of 8 or 16 bits, and those of writing.
+/// When the input is a volume, has several pages, or has samples of other than 8 or 16 bits, and when an image cannot
+/// be
+/// written.
 pub fn write(
     source: &Source,
     input: &mut Input<'_>,

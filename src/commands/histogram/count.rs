@@ -1,4 +1,4 @@
-//! Counts one input.
+//! Counts the samples of one input.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,10 +25,10 @@ use crate::{
 /// A component and its name in tables.
 type Named = (&'static str, Component);
 
-/// Counts `input`, which was read from `source`, or the slices of it that `shard` has.
+/// Counts `input`, which was read from `source`. Of a volume, only the slices of `shard` are counted.
 ///
 /// # Errors
-/// When the input has not the channels or the range that are wanted, and those of reading and counting.
+/// When the input lacks a channel that is asked for or the range is invalid, and when reading or counting fails.
 pub fn count(
     source: &Source,
     input: &Input<'_>,
@@ -60,7 +60,7 @@ pub fn count(
         let part = named.iter().zip(counts).map(|(&(name, component), counts)| {
             let needs_moments =
                 settings.statistics && (counts.levels.is_none() || settings.joins_luminance);
-            // 256 bins hold the luminances of 8-bit pixels well enough.
+            // For luminances of 8-bit pixels, 256 bins are fine enough; exact values are not needed.
             let needs_values = needs_moments
                 && !weighted
                 && (dtype != Dtype::U8 || bins.count < 256 || settings.joins_luminance);
@@ -87,8 +87,9 @@ pub fn count(
     Ok(tally)
 }
 
-/// The sum of what `count` finds in the pixels of a JPEG file, on the threads that decode them; nothing where they are not
-/// handed out. Counts and sums are exact, so that the order of the parts does not matter.
+/// The sum of the counts of all pixels of a JPEG file, counted by the threads that decode the pixels. `None` where the
+/// decoder does not hand out pixels while it works. Counts and moments are exact, so their sum does not depend on the
+/// order of the parts.
 fn count_decoded(
     file: &ImageFile<'_>,
     channels: usize,
@@ -113,7 +114,7 @@ fn count_decoded(
     sum.into_inner().unwrap_or_else(PoisonError::into_inner).map(Some)
 }
 
-/// The components that are asked for, or those that an image of so many channels has by default.
+/// The components that are asked for, or the default ones of an image with `channels` channels.
 fn components(source: &Source, settings: &Settings, channels: usize) -> Result<Vec<Named>> {
     let colour = channels >= 3;
     let default: &[Channel] = match colour {
@@ -153,7 +154,7 @@ fn components(source: &Source, settings: &Settings, channels: usize) -> Result<V
     Ok(components)
 }
 
-/// The least and the greatest finite sample of all components; 0 and 1 where there is none.
+/// The least and the greatest finite sample of all components; 0 and 1 where no sample is finite.
 fn data_range(input: &Input<'_>, named: &[Named], session: &Session) -> Result<(f64, f64)> {
     let mut all = Moments::default();
     input.parts(session, Shard::WHOLE, |pixels| {

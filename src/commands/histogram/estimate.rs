@@ -1,5 +1,5 @@
-//! About how long histograms take on the CPU and with a GPU. The constants were measured on a host with 16 cores and an
-//! NVIDIA H200, with photographs of 16 MP.
+//! Estimates of the time that histograms take on the CPU and with a GPU. The constants were measured on a host with 16
+//! cores and an NVIDIA H200, with photographs of 16 MP.
 
 use super::flags::Settings;
 use crate::{
@@ -8,9 +8,9 @@ use crate::{
     io::{Source, image::sample_bytes},
 };
 
-/// Seconds of a core for a byte of samples, read, decoded and counted on the CPU.
+/// Seconds of one core per byte of samples, to read, decode and count them on the CPU.
 const CPU: f64 = 2.7e-9;
-/// Seconds of a core for a byte of a JPEG picture whose pixels are made and counted on a GPU.
+/// Seconds of one core per byte of samples of a JPEG, where a GPU turns coefficients into pixels and counts them.
 const GPU: f64 = 0.9e-9;
 
 /// The estimate for `inputs`.
@@ -22,8 +22,8 @@ pub fn of_inputs(inputs: &[Source], settings: &Settings) -> Estimate {
     estimate.in_parts(if from_coefficients { inputs.len() } else { 0 })
 }
 
-/// For so many bytes of samples. A GPU saves the time of making pixels. Pixels that are made on the host are counted there
-/// in no more time than they take to a GPU.
+/// The estimate for `bytes` of samples. A GPU gains only where it decodes the pixels from JPEG coefficients: to count
+/// pixels that the host has decoded takes the host no longer than to copy them to a GPU.
 fn estimate(bytes: f64, from_coefficients: bool, cores: usize) -> Estimate {
     let [cpu, gpu] = [CPU, if from_coefficients { GPU } else { CPU }];
     Estimate::of_seconds(bytes * cpu / cores as f64, bytes * gpu / cores as f64)
@@ -33,7 +33,7 @@ fn estimate(bytes: f64, from_coefficients: bool, cores: usize) -> Estimate {
 mod tests {
     use super::*;
 
-    /// Seconds of whole runs on the host above are in the comments: CPU, GPU.
+    /// The comments state the measured seconds of whole runs on the host above: CPU, GPU.
     #[test]
     fn the_faster_device_is_chosen_for_measured_jobs() {
         let photo = 5312.0 * 2988.0 * 3.0;

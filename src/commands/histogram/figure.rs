@@ -1,4 +1,4 @@
-//! The plot of a histogram, or of several over each other.
+//! The plot of one histogram, or of several overlaid.
 
 use std::str::FromStr;
 
@@ -16,23 +16,23 @@ use crate::{
     },
 };
 
-/// Space above the panel, to its right and below.
+/// Space above the panel, to its right and below it, in pixels.
 const MARGINS: [f32; 3] = [82.0, 32.0, 72.0];
-/// Height of a line of the legend.
+/// Height of a line of the legend, in pixels.
 const LEGEND_LINE: f32 = 24.0;
-/// Pixels between two texts at least.
+/// Least distance between two texts, in pixels.
 const GAP: f32 = 12.0;
-/// Inputs that are drawn over each other, at most.
+/// Most inputs that one plot can show.
 pub const MOST: usize = 16;
 
-/// How plots look.
+/// Size, colours and title of plots.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Look {
-    /// Pixels.
+    /// Width and height in pixels.
     pub size: PlotSize,
     /// The colours.
     pub theme: PlotTheme,
-    /// Instead of the input's name.
+    /// A title in place of the input's name.
     pub title: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl PlotTheme {
     }
 }
 
-/// The colours of inputs that are drawn over each other.
+/// The colours of inputs that share a plot.
 const SEVERAL: [Colour; 8] = [
     [0x4c, 0x8d, 0xf6],
     [0xe8, 0x7a, 0x2a],
@@ -89,7 +89,7 @@ const SEVERAL: [Colour; 8] = [
     [0xd3, 0x62, 0xc0],
 ];
 
-/// How a component is drawn.
+/// The colour of a component.
 fn colour(name: &str, theme: &Theme) -> Colour {
     match name {
         "r" => [0xe0, 0x3c, 0x3c],
@@ -118,29 +118,29 @@ fn is_line(name: &str) -> bool {
     matches!(name, "luma" | "a")
 }
 
-/// A component as it is drawn.
+/// A component as it is drawn: bars or a line.
 struct Series<'a> {
     name: String,
     colour: Colour,
     /// Whether it is a line rather than bars.
     is_line: bool,
-    /// What is shown of each bin.
+    /// The value that is shown for each bin.
     values: Vec<f64>,
     component: &'a Counted,
 }
 
-/// The plot, with places in pixels.
+/// A plot that is being drawn, with positions in pixels.
 struct Plot<'a> {
     drawing: Drawing,
     theme: Theme,
     view: &'a View,
     /// Left end, top, width and height of the data.
     panel: [f32; 4],
-    /// What reaches the top.
+    /// The value at the upper end of the axis.
     top: f64,
 }
 
-/// Draws axes, bars and legend of one input.
+/// Draws the plot of one input.
 pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
     let theme = view.look.theme.colours();
     let alone = outcome.components.len() == 1;
@@ -162,10 +162,10 @@ pub fn draw(outcome: &Outcome, view: &View) -> Drawing {
     plot(outcome, &outcome.title(), &note, &series.collect::<Vec<_>>(), view)
 }
 
-/// Draws several inputs over each other: of each its luminance, or else the component that is there.
+/// Draws one plot of several inputs: of each, its luminance or grey values, else its first component.
 ///
 /// # Errors
-/// When there are too many, or their bins differ.
+/// When there are more than [`MOST`] inputs, or their bins differ.
 pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
     let first = &outcomes[0];
     if outcomes.len() > MOST {
@@ -202,7 +202,7 @@ pub fn draw_all(outcomes: &[Outcome], view: &View) -> Result<Drawing> {
     Ok(plot(first, &title, &note, &series, view))
 }
 
-/// `text`, or the end of it that is `room` pixels wide.
+/// `text`, shortened at its start to fit into `room` pixels.
 fn fitted(text: &str, size: f32, room: f32) -> String {
     if text_width(text, size) <= room {
         return text.to_owned();
@@ -224,7 +224,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
         true => decades(view.least(top), top),
     };
     let widest = marks.iter().map(|&mark| text_width(&short_number(mark), LETTERS));
-    // The title of the axis, the numbers, and the space between.
+    // Room for the title of the axis, its numbers, and the space between.
     let left = (56.0 + widest.fold(0.0, f32::max)).ceil().max(72.0);
     let [above, right, below] = MARGINS;
     let right = right.max(text_width(&sample_value(outcome.bins.high), LETTERS) / 2.0 + GAP);
@@ -253,7 +253,7 @@ fn plot(outcome: &Outcome, title: &str, note: &str, series: &[Series<'_>], view:
     plot.drawing
 }
 
-/// The legend in lines of `room` pixels, the first of which has `taken` pixels of other text.
+/// Breaks the legend into lines of at most `room` pixels. In the first line, other text takes `taken` pixels.
 fn legend_lines<'s, 'a>(
     series: &'s [Series<'a>],
     taken: f32,
@@ -273,7 +273,7 @@ fn legend_lines<'s, 'a>(
 }
 
 impl Plot<'_> {
-    /// The height in pixels of a value above the panel's lower end, as a place.
+    /// The y coordinate of a value, in pixels from the top of the plot.
     fn y(&self, value: f64) -> f32 {
         let [_, above, _, height] = self.panel;
         above + height - self.view.height(value, self.top) as f32 * height
@@ -288,7 +288,7 @@ impl Plot<'_> {
         for &mark in marks {
             let y = self.y(mark);
             self.drawing.rectangle(left, y - 0.5, width, 1.0, Paint::Over(theme.lines, 1.0));
-            // From below, those that would touch the one before have no number.
+            // A number that would touch the one below it is left out.
             if last - y >= LETTERS {
                 let number = short_number(mark);
                 self.drawing.text(left - 10.0, y, Anchor::End, &number, theme.faint);
@@ -319,7 +319,7 @@ impl Plot<'_> {
         self.drawing.rising_text(20.0, above + height / 2.0, axis, theme.strong);
     }
 
-    /// Draws bars, then lines over them, and marks what is cut off at the top.
+    /// Draws bars, then lines over them, then marks bars that are cut off at the top.
     fn data(&mut self, series: &[Series<'_>]) {
         let ([left, above, width, height], theme) = (self.panel, self.theme);
         let base = above + height;
@@ -333,7 +333,7 @@ impl Plot<'_> {
                 let tops: Vec<f32> = columns.iter().map(|&value| self.y(value)).collect();
                 if lines {
                     if bars > 0 {
-                        // A rim keeps the line in sight over bars.
+                        // A rim in the colour of the background sets the line off from the bars.
                         self.drawing.outline(left, step, &tops, 4.0, theme.ground);
                     }
                     self.drawing.outline(left, step, &tops, 1.5, one.colour);
@@ -354,7 +354,8 @@ impl Plot<'_> {
         self.mark_cut(cut);
     }
 
-    /// Marks places where bars are higher than the panel, with the highest value of each group of neighbours.
+    /// Marks bars that are higher than the panel. Of neighbouring bars, only the highest one is labelled with its
+    /// value.
     fn mark_cut(&mut self, mut cut: Vec<(f32, f64)>) {
         let ([left, above, width, _], theme) = (self.panel, self.theme);
         cut.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -371,7 +372,7 @@ impl Plot<'_> {
         }
         let mut free = left - GAP;
         for (x, value) in groups {
-            // Two strokes of the ground's colour across the bar, as axes are broken.
+            // Two strokes in the colour of the panel across the bar, the usual sign of a broken axis.
             for y in [above + 6.0, above + 12.0] {
                 let points = [[x - 7.0, y + 3.0], [x + 7.0, y - 3.0]];
                 self.drawing.stroke(&points, 2.0, theme.panel);
@@ -387,19 +388,19 @@ impl Plot<'_> {
     }
 }
 
-/// A colour for multiplying, so that three that overlap are not black.
+/// A lighter colour: where three bars overlap, the product of their colours is then not black.
 fn lighter(colour: Colour) -> Colour {
     colour.map(|channel| channel + (255 - channel) / 4)
 }
 
-/// Round numbers on an axis of `width` pixels, and both ends, as many as have room for their texts.
+/// The labelled values of an axis of `width` pixels: both ends, and as many round numbers as have room between them.
 fn marks_between(low: f64, high: f64, width: f32) -> Vec<f64> {
     let text = |mark: f64| text_width(&sample_value(mark), LETTERS);
     let place = |mark: f64| ((mark - low) / (high - low)) as f32 * width;
     let apart = |a: f64, b: f64| place(b) - place(a) >= (text(a) + text(b)) / 2.0 + GAP;
     for count in (1..=10).rev() {
         let mut marks = ticks(low, high, count);
-        // Both ends have numbers, and those that would touch them have none.
+        // Both ends are labelled, so round numbers too close to them are dropped.
         marks.retain(|&mark| mark > low && mark < high && apart(low, mark) && apart(mark, high));
         marks.insert(0, low);
         marks.push(high);
@@ -410,7 +411,7 @@ fn marks_between(low: f64, high: f64, width: f32) -> Vec<f64> {
     vec![low, high]
 }
 
-/// A sample value for an axis: whole numbers in full, where they are short.
+/// A sample value as the label of an axis; short whole numbers are written in full.
 pub fn sample_value(value: f64) -> String {
     match value.abs() {
         magnitude if magnitude >= 1e6 => short_number(value),

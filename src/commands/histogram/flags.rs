@@ -157,12 +157,12 @@ pub struct Args {
     volume: VolumeArgs,
 }
 
-/// What `--format` names.
+/// The value of `--format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputFormat {
     /// A table.
     Csv,
-    /// Everything.
+    /// Counts and statistics.
     Json,
     /// A plot as vectors.
     Svg,
@@ -197,7 +197,7 @@ const THEMES: [Choice<PlotTheme>; 3] = [
     ("print", PlotTheme::Print, "Black on white"),
 ];
 
-/// Reads 0.5% or 0.5 as the share 0.005.
+/// Parses `0.5%` or `0.5` as the share 0.005.
 fn clip(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().ok();
     number
@@ -214,9 +214,9 @@ fn percentage(text: &str) -> Result<f64, String> {
 /// The ends of the bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Range {
-    /// The least and the greatest sample.
+    /// The least and the greatest sample of the input.
     Data,
-    /// These two.
+    /// These two numbers.
     Of(f64, f64),
 }
 
@@ -238,7 +238,7 @@ impl FromStr for Range {
     }
 }
 
-/// What `--channels` names.
+/// A value of `--channels`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Channel {
     /// Red
@@ -253,48 +253,48 @@ pub enum Channel {
     Luma,
 }
 
-/// What the flags ask for.
+/// The job that the flags describe.
 #[derive(Debug)]
 pub struct Job {
     pub inputs: Vec<Source>,
-    /// Whether they are from a list, however few they are.
+    /// Whether the inputs come from a list (`--files-from`), which may name a single one.
     pub is_list: bool,
     pub settings: Settings,
-    /// Which part of the work is done.
+    /// Which shard of the work is done, and whether finished work is skipped.
     pub share: Share,
-    /// Whether tables have a row a component.
+    /// Whether tables have a row for each component, with statistics, rather than for each bin.
     pub by_component: bool,
     /// Whether the counts of all inputs are added up.
     pub sum: bool,
-    /// What is written of all inputs, in order.
+    /// Outputs that hold all inputs.
     pub outputs: Vec<(Sink, Format)>,
-    /// What is written of each input: a file an input.
+    /// Outputs with a file for each input, in the order of the inputs.
     pub outputs_of_each: Vec<(Vec<Sink>, Format)>,
-    /// Whether pictures are printed on standard output.
+    /// Whether pictures of characters are printed on standard output.
     pub picture: bool,
     pub view: View,
 }
 
-/// What is counted of every input.
+/// Settings that decide what is counted of every input.
 #[derive(Debug)]
 pub struct Settings {
     pub selection: Selection,
-    /// None: those that an input has by default.
+    /// The channels to count; if empty, the default ones of each input.
     pub channels: Vec<Channel>,
     pub luma: Luma,
-    /// The bins that were asked for.
+    /// The number of bins that `--bins` states.
     pub wanted_bins: Option<usize>,
-    /// Whether pictures are all that is made.
+    /// Whether plots are the only outputs.
     pub only_pictures: bool,
-    /// Whether grey values and luminances are added up.
+    /// Whether grey values and luminances of several inputs are added up.
     pub joins_luminance: bool,
-    /// Pages of images that are counted; nothing for all.
+    /// The pages of images that are counted; `None` for all.
     pub pages: Option<PageRange>,
     range: Option<Range>,
     /// How to read a raw volume.
     pub layout: Layout,
     pub adjustments: Vec<(Sink, Adjustment)>,
-    /// Whether statistics are shown: those of binned values take a pass of their own.
+    /// Whether statistics are shown. Where bins hold more than one value, they need a further pass over the samples.
     pub statistics: bool,
 }
 
@@ -302,16 +302,16 @@ pub struct Settings {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Adjustment {
     Equalize,
-    /// The share of pixels that may be clipped at either end.
+    /// Stretches the levels; the share of pixels that may be clipped at either end.
     AutoLevels(f64),
 }
 
-/// What an output holds.
+/// The format of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// A table with a row a bin.
+    /// A table with a row for each bin.
     Bins,
-    /// A table with a row a component.
+    /// A table with a row for each component.
     Statistics,
     Json,
     /// A plot as vectors.
@@ -326,7 +326,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When flags contradict each other, two outputs are one file, and when an output's format is unknown.
+    /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(&self) -> Result<Job> {
         let inputs = self.list.with(self.inputs.clone())?;
         let share = self.share.share();
@@ -406,7 +406,7 @@ impl Args {
         })
     }
 
-    /// Where the part of a shard goes.
+    /// The output for the part file of a shard.
     fn shard_output(&self) -> Result<Sink> {
         let adjusts = self.equalize.is_some() || self.auto_levels.is_some();
         if adjusts || self.picture || self.format.is_some() {
@@ -440,7 +440,7 @@ impl Args {
         equalize.chain(levels).map(checked).collect()
     }
 
-    /// The table that CSV holds.
+    /// The kind of table in CSV outputs.
     fn table(&self) -> Format {
         table(self.stats)
     }
@@ -449,7 +449,7 @@ impl Args {
         Ok((sink.clone(), format_of(sink, self.format)?.unwrap_or(self.table())))
     }
 
-    /// The files of all inputs in a folder, or by a template.
+    /// The output file of each input, in a folder or by a template.
     fn of_each(&self, place: &Place, inputs: &[Source]) -> Result<(Vec<Sink>, Format)> {
         let of_folder = match self.format.unwrap_or(OutputFormat::Csv) {
             OutputFormat::Csv => "csv",
@@ -458,7 +458,7 @@ impl Args {
             OutputFormat::Png => "png",
             OutputFormat::Html => "html",
         };
-        // A template says what is written; {ext} in it stands for the format.
+        // The extension in a template decides on the format; {ext} stands for that of --format.
         let sinks = inputs.iter().map(|input| place.sink(input, Some(of_folder), Tree::Flat));
         let sinks = sinks.collect::<Result<Vec<_>>>()?;
         let format = match sinks.first() {
@@ -472,15 +472,15 @@ impl Args {
     }
 }
 
-/// The table with a row a component, or a bin.
+/// The table with a row for each component, or for each bin.
 pub fn table(by_component: bool) -> Format {
     if by_component { Format::Statistics } else { Format::Bins }
 }
 
-/// What an output holds by its extension, or where it has none by `format`; nothing for a table.
+/// The format of an output by its extension, or by `format` where it has none; `None` for a table.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) for an extension that is unknown.
+/// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown extension.
 pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<Format>> {
     let extension = sink.extension();
     let named = match (extension.as_str(), format) {
@@ -511,29 +511,30 @@ pub fn format_of(sink: &Sink, format: Option<OutputFormat>) -> Result<Option<For
 }
 
 impl Settings {
-    /// The range that was asked for.
+    /// The range that `--range` states.
     pub fn given_range(&self) -> Option<Range> {
         self.range
     }
 
-    /// Whether all pixels of an image count alike, into counts alone.
+    /// Whether all pixels of an image are counted once, without selection, adjustment or a range that depends on the
+    /// data.
     pub fn takes_all_pixels(&self) -> bool {
         let Selection { alpha: _, roi, mask } = &self.selection;
         let is_plain = roi.is_none() && mask.is_none() && self.adjustments.is_empty();
         is_plain && self.pages.is_none() && self.range != Some(Range::Data)
     }
 
-    /// Whether counts of all pixels are all that is wanted: statistics may need the pixels themselves.
+    /// Whether the counts of all pixels suffice. Statistics may need the pixels themselves.
     pub fn takes_only_counts(&self) -> bool {
         self.takes_all_pixels() && !self.statistics
     }
 
-    /// How many bins samples of type `dtype` are counted in.
+    /// The number of bins for samples of type `dtype`.
     pub fn bins(&self, dtype: Dtype) -> usize {
         let is_wide = matches!(dtype, Dtype::U16 | Dtype::I16);
         match self.wanted_bins {
             Some(bins) => bins,
-            // So that a part of the range has bins enough.
+            // Plots show only the part of the range that holds samples, which then still has enough bins.
             None if is_wide && self.only_pictures && self.range.is_none() => MAX_BINS,
             None => 256,
         }

@@ -1,4 +1,4 @@
-//! An input: an image, or a volume that is read part by part.
+//! An input of a histogram: an image, or a volume that is read in parts.
 
 use std::{ops::Range, sync::mpsc, thread};
 
@@ -23,15 +23,15 @@ use crate::{
 pub enum Input<'a> {
     /// The selected pixels of an image, and the whole image where it is to be adjusted.
     Image(Pixels, Option<Box<Image>>),
-    /// A JPEG picture, all of whose pixels count.
+    /// The coefficients of a JPEG, all of whose pixels are counted.
     Jpeg(SparseCoefficients),
-    /// A JPEG file whose pixels have so many channels and are counted while they are decoded.
+    /// A JPEG file whose pixels are counted while they are decoded, and the number of its channels.
     JpegFile(ImageFile<'a>, usize),
-    /// Pages of an image file, which are read whenever they are needed.
+    /// Several pages of an image file, which are decoded one by one in each pass.
     Pages(Box<Stack<'a>>),
     /// A volume in memory.
     Held(Pixels),
-    /// A volume that is read part by part, whenever it is needed.
+    /// A volume that is read in parts in each pass.
     File(Box<VolumeFile>),
 }
 
@@ -42,13 +42,14 @@ pub struct Stack<'a> {
     pages: Range<usize>,
     selection: &'a Selection,
     mask: Option<Image>,
-    /// Of each page.
+    /// Sample type of every page.
     dtype: Dtype,
+    /// Channels of every page.
     channels: usize,
 }
 
 impl Stack<'_> {
-    /// Hands the selected pixels of all pages to `consume`.
+    /// Hands the selected pixels of each page to `consume`.
     fn parts(
         &self,
         session: &Session,
@@ -76,7 +77,7 @@ impl Stack<'_> {
     }
 }
 
-/// How many times an input is in memory while it is counted, selected or adjusted.
+/// The number of copies of an input that are in memory while it is counted, selected or adjusted.
 fn copies(settings: &Settings) -> u64 {
     let adjusting = if settings.adjustments.is_empty() { 0 } else { 3 };
     3 + adjusting + if settings.selection.mask.is_some() { 2 } else { 0 }
@@ -93,15 +94,15 @@ pub fn is_volume(source: &Source, settings: &Settings) -> bool {
         || *source == Source::Stdin && is_volume_piped()
 }
 
-/// Bytes of a volume's part; three of them are in memory at a time.
+/// Bytes of a volume that are read at a time. Three such parts are in memory at once.
 const PART: u64 = 32 << 20;
 
 impl<'a> Input<'a> {
-    /// Opens `source`: a volume when its extension or the layout says so, else an image. The image is
-    /// kept as a whole when it is to be adjusted.
+    /// Opens `source`, as a volume if its extension or the flags say so, else as an image. The whole image
+    /// is kept where it is to be adjusted.
     ///
     /// # Errors
-    /// Those of reading and selecting.
+    /// When the input or the mask cannot be read or selecting fails.
     pub fn read(source: &'a Source, settings: &'a Settings, session: &Session) -> Result<Self> {
         let limit = session.limits(copies(settings));
         match is_volume(source, settings) {
@@ -110,7 +111,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Bytes of memory that [`Input::read`] and all that follows take; nothing where that is not known before.
+    /// Bytes of memory that [`Input::read`] and the steps after it take; `None` where the size is not known in advance.
     pub fn memory(source: &Source, settings: &Settings) -> Option<u64> {
         let is_volume = is_volume(source, settings);
         // A pipe can be read only once.
@@ -137,7 +138,7 @@ impl<'a> Input<'a> {
         }
         let file = VolumeFile::describe(source, &settings.layout)?;
         file.check(limit)?;
-        // Its range first, then its counts.
+        // The first pass finds the range, the second one counts.
         let twice = settings.range(file.dtype, false) == flags::Range::Data;
         if twice && !file.can_reopen() {
             let samples = file.read(limit, &session.timings)?.samples;
@@ -154,8 +155,9 @@ impl<'a> Input<'a> {
     ) -> Result<Self> {
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
-        // A GPU is given the coefficients, which take fewer bytes than the pixels. The CPU counts pixels as soon as they
-        // are made, while they are in its cache.
+        // A GPU takes the coefficients, which have fewer bytes than the pixels. The CPU counts pixels right after they
+        // are
+        // decoded, while they are in its cache.
         if session.device.may_be_gpu()
             && settings.takes_only_counts()
             && let Some(picture) = file.jpeg(timings)?
@@ -214,7 +216,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The selected pixels and the whole image, which is taken.
+    /// The selected pixels and the whole image, which is moved out of the input.
     pub fn whole(&mut self) -> Option<(&Pixels, Image)> {
         match self {
             Self::Image(pixels, whole) => whole.take().map(|image| (&*pixels, *image)),
@@ -222,11 +224,12 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Hands all samples to `consume`, part by part; the next part is read meanwhile. Of a volume, only the slices of
-    /// `shard`.
+    /// Hands all samples to `consume` part by part, while the next part is read. Of a volume, only the slices of
+    /// `shard` are
+    /// read.
     ///
     /// # Errors
-    /// Those of reading and of `consume`.
+    /// When reading or `consume` fails.
     pub fn parts(
         &self,
         session: &Session,
@@ -264,7 +267,7 @@ impl<'a> Input<'a> {
                 for start in own.clone().step_by(slices) {
                     done.try_iter().for_each(|samples| reader.reuse(samples));
                     let read = || reader.read(slices.min(own.end - start));
-                    // There is no receiver when counting has failed.
+                    // Without a receiver, counting has failed.
                     if send.send(session.timings.time("read", read)?).is_err() {
                         return Ok(());
                     }
@@ -274,7 +277,7 @@ impl<'a> Input<'a> {
             for samples in parts {
                 let pixels = Pixels { samples, channels: 1 };
                 consume(&pixels)?;
-                // The reader is gone when it has failed.
+                // Without a receiver, reading has ended or failed.
                 let _ = give_back.send(pixels.samples);
             }
             reading.join().expect("the reader does not panic")

@@ -1,4 +1,4 @@
-//! `gpuproc histogram`: count values, describe them by statistics, draw them.
+//! `gpuproc histogram`: counts values, describes them by statistics and draws them.
 
 mod adjust;
 mod count;
@@ -34,7 +34,7 @@ use crate::{
 /// Counts every input and writes the results.
 ///
 /// # Errors
-/// Those of reading, counting and writing. [`Kind::Partial`] when some inputs of several failed.
+/// When reading, counting or writing fails; [`Kind::Partial`] when this concerns some of several inputs.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
@@ -61,7 +61,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 }
 
 impl Job {
-    /// What marks that all outputs are there.
+    /// The marker file that records a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
         let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink);
         let each = self.outputs_of_each.iter().flat_map(|(sinks, _)| sinks);
@@ -76,7 +76,7 @@ impl Job {
     }
 }
 
-/// What a run ends with of whose `total` inputs so many failed.
+/// The result of a run in which `failed` of `total` inputs failed.
 fn finish(failed: usize, total: usize) -> Result<()> {
     match failed {
         0 => Ok(()),
@@ -87,14 +87,14 @@ fn finish(failed: usize, total: usize) -> Result<()> {
     }
 }
 
-/// Most bytes of counts in memory, beside those of the input that is being counted.
+/// Most bytes of finished counts in memory.
 const MOST_COUNTS: u64 = 32 << 20;
 
-/// Bytes of the counts of one input, at most: five components of 16 bits.
+/// Most bytes of the counts of one input: five components with 2^16 counts of 8 bytes each.
 const LARGEST_TALLY: u64 = (5 * 8) << 16;
 
-/// The outcomes of all inputs, and how many of them failed. Each input is forgotten once its counts are there, and levels
-/// once there are statistics.
+/// Counts all inputs. Returns the outcomes and the number of inputs that failed. An input is dropped as soon as it is
+/// counted, and its counts of levels once the statistics are computed.
 fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
     let mut outcomes = Outcomes::new(MOST_COUNTS.min(session.max_memory / 4));
@@ -120,8 +120,9 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     Ok((outcomes, failed))
 }
 
-/// Counts `files`, or the slices of each that `shard` has, and hands the counts to `consume`, in order. Returns how many
-/// failed.
+/// Counts `files`, of volumes only the slices of `shard`, and hands the counts to `consume` in order. Returns the
+/// number
+/// of files that failed.
 fn count_all(
     job: &Job,
     files: &[(usize, Source)],
@@ -152,13 +153,13 @@ fn count_all(
 
 struct Inputs<'a> {
     settings: &'a Settings,
-    /// The slices of volumes that are counted.
+    /// The shard of the slices of volumes that is counted.
     shard: Shard,
     session: &'a Session,
 }
 
 impl Work for Inputs<'_> {
-    /// Its number among the inputs, and itself.
+    /// An input and its number among the inputs.
     type Job = (usize, Source);
     type Out = Tally;
 

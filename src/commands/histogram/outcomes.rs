@@ -1,4 +1,4 @@
-//! The outcomes of all inputs, in order and in bounded memory.
+//! A list of the outcomes of all inputs that takes bounded memory.
 
 use std::{
     borrow::Cow,
@@ -12,8 +12,8 @@ use crate::{
     io::{temporary_file, temporary_folder},
 };
 
-/// Outcomes in the order in which they were added. Counts of the first are kept in memory; those past
-/// a limit wait in a temporary file.
+/// Outcomes in the order in which they were added. The counts of the first ones are kept in memory;
+/// beyond a limit, counts are kept in a temporary file.
 #[derive(Debug)]
 pub struct Outcomes {
     all: Vec<Stored>,
@@ -25,22 +25,22 @@ pub struct Outcomes {
 #[derive(Debug)]
 struct Stored {
     outcome: Outcome,
-    /// Where the bins of its components begin in the file, unless the outcome has them.
+    /// Offset in the temporary file of the counts of its bins; `None` where they are in memory.
     at: Option<u64>,
 }
 
 impl Outcomes {
-    /// None yet; counts may take `room` bytes of memory.
+    /// An empty list, whose counts may take `room` bytes of memory.
     pub fn new(room: u64) -> Self {
         Self { all: Vec::new(), room, file: None }
     }
 
-    /// How many there are.
+    /// The number of outcomes.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Adds one.
+    /// Adds an outcome.
     ///
     /// # Errors
     /// [`Kind::Io`](crate::error::Kind::Io) when a temporary file is needed and cannot be written.
@@ -52,7 +52,7 @@ impl Outcomes {
                 None
             }
             false => {
-                // Later ones are stored as well, however small.
+                // All later outcomes go to the file, too, even if they would fit.
                 self.room = 0;
                 let failed = |error| Error::io("write", "a temporary file of counts", error);
                 Some(self.store(&mut outcome).map_err(failed)?)
@@ -75,7 +75,7 @@ impl Outcomes {
         Ok(at)
     }
 
-    /// The components' names of all outcomes, each once, in the order of their first appearance.
+    /// The names of the components of all outcomes, without repetition, in the order of their first occurrence.
     pub fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for component in self.all.iter().flat_map(|stored| &stored.outcome.components) {
@@ -86,7 +86,7 @@ impl Outcomes {
         names
     }
 
-    /// All of them, in order.
+    /// All outcomes, in order.
     pub fn iter(&self) -> impl Iterator<Item = io::Result<Cow<'_, Outcome>>> {
         self.all.iter().map(|Stored { outcome, at }| match (at, &self.file) {
             (Some(at), Some(file)) => Ok(Cow::Owned(load(outcome, file, *at)?)),
@@ -136,7 +136,7 @@ mod tests {
         };
         let sizes = [4, 4, 7, 1, 5];
         let all: Vec<Outcome> = (0..5).map(|i| outcome(i as u64, sizes[i])).collect();
-        // Two fit; then everything is stored.
+        // With some room, the first outcomes stay in memory and the rest goes to the file.
         for room in [0, 128, 200, 10_000] {
             let mut outcomes = Outcomes::new(room);
             all.iter().for_each(|outcome| outcomes.push(outcome.clone()).unwrap());

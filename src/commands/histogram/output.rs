@@ -1,4 +1,4 @@
-//! What is written: tables as CSV, everything as JSON, plots.
+//! Writes the results: tables as CSV, counts and statistics as JSON, plots.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ use crate::{
     session::Session,
 };
 
-/// Writes each of `outcomes` to the one of `outputs` that belongs to its input.
+/// Writes each outcome to the output of its input. `outputs` are in the order of `inputs`.
 pub fn write_each(
     outcomes: &Outcomes,
     inputs: &[Source],
@@ -36,7 +36,7 @@ pub fn write_each(
     let mut number = 0;
     for outcome in outcomes.iter() {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
-        // Inputs that failed have no outcome.
+        // Inputs that failed have no outcome: skip their outputs.
         while outcome.inputs.first() != Some(&names[number]) {
             number += 1;
         }
@@ -61,7 +61,7 @@ fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
     figure::draw_all(&all.collect::<Result<Vec<Outcome>>>()?, view)
 }
 
-/// Writes `outcomes`; a plot shows several over each other.
+/// Writes all outcomes to one output. A plot shows several outcomes overlaid.
 pub fn write(
     outcomes: &Outcomes,
     output: &Sink,
@@ -99,8 +99,8 @@ fn write_line<W: Write>(
     })
 }
 
-/// A row a bin: number, edges, then a column a component. With several inputs their names come first.
-/// Rows without a number tell what lies outside the bins, where anything does.
+/// Writes a row for each bin: number, edges, and a column for each component. Where there are several inputs, the first
+/// column is the name of the input. Further rows, `below`, `above` and `nan`, count values outside the bins, if any.
 fn write_bins<W: Write>(
     outcomes: &Outcomes,
     view: &View,
@@ -150,7 +150,7 @@ fn write_bins<W: Write>(
     table.flush()
 }
 
-/// Heads of the table of statistics, before the percentiles.
+/// Headings of the table of statistics, before those of the percentiles.
 const HEADS: [&str; 15] = [
     "file",
     "channel",
@@ -169,7 +169,7 @@ const HEADS: [&str; 15] = [
     "clipped_high",
 ];
 
-/// A row a component.
+/// Writes a row of statistics for each component.
 fn write_statistics<W: Write>(
     outcomes: &Outcomes,
     view: &View,
@@ -199,7 +199,7 @@ fn write_statistics<W: Write>(
     table.flush()
 }
 
-/// One input in JSON.
+/// An outcome in JSON.
 #[derive(Serialize)]
 struct Record<'a> {
     inputs: &'a [String],
@@ -222,7 +222,7 @@ struct ChannelRecord<'a> {
     values: Vec<serde_json::Number>,
 }
 
-/// An array with a record an input.
+/// Writes an array with a record for each outcome.
 fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Result<()> {
     let mut json = serde_json::Serializer::pretty(&mut *file);
     let mut records = json.serialize_seq(Some(outcomes.len()))?;
@@ -233,7 +233,7 @@ fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Re
     file.write_all(b"\n")
 }
 
-/// What `--timings=json` tells of an outcome.
+/// An outcome in the results of `--timings=json`.
 pub fn summary(outcome: &Outcome) -> serde_json::Value {
     let channels = outcome.components.iter().map(|component| {
         serde_json::json!({
@@ -270,7 +270,7 @@ fn record<'a>(outcome: &'a Outcome, view: &View) -> Record<'a> {
     }
 }
 
-/// Whole numbers without a fraction.
+/// A JSON number; whole numbers are written without a fraction.
 fn number(value: f64) -> serde_json::Number {
     match value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
         true => (value as i64).into(),

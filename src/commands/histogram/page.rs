@@ -1,4 +1,4 @@
-//! The page of histograms for web browsers.
+//! HTML pages of histograms.
 
 use serde_json::json;
 
@@ -31,7 +31,7 @@ pub fn write(outcomes: &Outcomes, output: &Sink, view: &View, session: &Session)
     session.timings.time("write", || output.write_with(session.no_clobber, |file| page.write(file)))
 }
 
-/// What the page tells of a channel.
+/// The JSON object by which the page describes a channel.
 fn facts(outcome: &Outcome, component: &Counted) -> serde_json::Value {
     let [below, above, nan] =
         [component.counts.below, component.counts.above, component.counts.nan]
@@ -42,7 +42,7 @@ fn facts(outcome: &Outcome, component: &Counted) -> serde_json::Value {
     })
 }
 
-/// How a channel is drawn, on a dark ground as on a light one.
+/// The colour of a channel, which suits dark and light backgrounds.
 fn colour(name: &str) -> &'static str {
     match name {
         "r" => "#e0433c",

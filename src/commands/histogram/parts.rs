@@ -1,10 +1,10 @@
-//! Parts of a histogram: what a shard has counted, and all of them joined to what one process counts. Counts and moments
-//! are integers, so that they add up to the same whatever the shards are.
+//! Histograms by shards: each shard writes a part file of counts, and `merge` joins the parts to the counts of a single
+//! process. Counts and moments are integers, so their sums do not depend on the division into shards.
 //!
-//! | job | a shard has | its part holds |
+//! | job | work of a shard | content of its part file |
 //! |---|---|---|
-//! | one volume | slices | the counts of these |
-//! | several inputs | every n-th | the counts of each, or with `--sum` of all |
+//! | one volume | a range of slices | the counts of these slices |
+//! | several inputs | every n-th input | the counts of each input, or with `--sum` their sum |
 
 use serde::{Deserialize, Serialize};
 
@@ -27,39 +27,39 @@ use crate::{
     session::Session,
 };
 
-/// The kind of block that holds a [`Record`].
+/// Block kind of a [`Record`].
 const RECORD: u8 = 1;
 
-/// What was counted of inputs.
+/// The counts of one input or of several summed inputs.
 #[derive(Serialize, Deserialize)]
 struct Record {
-    /// The numbers of the inputs in the job, those in the tally.
+    /// The numbers, within the job, of the inputs in the tally.
     numbers: Vec<usize>,
     tally: Tally,
 }
 
-/// What the outputs depend on, and how it went.
+/// The end of a part file: settings for the outputs, and counts of inputs.
 #[derive(Serialize, Deserialize)]
 struct End {
     view: View,
-    /// Whether tables have a row a component.
+    /// Whether tables have a row for each component.
     by_component: bool,
     /// How records are joined.
     join: Join,
-    /// Inputs of the job.
+    /// Number of inputs of the job.
     inputs: usize,
-    /// Inputs of this shard that could not be counted.
+    /// Number of inputs of this shard that could not be counted.
     failed: usize,
 }
 
 /// How records are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Join {
-    /// They are of slices of one input.
+    /// Records hold slices of one input, and are added up.
     Slices,
-    /// They are of inputs that are summed.
+    /// Records hold different inputs, and are added up (`--sum`).
     Sum,
-    /// They are of inputs by themselves.
+    /// Each record is the result of one input.
     Nothing,
 }
 
@@ -72,7 +72,7 @@ impl Job {
         }
     }
 
-    /// What the job counts, and how that is shown.
+    /// The identity of the job, by which parts of different jobs are told apart.
     pub fn identity(&self, shard: Shard, session: &Session) -> Result<Identity> {
         let Settings { selection, channels, luma, wanted_bins: bins, pages, layout, .. } =
             &self.settings;
@@ -85,7 +85,7 @@ impl Job {
     }
 }
 
-/// Counts what `shard` has of `job`, and writes it to the one output.
+/// Does the work of `shard` and writes its part file to `output`.
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let identity = job.identity(shard, session)?;
     if job.share.resumes && partial::is_done(output, &identity) {
@@ -106,7 +106,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
     let mut sum: Option<Record> = None;
     let failed = super::count_all(job, &files, slices, session, |&(number, _), tally| {
         match (join, &mut sum) {
-            // Of more shards than slices, some have nothing.
+            // Where there are more shards than slices, some shards have no slices.
             (Join::Slices, _) if tally.components.is_empty() => Ok(()),
             (Join::Slices | Join::Nothing, _) => add(vec![number], tally),
             (Join::Sum, Some(sum)) => {
@@ -127,11 +127,12 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
     finish(failed, total)
 }
 
-/// Joins `parts`, which are in order, and writes `outputs` as the process that counts all would.
+/// Joins `parts`, which are in the order of the shards, and writes the same `outputs` as a process that counts all.
 ///
 /// # Errors
-/// Those of reading and writing, and when an output's format is unknown; [`Kind::Partial`](crate::error::Kind::Partial)
-/// when some inputs could not be counted.
+/// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when some
+/// inputs
+/// could not be counted.
 pub fn merge(
     parts: &mut [PartReader],
     outputs: &[(Sink, Option<Format>)],
@@ -140,7 +141,7 @@ pub fn merge(
     let ends = parts.iter().map(PartReader::end).collect::<Result<Vec<End>>>()?;
     let End { view, by_component, join, inputs, .. } = &ends[0];
     let failed = ends.iter().map(|end| end.failed).fold(0, usize::saturating_add);
-    // A mask is an input, too.
+    // The identity also lists the mask as an input, so it may name one more.
     if *inputs > parts[0].identity.inputs.len() {
         return Err(parts[0].broken());
     }
@@ -180,7 +181,7 @@ fn record(part: &PartReader, bytes: &[u8]) -> Result<Record> {
     }
 }
 
-/// Hands the tallies of `inputs` inputs to `consume` in the order of the inputs. Those that failed are missing.
+/// Hands the tallies of the inputs to `consume`, in the order of the inputs. Inputs that failed have no tally.
 fn each_in_order(
     parts: &mut [PartReader],
     inputs: usize,
@@ -209,7 +210,7 @@ fn read(part: &mut PartReader) -> Result<Option<Record>> {
     block.map(|bytes| record(part, &bytes)).transpose()
 }
 
-/// The sum of all records, with the names of inputs in their order, and of the type of the first.
+/// The sum of all records. The names of the inputs are in their order; the sample type is that of the first record.
 fn sum(parts: &mut [PartReader], join: Join) -> Result<Option<Tally>> {
     let mut records = Vec::new();
     for part in parts {

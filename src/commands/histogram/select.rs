@@ -1,4 +1,4 @@
-//! Which pixels of an image count.
+//! `--roi`, `--mask` and `--alpha`: the pixels of an image that are counted.
 
 use std::str::FromStr;
 
@@ -12,14 +12,14 @@ use crate::{
 };
 use clap::ValueEnum;
 
-/// Which pixels count.
+/// The pixels that are counted.
 #[derive(Debug)]
 pub struct Selection {
-    /// What alpha does.
+    /// How alpha affects the counts.
     pub alpha: Alpha,
-    /// Only pixels in this box.
+    /// If set, only pixels in this box.
     pub roi: Option<Roi>,
-    /// Only pixels where this image is neither black nor transparent.
+    /// If set, only pixels where this image is neither black nor transparent.
     pub mask: Option<Source>,
 }
 
@@ -55,7 +55,7 @@ impl FromStr for Roi {
 }
 
 impl Selection {
-    /// Whether pixels count as much as their alpha says.
+    /// Whether pixels are weighted by their alpha.
     pub fn is_weighted(&self) -> bool {
         self.alpha == Alpha::Weight
     }
@@ -63,7 +63,7 @@ impl Selection {
     /// The selected pixels of `image`, which was read from `source`.
     ///
     /// # Errors
-    /// When the box or the mask does not fit, or the memory is not there.
+    /// When the box or the mask does not fit the image, or memory is exhausted.
     pub fn apply(&self, source: &Source, image: Image, mask: Option<&Image>) -> Result<Pixels> {
         let Image { width, height, channels, .. } = image;
         let skips = self.alpha == Alpha::SkipTransparent && image.has_alpha();
@@ -108,7 +108,7 @@ impl Selection {
     }
 }
 
-/// Whether each pixel of a mask is neither black nor transparent.
+/// For each pixel of a mask, whether it is neither black nor transparent.
 fn in_mask(mask: &Image) -> Result<Vec<bool>> {
     let colours = mask.channels - usize::from(mask.has_alpha());
     for_samples!(&mask.samples, values => {

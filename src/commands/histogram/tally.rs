@@ -1,4 +1,4 @@
-//! What is counted of one input or of several, and what remains of it to be written.
+//! The counts of one input or of several (`Tally`), and the finished histogram (`Outcome`).
 
 use std::path::Path;
 
@@ -11,30 +11,30 @@ use crate::{
     progress::printable,
 };
 
-/// Counts that may still be added to.
+/// Counts to which further parts and inputs can be added.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Tally {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
     pub bins: Bins,
-    /// What one pixel counts: 1, or the steps of full alpha where alpha weighs.
+    /// The count of one opaque pixel: 1, or the greatest value of alpha where pixels are weighted by alpha.
     #[serde(with = "bits")]
     pub unit: f64,
     pub components: Vec<Counting>,
 }
 
-/// The counts of a component. Moments are there where statistics need them.
+/// The counts of a component, with moments and values where statistics need them.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Counting {
     #[serde(deserialize_with = "known_name")]
     pub name: Name,
     pub counts: Counts,
     pub moments: Option<Moments>,
-    /// For exact statistics, where there are no levels.
+    /// Values for exact statistics, where the counts have no levels.
     pub values: Option<Values>,
 }
 
-/// The name of a component, one of [`NAMES`].
+/// The name of a component: one of [`NAMES`].
 type Name = &'static str;
 
 /// The names of components.
@@ -56,7 +56,7 @@ impl Counting {
     }
 }
 
-/// Adds a part of the same input to `sum`, which is empty before the first one.
+/// Adds a part of the same input to `sum`, which is empty before the first part.
 pub fn add(sum: &mut Vec<Counting>, part: Vec<Counting>) {
     match sum.is_empty() {
         true => *sum = part,
@@ -70,16 +70,16 @@ impl Tally {
         add(&mut self.components, part);
     }
 
-    /// Whether its components have as many counts as there are bins.
+    /// Whether each component has as many counts as there are bins.
     pub fn is_sound(&self) -> bool {
         let is_sound = |component: &Counting| component.counts.bins.len() == self.bins.count;
         self.components.iter().all(is_sound)
     }
 
-    /// Adds another input.
+    /// Adds the counts of another input.
     ///
     /// # Errors
-    /// When it has other components or bins.
+    /// When the inputs differ in components or bins.
     pub fn add(&mut self, other: Self) -> Result<()> {
         let names = |tally: &Self| tally.components.iter().map(|c| c.name).collect::<Vec<_>>();
         if self.bins != other.bins || self.unit != other.unit || names(self) != names(&other) {
@@ -94,7 +94,7 @@ impl Tally {
         Ok(())
     }
 
-    /// What is written. Percentiles are those at `percentages`, where statistics are wanted.
+    /// The finished histogram. Statistics are computed if `percentages`, those of the percentiles, are given.
     pub fn finish(self, percentages: Option<&[f64]>) -> Outcome {
         let Self { inputs, dtype, bins, unit, components } = self;
         let finish = |Counting { name, mut counts, moments, values }| {
@@ -123,12 +123,12 @@ pub struct Outcome {
     pub inputs: Vec<String>,
     pub dtype: Dtype,
     pub bins: Bins,
-    /// What one pixel counts.
+    /// The count of one opaque pixel, as in [`Tally`].
     pub unit: f64,
     pub components: Vec<Counted>,
 }
 
-/// The counts of a component, without levels, and their statistics where those are wanted and some
+/// The counts of a component, without levels. Statistics are missing where they are not wanted or no
 /// sample is in the range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counted {
@@ -138,7 +138,7 @@ pub struct Counted {
 }
 
 impl Outcome {
-    /// What the result is called in tables.
+    /// The name of the outcome in tables.
     pub fn name(&self) -> String {
         match &self.inputs[..] {
             [only] => only.clone(),
@@ -146,7 +146,7 @@ impl Outcome {
         }
     }
 
-    /// What it is called in pictures.
+    /// The name of the outcome in plots: the file name without its folder.
     pub fn title(&self) -> String {
         let name = self.name();
         let file = Path::new(&name).file_name();
@@ -154,7 +154,7 @@ impl Outcome {
         printable(&title).into_owned()
     }
 
-    /// A count as pixels.
+    /// Converts a count to a number of pixels.
     pub fn pixels(&self, count: u64) -> f64 {
         count as f64 / self.unit
     }

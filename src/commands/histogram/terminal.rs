@@ -1,4 +1,4 @@
-//! The picture of a histogram in the terminal, in Unicode blocks, and its statistics.
+//! A histogram on the terminal: bars of Unicode block characters, and a table of statistics.
 
 use super::{
     figure::sample_value,
@@ -11,14 +11,14 @@ use crate::{
     progress::has_colours,
 };
 
-/// Lines that the bars of a component take: least, most.
+/// Least and greatest height of the bars of a component, in lines.
 const LINES: [usize; 2] = [3, 5];
-/// Eighths of a line.
+/// Block characters of 0 to 8 eighths of a line.
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Columns at most: wider pictures show no more.
+/// Greatest width of a picture in columns; more columns would not show more.
 const MAX_COLUMNS: usize = 128;
 
-/// The ANSI colour of a component.
+/// The ANSI escape sequence of the colour of a component.
 fn paint(name: &str) -> &'static str {
     match name {
         "r" => "\x1b[31m",
@@ -29,13 +29,13 @@ fn paint(name: &str) -> &'static str {
     }
 }
 
-/// Bars of every component, and a table of statistics.
+/// The bars of every component and a table of statistics, as text.
 pub fn picture(outcome: &Outcome, view: &View) -> String {
     let outcome = &*view.shown(outcome);
     let (width, height) = window();
     let columns = width.saturating_sub(2).clamp(16, MAX_COLUMNS);
     let statistics = statistics(outcome, view, width);
-    // All of it fits the window, together with the next prompt, where that is high enough.
+    // Where the window is high enough, it holds the whole picture and the next prompt.
     let rest = statistics.lines().count() + outcome.components.len() + 3;
     let each = height.saturating_sub(rest) / outcome.components.len().max(1);
     let lines = each.clamp(LINES[0], LINES[1]);
@@ -65,7 +65,7 @@ pub fn picture(outcome: &Outcome, view: &View) -> String {
 
 fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> Vec<String> {
     let merged = match shown.len() < columns {
-        // Few bins are several columns wide each.
+        // Fewer bins than columns: each bin is several columns wide.
         true => {
             let at = |column: usize| column * shown.len() / columns;
             (0..columns).map(|column| shown[at(column)]).collect()
@@ -76,7 +76,7 @@ fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> V
         .iter()
         .map(|&value| {
             let eighths = (view.height(value, top) * (lines * 8) as f64).round() as usize;
-            // A single sample shows.
+            // Even a single sample is visible.
             eighths.max(usize::from(value > 0.0))
         })
         .collect();
@@ -87,7 +87,7 @@ fn bars(shown: &[f64], [columns, lines]: [usize; 2], top: f64, view: &View) -> V
     (0..lines).map(line).collect()
 }
 
-/// A line a component, with numbers in columns; then what is not in the range.
+/// A table with a line of statistics for each component, then the counts of values outside the range.
 fn statistics(outcome: &Outcome, view: &View, width: usize) -> String {
     let mut heads: Vec<String> =
         ["", "count", "min", "max", "mean", "median", "std dev", "mode", "entropy", "clipped"]
@@ -122,7 +122,7 @@ fn statistics(outcome: &Outcome, view: &View, width: usize) -> String {
     table + &outside
 }
 
-/// At most five significant digits, whole numbers in full.
+/// A number with at most five significant digits; whole numbers are written in full.
 fn rounded(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e9 {
         return format!("{value}");

@@ -1,4 +1,4 @@
-//! How counts are shown: as they are, summed up, as shares, on which scale.
+//! How counts are shown: cumulative or not, as shares or not, and on which scale.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,18 +19,19 @@ pub struct View {
     pub normalize: bool,
     /// The axis of the counts is logarithmic.
     pub log: bool,
-    /// The percentages of the percentiles among the statistics.
+    /// The percentages of the percentiles in the statistics.
     #[serde(with = "bits_of_all")]
     pub percentages: Vec<f64>,
-    /// How plots look.
+    /// Size, colours and title of plots.
     pub look: Look,
-    /// Whether pictures of 16-bit samples show the range of the data alone.
+    /// Whether plots of 16-bit samples show only the range that holds samples.
     pub zooms: bool,
 }
 
 impl View {
-    /// What a count of `component` is divided by: its unit makes pixels of it, or the share of those in
-    /// the range.
+    /// The divisor of the counts of `component`: the count of one pixel, or with `normalize` the count of all pixels in
+    /// the
+    /// range.
     pub fn unit(&self, outcome: &Outcome, component: &Counted) -> f64 {
         match self.normalize {
             true => component.counts.in_range().max(1) as f64,
@@ -38,8 +39,9 @@ impl View {
         }
     }
 
-    /// What a picture shows of `outcome`: of 16-bit samples, which seldom fill the range of their type, the bins from the
-    /// first to the last that hold any.
+    /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type: of them, the bins
+    /// from
+    /// the first to the last that is not empty are shown.
     pub fn shown<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
         let bins = &outcome.bins;
         let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
@@ -50,7 +52,7 @@ impl View {
         };
         let mut shown = outcome.clone();
         let (low, high) = (bins.edge(first), bins.edge(last + 1));
-        // With a bin a level, the edges are those of levels: 3099.95 is that below 3100.
+        // With a bin for each level, bins are slightly narrower than 1: the edge 3099.95 belongs to the level 3100.
         let (low, high) = match bins.high - bins.low < bins.count as f64 {
             true => (low.ceil(), high.ceil()),
             false => (low, high),
@@ -62,7 +64,7 @@ impl View {
         Cow::Owned(shown)
     }
 
-    /// What is shown for every bin of `component`.
+    /// The value that is shown for each bin of `component`.
     pub fn values(&self, outcome: &Outcome, component: &Counted) -> Vec<f64> {
         let unit = self.unit(outcome, component);
         let mut below = 0;
@@ -73,8 +75,9 @@ impl View {
         component.counts.bins.iter().map(value).collect()
     }
 
-    /// The value that reaches the top of a plot. The tallest bar touches it, unless it dwarfs the rest: a
-    /// count is worth max(1 / max, 0.2 * bins / pixels) of the height.
+    /// The value at the top of a plot, the inverse of max(1 / max, 0.2 * bins / pixels). It is that of the tallest bar,
+    /// but at
+    /// most five times the mean: a bar that dwarfs the others is cut off.
     pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
         let max = values.iter().flatten().copied().fold(0.0, f64::max);
         if self.cumulative || self.log {
@@ -83,17 +86,17 @@ impl View {
         let all = outcome.components.iter().map(|c| c.counts.in_range()).max().unwrap_or(0);
         let all = if self.normalize { 1.0 } else { outcome.pixels(all) };
         let scale = (1.0 / max).max(0.2 * outcome.bins.count as f64 / all);
-        // No sample at all makes both infinite.
+        // Without any samples, both terms are infinite.
         if scale.is_finite() { 1.0 / scale } else { 1.0 }
     }
 
-    /// Where a logarithmic axis begins: shares six decades below the top, counts at one half, so that a
-    /// single sample shows.
+    /// The lower end of a logarithmic axis: six decades below the top for shares, one half for counts, so that a
+    /// single sample is visible.
     pub fn least(&self, top: f64) -> f64 {
         if self.normalize { (top * 1e-6).min(0.5) } else { 0.5 }
     }
 
-    /// Height from 0 to 1 of a value on an axis that ends at `top`.
+    /// Height of a value on an axis that ends at `top`, from 0 to 1.
     pub fn height(&self, value: f64, top: f64) -> f64 {
         if !self.log {
             return (value / top).min(1.0);
@@ -103,7 +106,7 @@ impl View {
     }
 }
 
-/// The most of neighbouring bins, so that no more than `columns` are left and no peak is lost.
+/// Joins neighbouring bins to at most `columns` columns. A column is the maximum of its bins, so that no peak is lost.
 pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
     if values.len() <= columns {
         return values.to_vec();
@@ -114,7 +117,7 @@ pub fn merged(values: &[f64], columns: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Floats as their bits.
+/// Serialises floats as their bits.
 mod bits_of_all {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

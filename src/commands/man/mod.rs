@@ -1,4 +1,4 @@
-//! `gpuproc man`: manual pages, made of the same text as the help and the guide.
+//! `gpuproc man`: manual pages, made from the texts of the help and of the guide.
 
 mod troff;
 
@@ -30,9 +30,9 @@ pub struct Args {
 /// Prints or writes the pages of `parser`.
 ///
 /// # Errors
-/// When they cannot be written.
+/// When a page cannot be written.
 pub fn run(args: &Args, session: &Session, parser: Command) -> Result<()> {
-    // Lines of a page are filled by its reader.
+    // Without line breaks: the program that shows a page fills its lines.
     let mut parser = parser.term_width(0);
     parser.build();
     let Some(folder) = &args.dir else {
@@ -55,12 +55,12 @@ pub fn run(args: &Args, session: &Session, parser: Command) -> Result<()> {
     Ok(())
 }
 
-/// The first line of a chapter, without its mark.
+/// The heading of a chapter, without its `#`.
 fn title(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
 
-/// The pages of the subjects, at the end of the program's own.
+/// The section SEE ALSO of the program's own page, which lists the pages of the subjects; empty for commands.
 fn see_also(command: &Command) -> String {
     let below: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
     if below.is_empty() {
@@ -71,7 +71,7 @@ fn see_also(command: &Command) -> String {
     format!(".SH \"SEE ALSO\"\n{}", pages.collect::<String>())
 }
 
-/// The name of a command's page, and the page.
+/// The file name of a command's page, and the page.
 fn page(command: &Command) -> Result<(String, Vec<u8>)> {
     let (man, mut page) = (Man::new(command.clone()), Vec::new());
     man.render(&mut page).map_err(|error| Error::io("write", man.get_filename(), error))?;

@@ -1,9 +1,10 @@
-//! Markdown as troff with the macros of manual pages (man(7)): headings, paragraphs, lists, tables and code, as the
-//! guide has them. A table becomes a list: the first cell is the term, and the others follow with their heads.
+//! Converts the Markdown of the guide (headings, paragraphs, lists, tables, code) to troff with the macros of manual
+//! pages,
+//! man(7). A table becomes a list: the first cell of a row is the term, and the other cells follow with their headings.
 
 use std::fmt::Write;
 
-/// The sections of a page.
+/// Converts Markdown to the sections of a page.
 pub fn sections(markdown: &str) -> String {
     let mut page = String::new();
     let mut lines = markdown.lines().peekable();
@@ -20,13 +21,13 @@ pub fn sections(markdown: &str) -> String {
             page += ".fi\n.RE\n";
         } else if line.trim_start().starts_with('|') {
             let heads = cells(line);
-            // The line of dashes.
+            // Skip the line of dashes below the headings.
             lines.next();
             while let Some(row) = lines.next_if(|line| line.trim_start().starts_with('|')) {
                 let _ = write!(page, ".TP\n{}", entry(&heads, &cells(row)));
             }
         } else if !line.trim().is_empty() {
-            // The lines of a paragraph, or of an entry of a list.
+            // Join the lines of a paragraph or of a list item.
             let (item, mut text) = match line.trim_start().strip_prefix("- ") {
                 Some(text) => (true, text.to_owned()),
                 None => (false, line.trim_start().to_owned()),
@@ -41,21 +42,21 @@ pub fn sections(markdown: &str) -> String {
     page
 }
 
-/// Whether a line goes on with what the line above it has begun.
+/// Whether a line continues the paragraph or the list item of the line above it.
 fn continues(line: &str) -> bool {
     let line = line.trim_start();
     let begins = ["- ", "|", "```", "#"];
     !line.is_empty() && !begins.iter().any(|begin| line.starts_with(begin))
 }
 
-/// The cells of a row, between bars that no backslash stands before.
+/// The cells of a row of a table. `\|` is a bar within a cell.
 fn cells(row: &str) -> Vec<String> {
     let row = row.trim().replace("\\|", "\u{1}");
     let cells = row.trim_matches('|').split('|');
     cells.map(|cell| cell.trim().replace('\u{1}', "|")).collect()
 }
 
-/// A term and what is said of it.
+/// A row of a table as a list entry: the term and its description.
 fn entry(heads: &[String], cells: &[String]) -> String {
     let (term, rest) = cells.split_first().map_or(("", cells), |(term, rest)| (term, rest));
     let rest = rest.iter().zip(heads.iter().skip(1)).filter(|(cell, _)| !cell.is_empty());
@@ -68,12 +69,12 @@ fn entry(heads: &[String], cells: &[String]) -> String {
     format!("{}\n{}\n", start(&inline(term)), start(&told.join("; ")))
 }
 
-/// Text with code in bold, and links without their addresses.
+/// Converts inline Markdown: code becomes bold, and links lose their addresses.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for (i, part) in text.split('`').enumerate() {
         if i % 2 == 1 {
-            // Words of code are not hyphenated.
+            // `\%` keeps troff from hyphenating a word of code.
             let _ = write!(out, "\\fB\\%{}\\fR", escape(part).replace(' ', " \\%"));
         } else {
             let part = part.replace("\\*", "\u{1}").replace("**", "").replace('\u{1}', "*");
@@ -83,7 +84,7 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// `[text](address)` as `text`.
+/// Replaces `[text](address)` by `text`.
 fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -96,12 +97,12 @@ fn without_links(text: &str) -> String {
     out + rest
 }
 
-/// Backslashes and hyphens as they are.
+/// Escapes backslashes and hyphens, which troff would interpret.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
-/// A line that is no request, whatever it begins with.
+/// Escapes the start of a line, where `.` and `'` begin a troff request.
 fn start(line: &str) -> String {
     if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line.to_owned() }
 }

@@ -147,19 +147,19 @@ const ALGORITHMS: [Choice<Algorithm>; 4] = [
     ),
 ];
 
-/// The types of keys that are completed.
+/// The types of keys that shells complete.
 const KEY_TYPES: [&str; 10] = ["u8", "i8", "u16", "i16", "u32", "i32", "u64", "i64", "f32", "f64"];
 
 /// The type of a raw key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyType {
-    /// A float, of which -0 and 0 are one key, and NaN is never the same.
+    /// A float, compared as a number: -0 equals 0, and NaN equals nothing.
     Number(Dtype),
-    /// So many bytes, which are compared.
+    /// A key of this many bytes, compared byte by byte.
     Bytes(usize),
 }
 
-/// A key of more bytes is none.
+/// Most bytes in a key.
 const LONGEST_KEY: usize = 1 << 16;
 
 impl FromStr for KeyType {
@@ -180,39 +180,39 @@ impl FromStr for KeyType {
     }
 }
 
-/// Where keys are.
+/// The file of the keys.
 #[derive(Debug)]
 pub enum KeyInput {
     /// Numbers.
     Numbers(ArrayInput),
-    /// A raw file of keys with so many bytes each.
+    /// A raw file of keys, and the bytes of one key.
     Bytes(Source, usize),
 }
 
-/// What the flags ask for.
+/// The job that the flags describe.
 #[derive(Debug)]
 pub enum Job {
-    /// The scan of numbers in one line.
+    /// A scan of an array as one line.
     Line(Line),
-    /// The sums of a table.
+    /// The sums of a table (an image or an array with axes).
     Table(TableJob),
 }
 
-/// A scan of numbers in one line.
+/// A scan of an array as one line.
 #[derive(Debug)]
 pub struct Line {
     pub input: ArrayInput,
     pub output: ArrayOutput,
     pub op: Op,
     pub inclusive: bool,
-    /// What comes before the first number, instead of the operation's identity.
+    /// The initial value, in place of the identity of the operation.
     pub init: Option<String>,
-    /// Keys: a segment begins wherever one differs from the one before it.
+    /// The keys: a segment begins wherever a key differs from the one before it.
     pub keys: Option<KeyInput>,
     /// Whether an overflow is an error.
     pub checked: bool,
     pub algorithm: Algorithm,
-    /// Whether a part that is done is left out.
+    /// Whether a part file that is finished is not made again.
     pub resumes: bool,
 }
 
@@ -225,17 +225,17 @@ pub struct TableJob {
     pub inclusive: bool,
 }
 
-/// What is summed up.
+/// The input of a table of sums.
 #[derive(Debug)]
 pub enum TableInput {
-    /// An image, the sums' type where it is not the narrowest that holds them, and the page, counted from 1.
+    /// An image, the type of the sums (if `None`, the narrowest that holds them), and the page, counted from 1.
     Image(Source, Option<Dtype>, Option<u32>),
     /// An array.
     Array(ArrayInput),
 }
 
 impl Args {
-    /// Which part of the work is done, and where what comes before it stands.
+    /// The shard, and the file of carries, which states the value before each shard.
     ///
     /// # Errors
     /// When flags contradict each other.
@@ -267,7 +267,7 @@ impl Args {
         }
         let format = ArrayFormat::of_input(&source, self.format)?;
         let output = match self.share.shard.is_some() && self.carry.is_none() {
-            // A part has whatever name.
+            // The name of a part file does not tell a format.
             true => ArrayFormat::Raw,
             false => ArrayFormat::of_output(&sink, format, self.format)?,
         };
@@ -311,7 +311,7 @@ impl Args {
                     "{source}: --key-type is for raw keys; these tell their type"
                 )));
             }
-            // 64-bit floats hold all shorter numbers.
+            // f64 holds every number of a shorter type exactly.
             (ArrayFormat::Text, None) => Some(Dtype::F64),
             (ArrayFormat::Raw, None) => self.dtype,
             (ArrayFormat::Npy, None) => None,

@@ -1,4 +1,4 @@
-//! The keys of segments.
+//! `--by-key`: the keys that divide numbers into segments.
 
 use std::io::{BufReader, Read};
 
@@ -10,20 +10,20 @@ use crate::{
     io::{Limits, Source},
 };
 
-/// Reads so many keys, or fewer where they end, and returns which differ from the one before.
+/// Reads up to this many keys, and returns for each whether it differs from the key before it.
 type Changes = Box<dyn FnMut(usize) -> Result<Vec<bool>>>;
 
-/// A file of keys, read for the places where they change.
+/// A file of keys, which is read only for the positions where the key changes.
 pub struct Keys {
     changes: Changes,
     name: String,
 }
 
 impl Keys {
-    /// Opens the file.
+    /// Opens the file of keys.
     ///
     /// # Errors
-    /// Those of reading.
+    /// When the file cannot be opened or its header cannot be read.
     pub fn open(input: &KeyInput, strict: bool) -> Result<Self> {
         match input {
             KeyInput::Numbers(input) => Self::of_numbers(input, strict),
@@ -31,7 +31,7 @@ impl Keys {
         }
     }
 
-    /// Keys of so many bytes each.
+    /// Opens a raw file of keys of `width` bytes each.
     fn of_bytes(source: &Source, width: usize) -> Result<Self> {
         let (mut input, name) = (BufReader::new(source.open()?), source.to_string());
         let mut last: Option<Vec<u8>> = None;
@@ -73,10 +73,11 @@ impl Keys {
         Ok(Self { changes, name: input.source.to_string() })
     }
 
-    /// Which of the next `len` numbers begin a segment. With `len` 0, at the end, no key may be left.
+    /// For each of the next `len` numbers, whether it begins a segment. A `len` of 0, at the end of the numbers, checks
+    /// that no key is left.
     ///
     /// # Errors
-    /// Those of reading, and when there are more or fewer keys than numbers.
+    /// When reading fails, and when there are more or fewer keys than numbers.
     pub fn starts(&mut self, len: usize) -> Result<Vec<bool>> {
         let wrong = |less| {
             Err(Error::bad_input(format_args!("{}: there are {less} keys than numbers", self.name)))

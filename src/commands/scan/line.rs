@@ -1,4 +1,6 @@
-//! The scan of numbers in one line: a stretch at a time, while the next is read and the last one written.
+//! The scan of an array as one line, in stretches: while one stretch is scanned, the next is read and the previous one
+//! is
+//! written.
 
 use std::{
     sync::{
@@ -21,21 +23,23 @@ use crate::{
     timings::Timings,
 };
 
-/// Numbers of a stretch on the CPU, where those of a stretch need not be whole blocks: they stay in cache while they are
-/// read, scanned and written, and their memory is used again. Blocks of 2^24 took 1.15 times as long, file to file.
+/// Numbers in a stretch on the CPU, where stretches need not be whole blocks. A stretch of this size stays in cache
+/// while
+/// it is read, scanned and written, and its memory is used again. With stretches of 2^24, a scan from file to file took
+/// 1.15 times as long.
 const CPU_STRETCH: usize = 1 << 21;
 
-/// Seconds of a core for a byte of numbers: half of them for new memory.
+/// Seconds of one core per byte of numbers, half of it for newly allocated memory.
 const CPU: f64 = 0.5e-9;
 
-/// Stretches in memory: two read ahead, one scanned and its results, two to be written; the rest is for
-/// buffers.
+/// The memory of a scan, in stretches: two are read ahead, one is scanned, one holds its
+/// results, two are to be written, and the rest is for buffers.
 const IN_FLIGHT: u64 = 8;
 
-/// Reads, scans, writes.
+/// Reads, scans and writes an array.
 ///
 /// # Errors
-/// Those of reading, of the kernel, and of writing.
+/// When reading, scanning or writing fails.
 pub fn run(line: &Line, session: &Session) -> Result<()> {
     let reader = line.input.open(session.limits(2))?;
     for_number!(reader.dtype(), T => stream::<T>(line, session, reader))
@@ -57,7 +61,7 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
         }
         let values = scanner.scan(numbers, starts)?;
         if to_write.send((values, layout)).is_err() {
-            // Writing failed; the thread's result below is the error.
+            // Writing has failed. The result of the writing thread, below, is the error.
             return Ok(());
         }
         bar.advance(len);
@@ -79,24 +83,26 @@ fn stream<T: Scannable>(line: &Line, session: &Session, reader: ArrayReader) -> 
     Ok(())
 }
 
-/// A scan on its way through the stretches.
+/// The state of a scan between two stretches.
 pub struct Scanner<'a, T> {
     line: &'a Line,
     session: &'a Session,
     scan: Scan<T>,
-    /// What comes before the first number of a segment.
+    /// The initial value of every segment.
     start: T,
-    /// Numbers of a stretch.
+    /// Most numbers in a stretch.
     stretch: usize,
-    /// Numbers that are done.
+    /// Numbers that have been scanned.
     done: u64,
 }
 
 impl<'a, T: Scannable> Scanner<'a, T> {
-    /// A scan of about so many `numbers`, for the choice of the device; 0 where that is not known.
+    /// A scan that has not begun. `numbers` is the length of the input, or 0 where it is not known, for the choice of
+    /// the
+    /// device.
     ///
     /// # Errors
-    /// When what is to come before the first number is none of type `T`.
+    /// When the initial value (`--init`) is not a number of type `T`.
     pub fn new(line: &'a Line, session: &'a Session, numbers: u64) -> Result<Self> {
         session.device.expect(|| of_numbers::<T>(numbers, CPU));
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
@@ -119,30 +125,30 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Ok(scanner)
     }
 
-    /// Numbers of a stretch.
+    /// Most numbers in a stretch.
     pub fn stretch(&self) -> usize {
         self.stretch
     }
 
-    /// What comes before the next number.
+    /// The value carried to the next number: all numbers so far, joined.
     pub fn before(&self) -> T {
         self.scan.before
     }
 
-    /// Goes on as if `before` were all that comes before the next number.
+    /// Sets the value carried to the next number.
     pub fn restart(&mut self, before: T) {
         self.scan.before = before;
     }
 
-    /// Whether an overflow is an error. Floats do not overflow: they become infinite.
+    /// Whether an overflow is an error. Floats become infinite, which is not an error.
     fn checks(&self) -> bool {
         self.line.checked && !T::DTYPE.is_float()
     }
 
-    /// The results of the next numbers, in segments if there are `starts`.
+    /// Scans the next stretch. `starts` tells which numbers begin a segment, if there are segments.
     ///
     /// # Errors
-    /// Those of the kernel, and overflows where they are errors.
+    /// When the kernel fails, and with `--checked` for an overflow.
     pub fn scan(&mut self, numbers: Vec<T>, starts: Option<Vec<bool>>) -> Result<Vec<T>> {
         let Self { session, scan, start, done, .. } = *self;
         if is_rounded::<T>(scan.op) && done > 0 && self.stretch < BLOCK {
@@ -161,7 +167,7 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         Ok(values)
     }
 
-    /// Rounded results are joined in whole blocks.
+    /// The error for too little memory: results that are rounded must be joined in whole blocks.
     fn too_little_memory(&self) -> Error {
         let (limit, op) = (self.session.max_memory, self.line.op);
         let needed = IN_FLIGHT * (BLOCK * size_of::<T>()) as u64;
@@ -186,16 +192,16 @@ impl<'a, T: Scannable> Scanner<'a, T> {
     }
 }
 
-/// Whether results depend on the order in which numbers are joined.
+/// Whether results are rounded, so that their bits depend on the order in which numbers are joined.
 pub fn is_rounded<T: Number>(op: Op) -> bool {
     T::DTYPE.is_float() && matches!(op, Op::Sum | Op::Product)
 }
 
-/// Numbers, and what stands behind each in a text.
+/// Numbers, and for texts the separator after each.
 type Stretch<T> = (Vec<T>, Option<Vec<Separator>>);
 
-/// The stretches of an array, read on a thread of their own; the last one is empty, or an error. The thread
-/// is never joined: when something else fails, it may be waiting for more input.
+/// Reads the stretches of an array on a thread of its own. The last stretch is empty, or an error. The thread
+/// is never joined: when another step fails, it may be waiting for more input.
 fn read_ahead<T: Number>(
     mut reader: ArrayReader,
     stretch: usize,
@@ -216,10 +222,10 @@ fn read_ahead<T: Number>(
     Ok(stretches)
 }
 
-/// The thread that writes; it hands the writer back.
+/// The thread that writes, which returns the writer.
 type Writing = JoinHandle<Result<ArrayWriter>>;
 
-/// Writes the stretches that are sent, on a thread that hands the writer back when there are no more.
+/// Writes the stretches that are sent, on a thread that returns the writer once the sender is dropped.
 fn write_behind<T: Number>(
     mut writer: ArrayWriter,
     timings: Arc<Timings>,

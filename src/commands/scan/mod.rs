@@ -15,10 +15,10 @@ use crate::{
     session::Session,
 };
 
-/// Reads, scans, writes.
+/// Reads, scans and writes an array or an image.
 ///
 /// # Errors
-/// Those of reading, of the kernel, and of writing.
+/// When flags contradict each other, and when reading, scanning or writing fails.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let (share, carry) = args.share()?;
     match (args.job()?, share.shard) {

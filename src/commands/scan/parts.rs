@@ -1,13 +1,15 @@
-//! A scan in several processes, in three steps of which the first and the last are divided:
+//! A scan in several processes. It takes three steps, and the shards share the first and the last one:
 //!
 //! | step | reads | writes |
 //! |---|---|---|
-//! | `scan IN PART --shard I/N` | the shard's numbers | their sum |
-//! | `merge PART... -o CARRY` | the sums | for each shard, what comes before it |
-//! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its place in the output, which all shards fill |
+//! | `scan IN PART --shard I/N` | the shard's numbers | the sum of these numbers |
+//! | `merge PART... -o CARRY` | the sums of all shards | for each shard, the sum of all numbers before it |
+//! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its range of the output, which all shards fill |
 //!
-//! Sums and products of floats are rounded, and their bits depend on the order of joining: a process joins blocks of 2^24
-//! numbers one after the other. Shards then have whole blocks, and tell the sum of each.
+//! Sums and products of floats are rounded, so their bits depend on the order of joining: a single process joins blocks
+//! of
+//! 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and states the sum of each
+//! block.
 
 use std::ops::Range;
 
@@ -32,27 +34,27 @@ use crate::{
     session::Session,
 };
 
-/// The command whose parts hold what comes before each shard.
+/// The command in the identity of a file of carries.
 const CARRY: &str = "scan carry";
 
-/// The sums of a shard; numbers are their bits.
+/// The sums of a shard. Numbers are stored as their bits.
 #[derive(Serialize, Deserialize)]
 struct Sums {
     dtype: Dtype,
     op: String,
-    /// What comes before the first number of all.
+    /// The initial value of the scan.
     before: u64,
-    /// Of each block, or of all numbers.
+    /// The sum of each block where results are rounded, else the sum of all numbers.
     sums: Vec<u64>,
 }
 
-/// What comes before the first number of each shard.
+/// For each shard, the bits of the value before its first number.
 #[derive(Serialize, Deserialize)]
 struct Carry {
     befores: Vec<u64>,
 }
 
-/// Scans what `shard` has of the numbers: for their sum, or, where there is a `carry`, for the results.
+/// Scans the numbers of `shard`: without `carry` to write their sums, with `carry` to write the results.
 pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session) -> Result<()> {
     let needs_all = if line.keys.is_some() {
         Some("--by-key")
@@ -88,7 +90,7 @@ pub fn run(line: &Line, shard: Shard, carry: Option<&Source>, session: &Session)
     })
 }
 
-/// The numbers of a shard, of `len`.
+/// The range of the `len` numbers that belongs to a shard.
 fn own<T: Number>(op: Op, shard: Shard, len: u64) -> Range<u64> {
     let len = len as usize;
     let own = match is_rounded::<T>(op) {
@@ -129,7 +131,7 @@ fn write_sums<T: Scannable>(
         if numbers.is_empty() {
             break;
         }
-        // What changes no sum, not even -0.
+        // The neutral value. For sums of floats that is -0, because 0 would turn a sum of -0 to 0.
         let nothing = match (is_rounded, line.op) {
             (true, Op::Sum) => T::from_f64(-0.0),
             _ => T::identity(line.op),
@@ -147,10 +149,11 @@ fn write_sums<T: Scannable>(
     part.finish(&Sums { dtype: T::DTYPE, op: line.op.to_string(), before, sums })
 }
 
-/// Finds what comes before each shard of which `parts`, which are in order, tell the sums.
+/// Writes the file of carries: for each shard, the value before its first number. `parts` are in the order of the
+/// shards.
 ///
 /// # Errors
-/// Those of reading and writing.
+/// When a part is broken or the output cannot be written.
 pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Result<()> {
     let sums = parts.iter().map(PartReader::end).collect::<Result<Vec<Sums>>>()?;
     let Sums { dtype, op, before, .. } = &sums[0];

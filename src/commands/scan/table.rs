@@ -1,4 +1,4 @@
-//! Sums of tables: images, and arrays of two or three axes.
+//! Sums along the axes of images and of arrays of two or three axes.
 
 use super::flags::{TableInput, TableJob};
 use crate::{
@@ -11,13 +11,13 @@ use crate::{
     session::Session,
 };
 
-/// Seconds of a core for a byte of sums, along both axes.
+/// Seconds of one core per byte of sums, along both axes.
 const CPU: f64 = 0.8e-9;
 
-/// Reads, sums up, writes.
+/// Reads, sums up and writes a table.
 ///
 /// # Errors
-/// Those of reading, of the kernel, and of writing.
+/// When reading, summing or writing fails.
 pub fn run(job: &TableJob, session: &Session) -> Result<()> {
     match &job.input {
         TableInput::Image(source, dtype, page) => image_table(job, source, *dtype, *page, session),
@@ -25,7 +25,7 @@ pub fn run(job: &TableJob, session: &Session) -> Result<()> {
     }
 }
 
-/// Numbers in the last sum along `axis`.
+/// How many numbers the last sum along `axis` adds up.
 fn added(axis: Axis, width: usize, height: usize) -> u64 {
     match axis {
         Axis::X => width as u64,
@@ -34,7 +34,7 @@ fn added(axis: Axis, width: usize, height: usize) -> u64 {
     }
 }
 
-/// The sums of an image. Their type is u32, or u64 where the last sum may not fit; f64 for float samples.
+/// Sums up an image. The type of the sums is u32, or u64 where the last sum may not fit; f64 for float samples.
 fn image_table(
     job: &TableJob,
     source: &Source,
@@ -56,7 +56,7 @@ fn image_table(
         Dtype::U8 | Dtype::U16 => Dtype::U64,
         _ => Dtype::F64,
     });
-    // The samples, the numbers and their sums.
+    // Samples, converted numbers and sums are in memory together.
     let bytes = (samples.as_bytes().len() + samples.len() * 2 * dtype.size()) as u64;
     if bytes > session.max_memory {
         return Err(Error::bad_input(format_args!(
@@ -66,7 +66,7 @@ fn image_table(
         )));
     }
     for_number!(dtype, T => {
-        // The expression is compiled for f64 samples, too, which need no conversion.
+        // The conversion is useless only where the code is compiled for f64 samples.
         #[allow(clippy::useless_conversion)]
         let values = for_samples!(samples, values => {
             values.iter().map(|&value| T::from_f64(value.into())).collect()
@@ -77,7 +77,7 @@ fn image_table(
     })
 }
 
-/// The sums of an array of rows x columns, perhaps x channels. 32-bit integers are widened where the last
+/// Sums up an array of rows x columns, or rows x columns x channels. 32-bit integers are widened where the last
 /// sum may not fit.
 fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<()> {
     let mut reader = input.open(session.limits(2))?;
@@ -112,7 +112,7 @@ fn array_table(job: &TableJob, input: &ArrayInput, session: &Session) -> Result<
     }
 }
 
-/// Writes the sums of `values`: rows x columns, perhaps x channels.
+/// Sums up `values` of rows x columns, or rows x columns x channels, and writes the sums.
 fn write<T: Scannable>(
     job: &TableJob,
     session: &Session,
@@ -126,7 +126,7 @@ fn write<T: Scannable>(
     let table = Table { width, height, channels, values };
     let sums = session.device.run(&TableScan::<T>::new(job.axis, job.inclusive), &table)?;
     session.timings.time("write", || {
-        // In a text, a row is a line. Rows of an empty table may be of any length.
+        // In a text, each row is a line. Rows of an empty table may have any length.
         let mut row = vec![Separator::Blank; sums.values.len() / height.max(1)];
         if let Some(last) = row.last_mut() {
             *last = Separator::Newline;

@@ -74,7 +74,7 @@ pub struct Args {
 
 const AXES: [Choice<Axis>; 2] = [("x", Axis::X, "Each row"), ("y", Axis::Y, "Each column")];
 
-/// The lines of an array that are sorted, each by itself.
+/// The lines of an array that are sorted one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Axis {
     /// Rows.
@@ -83,10 +83,10 @@ pub enum Axis {
     Y,
 }
 
-/// What the flags ask for.
+/// The job that the flags describe.
 #[derive(Debug)]
 pub struct Job {
-    /// Which lines are sorted by themselves; nothing where all are one.
+    /// The lines that are sorted one by one; `None` where the whole array is one line.
     pub axis: Option<Axis>,
     pub keys: ArrayInput,
     pub output: ArrayOutput,
@@ -94,14 +94,14 @@ pub struct Job {
     pub moved: Moved,
 }
 
-/// What moves with the keys.
+/// The values that move with the keys.
 #[derive(Debug)]
 pub enum Moved {
-    /// Nothing.
+    /// No values.
     Nothing,
-    /// The places of the keys, which are written instead of them (argsort).
+    /// The original positions of the keys, which are written in place of the keys (argsort).
     Places,
-    /// Values of a file, which go to another one.
+    /// Values of an input file, which are written to an output file.
     Payload(ArrayInput, ArrayOutput),
 }
 
@@ -109,7 +109,7 @@ impl Args {
     /// Validates the flags.
     ///
     /// # Errors
-    /// When a format is unknown, two outputs are one file, or no input is given on a terminal.
+    /// When a format is unknown, two outputs are the same file, or standard input is a terminal and no input is named.
     pub fn job(&self) -> Result<Job> {
         if self.shard.is_some() {
             return Err(Error::usage(

@@ -1,6 +1,7 @@
-//! The lines of an array that are sorted by themselves: its rows, or its columns.
+//! `--axis`: sorts each row or each column of an array by itself.
 //!
-//! All numbers are sorted at once, with their places. Taken in that order, those of each line come in its order:
+//! All numbers are sorted at once, together with their positions. Dealing them out to their lines in that order leaves
+//! every line sorted:
 //!
 //! ```text
 //! 5 2 9      sorted   1 2 3 5 7 9      rows   2 5 9
@@ -13,22 +14,23 @@ use crate::{
     memory,
 };
 
-/// The lines of an array of rows x columns, perhaps x channels.
+/// The lines of an array of rows x columns, or rows x columns x channels.
 #[derive(Clone, Copy, Debug)]
 pub struct Lines {
     axis: Axis,
     columns: usize,
     channels: usize,
-    /// How many lines there are.
+    /// Number of lines.
     count: usize,
 }
 
 impl Lines {
-    /// Those that `job` asks for, of an array of `shape`; nothing where all numbers are one line. That a shape is lost
-    /// is told.
+    /// The lines that `job` asks for in an array of `shape`; `None` where all numbers are one line, with a warning
+    /// where
+    /// the array has more than one axis.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for an array of other than two or three axes.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for `--axis` with an array of other than two or three axes.
     pub fn new(job: &Job, shape: Option<&[usize]>) -> Result<Option<Self>> {
         let source = &job.keys.source;
         match (job.axis, shape) {
@@ -52,7 +54,7 @@ impl Lines {
         }
     }
 
-    /// The line of the number at `place`, and where in that line it is.
+    /// The line of the number at `place`, and its index within that line.
     fn at(&self, place: u32) -> (usize, u32) {
         let (pixel, channel) = (place as usize / self.channels, place as usize % self.channels);
         let (row, column) = (pixel / self.columns, pixel % self.columns);
@@ -62,15 +64,15 @@ impl Lines {
         }
     }
 
-    /// Where in its line the number at `place` is.
+    /// The index, within its line, of the number at `place`.
     pub fn within(&self, place: u32) -> u32 {
         self.at(place).1
     }
 
-    /// `sorted`, whose numbers belong to `places`, with the numbers of each line in that line.
+    /// Deals out `sorted` to the lines. `places` are the original positions of its numbers, which tell their lines.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// When memory is exhausted.
     pub fn arranged<T: bytemuck::Zeroable + Copy>(
         &self,
         places: &[u32],

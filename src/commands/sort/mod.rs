@@ -1,4 +1,4 @@
-//! `gpuproc sort`: a stable radix sort.
+//! `gpuproc sort`: a stable radix sort of numbers, on their own or with values.
 
 mod flags;
 mod lines;
@@ -24,10 +24,10 @@ use crate::{
     session::Session,
 };
 
-/// Reads, sorts, writes.
+/// Reads, sorts and writes an array.
 ///
 /// # Errors
-/// Those of reading, of the kernel, and of writing.
+/// When reading, sorting or writing fails.
 pub fn run(args: &Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     let reader = job.keys.open(job.limits(session))?;
@@ -35,18 +35,18 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 }
 
 impl Job {
-    /// Bytes that the keys may take. By measurement, five times as many are used with the copies that are
-    /// sorted, and eight times with what moves along.
+    /// Bytes that the keys may take. Measured, a sort takes five times the bytes of its keys in all, and eight
+    /// times where values move with the keys.
     fn share(&self, session: &Session) -> u64 {
         session.max_memory / if self.moves_nothing() { 5 } else { 8 }
     }
 
-    /// Whether keys are sorted without a value each.
+    /// Whether keys are sorted without values.
     fn moves_nothing(&self) -> bool {
         matches!(self.moved, Moved::Nothing) && self.axis.is_none()
     }
 
-    /// Seconds of a core for a byte of the keys, alone and with what moves along.
+    /// Seconds of one core per byte of keys, without and with values.
     fn cpu_seconds(&self) -> f64 {
         if self.moves_nothing() { 1.9e-9 } else { 3.6e-9 }
     }
@@ -66,7 +66,7 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
         (Some(_), Some(shape)) => shape,
         _ => vec![len],
     };
-    // Outputs are created before the work, so that a wrong path fails at once.
+    // Outputs are created before the work begins, so that a wrong path fails at once.
     let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
     let mut output = job.output.create(session, dtype, Some(&shape))?;
     let kernel = Sort::<T>::new(job.descending);
@@ -127,8 +127,8 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
     }
 }
 
-/// Sorted keys, and `values` in their order. A sort moves 32 bits with each key: those of its value, or where
-/// values are wider, the value's place.
+/// Sorted keys, and `values` in the same order. A sort moves 32 bits with each key: the value itself, or its
+/// index where values are wider.
 fn sort_with<T: Sortable, P: Number>(
     sort: impl FnOnce(Vec<u32>) -> Result<Records<T>>,
     values: Vec<P>,
@@ -144,15 +144,15 @@ fn sort_with<T: Sortable, P: Number>(
     Ok((sorted.keys, moved))
 }
 
-/// 0, 1, 2 and so on.
+/// The positions 0 to `len` - 1.
 fn places(len: usize) -> Result<Vec<u32>> {
     parallel::generated(len, |i| i as u32)
 }
 
-/// All keys.
+/// Reads all keys.
 ///
 /// # Errors
-/// Those of reading; too many keys for the memory are told with the bytes that the sort takes.
+/// When reading fails, and when sorting the keys would take more than the memory.
 fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader) -> Result<Vec<T>> {
     let (share, limit) = (job.share(session), session.max_memory);
     if let Some(len) = reader.len().filter(|len| len * size_of::<T>() as u64 > share) {
