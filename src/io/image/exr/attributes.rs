@@ -1,6 +1,6 @@
-//! The attributes of OpenEXR headers (openexr.com, "OpenEXR File Layout"): those that tell how samples are stored are left
-//! to the exr crate, which forgets the order of all others; these are kept as they are. Each is a name, a type, a length
-//! and bytes; an empty name ends a header.
+//! The attributes of OpenEXR headers (openexr.com, "OpenEXR File Layout"). Attributes that define how samples are
+//! stored are left to the exr crate. That does not keep the order of the others, so these are read and written here, as
+//! they are. An attribute is a name, a type, a length and bytes; an empty name ends a header.
 //!
 //! ```text
 //! magic, version | attributes, 0 | [attributes, 0] ... [0] | offsets of chunks | chunks
@@ -11,11 +11,11 @@ use crate::{
     io::image::metadata::{LONGEST_TEXT, MOST_TEXTS, add_text, density_of, note, shown},
 };
 
-/// Bytes before the first attribute.
+/// Offset of the first attribute in a file.
 const START: usize = 8;
-/// A bit of the version's second byte: names of up to 255 bytes.
+/// Flag in the second byte of the version field: names may have up to 255 bytes.
 const LONG_NAMES: u8 = 0x04;
-/// Attributes that tell how samples are stored, where they are shown, or how they look in small.
+/// Attributes that describe the storage, the place or a preview of the picture, and are not kept as metadata.
 const OF_FILE: [&str; 18] = [
     "channels",
     "chunkCount",
@@ -36,10 +36,10 @@ const OF_FILE: [&str; 18] = [
     "version",
     "view",
 ];
-/// Names of texts here and in PNG.
+/// Names of texts in OpenEXR, and the keywords for them in PNG.
 const TEXTS: [(&str, &str); 3] =
     [("comments", "Comment"), ("owner", "Copyright"), ("software", "Software")];
-/// Pixels per inch across.
+/// Attribute: pixels per inch across.
 const DENSITY: &str = "xDensity";
 const ASPECT: &str = "pixelAspectRatio";
 
@@ -49,7 +49,7 @@ struct Attribute<'a> {
     value: &'a [u8],
 }
 
-/// Takes bytes up to a 0, which is passed over.
+/// Takes a name of at most 255 bytes and the 0 behind it.
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().take(256).position(|&byte| byte == 0)?;
     let (name, after) = rest.split_at(end);
@@ -57,7 +57,7 @@ fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(name)
 }
 
-/// Takes an attribute; nothing at the end of a header.
+/// Takes an attribute; `Some(None)` at the end of a header, `None` if the file is cut off.
 fn attribute<'a>(rest: &mut &'a [u8]) -> Option<Option<Attribute<'a>>> {
     let attribute = name(rest)?;
     if attribute.is_empty() {
@@ -70,7 +70,7 @@ fn attribute<'a>(rest: &mut &'a [u8]) -> Option<Option<Attribute<'a>>> {
     Some(Some(Attribute { name: attribute, kind, value }))
 }
 
-/// Adds what header `layer` of a file that begins with `bytes` says of its picture to `metadata`.
+/// Adds the attributes of header `layer` to `metadata`. `bytes` are the first ones of the file.
 pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Vec<String>) {
     let mut rest = bytes.get(START..).unwrap_or_default();
     for _ in 0..layer {
@@ -108,7 +108,7 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
             }
         }
     }
-    // Pixels are `aspect` times as wide as high.
+    // The aspect ratio is width by height of a pixel, so `aspect` times as many pixels fit down as across.
     let (pixels, unit) = match has_density {
         true => ([density, density * aspect], DensityUnit::Inch),
         false => ([1.0, aspect], DensityUnit::Aspect),
@@ -116,7 +116,7 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
     metadata.density = Density::new(pixels, unit).filter(|d| has_density || !d.is_square());
 }
 
-/// Adds what `metadata` says to a file of one part.
+/// Inserts the attributes for `metadata` into a file with one part, and corrects the chunk offsets.
 pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     let Some(header) = file.get(START..) else { return };
     let mut rest = header;
@@ -124,7 +124,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     while let Some(Some(found)) = attribute(&mut rest) {
         names.push(found.name.to_vec());
     }
-    // Behind the byte that ends the header.
+    // The offset table starts behind the byte that ends the header.
     let table = file.len() - rest.len();
     let mut more = Vec::new();
     let mut has_long_names = false;
@@ -146,7 +146,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
         }
     }
     let own = |keyword: &str| {
-        // Of what PNG has two words for, there is one here.
+        // PNG has two keywords for what is one attribute here.
         let is = |known: &str| keyword.eq_ignore_ascii_case(known);
         let keyword = if is("Description") { "Comment" } else { keyword };
         let known = TEXTS.iter().find(|known| known.1.eq_ignore_ascii_case(keyword));
@@ -181,7 +181,7 @@ pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
     file.splice(table - 1..table - 1, more);
 }
 
-/// Sets how much wider than high pixels are.
+/// Sets the ratio of width to height of a pixel.
 fn set_aspect(header: &mut [u8], aspect: f32) {
     let len = header.len();
     let mut rest = &*header;

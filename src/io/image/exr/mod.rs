@@ -1,8 +1,8 @@
-//! OpenEXR: one layer of grey or RGB, with alpha or without, as f32. By the format's convention samples
-//! are linear light, and colours are premultiplied with alpha.
+//! OpenEXR: one layer of grey or RGB samples, with or without alpha, as f32. By convention of the format, samples are
+//! linear light, and colours are premultiplied with alpha.
 //!
-//! The exr crate believes sizes that stand inside of blocks. So a file is decoded block by block here, and each
-//! block's sizes are checked before.
+//! The exr crate trusts sizes that are stated inside of blocks. So a file is decoded block by block here, and the sizes
+//! in each block are checked first.
 
 mod attributes;
 
@@ -57,11 +57,10 @@ pub const CODEC: Codec = Codec {
     encode_pages: None,
 };
 
-/// How many times its samples a block takes while it is decoded, by measurement.
+/// Memory that decoding a block takes, as a multiple of its samples (measured).
 const BLOCK_COPIES: u64 = 8;
 
-/// Decodes the first layer that has the channels R, G and B, else the first with Y: the part inside
-/// the display window.
+/// Decodes the first layer with the channels R, G and B, else the first one with Y, cut to the display window.
 fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let file = MetaData::read_from_buffered(Cursor::new(bytes), false)?;
     let (layer, colours) =
@@ -69,12 +68,12 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let header = &file.headers[layer];
     let channels = colours + usize::from(has(header, "A"));
     let shown = header.shared_attributes.display_window;
-    // Pixels outside the display window are decoded, too, and left out.
+    // Pixels outside of the display window are decoded, too, and discarded.
     for Vec2(width, height) in [header.layer_size, shown.size] {
         let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
         check_size(limits, [width, height], samples.saturating_mul(4))?;
     }
-    // A table may lead to a block of any layer.
+    // The offset table of a broken file may point to a block of any layer.
     let block = |header: &Header| {
         let Vec2(across, down) = header.max_block_pixel_size();
         let factors = [across, down, header.channels.bytes_per_pixel];
@@ -126,7 +125,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
 }
 
-/// The number of the layer that is decoded, and its channels without alpha.
+/// The number of the layer to decode, and its channels without alpha.
 fn layer(file: &MetaData) -> Option<(usize, usize)> {
     let flat = || file.headers.iter().enumerate().filter(|(_, header)| !header.deep);
     let rgb = flat().find(|(_, header)| ["R", "G", "B"].iter().all(|name| has(header, name)));
@@ -138,8 +137,8 @@ fn has(header: &Header, name: &str) -> bool {
     header.channels.find_index_of_channel(&Text::from(name)).is_some()
 }
 
-/// Refuses a block compressed by DWA whose header claims more than its pixels can be made of. The decoder allocates
-/// what is claimed.
+/// Refuses a block with DWA compression whose header claims more data than its pixels can have. The decoder would
+/// allocate what is claimed.
 fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
     let data = match &chunk.compressed_block {
         CompressedBlock::ScanLine(block) => &block.compressed_pixels_le,
@@ -149,15 +148,16 @@ fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
     if !matches!(header.compression, Compression::DWAA(_) | Compression::DWAB(_)) {
         return Ok(());
     }
-    // Eleven numbers of 64 bits: version; bytes of the channels that are only deflated, unpacked and packed; packed
-    // bytes of AC, DC and run lengths; run lengths unpacked, and what they stand for; AC and DC coefficients; a kind.
+    // The block header is eleven u64: version; unpacked and packed bytes of channels that are only deflated; packed
+    // bytes of AC, DC and run-length data; packed and unpacked bytes of run lengths; number of AC and of DC
+    // coefficients; AC compression.
     let counters = data.as_chunks::<8>().0.iter().take(11).map(|bytes| u64::from_le_bytes(*bytes));
     let counters: Vec<u64> = counters.collect();
     let &[_, deflated, _, _, _, _, runs, run_samples, ac, dc, _] = &counters[..] else {
-        // Samples as they are.
+        // A block without a header holds uncompressed samples.
         return Ok(());
     };
-    // Transforms are of 8 x 8 samples. Run lengths take at most twice what they stand for.
+    // Transforms work on 8 x 8 samples. Run-length data are at most twice as long as what they encode.
     let Vec2(across, down) = header.max_block_pixel_size();
     let pixels = across.next_multiple_of(8) as u64 * down.next_multiple_of(8) as u64;
     let bytes = pixels.saturating_mul(header.channels.bytes_per_pixel as u64);
@@ -168,20 +168,20 @@ fn check_chunk(header: &Header, chunk: &Chunk) -> Result<(), BoxError> {
     }
 }
 
-/// The pixels of the display window.
+/// The decoded pixels of the display window.
 struct Target {
     /// Width and height.
     size: [usize; 2],
-    /// The layer's first pixel in the display window.
+    /// Position of the layer's first pixel in the display window.
     offset: Vec2<i32>,
-    /// For each channel of the layer, its place in a pixel, if it has one.
+    /// For each channel of the layer, its index in a decoded pixel, if it is decoded.
     places: Vec<Option<usize>>,
     channels: usize,
     samples: Vec<f32>,
 }
 
 impl Target {
-    /// Sets a channel's samples of a line, as far as the display window holds them.
+    /// Stores the samples of one channel of a line that are inside of the display window.
     fn set(&mut self, line: LineRef<'_>, kind: SampleType) {
         let Some(place) = self.places[line.location.channel] else {
             return;
@@ -208,7 +208,7 @@ impl Target {
     }
 }
 
-/// Sample `i` of a line.
+/// The bytes of sample `i` of a line.
 fn sample<const N: usize>(line: &[u8], i: usize) -> [u8; N] {
     line.as_chunks::<N>().0[i]
 }

@@ -1,6 +1,6 @@
-//! Pixels from coefficients, in bands of rows, side by side. A band is rendered as soon as the last scan of the file
-//! has given the coefficients that it needs, while later ones are still being decoded. Their memory is used again then,
-//! so that it stays in the caches.
+//! Rendering of pixels from coefficients, in bands of rows, in parallel. A band is rendered as soon as the last scan of
+//! the file has given its coefficients, while other threads decode later ones. Then the memory of its coefficients is
+//! used again, so that it stays in the caches.
 
 use std::{
     collections::VecDeque,
@@ -22,41 +22,42 @@ use crate::{
     memory::{self, raise},
 };
 
-/// What all bands of a picture have in common.
+/// What all bands of a picture share.
 pub struct Bands<'a> {
     renderer: Renderer<'a>,
     frame: &'a Frame,
-    /// DC coefficients of each component in a progressive file, which has them in scans of their own; else empty.
+    /// DC coefficients of each component of a progressive file, which stores them in scans of their own; empty for
+    /// sequential files.
     dc: &'a [Vec<i16>],
-    /// Stands for rows whose AC coefficients are all 0.
+    /// Stands for rows of blocks whose AC coefficients are all 0.
     zeros: BlockRow,
-    /// Rows of each component whose pixels are made.
+    /// For each component, rows of blocks that are rendered, for reuse.
     used: Vec<Mutex<Vec<BlockRow>>>,
-    /// Memory of bands that are consumed.
+    /// Pixel buffers of consumed bands, for reuse.
     consumed: Mutex<Vec<Vec<u8>>>,
-    /// Bands that wait for a thread.
+    /// Number of bands that wait for a thread.
     waiting: AtomicUsize,
 }
 
-/// Where the pixels of bands go.
+/// The destination of all pixels.
 pub enum Target<'s> {
-    /// To their places in a picture.
+    /// Into their places in a picture; one chunk for each band.
     Picture(ChunksMut<'s, u8>),
-    /// To a consumer; with the bytes of the bands that are left.
+    /// To a consumer; with the number of bytes of all bands to come.
     Consumer(&'s Consume<'s>, usize),
 }
 
-/// Takes whole rows of pixels, in any order, and gives their memory back.
+/// Takes whole rows of pixels, in any order, and returns the buffer for reuse.
 pub type Consume<'a> = dyn Fn(Vec<u8>) -> Vec<u8> + Sync + 'a;
 
-/// Where the pixels of one band go.
+/// The destination of the pixels of one band.
 enum BandTarget<'s> {
     Picture(&'s mut [u8]),
     Consumer(&'s Consume<'s>, usize),
 }
 
 impl<'s> Target<'s> {
-    /// That of the next band of at most `bytes`; nothing behind the last one.
+    /// The destination of the next band, which has at most `bytes` bytes; `None` behind the last band.
     fn next(&mut self, bytes: usize) -> Option<BandTarget<'s>> {
         match self {
             Self::Picture(bands) => bands.next().map(BandTarget::Picture),
@@ -71,7 +72,7 @@ impl<'s> Target<'s> {
 }
 
 impl<'a> Bands<'a> {
-    /// The bands of a picture; nothing where a component's resolution is no whole fraction of the picture's.
+    /// The bands of a picture; `None` if the resolution of a component is no integer fraction of the picture's.
     pub fn new(frame: &'a Frame, dc: &'a [Vec<i16>]) -> Option<Self> {
         let widest = (0..dc.len()).map(|c| frame.blocks(c)[0]).max().unwrap_or(0);
         let zeros = BlockRow::new(if dc.iter().all(Vec::is_empty) { 0 } else { widest });
@@ -81,7 +82,7 @@ impl<'a> Bands<'a> {
         Some(Self { renderer, frame, dc, zeros, used, consumed, waiting })
     }
 
-    /// The target of a picture's pixels.
+    /// The target for the pixels of a whole picture.
     pub fn picture<'s>(&self, pixels: &'s mut [u8]) -> Target<'s> {
         Target::Picture(pixels.chunks_mut(self.renderer.band_bytes()))
     }
@@ -103,25 +104,25 @@ impl<'a> Bands<'a> {
             }
         }
         for (used, rows) in self.used.iter().zip(band.rows) {
-            // A row at the border of two bands is used when both are made.
+            // A row of blocks that two bands share is free once both are rendered: then this is the last reference.
             let rows = rows.rows.into_iter().filter_map(Arc::into_inner);
             used.lock().unwrap_or_else(PoisonError::into_inner).extend(rows);
         }
     }
 }
 
-/// Rows of a component's blocks, one below the other.
+/// Consecutive rows of blocks of a component.
 #[derive(Default)]
 struct Rows {
-    /// The number of the first one.
+    /// The number of the first row.
     first: usize,
     rows: VecDeque<Arc<BlockRow>>,
 }
 
-/// A band, and the coefficients that it is rendered from.
+/// A band with the coefficients from which it is rendered.
 struct Band<'a> {
     bands: &'a Bands<'a>,
-    /// Of each component.
+    /// The rows of each component.
     rows: Vec<Rows>,
 }
 
@@ -130,7 +131,7 @@ impl Source for Band<'_> {
         let Bands { frame, dc, zeros, .. } = self.bands;
         let [across, _] = frame.blocks(c);
         let first = dc[c].get(y * across..(y + 1) * across);
-        // The AC coefficients of a row that is not there, or holds no blocks, are in no scan: they are all 0.
+        // A missing or empty row has AC coefficients in no scan: they are all 0.
         let row = self.rows[c].rows.get(y - self.rows[c].first);
         let row = row.map(|row| &**row).filter(|row| !row.nonzero.is_empty());
         let row = row.or(first.map(|_| zeros))?;
@@ -143,16 +144,16 @@ impl Source for Band<'_> {
 pub struct Stream<'a, 's> {
     bands: &'s Bands<'s>,
     scope: &'a Scope<'s>,
-    /// That of the bands whose rendering has not started.
+    /// The destination of the bands that are not started yet.
     target: Target<'s>,
-    /// How many have started.
+    /// Number of bands that have been started.
     started: usize,
-    /// Of each component, the rows that those bands need, as far as they are decoded.
+    /// For each component, the decoded rows that later bands need.
     rows: Vec<Rows>,
 }
 
 impl<'a, 's> Stream<'a, 's> {
-    /// Renders to `target` in tasks of `scope`, with the `rows` of each component that are decoded already.
+    /// Renders to `target` in tasks of `scope`. `rows` are the rows of each component that are decoded already.
     pub fn new(
         bands: &'s Bands<'s>,
         scope: &'a Scope<'s>,
@@ -165,7 +166,7 @@ impl<'a, 's> Stream<'a, 's> {
         Self { bands, scope, target, started: 0, rows: rows.collect() }
     }
 
-    /// The rows that band `number` needs, of which those are kept that the next one needs, too.
+    /// Takes the rows that band `number` needs. Rows that the next band needs, too, are kept as well.
     fn take(&mut self, number: usize) -> Vec<Rows> {
         let renderer = &self.bands.renderer;
         let take = |(c, held): (usize, &mut Rows)| {
@@ -195,8 +196,8 @@ impl Finished for Stream<'_, '_> {
             let (bands, number) = (self.bands, self.started);
             let rows = self.take(number);
             self.started += 1;
-            // A task that waits for a thread holds its rows, of which few fit into the caches; with one thread only, it
-            // would wait until the whole file is decoded.
+            // A waiting task holds its rows, of which only a few fit into the caches, so with all threads busy this
+            // thread renders the band itself. With one thread, tasks would even wait until the whole file is decoded.
             let threads = rayon::current_num_threads();
             if threads == 1 || bands.waiting.load(Ordering::Relaxed) >= threads {
                 bands.render(number, rows, target);

@@ -1,5 +1,5 @@
-//! What JPEG files hold beside the picture, ICC profile and EXIF: the density in JFIF's segment (T.871, 10.1), XMP,
-//! comments, and IPTC among Photoshop's image resources.
+//! Metadata of JPEG files except ICC profile and EXIF: the density in the JFIF segment (T.871, 10.1), XMP, comments,
+//! and IPTC among Photoshop's image resources.
 
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Part},
@@ -12,17 +12,17 @@ use crate::{
 const JFIF: &[u8] = b"JFIF\0";
 const MPF: &[u8] = b"MPF\0";
 const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
-/// Bytes of Photoshop's image resources that are looked through.
+/// Maximal bytes of Photoshop's image resources that are read.
 const MOST_RESOURCES: usize = 1 << 20;
-/// What begins each further part of XMP that does not fit into one segment.
+/// Identifier of the segments of extended XMP, which does not fit into one segment.
 const MORE_XMP: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
 
-/// The parameters of segments before the first scan, with their markers' second bytes.
+/// The segments before the first scan: second byte of the marker, and parameters.
 fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     const SOS: u8 = 0xda;
     let mut rest = bytes.get(2..).unwrap_or_default();
     std::iter::from_fn(move || {
-        // Fill bytes may stand before a marker (B.1.1.2).
+        // Fill bytes (0xff) may precede a marker (B.1.1.2).
         let start = rest.iter().position(|&byte| byte != 0xff)?;
         let (&marker, after) = rest[start..].split_first().filter(|_| start > 0)?;
         let len = usize::from(u16::from_be_bytes(*after.first_chunk()?));
@@ -32,7 +32,7 @@ fn segments(bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     })
 }
 
-/// Samples a pixel of the picture that a file's header tells of: ink becomes light.
+/// Channels of the decoded picture, by the frame header; pictures of four inks become RGB.
 pub fn channels(bytes: &[u8]) -> Option<usize> {
     let frame = segments(bytes).find(|(marker, _)| matches!(marker, 0xc0..=0xc2));
     match frame?.1.get(5)? {
@@ -42,7 +42,7 @@ pub fn channels(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// How a file is coded, where that is no way that is read here.
+/// The name of a file's entropy coding, if it is not supported.
 pub fn foreign_coding(bytes: &[u8]) -> Option<&'static str> {
     segments(bytes).find_map(|(marker, _)| match marker {
         0xc9..=0xcb | 0xcd..=0xcf => Some("arithmetic-coded"),
@@ -50,7 +50,7 @@ pub fn foreign_coding(bytes: &[u8]) -> Option<&'static str> {
     })
 }
 
-/// Adds what a file holds to `metadata`.
+/// Adds the metadata of a file to `metadata`.
 pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     const APP0: u8 = 0xe0;
     const APP1: u8 = 0xe1;
@@ -69,14 +69,14 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
                 metadata.xmp = capped_xmp(Some(body[XMP_NAME.len()..].to_vec()), losses);
             }
             APP1 => has_more |= body.starts_with(MORE_XMP),
-            // They may go on in the next segment.
+            // The resources may continue in the next segment.
             APP13 if resources.len() < MOST_RESOURCES => {
                 resources.extend(body.strip_prefix(PHOTOSHOP).unwrap_or_default());
             }
             APP13 => has_more_resources = true,
             APP2 => pictures = pictures.max(body.strip_prefix(MPF).map_or(0, count)),
             COM => {
-                // Of UTF-8 or, as in old files, of Latin-1.
+                // The comment is UTF-8 or, in old files, Latin-1.
                 let latin = || body.iter().map(|&byte| char::from(byte)).collect();
                 let text = std::str::from_utf8(body).map_or_else(|_| latin(), str::to_owned);
                 add_text(metadata, "Comment", &text, losses);
@@ -85,7 +85,7 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
         }
     }
     if pictures > 1 {
-        // Previews, or what makes the picture brighter on some screens.
+        // Further pictures are previews, or gain maps for HDR displays.
         metadata.parts.push(Part {
             format: "Multi-Picture Format",
             name: "MPF".into(),
@@ -102,13 +102,13 @@ pub fn read(bytes: &[u8], metadata: &mut Metadata, losses: &mut Vec<String>) {
     metadata.iptc = capped_iptc(iptc_of_resources(&resources), losses);
 }
 
-/// How many pictures a file with several tells of (CIPA DC-007, 5.2.3).
+/// The number of pictures that a Multi-Picture Format segment states (CIPA DC-007, 5.2.3).
 fn count(mpf: &[u8]) -> u64 {
     const NUMBER_OF_IMAGES: u16 = 0xb001;
     tiff::number_in(mpf, NUMBER_OF_IMAGES).unwrap_or(0)
 }
 
-/// The density behind the name of JFIF's segment; nothing where it only says that pixels are square.
+/// The density in a JFIF segment, without its identifier; `None` if the segment only states that pixels are square.
 fn density(body: &[u8]) -> Option<Density> {
     let &[_, _, unit, x1, x0, y1, y0, ..] = body else {
         return None;
@@ -121,13 +121,13 @@ fn density(body: &[u8]) -> Option<Density> {
     }
 }
 
-/// JFIF's parameters: version, unit, density, no thumbnail.
+/// The parameters of a JFIF segment behind its identifier: version, unit, density, no thumbnail.
 pub fn jfif(density: Option<Density>) -> [u8; 9] {
     let square = Density { pixels: [1.0; 2], unit: DensityUnit::Aspect };
     let density = density.unwrap_or(square);
     let candidates =
         [(0, DensityUnit::Aspect), (1, DensityUnit::Inch), (2, DensityUnit::Centimetre)];
-    // The unit in which whole numbers are nearest.
+    // The unit in which rounding to whole numbers changes the density least.
     let nearest = candidates
         .into_iter()
         .filter_map(|(number, unit)| Some((number, density.per(unit)?)))
@@ -142,7 +142,7 @@ fn deviation(rounded: [f64; 2], exact: [f64; 2]) -> f64 {
     (0..2).map(|axis| (rounded[axis] / exact[axis] - 1.0).abs()).sum()
 }
 
-/// IPTC as the parameters of Photoshop's segment.
+/// IPTC as the parameters of a Photoshop segment.
 pub fn photoshop(iptc: &[u8]) -> Vec<u8> {
     [PHOTOSHOP, &iptc_resource(iptc)].concat()
 }
@@ -158,7 +158,7 @@ mod tests {
             (None, [0, 0, 1, 0, 1]),
             (density([300.0, 72.0], DensityUnit::Inch), [1, 1, 44, 0, 72]),
             (density([118.0, 118.0], DensityUnit::Centimetre), [2, 0, 118, 0, 118]),
-            // 300 per inch as PNG has it.
+            // 300 per inch, as PNG stores it.
             (density([118.11, 118.11], DensityUnit::Centimetre), [1, 1, 44, 1, 44]),
             (density([2.0, 1.0], DensityUnit::Aspect), [0, 0, 2, 0, 1]),
         ] {

@@ -5,20 +5,20 @@ use crate::memory::{self, raise};
 /// A row of blocks of one component.
 #[derive(Debug, Default)]
 pub struct BlockRow {
-    /// 64 coefficients a block, row by row; not dequantized.
+    /// 64 coefficients for each block, row by row; not dequantized.
     pub values: Vec<i16>,
-    /// For each block, bit `k` is set where AC coefficient `k` in zig-zag order is not 0.
+    /// For each block, a mask whose bit `k` is set if AC coefficient `k` in zig-zag order is not 0.
     pub nonzero: Vec<u64>,
 }
 
 impl BlockRow {
-    /// Blocks of zeros.
+    /// `blocks` blocks of zeros.
     pub fn new(blocks: usize) -> Self {
         let values = memory::zeros(64 * blocks).unwrap_or_else(raise);
         Self { values, nonzero: vec![0; blocks] }
     }
 
-    /// Blocks of zeros in the memory of another row, as far as it goes.
+    /// Blocks of zeros, in the memory of this row if it has as many blocks.
     pub fn cleared(mut self, blocks: usize) -> Self {
         if self.nonzero.len() != blocks {
             return Self::new(blocks);
@@ -29,12 +29,12 @@ impl BlockRow {
     }
 }
 
-/// Stands for [`BlockRow::nonzero`] of a block that is not read yet, and holds what it held before: no AC coefficient has
-/// bit 0.
+/// Value of [`BlockRow::nonzero`] for a block that is not read yet, whose coefficients are arbitrary. Masks of read
+/// blocks never have bit 0, since no AC coefficient has the number 0.
 const UNREAD: u64 = 1;
 
 impl BlockRow {
-    /// Blocks to be read, each of which is cleared then, in the memory of another row, as far as it goes.
+    /// Blocks to be read, in the memory of this row if it has as many blocks. A block is cleared when it is read.
     pub fn unread(mut self, blocks: usize) -> Self {
         if self.nonzero.len() != blocks {
             return Self::new(blocks);
@@ -54,9 +54,9 @@ impl BlockRow {
 
 /// One block of a [`BlockRow`].
 pub struct BlockMut<'a> {
-    /// Its coefficients.
+    /// Its coefficients, row by row.
     pub values: &'a mut [i16; 64],
-    /// Which AC coefficients are not 0.
+    /// Its mask of AC coefficients that are not 0.
     pub nonzero: &'a mut u64,
 }
 

@@ -1,6 +1,5 @@
-//! The container: marker segments, up to the entropy-coded data of each scan (ITU-T T.81, annex B). Of
-//! the kinds that the standard has, those are accepted that nearly all files are: 8 bits, sequential
-//! or progressive, Huffman-coded.
+//! The container format of JPEG: marker segments, up to the entropy-coded data of each scan (ITU-T T.81, annex B).
+//! Supported are the kinds of nearly all files: 8 bits, sequential or progressive DCT, Huffman coding.
 
 use std::ops::Range;
 
@@ -13,7 +12,7 @@ use crate::{
 /// Second bytes of markers (T.81, table B.1).
 mod marker {
     pub const TEM: u8 = 0x01;
-    /// The last of those that are reserved.
+    /// The last of the reserved markers.
     pub const RES_LAST: u8 = 0xbf;
     pub const SOI: u8 = 0xd8;
     pub const EOI: u8 = 0xd9;
@@ -42,14 +41,14 @@ pub struct File<'a> {
     pub size: [usize; 2],
     /// The components in the order of the frame header.
     pub components: Vec<Component>,
-    /// Minimum coded units (MCU) across and down, in scans of several components.
+    /// Number of minimum coded units (MCU) across and down, in scans of several components.
     pub mcus: [usize; 2],
     pub scans: Vec<Scan>,
-    /// Coefficients of a block, over all components, of which no scan has all bits.
+    /// Number of coefficients, 64 for each component, that have bits which no scan contains.
     pub unsent: usize,
-    /// EXIF, beginning with its TIFF header.
+    /// EXIF, from its TIFF header on.
     pub exif: Option<Vec<u8>>,
-    /// Parts of the ICC profile with their numbers.
+    /// Parts of the ICC profile, with their numbers.
     icc: Vec<(u8, &'a [u8])>,
 }
 
@@ -57,45 +56,45 @@ pub struct File<'a> {
 #[derive(Debug)]
 pub struct Component {
     id: u8,
-    /// Blocks of it in an MCU, across and down: its sampling factors H and V.
+    /// Blocks of the component in an MCU, across and down: its sampling factors H and V.
     pub sampling: [usize; 2],
     quantization_table: usize,
-    /// Blocks that hold its samples, across and down.
+    /// Number of blocks that hold its samples, across and down.
     pub blocks: [usize; 2],
-    /// What coefficients are multiplied with, row by row.
+    /// The quantization steps, row by row.
     pub quantization: [u16; 64],
 }
 
-/// A scan: some coefficients of some components (B.2.3).
+/// A scan: a selection of coefficients of some components (B.2.3).
 #[derive(Debug)]
 pub struct Scan {
     pub members: Vec<Member>,
     pub selection: Selection,
-    /// Whether it adds one bit to coefficients of an earlier scan.
+    /// Whether the scan adds one bit to coefficients of an earlier scan.
     pub refines: bool,
     /// MCUs between restarts; 0 for none (B.2.4.4).
     pub restart_interval: usize,
-    /// Where its entropy-coded data are in the file.
+    /// Range of its entropy-coded data in the file.
     pub data: Range<usize>,
 }
 
 /// A component in a scan, with its Huffman tables.
 #[derive(Debug)]
 pub struct Member {
-    /// Its place in [`File::components`].
+    /// Index in [`File::components`].
     pub component: usize,
     pub dc: Option<Huffman>,
     pub ac: Option<Huffman>,
 }
 
-/// A file with more pixels than this per byte is left to a decoder that takes less memory for it.
+/// Files with more pixels per byte than this are left to a decoder that takes less memory for them.
 const MOST_PIXELS_A_BYTE: usize = 512;
 /// The largest sampling factor (B.2.2).
 const MOST_SAMPLING: usize = 4;
 
 impl<'a> File<'a> {
-    /// Reads everything but the coefficients: the file and its geometry; nothing where it is of another kind, or
-    /// damaged before its first scan. A file that is cut off behind it has the scans that begin before.
+    /// Reads everything but the coefficients: the file and its frame; `None` if it is of another kind, or damaged
+    /// before its first scan. Of a file that is cut off behind that, the scans that begin before the end are read.
     pub fn parse(bytes: &'a [u8]) -> Option<(Self, Frame)> {
         let mut parser = Parser::new(bytes);
         let mut at = bytes.starts_with(&[0xff, marker::SOI]).then_some(2)?;
@@ -109,14 +108,14 @@ impl<'a> File<'a> {
                     continue;
                 }
                 marker::EOI => return parser.finish(),
-                // No such marker: damage in the data of a scan.
+                // Such a marker is reserved, so the data of a scan are damaged.
                 marker::TEM..=marker::RES_LAST if parser.has_scans() => return parser.finish(),
                 _ => {}
             }
             let len = bytes.get(at + 2..).and_then(<[u8]>::first_chunk);
             let len = len.map_or(0, |len| usize::from(u16::from_be_bytes(*len)));
             let Some(body) = bytes.get(at + 4..at + 2 + len) else {
-                // The end of the file, or a length of 0 or 1.
+                // The file is cut off, or the length is invalid: 0 or 1.
                 return if at + 2 + len > bytes.len() { parser.finish() } else { None };
             };
             at += 2 + len;
@@ -130,49 +129,49 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Whether it has so many pixels a byte that a decoder that takes less memory for them is better.
+    /// Whether the file has so many pixels per byte that a decoder that takes less memory is preferable.
     pub fn is_thin(&self) -> bool {
         self.size.iter().product::<usize>() / MOST_PIXELS_A_BYTE > self.bytes.len()
     }
 
-    /// What of its picture is missing, in words, once all scans are read.
+    /// A message about what is missing of the picture, once all scans are read.
     pub fn in_words(&self, damage: &Damage) -> Option<String> {
         damage.in_words(self.unsent, 64 * self.components.len())
     }
 
-    /// Nothing of its picture is known to be missing yet.
+    /// A [`Damage`] of this picture's size, without any damage.
     pub fn no_damage(&self) -> Damage {
         let most = self.components.iter().map(|c| c.sampling[1]).max().unwrap_or(1);
         Damage::none(self.mcus[1], 8 * most, self.size[1])
     }
 
-    /// The ICC profile (ICC.1:2010, B.4).
+    /// The ICC profile, joined from its parts (ICC.1:2010, B.4).
     pub fn icc(&self) -> Option<Vec<u8>> {
         let mut parts = self.icc.clone();
         parts.sort_by_key(|&(number, _)| number);
         (!parts.is_empty()).then(|| parts.iter().flat_map(|(_, data)| *data).copied().collect())
     }
 
-    /// Blocks of a component in a row, with those that fill the last MCU.
+    /// Blocks of a component across, including those that only fill up the last MCU.
     pub fn columns(&self, component: &Component) -> usize {
         self.mcus[0] * component.sampling[0]
     }
 
-    /// Rows of a component's blocks, with those that fill the last MCU.
+    /// Rows of blocks of a component, including those that only fill up the last MCU.
     pub fn rows(&self, component: &Component) -> usize {
         self.mcus[1] * component.sampling[1]
     }
 
-    /// Bytes that decoding allocates, about.
+    /// Approximate number of bytes that decoding allocates.
     pub fn bytes_needed(&self) -> u64 {
         let samples: usize = self.size.iter().product::<usize>() * self.components.len();
-        // 64 coefficients of two bytes, their bits in `nonzero`, and a DC coefficient apart.
+        // 64 coefficients of two bytes, a mask in `nonzero`, and a separate DC coefficient.
         const A_BLOCK: usize = 140;
         let blocks: usize = self.components.iter().map(|c| self.columns(c) * self.rows(c)).sum();
         (samples + blocks * A_BLOCK + self.bytes.len()) as u64
     }
 
-    /// The frame header (B.2.2).
+    /// Reads the frame header (B.2.2).
     fn frame(&mut self, body: &[u8]) -> Option<()> {
         let (&[8, h1, h0, w1, w0, count], components) = body.split_first_chunk()? else {
             return None;
@@ -183,7 +182,7 @@ impl<'a> File<'a> {
             return None;
         }
         let samplings: Vec<[usize; 2]> = match components {
-            // The factors of a single component mean nothing (A.2.2).
+            // Sampling factors of a single component have no effect (A.2.2).
             [_] => vec![[1, 1]],
             _ => components
                 .iter()
@@ -212,17 +211,18 @@ impl<'a> File<'a> {
     }
 }
 
-/// What segments before a scan set for it, and which coefficients the scans so far have.
+/// The state that segments set for the scans that follow, and the coefficients that scans contain so far.
 struct Parser<'a> {
     file: File<'a>,
     quantization: [Option<[u16; 64]>; 4],
-    /// Of class 0 (DC) and 1 (AC).
+    /// Huffman tables of class 0 (DC) and 1 (AC).
     huffman: [[Option<Huffman>; 4]; 2],
     restart_interval: usize,
     is_jfif: bool,
-    /// The colour transform in Adobe's segment: 0 for none, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3).
+    /// The colour transform in the Adobe segment: 0 for none, 1 for YCbCr, 2 for YCCK (ITU-T T.872, 6.5.3).
     adobe_transform: Option<u8>,
-    /// Low bits that each coefficient of each component still lacks; none where no scan had it yet.
+    /// For each component and coefficient, the number of low bits that scans do not contain yet; `None` without any
+    /// scan of the coefficient.
     lacking: [[Option<u32>; 64]; 4],
 }
 
@@ -253,7 +253,7 @@ impl<'a> Parser<'a> {
         !self.file.scans.is_empty()
     }
 
-    /// Reads a segment that is no scan header.
+    /// Reads a segment other than a scan header.
     fn segment(&mut self, marker: u8, body: &'a [u8]) -> Option<()> {
         match marker {
             marker::SOF0..=marker::SOF2 if self.file.components.is_empty() => {
@@ -284,14 +284,14 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Reads a scan header, and checks that the scan continues those before it.
+    /// Reads a scan header, and checks that the scan continues the scans before it.
     fn scan(&mut self, body: &[u8], data: Range<usize>) -> Option<()> {
         let scan = self.scan_header(body, data)?;
         let Selection { start, end, low_bit } = scan.selection;
         for member in &scan.members {
             let component = &mut self.file.components[member.component];
             let lacking = &mut self.lacking[member.component];
-            // Tables are taken as they are when the component's first scan begins (B.2.4.1).
+            // The quantization table counts that is defined when the component's first scan begins (B.2.4.1).
             if lacking.iter().all(Option::is_none) {
                 component.quantization = self.quantization[component.quantization_table]?;
             }
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// The scan header (B.2.3; limits of progressive scans in G.1.1.1).
+    /// Reads the scan header (B.2.3; the limits of progressive scans are in G.1.1.1).
     fn scan_header(&self, body: &[u8], data: Range<usize>) -> Option<Scan> {
         let progressive = self.file.progressive;
         let (&count, rest) = body.split_first()?;
@@ -332,7 +332,7 @@ impl<'a> Parser<'a> {
             (!lacks_dc && !lacks_ac).then_some(Member { component, dc, ac })
         });
         let members: Vec<Member> = members.collect::<Option<_>>()?;
-        // In the order of the frame, so that none is there twice.
+        // Components are in the order of the frame header, so none occurs twice.
         let ordered = members.is_sorted_by(|a, b| a.component < b.component);
         let restart_interval = self.restart_interval;
         (ordered && !members.is_empty()).then_some(Scan {
@@ -344,14 +344,14 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The file and its geometry, where all its DC coefficients are there.
+    /// The file and its frame, if all components have DC coefficients.
     fn finish(self) -> Option<(File<'a>, Frame)> {
         let mut file = self.file;
         let all = &self.lacking[..file.components.len()];
         file.unsent = all.iter().flatten().filter(|lacks| **lacks != Some(0)).count();
         let ids: Vec<u8> = file.components.iter().map(|component| component.id).collect();
         let complete = self.lacking[..ids.len()].iter().all(|lacking| lacking[0].is_some());
-        // The choice of libjpeg, which trusts JFIF first, then Adobe's segment, then the components' names.
+        // As libjpeg chooses: by the JFIF segment, else the Adobe segment, else the identifiers of the components.
         let colour = match (&ids[..], self.is_jfif, self.adobe_transform) {
             ([_], ..) => ColourModel::Grey,
             ([_, _, _], true, _) => ColourModel::YCbCr,
@@ -368,7 +368,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Quantization tables (B.2.4.1).
+/// Reads quantization tables (B.2.4.1).
 fn read_quantization(mut body: &[u8], tables: &mut [Option<[u16; 64]>; 4]) -> Option<()> {
     while let Some((&kind, rest)) = body.split_first() {
         let wide = kind >> 4 == 1;
@@ -386,7 +386,7 @@ fn read_quantization(mut body: &[u8], tables: &mut [Option<[u16; 64]>; 4]) -> Op
     Some(())
 }
 
-/// Huffman tables (B.2.4.2).
+/// Reads Huffman tables (B.2.4.2).
 fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Option<()> {
     while let Some((&kind, rest)) = body.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>()?;
@@ -400,7 +400,7 @@ fn read_huffman(mut body: &[u8], tables: &mut [[Option<Huffman>; 4]; 2]) -> Opti
     Some(())
 }
 
-/// The length of a scan's data: up to a marker that is no restart, or the end of the file.
+/// The length of a scan's data: up to a marker other than a restart, or the end of the file.
 fn data_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(len) = bytes[at..].iter().position(|&byte| byte == 0xff) {
@@ -415,16 +415,16 @@ fn data_len(bytes: &[u8]) -> usize {
     bytes.len()
 }
 
-/// Entropy-coded data between restarts.
+/// A restart interval: entropy-coded data between restart markers.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// Where they are in the scan's data.
+    /// Range in the unstuffed data of the scan.
     pub data: Range<usize>,
-    /// The number, 0 to 7, of the restart marker before them; the first interval has none.
+    /// The number, 0 to 7, of the restart marker before the interval; `None` for the first one.
     pub restart: Option<u8>,
 }
 
-/// A scan's data without the 0 stuffed behind each 0xff (B.1.1.5), and its intervals between restarts.
+/// The data of a scan without the 0 that is stuffed behind each 0xff (B.1.1.5), and its restart intervals.
 pub fn unstuffed(raw: &[u8]) -> (Vec<u8>, Vec<Interval>) {
     let mut data = memory::room(raw.len()).unwrap_or_else(raise);
     let mut intervals = Vec::new();

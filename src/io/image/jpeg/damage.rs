@@ -1,43 +1,44 @@
-//! What of a picture is missing because its file is cut off or damaged.
+//! Which parts of a picture are missing because its file is cut off or damaged.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// The rows of MCUs of which some block in some scan could not be read. Scans are read by several threads.
+/// The rows of MCUs in which a block of any scan could not be read. Several threads read scans.
 #[derive(Debug)]
 pub struct Damage {
     mcu_rows: Vec<AtomicBool>,
-    /// Rows of pixels of a row of MCUs, and of the picture.
+    /// Height of a row of MCUs, and of the picture, in pixels.
     mcu_height: usize,
     height: usize,
-    /// Whether there are data behind those of the last block.
+    /// Whether there are data behind the last block of a scan or restart interval.
     leftover: AtomicBool,
 }
 
 impl Damage {
-    /// Nothing is missing of a picture of `mcu_rows` rows of MCUs.
+    /// No damage yet, of a picture with `mcu_rows` rows of MCUs.
     pub fn none(mcu_rows: usize, mcu_height: usize, height: usize) -> Self {
         let mcu_rows = (0..mcu_rows).map(|_| AtomicBool::new(false)).collect();
         Self { mcu_rows, mcu_height, height, leftover: AtomicBool::new(false) }
     }
 
-    /// A row of MCUs is missing, or a part of it.
+    /// Notes that a row of MCUs, or a part of it, is missing.
     pub fn row(&self, mcu_row: usize) {
         self.mcu_rows[mcu_row].store(true, Relaxed);
     }
 
-    /// There are more data than blocks.
+    /// Notes that there are data behind the last block.
     pub fn leftover(&self) {
         self.leftover.store(true, Relaxed);
     }
 
-    /// Rows of pixels that are missing, or parts of them.
+    /// Number of rows of pixels that are missing as a whole or in part.
     pub fn rows(&self) -> usize {
         let rows = |y: usize| self.mcu_height.min(self.height - y * self.mcu_height);
         let missing = |y: &usize| self.mcu_rows[*y].load(Relaxed);
         (0..self.mcu_rows.len()).filter(missing).map(rows).sum()
     }
 
-    /// In words; nothing where all is there. Of the coefficients of a block, no scan has `unsent` of `all`.
+    /// A message about the damage; `None` if there is none. Of `all` coefficients of the blocks of an MCU position,
+    /// `unsent` have bits that no scan contains.
     pub fn in_words(&self, unsent: usize, all: usize) -> Option<String> {
         let height = self.height;
         match self.rows() {

@@ -1,5 +1,5 @@
-//! Decodes the common kinds of JPEG on all cores. Scans that do not depend on each other are read in
-//! parallel, and pixels are made on the other cores while the last scan is still being read.
+//! The decoder of the common kinds of JPEG, which runs on all cores. Scans that do not depend on each other are read in
+//! parallel, and pixels are rendered while the last scan is still being read.
 
 use super::{
     bands::{Bands, Consume, Stream, Target},
@@ -17,8 +17,8 @@ use crate::{
     memory::{self, raise},
 };
 
-/// Decodes a file, allocating about `limit` bytes at most; nothing where it is of another kind, or too large. The image
-/// has the metadata as they are in the file; what of its picture is missing comes with it, in words.
+/// Decodes a file, allocating at most about `limit` bytes; `None` if it is of another kind, or too large. The metadata
+/// of the image are as they are in the file. A message tells what is missing of the picture.
 pub fn decode(bytes: &[u8], limit: u64) -> Option<(Image, Option<String>)> {
     let (file, frame) = File::parse(bytes)?;
     decode_parsed(&file, &frame, limit)
@@ -41,8 +41,8 @@ pub fn decode_parsed(
     Some((image, file.in_words(&damage)))
 }
 
-/// What is missing of a file whose picture is decoded elsewhere; nothing where that is not known, as of progressive
-/// files, whose coefficients would have to be held. A row of MCUs is in memory at a time.
+/// What is missing of a file that another decoder decodes: `None` if it is not known, as for progressive files, whose
+/// coefficients would have to be kept; `Some(None)` if nothing is missing. Only one row of MCUs is in memory at a time.
 pub fn missing(file: &File<'_>) -> Option<Option<String>> {
     if file.progressive {
         return None;
@@ -61,8 +61,8 @@ pub fn missing(file: &File<'_>) -> Option<Option<String>> {
     Some(file.in_words(&damage))
 }
 
-/// Hands all pixels of a file whose headers are read to `consume`, band by band, and returns what is missing, in words;
-/// nothing where the file is of another kind, or takes more than about `limit` bytes.
+/// Hands all pixels of a file to `consume`, band by band, and returns what is missing, in words; `None` if the file is
+/// of another kind, or takes more than about `limit` bytes.
 pub fn decode_bands(
     file: &File<'_>,
     frame: &Frame,
@@ -83,12 +83,12 @@ fn pixels(file: &File<'_>, frame: &Frame, damage: &Damage) -> Option<Vec<u8>> {
     Some(pixels)
 }
 
-/// Bytes of a picture's pixels.
+/// Bytes of the pixels of a picture.
 fn bytes(frame: &Frame) -> usize {
     frame.size[0] * frame.size[1] * frame.colour.channels()
 }
 
-/// Makes all pixels; nothing where a component's resolution is no whole fraction of the picture's.
+/// Renders all pixels; `None` if the resolution of a component is no integer fraction of the picture's.
 fn render<'p>(
     file: &File<'_>,
     frame: &Frame,
@@ -111,10 +111,10 @@ fn render<'p>(
     Some(())
 }
 
-/// Bits that a coefficient takes at least in most files.
+/// Minimal number of bits of a coefficient in most files, to estimate the number of coefficients.
 const BITS_A_COEFFICIENT: usize = 4;
 
-/// The coefficients of `file`, and what is missing, in words.
+/// Reads the coefficients of `file`; with what is missing, in words.
 pub fn coefficients(file: &File<'_>, frame: &Frame) -> (SparseCoefficients, Option<String>) {
     let damage = file.no_damage();
     let entries =
@@ -136,12 +136,12 @@ pub fn coefficients(file: &File<'_>, frame: &Frame) -> (SparseCoefficients, Opti
     (sparse, file.in_words(&damage))
 }
 
-/// Gathers the coefficients of a progressive file that are not 0.
+/// Collects the nonzero coefficients of a progressive file.
 struct Gather<'a> {
-    /// DC coefficients, one vector a component.
+    /// DC coefficients, one vector for each component.
     dc: &'a [Vec<i16>],
     sparse: &'a mut SparseCoefficients,
-    /// For each component, the rows that it has.
+    /// For each component, the number of rows that were added.
     rows: Vec<usize>,
 }
 
@@ -153,7 +153,7 @@ impl Finished for Gather<'_> {
         self.rows[c] += 1;
         for x in 0..across {
             let (values, nonzero) = match row.nonzero.is_empty() {
-                // No scan has AC coefficients of this row.
+                // No scan contains AC coefficients of this row.
                 true => (&[0; 64], 0),
                 false => (&row.values.as_chunks::<64>().0[x], row.nonzero[x]),
             };
@@ -163,15 +163,15 @@ impl Finished for Gather<'_> {
     }
 }
 
-/// The coefficients of all scans, except those of a last scan with AC coefficients: pixels are made of these while they
-/// are read.
+/// The coefficients of all scans but the last, if that has AC coefficients: pixels are rendered while the last scan is
+/// read.
 struct Blocks<'a> {
     last: Option<&'a Scan>,
-    /// The components of the last scan, with their rows.
+    /// The components of the last scan, with their rows so far.
     unfinished: Vec<(usize, Vec<BlockRow>)>,
-    /// The rows of the others, one vector a component.
+    /// The rows of the other components, one vector for each component.
     finished: Vec<Vec<BlockRow>>,
-    /// DC coefficients of progressive files, one vector a component.
+    /// DC coefficients of progressive files, one vector for each component.
     dc: Vec<Vec<i16>>,
 }
 
@@ -192,8 +192,8 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// Reads `scans`: DC coefficients, and the AC coefficients of each component, are independent of each
-/// other.
+/// Reads `scans` in parallel: scans of DC coefficients, and scans of AC coefficients of different components, are
+/// independent of each other.
 fn read_in_parallel(
     file: &File<'_>,
     scans: &[Scan],

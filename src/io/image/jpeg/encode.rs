@@ -1,6 +1,6 @@
-//! The encoder's container: markers (ITU-T T.81, annex B), JFIF (T.871, 10), ICC and EXIF around one sequential scan.
+//! The encoder: markers (ITU-T T.81, annex B), JFIF (T.871, 10), ICC profile and EXIF around one sequential scan.
 //!
-//! Bands of MCU rows are encoded side by side, each a restart interval (T.81, E.1.4).
+//! Bands of MCU rows are encoded in parallel; each is a restart interval (T.81, E.1.4).
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::{
     parallel::Parallel,
 };
 
-/// The blocks of a frame, or the pixels that they are made from.
+/// The blocks of a frame, or the pixels from which they are computed.
 enum Blocks<'a> {
     Pixels { pixels: &'a [u8], divisors: Vec<Divisor> },
     Coefficients(&'a SparseCoefficients),
@@ -31,7 +31,7 @@ enum Blocks<'a> {
 
 /// The blocks of a component in a row of MCUs.
 trait BlockRows {
-    /// Hands block `x` of row `y` to `out`.
+    /// Codes block `x` of row `y` of the MCU row to `out`.
     fn code<S: Symbols>(
         &self,
         x: usize,
@@ -42,7 +42,7 @@ trait BlockRows {
     );
 }
 
-/// All coefficients of blocks, and how many blocks a row has.
+/// Blocks with all coefficients, and the number of blocks in a row.
 struct Dense<'a>(&'a [[i16; 64]], usize);
 
 impl BlockRows for Dense<'_> {
@@ -59,7 +59,7 @@ impl BlockRows for Dense<'_> {
     }
 }
 
-/// Blocks of a picture of sparse ones, and how many a row has.
+/// Blocks with their nonzero coefficients only, the number of blocks in a row, and the picture that they are from.
 struct Sparse<'a>(&'a [SparseBlock], usize, &'a SparseCoefficients);
 
 impl BlockRows for Sparse<'_> {
@@ -77,16 +77,16 @@ impl BlockRows for Sparse<'_> {
     }
 }
 
-/// Pixels of a restart interval, about.
+/// Approximate number of pixels of a restart interval.
 const BAND: usize = 1 << 19;
-/// Bytes of an ICC profile in one segment: what is left of 65,533 behind its name and two numbers.
+/// Maximal bytes of an ICC profile in one segment: 65,533 without the identifier and two numbers.
 const ICC_PART: usize = 65_533 - 14;
 
-/// Encodes `pixels`: rows from the top, u8 samples, grey or RGB. Where it is to be `optimized`, Huffman tables are made
-/// for this picture: the file is smaller, and takes longer.
+/// Encodes `pixels`: rows from the top, u8 samples, grey or RGB. If `optimized`, Huffman tables are computed for this
+/// picture, which makes the file smaller but takes longer.
 ///
 /// # Errors
-/// When a side has no pixel or more than 65,535, or the ICC profile is too long.
+/// If a side has no pixel or more than 65,535, or the ICC profile is too long.
 pub fn encode_pixels(
     frame: &Frame,
     pixels: &[u8],
@@ -97,7 +97,7 @@ pub fn encode_pixels(
     encode(frame, &Blocks::Pixels { pixels, divisors }, metadata, optimized)
 }
 
-/// Encodes quantised coefficients.
+/// Encodes quantized coefficients.
 ///
 /// # Errors
 /// As [`encode_pixels`].
@@ -117,7 +117,7 @@ fn encode(
 ) -> Result<Vec<u8>, &'static str> {
     let [across, down] = frame.mcus();
     let [width, height] = frame.most().map(|most| 8 * most);
-    // An interval has at most 65,535 MCUs.
+    // The restart interval is stated in 16 bits, so it has at most 65,535 MCUs.
     let most = usize::from(u16::MAX) / across.max(1);
     let rows = (BAND / (across * width * height).max(1)).clamp(1, most.max(1));
     let interval = if down > rows { across * rows } else { 0 };
@@ -157,7 +157,7 @@ const DRI: u8 = 0xdd;
 const APP0: u8 = 0xe0;
 const COM: u8 = 0xfe;
 
-/// Everything before the scan's data.
+/// The bytes of a file before the data of its scan.
 fn header(
     frame: &Frame,
     metadata: &Metadata,
@@ -221,7 +221,7 @@ fn header(
     Ok(file)
 }
 
-/// A marker with its length and its parameters.
+/// Appends a marker segment: marker, length and parameters.
 fn segment(file: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
     let len: usize = 2 + parts.iter().map(|part| part.len()).sum::<usize>();
     file.extend([0xff, marker]);
@@ -229,10 +229,10 @@ fn segment(file: &mut Vec<u8>, marker: u8, parts: &[&[u8]]) {
     parts.iter().for_each(|part| file.extend(*part));
 }
 
-/// The one scan of a file.
+/// The only scan of a file.
 struct Scan<'a> {
     frame: &'a Frame,
-    /// Blocks of each component across and down that hold samples.
+    /// For each component, the number of blocks with samples, across and down.
     real: Vec<[usize; 2]>,
 }
 
@@ -243,8 +243,8 @@ impl<'a> Scan<'a> {
         Self { frame, real: real.collect() }
     }
 
-    /// The tables that take the fewest bits for all `intervals`, each of so many MCU rows: for luma and for chroma, of
-    /// first coefficients and of the others.
+    /// The Huffman tables that code all `intervals`, ranges of MCU rows, in the fewest bits: for luma and for chroma,
+    /// those of DC and of AC coefficients.
     fn tables(
         &self,
         blocks: &Blocks<'_>,
@@ -261,8 +261,8 @@ impl<'a> Scan<'a> {
         [[table(0), table(1)], [table(2), table(3)]]
     }
 
-    /// Hands the symbols of one restart interval to `out`: MCU rows `rows`. There are tables for luma and for chroma, of
-    /// first coefficients and of the others.
+    /// Codes the MCU rows `rows`, one restart interval, to `out`. `tables` are those of luma and of chroma, each of DC
+    /// and of AC coefficients.
     fn interval<S: Symbols>(
         &self,
         blocks: &Blocks<'_>,
@@ -313,7 +313,7 @@ impl<'a> Scan<'a> {
                 let [h, v] = self.frame.components[c].sampling;
                 let tables = &tables[usize::from(c > 0)];
                 for (x, y) in (0..v).flat_map(|y| (0..h).map(move |x| (mcu * h + x, y))) {
-                    // Blocks that only fill up an MCU repeat the first coefficient and have no others.
+                    // Blocks that only fill up an MCU repeat the DC coefficient and have no AC coefficients.
                     match x < self.real[c][0] && number * v + y < self.real[c][1] {
                         true => blocks.code(x, y, &mut last[c], tables, out),
                         false => out.empty_block(tables),
@@ -356,14 +356,14 @@ mod tests {
             assert!(restarts(&bands) && !restarts(&one));
             let decoded = |bytes: &[u8]| image::load_from_memory(bytes).unwrap();
             assert!(decoded(&bands) == decoded(&one), "{channels} {half_chroma}");
-            // Parts between restarts are read side by side.
+            // Restart intervals are read in parallel.
             let own = |bytes: &[u8]| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
                 let (image, damage) = pool.install(|| decode(bytes, u64::MAX)).unwrap();
                 (image.samples.as_bytes().to_vec(), damage)
             };
             assert!(own(&bands) == own(&one), "{channels} {half_chroma}");
-            // One byte less is no longer all of it.
+            // With one byte missing, the damage is reported or the pixels differ.
             let cut = [&bands[..bands.len() / 2], &bands[bands.len() / 2 + 1..]].concat();
             assert!(own(&cut).1.is_some() || own(&cut).0 != own(&one).0);
             assert!(decoded(&optimized) == decoded(&one), "{channels} {half_chroma}");

@@ -1,4 +1,4 @@
-//! Coefficients from Huffman-coded data of sequential and progressive scans (ITU-T T.81, annexes F and
+//! Decoding of coefficients from the Huffman-coded data of sequential and progressive scans (ITU-T T.81, annexes F and
 //! G).
 
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::data::jpeg::ZIGZAG;
 
-/// What a scan has of each block's coefficients: bits from `low_bit` up of those from `start` to `end`
+/// What a scan contains of the coefficients of each block: the bits from `low_bit` up of coefficients `start` to `end`
 /// in zig-zag order (spectral selection Ss and Se, and successive approximation Al; B.2.3).
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
@@ -16,26 +16,26 @@ pub struct Selection {
     pub low_bit: u32,
 }
 
-/// What decoding a block takes from the blocks before it; reset at every restart.
+/// What decoding a block depends on from blocks before it; reset at each restart.
 #[derive(Clone, Copy, Default)]
 pub struct State {
-    /// The last DC coefficient of each component in the scan (PRED, F.2.1.3.1).
+    /// The DC coefficient of the last block of each component of the scan (PRED, F.2.1.3.1).
     pub dc: [i32; 4],
-    /// Blocks to come that have no more coefficients in this scan (EOBRUN, G.1.2.2).
+    /// Number of blocks to come without further coefficients in this scan (EOBRUN, G.1.2.2).
     pub eob_run: u32,
 }
 
-/// Symbol `run << 4 | size` of an AC coefficient: `run` zeros before it, and its magnitude category
+/// Splits the symbol `run << 4 | size` of an AC coefficient: the number of zeros before it, and its magnitude category
 /// (F.1.2.2.1).
 #[inline(always)]
 fn run_and_size(symbol: u32) -> (u32, u32) {
     (symbol >> 4, symbol & 15)
 }
 
-/// A run of 16 zeros without a coefficient behind it (ZRL).
+/// The run of a symbol of size 0 that stands for 16 zeros (ZRL).
 const ZERO_RUN: u32 = 15;
 
-/// A DC coefficient from its difference to the one before (F.2.2.1).
+/// Reads a DC coefficient, coded as the difference from the one before (F.2.2.1).
 #[inline(always)]
 pub fn dc(bits: &mut BitReader<'_>, table: &Huffman, last: &mut i32) -> Option<i32> {
     let size = bits.symbol(table).filter(|&size| size <= 15)?;
@@ -43,20 +43,20 @@ pub fn dc(bits: &mut BitReader<'_>, table: &Huffman, last: &mut i32) -> Option<i
     Some(*last)
 }
 
-/// The next lower bit of a DC coefficient (G.1.2.1).
+/// Reads the next lower bit of a DC coefficient (G.1.2.1).
 #[inline(always)]
 pub fn dc_refinement(bits: &mut BitReader<'_>) -> i32 {
     bits.ensure(1);
     bits.take(1) as i32
 }
 
-/// A coefficient that is not 0, and the zeros before it; or the symbol of a code that stands for zeros alone.
+/// A decoded symbol: a coefficient that is not 0 with the number of zeros before it, or zeros alone (size 0).
 enum Coded {
     Coefficient { run: u32, value: i32 },
     Zeros { run: u32 },
 }
 
-/// The next code of AC coefficients, with its magnitude (F.2.2.2).
+/// Reads the next symbol of AC coefficients, with the magnitude behind it (F.2.2.2).
 #[inline(always)]
 fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Option<Coded> {
     if let Some((run, value)) = bits.short_coefficient(table) {
@@ -68,8 +68,8 @@ fn coded(bits: &mut BitReader<'_>, table: &Huffman) -> Option<Coded> {
     })
 }
 
-/// All AC coefficients of a block in a sequential scan (F.2.2.2): `set` takes the place in coded order and the value of
-/// those that are not 0.
+/// Reads all AC coefficients of a block of a sequential scan (F.2.2.2). `set` takes zig-zag index and value of each
+/// coefficient that is not 0.
 #[inline(always)]
 pub fn ac_sequential(
     bits: &mut BitReader<'_>,
@@ -94,7 +94,8 @@ pub fn ac_sequential(
     Some(())
 }
 
-/// The upper bits of some AC coefficients: the first scan that has them (G.1.2.2). `set` as in [`ac_sequential`].
+/// Reads the upper bits of AC coefficients, in the first scan that contains them (G.1.2.2). `set` as in
+/// [`ac_sequential`].
 #[inline(always)]
 pub fn ac_first(
     bits: &mut BitReader<'_>,
@@ -128,8 +129,8 @@ pub fn ac_first(
     Some(())
 }
 
-/// The next lower bit of some AC coefficients (G.1.2.3): a correction bit for each that is not 0 yet,
-/// and those that become 1 or -1 in this bit.
+/// Reads the next lower bit of AC coefficients (G.1.2.3): a correction bit for each coefficient that is not 0 yet, and
+/// coefficients that become 1 or -1 in this bit.
 #[inline(always)]
 pub fn ac_refinement(
     bits: &mut BitReader<'_>,
@@ -153,7 +154,7 @@ pub fn ac_refinement(
                 (1, _) => fresh = (2 * bits.take(1) as i16 - 1) << selection.low_bit,
                 _ => return None,
             }
-            // The fresh coefficient stands behind `run` zeros; what is not 0 in between is corrected.
+            // The new coefficient stands behind `run` zeros; coefficients between these that are not 0 are corrected.
             let mut zeros = !*block.nonzero & selected & (!0 << place);
             for _ in 0..run {
                 zeros &= zeros.wrapping_sub(1);
@@ -167,7 +168,7 @@ pub fn ac_refinement(
                 block.values,
             );
             if target > 63 {
-                // Too few zeros: legal only for a run without a coefficient behind it.
+                // The block has fewer zeros: allowed only for a run without a coefficient behind it.
                 if fresh != 0 {
                     return None;
                 }
@@ -194,8 +195,7 @@ pub fn ac_refinement(
     Some(())
 }
 
-/// Reads a correction bit for each of `places` in zig-zag order, and adds it to the coefficient's
-/// magnitude.
+/// Reads a correction bit for each coefficient in the mask `places` (zig-zag order), and adds it to the magnitude.
 #[inline(always)]
 fn correct(bits: &mut BitReader<'_>, mut places: u64, low_bit: u32, values: &mut [i16; 64]) {
     while places != 0 {

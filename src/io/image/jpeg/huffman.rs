@@ -1,26 +1,26 @@
-//! Bits and Huffman codes of entropy-coded data (ITU-T T.81, annex C and F.2.2).
+//! Reading of bits and Huffman codes from entropy-coded data (ITU-T T.81, annex C and F.2.2).
 
-/// Bits that are looked up at once.
+/// Number of bits that index the lookup tables.
 const FAST: u32 = 10;
 
 /// A Huffman table.
 #[derive(Clone, Debug)]
 pub struct Huffman {
-    /// For each value of the next `FAST` bits: `symbol << 8 | length of its code`; 0 for longer codes.
+    /// For each value of the next `FAST` bits: `symbol << 8 | length of its code`; 0 if the code is longer.
     fast: Vec<u16>,
-    /// For each value of the next `FAST` bits that hold a code of AC coefficients and the magnitude behind it, so that
-    /// both are read at once: `coefficient << 16 | zeros before it << 8 | bits`; 0 for all others.
+    /// For each value of the next `FAST` bits that contains both the code of an AC coefficient and the magnitude behind
+    /// it, so that one lookup gives both: `coefficient << 16 | zeros before it << 8 | bits`; 0 for all others.
     coefficients: Vec<i32>,
-    /// For each length: one more than its last code, shifted to the top of 16 bits (MAXCODE, F.2.2.3).
+    /// For each length: one more than the last code of this length, shifted to the top of 16 bits (MAXCODE, F.2.2.3).
     end: [u32; 17],
-    /// For each length: `place of a symbol - its code` (VALPTR - MINCODE).
+    /// For each length: index of a symbol minus its code (VALPTR - MINCODE).
     delta: [i32; 17],
     symbols: Vec<u8>,
 }
 
 impl Huffman {
-    /// From the number of codes of each length from 1 to 16, and their symbols (BITS and HUFFVAL, C.2);
-    /// nothing where those make no prefix code.
+    /// A table from the number of codes of each length from 1 to 16, and their symbols (BITS and HUFFVAL, C.2); `None`
+    /// if these make no prefix code.
     pub fn new(counts: &[u8; 16], symbols: &[u8]) -> Option<Self> {
         let mut table = Self {
             fast: vec![0; 1 << FAST],
@@ -51,7 +51,7 @@ impl Huffman {
         Some(table)
     }
 
-    /// The same as a table of AC coefficients.
+    /// Adds the lookup table for AC coefficients.
     pub fn of_coefficients(mut self) -> Self {
         let entry = |(next, &entry): (u32, &u16)| {
             let (run, size, len) =
@@ -67,33 +67,33 @@ impl Huffman {
     }
 }
 
-/// The signed value of magnitude category `size` that `bits` stand for (EXTEND, F.2.2.1): patterns below
-/// `1 << (size - 1)` are negative.
+/// The signed value of magnitude category `size` that `bits` encode (EXTEND, F.2.2.1): values below `1 << (size - 1)`
+/// stand for negative numbers.
 #[inline(always)]
 fn extend(bits: u32, size: u32) -> i32 {
     let negative = bits < (1 << size >> 1);
     bits as i32 - if negative { (1 << size) - 1 } else { 0 }
 }
 
-/// Reads bits, the highest of each byte first. Past the end there are zeros.
+/// A reader of bits, the highest bit of each byte first. Past the end, all bits are 0.
 #[derive(Clone, Debug)]
 pub struct BitReader<'a> {
     data: &'a [u8],
-    /// The next byte to load into `ahead`.
+    /// Index of the next byte to load into `ahead`.
     at: usize,
-    /// The next bits, from the top.
+    /// The next bits, from the highest bit down.
     ahead: u64,
-    /// How many bits of `ahead` are loaded.
+    /// Number of bits in `ahead`.
     count: u32,
 }
 
 impl<'a> BitReader<'a> {
-    /// Reads `data`, from which stuffed bytes are removed.
+    /// A reader of `data`, without stuffed bytes.
     pub fn new(data: &'a [u8]) -> Self {
         Self { data, at: 0, ahead: 0, count: 0 }
     }
 
-    /// Loads 56 bits or more.
+    /// Loads bytes until at least 56 bits are loaded.
     #[inline(always)]
     fn fill(&mut self) {
         match self.data.get(self.at..).and_then(<[u8]>::first_chunk) {
@@ -114,7 +114,7 @@ impl<'a> BitReader<'a> {
         }
     }
 
-    /// Loads bits where fewer than `least` are ready, at most 56.
+    /// Makes sure that at least `least` bits are loaded, at most 56.
     #[inline(always)]
     pub fn ensure(&mut self, least: u32) {
         if self.count < least {
@@ -127,12 +127,12 @@ impl<'a> BitReader<'a> {
         8 * self.at - self.count as usize > 8 * self.data.len()
     }
 
-    /// Whole bytes that are not read yet.
+    /// Number of whole bytes that are not read yet.
     pub fn bytes_left(&self) -> usize {
         (8 * self.data.len()).saturating_sub(8 * self.at - self.count as usize) / 8
     }
 
-    /// The next `count` bits, at most 32, all of them loaded.
+    /// Takes the next `count` bits, at most 32, which have to be loaded.
     #[inline(always)]
     pub fn take(&mut self, count: u32) -> u32 {
         let bits = (self.ahead >> 1 >> (63 - count)) as u32;
@@ -141,8 +141,7 @@ impl<'a> BitReader<'a> {
         bits
     }
 
-    /// The next symbol (DECODE, F.2.2.3), after which 16 bits or more are loaded; nothing where there is
-    /// no such code.
+    /// Takes the next symbol (DECODE, F.2.2.3), after which at least 16 bits are loaded; `None` if no code matches.
     #[inline(always)]
     pub fn symbol(&mut self, table: &Huffman) -> Option<u32> {
         self.ensure(32);
@@ -158,8 +157,8 @@ impl<'a> BitReader<'a> {
         table.symbols.get(place as usize).map(|&symbol| symbol.into())
     }
 
-    /// A coefficient whose code and magnitude are short, and the zeros before it; nothing where either is long or there
-    /// is none. 32 bits or more are loaded then.
+    /// Takes a coefficient whose code and magnitude have at most `FAST` bits together: the number of zeros before it,
+    /// and its value; `None` for all other symbols. Afterwards at least 22 bits are loaded, or 32 if nothing was taken.
     #[inline(always)]
     pub fn short_coefficient(&mut self, table: &Huffman) -> Option<(u32, i32)> {
         self.ensure(32);
@@ -171,7 +170,7 @@ impl<'a> BitReader<'a> {
         Some((entry as u32 >> 8 & 0xff, entry >> 16))
     }
 
-    /// A signed value of magnitude category `size` (RECEIVE, F.2.2.1).
+    /// Takes a signed value of magnitude category `size` (RECEIVE and EXTEND, F.2.2.1).
     #[inline(always)]
     pub fn signed(&mut self, size: u32) -> i32 {
         extend(self.take(size), size)

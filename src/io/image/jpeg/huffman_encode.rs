@@ -1,18 +1,18 @@
-//! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3 or with those that code a
-//! picture's symbols in the fewest bits (K.2).
+//! Huffman coding of sequential scans (ITU-T T.81, annex F.1), with the tables of annex K.3, or with tables that code
+//! the symbols of a picture in the fewest bits (K.2).
 
 use std::borrow::Cow;
 
 use crate::data::jpeg::{Entry, ZIGZAG};
 
-/// A Huffman table: codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
+/// A Huffman table: the number of codes of each length from 1 to 16, and their symbols (T.81, B.2.4.2).
 #[derive(Clone, Debug)]
 pub struct Table {
     pub counts: [u8; 16],
     pub symbols: Cow<'static, [u8]>,
 }
 
-/// Tables of luma (T.81, tables K.3 and K.5): first coefficients, and the others.
+/// Tables for luma: DC and AC coefficients (T.81, tables K.3 and K.5).
 pub const LUMA: [Table; 2] = [
     Table {
         counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0],
@@ -48,7 +48,7 @@ pub const LUMA: [Table; 2] = [
     },
 ];
 
-/// Tables of chroma (T.81, tables K.4 and K.6).
+/// Tables for chroma: DC and AC coefficients (T.81, tables K.4 and K.6).
 pub const CHROMA: [Table; 2] = [
     Table {
         counts: [0, 3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0],
@@ -89,7 +89,7 @@ pub const CHROMA: [Table; 2] = [
 pub struct Codes([(u32, u32); 256]);
 
 impl Codes {
-    /// The canonical codes (T.81, annex C).
+    /// The canonical codes of a table (T.81, annex C).
     pub fn new(table: &Table) -> Self {
         let mut codes = [(0, 0); 256];
         let (mut code, mut symbols) = (0, table.symbols.iter());
@@ -104,12 +104,12 @@ impl Codes {
     }
 }
 
-/// The most bits of a code.
+/// Maximal length of a code in bits.
 const LONGEST: usize = 16;
 
 impl Table {
-    /// The table that codes symbols in the fewest bits, of those whose codes have 16 bits at most and are not all ones, by
-    /// how often each symbol occurs (T.81, K.2; of symbols that occur equally often, the greater ones get the longer codes).
+    /// A table that codes symbols with these counts in few bits; codes have at most 16 bits, and none is all ones
+    /// (T.81, K.2). Of symbols with equal counts, the greater ones get the longer codes.
     pub fn for_counts(counts: &[u64; 256]) -> Self {
         /// Stands for the code of all ones, which no symbol has.
         const RESERVED: usize = 256;
@@ -130,7 +130,8 @@ impl Table {
         }
         let mut of_len = [0usize; RESERVED + 2];
         lens.iter().filter(|&&len| len > 0).for_each(|&len| of_len[len] += 1);
-        // Figure K.3: a pair of the longest codes becomes one shorter code, and a shorter one two longer ones.
+        // Figure K.3: two of the longest codes become one code that is shorter by a bit, and a shorter code two codes
+        // that are longer by a bit.
         for len in (LONGEST + 1..of_len.len()).rev() {
             while of_len[len] > 0 {
                 let shorter = (1..len - 1).rev().find(|&shorter| of_len[shorter] > 0);
@@ -153,24 +154,25 @@ impl Table {
     }
 }
 
-/// Where the symbols of a scan go.
+/// A consumer of the symbols of a scan.
 pub trait Symbols {
-    /// What it knows of a Huffman table.
+    /// The form of a Huffman table that the consumer needs.
     type Table;
 
     /// Takes a symbol.
     fn symbol(&mut self, symbol: usize, table: &Self::Table);
 
-    /// Takes the symbol of `run` and of the size of `value`, then that many bits; those of a negative value are less by
-    /// one (T.81, F.1.2.1).
+    /// Takes the symbol `run | size`, where `size` is the number of bits of `value`, then these bits. Negative values
+    /// are coded as `value - 1` (T.81, F.1.2.1).
     fn value(&mut self, run: u32, value: i32, table: &Self::Table);
 
-    /// Takes a block (T.81, F.1.2): the difference of its first coefficient to `last`, then the others in coded order.
+    /// Takes a block (T.81, F.1.2): the difference of its DC coefficient from `last`, then its AC coefficients in
+    /// zig-zag order.
     #[inline(always)]
     fn block(&mut self, block: &[i16; 64], last: &mut i32, [dc, ac]: &[Self::Table; 2]) {
         self.value(0, i32::from(block[0]) - *last, dc);
         *last = block[0].into();
-        // Most are 0, so that it is faster to sort the places of the others than all 64 values.
+        // Most AC coefficients are 0, so it is faster to sort the indices of the others than to look at all 64 values.
         let others = ones(nonzero(block) & !1);
         let coded = others.fold(0, |coded, at| coded | 1 << CODED[at & 63]);
         let mut before = 0;
@@ -180,7 +182,7 @@ pub trait Symbols {
         self.end(before, ac);
     }
 
-    /// [`Symbols::block`] of a first coefficient and of the others that are not 0.
+    /// As [`Symbols::block`], for a block of its DC coefficient and its nonzero AC coefficients.
     #[inline(always)]
     fn sparse_block(
         &mut self,
@@ -198,7 +200,7 @@ pub trait Symbols {
         self.end(before, ac);
     }
 
-    /// Takes the coefficient at `place` in coded order; the one before it is at `before`.
+    /// Takes the AC coefficient with the zig-zag index `place`; the one before it has the index `before`.
     #[inline(always)]
     fn other(&mut self, place: u32, value: i16, before: &mut u32, ac: &Self::Table) {
         let mut run = place - *before - 1;
@@ -210,7 +212,7 @@ pub trait Symbols {
         self.value(run << 4, value.into(), ac);
     }
 
-    /// Ends a block whose last coefficient is at `last`.
+    /// Ends a block whose last coefficient has the zig-zag index `last`.
     #[inline(always)]
     fn end(&mut self, last: u32, ac: &Self::Table) {
         if last < 63 {
@@ -218,14 +220,14 @@ pub trait Symbols {
         }
     }
 
-    /// Takes a block whose first coefficient is that of the block before, and whose others are 0.
+    /// Takes a block with the DC coefficient of the block before it, whose AC coefficients are 0.
     fn empty_block(&mut self, [dc, ac]: &[Self::Table; 2]) {
         self.symbol(0, dc);
         self.symbol(EOB, ac);
     }
 }
 
-/// How often each symbol occurs, by the number of a table.
+/// Counts of each symbol, by the number of the table.
 #[derive(Clone, Debug)]
 pub struct Counts(pub [[u64; 256]; 4]);
 
@@ -241,23 +243,23 @@ impl Symbols for Counts {
     }
 }
 
-/// Bits of a value, without its sign.
+/// Number of bits of the magnitude of a value (its category).
 fn size(value: i32) -> u32 {
     32 - value.unsigned_abs().leading_zeros()
 }
 
-/// The symbol of sixteen zeros in a row.
+/// The symbol for sixteen zeros in a row.
 const ZRL: usize = 0xf0;
-/// The symbol of a block's end.
+/// The symbol for the end of a block.
 const EOB: usize = 0x00;
 
-/// Bits on their way to bytes, the highest of each byte first, with a zero byte behind each byte of ones (T.81, B.1.1.5).
+/// A writer of bits, the highest bit of each byte first, with a zero byte stuffed behind each 0xff (T.81, B.1.1.5).
 #[derive(Debug, Default)]
 pub struct BitWriter {
     bytes: Vec<u8>,
-    /// The bits that are not among `bytes` yet, the latest lowest.
+    /// The bits that are not in `bytes` yet; the latest one is the lowest bit.
     held: u64,
-    /// How many those are, less than 64.
+    /// Number of bits in `held`, less than 64.
     count: u32,
 }
 
@@ -280,7 +282,7 @@ impl Symbols for BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the lower `count` bits of `bits`, 32 at most; its upper bits are 0.
+    /// Appends the low `count` bits of `bits`, at most 32; the other bits must be 0.
     #[inline(always)]
     fn put(&mut self, bits: u32, count: u32) {
         let free = 64 - self.count;
@@ -299,7 +301,7 @@ impl BitWriter {
     fn word(&mut self, word: u64) {
         const TOPS: u64 = 0x8080_8080_8080_8080;
         const ONES: u64 = 0x0101_0101_0101_0101;
-        // A byte is 0xff when its top bit is set and adding 1 to the other seven carries into the top bit.
+        // A byte is 0xff if its top bit is set, and adding 1 to its other seven bits carries into the top bit.
         if word & TOPS & (word & !TOPS).wrapping_add(ONES) == 0 {
             self.bytes.extend_from_slice(&word.to_be_bytes());
         } else {
@@ -314,7 +316,7 @@ impl BitWriter {
         }
     }
 
-    /// All bytes; the last one is filled up with ones (T.81, F.1.2.3).
+    /// All bytes; the last one is filled up with one bits (T.81, F.1.2.3).
     pub fn finish(mut self) -> Vec<u8> {
         let fill = (8 - self.count % 8) % 8;
         self.put((1 << fill) - 1, fill);
@@ -324,7 +326,7 @@ impl BitWriter {
     }
 }
 
-/// The place in coded order of each coefficient, row by row: the inverse of [`ZIGZAG`].
+/// The zig-zag index of each coefficient, row by row: the inverse of [`ZIGZAG`].
 const CODED: [u8; 64] = {
     let (mut coded, mut place) = ([0; 64], 0);
     while place < 64 {
@@ -334,7 +336,7 @@ const CODED: [u8; 64] = {
     coded
 };
 
-/// The numbers of the bits that are 1, from the lowest.
+/// The numbers of the one bits of `bits`, from the lowest up.
 #[inline(always)]
 fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -344,7 +346,7 @@ fn ones(mut bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Which values are not 0: bit k stands for value k.
+/// A mask of the values that are not 0: bit k stands for value k.
 #[inline(always)]
 fn nonzero(values: &[i16; 64]) -> u64 {
     let flags = values.map(|value| u8::from(value != 0));
@@ -368,7 +370,7 @@ mod tests {
             out.put(0x7ff, 11);
             out.put(0, 1);
         }
-        // 0xffe three times, and four ones to fill up.
+        // 0xffe three times, and four one bits as padding.
         assert_eq!(out.finish(), [0xff, 0, 0xef, 0xfe, 0xff, 0, 0xef]);
         assert!(BitWriter::default().finish().is_empty());
         let mut out = BitWriter::default();
@@ -376,13 +378,13 @@ mod tests {
         assert_eq!(out.finish(), [0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef]);
     }
 
-    /// Bits of a picture's symbols in a table.
+    /// Number of bits that code symbols with these counts by `table`.
     fn bits(counts: &[u64; 256], table: &Table) -> u64 {
         let codes = Codes::new(table);
         counts.iter().zip(codes.0).map(|(&count, (_, len))| count * u64::from(len)).sum()
     }
 
-    /// The fewest bits of any prefix code whose longest code has 16 bits, with one code of no symbol: by merging coins
+    /// The fewest bits of any prefix code of at most 16 bits with one reserved code: the package-merge algorithm
     /// (Larmore and Hirschberg 1990).
     fn fewest_bits(counts: &[u64; 256]) -> u64 {
         let mut coins: Vec<(u64, Vec<usize>)> =
@@ -412,19 +414,19 @@ mod tests {
             let table = Table::for_counts(&counts);
             let total: usize = table.counts.iter().map(|&count| usize::from(count)).sum();
             assert_eq!(total, counts.iter().filter(|&&count| count > 0).count());
-            // The code of all ones is left.
+            // The code of all ones is not used.
             let used: u32 =
                 (1..).zip(&table.counts).map(|(len, &count)| u32::from(count) << (16 - len)).sum();
             assert!(used < 1 << 16, "{table:?}");
             let (found, fewest) = (bits(&counts, &table), fewest_bits(&counts));
-            // The code that is left counts as one that is used once, and codes of more than 16 bits are shortened by a
-            // rule that is not always the best.
+            // `for_counts` takes the reserved code as used once, and shortens codes of more than 16 bits by a rule that
+            // is not always optimal.
             let slack = 16 + if table.counts[15] == 0 { 0 } else { fewest / 500 };
             assert!(found >= fewest && found <= fewest + slack, "{found} {fewest}");
         }
     }
 
-    /// Counts as Fibonacci's numbers make the longest codes.
+    /// Fibonacci numbers as counts give the longest codes.
     #[test]
     fn codes_have_16_bits_at_most() {
         let mut counts = [0; 256];

@@ -1,5 +1,5 @@
-//! JPEG: a decoder on all cores for the common kinds, the image crate's for all others, and an encoder
-//! in bands.
+//! JPEG: a decoder that runs on all cores for the common kinds of files, the image crate's decoder for all others, and
+//! an encoder that runs on all cores.
 
 mod bands;
 mod beside;
@@ -59,28 +59,29 @@ pub(super) const CODEC: Codec = Codec {
     encode_pages: None,
 };
 
-/// The quality from which on chroma is stored at full resolution, as most programs do.
+/// The lowest quality at which chroma is stored at full resolution, as in most programs.
 const FULL_CHROMA: u8 = 95;
 
-/// Whether an encoded picture of this quality has chroma at half the resolution along both axes.
+/// Whether pictures of this quality are encoded with chroma at half the resolution along both axes (4:2:0).
 pub fn has_half_chroma(quality: u8) -> bool {
     quality < FULL_CHROMA
 }
 
-/// The coefficients of a file, and what it holds beside them.
+/// The coefficients of a file with its metadata.
 #[derive(Debug)]
 pub struct Picture {
     /// The coefficients.
     pub coefficients: SparseCoefficients,
-    /// What the file says of the picture.
+    /// Metadata of the file.
     pub metadata: Metadata,
-    /// What of the file is lost, in words.
+    /// What is lost of the file, in words.
     pub losses: Vec<String>,
-    /// What of the picture is missing, in words.
+    /// What is missing of the picture, in words.
     pub damage: Option<String>,
 }
 
-/// The coefficients of `bytes`; nothing where they are no JPEG file of the common kinds, or its picture has to be turned.
+/// Reads the coefficients of a file; `None` if it is no JPEG file of the common kinds, exceeds `limits`, or if its
+/// picture has to be rotated or mirrored.
 pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     let (file, frame) = File::parse(bytes)?;
     let samples = frame.size.iter().product::<usize>() * frame.colour.channels();
@@ -95,15 +96,15 @@ pub fn read_coefficients(bytes: &[u8], limits: Limits) -> Option<Picture> {
     Some(Picture { coefficients, metadata, losses, damage })
 }
 
-/// What a file lacks whose pixels were consumed.
+/// What is lost or missing of a file whose pixels were consumed.
 #[derive(Debug)]
 pub(super) struct Consumed {
     pub losses: Vec<String>,
     pub damage: Option<String>,
 }
 
-/// Hands all pixels of a file as they are stored to `consume`, some rows at a time and in any order; nothing where it is no
-/// JPEG file of the common kinds, or takes more than `limits`.
+/// Hands all pixels of a file to `consume`, as they are stored, some rows at a time and in any order; `None` if the
+/// file is no JPEG file of the common kinds, or takes more than `limits`.
 pub(super) fn consume(bytes: &[u8], limits: Limits, consume: &Consume<'_>) -> Option<Consumed> {
     let (file, frame) = File::parse(bytes)?;
     let samples = frame.size.iter().product::<usize>() * frame.colour.channels();
@@ -128,7 +129,8 @@ pub(super) fn decode_file(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxEr
     Ok(Decoded { image, orientation, losses, damage })
 }
 
-/// Decodes a file by the image crate, which does not tell what it lacks. That is `damage` where it is known.
+/// Decodes a file by the image crate. That does not report missing parts, so they are given as `damage` if they are
+/// known.
 fn decode_other(
     bytes: &[u8],
     damage: Option<Option<String>>,
@@ -151,25 +153,25 @@ fn decode_other(
     Ok(decoded)
 }
 
-/// Samples of the largest frame that the headers of a file claim; more than one claims to be the last.
+/// Number of samples of the largest frame that any header in the file claims, since a broken file may have several.
 pub(super) fn claimed_samples(bytes: &[u8]) -> u64 {
     let frame = |body: &[u8; 9]| {
         let is_frame =
             matches!(body, [0xff, 0xc0..=0xcf, ..]) && ![0xc4, 0xc8, 0xcc].contains(&body[1]);
         let side = |at: usize| u64::from(u16::from_be_bytes([body[at], body[at + 1]]));
-        // Marker, length, bits, height, width; then the number of components.
+        // Marker, length, bits, height and width; the number of components follows, at most four.
         if is_frame { side(5) * side(7) * 4 } else { 0 }
     };
     bytes.windows(9).filter_map(<[u8]>::first_chunk).map(frame).max().unwrap_or(0)
 }
 
-/// Decodes a JPEG file that is a part of another file: its picture as it is stored, and whether some of it is missing.
+/// Decodes a JPEG stream inside of another file: its picture as it is stored, and whether parts of it are missing.
 pub(super) fn decode_part(bytes: &[u8], limits: Limits) -> Result<(Image, bool), BoxError> {
     let Decoded { image, damage, .. } = decode_file(bytes, limits)?;
     Ok((image, damage.is_some()))
 }
 
-/// Decodes a JPEG file of four inks that is a part of another file, as they are stored.
+/// Decodes a JPEG stream of four inks (CMYK) inside of another file; its samples are not converted.
 pub(super) fn decode_inks(bytes: &[u8]) -> Result<Image, BoxError> {
     let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::CMYK);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);
@@ -183,10 +185,10 @@ pub(super) fn decode_inks(bytes: &[u8]) -> Result<Image, BoxError> {
     Ok(Image { width, height, channels: 4, samples, is_linear: false, metadata })
 }
 
-/// The marker before a scan's header.
+/// The marker of a scan header (SOS).
 const SCAN: [u8; 2] = [0xff, 0xda];
 
-/// Whether a decoder that tolerates nothing can decode the file.
+/// Whether a strict decoder accepts the file.
 fn is_whole(bytes: &[u8]) -> bool {
     let most = usize::MAX;
     let options = DecoderOptions::default().set_strict_mode(true);
@@ -194,7 +196,7 @@ fn is_whole(bytes: &[u8]) -> bool {
     JpegDecoder::new_with_options(ZCursor::new(bytes), options).decode().is_ok()
 }
 
-/// What is kept of a file's metadata, how its picture comes upright, and what is lost, in words.
+/// Metadata and orientation of a file, and what is lost of the metadata, in words.
 fn metadata(
     bytes: &[u8],
     icc: Option<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! Reads the blocks of one scan in their order, and puts their coefficients where they belong.
+//! Reading of the blocks of one scan in their order, and storing of their coefficients.
 
 use std::{iter::Peekable, ops::Range, vec};
 
@@ -15,12 +15,12 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Reads the DC coefficients of a progressive scan into `dc`, one vector a component.
+/// Reads the DC coefficients of a progressive scan into `dc`, one vector for each component.
 pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damage) {
     for member in &scan.members {
         let component = &file.components[member.component];
         let blocks = file.columns(component) * file.rows(component);
-        // Later scans refine what the first one has.
+        // Later scans refine the coefficients of the first one.
         if dc[member.component].is_empty() {
             dc[member.component] = memory::zeros(blocks).unwrap_or_else(raise);
         }
@@ -28,22 +28,22 @@ pub fn read_dc(file: &File<'_>, scan: &Scan, dc: &mut [Vec<i16>], damage: &Damag
     walk(file, scan, &mut DcReader { file, scan, dc }, damage);
 }
 
-/// Takes rows of blocks as soon as a file's last scan of them is read.
+/// A consumer of rows of blocks, called as soon as the last scan of a row is read.
 pub trait Finished {
-    /// The next row of a component, from the top.
+    /// Takes the next row of a component, from the top down.
     fn row(&mut self, component: usize, row: BlockRow);
 
-    /// A row of a component whose memory can be used again.
+    /// Gives back a row of a component whose memory can be reused.
     fn used(&mut self, _component: usize) -> Option<BlockRow> {
         None
     }
 
-    /// So many rows of MCUs are complete; `usize::MAX` is all.
+    /// Called when `count` rows of MCUs are complete; `usize::MAX` means all.
     fn mcu_rows(&mut self, _count: usize) {}
 }
 
-/// Reads AC coefficients, and those of DC, too, in a sequential file, into `rows`, one vector for each
-/// component of the scan, or moves them on to `finished`.
+/// Reads AC coefficients, in sequential files with DC coefficients, into `rows`, one vector for each component of the
+/// scan, or passes them to `finished`.
 pub fn read_ac<'a>(
     file: &File<'_>,
     scan: &'a Scan,
@@ -65,7 +65,7 @@ pub fn read_ac<'a>(
     }
 }
 
-/// Reads all coefficients of a scan of a sequential file: parts between restarts side by side, if they are all there.
+/// Reads all coefficients of a scan of a sequential file; in parallel if all restart intervals are there.
 fn read_sequential<'a>(
     file: &File<'_>,
     scan: &'a Scan,
@@ -82,7 +82,7 @@ fn read_sequential<'a>(
     }
     let alone = scan.members.len() == 1;
     let [_, down] = scan.size(file);
-    // As many at a time as there are threads, so that not all of the picture is in memory.
+    // As many parts at a time as there are threads, so that not the whole picture is in memory.
     for parts in parts.chunks(threads) {
         let read = |part: &Part| {
             let empty = |member: &Member| {
@@ -115,41 +115,41 @@ pub fn read_sparse(file: &File<'_>, scan: &Scan, sparse: &mut SparseCoefficients
     walk(file, scan, &mut SparseReader { scan, places, sparse }, damage);
 }
 
-/// Where a block of a scan is.
+/// The position of a block in a scan.
 #[derive(Clone, Copy)]
 struct Place {
-    /// The member of the scan.
+    /// Index of the scan's member.
     slot: usize,
-    /// Across and down, in blocks of the member's component.
+    /// Position across and down, in blocks of the member's component.
     x: usize,
     y: usize,
 }
 
-/// What is done with the blocks of a scan.
+/// A consumer of the blocks of a scan.
 trait Reader {
-    /// Before a row of blocks (one component) or MCUs (several; T.81, A.2).
+    /// Called before each row of blocks (scans of one component) or MCUs (of several; T.81, A.2).
     fn begin(&mut self, _y: usize, _file: &File<'_>) {}
 
-    /// Reads the block at `place`.
+    /// Reads the block at `place`; `None` if its data are broken.
     fn block(&mut self, bits: &mut BitReader<'_>, state: &mut State, place: Place) -> Option<()>;
 
-    /// After a row of blocks or MCUs.
+    /// Called after each row of blocks or MCUs.
     fn end(&mut self, _y: usize, _file: &File<'_>) {}
 }
 
-/// Bytes behind an interval's last block that are no damage: some encoders fill up.
+/// Number of bytes behind the last block of an interval that are not taken for damage, since some encoders add padding.
 const FILLED: usize = 16;
 
-/// Rows of a scan that begin with a restart, and their intervals.
+/// Rows of a scan that begin with a restart, and their restart intervals.
 struct Part {
     rows: Range<usize>,
     intervals: Range<usize>,
 }
 
-/// Rows of MCUs of a part, about.
+/// Approximate number of rows of MCUs in a part.
 const PART: usize = 8;
 
-/// A scan's data, and where its intervals are in them.
+/// The unstuffed data of a scan, and its restart intervals.
 struct Unstuffed {
     data: Vec<u8>,
     intervals: Vec<Interval>,
@@ -161,14 +161,14 @@ impl Unstuffed {
         Self { data, intervals }
     }
 
-    /// Those of `range`. The first is the next one, whatever restart is before it.
+    /// The restart intervals in `range`. The first one is expected first, whatever its number.
     fn intervals(&self, range: Range<usize>) -> Intervals<'_> {
         let restart = self.intervals.get(range.start).and_then(|interval| interval.restart);
         let found: Vec<Interval> = self.intervals[range].to_vec();
         Intervals { data: &self.data, found: found.into_iter().peekable(), restart }
     }
 
-    /// The parts of the scan, if each interval is where it should be.
+    /// Splits the scan into parts; none if a restart interval is missing or out of place.
     fn parts(&self, file: &File<'_>, scan: &Scan) -> Vec<Part> {
         let ([across, down], interval) = (scan.size(file), scan.restart_interval);
         let is_next = |(k, found): (usize, &Interval)| {
@@ -177,7 +177,7 @@ impl Unstuffed {
         let expected = (across * down).div_ceil(interval.max(1));
         let are_all =
             self.intervals.len() == expected && self.intervals.iter().enumerate().all(is_next);
-        // The fewest rows behind which there is a restart: across * rows is a multiple of the interval.
+        // The smallest number of rows that ends with a restart: across * rows is a multiple of the interval.
         let rows = (1..=down).find(|rows| interval > 0 && (across * rows).is_multiple_of(interval));
         let Some(rows) = rows.filter(|_| are_all) else { return Vec::new() };
         let rows = rows * (PART / rows).max(1);
@@ -201,7 +201,7 @@ impl Unstuffed {
 }
 
 impl Scan {
-    /// Blocks of a single component, or MCUs of several, across and down.
+    /// Number of blocks (scans of one component) or MCUs (of several), across and down.
     fn size(&self, file: &File<'_>) -> [usize; 2] {
         match &self.members[..] {
             [member] => file.components[member.component].blocks,
@@ -209,7 +209,7 @@ impl Scan {
         }
     }
 
-    /// Rows of MCUs that are complete when so many of the `down` rows of the scan are; `usize::MAX` is all.
+    /// Number of rows of MCUs that are complete after `rows` of the `down` rows of the scan; `usize::MAX` means all.
     fn mcu_rows(&self, file: &File<'_>, rows: usize, down: usize) -> usize {
         match &self.members[..] {
             _ if rows == down => usize::MAX,
@@ -219,18 +219,18 @@ impl Scan {
     }
 }
 
-/// The intervals of a scan, one after the other.
+/// An iterator over the restart intervals of a scan.
 struct Intervals<'a> {
     data: &'a [u8],
-    /// Those that are still to come.
+    /// The intervals to come.
     found: Peekable<vec::IntoIter<Interval>>,
-    /// The restart before the next one.
+    /// The number of the restart marker expected before the next interval.
     restart: Option<u8>,
 }
 
 impl<'a> Intervals<'a> {
-    /// The next interval; nothing where it is missing. Restarts are numbered from 0 to 7 again and again (B.2.1), so
-    /// that up to three missing ones in a row are known, and the place of those behind them.
+    /// The next interval; `None` if it is missing. Restart markers are numbered from 0 to 7 in turns (B.2.1), so up to
+    /// three missing ones in a row are noticed, and the intervals behind them find their places.
     fn next(&mut self) -> Option<BitReader<'a>> {
         let expected = self.restart;
         self.restart = Some(expected.map_or(0, |number| (number + 1) % 8));
@@ -239,7 +239,7 @@ impl<'a> Intervals<'a> {
             (None, None) => 0,
             _ => 4,
         };
-        // One that was expected before is out of place.
+        // An interval that was expected earlier is out of place.
         while self.found.next_if(|interval| ahead(interval) >= 4).is_some() {}
         let next = self.found.next_if(|interval| ahead(interval) == 0)?;
         Some(BitReader::new(&self.data[next.data]))
@@ -251,8 +251,8 @@ fn walk(file: &File<'_>, scan: &Scan, reader: &mut impl Reader, damage: &Damage)
     Unstuffed::of(file, scan).walk(file, scan, reader, damage);
 }
 
-/// Reads the blocks of some rows of a scan, which begin with the first of `intervals`. Where a block cannot be read, those
-/// up to the next restart are left as they are, and noted as `damage`.
+/// Reads the blocks of the rows `range` of a scan, which begin with the first of `intervals`. If a block cannot be
+/// read, the blocks up to the next restart are left unchanged, and noted as `damage`.
 fn walk_rows(
     file: &File<'_>,
     scan: &Scan,
@@ -263,10 +263,10 @@ fn walk_rows(
 ) {
     let alone = scan.members.len() == 1;
     let [across, _] = scan.size(file);
-    // Rows of a single component's blocks in a row of MCUs.
+    // Number of rows of blocks in a row of MCUs, for scans of a single component.
     let rows = if alone { file.components[scan.members[0].component].sampling[1] } else { 1 };
     let interval = scan.restart_interval;
-    // The blocks up to the next restart are known to be missing without one.
+    // Without an interval, the blocks up to the next restart are missing.
     let (mut bits, mut state, mut left) = (intervals.next(), State::default(), interval);
     for y in range.clone() {
         reader.begin(y, file);
@@ -295,7 +295,7 @@ fn walk_rows(
     end_interval(bits, (range.end - 1) / rows, damage);
 }
 
-/// Notes what is wrong at the end of an interval in a row of MCUs: its last blocks have no data, or data no blocks.
+/// Notes damage at the end of an interval: missing data of its last blocks, or data behind them.
 fn end_interval(bits: Option<BitReader<'_>>, mcu_row: usize, damage: &Damage) {
     let Some(bits) = bits else { return };
     if bits.is_past_end() {
@@ -325,7 +325,7 @@ fn mcu(
     Some(())
 }
 
-/// DC coefficients of progressive files.
+/// Stores the DC coefficients of progressive files.
 struct DcReader<'a> {
     file: &'a File<'a>,
     scan: &'a Scan,
@@ -350,10 +350,10 @@ impl Reader for DcReader<'_> {
     }
 }
 
-/// All coefficients of sequential files, without zeros.
+/// Stores the nonzero coefficients of sequential files.
 struct SparseReader<'a> {
     scan: &'a Scan,
-    /// The number of each member's first block, and its blocks across.
+    /// For each member, the number of its first block, and its blocks across.
     places: Vec<(usize, usize)>,
     sparse: &'a mut SparseCoefficients,
 }
@@ -372,18 +372,18 @@ impl Reader for SparseReader<'_> {
     }
 }
 
-/// All coefficients of sequential files.
+/// [`AcReader`] of all coefficients of sequential files.
 const SEQUENTIAL: u8 = 0;
-/// The first scan of AC coefficients of progressive files.
+/// [`AcReader`] of the first scan of AC coefficients in progressive files.
 const FIRST: u8 = 1;
-/// A later one.
+/// [`AcReader`] of a later scan of AC coefficients in progressive files.
 const REFINEMENT: u8 = 2;
 
 struct AcReader<'a, const KIND: u8> {
     scan: &'a Scan,
-    /// The rows of each member.
+    /// Rows of blocks of each member.
     rows: Vec<&'a mut Vec<BlockRow>>,
-    /// The row of the scan that they begin with, and the row of blocks of each member.
+    /// Number of the scan's row with which `rows` begin; and that as a row of blocks, for each member.
     first: usize,
     tops: Vec<usize>,
     finished: Option<&'a mut (dyn Finished + 'a)>,
@@ -398,7 +398,7 @@ impl<'a, const KIND: u8> AcReader<'a, KIND> {
         Self { scan, rows, first: 0, tops: vec![0; scan.members.len()], finished }
     }
 
-    /// The same with rows that begin with row `first` of the scan.
+    /// The same reader, whose rows begin with row `first` of the scan.
     fn starting_at(mut self, first: usize, file: &File<'_>) -> Self {
         self.first = first;
         if let [_, _, ..] = self.scan.members[..] {
@@ -410,7 +410,7 @@ impl<'a, const KIND: u8> AcReader<'a, KIND> {
         self
     }
 
-    /// Component and blocks of the rows that row `y` of the scan has.
+    /// The rows of blocks in row `y` of the scan, with their components.
     fn rows_of(
         &mut self,
         y: usize,

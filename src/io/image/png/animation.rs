@@ -1,4 +1,4 @@
-//! Animated PNG (PNG, third edition, 11.3.6): frames drawn as they are seen, and written as whole pictures.
+//! Animated PNG (PNG, third edition, 11.3.6): frames are composed on a canvas, and written as whole pictures.
 
 use std::io::{self, Cursor, Write};
 
@@ -34,11 +34,11 @@ pub struct Apng<'a> {
     bytes: &'a [u8],
     limits: Limits,
     size: [usize; 2],
-    /// Channels in the file, and as they are seen.
+    /// Channels in the file, and of decoded pages, which may have an additional alpha channel.
     channels: [usize; 2],
     dtype: Dtype,
     interlaced: bool,
-    /// Whether the first picture is none of the animation.
+    /// Whether the first picture is a still one, which is not part of the animation.
     has_still: bool,
     animation: Animation,
     metadata: Metadata,
@@ -58,7 +58,7 @@ enum Layers {
     U16(Canvas<u16>),
 }
 
-/// The chunks of a file, names and data.
+/// Names and data of the chunks of a file.
 fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
     let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
     std::iter::from_fn(move || {
@@ -66,7 +66,7 @@ fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
         let (name, after) = after.split_first_chunk::<4>()?;
         let len = u32::from_be_bytes(*len) as usize;
         let data = after.get(..len)?;
-        // The checksum.
+        // The checksum (CRC).
         rest = after.get(len + 4..).unwrap_or_default();
         Some((*name, data))
     })
@@ -76,7 +76,7 @@ fn word(data: &[u8], at: usize) -> u32 {
     data.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |word| u32::from_be_bytes(*word))
 }
 
-/// The frames that a file describes, and how often they are shown; nothing where it is no animation of several.
+/// The headers of an animation's frames, and how often they are shown; `None` for files with less than two frames.
 fn described(bytes: &[u8]) -> Option<Described> {
     let mut found = Described { plays: 0, frames: Vec::new(), has_still: false };
     let mut count = None;
@@ -117,10 +117,10 @@ struct FrameHeader {
 }
 
 impl<'a> Apng<'a> {
-    /// Opens an animation; nothing where the file is none.
+    /// Opens an animation; `None` if the file is none.
     ///
     /// # Errors
-    /// When the file is broken or too large.
+    /// If the file is broken or too large.
     pub fn open(bytes: &'a [u8], limits: Limits) -> Result<Option<Self>, BoxError> {
         let Some(Described { plays, frames, has_still }) = described(bytes) else {
             return Ok(None);
@@ -188,12 +188,12 @@ impl<'a> Apng<'a> {
         };
         let disposal = match control.dispose_op {
             DisposeOp::None => Disposal::Keep,
-            // There is nothing before the first frame.
+            // For the first frame, `Previous` means `Background` (11.3.6.2).
             DisposeOp::Previous if drawn.next > 0 => Disposal::Restore,
             DisposeOp::Background | DisposeOp::Previous => Disposal::Clear,
         };
         let blends = control.blend_op == BlendOp::Over;
-        // Interlaced rows lie as far apart as those of the whole picture.
+        // The rows of an interlaced frame have the stride of the whole picture.
         let row = match self.interlaced {
             true => drawn.reader.output_line_size(drawn.reader.info().width),
             false => Some(output.line_size),
@@ -213,7 +213,7 @@ impl<'a> Apng<'a> {
         Ok(())
     }
 
-    /// The pixels of a frame as samples, with alpha where they are seen with it.
+    /// The pixels of a frame as samples, with opaque alpha if decoded pages have alpha but the file does not.
     fn seen<T: Sample, const N: usize>(
         &self,
         area: Area,
@@ -253,8 +253,8 @@ impl<'a> Apng<'a> {
     }
 }
 
-/// The frames alone. Each row counts against the limits of the decoder, so there are none here: the chunks that they
-/// are for are read by [`open_bytes`].
+/// A reader of the frames alone. The png crate counts each row towards its limits, so there are none here: the chunks
+/// that limits are for are read by [`open_bytes`].
 fn frames(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, BoxError> {
     let limits = png::Limits { bytes: usize::MAX };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
@@ -306,7 +306,7 @@ impl Pages for Apng<'_> {
 /// Begins an animation.
 ///
 /// # Errors
-/// None.
+/// Never: the signature is that of all formats.
 pub fn start<'a>(
     output: &'a mut dyn Write,
     series: Series,
@@ -328,9 +328,9 @@ struct Writer<'a> {
     encoding: Encoding,
     /// Frames written so far.
     written: usize,
-    /// The header of the first frame, which all have.
+    /// The header chunk of the first frame, which all frames share.
     header: Option<Vec<u8>>,
-    /// The number of the next chunk of the animation.
+    /// The sequence number of the next chunk of the animation.
     number: u32,
 }
 
@@ -340,7 +340,7 @@ impl Writer<'_> {
         (self.number - 1).to_be_bytes()
     }
 
-    /// The description of frame `self.written`, which has the size in `header`.
+    /// Writes the frame control chunk of frame `self.written`, which has the size stated in `header`.
     fn control(&mut self, header: &[u8]) -> io::Result<()> {
         let delay = self.series.timing().1(self.written);
         let seconds = match delay.seconds.map(u16::try_from) {
@@ -349,7 +349,7 @@ impl Writer<'_> {
         };
         let [numerator, denominator] = seconds.map(u16::to_be_bytes);
         let number = self.next_number();
-        // At the origin, kept, in place of what is below.
+        // Offset 0, no disposal, and the frame replaces the pixels below.
         let parts = [&number, &header[..8], &[0; 8], &numerator, &denominator, &[0, 0]];
         chunk(&mut self.output, b"fcTL", &parts)
     }

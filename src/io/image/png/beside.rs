@@ -1,5 +1,5 @@
-//! What PNG files hold beside pixels: texts, XMP and IPTC among them, how large pixels are, and how their colours are
-//! meant (PNG, third edition, 11.3). Texts and EXIF may stand behind the pixels, too.
+//! Metadata of PNG files: texts, among them XMP and IPTC, density, and colour chunks (PNG, third edition, 11.3). Texts
+//! and EXIF may stand behind the pixels, too.
 
 use std::{
     fs::File,
@@ -19,41 +19,41 @@ use crate::{
     },
 };
 
-/// The keyword of XMP.
+/// The keyword of a text that is XMP.
 const XMP: &str = "XML:com.adobe.xmp";
-/// What the keywords begin with under which ImageMagick and ExifTool write other things than text: in hexadecimal, behind
-/// a name and a length.
+/// Prefix of the keywords under which ImageMagick and ExifTool store binary profiles as texts: a name, a length, and
+/// the bytes in hexadecimal.
 const PROFILE: &str = "Raw profile type ";
-/// Bytes of a chunk that is looked at; profiles take two digits a byte.
+/// Maximal length of a chunk that is read, in bytes; profiles take two hexadecimal digits for each byte.
 const LONGEST_CHUNK: u64 = 2 * LONGEST_ICC as u64 + (1 << 20);
-/// Bytes of all chunks that are looked at.
+/// Maximal length of all chunks that are read, in bytes.
 const MOST_CHUNKS: u64 = 4 * LONGEST_CHUNK;
-/// Bytes of all texts, unpacked.
+/// Maximal length of all uncompressed texts, in bytes.
 const MOST_TEXT: usize = 16 << 20;
-/// Chunks that tell how colours are meant.
+/// Chunks that define the meaning of colours.
 const COLOURS: [&[u8; 4]; 4] = [b"cICP", b"gAMA", b"cHRM", b"sRGB"];
-/// What is lost without them.
+/// The loss if these chunks are dropped.
 const COLOURS_LOST: &str = "what PNG says of its colours (cICP, gAMA, cHRM) is dropped";
 
-/// A text, or what stands in its place.
+/// A text chunk.
 struct Found {
     keyword: String,
-    /// Nothing where it cannot be read, or is longer than any that is kept.
+    /// `None` if the text cannot be read, or is too long to be kept.
     text: Option<String>,
 }
 
-/// Adds what the file at `path` holds to `metadata`. Returns how its picture comes upright, where only what stands
-/// behind the pixels says it.
+/// Adds the metadata of the file at `path` to `metadata`. Returns the orientation if it is only stated in a text or
+/// behind the pixels, so that the png crate has not seen it.
 pub fn read_path(
     path: &Path,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
 ) -> Option<Orientation> {
-    // A broken file is refused by who decodes it.
+    // A broken file is reported by its decoder.
     read(BufReader::new(File::open(path).ok()?), metadata, losses).ok()?
 }
 
-/// The same of a file of these bytes.
+/// As [`read_path`], for a file whose bytes are in memory.
 pub fn read_file(
     bytes: &[u8],
     metadata: &mut Metadata,
@@ -69,7 +69,7 @@ fn read(
 ) -> io::Result<Option<Orientation>> {
     let (mut texts, mut exif) = (Vec::new(), None);
     let mut room = MOST_TEXT;
-    // The end of a file that is cut off has been told.
+    // A file that is cut off is reported by its decoder.
     let _ = each_chunk(&mut input, losses, |name, body, losses| match name {
         b"pHYs" => metadata.density = density(body),
         b"eXIf" => exif = Some(body.to_vec()),
@@ -87,7 +87,7 @@ fn read(
         }
     });
     if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
-        // These count before gAMA and cHRM.
+        // These take precedence over gAMA and cHRM.
         metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
     }
     metadata.xmp = None;
@@ -116,7 +116,7 @@ fn read(
                 };
                 metadata.iptc = capped_iptc(iptc, losses);
             }
-            // An unpacked one counts before it.
+            // XMP in a text of its own takes precedence over XMP in a raw profile.
             "xmp" if texts.iter().all(|other| other.keyword != XMP) => {
                 metadata.xmp = capped_xmp(Some(profile), losses);
             }
@@ -136,7 +136,7 @@ fn read(
     Ok(orientation)
 }
 
-/// What a text holds, for a message.
+/// The name of a text in messages.
 fn of(found: &Found) -> String {
     match (found.keyword.as_str(), found.keyword.strip_prefix(PROFILE)) {
         (XMP, _) | (_, Some("xmp")) => "XMP".into(),
@@ -147,7 +147,7 @@ fn of(found: &Found) -> String {
     }
 }
 
-/// Hands the chunks that are wanted to `take`, up to the end of the file.
+/// Calls `take` with name and body of each chunk of metadata, up to the end of the file.
 fn each_chunk(
     input: &mut (impl Read + Seek),
     losses: &mut Vec<String>,
@@ -174,24 +174,24 @@ fn each_chunk(
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
-        // What many short chunks take beside their bytes.
+        // At least 256 bytes for each chunk, for the memory that many short chunks take beside their bytes.
         room -= len.max(256).min(room);
         let mut body = Vec::new();
         (&mut *input).take(len).read_to_end(&mut body)?;
         if body.len() as u64 == len {
             take(&name, &body, losses);
         }
-        // The checksum.
+        // The checksum (CRC).
         input.seek_relative(4)?;
     }
 }
 
-/// A text in one of its three chunks; nothing where it has no keyword.
+/// Reads one of the three kinds of text chunks. `None` if it has no keyword.
 fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
     let mut fields = body.splitn(2, |&byte| byte == 0);
     let (keyword, rest) = (fields.next()?, fields.next()?);
     let keyword: String = keyword.iter().map(|&byte| char::from(byte)).collect();
-    // What is a profile in fact takes two digits a byte.
+    // A raw profile takes two hexadecimal digits for each byte.
     let longest = match keyword.strip_prefix(PROFILE) {
         Some("icc" | "icm") => LONGEST_CHUNK as usize,
         Some(_) => 4 * LONGEST_IPTC.max(LONGEST_EXIF),
@@ -203,7 +203,7 @@ fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
         (b"tEXt", rest) => (rest.len() <= longest).then(|| latin(rest.to_vec())),
         (b"zTXt", [0, packed @ ..]) => unpacked(packed, longest).map(latin),
         (b"iTXt", [is_packed, _, rest @ ..]) => {
-            // The language, and the keyword in it.
+            // Language tag and translated keyword are skipped.
             let rest = rest.splitn(3, |&byte| byte == 0).nth(2)?;
             let bytes = match is_packed {
                 0 => (rest.len() <= longest).then(|| rest.to_vec()),
@@ -217,7 +217,7 @@ fn text(name: &[u8; 4], body: &[u8], room: &mut usize) -> Option<Found> {
     Some(Found { keyword, text })
 }
 
-/// Inflates at most `longest` bytes.
+/// Inflates `packed`; `None` if it is broken or has more than `longest` bytes.
 fn unpacked(packed: &[u8], longest: usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     ZlibDecoder::new(packed).take(longest as u64 + 1).read_to_end(&mut bytes).ok()?;
@@ -233,7 +233,7 @@ fn density(body: &[u8]) -> Option<Density> {
     }
 }
 
-/// Whether a chunk says that colours are those of sRGB, which is assumed where nothing is said.
+/// Whether a chunk states the colours of sRGB, which are the default in files without such chunks.
 fn is_srgb(name: &str, body: &[u8]) -> bool {
     let numbers = body.as_chunks::<4>().0.iter().map(|&word| u32::from_be_bytes(word));
     let near = |wanted: &[u32], by: u32| {
@@ -244,12 +244,12 @@ fn is_srgb(name: &str, body: &[u8]) -> bool {
         "sRGB" => true,
         "gAMA" => near(&[45_455], 500),
         "cHRM" => near(&[31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000], 100),
-        // Primaries and curve of sRGB, RGB, full range (ITU-T H.273).
+        // cICP: primaries and transfer function of sRGB, RGB, full range (ITU-T H.273).
         _ => body == [1, 13, 0, 1],
     }
 }
 
-/// The bytes of `\nNAME\n LENGTH\nHEXADECIMAL`.
+/// Decodes a raw profile: `\nNAME\n LENGTH\nHEXADECIMAL`.
 fn raw_profile(text: &str) -> Option<Vec<u8>> {
     let mut lines = text.trim_start().splitn(3, '\n');
     let (_name, len, digits) = (lines.next()?, lines.next()?, lines.next()?);
@@ -262,7 +262,7 @@ fn raw_profile(text: &str) -> Option<Vec<u8>> {
     bytes.filter(|bytes| bytes.len() == len)
 }
 
-/// Writes the chunks that go before a palette and an ICC profile: how colours are meant.
+/// Writes the colour chunks, which have to precede a palette and an ICC profile.
 ///
 /// # Errors
 /// Those of writing.
@@ -276,7 +276,7 @@ pub fn write_colours(metadata: &Metadata, output: &mut impl Write) -> io::Result
     Ok(())
 }
 
-/// Writes the chunks of `metadata` that go before the pixels, but for colours, ICC profile and EXIF.
+/// Writes the other chunks of `metadata` that precede the pixels, except ICC profile and EXIF.
 ///
 /// # Errors
 /// Those of writing.
@@ -290,7 +290,7 @@ pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
         chunk(output, b"pHYs", &[&across, &down, &[unit]])?;
     }
     if let Some(xmp) = &metadata.xmp {
-        // Not compressed, no language, no translated keyword.
+        // Compression flag and method, and empty language tag and translated keyword.
         chunk(output, b"iTXt", &[XMP.as_bytes(), &[0; 5], xmp])?;
     }
     if let Some(iptc) = &metadata.iptc {
@@ -319,7 +319,8 @@ pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether it is one that PNG has: 1 to 79 printable characters of Latin-1, with single blanks between them.
+/// Whether a keyword is valid in PNG: 1 to 79 printable characters of Latin-1, with single spaces between them
+/// (11.3.3.2).
 fn is_keyword(keyword: &str) -> bool {
     let is_printable = |c: char| matches!(u32::from(c), 0x20..=0x7e | 0xa1..=0xff);
     (1..=79).contains(&keyword.chars().count())

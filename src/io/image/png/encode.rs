@@ -1,5 +1,5 @@
-//! PNG encoded in bands of rows, which are compressed in parallel to parts of one zlib stream (PNG
-//! specification, third edition).
+//! The PNG encoder (PNG specification, third edition): bands of rows are compressed in parallel, as parts of one zlib
+//! stream.
 
 use std::{
     io::{self, Write},
@@ -12,24 +12,24 @@ use super::{
 };
 use crate::{data::image::Metadata, parallel::Parallel};
 
-/// What is written before the pixels, and the effort of compression.
+/// The header of a file, and the effort of compression.
 #[derive(Clone, Copy, Debug)]
 pub struct Png<'a> {
     /// Pixels a row.
     pub width: u32,
     /// Rows.
     pub height: u32,
-    /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
+    /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: u8,
     /// Bytes a sample: 1, or 2 in big-endian order.
     pub sample_bytes: u8,
-    /// ICC profile and EXIF.
+    /// All metadata, of which PNG holds most.
     pub metadata: &'a Metadata,
     /// Effort, 0 (none) to 9.
     pub compression: u8,
 }
 
-/// Bytes of a band before compression.
+/// Approximate bytes of a band before compression.
 const BAND: usize = 1 << 20;
 
 impl Png<'_> {
@@ -43,7 +43,7 @@ impl Png<'_> {
         writer.finish().map(drop)
     }
 
-    /// Writes what comes before the pixels.
+    /// Writes everything that precedes the pixels.
     ///
     /// # Errors
     /// Those of writing.
@@ -78,18 +78,18 @@ impl Png<'_> {
     }
 }
 
-/// A PNG file being written row by row. Its bytes do not depend on how many rows are written at once.
+/// A PNG file being written by rows. Its bytes do not depend on how many rows are written at a time.
 #[derive(Debug)]
 pub struct PngWriter<W> {
     output: W,
     compression: u8,
-    /// Bytes a row.
+    /// Bytes of a row.
     row: usize,
-    /// The last row of the last band; empty at the top.
+    /// The last row of the last band; empty before the first band.
     above: Vec<u8>,
     /// Rows that do not fill a band yet.
     pending: Vec<u8>,
-    /// Of the rows written, with their filters.
+    /// Checksum of the filtered rows written so far.
     checksum: Checksum,
 }
 
@@ -150,8 +150,8 @@ impl<W: Write> PngWriter<W> {
     }
 }
 
-/// Rows of `row` bytes each, behind the numbers of their filters: `Up`, or `None` in the first row of
-/// the picture and in all rows of a `plain` one.
+/// Filters rows of `row` bytes each, and puts the number of the filter before each row: `Up`, or `None` in the first
+/// row of the picture and in all rows of a `plain` one.
 fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> Vec<u8> {
     const NONE: u8 = 0;
     const UP: u8 = 2;
@@ -169,7 +169,7 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
     filtered
 }
 
-/// Writes a chunk.
+/// Writes a chunk, whose body is `parts` one behind the other.
 ///
 /// # Errors
 /// Those of writing.

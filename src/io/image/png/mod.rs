@@ -1,4 +1,4 @@
-//! PNG: decoding through the png crate, an encoder on all cores, and both by rows.
+//! PNG: decoding by the png crate, an encoder that runs on all cores, and both by rows.
 
 mod animation;
 mod beside;

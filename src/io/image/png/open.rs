@@ -1,4 +1,4 @@
-//! What a PNG file says before its pixels.
+//! Opening of PNG files: their header and metadata.
 
 use std::{
     fs::File,
@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// A file whose chunks up to its pixels are read. Pixels come as samples of 8 bits, or of 16 in network byte order.
+/// A file that is read up to its pixels. These come as samples of 8 bits, or of 16 bits in big-endian order.
 pub struct Opened<R: BufRead + Seek> {
     pub reader: Reader<R>,
     pub size: [usize; 2],
@@ -29,20 +29,20 @@ pub struct Opened<R: BufRead + Seek> {
     pub dtype: Dtype,
     pub metadata: Metadata,
     pub orientation: Orientation,
-    /// What is left out of the metadata.
+    /// What is left out of the metadata, in words.
     pub losses: Vec<String>,
 }
 
 /// Opens the file at `path`.
 ///
 /// # Errors
-/// When it is broken, or its profile and EXIF take more than [`MOST_BESIDE`].
+/// If the file is broken, or its profile and EXIF take more than [`MOST_BESIDE`] bytes.
 pub fn open_file(path: &Path) -> Result<Opened<BufReader<File>>, BoxError> {
     let input = BufReader::with_capacity(1 << 16, File::open(path)?);
     open(input, |metadata, losses| beside::read_path(path, metadata, losses))
 }
 
-/// Opens a file of these bytes.
+/// Opens a file whose bytes are in memory.
 ///
 /// # Errors
 /// As [`open_file`].

@@ -1,4 +1,4 @@
-//! A PNG file read some rows at a time, for images that do not fit into memory as a whole.
+//! PNG files read by rows, for pictures that do not fit into memory.
 
 use std::{fs::File, io::BufReader};
 
@@ -12,20 +12,20 @@ use crate::{
     },
 };
 
-/// A PNG file being read, its samples expanded to u8 or u16.
+/// A PNG file being read. Palettes and samples of less than 8 bits are expanded to u8.
 #[expect(missing_debug_implementations, reason = "the decoder has none")]
 pub struct PngRows {
     reader: png::Reader<BufReader<File>>,
     name: String,
-    /// What its header says; samples are u8 or u16.
+    /// The header; samples are u8 or u16.
     info: RowsInfo,
 }
 
 impl PngRows {
-    /// Opens a file; nothing where it is no PNG file, is interlaced, or has a broken header.
+    /// Opens a file; `None` if it is no PNG file, interlaced, animated, or has a broken header.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(source: &Source) -> Result<Option<Self>> {
         let Some(path) = source.path() else {
             return Ok(None);
@@ -34,13 +34,13 @@ impl PngRows {
         if source.size()?.is_none() {
             return Ok(None);
         }
-        // Decoding it as a whole reports the error.
+        // An error is reported when the picture is decoded as a whole instead.
         let Ok(opened) = open_file(path) else {
             return Ok(None);
         };
         let Opened { reader, size, channels, dtype, metadata, orientation, losses } = opened;
         let info = reader.info();
-        // The frames of an animation, and the rows of an interlaced picture, do not come one after the other.
+        // Neither the frames of an animation nor the rows of an interlaced picture are stored one after the other.
         let frames = info.animation_control.map_or(1, |animation| animation.num_frames);
         if info.interlaced || frames > 1 {
             return Ok(None);

@@ -1,16 +1,16 @@
-//! A zlib stream whose parts are compressed independently of each other (RFC 1950, RFC 1951).
+//! A zlib stream whose parts are compressed independently of each other (RFC 1950 and RFC 1951).
 
 use std::io::{self, Write};
 
 use flate2::{Compress, Compression, FlushCompress};
 
-/// What comes before the parts: deflate with a window of 32 KiB, no dictionary; the check bits make
-/// the two bytes a multiple of 31 (RFC 1950, 2.2).
+/// The header of a stream: deflate with a window of 32 KiB, without a dictionary. The check bits make both bytes
+/// together a multiple of 31 (RFC 1950, 2.2).
 pub const HEADER: [u8; 2] = [0x78, 0x01];
-/// The last block, with nothing in it: its final bit, fixed codes, and the code for the end.
+/// The last block, which is empty: final bit, fixed Huffman codes, and the end-of-block code.
 pub const LAST_BLOCK: [u8; 2] = [0x03, 0x00];
 
-/// Deflate blocks that end on a whole byte, and what the stream's checksum needs to know of their data.
+/// A part of a stream: deflate blocks that end at a byte boundary, with checksum and length of the data in them.
 pub struct Part {
     /// The blocks.
     pub blocks: Vec<u8>,
@@ -22,7 +22,7 @@ impl Part {
     /// Compresses `data` with the effort `level`, 0 to 9.
     ///
     /// # Errors
-    /// When the compressor fails.
+    /// If the compressor fails.
     pub fn compress(data: &[u8], level: u8) -> io::Result<Self> {
         let mut state = Compress::new(Compression::new(level.into()), false);
         let mut blocks = Vec::with_capacity(data.len() / 2 + 1024);
@@ -31,7 +31,7 @@ impl Part {
             state
                 .compress_vec(&data[start..], &mut blocks, FlushCompress::Sync)
                 .map_err(io::Error::other)?;
-            // The flush is complete when it has left room in the output.
+            // The flush is complete if it leaves room in the output.
             if state.total_in() as usize == data.len() && blocks.len() < blocks.capacity() {
                 return Ok(Self { blocks, checksum: adler32(data), len: data.len() });
             }
@@ -40,7 +40,7 @@ impl Part {
     }
 }
 
-/// The Adler-32 of a stream's data, part by part.
+/// The Adler-32 checksum of a stream, computed part by part.
 #[derive(Debug)]
 pub struct Checksum(pub u32);
 
@@ -51,12 +51,12 @@ impl Default for Checksum {
 }
 
 impl Checksum {
-    /// Appends a part.
+    /// Appends the checksum of the next part.
     ///
-    /// Of bytes `d[i]`, the low 16 bits are `a = 1 + sum d[i]` and the high 16 bits
-    /// `b = sum of a after each byte`, both modulo 65521. For data of `(a, b)` followed by `len`
-    /// bytes of `(c, d)`, all but the 1 that `c` starts from add up: `a + c - 1`, and `a - 1` takes
-    /// part in each of the second part's sums: `b + d + len (a - 1)`.
+    /// Of bytes `x[i]`, Adler-32 has `a = 1 + sum x[i]` in the low 16 bits and `b`, the sum of `a` after each byte, in
+    /// the high 16 bits, both modulo 65521. Data with the checksum `(a, b)` followed by `len` bytes with the checksum
+    /// `(c, d)` have the checksum `(a + c - 1, b + d + len (a - 1))`: the second part's sums start from `a` instead of
+    /// 1, and `d` has `len` of these sums.
     pub fn append(&mut self, part: &Part) {
         const BASE: u64 = 65521;
         let split = |adler: u32| (u64::from(adler & 0xffff), u64::from(adler >> 16));
@@ -67,10 +67,10 @@ impl Checksum {
     }
 }
 
-/// A whole zlib stream.
+/// Compresses `data` to a whole zlib stream.
 ///
 /// # Errors
-/// When the compressor fails.
+/// If the compressor fails.
 pub fn compress(data: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(data)?;

@@ -1,4 +1,4 @@
-//! The bytes of a TIFF file, read at any offset: of a file that is in memory, or of one that is not.
+//! Access to the bytes of a TIFF file at any offset, in memory or on disk.
 
 #[cfg(unix)]
 use std::os::unix::fs::FileExt;
@@ -18,13 +18,13 @@ use crate::{
 
 /// Bytes that can be read at any offset, by several threads at once.
 pub trait Bytes: Send + Sync {
-    /// How many there are.
+    /// Number of bytes.
     fn len(&self) -> u64;
 
-    /// The `len` bytes from offset `at` on, or as many of them as there are.
+    /// Reads `len` bytes from offset `at` on, or fewer at the end.
     ///
     /// # Errors
-    /// When reading fails, or there is no memory.
+    /// If reading fails, or there is no memory.
     fn read(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>, BoxError>;
 }
 
@@ -40,7 +40,7 @@ impl Bytes for &[u8] {
     }
 }
 
-/// A file that one thread reads at a time.
+/// A reader that one thread uses at a time.
 pub struct SharedBytes<'a> {
     input: Mutex<Input<'a>>,
     len: u64,
@@ -48,15 +48,15 @@ pub struct SharedBytes<'a> {
 
 struct Input<'a> {
     input: Box<dyn ReadSeek + 'a>,
-    /// Where the next byte is read; nothing after a failure.
+    /// Position of the reader; `None` after a failure.
     at: Option<u64>,
 }
 
 impl<'a> SharedBytes<'a> {
-    /// Of `input`.
+    /// Wraps `input`.
     ///
     /// # Errors
-    /// When its length cannot be found out.
+    /// If the length cannot be found out.
     pub fn new(mut input: Box<dyn ReadSeek + 'a>) -> io::Result<Self> {
         let len = input.seek(SeekFrom::End(0))?;
         Ok(Self { input: Mutex::new(Input { input, at: Some(len) }), len })
@@ -74,7 +74,7 @@ impl Bytes for SharedBytes<'_> {
         let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
         if there > 0 {
             match input.at.take() {
-                // Keeps what is buffered: strips are often short.
+                // Unlike `seek`, this keeps the buffer: strips are often short.
                 Some(from) => input.input.seek_relative(at.cast_signed() - from.cast_signed())?,
                 None => _ = input.input.seek(SeekFrom::Start(at))?,
             }
@@ -93,10 +93,10 @@ pub struct FileBytes {
 }
 
 impl FileBytes {
-    /// Of `file`.
+    /// Wraps `file`.
     ///
     /// # Errors
-    /// When its length cannot be found out.
+    /// If the length cannot be found out.
     pub fn new(file: File) -> io::Result<Self> {
         let len = file.metadata()?.len();
         Ok(Self { file, len })

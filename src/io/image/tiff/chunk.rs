@@ -1,5 +1,5 @@
-//! Strips and tiles: from the bytes in the file to samples of a [`Dtype`](crate::data::dtype::Dtype), as they are stored:
-//! neither scaled nor coloured.
+//! Decoding of strips and tiles: from the bytes in the file to samples of a [`Dtype`](crate::data::dtype::Dtype) with
+//! the values as stored, neither scaled nor converted to other colours.
 
 use std::{
     borrow::Cow,
@@ -21,23 +21,23 @@ use crate::{
     memory,
 };
 
-/// The samples of a part of the picture.
+/// The samples of a rectangle of the picture.
 pub struct Block {
     /// Columns and rows.
     pub size: [usize; 2],
-    /// Samples of each pixel in turn, of the type of the page.
+    /// Interleaved samples of the type of the page.
     pub samples: Vec<u8>,
-    /// Whether some are missing of a JPEG.
+    /// Whether parts of JPEG data are missing.
     pub is_damaged: bool,
 }
 
-/// Which samples of a pixel are wanted, of those that a chunk holds.
+/// Indices of the wanted samples of a pixel, among the samples in a chunk.
 pub type Wanted<'a> = &'a [usize];
 
-/// Decodes one chunk.
+/// Decodes chunk `number`.
 ///
 /// # Errors
-/// When it is broken or cut off, or takes more than `limits`.
+/// If the chunk is broken or cut off, or takes more than `limits`.
 pub fn decode(
     page: &Page,
     bytes: &dyn Bytes,
@@ -53,7 +53,7 @@ pub fn decode(
     let [offset, len] = page.chunks[number];
     let sample = page.dtype.size();
     if offset == 0 || len == 0 {
-        // Left out by writers of sparse files (GDAL): zeros.
+        // Writers of sparse files (GDAL) omit chunks of zeros.
         let samples = memory::zeros(columns * rows * wanted.len() * sample)?;
         return Ok(Block { size, samples, is_damaged: false });
     }
@@ -102,7 +102,7 @@ fn read_all(input: &mut Unpacked<'_>, stored: &mut [u8]) -> Result<(), BoxError>
     })
 }
 
-/// The samples that are `wanted` of each pixel, from the rows of a chunk once unpacked.
+/// The `wanted` samples of each pixel, from the decompressed rows of a chunk.
 fn samples_of(
     page: &Page,
     stored: &mut Cow<'_, [u8]>,
@@ -145,7 +145,7 @@ fn samples_of(
     Ok(pixels)
 }
 
-/// Undoes the differences of horizontal neighbours (TIFF 6.0, section 14): `count` samples a pixel.
+/// Undoes the predictor of horizontal differences (TIFF 6.0, section 14), for `count` samples a pixel of `unit` bytes.
 fn add_up(row: &mut [u8], unit: usize, count: usize) {
     macro_rules! add {
         ($type:ty, $size:literal) => {{
@@ -165,8 +165,8 @@ fn add_up(row: &mut [u8], unit: usize, count: usize) {
     }
 }
 
-/// Undoes the predictor of floats (Adobe Photoshop TIFF Technical Note 3): the most significant bytes of all samples of a
-/// row, then the next ones, and so on, as differences.
+/// Undoes the predictor of floats (Adobe Photoshop TIFF Technical Note 3): a row holds the most significant bytes of
+/// all samples, then the next ones, and so on, as differences.
 fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError> {
     add_up(row, 1, count);
     let planes = memory::copied(row)?;
@@ -181,7 +181,7 @@ fn join_bytes(row: &mut [u8], unit: usize, count: usize) -> Result<(), BoxError>
     Ok(())
 }
 
-/// Copies the samples that are wanted of each pixel, `unit` bytes each.
+/// Copies the wanted samples of each pixel, `unit` bytes each.
 fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: Wanted<'_>) {
     if wanted.len() == count && wanted.iter().copied().eq(0..count) {
         return to.copy_from_slice(&row[..to.len()]);
@@ -194,7 +194,7 @@ fn pick(row: &[u8], to: &mut [u8], unit: usize, count: usize, wanted: Wanted<'_>
     }
 }
 
-/// Samples that are stored in fewer bits than their type has.
+/// Expands samples that are stored with fewer bits than their type has.
 fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_>) {
     let (bits, size) = (page.bits as usize, page.dtype.size());
     let is_whole = bits.is_multiple_of(8);
@@ -202,7 +202,7 @@ fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_
         for (to, &sample) in pixel.chunks_exact_mut(size).zip(wanted) {
             let first = (x * count + sample) * bits;
             let value = match is_whole {
-                // In this machine's order by now.
+                // These bytes are in native order already.
                 true => {
                     let bytes = &row[first / 8..][..bits / 8];
                     let add = |value: u32, &byte: &u8| value << 8 | u32::from(byte);
@@ -218,7 +218,8 @@ fn widen(page: &Page, row: &[u8], to: &mut [u8], count: usize, wanted: Wanted<'_
     }
 }
 
-/// So many bits of a row, the most significant first whatever the order of bytes (TIFF 6.0, `FillOrder`).
+/// Reads `bits` bits of a row from bit `first` on, the most significant first, whatever the byte order (TIFF 6.0,
+/// `FillOrder`).
 fn bits_at(row: &[u8], first: usize, bits: usize) -> u32 {
     let last = first + bits - 1;
     let bytes = &row[first / 8..=last / 8];
@@ -227,7 +228,7 @@ fn bits_at(row: &[u8], first: usize, bits: usize) -> u32 {
     (all >> (7 - last % 8) & mask) as u32
 }
 
-/// Writes a value of fewer bits as a sample of the page's type.
+/// Writes a value of `page.bits` bits as a sample of the page's type.
 fn put(page: &Page, value: u32, to: &mut [u8]) {
     let value = match page.format {
         Format::Unsigned => value,
@@ -248,7 +249,7 @@ fn put(page: &Page, value: u32, to: &mut [u8]) {
     }
 }
 
-/// The value of a float of fewer bits than 32: a sign, so many bits of exponent, so many of fraction.
+/// The value of a float with fewer than 32 bits: a sign bit, exponent and fraction.
 fn small_float(bits: u32, exponent_bits: u32, fraction_bits: u32) -> f32 {
     let most = (1 << exponent_bits) - 1;
     let exponent = bits >> fraction_bits & most;
@@ -264,8 +265,8 @@ fn small_float(bits: u32, exponent_bits: u32, fraction_bits: u32) -> f32 {
     if bits >> (exponent_bits + fraction_bits) & 1 == 0 { value as f32 } else { -value as f32 }
 }
 
-/// YCbCr of which several pixels share Cb and Cr (TIFF 6.0, section 21): units of the Y of `across * down` pixels, then Cb
-/// and Cr. Each pixel gets those of its unit, as libtiff does it.
+/// Expands YCbCr with subsampled Cb and Cr (TIFF 6.0, section 21): each unit is the Y of `across * down` pixels, then
+/// Cb and Cr, which apply to all pixels of the unit, as in libtiff.
 fn upsampled(
     page: &Page,
     stored: &[u8],
@@ -288,7 +289,7 @@ fn upsampled(
     pixels
 }
 
-/// Decodes a chunk that is a JPEG file, which may lack tables that all chunks share.
+/// Decodes a chunk that is a JPEG stream, which may lack tables that all chunks share.
 fn from_jpeg(
     page: &Page,
     packed: &[u8],
@@ -297,14 +298,14 @@ fn from_jpeg(
     limits: Limits,
 ) -> Result<Block, BoxError> {
     use super::page::photometric::{RGB, YCBCR};
-    // The directory tells the colours; a JPEG file that tells them otherwise is not asked.
+    // The directory states the colours; what the JPEG stream states is ignored.
     let transform = match page.photometric {
         RGB => Some(0),
         YCBCR => Some(1),
         _ => None,
     };
     let joined = joined(&page.tables, packed, transform).ok_or("it is no JPEG file")?;
-    // Coefficients of two bytes, and samples.
+    // Three bytes for each: a coefficient of two bytes, and a sample.
     let claimed = jpeg::claimed_samples(&joined).saturating_mul(3);
     check_scratch(limits, claimed, "a part of it takes")?;
     let (image, is_damaged) = match page.chunk_samples() {
@@ -324,8 +325,8 @@ fn from_jpeg(
     Ok(Block { size: [columns, rows], samples, is_damaged })
 }
 
-/// A JPEG file of shared tables and of the rest, in which Adobe's segment alone tells how colours are stored: 0 as RGB,
-/// 1 as YCbCr.
+/// Joins shared tables and a JPEG stream to a JPEG file. Only an Adobe segment states how colours are stored there:
+/// `transform` is 0 for RGB, 1 for YCbCr.
 fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>> {
     const START: [u8; 2] = [0xff, 0xd8];
     let mut file = START.to_vec();
@@ -333,7 +334,7 @@ fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>
         file.extend(b"\xff\xee\0\x0eAdobe\0\x64\0\0\0\0");
         file.push(transform);
     }
-    // Both are JPEG files; that of the tables has no picture.
+    // Both have the form of JPEG files; the tables have no picture.
     for part in [tables, packed] {
         let Some(mut rest) = part.strip_prefix(&START) else {
             if part.is_empty() || std::ptr::eq(part, tables) {
@@ -341,7 +342,7 @@ fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>
             }
             return None;
         };
-        // Segments before the frame: a marker, and a length that counts itself.
+        // Segments before the scan: a marker, and a length that includes itself.
         while let [0xff, kind @ (0xc0..=0xcf | 0xdb..=0xef | 0xfe), high, low, ..] = *rest {
             if kind == 0xda {
                 break;
@@ -360,18 +361,18 @@ fn joined(tables: &[u8], packed: &[u8], transform: Option<u8>) -> Option<Vec<u8>
     Some(file)
 }
 
-/// A strip that is larger than what is read of it at a time, unpacked from its beginning on.
+/// A strip that is decompressed as a stream, for strips that are too large to be decompressed as a whole.
 pub struct Stream<'a> {
     input: Unpacked<'a>,
-    /// The row that comes next.
+    /// Number of the next row of the strip.
     next: usize,
 }
 
 impl<'a> Stream<'a> {
-    /// Of the strip with this number.
+    /// Opens strip `number`.
     ///
     /// # Errors
-    /// When its beginning is broken.
+    /// If the beginning of the strip is broken.
     pub fn open(page: &Page, bytes: Arc<dyn Bytes + 'a>, number: usize) -> Result<Self, BoxError> {
         let [offset, len] = page.chunks[number];
         let range = Range { bytes, at: offset, left: len, is_reversed: page.is_reversed };
@@ -383,15 +384,15 @@ impl<'a> Stream<'a> {
         Ok(Self { input: unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?, next: 0 })
     }
 
-    /// Row of the strip that comes next.
+    /// Number of the next row of the strip.
     pub fn next(&self) -> usize {
         self.next
     }
 
-    /// The next `rows`.
+    /// Reads the next `rows` rows.
     ///
     /// # Errors
-    /// When they are broken or not there.
+    /// If the rows are broken or missing.
     pub fn read(
         &mut self,
         page: &Page,
@@ -407,7 +408,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// A part of a file as a stream.
+/// A range of a file as a stream.
 struct Range<'a> {
     bytes: Arc<dyn Bytes + 'a>,
     at: u64,

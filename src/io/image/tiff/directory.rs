@@ -1,5 +1,5 @@
-//! The directories of a TIFF file: tags with values, of classic TIFF (TIFF 6.0, section 2) and of BigTIFF, whose offsets
-//! have 64 bits.
+//! The directories of a TIFF file: tags with values, of classic TIFF (TIFF 6.0, section 2) and of BigTIFF, which has
+//! offsets of 64 bits.
 
 use std::{
     borrow::Cow,
@@ -13,13 +13,14 @@ use std::{
 use super::{bytes::Bytes, tag};
 use crate::io::image::codec::BoxError;
 
-/// Entries that a directory may have. Classic TIFF cannot have more.
+/// Maximal number of entries of a directory, which is that of classic TIFF.
 const MOST_ENTRIES: u64 = 65_535;
-/// Bytes that the values of a tag may take: the places of a million strips of a BigTIFF.
+/// Maximal bytes of the values of a tag: the offsets of a million strips of a BigTIFF.
 const MOST_BYTES: u64 = 8 << 20;
-/// Bytes of values that may be read, by those of the file: the tags of many pages may share one long value.
+/// Maximal bytes of all values that are read, as a multiple of the length of the file. More is possible since the tags
+/// of many pages may share one long value.
 const MOST_READ: u64 = 16;
-/// Pages that are looked for.
+/// Maximal number of directories in the chain.
 const MOST_PAGES: usize = 1 << 20;
 
 /// Types of values, by their numbers in a file.
@@ -42,7 +43,7 @@ pub mod kind {
     pub const IFD8: u16 = 18;
 }
 
-/// Bytes of a value, and of the numbers that its bytes are ordered by; nothing for unknown types.
+/// Bytes of a value of type `of`, and of its units in byte order; `None` for unknown types.
 pub fn sizes(of: u16) -> Option<[usize; 2]> {
     Some(match of {
         kind::BYTE | kind::ASCII | kind::SBYTE | kind::UNDEFINED => [1, 1],
@@ -57,14 +58,14 @@ pub fn sizes(of: u16) -> Option<[usize; 2]> {
 /// A file whose header is read.
 #[derive(Clone)]
 pub struct File<'a> {
-    /// All of it.
+    /// All bytes of the file.
     pub bytes: Arc<dyn Bytes + 'a>,
-    /// Whether the least significant byte of a number is first.
+    /// Whether numbers are little-endian.
     pub is_little: bool,
     is_big_tiff: bool,
-    /// Where the first directory is.
+    /// Offset of the first directory.
     pub first: u64,
-    /// Bytes of values that are still read.
+    /// Bytes of values that may still be read.
     left: Arc<AtomicU64>,
 }
 
@@ -72,27 +73,27 @@ pub struct File<'a> {
 #[derive(Debug, Default)]
 pub struct Directory {
     entries: Vec<Entry>,
-    /// Where the next one is; 0 at the end.
+    /// Offset of the next directory; 0 at the end.
     pub next: u64,
-    /// Bytes that it takes.
+    /// Length of the directory in bytes.
     len: u64,
 }
 
 /// A tag with its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Which one.
+    /// Number of the tag.
     pub tag: u16,
-    /// The type of its values.
+    /// Type of the values.
     pub kind: u16,
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// Where they are.
+    /// Offset of the values.
     at: u64,
 }
 
 impl Entry {
-    /// Bytes that its values take.
+    /// Bytes of the values.
     pub fn bytes(&self) -> u64 {
         let [size, _] = sizes(self.kind).unwrap_or([1, 1]);
         self.count.saturating_mul(size as u64)
@@ -100,7 +101,7 @@ impl Entry {
 }
 
 impl Directory {
-    /// The entry of a tag.
+    /// The first entry of a tag.
     pub fn find(&self, tag: u16) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.tag == tag)
     }
@@ -112,10 +113,10 @@ impl Directory {
 }
 
 impl<'a> File<'a> {
-    /// Reads the header.
+    /// Reads the header of a file.
     ///
     /// # Errors
-    /// When it is not that of a TIFF file.
+    /// If the header is not that of a TIFF file.
     pub fn open(bytes: Arc<dyn Bytes + 'a>) -> Result<Self, BoxError> {
         let head = bytes.read(0, 16)?.into_owned();
         let is_little = match head.get(..2) {
@@ -145,15 +146,15 @@ impl<'a> File<'a> {
         }
     }
 
-    /// Whether it is a BigTIFF.
+    /// Whether the file is a BigTIFF.
     pub fn is_big_tiff(&self) -> bool {
         self.is_big_tiff
     }
 
-    /// The directory at `at`.
+    /// Reads the directory at offset `at`.
     ///
     /// # Errors
-    /// When it leaves the file.
+    /// If the directory extends beyond the file.
     pub fn directory(&self, at: u64) -> Result<Directory, BoxError> {
         let (count_len, entry_len, offset_len) =
             if self.is_big_tiff { (8, 20, 8) } else { (2, 12, 4) };
@@ -189,11 +190,12 @@ impl<'a> File<'a> {
         Ok(Directory { entries: entries.collect(), next, len: count_len + whole })
     }
 
-    /// Calls `visit` with where each directory of the main chain is, and with the directory. A chain that leads in a
-    /// circle or out of the file ends there, and so does one whose directories take more than the file: they overlap.
+    /// Calls `visit` with the offset of each directory of the main chain, and the directory. The chain ends where it
+    /// leads in a circle or out of the file, or where its directories are longer than the file in all, so that they
+    /// overlap.
     ///
     /// # Errors
-    /// When the first one is broken.
+    /// If the first directory is broken.
     fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<(), BoxError> {
         let mut seen = HashSet::new();
         let (mut at, mut left) = (self.first, self.bytes.len());
@@ -215,10 +217,10 @@ impl<'a> File<'a> {
         }
     }
 
-    /// The bytes of an entry's values, the numbers in this machine's order.
+    /// Reads the values of an entry, as bytes with numbers in native byte order.
     ///
     /// # Errors
-    /// When they leave the file, or are too many.
+    /// If the values extend beyond the file, or are too many.
     pub fn value(&self, entry: &Entry) -> Result<Vec<u8>, BoxError> {
         let [_, unit] = sizes(entry.kind).unwrap_or([1, 1]);
         let len = entry.bytes();
@@ -243,10 +245,10 @@ impl<'a> File<'a> {
         Ok(bytes)
     }
 
-    /// The values of a tag as unsigned numbers; nothing where there is none.
+    /// The values of a tag as unsigned numbers; `None` without the tag.
     ///
     /// # Errors
-    /// When they are no such numbers, or outside of the file.
+    /// If the values are no unsigned numbers, or outside of the file.
     pub fn numbers(&self, directory: &Directory, tag: u16) -> Result<Option<Vec<u64>>, BoxError> {
         directory.find(tag).map(|entry| self.numbers_of(entry)).transpose()
     }
@@ -272,7 +274,7 @@ impl<'a> File<'a> {
         Ok(self.numbers_of(&first)?.first().copied())
     }
 
-    /// The values of a tag as floats: fractions, floats and whole numbers.
+    /// The values of a tag as floats, from fractions, floats and integers.
     pub fn floats(&self, directory: &Directory, tag: u16) -> Option<Vec<f64>> {
         let entry = directory.find(tag)?;
         let bytes = self.value(entry).ok()?;
@@ -305,15 +307,16 @@ impl<'a> File<'a> {
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// Where the directories of the pages are: those of the main chain less the smaller copies and masks of others, or
-    /// all where nothing else is there.
+    /// The offsets of the directories of pages: the main chain without reduced copies and masks of other pages, or the
+    /// whole chain if there is nothing else.
     ///
     /// # Errors
-    /// When the first directory is broken.
+    /// If the first directory is broken.
     pub fn pages(&self) -> Result<Vec<u64>, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
         self.each_of_chain(|at, directory| {
-            // TIFF 6.0, section 8: bit 0 a reduced picture, bit 2 a mask; the older tag has 2 for a reduced picture.
+            // TIFF 6.0, section 8: in NewSubfileType, bit 0 is a reduced picture, and bit 2 a mask; in the older
+            // SubfileType, 2 is a reduced picture.
             let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
             let older = self.number_of(directory, tag::SUBFILE_TYPE).ok().flatten();
             match kind.map_or(older != Some(2), |kind| kind & 0b101 == 0) {
@@ -325,7 +328,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// Numbers of `N` bytes.
+/// Splits `bytes` into numbers of `N` bytes.
 fn units<T, const N: usize>(bytes: &[u8], of: fn([u8; N]) -> T) -> impl Iterator<Item = T> {
     bytes.as_chunks().0.iter().map(move |&bytes| of(bytes))
 }

@@ -1,5 +1,5 @@
-//! TIFF in strips, uncompressed, as a header with all directories and then the samples of all pages, so that they are
-//! written from the first byte to the last: as BigTIFF where a file exceeds 4 GiB.
+//! The encoder: uncompressed strips, as TIFF, or as BigTIFF if the file exceeds 4 GiB. The header and all directories
+//! precede the samples of all pages, so that files are written in order, without seeks.
 
 use std::{borrow::Cow, io::Write};
 
@@ -21,16 +21,16 @@ use crate::{
     memory,
 };
 
-/// Bytes of a strip of a picture, at most, unless a row has more.
+/// Maximal bytes of a strip, unless a row has more.
 pub const STRIP: usize = 1 << 20;
 
-/// Texts that tags hold, by the keywords of PNG.
+/// Texts for which there are tags, by the keywords of PNG.
 pub const TEXTS: [&str; 6] = ["Title", "Author", "Copyright", "Software", "Description", "Comment"];
 
 /// The tags of [`TEXTS`].
 const TEXT_TAGS: [u16; 6] = [269, 315, 33432, 305, tag::DESCRIPTION, tag::DESCRIPTION];
 
-/// Adds texts as tags. A tag that is there already gets one more line, unless it has it.
+/// Adds texts as tags. If the tag exists already, the text becomes another line of it, unless it has that line.
 fn add_texts(values: &mut Vec<Value>, texts: &[Text]) {
     for (keyword, tag) in TEXTS.into_iter().zip(TEXT_TAGS) {
         let is_it = |text: &&Text| text.keyword.eq_ignore_ascii_case(keyword);
@@ -57,16 +57,16 @@ pub struct Outgoing {
     pub size: [usize; 2],
     /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
-    /// Their type.
+    /// The type of samples.
     pub dtype: Dtype,
-    /// Rows of a strip.
+    /// Number of rows of a strip.
     pub strip_rows: usize,
-    /// What is said of the picture.
+    /// Tags with metadata.
     pub description: Tree,
 }
 
 impl Outgoing {
-    /// A picture with what is known of it.
+    /// A picture with its metadata.
     pub fn picture(size: [usize; 2], channels: usize, dtype: Dtype, metadata: &Metadata) -> Self {
         let Metadata { icc, exif, xmp, iptc, density, texts, .. } = metadata;
         let mut description = exif.as_deref().and_then(Exif::of_block).unwrap_or_default().root;
@@ -104,8 +104,8 @@ impl Outgoing {
         page
     }
 
-    /// Gives the first of `count` pages what is said of all of them; where ImageJ does, also the resolution per the unit
-    /// that it names.
+    /// Adds the description of all pages to the first of `count` pages. With ImageJ's description, the resolution is
+    /// per unit that it names.
     fn describe(&mut self, metadata: &Metadata, count: usize) {
         let Some(pages) = metadata.pages.as_ref().filter(|pages| pages.fits(count, self.dtype))
         else {
@@ -137,12 +137,12 @@ impl Outgoing {
         }
     }
 
-    /// Bytes of its samples.
+    /// Bytes of the samples.
     fn bytes(&self) -> u64 {
         (self.size[0] * self.channels * self.dtype.size()) as u64 * self.size[1] as u64
     }
 
-    /// The directory, with samples from byte `at` on.
+    /// The directory of a page whose samples start at offset `at`.
     fn directory(&self, at: u64, is_big_tiff: bool) -> Tree {
         let mut tree = self.description.clone();
         let row = (self.size[0] * self.channels * self.dtype.size()) as u64;
@@ -189,7 +189,7 @@ impl Outgoing {
     }
 }
 
-/// The file of `pages` up to the first byte of their samples, which follow page by page, little-endian.
+/// The bytes of a file before its samples, which follow page by page, little-endian.
 pub fn head(pages: &[Outgoing]) -> Vec<u8> {
     let samples: u64 = pages.iter().map(Outgoing::bytes).sum();
     let len = |is_big_tiff: bool| {
@@ -199,7 +199,7 @@ pub fn head(pages: &[Outgoing]) -> Vec<u8> {
     };
     let is_big_tiff = len(false) + samples > u64::from(u32::MAX);
     let (mut file, _) = header(is_big_tiff);
-    // Samples of 8 bytes lie where a mapped file has them aligned.
+    // Aligned to 16, so that samples of 8 bytes are aligned in a memory-mapped file.
     let mut at = len(is_big_tiff).next_multiple_of(16);
     let first = at as usize;
     for (i, page) in pages.iter().enumerate() {
@@ -215,7 +215,7 @@ pub fn head(pages: &[Outgoing]) -> Vec<u8> {
 /// Encodes a picture.
 ///
 /// # Errors
-/// When there is no memory for it.
+/// If there is no memory for the file.
 pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     let (size, dtype) = ([image.width, image.height], image.samples.dtype());
     let mut file = head(&[Outgoing::only(size, image.channels, dtype, &image.metadata)]);
@@ -225,7 +225,7 @@ pub fn encode(image: &Image) -> Result<Vec<u8>, BoxError> {
     Ok(file)
 }
 
-/// The samples little-endian.
+/// The samples in little-endian order.
 fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
     Ok(match cfg!(target_endian = "big") {
         true => {
@@ -240,13 +240,13 @@ fn little(samples: &Samples) -> Result<Cow<'_, Samples>> {
 /// Begins a file of several pages.
 ///
 /// # Errors
-/// When it cannot be written.
+/// If the header cannot be written.
 pub fn encode_pages<'a>(
     output: &'a mut dyn Write,
     series: Series,
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    /// Room for directories: a page's metadata come with it.
+    /// Bytes allowed for directories: the metadata of pages are not known yet.
     const BESIDE: u64 = 64 << 20;
     let is_big_tiff = series.sample_bytes.saturating_add(BESIDE) > u64::from(u32::MAX);
     let (start, at) = header(is_big_tiff);
@@ -256,12 +256,12 @@ pub fn encode_pages<'a>(
 
 struct TiffPages<'a> {
     output: &'a mut dyn Write,
-    /// Bytes written.
+    /// Number of bytes written so far.
     at: u64,
     is_big_tiff: bool,
-    /// Pages to come.
+    /// Number of pages to come.
     left: usize,
-    /// All pages.
+    /// Number of all pages.
     count: usize,
 }
 

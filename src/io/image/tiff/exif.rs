@@ -1,5 +1,5 @@
-//! EXIF, which in a TIFF file is spread over the file's own directories, and in other formats is a block
-//! that begins with a TIFF header: read from either, written as either.
+//! EXIF: in a TIFF file it is spread over the directories of the file, in other formats it is a block that begins with
+//! a TIFF header. Both forms are read and written.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::{
 };
 use crate::io::image::metadata::LONGEST_EXIF;
 
-/// Tags of the first directory that describe a picture rather than how it is stored (EXIF 2.32, table
-/// 4, without the orientation, which is applied, and the resolution, which is told apart), the titles of documents and
-/// pages, and those that Windows writes.
+/// Tags of the first directory that are kept: those that describe the picture, not its storage (EXIF 2.32, table 4,
+/// except the orientation, which is applied, and the resolution, which is kept as density), titles of documents and
+/// pages, and the tags of Windows.
 #[rustfmt::skip]
 const KEPT: [u16; 26] = [
     269, 270, 271, 272, 285, 305, 306, 315, 316, 318, 319, 33432, 40091, 40092, 40093, 40094, 40095, 18246,
-    // Where a map lies (GeoTIFF 1.1), and what its numbers mean to GDAL.
+    // The position of a map (GeoTIFF 1.1), and GDAL's metadata of its samples.
     33550, 33922, 34264, 34735, 34736, 34737, 42112, 42113,
 ];
-/// Resolution across and down, and its unit.
+/// Tags of the resolution across and down, and of its unit.
 pub const RESOLUTION: [u16; 3] = [tag::X_RESOLUTION, tag::Y_RESOLUTION, tag::RESOLUTION_UNIT];
-/// Tags that point to other directories: EXIF, GPS, and within EXIF, Interoperability.
+/// Tags that point to other directories: EXIF, GPS and, inside EXIF, Interoperability.
 const POINTERS: [u16; 3] = [34665, 34853, 40965];
-/// Bytes of an entry in a directory.
+/// Length in bytes of a directory entry.
 const ENTRY: usize = 12;
 
-/// Text without the NUL that ends it.
+/// A text value up to its first NUL.
 fn text(value: &Value) -> &[u8] {
     value.bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
@@ -35,14 +35,14 @@ fn text(value: &Value) -> &[u8] {
 /// The description of a picture.
 #[derive(Debug, Default)]
 pub struct Exif {
-    /// The first directory and those below it.
+    /// The first directory and the directories below it.
     pub root: Tree,
-    /// Whether some of the file's EXIF cannot be read or is too long.
+    /// Whether a part of the EXIF cannot be read or is too long.
     pub is_partial: bool,
 }
 
 impl Exif {
-    /// Reads a block.
+    /// Reads a block of EXIF.
     pub fn of_block(block: &[u8]) -> Option<Self> {
         let bytes: Arc<dyn Bytes + '_> = Arc::new(block);
         let file = File::open(bytes).ok()?;
@@ -51,22 +51,22 @@ impl Exif {
         Self::read(&file, file.first, &kept)
     }
 
-    /// Reads what the page whose directory is at `first` says of its picture, without its orientation; nothing where that
-    /// is nothing. A description may be one of pages instead.
+    /// Reads the EXIF of the page with the directory at `first`, without the orientation; `None` if there is none. If
+    /// `is_of_pages`, the description tag is about pages and not part of EXIF.
     pub fn of_page(file: &File<'_>, first: u64, is_of_pages: bool) -> Option<Self> {
         let is_kept = |tag: &u16| !is_of_pages || *tag != tag::DESCRIPTION;
         let kept: Vec<u16> = KEPT.into_iter().filter(is_kept).collect();
         Self::read(file, first, &kept)
     }
 
-    /// Reads the description whose directory is at `first`, with the tags `kept` of that directory.
+    /// Reads the directory at `first` with those below it. Of the first directory, only the tags `kept` are read.
     fn read(file: &File<'_>, first: u64, kept: &[u16]) -> Option<Self> {
         let mut reader = Reader { file, kept, room: LONGEST_EXIF, is_partial: false };
         let root = reader.directory(first, 0)?;
         (!root.is_empty()).then_some(Self { root, is_partial: reader.is_partial })
     }
 
-    /// The texts of the first directory with their names.
+    /// The texts of the first directory, with their names.
     pub fn texts(&self) -> impl Iterator<Item = (&'static str, String)> {
         const NAMES: [(u16, &str); 8] = [
             (269, "document"),
@@ -85,9 +85,10 @@ impl Exif {
         })
     }
 
-    /// Whether it says anything of the picture, and not only of the file: the program that wrote it, when, and where.
+    /// Whether the EXIF describes the picture, and not only the file: the program that wrote it, the date, and the
+    /// computer.
     pub fn describes(&self) -> bool {
-        /// Software, date of the file, computer.
+        /// Tags of the software, the date of the file, and the computer.
         const OF_FILE: [u16; 3] = [305, 306, 316];
         !self.root.children.is_empty()
             || self
@@ -97,7 +98,7 @@ impl Exif {
                 .any(|value| !OF_FILE.contains(&value.tag) && !RESOLUTION.contains(&value.tag))
     }
 
-    /// As a block.
+    /// The EXIF as a block.
     pub fn to_block(&self) -> Vec<u8> {
         let (mut block, _) = header(false);
         self.root.write(&mut block, false, 0);
@@ -105,18 +106,18 @@ impl Exif {
     }
 }
 
-/// Reads directories, which may point to each other in circles and claim values of any length.
+/// A reader of directories, which may point to each other in circles, and claim values of any length.
 struct Reader<'a, 'b> {
     file: &'a File<'b>,
-    /// Tags of the first directory.
+    /// Tags of the first directory that are read.
     kept: &'a [u16],
-    /// Bytes that the values still to come may have in all.
+    /// Maximal bytes of all values to come.
     room: usize,
     is_partial: bool,
 }
 
 impl Reader<'_, '_> {
-    /// Reads the directory at `at`, which lies `depth` below the first, and its children.
+    /// Reads the directory at `at`, which is `depth` levels below the first, and its children.
     fn directory(&mut self, at: u64, depth: usize) -> Option<Tree> {
         let found = self.file.directory(at).ok()?;
         let mut tree = Tree::default();
@@ -135,7 +136,7 @@ impl Reader<'_, '_> {
             }
             let len = sizes(entry.kind)
                 .map_or(u64::MAX, |[size, _]| entry.count.saturating_mul(size as u64));
-            // The types of BigTIFF are unknown to EXIF.
+            // EXIF does not have the types of BigTIFF.
             let is_known = entry.kind <= kind::IFD;
             let value = match len <= self.room as u64 && is_known {
                 true => self.file.value(entry).ok(),

@@ -1,5 +1,6 @@
-//! TIFF and BigTIFF: directories (`directory`) tell where the strips and tiles (`chunk`) of a page (`page`) are, rows of
-//! samples come of these (`rows`), and a picture of the samples (`picture`). All that images hold is written (`encode`).
+//! TIFF and BigTIFF. Reading goes through these modules: directories (`directory`) state where the strips and tiles
+//! (`chunk`) of a page (`page`) are; these are decoded to rows of samples (`rows`), and samples are converted to a
+//! picture (`picture`). Files are written by `encode`.
 
 mod bytes;
 mod chunk;
@@ -82,19 +83,19 @@ fn open_pages<'a>(
     Ok(Box::new(TiffPages { file, pages, told, limits }))
 }
 
-/// What the description of the first page says of all.
+/// What the description (tag 270) of the first page states about all pages.
 #[derive(Clone, Debug, Default)]
 struct Told {
-    /// Whether the description is of pages, and none of a picture.
+    /// Whether the description is about the pages of the file, not about the picture.
     is_of_pages: bool,
     pages: Option<PagesText>,
-    /// What is lost of it, in words.
+    /// What is lost of the description, in words.
     loss: Option<String>,
 }
 
 impl Told {
     fn of(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
-        /// A longer one is not kept.
+        /// Maximal length in bytes of a description that is kept.
         const LONGEST: u64 = 1 << 20;
         let directory = file.directory(pages[0])?;
         let Some(entry) = directory.find(tag::DESCRIPTION) else { return Ok(Self::default()) };
@@ -103,7 +104,7 @@ impl Told {
         let page = Page::read(file, &directory)?;
         let loss = stack::loss(by, &text);
         if by == stack::Writer::Tifffile && loss.is_none() && (pages.len() == 1 || page.is_planar) {
-            // It tells the shape of the file that tifffile wrote.
+            // The description only states the shape of the file that tifffile wrote.
             return Ok(Self { is_of_pages: true, ..Self::default() });
         }
         if entry.bytes() > LONGEST {
@@ -124,7 +125,7 @@ impl Told {
 /// The pages of a file.
 struct TiffPages<'a> {
     file: File<'a>,
-    /// Where their directories are.
+    /// Offsets of their directories.
     pages: Vec<u64>,
     told: Told,
     limits: Limits,
@@ -157,7 +158,7 @@ struct Opened {
 }
 
 impl Opened {
-    /// The page whose directory is at `at`, one of those that are `told` of.
+    /// Reads the directory at offset `at`, and the metadata of its page. `told` is of the whole file.
     fn new(file: &File<'_>, at: u64, told: &Told) -> Result<Self, BoxError> {
         let directory = file.directory(at)?;
         let page = Page::read(file, &directory)?;
@@ -169,14 +170,14 @@ impl Opened {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
         }
         let exif = capped_exif(exif.map(|exif| exif.to_block()), &mut losses);
-        // Their lengths are checked before they are read: they may be as long as the file.
+        // Lengths are checked before values are read, which may be as long as the file.
         let mut value = |tag, longest, what: &str| {
             let entry = directory.find(tag)?;
             let fits = fits(entry.bytes(), longest, what, &mut losses);
             let value = fits.then(|| file.value(entry).ok()).flatten()?;
             (!value.is_empty()).then_some(value)
         };
-        // That of CMYK is none of the picture's, which becomes RGB.
+        // A profile of CMYK colours does not apply to the picture, which becomes RGB.
         let icc = (page.photometric != page::photometric::CMYK)
             .then(|| value(tag::ICC, LONGEST_ICC, "a colour profile"))
             .flatten();
@@ -197,7 +198,7 @@ impl Opened {
     }
 }
 
-/// What programs of microscopes write beside, in tags of their own, which is not kept.
+/// Private tags of microscope programs, which are not kept.
 fn parts(directory: &Directory) -> Vec<Part> {
     const MICROSCOPE: &str = "what the microscope's program wrote beside is dropped";
     const TAGS: [(u16, &str, &str); 5] = [
@@ -217,14 +218,14 @@ fn parts(directory: &Directory) -> Vec<Part> {
     found.map(part).collect()
 }
 
-/// How large the pixels of a page are, of the pages that are `told` of.
+/// The density of the pixels of a page. `told` is the description of all pages, which takes precedence.
 fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> Option<Density> {
     let text = told.map_or("", |told| &told.text);
     let by = stack::writer(text);
     if let Some([x, y, _]) = (by == Some(stack::Writer::Ome)).then(|| planes::ome_lengths(text))
         && let Some(x) = x
     {
-        // Micrometres of a pixel.
+        // The lengths are micrometres per pixel.
         let pixels = [x, y.unwrap_or(x)].map(|length| 1e4 / length);
         return Density::new(pixels, DensityUnit::Centimetre);
     }
@@ -237,7 +238,7 @@ fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> 
         _ => DensityUnit::Inch,
     };
     if unit == DensityUnit::Aspect {
-        // ImageJ counts by the unit that its description names.
+        // In ImageJ's files, the resolution is per unit that the description names.
         let unit = stack::line(text, "unit").filter(|_| by == Some(stack::Writer::ImageJ));
         if let Some(length) = unit.and_then(stack::centimetres) {
             let pixels = pixels.map(|count| count / length);
@@ -247,11 +248,11 @@ fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> 
     Density::new(pixels, unit).filter(|_| unit != DensityUnit::Aspect || pixels[0] != pixels[1])
 }
 
-/// Decodes the page whose directory is at `at`, one of those that are `told` of.
+/// Decodes the page with the directory at offset `at`. `told` is of the whole file.
 fn decode_page(file: &File<'_>, at: u64, told: &Told, limits: Limits) -> Result<Decoded, BoxError> {
     let Opened { page, meaning, metadata, orientation, losses } = Opened::new(file, at, told)?;
     let [width, height] = page.size;
-    // What is stored, and what is made of it where that is something else.
+    // Bytes of a pixel as stored and, if it is converted, as decoded.
     let stored = (meaning.wanted.len() * page.dtype.size()) as u64;
     let made = (meaning.channels * meaning.dtype.size()) as u64;
     let both = if stored == made { stored } else { stored + made };
@@ -267,7 +268,7 @@ fn decode_page(file: &File<'_>, at: u64, told: &Told, limits: Limits) -> Result<
     Ok(Decoded { image, orientation, losses, damage: rows.damage() })
 }
 
-/// The value of a tag in the first directory of a block that begins as a TIFF file.
+/// The value of a tag in the first directory of a block that has the form of a TIFF file.
 pub(super) fn number_in(block: &[u8], tag: u16) -> Option<u64> {
     let bytes: Arc<dyn bytes::Bytes + '_> = Arc::new(block);
     let file = File::open(bytes).ok()?;
@@ -283,12 +284,13 @@ pub(super) fn exif_density(block: &[u8]) -> Option<Density> {
     density(&file, &directory, None)
 }
 
-/// The texts of a block of EXIF, with their names.
+/// The texts in a block of EXIF, with their names.
 pub(super) fn exif_texts(block: &[u8]) -> Vec<(&'static str, String)> {
     Exif::of_block(block).map_or_else(Vec::new, |exif| exif.texts().collect())
 }
 
-/// Whether a block of EXIF says anything of its picture, and not only of its file. What cannot be read may.
+/// Whether a block of EXIF describes the picture, and not only its file. A block that cannot be read counts as if it
+/// did.
 pub(super) fn exif_describes(block: &[u8]) -> bool {
     Exif::of_block(block).is_none_or(|exif| exif.describes())
 }
@@ -298,23 +300,23 @@ pub(super) struct TiffRows {
     rows: Rows<'static>,
     meaning: Meaning,
     info: RowsInfo,
-    /// The row that comes next.
+    /// Number of the next row.
     next: usize,
     name: String,
     is_strict: bool,
 }
 
 impl TiffRows {
-    /// Opens a file; nothing where it is no TIFF file, or has a broken header.
+    /// Opens a file; `None` if it is no TIFF file, or has a broken header.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If the file cannot be opened.
     pub fn open(source: &Source, limits: Limits) -> Result<Option<Self>> {
         let Some(path) = source.path() else { return Ok(None) };
         if source.size()?.is_none() {
             return Ok(None);
         }
-        // Decoding it as a whole reports the error.
+        // An error is reported when the picture is decoded as a whole instead.
         let opened = catch_unwind(|| {
             let file = open(path)?;
             let pages = file.pages()?;
@@ -380,14 +382,14 @@ impl ReadRows for TiffRows {
     }
 }
 
-/// The beginning of a file with one picture, up to its samples.
+/// The bytes before the samples of a file with one picture.
 pub(super) fn head_of_picture(info: &RowsInfo) -> Vec<u8> {
     let size = [info.width, info.height];
     encode::head(&[Outgoing::only(size, info.channels, info.dtype, &info.metadata)])
 }
 
-/// The beginning of a file of the slices of a volume, up to its samples, as ImageJ writes it: `spacing` along x, y and z,
-/// the first sample at `first`, in distances of samples.
+/// The bytes before the samples of a file with the slices of a volume, as ImageJ writes it. `spacing` is along x, y and
+/// z; `first` is the position of the first sample, in multiples of the spacing.
 pub fn stack_header(
     dims: [usize; 3],
     dtype: Dtype,
@@ -401,10 +403,10 @@ pub fn stack_header(
         .map(|_| Outgoing::picture([width, height], 1, dtype, &Metadata::default()))
         .collect();
     for page in &mut pages {
-        // A strip a page: readers of stacks expect each in one piece.
+        // One strip for each page: readers of stacks expect pages in one piece.
         page.strip_rows = height.max(1);
         if let Some([x, y, _]) = spacing {
-            // Per the unit that the description names.
+            // The resolution is per unit that the description names.
             page.description.values.extend([
                 Value::fraction(tag::X_RESOLUTION, 1.0 / x),
                 Value::fraction(tag::Y_RESOLUTION, 1.0 / y),
@@ -418,15 +420,15 @@ pub fn stack_header(
     encode::head(&pages)
 }
 
-/// A file on a disk, of which nothing but its header is read.
+/// Opens a file on disk, and reads its header only.
 fn open(path: &Path) -> Result<File<'static>, BoxError> {
     File::open(Arc::new(FileBytes::new(fs::File::open(path)?)?))
 }
 
-/// What the directories of the file at `path` say.
+/// Reads the directories of the file at `path`.
 ///
 /// # Errors
-/// When it is broken, or its first page holds what is not supported.
+/// If the file is broken, or its first page is not supported.
 pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     let file = open(path)?;
     let pages = file.pages()?;
@@ -483,7 +485,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
 mod tests {
     use super::*;
 
-    /// In bands of any height, with strips unpacked at once or bit by bit, rows are what they are.
+    /// Rows are the same in bands of any height, and with strips unpacked as a whole or as a stream.
     #[test]
     fn rows_do_not_depend_on_how_many_are_read_at_once() {
         let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff"));

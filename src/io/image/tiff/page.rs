@@ -1,4 +1,4 @@
-//! One page of a TIFF file: what its directory says of its samples and of how they are stored.
+//! A page of a TIFF file: what its directory states about samples and their storage.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{data::dtype::Dtype, io::image::codec::BoxError};
 
-/// What samples are.
+/// The kind of number that a sample is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Unsigned,
@@ -16,7 +16,7 @@ pub enum Format {
     Float,
 }
 
-/// How the strips or tiles are compressed.
+/// The compression of strips or tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     None,
@@ -28,10 +28,10 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Of the number in the tag.
+    /// The compression with this number in the tag.
     ///
     /// # Errors
-    /// When it is not supported.
+    /// If the compression is not supported.
     fn of(number: u64) -> Result<Self, BoxError> {
         let name = match number {
             1 => return Ok(Self::None),
@@ -65,7 +65,7 @@ impl Compression {
         })
     }
 
-    /// Its name.
+    /// The name of the compression.
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -97,46 +97,46 @@ pub struct Page {
     pub size: [usize; 2],
     /// Bits of a sample.
     pub bits: u32,
-    /// What samples are.
+    /// The kind of number that samples are.
     pub format: Format,
-    /// The type that holds them.
+    /// The type of samples in memory.
     pub dtype: Dtype,
     /// Samples a pixel.
     pub samples: usize,
-    /// What they mean: one of [`photometric`].
+    /// The photometric interpretation: one of [`photometric`].
     pub photometric: u64,
-    /// What those behind the colours mean: 1 associated alpha, 2 unassociated alpha, 0 anything.
+    /// Meanings of the samples behind the colours: 1 associated alpha, 2 unassociated alpha, 0 unspecified.
     pub extra: Vec<u64>,
-    /// Whether each channel is stored apart.
+    /// Whether each channel is stored in chunks of its own.
     pub is_planar: bool,
-    /// How chunks are compressed.
+    /// The compression of chunks.
     pub compression: Compression,
-    /// 1 none, 2 differences of neighbours, 3 of the bytes of floats.
+    /// Predictor: 1 none, 2 differences of neighbours, 3 differences of the bytes of floats.
     pub predictor: u64,
-    /// Whether the least significant bit of a byte is first.
+    /// Whether the least significant bit of each byte is first (fill order 2).
     pub is_reversed: bool,
-    /// Whether the least significant byte of a number is first.
+    /// Whether numbers are little-endian.
     pub is_little: bool,
     /// Whether chunks are tiles; otherwise strips.
     pub is_tiled: bool,
     /// Pixels across and down of a chunk: a strip or a tile.
     pub chunk: [usize; 2],
-    /// Where each chunk begins, and how many bytes it takes.
+    /// Offset and length in bytes of each chunk.
     pub chunks: Vec<[u64; 2]>,
-    /// Tables that JPEG chunks share.
+    /// JPEG tables that all chunks share.
     pub tables: Vec<u8>,
-    /// Pixels across and down of a sample of Cb and Cr.
+    /// Number of pixels, across and down, that share a sample of Cb and Cr.
     pub subsampling: [usize; 2],
 }
 
-/// Uncompressed strips are read in parts of about so many bytes.
+/// Approximate bytes of a part into which a large uncompressed strip is split.
 const PART: usize = 1 << 20;
 
 impl Page {
-    /// Of a directory.
+    /// Reads the page of a directory.
     ///
     /// # Errors
-    /// When it is broken, or holds what is not supported.
+    /// If the directory is broken, or the page is not supported.
     pub fn read(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
         if directory.find(tag::DNG_VERSION).is_some() {
             return Err(
@@ -153,7 +153,7 @@ impl Page {
         };
         let size = [side(tag::WIDTH)?, side(tag::HEIGHT)?];
         let samples = or(tag::SAMPLES_PER_PIXEL, 1)?;
-        // As many as the tag holds.
+        // The tag is a u16.
         let samples = usize::from(u16::try_from(samples)?).max(1);
         let bits = Self::same(file, directory, tag::BITS, 1, samples)?;
         let format = Self::same(file, directory, tag::SAMPLE_FORMAT, 1, samples)?;
@@ -161,7 +161,7 @@ impl Page {
         let compression = Compression::of(or(tag::COMPRESSION, 1)?)?;
         let photometric = match number(tag::PHOTOMETRIC)? {
             Some(photometric) => photometric,
-            // Left out by some writers.
+            // Some writers omit the tag.
             None if samples >= 3 => photometric::RGB,
             None => photometric::MIN_IS_BLACK,
         };
@@ -204,7 +204,7 @@ impl Page {
         Ok(page)
     }
 
-    /// The value of a tag that has one for each sample, which must be the same.
+    /// The value of a tag with one value for each sample, which must be equal; `otherwise` if there is no tag.
     fn same(
         file: &File<'_>,
         directory: &Directory,
@@ -221,7 +221,7 @@ impl Page {
     }
 
     fn check_predictor(&mut self) -> Result<(), BoxError> {
-        // Others leave the tag alone.
+        // Other compressions ignore the tag.
         if !matches!(self.compression, Compression::Lzw | Compression::Deflate | Compression::Zstd)
         {
             self.predictor = 1;
@@ -239,22 +239,22 @@ impl Page {
         }
     }
 
-    /// Samples of a pixel that lie in one chunk.
+    /// Samples of a pixel in one chunk.
     pub fn chunk_samples(&self) -> usize {
         if self.is_planar { 1 } else { self.samples }
     }
 
-    /// Planes of chunks.
+    /// Number of planes of chunks.
     pub fn planes(&self) -> usize {
         if self.is_planar { self.samples } else { 1 }
     }
 
-    /// Chunks across and down.
+    /// Number of chunks across and down.
     pub fn grid(&self) -> [usize; 2] {
         [0, 1].map(|axis| self.size[axis].div_ceil(self.chunk[axis]))
     }
 
-    /// Whether several pixels share samples of Cb and Cr, outside of JPEG, which has its own way.
+    /// Whether several pixels share samples of Cb and Cr, outside of JPEG data, which have subsampling of their own.
     pub fn is_subsampled(&self) -> bool {
         self.photometric == photometric::YCBCR
             && self.compression != Compression::Jpeg
@@ -263,7 +263,7 @@ impl Page {
             && self.subsampling != [1, 1]
     }
 
-    /// Bytes of a row of a chunk once unpacked; of as many rows as share samples of Cb and Cr.
+    /// Bytes of a decompressed row of a chunk; with subsampling, of the rows that share samples of Cb and Cr.
     pub fn chunk_row_bytes(&self) -> u64 {
         let [across, down] = self.subsampling;
         let samples = match self.is_subsampled() {
@@ -273,13 +273,13 @@ impl Page {
         samples.saturating_mul(self.bits.into()).div_ceil(8)
     }
 
-    /// Bytes of `rows` rows of a chunk once unpacked.
+    /// Bytes of `rows` decompressed rows of a chunk.
     pub fn chunk_bytes(&self, rows: usize) -> u64 {
         let rows = if self.is_subsampled() { rows.div_ceil(self.subsampling[1]) } else { rows };
         self.chunk_row_bytes().saturating_mul(rows as u64)
     }
 
-    /// The rows of the picture in a row of chunks.
+    /// The rows of the picture in row `chunk_row` of the chunks.
     pub fn rows_of(&self, chunk_row: usize) -> Range<usize> {
         let first = chunk_row * self.chunk[1];
         first..(first + self.chunk[1]).min(self.size[1])
@@ -287,7 +287,7 @@ impl Page {
 
     fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
         let [width, height] = self.size;
-        // Nothing to find, and nothing to divide by; who makes a picture of it refuses it.
+        // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.
         if width == 0 || height == 0 {
             self.chunk = [1, 1];
             return Ok(());
@@ -332,7 +332,7 @@ impl Page {
         let lengths = lengths.unwrap_or_default();
         let end = file.bytes.len();
         let length = |i: usize| match lengths.get(i) {
-            // Some writers leave out the length.
+            // Some writers omit the length.
             None | Some(0) if offsets[i] == 0 => Ok(0),
             None | Some(0) if self.compression == Compression::None => {
                 let rows = self.rows_of(i / across % down).len();
@@ -349,8 +349,8 @@ impl Page {
         Ok(())
     }
 
-    /// Takes parts of a large uncompressed strip for strips of their own, so that all threads read them, and a part is
-    /// read at a time where memory is short.
+    /// Splits a single uncompressed strip into parts that are handled as strips, so that all threads read them, and
+    /// only some need to be in memory.
     fn part_strips(&mut self) {
         let row = self.chunk_row_bytes();
         let rows = (PART as u64 / row.max(1)).clamp(1, u32::MAX.into()) as usize;
@@ -364,7 +364,7 @@ impl Page {
                 let before = (first as u64).saturating_mul(row);
                 let most = row.saturating_mul(rows.min(height - first) as u64);
                 match offset {
-                    // A strip that is left out.
+                    // A strip that is missing, as in sparse files.
                     0 => [0, 0],
                     _ => [offset.saturating_add(before), bytes.saturating_sub(before).min(most)],
                 }
@@ -374,10 +374,10 @@ impl Page {
         self.chunk[1] = rows.min(height);
     }
 
-    /// Colours of a pixel, without what is beside them.
+    /// Number of colour samples of a pixel, without extra samples.
     ///
     /// # Errors
-    /// When the photometric interpretation is not supported, or there are too few samples for it.
+    /// If the photometric interpretation is not supported, or there are too few samples for it.
     pub fn colours(&self) -> Result<usize, BoxError> {
         use photometric as p;
         let colours = match self.photometric {
@@ -399,7 +399,7 @@ impl Page {
             }
         };
         match self.samples < colours {
-            // Grey pictures that say they are RGB.
+            // Some writers state RGB for grey pictures.
             true if self.photometric == p::RGB && self.samples < 3 => Ok(1),
             true => Err(format!("it has {} of {colours} colours", self.samples).into()),
             false => Ok(colours),
@@ -407,7 +407,7 @@ impl Page {
     }
 }
 
-/// What samples of so many bits and of the format of this number are, and the type that holds them.
+/// The kind of number and the type in memory of samples with `bits` bits and the number `format` in the tag.
 fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
     let format = match format {
         // 4 is undefined.
@@ -434,7 +434,7 @@ fn sample_type(bits: u64, format: u64) -> Result<(Format, Dtype), BoxError> {
 }
 
 impl Page {
-    /// The name of the type of a sample as stored.
+    /// The name of the sample type as stored.
     pub fn type_name(&self) -> String {
         let letter = match self.format {
             Format::Unsigned => 'u',

@@ -1,6 +1,6 @@
-//! What the samples of a page mean: how a picture's channels are made of them.
+//! The meaning of the samples of a page: how they are converted to the channels of a picture.
 //!
-//! Unsigned numbers of fewer bits than 8 or 16 are scaled to the full range, as in PNG and by libvips; all others keep
+//! Unsigned samples of fewer than 8 or 16 bits are scaled to the full range, as in PNG and by libvips; all others keep
 //! their type and value.
 
 use super::{
@@ -16,56 +16,56 @@ use crate::{
     parallel::Parallel,
 };
 
-/// How a picture is made of a page.
+/// The conversion of the samples of a page to a picture.
 #[derive(Clone, Debug)]
 pub struct Meaning {
-    /// The samples of a pixel that are wanted: its colours, then its alpha.
+    /// Indices of the samples of a pixel that are used: colours, then alpha.
     pub wanted: Vec<usize>,
-    /// Channels of the picture.
+    /// Number of channels of the picture.
     pub channels: usize,
-    /// The type of its samples.
+    /// Sample type of the picture.
     pub dtype: Dtype,
-    /// What of the page the picture does not have, in words.
+    /// What the picture lacks of the page, in words.
     pub losses: Vec<String>,
     colours: Colours,
-    /// Bits of a sample.
+    /// Bits of a stored sample.
     bits: u32,
-    /// Whether colours are multiplied with alpha.
+    /// Whether colours are premultiplied with alpha.
     is_associated: bool,
 }
 
 #[derive(Clone, Debug)]
 enum Colours {
-    /// As they are.
+    /// Samples are the channels of the picture.
     Plain,
-    /// Grey, with white as 0.
+    /// Grey samples, where 0 is white.
     MinIsWhite,
-    /// Numbers of these colours, which are all grey or not.
+    /// Indices into a palette of these colours.
     Palette {
         colours: Vec<[u16; 3]>,
         is_grey: bool,
     },
     Cmyk,
-    /// Factors of red, green and blue in Y; then what black and white are of Y, Cb and Cr.
+    /// Factors of red, green and blue in Y; and the codes of black and white of Y, Cb and Cr.
     YCbCr([f64; 3], [f64; 6]),
     CieLab,
 }
 
-/// What the meaning of an extra sample is called in the directory.
+/// Numbers of the meanings of extra samples.
 const ASSOCIATED: u64 = 1;
 const UNASSOCIATED: u64 = 2;
 
 impl Meaning {
-    /// Of `page`.
+    /// The meaning of the samples of `page`.
     ///
     /// # Errors
-    /// When its colours are not supported.
+    /// If the colours are not supported.
     pub fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
         let first_extra = page.colours()?;
         let mut colours = first_extra;
         let count = page.samples;
-        // A tag that is left out says nothing of samples that are there.
+        // Without the tag, or with too few values in it, the meaning of an extra sample is unknown.
         let extra = |i: usize| page.extra.get(i - first_extra).copied();
         let is_alpha = |&i: &usize| matches!(extra(i), Some(ASSOCIATED | UNASSOCIATED));
         let mut alpha = (colours..count).find(is_alpha);
@@ -82,11 +82,11 @@ impl Meaning {
             && count >= 3
             && matches!(page.photometric, photometric::MIN_IS_BLACK | photometric::RGB)
         {
-            // Channels that are no colours: three of them are held as if they were.
+            // The channels are no colours; the first three are kept as if they were.
             colours = 3;
         }
         let made = Self::colours(file, directory, page)?;
-        // Of signed and of 32-bit numbers, none is known to be full, which alpha needs.
+        // Signed and 32-bit integers have no full intensity, which alpha needs.
         let is_whole = !matches!(page.dtype, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
         if is_whole || matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab) {
             alpha = None;
@@ -125,7 +125,7 @@ impl Meaning {
 
     fn colours(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Colours, BoxError> {
         Ok(match page.photometric {
-            // The decoder of JPEG makes them RGB.
+            // The JPEG decoder converts to RGB.
             photometric::YCBCR if page.compression == Compression::Jpeg => Colours::Plain,
             photometric::MIN_IS_WHITE => Colours::MinIsWhite,
             photometric::CMYK => Colours::Cmyk,
@@ -149,7 +149,7 @@ impl Meaning {
                 if map.len() < 3 * count {
                     return Err("its palette is too short".into());
                 }
-                // TIFF 6.0 has them of 16 bits; some writers have written 8.
+                // Levels have 16 bits (TIFF 6.0), but some writers write 8 bits.
                 let wide = map.iter().any(|&value| value > 255);
                 let level = |at: usize| {
                     let value = map[at].min(65535) as u16;
@@ -164,7 +164,7 @@ impl Meaning {
         })
     }
 
-    /// Bytes of the samples of a picture of `page`.
+    /// Bytes of the samples of the picture of `page`.
     pub fn bytes(&self, page: &Page) -> u64 {
         let pixels = (page.size[0] as u64).saturating_mul(page.size[1] as u64);
         pixels.saturating_mul((self.channels * self.dtype.size()) as u64)
@@ -191,7 +191,7 @@ impl Meaning {
         format!("{colours}{alpha}{more}")
     }
 
-    /// Whether a picture has the samples as they are stored.
+    /// Whether stored samples are those of the picture without conversion.
     fn is_as_stored(&self, stored: Dtype) -> bool {
         stored == self.dtype
             && matches!(self.colours, Colours::Plain)
@@ -200,10 +200,10 @@ impl Meaning {
                 || !matches!(stored, Dtype::U8 | Dtype::U16))
     }
 
-    /// The samples of a picture, from those of its rows that are `wanted`, as they are stored.
+    /// Converts the `wanted` samples as they are stored to samples of the picture.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// If there is no memory for them.
     pub fn apply(&self, stored: Samples) -> Result<Samples> {
         if self.is_as_stored(stored.dtype()) {
             return Ok(stored);
@@ -248,7 +248,7 @@ impl Meaning {
         })
     }
 
-    /// Full-range whole numbers, or others as they are; the first of each pixel turned around where white is the least.
+    /// Scales integers of 8 and 16 bits to the full range. If `is_white`, the first sample of each pixel is inverted.
     fn scaled(&self, stored: Samples, is_white: bool) -> Samples {
         let channels = self.wanted.len();
         let most = (1u64 << self.bits.min(32)) - 1;
@@ -276,7 +276,7 @@ impl Meaning {
             }
             other if !is_white => other,
             Samples::U32(values) => turned(values, channels, |v| (most as u32).saturating_sub(v)),
-            // The least of the type and the greatest change places.
+            // This swaps the minimum and the maximum of the type.
             Samples::I8(values) => turned(values, channels, |v| !v),
             Samples::I16(values) => turned(values, channels, |v| !v),
             Samples::I32(values) => turned(values, channels, |v| !v),
@@ -286,7 +286,7 @@ impl Meaning {
     }
 }
 
-/// Samples of which the first of each pixel is turned around: white is the least.
+/// Inverts the first sample of each pixel by `turn`.
 fn turned<T: Copy + Send>(
     mut values: Vec<T>,
     channels: usize,
@@ -303,7 +303,7 @@ where
     values.into()
 }
 
-/// Calls `change` with each sample and its place in its pixel.
+/// Calls `change` with each sample and its index in its pixel.
 fn each<T: Send>(values: &mut [T], channels: usize, change: impl Fn(usize, &mut T) + Sync) {
     const PIXELS: usize = 1 << 15;
     values.chunks_mut(PIXELS * channels.max(1)).par_each(|values| {
@@ -313,7 +313,7 @@ fn each<T: Send>(values: &mut [T], channels: usize, change: impl Fn(usize, &mut 
     });
 }
 
-/// Whether 8 bits hold all levels: as `v * 257`, or as `v * 256`.
+/// Whether all levels are 8-bit levels `v`, stored as `v * 257` or as `v * 256`.
 fn is_narrow(colours: &[[u16; 3]]) -> bool {
     let all = |step: u16| {
         colours.iter().flatten().all(|&level| level >> 8 == level / step && level % step == 0)
@@ -349,7 +349,7 @@ fn palette(stored: &Samples, colours: &[[u16; 3]], is_grey: bool, dtype: Dtype) 
     })
 }
 
-/// Red, green and blue of each pixel.
+/// Converts each pixel of `N` samples to RGB by `rgb`.
 fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
     values: &[T],
     rgb: impl Fn([T; N]) -> [T; 3] + Sync,
@@ -365,8 +365,8 @@ fn rgb_of<T: bytemuck::Pod + Send + Sync, const N: usize>(
     Ok(made)
 }
 
-/// RGB of YCbCr (TIFF 6.0, sections 20 and 21): `factors` of red, green and blue in Y, `range` the codes of black and
-/// white of each.
+/// Converts YCbCr to RGB (TIFF 6.0, sections 20 and 21). `factors` are those of red, green and blue in Y, `range` the
+/// codes of black and white of each component.
 fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
     let full = |i: usize, most: f64| {
         let [black, white] = [range[2 * i], range[2 * i + 1]];
@@ -380,8 +380,8 @@ fn of_ycbcr(values: [u8; 3], factors: &[f64; 3], range: &[f64; 6]) -> [u8; 3] {
     [red, green, blue].map(|v| v.round() as u8)
 }
 
-/// sRGB of CIE 1976 L*a*b* under D50, 0 to 1 (IEC 61966-2-1; the matrix with Bradford's adaptation, as in the sRGB
-/// profile).
+/// Converts CIE 1976 L*a*b* under D50 to sRGB from 0 to 1 (IEC 61966-2-1; the matrix includes Bradford's adaptation, as
+/// in the sRGB profile).
 fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
     const WHITE: [f64; 3] = [0.96422, 1.0, 0.82521];
     const RGB_OF_XYZ: [[f64; 3]; 3] = [
@@ -401,7 +401,7 @@ fn of_lab([l, a, b]: [f64; 3]) -> [f64; 3] {
     })
 }
 
-/// Colours that are not multiplied with the alpha behind them.
+/// Divides colours by the alpha behind them, to straight alpha.
 fn straight(samples: Samples, channels: usize) -> Samples {
     fn divide<T: Copy + Send>(values: &mut [T], channels: usize, of: impl Fn(T, T) -> T + Sync) {
         const PIXELS: usize = 1 << 14;

@@ -1,5 +1,5 @@
-//! The pages of a file as the planes of volumes: their order, as ImageJ, OME-XML or none tells it, the distance of
-//! samples, and their values as they are stored: neither scaled nor coloured.
+//! The pages of a file as planes of volumes: their order, as stated by ImageJ, OME-XML or not at all, the spacing, and
+//! sample values as they are stored, neither scaled nor converted to other colours.
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -23,27 +23,27 @@ pub struct Planes {
     file: File<'static>,
     /// The first page.
     page: Page,
-    /// Where the planes are, volume by volume.
+    /// The positions of planes in the file, volume by volume.
     order: Order,
-    /// Samples along x and y.
+    /// Number of samples along x and y.
     pub size: [usize; 2],
-    /// The type of samples once read.
+    /// Sample type in memory.
     pub dtype: Dtype,
-    /// Planes of a volume.
+    /// Number of planes of a volume.
     pub slices: usize,
-    /// How many volumes there are: channels and times.
+    /// Number of volumes: channels times points in time.
     pub volumes: usize,
-    /// Channels of a plane that are to become grey; 1 where it is as it is stored.
+    /// Number of colour channels of a plane, which are to become grey; 1 if planes are read as they are stored.
     pub channels: usize,
-    /// The distance of samples along x, y and z, in a unit of length where one is known.
+    /// The spacing along x, y and z, in a unit of length if one is known.
     pub spacing: Option<([f64; 3], Option<&'static str>)>,
-    /// Whether the file tells the distance of slices; otherwise that in `spacing` is assumed.
+    /// Whether the file states the spacing of slices; otherwise that in `spacing` is assumed.
     pub tells_depth: bool,
-    /// Where the first sample is, in distances of samples.
+    /// Position of the first sample, in multiples of the spacing.
     pub first: [f64; 3],
-    /// The format's name.
+    /// Name of the format.
     pub format: &'static str,
-    /// What else the description says.
+    /// Further metadata of the file.
     pub metadata: Vec<(String, String)>,
     /// What was assumed, in words.
     pub warnings: Vec<String>,
@@ -62,30 +62,31 @@ impl fmt::Debug for Planes {
     }
 }
 
-/// Where planes are.
+/// The positions of planes in the file.
 enum Order {
-    /// The directory of each.
+    /// The offset of the directory of each plane.
     Pages(Vec<u64>),
-    /// Behind the first one, without directories of their own: ImageJ's files of more than 4 GiB. Bytes of a plane.
+    /// Planes of this number of bytes follow the first one without directories of their own, as in ImageJ's files of
+    /// more than 4 GiB.
     Behind(u64),
 }
 
-/// How the pages follow each other.
+/// The order of the pages.
 struct Shape {
-    /// How many channels, slices and times there are.
+    /// Number of channels, slices and times.
     counts: [usize; 3],
-    /// The page of each plane, by volume and slice; nothing where they follow each other in this order.
+    /// The page of each plane, volume by volume; `None` if pages are in that order.
     pages: Option<Vec<usize>>,
 }
 
-/// The most planes that a description may claim.
+/// Maximal number of planes that a description may claim.
 const MOST: usize = 1 << 24;
 
 impl Planes {
-    /// Of the file at `path`.
+    /// Opens the file at `path`.
     ///
     /// # Errors
-    /// When it is broken, or its pages are not of one size and type.
+    /// If the file is broken, or its pages differ in size or type.
     pub fn open(path: &Path) -> Result<Self, BoxError> {
         let file = open(path)?;
         let pages = file.pages()?;
@@ -119,7 +120,7 @@ impl Planes {
         let plane = width.saturating_mul(height).saturating_mul(4 * sample);
         planes.limits = Limits::from(plane.max(64 << 20));
         if let Some(exif) = Exif::of_page(&planes.file, pages[0], by.is_some()) {
-            // Names of programs and dates are the file's.
+            // Software and date describe the file, not the volume.
             let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
             let texts = exif.texts().filter(is_kept);
             planes.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
@@ -154,7 +155,7 @@ impl Planes {
         Ok(planes)
     }
 
-    /// Whether planes are colours, that become grey.
+    /// Finds out whether planes have colours, which are to become grey.
     fn colours(&mut self, first: u64) -> Result<(), BoxError> {
         use photometric as p;
         let Page { samples, compression, .. } = self.page;
@@ -173,8 +174,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Python's tifffile calls pages of which it knows nothing channels: more of them than ImageJ can show together are
-    /// slices.
+    /// Takes many channels of one slice for slices: Python's tifffile calls pages channels if it knows nothing about
+    /// them. ImageJ shows at most seven channels together.
     fn slices_called_channels(&mut self, channels: usize, times: usize) {
         const MOST_CHANNELS: usize = 7;
         if self.slices == 1 && times == 1 && channels > MOST_CHANNELS {
@@ -184,7 +185,7 @@ impl Planes {
         }
     }
 
-    /// The order and the distances that ImageJ tells.
+    /// Takes order, spacing and origin from ImageJ's description.
     fn of_imagej(
         &mut self,
         description: &str,
@@ -197,11 +198,11 @@ impl Planes {
         let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
         let mut counts = match all {
             Some(all) if all == images => counts,
-            // Old files tell their images alone.
+            // Old files only state the number of images.
             _ => [1, images, 1],
         };
         if counts[1] == 1 && counts[0] == 1 && counts[2] > 1 {
-            // Frames of a film without depth: as ImageJ's own commands for stacks take them.
+            // Frames of one slice are taken for slices, as in ImageJ's own commands for stacks.
             counts = [1, counts[2], 1];
         }
         let number = |name| {
@@ -226,7 +227,7 @@ impl Planes {
         let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
         self.first = origins.map(|origin| 0.0 - origin);
         if images > pages && pages == 1 {
-            // Nothing but the first page has a directory.
+            // Only the first page has a directory.
             let plane = self.page.chunk_bytes(self.page.size[1]);
             let at = self.page.chunks.first().map_or(0, |chunk| chunk[0]);
             let plain = self.page.compression == Compression::None
@@ -250,7 +251,7 @@ impl Planes {
             return Ok(None);
         }
         let [channels, slices, times] = counts;
-        // Channels follow each other, then slices, then times.
+        // Channels vary fastest, then slices, then times.
         let page = |volume: usize, slice: usize| {
             volume % channels + channels * (slice + slices * (volume / channels))
         };
@@ -259,13 +260,14 @@ impl Planes {
         Ok(Some(Shape { counts, pages: Some(pages) }))
     }
 
-    /// Planes without directories are read in the order of the file.
+    /// The error for several channels in a file whose planes have no directories: those are read in the order of the
+    /// file.
     fn channels_apart(&self, [channels, ..]: [usize; 3]) -> Result<(), BoxError> {
         Err(format!("an ImageJ stack of {channels} channels with one directory is not supported")
             .into())
     }
 
-    /// The order and the distances that OME-XML tells (OME model 2016-06).
+    /// Takes order and spacing from OME-XML (OME model 2016-06).
     fn of_ome(&mut self, text: &str, pages: usize) -> Option<Shape> {
         let start = text.find("<Pixels")?;
         let end = start + text[start..].find('>')?;
@@ -276,7 +278,7 @@ impl Planes {
             self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
             self.tells_depth = z.is_some();
         }
-        // Of channels that are colours of a plane, there is a plane for all.
+        // Channels that are colours of a plane share one plane.
         let interleaved = if self.page.samples > 1 { self.page.samples } else { 1 };
         let [z_len, c_len, t_len] =
             ["SizeZ", "SizeC", "SizeT"].map(|name| count(name).unwrap_or(1).max(1));
@@ -297,7 +299,7 @@ impl Planes {
             'C' => c_len,
             _ => t_len,
         };
-        // The number of a plane in the file's order, from z, c and t, and back.
+        // The number of a plane in the order of the file, from its z, c and t.
         let lens = [len_of(fastest[0]), len_of(fastest[1]), len_of(fastest[2])];
         let number = |zct: [usize; 3]| {
             let of = |axis| zct["ZCT".find(axis).unwrap_or(0)];
@@ -305,7 +307,7 @@ impl Planes {
         };
         let mut places: Vec<Option<usize>> = vec![None; all];
         let (mut rest, mut told) = (&text[end..], 0);
-        // Each plane is told once.
+        // Once all planes have a page, further elements are ignored.
         while told < all
             && let Some(at) = rest.find("<TiffData")
         {
@@ -340,7 +342,7 @@ impl Planes {
         Some(Shape { counts: [c_len, z_len, t_len], pages: Some(found?) })
     }
 
-    /// The size of pixels alone is told.
+    /// Takes the spacing from the resolution, if no description states it.
     fn of_resolution(&mut self, directory: &Directory) {
         if let Some(density) = super::density(&self.file, directory, None)
             && let Some([across, down]) = density.per(crate::data::image::DensityUnit::Centimetre)
@@ -350,14 +352,14 @@ impl Planes {
         }
     }
 
-    /// What is assumed of the distance of `slices` slices, in words; nothing where it is told.
+    /// A message about the assumed spacing of `slices` slices; `None` if the file states it.
     pub fn assumed_depth(&self, slices: usize) -> Option<String> {
         let ([x, _, z], _) = self.spacing.filter(|_| slices > 1 && !self.tells_depth)?;
         let taken = if x == z { "that of its columns".into() } else { z.to_string() };
         Some(format!("the distance of its slices is not told: {taken} is taken"))
     }
 
-    /// Compares all pages with the first.
+    /// Checks that all pages have the size and type of the first one.
     fn check(&self, order: &[u64]) -> Result<(), BoxError> {
         for (number, &at) in order.iter().enumerate().skip(1) {
             let directory = self.file.directory(at)?;
@@ -385,25 +387,25 @@ impl Planes {
         Ok(())
     }
 
-    /// How samples are stored.
+    /// The name of the sample type as stored.
     pub fn stored(&self) -> String {
         self.page.type_name()
     }
 
-    /// Whether the least significant byte of a number is first.
+    /// Whether numbers in the file are little-endian.
     pub fn is_little(&self) -> bool {
         self.page.is_little
     }
 
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub fn bytes(&self) -> u64 {
         self.file.bytes.len()
     }
 
-    /// Reads plane `number`, counted over all volumes, as it is stored.
+    /// Reads plane `number`, counted over all volumes, with samples as they are stored.
     ///
     /// # Errors
-    /// When it is broken.
+    /// If the plane is broken.
     pub fn read(&self, number: usize, samples: &mut [u8]) -> Result<(), BoxError> {
         let page = match &self.order {
             Order::Pages(pages) => {
@@ -426,16 +428,16 @@ impl Planes {
         }
     }
 
-    /// Reads plane `number` as a picture, where planes have several channels.
+    /// Reads plane `number` as a picture, if planes have several channels.
     ///
     /// # Errors
-    /// When it is broken.
+    /// If the plane is broken.
     pub fn picture(&self, number: usize) -> Result<Image, BoxError> {
         let Order::Pages(pages) = &self.order else { return Err("it is no picture".into()) };
         Ok(decode_page(&self.file, pages[number], &Told::default(), self.limits)?.image)
     }
 
-    /// Bytes that reading a plane takes beside its samples.
+    /// Bytes of memory that reading a plane takes beside its samples.
     pub fn scratch(&self) -> u64 {
         let chunk = self.page.chunk_bytes(self.page.chunk[1]);
         let packed = self.page.chunks.iter().map(|chunk| chunk[1]).max().unwrap_or(0);
@@ -447,14 +449,14 @@ impl Planes {
     }
 }
 
-/// The name of a unit of length that other formats use, too.
+/// The usual symbol of a unit of length that ImageJ or OME-XML names.
 fn name_of(unit: &str) -> Option<&'static str> {
     let length = centimetres(unit)?;
     let names = [("nm", 1e-7), ("um", 1e-4), ("mm", 0.1), ("cm", 1.0), ("m", 100.0), ("in", 2.54)];
     names.into_iter().find(|(_, own)| *own == length).map(|(name, _)| name)
 }
 
-/// The distances of samples along x, y and z that OME-XML tells, in micrometres.
+/// The spacing along x, y and z that OME-XML states, in micrometres.
 pub fn ome_lengths(text: &str) -> [Option<f64>; 3] {
     let start = text.find("<Pixels");
     let pixels = start.map_or("", |start| text[start..].split('>').next().unwrap_or_default());
@@ -467,7 +469,7 @@ pub fn ome_lengths(text: &str) -> [Option<f64>; 3] {
     ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length)
 }
 
-/// The value of an attribute of an element of XML.
+/// The value of an attribute of an XML element.
 fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     let mut rest = element;
     loop {
@@ -485,7 +487,7 @@ fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
     }
 }
 
-/// The description of a stack, as ImageJ writes it.
+/// Writes ImageJ's description of a stack.
 pub fn description(
     slices: usize,
     spacing: Option<f64>,
@@ -494,7 +496,7 @@ pub fn description(
 ) -> String {
     let mut text = format!("ImageJ=1.54f\nimages={slices}\nslices={slices}\n");
     if let Some(unit) = unit {
-        // The text has no characters beyond ASCII.
+        // The description is ASCII.
         let name = if unit == "um" { "micron" } else { unit };
         text += &format!("unit={name}\n");
     }

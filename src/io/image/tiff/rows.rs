@@ -1,4 +1,4 @@
-//! The rows of a page as samples as they are stored, from strips or tiles, which all threads decode.
+//! Reading of the rows of a page, with samples as they are stored, from strips or tiles that all threads decode.
 
 use std::{
     ops::Range,
@@ -19,33 +19,33 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Strips that are larger once unpacked are unpacked bit by bit where a picture is read in bands.
+/// Decompressed bytes from which on a strip is decompressed as a stream, if a picture is read in bands.
 pub const TALL: u64 = 4 << 20;
 
-/// A page whose samples are wanted.
+/// The chunks of a page, and which samples of them are wanted.
 struct Grid<'a> {
     page: Page,
     bytes: Arc<dyn Bytes + 'a>,
-    /// Samples of a pixel that are wanted.
+    /// Indices of the wanted samples of a pixel.
     wanted: Vec<usize>,
     limits: Limits,
     damaged: AtomicUsize,
 }
 
-/// Reads rows from the first to the last.
+/// A reader of rows, from the first to the last.
 pub struct Rows<'a> {
     grid: Grid<'a>,
-    /// Whether strips are too large to be unpacked at once.
+    /// Whether strips are decompressed as streams.
     is_tall: bool,
-    /// A stream a plane of the strip that is being read, if they are.
+    /// If so, a stream for each plane of the strip that is being read.
     streams: Vec<Stream<'a>>,
-    /// The row of chunks that was decoded last, with its number.
+    /// Number and samples of the last row of chunks that was only used in part.
     held: Option<(usize, Vec<u8>)>,
 }
 
 impl<'a> Rows<'a> {
-    /// The `wanted` samples of each pixel. Strips of more bytes than `tall` once unpacked are unpacked bit by bit, which
-    /// takes that rows are read in their order.
+    /// A reader of the `wanted` samples of each pixel. Strips of more than `tall` decompressed bytes are decompressed
+    /// as streams, which requires that rows are read in order.
     pub fn new(
         page: Page,
         bytes: Arc<dyn Bytes + 'a>,
@@ -61,7 +61,7 @@ impl<'a> Rows<'a> {
         Self { grid, is_tall, streams: Vec::new(), held: None }
     }
 
-    /// The page that they are of.
+    /// The page that is read.
     pub fn page(&self) -> &Page {
         &self.grid.page
     }
@@ -71,7 +71,7 @@ impl<'a> Rows<'a> {
         self.grid.row_bytes()
     }
 
-    /// Bytes that reading takes beside the rows, where they are read in bands.
+    /// Bytes that reading takes beside the rows, if these are read in bands.
     pub fn held_bytes(&self) -> u64 {
         let row = self.row_bytes() as u64;
         match self.is_tall {
@@ -80,17 +80,17 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// What is missing of the picture, in words.
+    /// A message about what is missing of the picture.
     pub fn damage(&self) -> Option<String> {
         let (damaged, all) = (self.grid.damaged.load(Relaxed), self.page().chunks.len());
         (damaged > 0).then(|| format!("{damaged} of its {all} strips or tiles are damaged"))
     }
 
-    /// Fills `samples` with `rows`, which follow those that were read before, or begin anywhere where strips are not
-    /// unpacked bit by bit.
+    /// Reads `rows` into `samples`. The rows must follow those that were read before, unless strips are decompressed as
+    /// a whole.
     ///
     /// # Errors
-    /// When the file is broken or cut off.
+    /// If the file is broken or cut off.
     pub fn read(&mut self, rows: Range<usize>, mut samples: &mut [u8]) -> Result<(), BoxError> {
         let row_bytes = self.row_bytes();
         let mut at = rows.start;
@@ -132,7 +132,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    /// Reads rows of the strips of a row of chunks.
+    /// Reads `rows` of the strips of one row of chunks as streams.
     fn stream(
         &mut self,
         chunk_row: usize,
@@ -164,7 +164,8 @@ impl Grid<'_> {
         self.page.size[0] * self.wanted.len() * self.page.dtype.size()
     }
 
-    /// The planes that are read: the number of each, where its samples go in a pixel, and which are wanted of its chunks.
+    /// The planes to read: number, index of their samples in a pixel, and indices of the wanted samples in their
+    /// chunks.
     fn planes(&self) -> Vec<(usize, usize, Vec<usize>)> {
         match self.page.is_planar {
             false => vec![(0, 0, self.wanted.clone())],
@@ -174,7 +175,7 @@ impl Grid<'_> {
         }
     }
 
-    /// Decodes whole rows of chunks.
+    /// Decodes whole rows of chunks into `samples`.
     fn decode(&self, chunk_rows: Range<usize>, samples: &mut [u8]) -> Result<(), BoxError> {
         let [across, down] = self.page.grid();
         let planes = self.planes();
@@ -204,7 +205,7 @@ impl Grid<'_> {
         Ok(())
     }
 
-    /// Puts the samples of a chunk into rows; those of a plane from the sample `to` of each pixel on.
+    /// Copies the samples of a chunk into rows; samples of a plane go to index `to` of each pixel.
     fn place(&self, block: &Block, column: usize, to: usize, samples: &mut [u8]) {
         if block.is_damaged {
             self.damaged.fetch_add(1, Relaxed);

@@ -1,6 +1,6 @@
-//! What descriptions say of the pages of a file: ImageJ's lines, OME-XML, the JSON of tifffile.
+//! Descriptions (tag 270) that state what the pages of a file are: ImageJ's lines, OME-XML, and the JSON of tifffile.
 
-/// Who wrote a description, where it tells of the pages of its file.
+/// The origin of a description of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// ImageJ, or a program that writes as it does.
@@ -11,7 +11,7 @@ pub enum Writer {
     Tifffile,
 }
 
-/// Who wrote `description`; nothing where it does not tell of pages.
+/// The origin of `description`; `None` if it does not describe pages.
 pub fn writer(description: &str) -> Option<Writer> {
     let start = description.trim_start();
     let end = description.trim_end();
@@ -26,10 +26,10 @@ pub fn writer(description: &str) -> Option<Writer> {
     }
 }
 
-/// What is lost without a description that `by` wrote, in words.
+/// What is lost if a description from `by` is dropped, in words.
 pub fn loss(by: Writer, description: &str) -> Option<&'static str> {
     match by {
-        // All else is the size of pixels, how many pages there are, and how they are shown.
+        // All other lines are the size of pixels, the number of pages, and how they are shown.
         Writer::ImageJ => line(description, "spacing").map(|_| "the distance of slices is dropped"),
         Writer::Ome => Some("OME-XML is dropped"),
         Writer::Tifffile => {
@@ -43,8 +43,8 @@ pub fn loss(by: Writer, description: &str) -> Option<&'static str> {
     }
 }
 
-/// A description of `pages` pages, as ImageJ writes it, from one of another number of pages: that of several channels or
-/// times becomes one of slices, unless its number is the same.
+/// ImageJ's description `description`, changed to one of `pages` pages. If the number differs, channels and times
+/// become slices.
 pub fn with_pages(description: &str, pages: usize) -> String {
     if line(description, "images").and_then(|images| images.parse().ok()) == Some(pages) {
         return description.to_owned();
@@ -61,13 +61,13 @@ pub fn with_pages(description: &str, pages: usize) -> String {
     text
 }
 
-/// The value of a line `name=value` of ImageJ's description.
+/// The value of the line `name=value` in ImageJ's description.
 pub fn line<'a>(description: &'a str, name: &str) -> Option<&'a str> {
     let value = |line: &'a str| line.strip_prefix(name)?.strip_prefix('=').map(str::trim);
     description.lines().find_map(value)
 }
 
-/// Centimetres of a unit of length, by the names that ImageJ and OME have for it.
+/// The length of a unit in centimetres; `unit` is its name in ImageJ or OME-XML.
 pub fn centimetres(unit: &str) -> Option<f64> {
     Some(match unit.trim() {
         "nm" | "nanometer" | "nanometre" => 1e-7,

@@ -1,4 +1,4 @@
-//! Numbers of tags (TIFF 6.0, its supplements, BigTIFF, DNG).
+//! Numbers of tags (TIFF 6.0 with its supplements, BigTIFF, DNG).
 
 pub const NEW_SUBFILE_TYPE: u16 = 254;
 pub const SUBFILE_TYPE: u16 = 255;

@@ -1,15 +1,15 @@
-//! A directory with those below it, as they are written: little-endian, the values of all behind their entries.
+//! Directories in the form in which they are written: a tree, little-endian, with values behind the entries.
 
 use super::directory::{kind, sizes};
 
-/// Values of a tag.
+/// The values of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Which tag.
+    /// Number of the tag.
     pub tag: u16,
-    /// The type, one of [`kind`].
+    /// Type of the values, one of [`kind`].
     pub kind: u16,
-    /// The values, numbers in this machine's order.
+    /// The values; numbers are in native byte order.
     pub bytes: Vec<u8>,
 }
 
@@ -24,7 +24,7 @@ impl Value {
         Self { tag, kind: kind::LONG, bytes: bytemuck::cast_slice(values).to_vec() }
     }
 
-    /// 64-bit numbers, of BigTIFF alone.
+    /// 64-bit numbers, which only BigTIFF has.
     pub fn long8s(tag: u16, values: &[u64]) -> Self {
         Self { tag, kind: kind::LONG8, bytes: bytemuck::cast_slice(values).to_vec() }
     }
@@ -36,7 +36,7 @@ impl Value {
         Self { tag, kind: kind::ASCII, bytes }
     }
 
-    /// A fraction near `value`.
+    /// A fraction close to `value`.
     pub fn fraction(tag: u16, value: f64) -> Self {
         let [numerator, denominator] = fraction(value);
         let bytes = [numerator, denominator].map(u32::to_ne_bytes).concat();
@@ -44,7 +44,7 @@ impl Value {
     }
 }
 
-/// The fraction of 32-bit numbers that is nearest to `value` among those of its continued fraction.
+/// The best convergent of the continued fraction of `value` whose numerator and denominator have 32 bits.
 fn fraction(value: f64) -> [u32; 2] {
     let value = if value.is_finite() { value.clamp(0.0, f64::from(u32::MAX)) } else { 0.0 };
     let (mut before, mut last) = ([0f64, 1f64], [1f64, 0f64]);
@@ -61,26 +61,26 @@ fn fraction(value: f64) -> [u32; 2] {
         }
         rest = 1.0 / (rest - whole);
     }
-    // Less than any such fraction: 0.
+    // For values below any such fraction, this is 0.
     last.map(|n| n as u32)
 }
 
-/// A directory and those that it points to.
+/// A directory and the directories that it points to.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tree {
-    /// Its own tags.
+    /// Tags with values.
     pub values: Vec<Value>,
-    /// Tags that point to others.
+    /// Tags that point to other directories.
     pub children: Vec<(u16, Tree)>,
 }
 
 impl Tree {
-    /// Whether it says nothing.
+    /// Whether there are no tags.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty() && self.children.is_empty()
     }
 
-    /// Bytes that it takes.
+    /// Bytes of the directory with its values and children.
     pub fn len(&self, is_big_tiff: bool) -> u64 {
         let inline = if is_big_tiff { 8 } else { 4 };
         let far = |value: &Value| match value.bytes.len() as u64 {
@@ -91,18 +91,19 @@ impl Tree {
         self.own_len(is_big_tiff) + self.values.iter().map(far).sum::<u64>() + children
     }
 
-    /// Bytes of the entries.
+    /// Bytes of the directory without values behind the entries and without children.
     fn own_len(&self, is_big_tiff: bool) -> u64 {
         let count = (self.values.len() + self.children.len()) as u64;
         if is_big_tiff { 8 + 20 * count + 8 } else { 2 + 12 * count + 4 }
     }
 
-    /// Adds it to a file, whose next directory is at `next`.
+    /// Appends the tree to a file whose next directory is at offset `next`.
     pub fn write(&self, file: &mut Vec<u8>, is_big_tiff: bool, next: u64) {
         self.write_at(file, 0, is_big_tiff, next);
     }
 
-    /// Adds it to `file`, a part that begins at byte `start` of the whole, whose next directory is at `next`.
+    /// Appends the tree to `file`, which is the part of the whole file from offset `start` on. The next directory is at
+    /// offset `next`.
     pub fn write_at(&self, file: &mut Vec<u8>, start: u64, is_big_tiff: bool, next: u64) {
         let mut far_at = start + file.len() as u64 + self.own_len(is_big_tiff);
         let mut far = Vec::new();
@@ -151,7 +152,7 @@ impl Tree {
     }
 }
 
-/// The header of a file whose first directory is at the byte that is returned with it.
+/// The header of a file, and the offset of the first directory that the header states.
 pub fn header(is_big_tiff: bool) -> (Vec<u8>, u64) {
     match is_big_tiff {
         true => (b"II+\0\x08\0\0\0\x10\0\0\0\0\0\0\0".to_vec(), 16),

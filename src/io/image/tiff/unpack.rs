@@ -1,5 +1,5 @@
-//! Compressed bytes of a strip or tile as a stream of what they stand for: each compression is a `Read` of its own, so
-//! that a strip as large as a picture need not be in memory.
+//! Decompression of strips and tiles as streams: each compression is a `Read`, so that a strip as large as a picture
+//! need not be in memory.
 
 use std::io::{self, BufRead, Read};
 
@@ -9,16 +9,16 @@ use weezl::{BitOrder, LzwStatus, decode::Decoder};
 
 use super::page::Compression;
 
-/// Unpacked bytes.
+/// A stream of decompressed bytes.
 pub type Unpacked<'a> = Box<dyn Read + Send + 'a>;
 
-/// The largest window of zstd: what its own program takes without being asked to take more.
+/// The largest allowed window of zstd in bytes: what the program zstd allows by default.
 const MOST_ZSTD: u64 = 8 << 20;
 
-/// What `packed` stands for; `bytes` are wanted of it.
+/// Decompresses `packed`, whose decompressed length is `bytes`.
 ///
 /// # Errors
-/// When its beginning is broken.
+/// If the beginning of the data is broken.
 pub fn unpacked<'a>(
     compression: Compression,
     mut packed: Box<dyn BufRead + Send + 'a>,
@@ -34,7 +34,8 @@ pub fn unpacked<'a>(
             Box::new(decoder.map_err(io::Error::other)?)
         }
         Compression::Lzw => {
-            // Before TIFF 6.0 the first code, 256 in 9 bits, came with its least significant bit first.
+            // Old writers, before TIFF 6.0, wrote codes with the least significant bit first. Then the first code, 256
+            // in 9 bits, is 0x00 and a byte with bit 0 set.
             let start = packed.fill_buf()?;
             let is_old = matches!(start, [0, odd, ..] if odd & 1 == 1);
             let decoder = match is_old {
@@ -46,7 +47,7 @@ pub fn unpacked<'a>(
     })
 }
 
-/// Runs of bytes (TIFF 6.0, section 9).
+/// PackBits: runs of bytes (TIFF 6.0, section 9).
 struct PackBits<R> {
     packed: R,
     run: Run,
@@ -54,9 +55,9 @@ struct PackBits<R> {
 
 #[derive(Clone, Copy)]
 enum Run {
-    /// So many bytes as they are.
+    /// This number of literal bytes follows.
     Copy(usize),
-    /// So many times this byte.
+    /// This number of repetitions of a byte is left.
     Repeat(usize, u8),
 }
 
@@ -79,7 +80,7 @@ impl<R: BufRead> Read for PackBits<R> {
             let Some(head) = self.byte()? else { return Ok(0) };
             self.run = match head {
                 0..=127 => Run::Copy(usize::from(head) + 1),
-                // Nothing, so that runs may be aligned.
+                // No operation, with which writers align runs.
                 128 => continue,
                 _ => {
                     let Some(byte) = self.byte()? else { return Ok(0) };
@@ -150,19 +151,19 @@ mod tests {
         expected.extend([0xaa; 10]);
         assert_eq!(all(Compression::PackBits, &packed).unwrap(), expected);
         assert_eq!(all(Compression::PackBits, &[0x80, 0, 7]).unwrap(), [7]);
-        // Cut off: what is there.
+        // Data that are cut off give the bytes that are there.
         assert_eq!(all(Compression::PackBits, &[2, 7]).unwrap(), [7]);
         assert!(all(Compression::PackBits, &[0xfe]).unwrap().is_empty());
     }
 
-    /// The example of TIFF 6.0, section 13, and what is no such data.
+    /// The example of TIFF 6.0, section 13, and broken data.
     #[test]
     fn codes_of_strings() {
         let packed = [0x80, 0x01, 0xe0, 0x40, 0x80, 0x44, 0x08, 0x0c, 0x06, 0x80, 0x80];
         assert_eq!(all(Compression::Lzw, &packed).unwrap(), [7, 7, 7, 8, 8, 7, 7, 6, 6]);
         assert!(all(Compression::Lzw, &[]).unwrap().is_empty());
         assert!(all(Compression::Lzw, &[0x80, 0x7f, 0xff, 0xff]).is_err());
-        // 256, 1, 258, 257 in 9 bits each, the least significant first.
+        // The codes 256, 1, 258, 257 in 9 bits each, the least significant bit first.
         let old = [0x00, 0x03, 0x08, 0x0c, 0x08];
         assert_eq!(all(Compression::Lzw, &old).unwrap(), [1, 1, 1]);
     }
@@ -171,7 +172,7 @@ mod tests {
     fn broken_frames_are_refused() {
         assert!(all(Compression::Zstd, b"no frame").is_err());
         assert!(all(Compression::Deflate, b"no stream").is_err());
-        // A frame of 3 bytes as they are.
+        // A frame with one raw block of 3 bytes.
         let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x20, 3, 0x19, 0, 0, 1, 2, 3];
         assert_eq!(all(Compression::Zstd, &frame).unwrap(), [1, 2, 3]);
     }
