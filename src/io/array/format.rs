@@ -10,14 +10,14 @@ use crate::{
 pub enum ArrayFormat {
     /// Numbers separated by white space, commas or newlines.
     Text,
-    /// Nothing but the numbers, little-endian.
+    /// Little-endian numbers without a header.
     Raw,
     /// NumPy's array file.
     Npy,
 }
 
 impl ArrayFormat {
-    /// The format that a lower-case extension stands for.
+    /// The format of a lower-case extension.
     fn by_extension(extension: &str) -> Option<Self> {
         match extension {
             "txt" | "csv" | "tsv" | "dat" | "text" => Some(Self::Text),
@@ -27,7 +27,7 @@ impl ArrayFormat {
         }
     }
 
-    /// The format of an input: `given`, else by its extension; text without one.
+    /// The format of an input: `given`, else that of its extension, else text where it has none.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.
@@ -41,7 +41,8 @@ impl ArrayFormat {
         }
     }
 
-    /// The format of an output: by its extension; without one that of the input.
+    /// The format of an output: that of its extension, else `input`, the format of the input, where it has none or
+    /// where `given` names the input's format.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when the extension is not known.

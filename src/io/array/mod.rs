@@ -1,5 +1,5 @@
-//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`. They are read and written in parts,
-//! so they may be longer than memory.
+//! Arrays of numbers: text, raw little-endian binary, and NumPy's `.npy`. They are read and written in parts, so they
+//! may be larger than memory.
 
 mod format;
 pub mod npy;

@@ -1,8 +1,8 @@
 //! The header of NumPy's `.npy` files (format 1.0 to 3.0, numpy.org/devdocs/reference/generated/
 //! numpy.lib.format.html): a magic number, a version, and a Python dictionary of three entries.
 //!
-//! The crates that read it, `npyz` and `ndarray-npy`, parse the dictionary with a generated parser for all
-//! of Python's literals: 17 more crates, one of which builds assembly, for what takes 40 lines here.
+//! The crates `npyz` and `ndarray-npy` parse the dictionary with a generated parser for all Python literals: 17 more
+//! crates, one of which builds assembly, in place of 40 lines here.
 
 use std::io::{self, Read};
 
@@ -11,17 +11,17 @@ use crate::{data::dtype::Dtype, memory};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// The most bytes of a header: that of an array of plain numbers has about a hundred.
+/// Most bytes of a header. That of an array of plain numbers has about a hundred.
 const LONGEST: usize = 1 << 20;
 
-/// What a header says.
+/// The content of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// How each number is stored.
     pub element: Element,
     /// Numbers along each axis, the last axis fastest.
     pub shape: Vec<usize>,
-    /// Numbers in all.
+    /// Count of all numbers.
     pub len: u64,
     /// Whether the first axis is the fastest in the file.
     pub fortran: bool,
@@ -32,11 +32,10 @@ fn broken(what: impl Into<String>) -> io::Error {
 }
 
 impl Header {
-    /// Reads the header; the numbers follow.
+    /// Reads the header, up to the first number.
     ///
     /// # Errors
-    /// `InvalidData` when it is broken or describes something else than an array of numbers, and those of
-    /// reading.
+    /// `InvalidData` when the header is broken or does not describe an array of numbers; also errors of reading.
     pub fn read(input: &mut impl Read) -> io::Result<Self> {
         let mut start = [0; 8];
         let got = fill(input, &mut start)?;
@@ -92,18 +91,18 @@ impl Header {
         let len = len
             .filter(|len| len.checked_mul(8).is_some())
             .ok_or_else(|| broken("its shape is too large"))?;
-        // An array of one axis is in both orders.
+        // For one axis, both orders are the same.
         let fortran = entry("fortran_order")?.starts_with("True") && shape.len() > 1;
         Ok(Self { element, shape, len, fortran })
     }
 }
 
 impl Header {
-    /// The bytes of all numbers of an array in Fortran order, reordered so that the last axis is the fastest. When
-    /// the data end early, those that there are.
+    /// Reads the bytes of all numbers of an array in Fortran order, and reorders them so that the last axis is the
+    /// fastest. When the data end early, returns the bytes that there are.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading.
     pub fn read_in_c_order(&self, input: &mut impl Read) -> io::Result<Vec<u8>> {
         let size = self.element.size();
         let mut bytes = Vec::new();
@@ -111,7 +110,7 @@ impl Header {
         if bytes.len() as u64 != self.len * size as u64 {
             return Ok(bytes);
         }
-        // In the file, a step along an axis passes all numbers of the axes before it.
+        // Strides in the file: the first axis is the fastest.
         let mut steps = Vec::new();
         let mut step = 1;
         for &axis in &self.shape {
@@ -137,7 +136,7 @@ impl Header {
     }
 }
 
-/// The header, version 1.0, of an array of `dtype` in C order.
+/// The header (version 1.0) of a little-endian array of `dtype` in C order.
 pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
     let kind = match (dtype.is_float(), dtype.is_signed()) {
         (true, _) => "f",
@@ -145,14 +144,14 @@ pub fn header(dtype: Dtype, shape: &[usize]) -> Vec<u8> {
         (false, false) => "u",
     };
     let size = dtype.size();
-    // A tuple of one has a comma.
+    // Python writes a tuple of one with a comma.
     let axes: String = match shape {
         [one] => format!("{one},"),
         more => more.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
     };
     let mut text =
         format!("{{'descr': '<{kind}{size}', 'fortran_order': False, 'shape': ({axes}), }}");
-    // The numbers begin at a multiple of 64 bytes, after a newline.
+    // The header ends with a newline, and the numbers begin at a multiple of 64 bytes.
     let before = MAGIC.len() + 4;
     let length = (before + text.len() + 1).next_multiple_of(64) - before;
     text.extend(std::iter::repeat_n(' ', length - text.len() - 1));
@@ -208,7 +207,7 @@ mod tests {
     fn fortran_order_becomes_c_order() {
         let header = "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3, 2), }";
         let header = Header::parse(header).unwrap();
-        // Each number is its own place as three digits.
+        // The value of each number is its position: its three indices as digits.
         let mut bytes = Vec::new();
         for z in 0..2 {
             for y in 0..3 {

@@ -1,4 +1,4 @@
-//! Numbers as plain bytes: a raw file, or a `.npy` file behind its header.
+//! Binary numbers: a raw file, or a `.npy` file behind its header.
 
 use std::io::{self, Read};
 
@@ -15,12 +15,12 @@ pub struct Element {
 }
 
 impl Element {
-    /// A number as it is, little-endian.
+    /// A little-endian number of type `dtype`.
     pub fn little_endian(dtype: Dtype) -> Self {
         Self { stored: dtype, swapped: cfg!(target_endian = "big") }
     }
 
-    /// From NumPy's description, such as `<f4`.
+    /// Parses NumPy's type description, such as `<f4`.
     pub fn from_descr(descr: &str) -> Option<Self> {
         let (order, name) = descr.split_at_checked(1)?;
         let stored = match name {
@@ -54,7 +54,7 @@ impl Element {
         self.swapped != cfg!(target_endian = "big")
     }
 
-    /// The type it has once read.
+    /// The type once read.
     pub fn dtype(self) -> Dtype {
         match self.stored {
             Dtype::U8 | Dtype::U16 => Dtype::U32,
@@ -68,11 +68,12 @@ impl Element {
         self.stored.size()
     }
 
-    /// Reads up to `most` numbers into `values`, which are empty. `there` of them are known to follow: memory for these
-    /// is taken at once. Returns the bytes read, no multiple of [`Element::size`] when the data end within a number.
+    /// Reads up to `most` numbers into `values`, which must be empty. `there` of them are expected to follow; memory
+    /// for these is allocated at once. Returns the number of bytes read, which is no multiple of [`Element::size`] when
+    /// the data end within a number.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading; `OutOfMemory`.
     pub fn read<T: Number>(
         self,
         input: &mut impl Read,
@@ -142,7 +143,7 @@ pub fn read_part<T: bytemuck::Pod>(
     Ok(bytes)
 }
 
-/// Reads until `bytes` are full or the data end; returns how many were read.
+/// Reads until `bytes` are full or the data end; returns the number of bytes read.
 pub fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < bytes.len() {

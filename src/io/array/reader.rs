@@ -1,4 +1,4 @@
-//! Arrays being read, a part at a time, from any of the formats.
+//! Reads arrays a part at a time, from any format.
 
 use std::{
     io::{self, Cursor, Read},
@@ -19,13 +19,13 @@ pub struct ArrayReader {
     dtype: Dtype,
     shape: Option<Vec<usize>>,
     decoder: Decoder,
-    /// Where plain numbers in C order begin.
+    /// Offset of the first number of a binary file in C order.
     begin: Option<u64>,
-    /// Whether surplus data are an error.
+    /// Whether data behind the last number are an error, not a warning.
     strict: bool,
 }
 
-/// Counts what is read.
+/// Counts the bytes read.
 struct Counted<R>(R, u64);
 
 impl<R: Read> Read for Counted<R> {
@@ -38,11 +38,12 @@ impl<R: Read> Read for Counted<R> {
 
 enum Decoder {
     Text(Box<Tokens>),
-    /// Plain numbers, how many of them are still to come where that is known, and whether it is still to be looked for
-    /// data behind the last.
+    /// Binary numbers.
     Binary {
         element: Element,
+        /// Count of the numbers that follow, where it is known.
         left: Option<u64>,
+        /// Whether to check for data behind the last number.
         looks_behind: bool,
     },
 }
@@ -54,14 +55,13 @@ impl std::fmt::Debug for ArrayReader {
 }
 
 impl ArrayReader {
-    /// Opens `source`. Its numbers are of type `wanted`, else of the type that a `.npy` file says, else u32. A
-    /// `.npy` file in Fortran order is read at once and brought into C order, which takes the bytes of `limits` at most.
-    /// What lies behind the last number of a `.npy` file is told, once that is read.
+    /// Opens `source`. Numbers are of type `wanted`, else of the type in the header of a `.npy` file, else u32. A
+    /// `.npy` file in Fortran order is read at once and reordered to C order, within the memory of `limits`. Data
+    /// behind the last number of a `.npy` file are reported once that number is read.
     ///
     /// # Errors
-    /// [`Kind::Io`] when it cannot be read; [`Kind::BadInput`] when its header is broken, its length is
-    /// no whole number of numbers, or it is too long to be reordered; [`Kind::Usage`] when its type is
-    /// not `wanted`.
+    /// [`Kind::Io`] when `source` cannot be read; [`Kind::BadInput`] when its header is broken, its length is no
+    /// multiple of a number's size, or it is too long to be reordered; [`Kind::Usage`] when its type is not `wanted`.
     pub fn open(
         source: &Source,
         format: ArrayFormat,
@@ -81,7 +81,7 @@ impl ArrayReader {
                     return Err(not_whole(source, size, dtype));
                 }
                 let shape = size.map(|size| vec![(size / width) as usize]);
-                // Outputs are created for the length that the file has now: to shrink later is an error.
+                // Outputs are created for the length of the file now. A file that shrinks meanwhile is an error.
                 let left = size.map(|size| size / width);
                 begin = Some(0);
                 let element = Element::little_endian(dtype);
@@ -107,10 +107,11 @@ impl ArrayReader {
         Ok(Self { source: source.clone(), input, dtype, shape, decoder, begin, strict })
     }
 
-    /// Goes on with the numbers `part`, counted from the first of all, and ends with them.
+    /// Restricts reading to the numbers `part`, counted from 0.
     ///
     /// # Errors
-    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] where the places of numbers are not known.
+    /// [`Kind::Io`] when that fails, [`Kind::BadInput`] where the offsets of numbers are unknown: in a text, in Fortran
+    /// order, or in a pipe.
     pub fn take_part(&mut self, part: Range<u64>) -> Result<()> {
         let len = self.len();
         let Decoder::Binary { element, left, looks_behind } = &mut self.decoder else {
@@ -131,22 +132,22 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// The numbers' type.
+    /// The type of the numbers.
     pub fn dtype(&self) -> Dtype {
         self.dtype
     }
 
-    /// The numbers along each axis, the last axis fastest, where they are known.
+    /// Count of numbers along each axis, the last axis fastest, where it is known.
     pub fn shape(&self) -> Option<&[usize]> {
         self.shape.as_deref()
     }
 
-    /// The count of all numbers, where it is known.
+    /// Count of all numbers, where it is known.
     pub fn len(&self) -> Option<u64> {
         self.shape().map(|shape| shape.iter().map(|&n| n as u64).product())
     }
 
-    /// The largest magnitude that the stored integers can have, by their bits and sign; nothing for floats.
+    /// The largest magnitude that the stored integer type can have; `None` for floats.
     pub fn largest(&self) -> Option<u64> {
         let bits = match self.decoder {
             _ if self.dtype.is_float() => return None,
@@ -157,16 +158,16 @@ impl ArrayReader {
         Some(if self.dtype.is_signed() { most / 2 + 1 } else { most })
     }
 
-    /// Whether it is known that there is no number.
+    /// Whether the array is known to be empty.
     pub fn is_empty(&self) -> bool {
         self.len() == Some(0)
     }
 
-    /// Replaces `values` by the next numbers, `most` at most. At the end there are none.
+    /// Replaces `values` with the next numbers, `most` at most. At the end there are none.
     ///
     /// # Errors
-    /// [`Kind::BadInput`] for a text that is no number of type `T`, with its line, and when the data end
-    /// within a number or before all numbers; [`Kind::Io`] when reading fails.
+    /// [`Kind::BadInput`] for a text that is no number of type `T`, and when the data end within a number or too early;
+    /// [`Kind::Io`] when reading fails.
     ///
     /// # Panics
     /// When `T` is not [`ArrayReader::dtype`].
@@ -177,7 +178,7 @@ impl ArrayReader {
             Decoder::Text(tokens) => tokens.read(&mut self.input, &self.source, values, most),
             Decoder::Binary { element, left, looks_behind } => {
                 let wanted = left.map_or(most, |left| left.min(most as u64) as usize);
-                // Headers may claim any length, files may not.
+                // The header may claim any length. Memory is allocated at once only for numbers that the file can hold.
                 let file = self.source.size().ok().flatten().unwrap_or(0) / element.size() as u64;
                 let there = wanted.min(file as usize);
                 let bytes = element.read(&mut self.input, values, wanted, there);
@@ -231,7 +232,7 @@ impl ArrayReader {
         if more.is_empty() { Ok(all) } else { Err(too_large) }
     }
 
-    /// In a text, the separator behind each number of the last [`ArrayReader::read`].
+    /// Of a text, the separator behind each number of the last [`ArrayReader::read`].
     pub fn layout(&self) -> Option<&[Separator]> {
         match &self.decoder {
             Decoder::Text(tokens) => Some(&tokens.layout),
@@ -240,7 +241,7 @@ impl ArrayReader {
     }
 }
 
-/// Tells that there are data behind the last number, where there are.
+/// Reports data behind the last number, if there are any.
 fn tell_surplus(source: &Source, input: &mut impl Read, strict: bool) -> Result<()> {
     let mut surplus = Vec::new();
     let read = input.take(1).read_to_end(&mut surplus);
@@ -257,7 +258,7 @@ fn not_whole(source: &Source, bytes: u64, dtype: Dtype) -> Error {
     ))
 }
 
-/// Reads the header of a `.npy` file, whose numbers must be of type `wanted`, if any.
+/// Reads the header of a `.npy` file, whose numbers must be of type `wanted` if that is given.
 fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> Result<Header> {
     let header = Header::read(input).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
@@ -275,7 +276,7 @@ fn npy_header(source: &Source, input: &mut impl Read, wanted: Option<Dtype>) -> 
     }
 }
 
-/// The numbers behind a header that says Fortran order, in C order.
+/// Reads the numbers of a `.npy` file in Fortran order, and reorders them to C order.
 fn in_c_order(
     source: &Source,
     mut input: impl Read,

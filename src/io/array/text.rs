@@ -1,4 +1,4 @@
-//! Numbers in a text, separated by white space and commas.
+//! Numbers as text, separated by white space and commas.
 
 use std::io::{self, Read};
 
@@ -19,22 +19,22 @@ pub enum Separator {
     Newline,
 }
 
-/// A text being split into numbers.
+/// Splits a text into numbers.
 pub struct Tokens {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
     ended: bool,
     line: u64,
-    /// Whether what may stand before the first number has been looked at.
+    /// Whether the byte order mark has been skipped.
     began: bool,
-    /// Whether a comma would stand behind no number: at the start, and after a comma.
+    /// Whether no number stands before the next separator: at the start, and after a comma. Then a comma is an error.
     comma: bool,
     /// The separator behind each number of the last [`Tokens::read`].
     pub layout: Vec<Separator>,
 }
 
-/// The most bytes of a number.
+/// Most bytes of a number.
 const LONGEST: usize = 1 << 16;
 
 impl Default for Tokens {
@@ -53,7 +53,7 @@ impl Default for Tokens {
 }
 
 impl Tokens {
-    /// Appends the next numbers of `input` to `values` until those are `most`, or the text ends.
+    /// Appends the next numbers of `input` to `values` until these hold `most` numbers, or the text ends.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for a text that is no number of type `T`,
@@ -85,7 +85,7 @@ impl Tokens {
         }
     }
 
-    /// Skips the mark that some programs set before a text in UTF-8.
+    /// Skips the byte order mark that some programs write before UTF-8.
     fn skip_mark(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
         const MARK: &[u8] = "\u{feff}".as_bytes();
         while !self.began {
@@ -101,8 +101,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Moves on to the next number or the end, and notes the separator behind the last number: of several the
-    /// strongest, newline before comma before blank.
+    /// Skips separators up to the next number or the end. Of several separators behind a number, the strongest is
+    /// recorded: newline, comma, blank, in this order.
     fn skip_separators(&mut self, input: &mut impl Read, source: &Source) -> Result<()> {
         loop {
             while self.start < self.end {
@@ -132,7 +132,7 @@ impl Tokens {
         }
     }
 
-    /// The length of the number at the start, all of it in the buffer.
+    /// The length in bytes of the number at `start`; the buffer then holds all of it.
     fn token(&mut self, input: &mut impl Read, source: &Source) -> Result<usize> {
         let mut length = 0;
         loop {

@@ -1,4 +1,4 @@
-//! Arrays being written, a part at a time, in any of the formats.
+//! Writes arrays a part at a time, in any format.
 
 use std::{fmt::Write as _, io::Write};
 
@@ -9,7 +9,7 @@ use crate::{
     io::{Sink, sink::Output},
 };
 
-/// Characters of a float that is written without an exponent, at most: 2^64 has 20 digits.
+/// Most characters of a float that is written without an exponent: 2^64 has 20 digits.
 const LONGEST: usize = 21;
 
 /// An array being written. Unless finished, no trace of it remains.
@@ -18,7 +18,7 @@ pub struct ArrayWriter {
     name: String,
     output: Output,
     format: ArrayFormat,
-    /// A `.npy` file of unknown length, whose header comes last: dtype, bytes so far, most bytes.
+    /// A `.npy` file of unknown length, kept until its header can be written: type, bytes so far, most bytes.
     kept: Option<(Dtype, Vec<u8>, u64)>,
     text: String,
     /// The separator between the last number and the next.
@@ -26,8 +26,8 @@ pub struct ArrayWriter {
 }
 
 impl ArrayWriter {
-    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is kept in memory until its
-    /// length is known, `limit` bytes at most.
+    /// Opens `sink` for numbers of type `dtype`. A `.npy` file without a `shape` is kept in memory until its length is
+    /// known, `limit` bytes at most.
     ///
     /// # Errors
     /// As [`Sink::create`].
@@ -55,11 +55,12 @@ impl ArrayWriter {
         Ok(writer)
     }
 
-    /// Writes the next numbers. In a text, `layout` are the separators behind them: those of the text that was
-    /// read, or newlines.
+    /// Writes the next numbers. In a text, `layout` holds the separators behind them, as in the text that was read; by
+    /// default newlines.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when more must be kept than `limit`.
+    /// [`Kind::Io`](crate::error::Kind::Io) when writing fails, [`Kind::BadInput`](crate::error::Kind::BadInput) when
+    /// more than `limit` bytes must be kept.
     pub fn write<T: Number>(&mut self, values: &[T], layout: Option<&[Separator]>) -> Result<()> {
         if self.format != ArrayFormat::Text {
             return match cfg!(target_endian = "little") {

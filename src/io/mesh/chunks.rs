@@ -1,13 +1,13 @@
-//! Many small items as few large writes.
+//! Formats many small items on all threads, and writes them in large chunks.
 
 use std::io::{self, Write};
 
 use crate::parallel::Parallel;
 
-/// Items that are turned into bytes at a time, so that each write is a large one.
+/// Number of items of a chunk.
 pub(super) const CHUNK: usize = 1 << 17;
 
-/// Writes what `format` makes of each of `items`, a chunk at a time and in order.
+/// Writes `items` in order, each as the bytes that `format` appends, a chunk at a time.
 pub(super) fn write_each<T: Sync>(
     out: &mut impl Write,
     items: &[T],
@@ -24,7 +24,7 @@ pub(super) fn write_each<T: Sync>(
     Ok(())
 }
 
-/// Writes the `size` bytes that `pack` makes of each of `items`, a chunk while the next is packed.
+/// Writes `items` in order, each as `size` bytes made by `pack`. A chunk is written while the next is packed.
 pub(super) fn write_ahead<T: Sync>(
     out: &mut (impl Write + Send),
     items: &[T],

@@ -1,4 +1,4 @@
-//! GIfTI: XML with arrays packed by zlib and written in base64.
+//! GIfTI: XML with arrays compressed by zlib and encoded in base64.
 
 use std::io::{self, Write};
 
@@ -37,7 +37,7 @@ pub(super) fn write(
     writeln!(out, "</GIFTI>")
 }
 
-/// How the coordinates lead to the scanner's, which GIfTI has as x right, y front, z up.
+/// The transform from coordinates of `space` to those of the scanner, which are RAS in GIfTI.
 fn coordinates(space: Option<Space>) -> String {
     let (to, signs) = match space {
         None => ("UNKNOWN", [1, 1, 1]),
@@ -56,7 +56,7 @@ fn coordinates(space: Option<Space>) -> String {
     )
 }
 
-/// One array of triples.
+/// Writes one array of triples; `inside` is XML before its data.
 fn array<T: Sync>(
     out: &mut impl Write,
     (intent, kind): (&str, &str),

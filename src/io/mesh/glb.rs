@@ -1,4 +1,4 @@
-//! Binary glTF 2.0: a header, a chunk of JSON, a chunk with positions, triangles and normals.
+//! Binary glTF 2.0: a header, a chunk of JSON, a chunk of arrays (positions, triangles, normals, colours).
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::chunks::{too_large, write_each};
 use crate::data::{srgb, surface::Surface};
 
-// glTF takes these numbers from OpenGL.
+// Constants of OpenGL that glTF uses for types and targets.
 const UNSIGNED_SHORT: u32 = 5123;
 const FLOAT: u32 = 5126;
 const UNSIGNED_INT: u32 = 5125;
@@ -21,7 +21,7 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     write_arrays(out, surface)
 }
 
-/// Writes all that comes before the arrays, which `root` and `arrays` describe.
+/// Writes everything before the arrays: the header, and the JSON of `root` and `arrays`.
 pub(super) fn write_document(
     out: &mut impl Write,
     mut root: Value,
@@ -33,7 +33,7 @@ pub(super) fn write_document(
         root["buffers"] = json!([{ "byteLength": arrays.length }]);
     }
     let mut text = root.to_string().into_bytes();
-    // Chunks are multiples of four bytes long.
+    // The length of a chunk is a multiple of four bytes.
     text.resize(text.len().next_multiple_of(4), b' ');
     let body = if arrays.length > 0 { 8 + arrays.length } else { 0 };
     let total = 12 + 8 + text.len() as u64 + body;
@@ -51,7 +51,7 @@ pub(super) fn write_document(
     out.write_all(&head)
 }
 
-/// Writes the arrays of a surface, as [`Arrays::add_surface`] lists them.
+/// Writes the arrays of a surface in the order of [`Arrays::add_surface`].
 pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     let triple = |values: &[f32; 3], bytes: &mut Vec<u8>| {
         values.iter().for_each(|value| bytes.extend_from_slice(&value.to_le_bytes()));
@@ -61,7 +61,7 @@ pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Resul
         triangle.iter().for_each(|i| bytes.extend_from_slice(&i.to_le_bytes()));
     })?;
     write_each(out, &surface.normals, triple)?;
-    // Linear, and opaque: 8 bits would be too coarse for what is dark.
+    // Colours in glTF are linear; 8 bits would be too coarse for dark ones. Alpha is opaque.
     let light: Vec<[u8; 2]> = (0..=255u8)
         .map(|v| (srgb::to_linear(f64::from(v) / 255.0) * 65535.0).round() as u16)
         .map(u16::to_le_bytes)
@@ -72,18 +72,18 @@ pub(super) fn write_arrays(out: &mut impl Write, surface: &Surface) -> io::Resul
     })
 }
 
-/// The arrays of the binary chunk.
+/// Descriptions of the arrays of the binary chunk.
 #[derive(Default)]
 pub(super) struct Arrays {
     views: Vec<Value>,
     accessors: Vec<Value>,
-    /// Bytes.
+    /// Length of the binary chunk in bytes.
     length: u64,
 }
 
 impl Arrays {
-    /// Adds those of a surface: positions, vertex numbers, and normals and colours if there are any; nothing where it is
-    /// empty. Returns the attributes and the number of the vertex numbers, as a primitive has them.
+    /// Adds the arrays of a surface: positions, indices, and normals and colours if there are any; none for an empty
+    /// surface. Returns the `attributes` and `indices` of a primitive.
     pub(super) fn add_surface(&mut self, surface: &Surface) -> Value {
         let Surface { positions, normals, colors, triangles, .. } = surface;
         let Some([low, high]) = surface.bounds() else { return json!({}) };
@@ -132,7 +132,7 @@ fn document(surface: &Surface, primitive: &Value) -> Value {
         "asset": { "version": "2.0", "generator": "gpuproc" }, "scene": 0,
         "scenes": [{ "nodes": [0] }], "nodes": [{}],
     });
-    // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
+    // glTF allows no empty list: an empty surface becomes a node without a mesh.
     if !surface.triangles.is_empty() {
         root["nodes"] = json!([{ "mesh": 0 }]);
         root["meshes"] = json!([{ "primitives": [primitive] }]);

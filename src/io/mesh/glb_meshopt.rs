@@ -1,7 +1,8 @@
-//! Binary glTF with packed arrays: `KHR_mesh_quantization` and `EXT_meshopt_compression`.
+//! Binary glTF with compressed arrays: `KHR_mesh_quantization` and `EXT_meshopt_compression`.
 //!
-//! Positions are whole numbers of 16 bits along the longest side of the box, normals of 8 bits; a node scales and moves
-//! them. Triangles are put in an order, and vertices in that of their first use, which leave little to store.
+//! Positions are 16-bit integers, 65,535 steps along the longest side of the bounding box, and normals 8-bit integers;
+//! a node scales and moves the positions. Triangles are sorted for a vertex cache and vertices by their first use,
+//! which makes the arrays compress well.
 
 use std::io::{self, Write};
 
@@ -22,7 +23,7 @@ use serde_json::{Value, json};
 use super::chunks::too_large;
 use crate::data::surface::Surface;
 
-// glTF takes these numbers from OpenGL.
+// Constants of OpenGL that glTF uses for types and targets.
 const BYTE: u32 = 5120;
 const UNSIGNED_SHORT: u32 = 5123;
 const UNSIGNED_INT: u32 = 5125;
@@ -32,15 +33,15 @@ const ELEMENT_ARRAY_BUFFER: u32 = 34963;
 /// Steps of a position along the longest side of the box.
 const STEPS: f64 = 65_535.0;
 
-/// How far a position may be moved by rounding, along each axis.
+/// How far rounding may move a position along each axis.
 pub(super) fn precision(surface: &Surface) -> f64 {
     surface.bounds().map_or(0.0, |[low, high]| side(low, high) / STEPS / 2.0)
 }
 
-/// Bytes of memory that [`write`] takes, about.
+/// Approximate bytes of memory that [`write`] takes.
 pub(super) fn bytes(surface: &Surface) -> u64 {
     let [vertices, triangles] = [surface.positions.len(), surface.triangles.len()];
-    // Two orders of the triangles, the tables of the ordering, and what is packed.
+    // Two orders of the triangles, the tables of the sorting, and the compressed arrays.
     (2 * 12 + 40 + 12) * triangles as u64 + (4 + 8 + 4 + 12 + 12) * vertices as u64
 }
 
@@ -55,7 +56,7 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
         "scenes": [{ "nodes": [0] }], "nodes": [{}],
     });
     let mut body = Vec::new();
-    // An empty list is not allowed anywhere: an empty surface is a node without a mesh.
+    // glTF allows no empty list: an empty surface becomes a node without a mesh.
     if let (Some([low, high]), false) = (surface.bounds(), surface.triangles.is_empty()) {
         let side = side(low, high);
         let scale = if side > 0.0 { side / STEPS } else { 1.0 };
@@ -74,14 +75,14 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
         root["accessors"] = accessors.into();
         root["bufferViews"] = views.into();
         body.resize(body.len().next_multiple_of(4), 0);
-        // The second one would hold the arrays unpacked, for readers without the extension.
+        // The second buffer stands for the uncompressed arrays. It has no data, since the extension is required.
         let fallback = json!({ "EXT_meshopt_compression": { "fallback": true } });
         root["buffers"] = json!([
             { "byteLength": body.len() }, { "byteLength": length, "extensions": fallback },
         ]);
     }
     let mut text = root.to_string().into_bytes();
-    // Chunks are multiples of four bytes long.
+    // The length of a chunk is a multiple of four bytes.
     text.resize(text.len().next_multiple_of(4), b' ');
     let chunk = if body.is_empty() { 0 } else { 8 + body.len() };
     let total =
@@ -97,17 +98,17 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     out.write_all(&body)
 }
 
-/// The packed arrays.
+/// The compressed arrays and their descriptions.
 struct Arrays<'a> {
     body: &'a mut Vec<u8>,
     views: Vec<Value>,
     accessors: Vec<Value>,
-    /// Bytes unpacked.
+    /// Bytes of the uncompressed arrays.
     length: u64,
 }
 
 impl Arrays<'_> {
-    /// Adds positions, vertex numbers and normals; whether there are normals.
+    /// Adds positions, indices and normals; returns whether there are normals.
     fn add_surface(&mut self, surface: &Surface, low: [f32; 3], scale: f64) -> io::Result<bool> {
         let Surface { positions, normals, triangles, .. } = surface;
         let mut indices = vec![0; 3 * triangles.len()];
@@ -115,7 +116,7 @@ impl Arrays<'_> {
         let mut places = vec![0; positions.len()];
         let used = optimize_vertex_fetch_remap(&mut places, &indices);
         indices.iter_mut().for_each(|number| *number = places[*number as usize]);
-        // Vertices without a triangle have no place.
+        // Vertices without a triangle are left out.
         let place = |vertex: usize| Some(places[vertex] as usize).filter(|&place| place < used);
         let mut points = vec![[0u16; 4]; used];
         for (vertex, position) in positions.iter().enumerate() {

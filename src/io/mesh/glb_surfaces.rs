@@ -1,4 +1,5 @@
-//! Several surfaces in one binary glTF file, each with a name and a colour; see-through ones are drawn after the others.
+//! Several surfaces in one binary glTF file, each with a name and a colour. Transparent ones are marked for alpha
+//! blending.
 
 use std::io::{self, Write};
 
@@ -7,10 +8,10 @@ use serde_json::json;
 use super::glb::{Arrays, write_arrays, write_document};
 use crate::data::surface::Surface;
 
-/// A surface of a file.
+/// A surface with name and colour.
 #[derive(Clone, Debug)]
 pub struct ColoredSurface {
-    /// What it is called.
+    /// Name of its node, mesh and material.
     pub name: String,
     /// Red, green, blue and alpha from 0 to 1, linear; the colours of the surface's vertices are multiplied by it.
     pub color: [f32; 4],
@@ -18,15 +19,15 @@ pub struct ColoredSurface {
     pub surface: Surface,
 }
 
-/// Writes all of them.
+/// Writes all surfaces that are not empty.
 ///
 /// # Errors
-/// When writing fails, or they are too large for the format.
+/// When writing fails, or the surfaces are too large for the format.
 pub fn write_colored(out: &mut impl Write, surfaces: &[ColoredSurface]) -> io::Result<()> {
     let mut arrays = Arrays::default();
     let (mut nodes, mut meshes, mut materials) = (Vec::new(), Vec::new(), Vec::new());
     for ColoredSurface { name, color, surface } in surfaces {
-        // An empty surface has no mesh: an empty list is not allowed anywhere.
+        // glTF allows no empty list, so an empty surface has no mesh.
         if surface.triangles.is_empty() {
             continue;
         }

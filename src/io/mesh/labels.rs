@@ -1,4 +1,5 @@
-//! Surfaces of labels in one file: PLY with the two labels of each face, GLB and OBJ with a mesh a label.
+//! The surfaces of all labels in one file: PLY with the two labels of each face, or GLB and OBJ with a mesh for each
+//! label.
 
 use std::{
     fs::File,
@@ -19,10 +20,10 @@ use crate::{
     io::temporary_file,
 };
 
-/// What a label of a file is called.
+/// Maps the number of a label, as in `Quad`, to the label in the input file.
 pub type LabelOf<'a> = &'a (dyn Fn(u32) -> u64 + Sync);
 
-/// How a PLY holds labels: by the least type that has all of them.
+/// The type of labels in a PLY: the smallest one that holds them all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LabelType {
     /// 8 bits.
@@ -31,12 +32,12 @@ pub enum LabelType {
     Ushort,
     /// 32 bits.
     Uint,
-    /// A float of 64 bits, exact up to 2^53: PLY has no greater integers.
+    /// A 64-bit float, exact up to 2^53: PLY has no larger integers.
     Double,
 }
 
 impl LabelType {
-    /// The least type for labels up to `most`; nothing beyond 2^53.
+    /// The smallest type for labels up to `most`; `None` beyond 2^53.
     pub fn for_labels_up_to(most: u64) -> Option<Self> {
         match most {
             0..=0xff => Some(Self::Uchar),
@@ -65,14 +66,13 @@ impl LabelType {
     }
 }
 
-/// A PLY of all faces between labels, each once, with the properties `label` and `neighbor`: a face is turned outwards
-/// from the first. It grows part by part: parts are kept in memory, and in temporary files once they take more than a
-/// limit.
+/// A PLY of all faces between labels, each once, with the properties `label` and `neighbor`. A face points out of the
+/// region of `label`. Parts are kept in memory, and in temporary files once they take more than a limit.
 #[derive(Debug)]
 pub struct LabelPly {
     ascii: bool,
     space: Option<Space>,
-    /// Whether the order of corners turns around.
+    /// Whether the order of corners is reversed, because the placement mirrors.
     is_mirrored: bool,
     limit: u64,
     folder: PathBuf,
@@ -85,8 +85,8 @@ pub struct LabelPly {
 }
 
 impl LabelPly {
-    /// In coordinates of `space`, mirrored or not. Keeps at most about `limit` bytes in memory and the rest in temporary files in
-    /// `folder`.
+    /// An empty file in coordinates of `space`, mirrored or not. Keeps about `limit` bytes at most in memory, and the
+    /// rest in temporary files in `folder`.
     pub fn new(
         ascii: bool,
         (space, is_mirrored): (Option<Space>, bool),
@@ -97,7 +97,7 @@ impl LabelPly {
         Self { ascii, space, is_mirrored, limit, folder, parts, held, files, vertices, faces }
     }
 
-    /// Adds vertices, and faces between those known so far, which are split.
+    /// Adds vertices, and quads between the vertices added so far. Each quad becomes two triangles.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
@@ -125,10 +125,10 @@ impl LabelPly {
         Ok(())
     }
 
-    /// Writes header, vertices and faces.
+    /// Writes the header, all vertices and all faces.
     ///
     /// # Errors
-    /// When writing fails, or reading a temporary file.
+    /// When writing fails, or reading a temporary file; also when there are too many vertices for the format.
     pub fn finish(
         self,
         out: &mut impl Write,
@@ -159,7 +159,8 @@ impl LabelPly {
         }
         let format = |quad: &Quad, bytes: &mut Vec<u8>| {
             let [label, neighbour] = quad.labels.map(label_of);
-            // Numbers of labels may be in another order than labels.
+            // The order of the labels' numbers may differ from that of the labels. The smaller label comes first, but
+            // for 0.
             let turned = neighbour != 0 && neighbour < label;
             let labels = if turned { [neighbour, label] } else { [label, neighbour] };
             for [a, b, c] in quad.triangles() {
@@ -202,10 +203,10 @@ fn write_face(
 /// A label and its surface.
 pub type LabelPart = (u64, Surface);
 
-/// Writes a GLB with a node, a mesh and a material for each label, whose colour depends on the label alone.
+/// Writes a GLB with a node, a mesh and a material for each label, whose colour is [`colour`] of the label.
 ///
 /// # Errors
-/// When writing fails, or it is more than the format holds.
+/// When writing fails, or the file is too large for the format.
 pub fn write_glb(out: &mut impl Write, parts: &[LabelPart]) -> io::Result<()> {
     let mut arrays = Arrays::default();
     let (mut nodes, mut meshes, mut materials) = (Vec::new(), Vec::new(), Vec::new());
@@ -263,7 +264,8 @@ pub fn write_obj(
     Ok(())
 }
 
-/// The colour of a label, in linear light: neighbouring labels differ most in their hues, which the golden ratio spreads.
+/// The linear RGB colour of a label: its hue is a multiple of the golden ratio, so that hues of consecutive labels
+/// differ.
 pub fn colour(label: u64) -> [f32; 3] {
     const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
     let hue = (label.wrapping_mul(GOLDEN) >> 40) as f32 / (1 << 24) as f32;

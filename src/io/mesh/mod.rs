@@ -1,4 +1,5 @@
-//! Meshes: PLY in parts of any number, and formats that are written whole; folders for Neuroglancer; HTML by its name.
+//! Mesh files. PLY is written part by part, the other formats as a whole. Folders for Neuroglancer are here, too; HTML
+//! pages are written by [`page`](super::page).
 
 mod chunks;
 mod gifti;
@@ -33,13 +34,13 @@ use crate::data::{placement::Space, surface::Surface};
 pub enum MeshFormat {
     /// Stanford polygons: shared vertices, normals.
     Ply,
-    /// Stereolithography, binary or text: three corners a triangle.
+    /// Stereolithography, binary or text: three corners for each triangle, no shared vertices.
     Stl,
     /// Wavefront, text: shared vertices, normals.
     Obj,
     /// Binary glTF 2.0: shared vertices, normals.
     Glb,
-    /// The same with positions of 16 bits, packed.
+    /// Binary glTF with positions of 16 bits and compressed arrays (EXT_meshopt_compression).
     GlbMeshopt,
     /// Object file format, text: shared vertices, normals.
     Off,
@@ -51,14 +52,14 @@ pub enum MeshFormat {
     Gifti,
     /// Surf Ice: shared vertices.
     Mz3,
-    /// A page for web browsers, which [`page`](super::page) writes.
+    /// A page for web browsers, written by [`page`](super::page).
     Html,
-    /// Neuroglancer's fragments, a folder ([`MeshFolder`]).
+    /// Neuroglancer's precomputed mesh, a folder ([`MeshFolder`]).
     Precomputed,
 }
 
 impl MeshFormat {
-    /// Those that an extension names.
+    /// Formats that an extension names.
     const NAMED: [Self; 11] = [
         Self::Ply,
         Self::Stl,
@@ -90,7 +91,7 @@ impl MeshFormat {
         }
     }
 
-    /// Whether it can be text as well as binary.
+    /// Whether the format has a text and a binary form.
     pub fn may_be_text(self) -> bool {
         matches!(self, Self::Ply | Self::Stl)
     }
@@ -100,17 +101,18 @@ impl MeshFormat {
         matches!(self, Self::Ply | Self::Obj | Self::Glb)
     }
 
-    /// How many triangles of `surface` are not written: those without an area, in a format without shared vertices.
+    /// Number of triangles of `surface` that are not written: those with equal corners, in a format without shared
+    /// vertices.
     pub fn leaves_out(self, surface: &Surface) -> usize {
         if self == Self::Stl { surface.flat_triangles() } else { 0 }
     }
 
-    /// How far a vertex of `surface` may be moved by rounding along each axis, where positions are not kept as they are.
+    /// How far rounding may move a vertex of `surface` along each axis; `None` where positions stay exact.
     pub fn precision(self, surface: &Surface) -> Option<f64> {
         (self == Self::GlbMeshopt).then(|| glb_meshopt::precision(surface))
     }
 
-    /// Bytes of memory that writing takes beside `surface`, where that is much.
+    /// Bytes of memory that writing takes beside `surface`; 0 where they are few.
     pub fn bytes(self, surface: &Surface) -> u64 {
         if self == Self::GlbMeshopt { glb_meshopt::bytes(surface) } else { 0 }
     }
@@ -119,7 +121,7 @@ impl MeshFormat {
 impl FromStr for MeshFormat {
     type Err = String;
 
-    /// From a file's extension.
+    /// Parses a file's extension.
     fn from_str(extension: &str) -> Result<Self, String> {
         let found = Self::NAMED.into_iter().find(|format| format.extension() == extension);
         found.ok_or_else(|| {
@@ -129,17 +131,17 @@ impl FromStr for MeshFormat {
     }
 }
 
-/// What a header says of coordinates of `space`, in the words of 3D Slicer, which turns a mesh by them.
+/// The comment that states the space of coordinates, as 3D Slicer reads and writes it.
 fn space_comment(space: Space) -> String {
     format!("SPACE={}", space.name())
 }
 
-/// Adds text to a chunk.
+/// Appends text to a chunk.
 fn line(bytes: &mut Vec<u8>, text: fmt::Arguments<'_>) {
     io::Write::write_fmt(bytes, text).expect("memory takes every byte");
 }
 
-/// Writes a whole surface in coordinates of `space`; `ascii` makes a PLY or STL text.
+/// Writes a surface in coordinates of `space`; `ascii` chooses the text form of PLY and STL.
 ///
 /// # Errors
 /// When writing fails, or the surface is too large for the format.

@@ -1,4 +1,5 @@
-//! Wavefront OBJ: text, `v x y z`, with a colour `v x y z r g b`, `vn x y z`, and `f a b c` with numbers from 1 on.
+//! Wavefront OBJ, a text: `v x y z` or with a colour `v x y z r g b`, `vn x y z`, and `f a b c` with vertices counted
+//! from 1.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! OFF: text, the counts, then `x y z`, or with normals `NOFF` and `x y z nx ny nz`, then `3 a b c`.
+//! OFF, a text: `OFF` (with normals `NOFF`), the counts, then `x y z` (`x y z nx ny nz`), then `3 a b c`.
 
 use std::io::{self, Write};
 

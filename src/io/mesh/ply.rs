@@ -1,4 +1,4 @@
-//! PLY (Stanford polygons), binary or text, in parts of any number.
+//! PLY (Stanford polygons), binary or text, written in any number of parts.
 
 use std::{
     fs::File,
@@ -22,7 +22,7 @@ use ply_rs_bw::{
     writer::Writer,
 };
 
-/// What vertices have beside their positions.
+/// Properties that vertices have beside their positions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Has {
     /// Three f32 each.
@@ -69,8 +69,8 @@ fn header(
     header
 }
 
-/// A PLY that grows part by part. In the format all vertices come before the first face, and their counts
-/// before both: parts are kept in memory, and in temporary files once they take more than a limit.
+/// Writes a PLY part by part. In the file, all vertices come before the first face, and their counts before both; so
+/// parts are kept in memory, and in temporary files once they take more than a limit.
 #[derive(Debug)]
 pub struct PlyWriter {
     ascii: bool,
@@ -87,7 +87,7 @@ pub struct PlyWriter {
 }
 
 impl PlyWriter {
-    /// Of a surface in coordinates of `space`. Keeps at most about `limit` bytes in memory and the rest in temporary
+    /// An empty file in coordinates of `space`. Keeps about `limit` bytes at most in memory, and the rest in temporary
     /// files in `folder`.
     pub fn new(ascii: bool, space: Option<Space>, limit: u64, folder: PathBuf) -> Self {
         Self {
@@ -134,7 +134,7 @@ impl PlyWriter {
         Ok(())
     }
 
-    /// Writes header, vertices and faces.
+    /// Writes the header, all vertices and all faces.
     ///
     /// # Errors
     /// When writing fails, or reading a temporary file.
@@ -149,7 +149,7 @@ impl PlyWriter {
     }
 }
 
-/// Writes the header of a PLY with so many vertices and faces. All vertices follow, then all faces.
+/// Writes the header of a PLY; `counts` are those of vertices and faces. All vertices must follow, then all faces.
 ///
 /// # Errors
 /// When writing fails.
@@ -167,7 +167,7 @@ pub fn write_header(
     out.write_all(&bytes)
 }
 
-/// All of a temporary file.
+/// Copies a temporary file from its beginning.
 pub(super) fn copy(file: Option<File>, out: &mut impl Write) -> io::Result<()> {
     let Some(mut file) = file else { return Ok(()) };
     file.rewind()?;
@@ -236,7 +236,7 @@ pub fn write_faces(
     })
 }
 
-/// The elements `name` of a text PLY.
+/// Writes the elements `name` of a text PLY.
 fn write_ascii<E: PropertyAccess + Sync>(
     out: &mut impl Write,
     surface: &Surface,

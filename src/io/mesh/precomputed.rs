@@ -1,9 +1,9 @@
-//! Neuroglancer's "precomputed" meshes, of the kind of fragments: a folder in which the surface is segment 1.
+//! Neuroglancer's "precomputed" meshes in the legacy format of fragments: a folder in which the surface is segment 1.
 //!
 //! ```text
 //! info   {"@type": "neuroglancer_legacy_mesh"}
 //! 1:0    {"fragments": ["1"]}
-//! 1      the number of vertices as u32; x, y, z as f32 of each, in nanometres; three u32 a triangle; little-endian
+//! 1      number of vertices as u32; x, y, z of each as f32, in nanometres; three u32 for each triangle; little-endian
 //! ```
 
 use std::{
@@ -19,7 +19,7 @@ use crate::{
     io::{Output, PartFolder, Sink},
 };
 
-/// The extension of such a folder.
+/// The extension of the folder.
 pub const EXTENSION: &str = "precomputed";
 
 /// Writes the fragment of a surface.
@@ -48,7 +48,7 @@ pub fn nanometres(unit: &str) -> Option<f64> {
     })
 }
 
-/// A folder with one surface, which gets its name when it is whole.
+/// A folder with one surface, which appears under its name when it is complete.
 #[derive(Debug)]
 pub struct MeshFolder {
     part: PartFolder,
@@ -57,18 +57,18 @@ pub struct MeshFolder {
 }
 
 impl MeshFolder {
-    /// Begins the folder at `sink`; returns the output of its fragment, too.
+    /// Begins the folder at `sink`; returns it and the output for its fragment.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io), and [`Kind::Usage`](crate::error::Kind::Usage) where something else has this
-    /// name.
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails, and [`Kind::Usage`](crate::error::Kind::Usage) where the
+    /// name is taken by anything but a mesh folder, or is standard output.
     pub fn create(sink: &Sink, no_clobber: bool) -> Result<(Self, Output)> {
         let Sink::File(path) = sink else {
             return Err(Error::usage(
                 "standard output is no folder, which precomputed meshes need",
             ));
         };
-        // Of a symbolic link, the folder that it names is replaced.
+        // Where the name is a symbolic link, its target is replaced.
         let place = path.canonicalize().unwrap_or_else(|_| path.clone());
         let failed = |error: io::Error| Error::io("write", path, error);
         if fs::symlink_metadata(&place).is_ok() {
@@ -87,10 +87,10 @@ impl MeshFolder {
         Ok((Self { part, place, no_clobber }, output))
     }
 
-    /// Completes the folder, whose fragment is there.
+    /// Completes the folder after its fragment has been written.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io).
+    /// [`Kind::Io`](crate::error::Kind::Io) when that fails.
     pub fn finish(self) -> Result<()> {
         let Self { part, place, no_clobber } = self;
         let put = |name: &str, text: &str| fs::write(part.path().join(name), text);
@@ -101,7 +101,7 @@ impl MeshFolder {
     }
 }
 
-/// Whether `path` is such a folder, or an empty one.
+/// Whether `path` is a mesh folder, or an empty folder.
 fn is_mesh(path: &Path) -> bool {
     let info = fs::read_to_string(path.join("info")).unwrap_or_default();
     let is_empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());

@@ -1,7 +1,8 @@
-//! STL, binary: 80 bytes of text, the count, then 50 bytes a triangle: normal, corners, 2 unused bytes. Or text.
+//! STL, as text or binary: 80 bytes of text, the count, then 50 bytes for each triangle: normal, corners, 2 unused
+//! bytes.
 //!
-//! Triangles of which two corners are at one place are left out: readers take corners at one place for one vertex, so that
-//! the surface around is closed without them.
+//! Triangles with two equal corners are left out: readers merge equal corners to one vertex, so that the surface is
+//! closed without these triangles.
 
 use std::{
     borrow::Cow,
@@ -57,7 +58,7 @@ pub(super) fn write_text(
     writeln!(out, "endsolid gpuproc")
 }
 
-/// The triangles whose corners are at three places.
+/// The triangles with three different corners.
 fn with_area(surface: &Surface) -> Cow<'_, [[u32; 3]]> {
     if surface.flat_triangles() == 0 {
         return Cow::Borrowed(&surface.triangles);

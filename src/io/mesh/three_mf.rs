@@ -1,7 +1,7 @@
-//! 3MF: a ZIP archive of three XML files, the last one the mesh. Units are taken for millimetres.
+//! 3MF: a ZIP archive of three XML files, of which the last is the mesh. Coordinates are declared as millimetres.
 //!
-//! The mesh is packed while it is written, so its length and checksum follow it (APPNOTE 4.4.4, bit 3) and are repeated
-//! in the directory at the end.
+//! The mesh is compressed while it is written; so its length and checksum follow it (data descriptor; APPNOTE 4.4.4,
+//! bit 3) and are repeated in the central directory at the end.
 
 use std::io::{self, Write};
 
@@ -49,7 +49,7 @@ fn write_model(out: &mut impl Write, surface: &Surface, space: Option<Space>) ->
     if let Some(space) = space {
         writeln!(out, "<metadata name=\"Description\">{}</metadata>", space_comment(space))?;
     }
-    // An object has a triangle at least.
+    // An object must have at least one triangle.
     if triangles.is_empty() {
         return out.write_all(b"<resources/>\n<build/>\n</model>\n");
     }
@@ -67,23 +67,25 @@ fn write_model(out: &mut impl Write, surface: &Surface, space: Option<Space>) ->
     )
 }
 
-/// A ZIP archive that grows file by file.
+/// Writes a ZIP archive file by file.
 struct Archive<'a, W> {
     out: &'a mut W,
-    /// Bytes.
+    /// Bytes written so far.
     written: u64,
+    /// The central directory so far.
     directory: Vec<u8>,
+    /// Number of files so far.
     files: u16,
 }
 
-/// Counts and checksums what goes into a file, and packs it.
+/// Compresses the bytes of a file, counts them and computes their CRC-32.
 struct Packer<'a, W: Write> {
     packed: DeflateEncoder<Counter<'a, W>>,
     checksum: Hasher,
     length: u64,
 }
 
-/// Counts what goes through.
+/// Passes bytes on and counts them.
 struct Counter<'a, W> {
     out: &'a mut W,
     written: u64,
@@ -114,7 +116,8 @@ impl<W: Write> Write for Packer<'_, W> {
     }
 }
 
-/// Version 2.0, sizes behind the data and names in UTF-8, deflated, 1980-01-01.
+/// Fields of both headers of a file: version 2.0; flags: data descriptor, names in UTF-8; method: deflate; time 00:00;
+/// date 1980-01-01.
 const KIND: [u16; 5] = [20, 1 << 3 | 1 << 11, 8, 0, 1 << 5 | 1];
 
 impl<W: Write> Archive<'_, W> {
@@ -140,7 +143,7 @@ impl<W: Write> Archive<'_, W> {
         self.out.write_all(&[b"PK\x07\x08", &sizes[..]].concat())?;
         self.written += head.len() as u64 + packed + 16;
         let [version, ..] = KIND;
-        // Comment, disk and attributes are all 0.
+        // The 12 zero bytes: lengths of extra field and comment, disk, attributes.
         self.directory.extend_from_slice(b"PK\x01\x02");
         self.directory.extend_from_slice(&version.to_le_bytes());
         for part in [&kind[..], &sizes, &len, &[0; 12], &start.to_le_bytes(), name.as_bytes()] {

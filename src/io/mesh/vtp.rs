@@ -1,4 +1,5 @@
-//! VTK's XML format for surfaces: a head of XML, then the arrays as they are, each behind its length in bytes.
+//! VTK's XML format for surfaces (PolyData): an XML header, then the raw arrays, each preceded by its length in bytes
+//! as u64.
 
 use std::io::{self, Write};
 
@@ -12,7 +13,7 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let Surface { positions, normals, triangles, .. } = surface;
     let numbers = 3 * triangles.len() as u64;
-    // Numbers of vertices, and where each triangle ends among them.
+    // The integer type of vertex indices, and of the end of each triangle among them.
     let (integer, size) = match numbers.max(positions.len() as u64) <= i32::MAX as u64 {
         true => ("Int32", 4),
         false => ("Int64", 8),
