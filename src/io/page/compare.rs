@@ -1,4 +1,4 @@
-//! The page that shows a picture before and after.
+//! The page that compares a picture before and after.
 
 use std::io::{self, Write};
 
@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::Page;
 
-/// The page as a whole.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What the picture is.
+    /// Heading of the page.
     pub title: String,
-    /// What has become of it.
+    /// Text below the heading.
     pub subtitle: String,
-    /// Before and after, as files that browsers read.
+    /// The picture before and after, as JPEG or PNG files.
     pub pictures: [Vec<u8>; 2],
 }
 
@@ -36,7 +36,7 @@ impl Comparison {
     }
 }
 
-/// The name of a file's format, by its first bytes.
+/// The media type of a picture, by the first bytes of its file.
 fn media_type(bytes: &[u8]) -> &'static str {
     if bytes.starts_with(b"\xff\xd8") { "image/jpeg" } else { "image/png" }
 }

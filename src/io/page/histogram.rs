@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Page;
 
-/// The page as a whole.
+/// The content of the page.
 #[derive(Clone, Debug)]
 pub struct HistogramPage {
     log: bool,
@@ -17,13 +17,13 @@ pub struct HistogramPage {
 }
 
 impl HistogramPage {
-    /// Without histograms; it begins with a logarithmic axis of the counts, and with what is below each bin's upper edge,
-    /// where that is asked for.
+    /// A page without histograms. `log` and `cumulative`: whether it opens with a logarithmic axis and with cumulative
+    /// counts.
     pub fn new(log: bool, cumulative: bool) -> Self {
         Self { log, cumulative, outcomes: Vec::new(), data: Vec::new() }
     }
 
-    /// Adds a histogram: what the script is told of it, and the counts of all bins of its channels, one after the other.
+    /// Adds a histogram: facts for the script, and the counts of all bins, channel by channel.
     pub fn push(&mut self, facts: Value, counts: impl Iterator<Item = f64>) {
         let mut deflate = DeflateEncoder::new(Vec::new(), Compression::default());
         let bytes: Vec<u8> = counts.flat_map(f64::to_le_bytes).collect();

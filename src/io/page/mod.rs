@@ -1,8 +1,8 @@
-//! Web pages that hold all they need: one file, opened from the disk, that asks the network for nothing.
+//! Self-contained web pages: one file, opened from the disk, that makes no network requests.
 //!
-//! `web/` holds their sources as they are written by hand: ES modules, which stand in one `<script>` here, in order and
-//! without their imports; styles; and the body of each page. A content security policy names the hashes of the script
-//! and of the styles and allows nothing else. Data follow in base64, in elements that no browser runs.
+//! `web/` holds their sources: ES modules, which are joined into one `<script>`, in order and without their imports;
+//! styles; and the body of each page. A content security policy allows only the script and the styles, by their hashes.
+//! Data are embedded as base64, in script elements of types that no browser runs.
 
 pub mod compare;
 pub mod histogram;
@@ -18,21 +18,21 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// A page.
+/// The parts of a page.
 #[derive(Clone, Debug)]
 struct Page<'a> {
     title: &'a str,
     styles: &'a [&'a str],
-    /// ES modules; each imports from those before it only.
+    /// ES modules; each imports only from those before it.
     modules: &'a [&'a str],
     body: &'a str,
-    /// What the script is told.
+    /// JSON for the script.
     facts: Value,
-    /// What it unpacks.
+    /// Binary data for the script.
     data: &'a [Vec<u8>],
 }
 
-/// Bytes that are written in base64 at a time, a multiple of three.
+/// Number of bytes encoded at a time: a multiple of three, so that no padding comes within base64.
 const CHUNK: usize = 3 << 16;
 
 /// The page's icon: a cube.
@@ -57,7 +57,7 @@ impl Page<'_> {
             env!("CARGO_PKG_VERSION"),
             self.body,
         )?;
-        // Within a script element only `</script` and `<!--` have a meaning.
+        // Within a script element only `</script` and `<!--` are special; both begin with `<`.
         let facts = self.facts.to_string().replace('<', "\\u003c");
         writeln!(out, "<script type=\"application/json\" id=\"facts\">{facts}</script>")?;
         for (i, data) in self.data.iter().enumerate() {
@@ -71,14 +71,14 @@ impl Page<'_> {
     }
 }
 
-/// ES modules as one: without `import` lines and the word `export`.
+/// Joins ES modules into one: `import` lines and the word `export` are removed.
 fn script(modules: &[&str]) -> String {
     let lines = modules.iter().flat_map(|module| module.lines());
     let kept = lines.filter(|line| !line.starts_with("import "));
     kept.map(|line| format!("{}\n", line.strip_prefix("export ").unwrap_or(line))).collect()
 }
 
-/// Text within HTML.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

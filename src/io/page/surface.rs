@@ -1,27 +1,29 @@
-//! A surface in few bytes: about two a triangle for the surface of a CT.
+//! Compresses a surface: about two bytes per triangle for the surface of a CT.
 //!
-//! In: a surface. Out: what `web/surface.js` makes a surface of again, whose vertices and triangles are numbered in
-//! another order and whose coordinates are rounded to a 65,535th of the box's longest side.
+//! Input: a surface. Output: bytes that `web/surface.js` decodes to a surface whose vertices and triangles are in
+//! another order, and whose coordinates are rounded to a 65,535th of the longest side of the bounding box.
 //!
-//! Triangles are told one after the other along the border of those that are told already, as Gumhold and Straßer do
-//! ("Real time compression of triangle mesh connectivity", 1998). The border is a ring of edges; each round looks at
-//! one of them, the gate a -> b, and tells in two bits which triangle lies on its other side:
+//! Triangles are encoded one after the other along the border of those encoded already, as by Gumhold and Straßer
+//! ("Real time compression of triangle mesh connectivity", 1998). The border is a ring of edges. Each step looks at one
+//! of them, the gate a -> b, and writes in two bits which triangle lies on its other side:
 //!
 //! ```text
 //! NEW     a new vertex c              a -> b        becomes  a -> c -> b
-//! RIGHT   the next edge's end c       a -> b -> c   becomes  a -> c
-//! LEFT    the last edge's begin c     c -> a -> b   becomes  c -> b
-//! OTHER   none: the gate leaves the border; or another old vertex c, told by its number: as NEW. Where the border
-//!         passes c already, p -> c -> q, it parts there, or two rings join: a -> c -> q and p -> c -> b
+//! RIGHT   c, the end of the next edge a -> b -> c   becomes  a -> c
+//! LEFT    c, the start of the edge before
+//!                                     c -> a -> b   becomes  c -> b
+//! OTHER   no triangle: the gate leaves the border; or a triangle with another old vertex c, given by its number: the
+//!         border changes as for NEW. Where it passes c already, p -> c -> q, the ring splits there, or two rings
+//!         join: a -> c -> q and p -> c -> b
 //! ```
 //!
-//! An edge and its reverse that meet in a ring annul each other and leave it. Of two rings one waits on a stack. Where no
-//! ring has edges, the next triangle that has not been told begins one. So every list of triangles can be told, whatever
-//! surface it is.
+//! An edge and its reverse that are neighbours in a ring cancel, and both leave it. When a ring splits in two, one of
+//! them waits on a stack. When no ring has edges, the next triangle that is not encoded begins a new ring. So any list
+//! of triangles can be encoded, manifold or not.
 //!
-//! The coordinates of a new vertex are told as what they differ by from a + b - o, the fourth corner of a
-//! parallelogram with the triangle a, b, o on this side of the gate (Touma and Gotsman 1998). Bytes of one significance
-//! and axis lie together, and everything is deflated.
+//! A new vertex is encoded as the difference of its coordinates from a + b - o, the fourth corner of a parallelogram
+//! with the triangle a, b, o on this side of the gate (Touma and Gotsman 1998). Low bytes and high bytes of each axis
+//! are stored apart from each other, and everything is deflated.
 
 use std::io::Write;
 
@@ -29,10 +31,10 @@ use flate2::{Compression, write::DeflateEncoder};
 
 use crate::data::surface::Surface;
 
-/// Steps of the box's longest side.
+/// Number of steps along the longest side of the box.
 const STEPS: f64 = 65535.0;
 
-/// What lies on the other side of the gate.
+/// Codes of the triangle on the other side of the gate.
 const NEW: u8 = 0;
 const RIGHT: u8 = 1;
 const LEFT: u8 = 2;
@@ -41,32 +43,33 @@ const OTHER: u8 = 3;
 /// No vertex, edge or triangle.
 const NONE: u32 = u32::MAX;
 
-/// A surface that is packed.
+/// A compressed surface.
 #[derive(Clone, Debug, Default)]
 pub struct PackedSurface {
-    /// Vertices that a triangle uses.
+    /// Number of vertices that triangles use.
     pub vertices: usize,
-    /// Triangles.
+    /// Number of triangles.
     pub triangles: usize,
-    /// Edges that are in the border at the same time, at most.
+    /// Most edges in the border at the same time.
     pub edges: usize,
     /// The coordinates of step 0.
     pub low: [f64; 3],
-    /// How long a step is: coordinates are off by half of it at most.
+    /// Length of a step; rounding moves coordinates by half of it at most.
     pub step: f64,
-    /// How many bits of two were written, and how many bytes of numbers, before the coordinates.
+    /// Bytes of the first two sections: the two-bit codes and the numbers of vertices. The coordinates follow.
     pub sections: [usize; 2],
-    /// All of it, deflated.
+    /// All sections, deflated.
     pub bytes: Vec<u8>,
 }
 
 impl PackedSurface {
-    /// Packs `surface`.
+    /// Compresses `surface`.
     pub fn new(surface: &Surface) -> Self {
         Self::within(surface, surface.bounds().unwrap_or_default())
     }
 
-    /// Packs `surface`, which lies in a box. Vertices that surfaces share stay so where the box is the same.
+    /// Compresses `surface`, whose coordinates are rounded to steps of the box `bounds`. In the same box, equal
+    /// vertices of two surfaces stay equal.
     pub fn within(surface: &Surface, bounds: [[f32; 3]; 2]) -> Self {
         let [low, high] = bounds.map(|corner| corner.map(f64::from));
         let longest = (0..3).map(|axis| high[axis] - low[axis]).fold(0.0, f64::max);
@@ -89,7 +92,7 @@ impl PackedSurface {
             for axis in 0..3 {
                 let expected = a[axis].wrapping_add(b[axis]).wrapping_sub(o[axis]);
                 let delta = vertex[axis].wrapping_sub(expected).cast_signed();
-                // Small numbers of either sign as small ones: 0, -1, 1, -2, ...
+                // Zigzag encoding: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
                 let folded = ((delta << 1) ^ (delta >> 15)).cast_unsigned();
                 let [lower, upper] = folded.to_le_bytes();
                 planes[2 * axis * deltas.len() + i] = lower;
@@ -117,23 +120,23 @@ impl PackedSurface {
     }
 }
 
-/// The ring of edges around the triangles that have been told.
+/// The rings of edges around the encoded triangles, as doubly linked lists.
 #[derive(Default)]
 struct Border {
-    /// Where each edge begins and ends, and the third corner of the triangle on this side of it.
+    /// For each edge, its two vertices, the third corner of the triangle on this side, and the neighbouring edges.
     from: Vec<u32>,
     to: Vec<u32>,
     third: Vec<u32>,
     next: Vec<u32>,
     last: Vec<u32>,
-    /// For each vertex, the last edge that began there.
+    /// For each vertex, the edge added last that begins there.
     begun: Vec<u32>,
-    /// Places of edges that are gone.
+    /// Free slots of removed edges.
     free: Vec<u32>,
 }
 
 impl Border {
-    /// Puts an edge behind `before`, or begins a ring.
+    /// Inserts an edge behind the edge `before`, or begins a ring where that is `NONE`. Returns the edge's slot.
     fn insert(&mut self, before: u32, [from, to, third]: [u32; 3]) -> u32 {
         let edge = self.free.pop().unwrap_or_else(|| {
             let edge = self.from.len() as u32;
@@ -154,7 +157,7 @@ impl Border {
         edge
     }
 
-    /// Takes an edge away. Returns the one before it, unless it was the only one.
+    /// Removes an edge. Returns the edge before it; `NONE` if it was the only one of its ring.
     fn remove(&mut self, edge: u32) -> u32 {
         let (before, after) = (self.last[edge as usize], self.next[edge as usize]);
         (self.next[before as usize], self.last[after as usize]) = (after, before);
@@ -164,24 +167,26 @@ impl Border {
     }
 }
 
-/// Triangles as they are told.
+/// The encoder and its output.
 struct Told<'a> {
     surface: &'a Surface,
-    /// For each vertex, where those of its triangles that have not been told begin in `around`.
+    /// For each vertex, where its triangles begin in `around`.
     starts: Vec<u32>,
-    /// For each corner of each triangle, by vertices: three times the triangle's number, and the corner's.
+    /// All corners of all triangles, sorted by vertex: `3 * triangle + corner`.
     around: Vec<u32>,
+    /// For each triangle, whether it is encoded.
     is_told: Vec<bool>,
     /// The new number of each vertex.
     ids: Vec<u32>,
     border: Border,
-    /// Edges of rings that wait, or that are gone.
+    /// The stack of waiting rings: one edge of each. The edge may have been removed since.
     waiting: Vec<u32>,
+    /// Codes of two bits, one per byte.
     turns: Vec<u8>,
-    /// Numbers of old vertices: how many came after it, by seven bits a byte, the eighth says that more follow. In place
-    /// of 0: no triangle, or at the begin of a ring a new vertex.
+    /// Numbers of old vertices, counted back from the newest vertex, which is 1; as variable-length integers of seven
+    /// bits a byte, the eighth of which says that more follow. 0 is no triangle, or where a ring begins a new vertex.
     numbers: Vec<u8>,
-    /// New vertices in their order, each with a, b and o.
+    /// New vertices in the order of their numbers, each with a, b and o.
     deltas: Vec<[u32; 4]>,
 }
 
@@ -215,6 +220,7 @@ impl<'a> Told<'a> {
         }
     }
 
+    /// Encodes all triangles.
     fn all(&mut self) {
         for (number, &triangle) in self.surface.triangles.iter().enumerate() {
             if !self.is_told[number] {
@@ -224,12 +230,12 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Tells a first triangle, and all that can be reached from it.
+    /// Encodes a triangle that begins a ring, and all triangles that can be reached from it.
     fn begin(&mut self, [a, b, c]: [u32; 3]) {
         let mut near = NONE;
         for corner in [a, b, c] {
             match self.ids[corner as usize] {
-                // Expected near the one before.
+                // Predicted at the corner before (a), since b and o are missing.
                 NONE => {
                     self.number(0);
                     self.add(corner, [near, NONE, NONE]);
@@ -251,7 +257,8 @@ impl<'a> Told<'a> {
         }
     }
 
-    /// Tells what lies beyond the gate. Returns the next gate, unless there is none.
+    /// Encodes the triangle on the other side of the gate. Returns the next gate; `NONE` where the ring has no edges
+    /// left.
     fn turn(&mut self, gate: u32) -> u32 {
         let border = &mut self.border;
         let g = gate as usize;
@@ -304,7 +311,7 @@ impl<'a> Told<'a> {
         edge
     }
 
-    /// The third corner of a triangle a, b, c that has not been told, and is now.
+    /// The third corner c of a triangle a, b, c that is not encoded yet; marks it as encoded.
     fn beyond(&mut self, a: u32, b: u32) -> Option<u32> {
         let range = self.starts[a as usize] as usize..self.starts[a as usize + 1] as usize;
         for &place in &self.around[range] {
@@ -319,16 +326,18 @@ impl<'a> Told<'a> {
         None
     }
 
+    /// Adds a new vertex.
     fn add(&mut self, vertex: u32, [a, b, o]: [u32; 3]) {
         self.ids[vertex as usize] = self.deltas.len() as u32;
         self.deltas.push([vertex, a, b, o]);
     }
 
-    /// An old vertex by how many are newer, from 1 on.
+    /// Writes the number of an old vertex, counted back from the newest one, which is 1.
     fn number_of(&mut self, vertex: u32) {
         self.number(self.deltas.len() as u32 - self.ids[vertex as usize]);
     }
 
+    /// Writes a variable-length integer.
     fn number(&mut self, mut number: u32) {
         while number >= 0x80 {
             self.numbers.push(number as u8 | 0x80);

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{PackedSurface, Page, volume};
 use crate::data::{samples::Samples, surface::Surface};
 
-/// A surface of the page.
+/// A surface on the page.
 #[derive(Clone, Debug)]
 pub struct Shown {
     packed: PackedSurface,
@@ -16,8 +16,8 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Packs `surface`, named `name`; `facts` are for the script. Its coordinates are rounded to steps of `bounds`, a box
-    /// that surfaces with common vertices share.
+    /// Compresses `surface`, named `name`; `facts` are for the script. Coordinates are rounded to steps of the box
+    /// `bounds`, by default the surface's own; surfaces with common vertices need the same box.
     pub fn new(name: &str, surface: &Surface, bounds: Option<[[f32; 3]; 2]>, facts: Value) -> Self {
         let [low, high] = surface.bounds().unwrap_or_default();
         let packed = PackedSurface::within(surface, bounds.unwrap_or([low, high]));
@@ -33,34 +33,34 @@ impl Shown {
         Self { packed, facts }
     }
 
-    /// Bytes of the packed surface.
+    /// Bytes of the compressed surface.
     pub fn bytes(&self) -> usize {
         self.packed.bytes.len()
     }
 }
 
-/// The page as a whole.
+/// The content of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Viewer {
-    /// What the surfaces are of.
+    /// Heading of the page.
     pub title: String,
-    /// More about that.
+    /// Text below the heading.
     pub subtitle: String,
-    /// Degrees: how far the camera is turned around z, from looking along +y, and raised.
+    /// Azimuth and elevation of the camera in degrees; at 0 and 0 it looks along +y.
     pub view: [f32; 2],
     /// The unit of coordinates, where it is known.
     pub unit: Option<String>,
-    /// How the axes point, where that is known: `RAS`.
+    /// Directions of the axes, where they are known: `RAS`.
     pub space: Option<String>,
-    /// What the surfaces are: `Labels`.
+    /// What the surfaces are called: `Labels`.
     pub noun: String,
     /// All surfaces.
     pub surfaces: Vec<Shown>,
-    /// What meshes the first one anew.
+    /// The volume from which the page meshes the first surface again.
     pub live: Option<Live>,
 }
 
-/// A volume that the page meshes anew, by itself.
+/// A volume that the page meshes at any isovalue, with WebGPU.
 #[derive(Clone, Debug)]
 pub struct Live {
     packed: Vec<u8>,
@@ -68,8 +68,8 @@ pub struct Live {
 }
 
 impl Live {
-    /// Packs samples of 8, 16 or 32 bits. `recipe` says how they are meshed, `placement` where the surface lies unless the
-    /// recipe knows, and `hash` what comes out at one isovalue.
+    /// Compresses samples of 8, 16 or 32 bits. `recipe` says how they are meshed, `placement` where the surface lies
+    /// unless the recipe says so, and `hash` the expected result at one isovalue.
     pub fn new(samples: &Samples, recipe: Value, placement: Value, hash: Value) -> Self {
         let facts = json!({
             "type": samples.dtype().to_string(), "recipe": recipe, "placement": placement, "hash": hash,
@@ -78,7 +78,7 @@ impl Live {
     }
 }
 
-/// The SHA-256 of a surface: of all positions and then all triangles, little-endian.
+/// The SHA-256 of all positions and then all triangles of a surface, little-endian, in hexadecimal.
 pub fn digest(surface: &Surface) -> String {
     let mut hash = Sha256::new();
     for positions in surface.positions.chunks(CHUNK) {
@@ -94,7 +94,7 @@ pub fn digest(surface: &Surface) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Vertices or triangles that are hashed at a time.
+/// Number of vertices or triangles that are hashed at a time.
 const CHUNK: usize = 1 << 16;
 
 impl Viewer {

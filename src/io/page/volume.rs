@@ -1,5 +1,5 @@
-//! The samples of a volume in fewer bytes: each as what it differs by from the one before, modulo the type's size; bytes
-//! of one significance together; deflated. `web/live.js` makes samples of them again.
+//! Compresses the samples of a volume: differences between consecutive samples, modulo 2^bits; first the low bytes of
+//! all, then the next bytes, ...; deflated. `web/live.js` decodes them.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use flate2::{Compression, write::DeflateEncoder};
 
 use crate::data::samples::Samples;
 
-/// Packs samples of 8, 16 or 32 bits.
+/// Compresses samples of 8, 16 or 32 bits.
 pub fn pack(samples: &Samples) -> Vec<u8> {
     let (bytes, size) = (samples.as_bytes(), samples.dtype().size());
     let word = |bytes: &[u8]| {
@@ -34,5 +34,5 @@ pub fn pack(samples: &Samples) -> Vec<u8> {
     deflate.finish().expect("memory takes every byte")
 }
 
-/// Samples that are packed at a time.
+/// Number of samples that are compressed at a time.
 const CHUNK: usize = 1 << 16;

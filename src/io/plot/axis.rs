@@ -1,6 +1,6 @@
-//! Numbers along the axes of plots: where they stand and how they are written.
+//! Positions and texts of the numbers along the axes of plots.
 
-/// Round numbers (1, 2 or 5 times a power of ten apart) from `low` to `high`, about `count` of them.
+/// About `count` round numbers from `low` to `high`, at a distance of 1, 2 or 5 times a power of ten.
 pub fn ticks(low: f64, high: f64, count: usize) -> Vec<f64> {
     let rough = (high - low) / count.max(1) as f64;
     if !rough.is_finite() || rough <= 0.0 {
@@ -20,7 +20,7 @@ pub fn decades(low: f64, high: f64) -> Vec<f64> {
     powers.map(|power| 10f64.powi(power)).collect()
 }
 
-/// A number in few characters: 1.5k, 20M, 0.25, 1e-9.
+/// Formats a number in few characters: 1.5k, 20M, 0.25, 1e-9.
 pub fn short_number(value: f64) -> String {
     let magnitude = value.abs();
     let trim = |value: f64, unit: &str| {
@@ -37,7 +37,7 @@ pub fn short_number(value: f64) -> String {
     }
 }
 
-/// 1234567 as 1,234,567.
+/// Formats 1234567 as 1,234,567.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();

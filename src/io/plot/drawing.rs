@@ -1,4 +1,4 @@
-//! A drawing: shapes on a plain ground, in the order in which they cover each other.
+//! A drawing: shapes on a plain background, from the lowest to the topmost.
 
 use super::font::Line;
 
@@ -7,7 +7,7 @@ pub type Colour = [u8; 3];
 
 /// The background of the drawing.
 pub const GROUND: Colour = [0x16, 0x18, 0x1d];
-/// The background of the data.
+/// The background of the plotted data.
 pub const PANEL: Colour = [0x1e, 0x21, 0x28];
 /// Grid lines.
 pub const LINES: Colour = [0x33, 0x38, 0x43];
@@ -16,12 +16,12 @@ pub const FAINT: Colour = [0x9a, 0xa3, 0xb2];
 /// Titles and names.
 pub const STRONG: Colour = [0xe8, 0xec, 0xf2];
 
-/// The colours of what is no data.
+/// The colours of everything but the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Theme {
     /// The background of the drawing.
     pub ground: Colour,
-    /// The background of the data.
+    /// The background of the plotted data.
     pub panel: Colour,
     /// Grid lines.
     pub lines: Colour,
@@ -52,25 +52,25 @@ impl Theme {
         strong: [0; 3],
     };
 
-    /// Whether colours that overlap get brighter.
+    /// Whether the background is dark, so that overlapping colours are added.
     pub fn is_dark(&self) -> bool {
         self.ground[1] < 0x80
     }
 }
 
-/// Height of the letters in pixels.
+/// Font size in pixels.
 pub const LETTERS: f32 = 14.0;
-/// Height of the letters of titles in pixels.
+/// Font size of titles in pixels.
 pub const TITLE: f32 = LETTERS * 1.3;
 
-/// Pixels that a text with letters of `size` pixels takes.
+/// Width in pixels of a text of font size `size`.
 pub fn text_width(text: &str, size: f32) -> f32 {
     let mut line = Line::new(size);
     line.push(text);
     line.width()
 }
 
-/// From the middle of a line of text down to its baseline, in letter heights.
+/// Distance from the middle of a line of text down to its baseline, in font sizes.
 const BASELINE: f32 = 0.36;
 
 /// Which point of a text its position names.
@@ -84,18 +84,18 @@ pub enum Anchor {
     End,
 }
 
-/// How a shape's colour meets what is below it.
+/// How a shape's colour is combined with the shapes below.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Paint {
-    /// It covers, with this opacity from 0 to 1.
+    /// Source over, with an opacity from 0 to 1.
     Over(Colour, f32),
-    /// Screen blending, which adds light: red and green overlap to yellow.
+    /// Screen blending, for dark backgrounds: red over green becomes yellow.
     Screen(Colour),
-    /// Multiply blending, which takes light away, for bright grounds.
+    /// Multiply blending, for bright backgrounds.
     Multiply(Colour),
 }
 
-/// What stands before a name in a legend.
+/// The mark before a name in a legend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
     /// A filled square.
@@ -104,7 +104,7 @@ pub enum Mark {
     Line,
 }
 
-/// Lengths are in pixels from the top left corner, y downwards.
+/// A shape. Coordinates are in pixels from the top left corner, y downwards.
 #[derive(Clone, Debug)]
 pub(super) enum Shape {
     Rectangle {
@@ -112,7 +112,7 @@ pub(super) enum Shape {
         size: [f32; 2],
         paint: Paint,
     },
-    /// The area between the height `base` and steps of equal width.
+    /// The area between `y = base` and steps of equal width.
     Bars {
         steps: Steps,
         base: f32,
@@ -135,7 +135,7 @@ pub(super) enum Shape {
         radius: f32,
         colour: Colour,
     },
-    /// One line of text from its baseline; `rising` turns it upwards.
+    /// One line of text. `at` is on its baseline; `rising` turns it by 90 degrees, to run upwards.
     Text {
         at: [f32; 2],
         size: f32,
@@ -148,7 +148,7 @@ pub(super) enum Shape {
     Legend {
         at: [f32; 2],
         entries: Vec<Entry>,
-        /// Of the names.
+        /// Colour of the names.
         colour: Colour,
     },
 }
@@ -168,7 +168,7 @@ impl Entry {
     pub(super) const NAME_GAP: u8 = 6;
 }
 
-/// Step `i` spans `x + i * width .. x + (i + 1) * width` at height `tops[i]`.
+/// Step `i` spans `x + i * width .. x + (i + 1) * width` at `y = tops[i]`.
 #[derive(Clone, Debug)]
 pub(super) struct Steps {
     x: f32,
@@ -187,7 +187,7 @@ impl Steps {
     }
 }
 
-/// The nearest multiple of 0.01, which the SVG and the pixels share.
+/// The nearest multiple of 0.01: the SVG has two decimals, and the pixels use the same coordinates.
 fn hundredths(length: f32) -> f32 {
     ((f64::from(length) * 100.0).round_ties_even() / 100.0) as f32
 }
@@ -207,24 +207,24 @@ impl Drawing {
         Self { width, height, theme, shapes: Vec::new() }
     }
 
-    /// A filled rectangle.
+    /// Adds a filled rectangle.
     pub fn rectangle(&mut self, x: f32, y: f32, width: f32, height: f32, paint: Paint) {
         let [corner, size] = [[x, y], [width, height]].map(|pair| pair.map(hundredths));
         self.shapes.push(Shape::Rectangle { corner, size, paint });
     }
 
-    /// Bars side by side from `x` on, each `width` wide, from height `base` up to its own top.
+    /// Adds bars side by side from `x` on, each `width` wide, from `y = base` to its own top.
     pub fn steps(&mut self, x: f32, width: f32, tops: &[f32], base: f32, paint: Paint) {
         let (steps, base) = (Steps::new(x, width, tops), hundredths(base));
         self.shapes.push(Shape::Bars { steps, base, paint });
     }
 
-    /// The line along the tops of such bars.
+    /// Adds the line along the tops of bars, each `step` wide.
     pub fn outline(&mut self, x: f32, step: f32, tops: &[f32], width: f32, colour: Colour) {
         self.shapes.push(Shape::Outline { steps: Steps::new(x, step, tops), width, colour });
     }
 
-    /// A line through points, each with a dot.
+    /// Adds a line through points, with a dot at each.
     pub fn line(&mut self, points: &[[f32; 2]], width: f32, colour: Colour, dashed: bool) {
         let points: Vec<_> = points.iter().map(|point| point.map(hundredths)).collect();
         let radius = hundredths(width * 1.6);
@@ -233,23 +233,23 @@ impl Drawing {
         self.shapes.extend(dots);
     }
 
-    /// A line through points, without dots.
+    /// Adds a line through points, without dots.
     pub fn stroke(&mut self, points: &[[f32; 2]], width: f32, colour: Colour) {
         let points = points.iter().map(|point| point.map(hundredths)).collect();
         self.shapes.push(Shape::Line { points, width, colour, dashed: false });
     }
 
-    /// A line of text whose middle is at height `y`.
+    /// Adds a line of text, centred vertically at `y`.
     pub fn text(&mut self, x: f32, y: f32, anchor: Anchor, text: &str, colour: Colour) {
         self.text_of(x, y, anchor, text, colour, LETTERS);
     }
 
-    /// Larger text from its left end on, its middle at height `y`.
+    /// Adds a title that begins at `x`, centred vertically at `y`.
     pub fn title(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
         self.text_of(x, y, Anchor::Start, text, colour, TITLE);
     }
 
-    /// Pixels that such a legend takes.
+    /// Width in pixels of a legend of `names` with square marks.
     pub fn legend_width(names: &[&str]) -> f32 {
         let name = |name: &&str| {
             text_width("\u{25a0}", LETTERS) + f32::from(Entry::NAME_GAP) + text_width(name, LETTERS)
@@ -262,14 +262,14 @@ impl Drawing {
         self.shapes.push(Shape::Text { at, size, anchor, rising: false, colour, text });
     }
 
-    /// Text that runs upwards, its middle at `x` and `y`.
+    /// Adds text that runs upwards, centred at `x` and `y`.
     pub fn rising_text(&mut self, x: f32, y: f32, text: &str, colour: Colour) {
         let at = [x + LETTERS * BASELINE, y].map(hundredths);
         let (size, anchor, text) = (LETTERS, Anchor::Middle, text.to_owned());
         self.shapes.push(Shape::Text { at, size, anchor, rising: true, colour, text });
     }
 
-    /// Names with their marks, side by side, that end at `x`.
+    /// Adds a legend in one line: marks and names side by side, the last of which ends at `x`.
     pub fn legend(&mut self, x: f32, y: f32, entries: &[(&str, Mark, Colour)]) {
         let at = [x, y + LETTERS * BASELINE].map(hundredths);
         let entry = |(i, &(name, mark, colour)): (usize, &(&str, Mark, Colour))| {

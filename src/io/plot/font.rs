@@ -1,4 +1,4 @@
-//! Letters as outlines: DejaVu Sans out of the program, with its kerning, from left to right.
+//! Outlines of text in DejaVu Sans, which is part of the program; with kerning, from left to right.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 static FACE: LazyLock<Face<'static>> =
     LazyLock::new(|| Face::parse(dejavu::sans::regular(), 0).expect("a font in the program"));
 
-/// Letters that the font draws as one, the longest first.
+/// Ligatures of the font, the longest first.
 const LIGATURES: [(&str, &str); 5] = [
     ("ffi", "\u{fb03}"),
     ("ffl", "\u{fb04}"),
@@ -17,10 +17,10 @@ const LIGATURES: [(&str, &str); 5] = [
     ("fl", "\u{fb02}"),
 ];
 
-/// A line of text that grows by pieces. Its baseline lies on the x axis, and it begins at 0.
+/// A line of text made of several pieces. Its baseline is the x axis, and it begins at 0.
 #[derive(Debug)]
 pub struct Line {
-    /// Pixels a font unit.
+    /// Pixels per font unit.
     scale: f32,
     /// Where the next letter begins, in pixels.
     end: f32,
@@ -28,7 +28,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line with letters of `size` pixels.
+    /// An empty line of font size `size` pixels.
     pub fn new(size: f32) -> Self {
         Self { scale: size / f32::from(FACE.units_per_em()), end: 0.0, last: None }
     }
@@ -38,8 +38,8 @@ impl Line {
         self.end += gap;
     }
 
-    /// Appends `text` and returns its outlines; nothing where it leaves no ink. Control characters
-    /// are left out.
+    /// Appends `text` and returns its outlines; `None` where there are none, as for a space. Control characters are
+    /// left out.
     pub fn push(&mut self, text: &str) -> Option<Path> {
         let mut outlines = Outlines(PathBuilder::new(), Transform::identity());
         let text =
@@ -59,20 +59,20 @@ impl Line {
         outlines.0.finish()
     }
 
-    /// Pixels from the first letter to the end of the last.
+    /// Width of the line in pixels.
     pub fn width(&self) -> f32 {
         self.end
     }
 }
 
-/// What two letters are moved apart, in font units; most often less than 0.
+/// Kerning between two glyphs in font units; most often negative.
 fn kerning(left: GlyphId, right: GlyphId) -> i16 {
     let tables = FACE.tables().kern.into_iter().flat_map(|kern| kern.subtables);
     let mut plain = tables.filter(|table| table.horizontal && !table.has_cross_stream);
     plain.find_map(|table| table.glyphs_kerning(left, right)).unwrap_or(0)
 }
 
-/// Collects the outlines of glyphs, each moved to its place.
+/// Collects the outlines of glyphs, each transformed to its position.
 struct Outlines(PathBuilder, Transform);
 
 impl Outlines {

@@ -1,4 +1,4 @@
-//! Drawings of plots, as SVG and as pixels. Both look alike, with a font out of the program.
+//! Drawings of plots, as SVG and as pixels. Both look alike; the font of the pixels is part of the program.
 
 mod axis;
 mod drawing;
@@ -47,7 +47,7 @@ impl Drawing {
         Ok(Image { width, height, channels: 3, samples, is_linear: false, metadata })
     }
 
-    /// Writes it as the extension says: SVG, or else an image.
+    /// Writes the drawing in the format of `sink`'s extension: SVG, or an image.
     ///
     /// # Errors
     /// As [`Drawing::to_image`], and when `sink` cannot be written.
@@ -58,7 +58,7 @@ impl Drawing {
         }
     }
 
-    /// Writes it as SVG.
+    /// Writes the drawing as SVG.
     ///
     /// # Errors
     /// When `sink` cannot be written.
@@ -68,7 +68,7 @@ impl Drawing {
         timings.time("write", write)
     }
 
-    /// Writes it as an image of `format`.
+    /// Writes the drawing as an image of `format`.
     ///
     /// # Errors
     /// As [`Drawing::to_image`], and when `sink` cannot be written.

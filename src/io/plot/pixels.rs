@@ -1,4 +1,4 @@
-//! A drawing as pixels, anti-aliased by tiny-skia; text from the outlines of a font in the program.
+//! Renders a drawing to pixels, anti-aliased by tiny-skia. Text is drawn as outlines of glyphs.
 
 use tiny_skia::{
     BlendMode, FillRule, LineJoin, Paint as Brush, Path, PathBuilder, Pixmap, PixmapPaint, Rect,
@@ -10,7 +10,7 @@ use super::{
     font::Line,
 };
 
-/// The red, green and blue of all pixels, row by row; nothing where the size is too large or zero.
+/// Renders to RGB pixels, row by row; `None` where the size is zero or too large.
 pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
     let mut pixels = Pixmap::new(drawing.width as u32, drawing.height as u32)?;
     let [red, green, blue] = drawing.theme.ground;
@@ -18,7 +18,7 @@ pub fn rgb(drawing: &Drawing) -> Option<Vec<u8>> {
     for shape in &drawing.shapes {
         draw(&mut pixels, shape);
     }
-    // The ground leaves nothing transparent.
+    // The background is opaque, and so are all pixels: alpha is dropped.
     Some(pixels.data().as_chunks::<4>().0.iter().flat_map(|&[r, g, b, _]| [r, g, b]).collect())
 }
 
@@ -87,12 +87,12 @@ fn push_steps(path: &mut PathBuilder, steps: &Steps) {
     }
 }
 
-/// A circle of four cubic curves, whose control points lie 4/3 tan(pi/8) radii from their ends.
+/// A circle of four cubic Bézier curves, whose control points are 4/3 tan(pi/8) radii from their ends.
 fn circle(x: f32, y: f32, radius: f32) -> Option<Path> {
     let control = 0.552_284_8 * radius;
     let mut path = PathBuilder::new();
     path.move_to(x + radius, y);
-    // Each quarter turns the axes: (a, b) becomes (-b, a).
+    // The direction (a, b) turns by 90 degrees for each quarter: (a, b) becomes (-b, a).
     for [a, b] in [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]] {
         let at = |along: f32, across: f32| [x + a * along - b * across, y + b * along + a * across];
         let [[x1, y1], [x2, y2], [x3, y3]] =
@@ -118,7 +118,7 @@ fn fill(pixels: &mut Pixmap, path: Option<Path>, paint: Paint) {
             brush.set_color_rgba8(colour[0], colour[1], colour[2], (opacity * 255.0 + 0.5) as u8);
             pixels.fill_path(&path, &brush, rule, place, None);
         }
-        // On a layer of its own, as SVG does it.
+        // Blended from a layer of its own, as in SVG.
         Paint::Screen(colour) | Paint::Multiply(colour) => {
             let layer = Pixmap::new(pixels.width(), pixels.height());
             let mut layer = layer.expect("a size that is there already");

@@ -1,10 +1,10 @@
-//! A drawing as an SVG document.
+//! Writes a drawing as an SVG document.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::drawing::{Anchor, Colour, Drawing, Entry, LETTERS, Paint, Shape, Steps};
 
-/// The document, ending in a newline.
+/// The document, with a newline at its end.
 pub fn document(drawing: &Drawing) -> String {
     let Drawing { width, height, theme, shapes } = drawing;
     let ground = Hex(theme.ground);
@@ -74,7 +74,7 @@ fn stroke(path: &str, width: f32, colour: Colour, more: &str) -> String {
     )
 }
 
-/// Text for XML, which has no control characters but these three.
+/// Escapes text for XML, which allows no control characters but tab, newline and carriage return.
 fn escape(text: &str) -> String {
     let known = |c: &char| !c.is_control() || matches!(c, '\t' | '\n' | '\r');
     let text: String = text.chars().filter(known).collect();
