@@ -1,6 +1,6 @@
-//! From pixels to quantised coefficients on the CPU, with libjpeg's results: YCbCr in 16-bit fixed point (T.871, 7),
-//! chroma averaged over the pixels that share a sample, the forward DCT of Loeffler, Ligtenberg and Moschytz (1989,
-//! figure 1, 13-bit constants), and division with rounding (T.81, A.3.4).
+//! From pixels to quantized coefficients on the CPU, with libjpeg's results: conversion to YCbCr in 16-bit fixed point
+//! (T.871, 7), chroma averaged over the pixels that share a sample, the forward DCT of Loeffler, Ligtenberg and
+//! Moschytz (1989, figure 1; constants of 13 bits), and division with rounding (T.81, A.3.4).
 
 use pulp::{Arch, Simd, WithSimd};
 
@@ -14,12 +14,13 @@ use crate::simd;
 /// Fraction bits between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
 
-/// The division by one table's quantisation steps.
+/// The division by the quantization steps of one table.
 ///
-/// The DCT's results are 8 times too large, so a magnitude `v` becomes `floor((v + d / 2) / d)` with `d = 8 step`. With
-/// `s = ceil(log2 d) - 1` and `m = ceil(2^(16 + s) / d) < 2^16` the quotient of `n < 2^15` is `n m >> (16 + s)`: `m` is
-/// too large by less than `1`, so the product by less than `n < 2^15 <= 2^(16 + s) / d`, which the distance of `n / d` to
-/// the next integer exceeds. Two multiplications that keep the upper 16 bits do it: by `m`, then by `2^(16 - s)`.
+/// The results of the DCT are 8 times too large, so a magnitude `v` becomes `floor((v + d / 2) / d)` with `d = 8 step`.
+/// With `s = ceil(log2 d) - 1` and `m = ceil(2^(16 + s) / d) < 2^16`, the quotient of `n < 2^15` is `n m >> (16 + s)`.
+/// Proof: `m` is too large by less than 1, so the product is too large by less than `n < 2^15 <= 2^(16 + s) / d`. This
+/// is at most the distance of `n / d` to the next integer, which is at least `1 / d`, times `2^(16 + s)`. Two
+/// multiplications that keep the upper 16 bits compute it: by `m`, then by `2^(16 - s)`.
 #[derive(Clone, Debug)]
 pub struct Divisor {
     half: [[i16; 8]; 8],
@@ -29,7 +30,7 @@ pub struct Divisor {
 }
 
 impl Divisor {
-    /// Of steps from 1 to 255, row by row.
+    /// For steps from 1 to 255, row by row.
     pub fn new(steps: &[u16; 64]) -> Self {
         let divisor = steps.map(|step| 8 * u32::from(step));
         let square = |of: fn(u32) -> u32| {
@@ -45,28 +46,28 @@ impl Divisor {
     }
 }
 
-/// The planes of one row of MCUs: eight rows of samples for each block row of each component.
+/// The planes of one row of MCUs: eight rows of samples for each row of blocks of each component.
 #[derive(Clone, Debug)]
 pub struct McuRow {
     planes: Vec<Vec<u8>>,
     strides: Vec<usize>,
-    /// Chroma of the pixel rows that share one row of samples.
+    /// Chroma at full resolution of the pixel rows that share one row of samples.
     chroma: [Vec<u8>; 2],
     coefficients: Vec<Vec<[i16; 64]>>,
 }
 
-/// Blocks that a vector may have.
+/// Maximal number of blocks in a vector.
 const MOST_BLOCKS: usize = 4;
 
 impl McuRow {
-    /// Room for a row of MCUs of `frame`.
+    /// Allocates the planes for a row of MCUs of `frame`.
     pub fn new(frame: &Frame) -> Self {
         let components = 0..frame.components.len();
         let rows = |c: usize| frame.components[c].sampling[1];
         let blocks = |c: usize| frame.blocks(c)[0].next_multiple_of(MOST_BLOCKS);
         let [_, down] = frame.most();
         let strides: Vec<usize> = components.clone().map(|c| 8 * blocks(c)).collect();
-        // Chroma is averaged from rows as long as those of luma.
+        // Chroma is averaged from rows that are as long as those of luma.
         let long = strides.iter().copied().max().unwrap_or(0);
         Self {
             planes: components.clone().map(|c| vec![0; 8 * rows(c) * strides[c]]).collect(),
@@ -76,10 +77,12 @@ impl McuRow {
         }
     }
 
-    /// The coefficients of row `number` of MCUs: for each component its block rows, each [`McuRow::stride`] blocks.
+    /// Computes the coefficients of row `number` of MCUs: for each component its rows of blocks, of [`McuRow::stride`]
+    /// blocks each.
     ///
-    /// `pixels` are those of the whole picture, grey or RGB. Samples right of the picture repeat its last column; chroma
-    /// rows below it repeat the last one that has a pixel, and pixel rows the last row.
+    /// `pixels` are those of the whole picture, grey or RGB. To the right of the picture, samples repeat its last
+    /// column. Below the picture, chroma rows repeat the last one that has a pixel, and luma rows the last row of the
+    /// picture.
     pub fn transform(
         &mut self,
         frame: &Frame,
@@ -99,7 +102,7 @@ impl McuRow {
         &self.coefficients
     }
 
-    /// Blocks from one block row of component `c` to the next.
+    /// Number of blocks from one row of blocks of component `c` to the next.
     pub fn stride(&self, c: usize) -> usize {
         self.strides[c] / 8
     }
@@ -129,7 +132,7 @@ impl McuRow {
             }
             for (plane, (chroma, &to)) in others.iter_mut().zip(chroma.iter().zip(&strides[1..])) {
                 let (done, rest) = plane.split_at_mut(group * to);
-                // Below the picture there is nothing to average.
+                // Below the picture there are no pixels to average.
                 if first + down * group >= height && group > 0 {
                     rest[..to].copy_from_slice(&done[done.len() - to..]);
                     continue;
@@ -152,7 +155,7 @@ fn repeat_last(row: &mut [u8], width: usize) {
     row[width..].fill(last);
 }
 
-/// RGB pixels to Y, Cb and Cr (T.871, 7), with libjpeg's constants and rounding.
+/// Converts RGB pixels to Y, Cb and Cr (T.871, 7), with libjpeg's constants and rounding.
 struct Convert<'a> {
     rgb: &'a [u8],
     y: &'a mut [u8],
@@ -189,7 +192,7 @@ impl WithSimd for Convert<'_> {
     }
 }
 
-/// Averages of 2 x 2 samples; 1 and 2 are added in turn before the division by 4, as libjpeg does.
+/// Averages 2 x 2 samples. As in libjpeg, 1 and 2 are added in turn before the division by 4.
 struct Average<'a> {
     above: &'a [u8],
     below: &'a [u8],
@@ -227,7 +230,7 @@ struct Rows<'a> {
     blocks: &'a mut [[i16; 64]],
 }
 
-/// Transforms and quantises a row of blocks.
+/// Transforms and quantizes a row of blocks.
 fn transform(arch: Arch, rows: Rows<'_>) {
     match arch {
         #[cfg(target_arch = "x86_64")]
@@ -282,7 +285,7 @@ pub fn dct(mut rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
     rows
 }
 
-/// One dimension of it: odd and rotated results are shifted right by `SHIFT`, the others go through `even`.
+/// The DCT along one dimension: odd and rotated results are shifted right by `SHIFT`, the others are scaled by `even`.
 fn line<const SHIFT: u32>(v: [i32; 8], even: fn(i32) -> i32) -> [i32; 8] {
     let round = |value: i32| (value + (1 << (SHIFT - 1))) >> SHIFT;
     let [s0, s1, s2, s3] = [v[0] + v[7], v[1] + v[6], v[2] + v[5], v[3] + v[4]];
@@ -304,7 +307,7 @@ fn line<const SHIFT: u32>(v: [i32; 8], even: fn(i32) -> i32) -> [i32; 8] {
     ]
 }
 
-/// [`Rows::one_by_one`] of as many blocks as a vector has.
+/// As [`Rows::one_by_one`], for as many blocks as a vector has.
 #[inline(always)]
 fn several<L: Lanes>(
     l: L,
@@ -325,13 +328,13 @@ fn several<L: Lanes>(
             [&divisor.half, &divisor.factor, &divisor.scale].map(|rows| l.row(&rows[y]));
         let magnitude = l.add16(l.abs16(v), half);
         let quotient = l.mul_high(l.mul_high(magnitude, factor), scale);
-        // x ^ -1 - -1 = -x.
+        // Negation of lanes whose `sign` is -1: (x ^ -1) - -1 = -x.
         let sign = l.shift_right16::<15>(v);
         l.store(l.sub16(l.xor(quotient, sign), sign), y, blocks);
     }
 }
 
-/// [`line()`] of all lanes; products and their sums have 32 bits, all else fits 16.
+/// As [`line()`], for all lanes. Products and their sums have 32 bits; all other values fit 16.
 #[inline(always)]
 fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
     let s0 = l.add16(v[0], v[7]);
@@ -360,7 +363,7 @@ fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// Both passes' shift of sums that no constant multiplies.
+/// The shift, in either pass, of sums that are not multiplied by a constant.
 #[inline(always)]
 fn scaled<L: Lanes, const SHIFT: u32>(l: L, v: L::V) -> L::V {
     match SHIFT < BITS {
@@ -374,7 +377,7 @@ mod tests {
     use super::*;
     use crate::data::jpeg::Quality;
 
-    /// Every quotient next to a step of the quotient, at every quality.
+    /// The smallest and the largest dividend of every quotient, for every step.
     #[test]
     fn division_is_exact() {
         for step in 1..=255u16 {

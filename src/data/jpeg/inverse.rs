@@ -1,6 +1,6 @@
-//! From quantised coefficients to pixels on the CPU, with libjpeg's results: the inverse DCT of Loeffler, Ligtenberg and
-//! Moschytz (1989, figure 1, 13-bit constants), chroma brought to full resolution by triangle filters, and RGB in 16-bit
-//! fixed point (T.871, 7).
+//! From quantized coefficients to pixels on the CPU, with libjpeg's results: the inverse DCT of Loeffler, Ligtenberg
+//! and Moschytz (1989, figure 1; constants of 13 bits), chroma enlarged to full resolution by triangle filters, and
+//! conversion to RGB in 16-bit fixed point (T.871, 7).
 
 use std::ops::Range;
 
@@ -17,34 +17,34 @@ use crate::{
 
 /// Fraction bits between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
-/// The shift after the second pass: its results are 8 times too large.
+/// The shift after the second pass, whose results are 8 times too large.
 const LAST: u32 = BITS + PASS_BITS + 3;
 
-/// One table's quantisation steps, by which coefficients are multiplied.
+/// The quantization steps of one table, by which coefficients are multiplied.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: [i32; 64],
     row: [[i16; 8]; 8],
-    /// The largest magnitudes of coefficients with which all steps stay within 16 bits.
+    /// Largest magnitudes of coefficients for which the DCT in 16-bit lanes does not overflow.
     most: [[i16; 8]; 8],
 }
 
-/// The largest sum of dequantised magnitudes in a column for the DCT in 16-bit lanes.
+/// The largest sum of dequantized magnitudes in a column for which the DCT in 16-bit lanes does not overflow.
 ///
-/// The first pass weighs each by 1.39 at most and leaves two fraction bits, so its results are below
-/// `2946 * 1.39 * 4 = 16,380` and sums of two of them below 2^15. Blocks of real pictures stay below
-/// `sqrt(8) * 1024 = 2897` (Parseval), up to their rounding.
+/// The first pass multiplies each by at most 1.39 and keeps two fraction bits, so its results are below `2946 * 1.39 *
+/// 4 = 16,380`, and sums of two of them below 2^15. Blocks of real pictures stay below `sqrt(8) * 1024 = 2897`
+/// (Parseval), except for rounding.
 const LARGEST: u16 = 2946;
 
 impl Steps {
-    /// Of a component's table.
+    /// The steps of a component.
     pub fn new(component: &Component) -> Self {
         let square = |of: fn(u16) -> u16| {
             let values = component.steps.map(|step| of(step) as i16);
             *values.as_chunks::<8>().0.first_chunk().expect("8 x 8")
         };
         Self {
-            // libjpeg holds them in 16 bits with a sign. No encoder makes larger ones.
+            // As in libjpeg, steps have 16 bits with a sign. No encoder writes larger ones.
             steps: component.steps.map(|step| (step as i16).into()),
             row: square(|step| step),
             most: square(|step| LARGEST / step.max(1)),
@@ -57,13 +57,13 @@ impl Steps {
 pub struct BlockView<'a> {
     /// Coefficients, row by row.
     pub blocks: &'a [[i16; 64]],
-    /// First coefficients that are held apart, to be added to those of the blocks.
+    /// DC coefficients that are stored apart, to be added to those of the blocks.
     pub first: Option<&'a [i16]>,
-    /// Whether a block may have more than its first coefficient; as many as blocks, or none where that is not known.
+    /// For each block, a mask that is 0 if it has no AC coefficients; empty if that is not known.
     pub more: &'a [u64],
 }
 
-/// Makes a row of blocks to eight rows of samples, `stride` apart.
+/// The conversion of a row of blocks to eight rows of samples, `stride` apart.
 struct Transform<'a> {
     row: BlockView<'a>,
     steps: &'a Steps,
@@ -106,7 +106,7 @@ impl Transform<'_> {
 }
 
 impl BlockView<'_> {
-    /// Whether blocks `start` on have nothing but their first coefficients.
+    /// Whether the `count` blocks from `start` on have no AC coefficients.
     #[inline(always)]
     fn flat(&self, start: usize, count: usize) -> bool {
         self.more.get(start..start + count).is_some_and(|more| more.iter().all(|&more| more == 0))
@@ -117,12 +117,12 @@ impl BlockView<'_> {
         self.blocks[i][0].wrapping_add(self.first.map_or(0, |first| first[i]))
     }
 
-    /// The samples of block `i`.
+    /// Computes the samples of block `i`.
     fn one(&self, i: usize, steps: &Steps, samples: &mut [u8], stride: usize) {
         let first = i32::from(self.first(i)).wrapping_mul(steps.steps[0]);
         let square = match self.flat(i, 1) {
             true => {
-                // As both passes make it, with sums that wrap around.
+                // The result of both passes, with sums that wrap around.
                 let [column, ..] = line::<{ BITS - PASS_BITS }>([first, 0, 0, 0, 0, 0, 0, 0]);
                 let [value, ..] = line::<LAST>([column, 0, 0, 0, 0, 0, 0, 0]);
                 [[sample(value); 8]; 8]
@@ -146,7 +146,7 @@ fn sample(value: i32) -> u8 {
     value.saturating_add(128).clamp(0, 255) as u8
 }
 
-/// The inverse DCT. Sums wrap around in 32 bits.
+/// The inverse DCT, 8 times too large before the last shift. Sums wrap around in 32 bits.
 pub fn dct(mut rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
     for x in 0..8 {
         let column = line::<{ BITS - PASS_BITS }>(rows.map(|row| row[x]));
@@ -155,7 +155,7 @@ pub fn dct(mut rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
     rows.map(line::<LAST>)
 }
 
-/// One dimension of it, with results shifted right by `SHIFT`.
+/// The inverse DCT along one dimension, with results shifted right by `SHIFT`.
 fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
     use std::num::Wrapping as W;
     let v = v.map(W);
@@ -183,7 +183,8 @@ fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
     out
 }
 
-/// [`BlockView::one`] of the blocks of a vector; false where their values are too large for it.
+/// As [`BlockView::one`], for as many blocks as a vector has. Returns false if their values are too large for 16-bit
+/// lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn several<L: Lanes>(
@@ -223,7 +224,7 @@ fn several<L: Lanes>(
     true
 }
 
-/// [`line()`] of all lanes.
+/// As [`line()`], for all lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
@@ -255,9 +256,9 @@ fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// Where the coefficients of a picture are.
+/// The coefficients of a picture, row by row.
 pub trait Source: Sync {
-    /// Row `y` of the blocks of component `c`; nothing where none of them was coded: they are 0 then.
+    /// Row `y` of the blocks of component `c`; `None` if all its coefficients are 0.
     fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>>;
 }
 
@@ -269,7 +270,7 @@ impl Source for super::Coefficients {
     }
 }
 
-/// What turns bands of MCU rows into rows of pixels.
+/// The conversion of bands of MCU rows to rows of pixels.
 #[derive(Debug)]
 pub struct Renderer<'a> {
     frame: &'a Frame,
@@ -277,29 +278,29 @@ pub struct Renderer<'a> {
     upsampling: Vec<Upsampling>,
 }
 
-/// Rows of MCUs that become pixels at a time.
+/// Rows of MCUs in a band.
 pub const BAND: usize = 8;
 
 impl<'a> Renderer<'a> {
-    /// For pictures of `frame`; nothing where a component's resolution is no whole fraction of the picture's.
+    /// For pictures of `frame`; `None` if the resolution of a component is no integer fraction of the picture's.
     pub fn new(frame: &'a Frame) -> Option<Self> {
         let steps = frame.components.iter().map(Steps::new).collect();
         let upsampling = (0..frame.components.len()).map(|c| frame.upsampling(c));
         Some(Self { frame, steps, upsampling: upsampling.collect::<Option<_>>()? })
     }
 
-    /// Bytes of a band's pixels; the last band may have fewer.
+    /// Bytes of the pixels of a band; the last band may have fewer.
     pub fn band_bytes(&self) -> usize {
         self.frame.size[0] * self.frame.colour.channels() * 8 * BAND * self.frame.most()[1]
     }
 
-    /// The last row of MCUs that the pixels of band `number` depend on, counted from 0 and not limited to the picture.
+    /// The last row of MCUs on which band `number` depends, counted from 0 and not limited to the picture.
     pub fn last_row(&self, number: usize) -> usize {
         let beyond = self.upsampling.iter().any(|upsampling| upsampling.needs_neighbours());
         (number + 1) * BAND - usize::from(!beyond)
     }
 
-    /// The rows of blocks of component `c` that band `number` depends on.
+    /// The rows of blocks of component `c` on which band `number` depends.
     pub fn rows(&self, c: usize, number: usize) -> Range<usize> {
         let beyond = usize::from(self.upsampling[c].needs_neighbours());
         let [_, all] = self.frame.blocks(c);
@@ -308,7 +309,7 @@ impl<'a> Renderer<'a> {
         start.min(all)..((number + 1) * rows + beyond).min(all)
     }
 
-    /// Fills `pixels`, those of band `number`.
+    /// Computes the pixels of band `number`.
     pub fn render(&self, source: &impl Source, number: usize, pixels: &mut [u8]) {
         let arch = simd::arch();
         let Self { frame, upsampling, .. } = self;
@@ -342,7 +343,7 @@ impl<'a> Renderer<'a> {
                 }
                 ColourModel::Ycck => {
                     arch.dispatch(Colour { y: of(0), cb: of(1), cr: of(2), rgb: pixels });
-                    // The sums are those of inverted cyan, magenta and yellow.
+                    // The results are inverted cyan, magenta and yellow, inverted once more.
                     pixels.iter_mut().for_each(|value| *value = 255 - *value);
                     darken(pixels, of(3));
                 }
@@ -350,7 +351,7 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// The samples of component `c` that band `number` depends on.
+    /// Computes the samples of component `c` on which band `number` depends.
     fn plane(&self, arch: Arch, source: &impl Source, c: usize, number: usize) -> Plane {
         let (frame, upsampling) = (self.frame, self.upsampling[c]);
         let ([across, _], range) = (frame.blocks(c), self.rows(c, number));
@@ -369,26 +370,26 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Some rows of a component's samples.
+/// Some rows of samples of a component.
 struct Plane {
     values: Vec<u8>,
     stride: usize,
-    /// The first row, and the last that belongs to the picture.
+    /// Number of the first row, and of the last row in the picture.
     first: usize,
     last: usize,
-    /// Samples of a row that belong to the picture.
+    /// Samples of a row that are in the picture.
     width: usize,
     upsampling: Upsampling,
 }
 
 impl Plane {
-    /// Row `y`, or the nearest one in the picture.
+    /// Row `y`, or the nearest row in the picture.
     fn row(&self, y: isize) -> &[u8] {
         let y = y.clamp(0, self.last as isize) as usize - self.first;
         &self.values[y * self.stride..][..self.width]
     }
 
-    /// The length of a row at full resolution, before what lies right of the picture is cut off.
+    /// The length of a row at full resolution, which may extend beyond the picture; 0 if no upsampling is needed.
     fn full_width(&self) -> usize {
         self.width
             * match self.upsampling {
@@ -399,9 +400,9 @@ impl Plane {
             }
     }
 
-    /// Row `y` of the picture at full resolution; nothing is done where rows have that.
+    /// Computes row `y` of the picture at full resolution; does nothing if the component has that.
     fn upsample(&self, arch: Arch, y: usize, sums: &mut [i32], out: &mut [u8]) {
-        // The nearest row, and the next one on the other side of the pixels' row.
+        // The nearest row of samples, and the next nearest one, on the other side of the pixel row.
         let near = || self.row((y / 2) as isize);
         let far = || self.row((y / 2) as isize + if y.is_multiple_of(2) { -1 } else { 1 });
         let filter = match self.upsampling {
@@ -421,8 +422,8 @@ impl Plane {
     }
 }
 
-/// libjpeg's triangle filters: 3/4 of the nearest sample and 1/4 of the next along each axis, with rounding up and down
-/// in turn.
+/// libjpeg's triangle filters: 3/4 of the nearest sample and 1/4 of the next nearest along each axis, rounded up and
+/// down in turn.
 enum Filter<'a> {
     Across { row: &'a [u8] },
     Down { near: &'a [u8], far: &'a [u8], bias: u16 },
@@ -487,7 +488,7 @@ impl WithSimd for Filtering<'_> {
     }
 }
 
-/// Y, Cb and Cr to RGB (T.871, 7), with libjpeg's constants and rounding.
+/// Converts Y, Cb and Cr to RGB (T.871, 7), with libjpeg's constants and rounding.
 struct Colour<'a> {
     y: &'a [u8],
     cb: &'a [u8],
@@ -528,7 +529,7 @@ fn interleave(pixels: &mut [u8], rows: [&[u8]; 3]) {
     }
 }
 
-/// Multiplies inverted cyan, magenta and yellow with inverted black: what is left of red, green and blue.
+/// Multiplies inverted cyan, magenta and yellow by inverted black, which gives red, green and blue.
 fn darken(pixels: &mut [u8], black: &[u8]) {
     for (pixel, &black) in pixels.as_chunks_mut::<3>().0.iter_mut().zip(black) {
         *pixel = pixel.map(|value| ((2 * u32::from(value) * u32::from(black) + 255) / 510) as u8);
@@ -539,7 +540,7 @@ fn darken(pixels: &mut [u8], black: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Also where damage makes coefficients that leave 32 bits.
+    /// Coefficients include those of damaged files, which exceed the range of pictures.
     #[test]
     fn blocks_of_one_coefficient_are_those_of_the_transform() {
         let steps = Steps::new(&Component { sampling: [1, 1], steps: [3; 64] });

@@ -1,31 +1,31 @@
-//! 16-bit lanes for the DCTs: rows of eight values of several blocks, one block to each 128 bits of a vector.
+//! Vectors of 16-bit lanes for the DCTs: rows of eight values of several blocks, one block in each 128 bits.
 //!
 //! ```text
 //! bits    0 ..  127   128 ..  255   256 ..  383   384 ..  511
 //! AVX2    block 0     block 1
 //! AVX-512 block 0     block 1       block 2       block 3
 //! ```
-//! Unpacking and packing stay within 128 bits, so one sequence of operations transforms all blocks.
+//! Instructions that unpack and pack work within 128 bits, so one sequence of operations transforms all blocks.
 
-/// Vectors of `8 * BLOCKS` 16-bit values, and what the DCTs do with them.
+/// Vectors of `8 * BLOCKS` 16-bit values, and the operations that the DCTs need.
 pub trait Lanes: pulp::Simd {
     type V: Copy;
-    /// Blocks side by side.
+    /// Number of blocks in a vector.
     const BLOCKS: usize;
 
-    /// The next `8 * BLOCKS` bytes.
+    /// The first `8 * BLOCKS` bytes as 16-bit values.
     fn widen(self, bytes: &[u8]) -> Self::V;
-    /// Row `y` of each block.
+    /// Loads row `y` of each block.
     fn load(self, y: usize, blocks: &[[i16; 64]]) -> Self::V;
-    /// The same row for all blocks.
+    /// A vector with the same row for all blocks.
     fn row(self, row: &[i16; 8]) -> Self::V;
     fn splat16(self, value: i16) -> Self::V;
     fn splat32(self, value: i32) -> Self::V;
-    /// Row `y` of each block.
+    /// Stores row `y` of each block.
     fn store(self, v: Self::V, y: usize, blocks: &mut [[i16; 64]]);
-    /// The values as bytes, limited to 0 to 255.
+    /// Stores the values as bytes, clamped to 0 to 255.
     fn store_bytes(self, v: Self::V, to: &mut [u8]);
-    /// Whether any unsigned value of `a` is greater than that of `b`.
+    /// Whether any value of `a` is greater than that of `b`, both unsigned.
     fn any_above(self, a: Self::V, b: Self::V) -> bool;
 
     fn abs16(self, a: Self::V) -> Self::V;
@@ -35,18 +35,18 @@ pub trait Lanes: pulp::Simd {
 
     fn add16(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub16(self, a: Self::V, b: Self::V) -> Self::V;
-    /// Unsigned sums, limited to 65,535.
+    /// Unsigned sums, clamped to 65,535.
     fn add_limited(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The lower halves of products.
+    /// The low 16 bits of products.
     fn mul_low(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The upper halves of unsigned products.
+    /// The high 16 bits of unsigned products.
     fn mul_high(self, a: Self::V, b: Self::V) -> Self::V;
     fn xor(self, a: Self::V, b: Self::V) -> Self::V;
     fn add32(self, a: Self::V, b: Self::V) -> Self::V;
     fn sub32(self, a: Self::V, b: Self::V) -> Self::V;
-    /// `a0 b0 + a1 b1` of each pair of neighbours, as 32 bits.
+    /// `a0 b0 + a1 b1` of each pair of neighbouring lanes, as 32 bits.
     fn madd(self, a: Self::V, b: Self::V) -> Self::V;
-    /// 32-bit values of `a`, then of `b`, limited to 16 bits.
+    /// 32-bit values of `a`, then of `b`, clamped to 16 bits with sign.
     fn pack(self, a: Self::V, b: Self::V) -> Self::V;
     fn low16(self, a: Self::V, b: Self::V) -> Self::V;
     fn high16(self, a: Self::V, b: Self::V) -> Self::V;
@@ -78,7 +78,7 @@ pub fn transposed<L: Lanes>(l: L, r: [L::V; 8]) -> [L::V; 8] {
     ]
 }
 
-/// Both halves of the values of `a` and `b` interleaved, as pairs for [`weighted`].
+/// The values of `a` and `b` interleaved, in two vectors, for [`weighted`].
 #[inline(always)]
 pub fn pairs<L: Lanes>(l: L, a: L::V, b: L::V) -> [L::V; 2] {
     [l.low16(a, b), l.high16(a, b)]

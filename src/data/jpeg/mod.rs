@@ -1,7 +1,7 @@
-//! JPEG pictures between their file and their pixels: quantised DCT coefficients, and the arithmetic of ITU-T T.81 and
-//! T.871 on the CPU.
+//! JPEG pictures between file and pixels: quantized DCT coefficients, and the arithmetic of ITU-T T.81 and T.871 on the
+//! CPU.
 //!
-//! All of it is integer arithmetic that gives the same results as libjpeg's default ("islow") path.
+//! All of it is integer arithmetic with the same results as libjpeg's default DCT ("islow").
 
 pub mod forward;
 pub mod inverse;
@@ -12,23 +12,23 @@ mod tables;
 pub use sparse::{Entries, Entry, SparseBlock, SparseCoefficients, first_entry};
 pub use tables::{Quality, ZIGZAG};
 
-/// What the components of a picture stand for.
+/// The meaning of the components of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourModel {
     /// One component.
     Grey,
     /// Luma and two chroma components (T.871, 7).
     YCbCr,
-    /// Red, green and blue as they are.
+    /// Red, green and blue.
     Rgb,
     /// Cyan, magenta, yellow and black, all inverted, as Adobe's programs store them.
     Cmyk,
-    /// The same with the first three as YCbCr.
+    /// As [`ColourModel::Cmyk`], with the first three components converted to YCbCr.
     Ycck,
 }
 
 impl ColourModel {
-    /// Components in the file.
+    /// Number of components in the file.
     pub fn components(self) -> usize {
         match self {
             Self::Grey => 1,
@@ -37,57 +37,57 @@ impl ColourModel {
         }
     }
 
-    /// Samples a decoded pixel: 1 grey, 3 RGB.
+    /// Channels of the decoded picture: 1 grey, 3 RGB.
     pub fn channels(self) -> usize {
         self.components().min(3)
     }
 }
 
-/// How a component becomes as large as the picture, as libjpeg chooses by default.
+/// How a component is enlarged to the size of the picture, as libjpeg does by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Upsampling {
-    /// It is.
+    /// The component has full resolution.
     Full,
     /// Twice the width, by a triangle filter.
     Across,
     /// Twice the height, by a triangle filter.
     Down,
-    /// Twice both, by a triangle filter.
+    /// Twice the width and height, by triangle filters.
     Both,
-    /// So many times the width and the height, by repetition.
+    /// These multiples of width and height, by repetition.
     Repeat([usize; 2]),
 }
 
 impl Upsampling {
-    /// Whether a row is made from the rows above and below, too.
+    /// Whether a row also depends on the rows above and below.
     pub fn needs_neighbours(self) -> bool {
         matches!(self, Self::Down | Self::Both)
     }
 }
 
-/// A component: its resolution and its quantisation.
+/// Resolution and quantization of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Component {
     /// Blocks across and down in each MCU: the sampling factors (T.81, A.1.1).
     pub sampling: [usize; 2],
-    /// Quantisation steps, row by row.
+    /// Quantization steps, row by row.
     pub steps: [u16; 64],
 }
 
-/// The geometry of a picture.
+/// Size, colours and components of a picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Pixels across and down.
     pub size: [usize; 2],
-    /// What the components stand for.
+    /// The meaning of the components.
     pub colour: ColourModel,
-    /// As many as `colour` has.
+    /// The components, as many as `colour` has.
     pub components: Vec<Component>,
 }
 
 impl Frame {
-    /// That of a picture to be encoded: `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the
-    /// resolution along both axes.
+    /// The frame of a picture to be encoded: `size` pixels with 1 or 3 channels. With `half_chroma`, chroma has half
+    /// the resolution along both axes.
     pub fn for_pixels(
         size: [usize; 2],
         channels: usize,
@@ -109,36 +109,37 @@ impl Frame {
         [0, 1].map(|axis| self.components.iter().map(|c| c.sampling[axis]).max().unwrap_or(1))
     }
 
-    /// MCUs across and down (T.81, A.2).
+    /// Number of MCUs across and down (T.81, A.2).
     pub fn mcus(&self) -> [usize; 2] {
         let most = self.most();
         [0, 1].map(|axis| self.size[axis].div_ceil(8 * most[axis]))
     }
 
-    /// Blocks of component `c` across and down, those that fill up the last MCUs included.
+    /// Number of blocks of component `c` across and down, including those that only fill up the last MCUs.
     pub fn blocks(&self, c: usize) -> [usize; 2] {
         let mcus = self.mcus();
         [0, 1].map(|axis| mcus[axis] * self.components[c].sampling[axis])
     }
 
-    /// Blocks of all components before component `c`; with the number of components, of all.
+    /// Number of blocks of all components before component `c`. If `c` is the number of components, this counts all
+    /// blocks.
     pub fn first_block(&self, c: usize) -> usize {
         (0..c).map(|c| self.blocks(c).iter().product::<usize>()).sum()
     }
 
-    /// Samples of component `c` across and down that belong to the picture (T.81, A.1.1).
+    /// Number of samples of component `c` in the picture, across and down (T.81, A.1.1).
     pub fn samples(&self, c: usize) -> [usize; 2] {
         let most = self.most();
         [0, 1]
             .map(|axis| (self.size[axis] * self.components[c].sampling[axis]).div_ceil(most[axis]))
     }
 
-    /// How component `c` becomes as large as the picture; nothing where the ratio of its resolution to the
-    /// picture's is no whole number.
+    /// How component `c` is enlarged to the size of the picture; `None` if its resolution is no integer fraction of the
+    /// picture's.
     pub fn upsampling(&self, c: usize) -> Option<Upsampling> {
         let (most, own) = (self.most(), self.components[c].sampling);
         let whole = (0..2).all(|axis| most[axis].is_multiple_of(own[axis]));
-        // The triangle filter along x takes three samples at least.
+        // The triangle filter along x needs at least three samples.
         let wide = self.samples(c)[0] > 2;
         whole.then(|| match [0, 1].map(|axis| most[axis] / own[axis]) {
             [1, 1] => Upsampling::Full,
@@ -150,11 +151,12 @@ impl Frame {
     }
 }
 
-/// Quantised coefficients of a whole picture.
+/// Quantized coefficients of a whole picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coefficients {
-    /// The geometry.
+    /// Size, colours and components.
     pub frame: Frame,
-    /// For each component the [`Frame::blocks`] from the left, then from the top; coefficients row by row.
+    /// The [`Frame::blocks`] of each component, row by row from the top; the coefficients of a block are row by row,
+    /// too.
     pub blocks: Vec<Vec<[i16; 64]>>,
 }

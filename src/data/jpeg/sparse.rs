@@ -1,9 +1,9 @@
-//! Quantised coefficients without their zeros, in the order of Huffman coding: what crosses the bus to a device and
-//! back. Of a photograph they took 23 % of the bytes of its pixels, and 12 % after a blur.
+//! Quantized coefficients without zeros, in the order of Huffman coding. In this form coefficients are transferred to
+//! and from a device: for a photograph that took 23 % of the bytes of its pixels, and 12 % after a blur.
 //!
 //! ```text
-//! block   | first: place of its first entry | count of entries << 16 | DC coefficient |
-//! entry   | place in coded order, 1 to 63 << 16 | AC coefficient, not 0 |
+//! block   | index of the first entry | count of entries << 16 | DC coefficient |
+//! entry   | zig-zag index, 1 to 63 << 16 | AC coefficient, not 0 |
 //! ```
 
 use bytemuck::{Pod, Zeroable};
@@ -14,11 +14,11 @@ use crate::{
     memory,
 };
 
-/// A block: its first (DC) coefficient, and which entries it has.
+/// A block: its DC coefficient, and the range of its entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SparseBlock {
-    /// The place of its first entry.
+    /// Index of its first entry.
     pub first: u32,
     count_and_dc: u32,
 }
@@ -29,34 +29,34 @@ impl SparseBlock {
         Self { first, count_and_dc: count << 16 | u32::from(dc as u16) }
     }
 
-    /// The block when its entries lie `by` further on, with a sum below 2^32.
+    /// The same block with its entries moved up by `by`; the sum of indices must be below 2^32.
     pub fn moved(self, by: u32) -> Self {
         Self { first: self.first + by, ..self }
     }
 
-    /// Entries.
+    /// Number of entries.
     pub fn count(self) -> usize {
         (self.count_and_dc >> 16) as usize
     }
 
-    /// The first coefficient.
+    /// The DC coefficient.
     pub fn dc(self) -> i16 {
         self.count_and_dc as i16
     }
 }
 
-/// A coefficient that is not 0, and its place.
+/// An AC coefficient that is not 0, with its zig-zag index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Entry(u32);
 
 impl Entry {
-    /// `value` at `place` in coded order.
+    /// The coefficient `value` with the zig-zag index `place`.
     pub fn new(place: u32, value: i16) -> Self {
         Self(place << 16 | u32::from(value as u16))
     }
 
-    /// The place in coded order.
+    /// The zig-zag index.
     pub fn place(self) -> u32 {
         self.0 >> 16
     }
@@ -67,32 +67,32 @@ impl Entry {
     }
 }
 
-/// Quantised coefficients of a whole picture.
+/// Quantized coefficients of a whole picture.
 #[derive(Clone, Debug)]
 pub struct SparseCoefficients {
-    /// The geometry.
+    /// Size, colours and components.
     pub frame: Frame,
-    /// The [`Frame::blocks`] of each component from the left, then from the top; one component after the other.
+    /// The [`Frame::blocks`] of each component, row by row from the top; one component after the other.
     pub blocks: Vec<SparseBlock>,
-    /// The entries of all blocks, those of a block in coded order.
+    /// The entries of all blocks; those of a block are in zig-zag order.
     pub entries: Vec<Entry>,
 }
 
 impl SparseCoefficients {
-    /// A picture of zeros, with room for so many `entries`.
+    /// A picture of zeros, with memory reserved for `entries` entries.
     ///
     /// # Errors
-    /// When there is no memory for it.
+    /// If there is no memory for it.
     pub fn zeros(frame: &Frame, entries: usize) -> Result<Self> {
         let blocks = memory::zeros(frame.first_block(frame.components.len()))?;
         Ok(Self { frame: frame.clone(), blocks, entries: memory::room(entries)? })
     }
 
-    /// Sets block `at` from its coefficients, row by row, and its DC coefficient. Bit i of `nonzero` says whether AC
-    /// coefficient i, in coded order, becomes an entry.
+    /// Sets block `at` from its coefficients `values`, row by row, and its DC coefficient `dc`. Bit i of `nonzero` says
+    /// whether the coefficient with the zig-zag index i becomes an entry.
     ///
     /// # Errors
-    /// When there is no memory for more entries, or they would be too many to be numbered.
+    /// If there is no memory for more entries, or their indices would exceed 32 bits.
     pub fn set(&mut self, at: usize, values: &[i16; 64], dc: i16, mut nonzero: u64) -> Result<()> {
         nonzero &= !1;
         let count = nonzero.count_ones();
@@ -107,8 +107,8 @@ impl SparseCoefficients {
         Ok(())
     }
 
-    /// Sets block `at` to `dc` and the AC coefficients that `read` hands on, 63 at most: places in coded order, and values
-    /// that are not 0. What `read` returns is passed on.
+    /// Sets block `at` to the DC coefficient `dc` and the entries that `read` pushes, at most 63. Returns the result of
+    /// `read`.
     ///
     /// # Errors
     /// As [`set`](Self::set).
@@ -127,10 +127,10 @@ impl SparseCoefficients {
         Ok(result)
     }
 
-    /// Of all coefficients.
+    /// Converts coefficients with zeros.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// If there is no memory for the entries.
     pub fn of(dense: &Coefficients) -> Result<Self> {
         let mut sparse = Self::zeros(&dense.frame, 0)?;
         for (at, block) in dense.blocks.iter().flatten().enumerate() {
@@ -141,10 +141,10 @@ impl SparseCoefficients {
         Ok(sparse)
     }
 
-    /// All coefficients.
+    /// Converts to coefficients with zeros.
     ///
     /// # Errors
-    /// When there is no memory for them.
+    /// If there is no memory for the coefficients.
     pub fn to_dense(&self) -> Result<Coefficients> {
         let component = |c: usize| {
             let range = self.frame.first_block(c)..self.frame.first_block(c + 1);
@@ -167,22 +167,22 @@ impl SparseCoefficients {
     }
 }
 
-/// Takes the entries of a block.
+/// Receives the entries of a block.
 #[derive(Debug)]
 pub struct Entries<'a>(&'a mut Vec<Entry>);
 
 impl Entries<'_> {
-    /// The next entry.
+    /// Appends the next entry.
     #[inline(always)]
     pub fn push(&mut self, entry: Entry) {
         self.0.push(entry);
     }
 }
 
-/// The place of the first of `more` entries behind `len` others.
+/// The index of the first of `more` entries behind `len` others.
 ///
 /// # Errors
-/// [`Kind::BadInput`](crate::error::Kind::BadInput) when places exceed 32 bits.
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) if indices exceed 32 bits.
 pub fn first_entry(len: usize, more: usize) -> Result<u32> {
     match u32::try_from(len + more) {
         Ok(_) => Ok(len as u32),
@@ -190,7 +190,7 @@ pub fn first_entry(len: usize, more: usize) -> Result<u32> {
     }
 }
 
-/// Whether the coefficients are equal, wherever their entries are.
+/// Compares coefficients, wherever their entries are.
 impl PartialEq for SparseCoefficients {
     fn eq(&self, other: &Self) -> bool {
         let equal = |(&a, &b): (&SparseBlock, &SparseBlock)| {

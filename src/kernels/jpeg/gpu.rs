@@ -1,4 +1,5 @@
-//! The GPU twins: coefficients and pixels in storage buffers, and bands of MCU rows where a picture does not fit.
+//! The GPU twins: coefficients and pixels are in storage buffers. A picture that does not fit is processed in bands of
+//! MCU rows.
 
 use std::sync::Arc;
 
@@ -18,26 +19,27 @@ const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the n
 static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 
-/// The colour models, each at the place of its number in the shader, `MODEL`.
+/// The colour models. The index of each is its number in the shader, `MODEL`.
 const MODELS: [ColourModel; 5] =
     [ColourModel::Grey, ColourModel::YCbCr, ColourModel::Rgb, ColourModel::Cmyk, ColourModel::Ycck];
 
-/// The pixels' channels, and pixels along x that share a sample of a component: those of all [`Frame::for_pixels`].
+/// Channels of pixels, and number of pixels along x that share a sample of a component, for all [`Frame::for_pixels`].
 const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
 
-/// The shader that makes pixels of this model.
+/// The shader that converts samples of the colour model `model` to pixels.
 fn inverse(model: ColourModel) -> Shader {
     let number = MODELS.iter().position(|&known| known == model).expect("all are listed");
     INVERSE.with(&[("MODEL", &format!("{number}u"))])
 }
 
-/// The shader that makes the planes of pixels of `channels`, each sample of `shared` pixels along x.
+/// The shader that computes planes from pixels of `channels` channels, with each sample shared by `shared` pixels along
+/// x.
 fn forward((channels, shared): (usize, usize)) -> Shader {
     assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
     FORWARD.with(&[("CHANNELS", &format!("{channels}u")), ("SHARED", &format!("{shared}u"))])
 }
 
-/// Every text of this family that can run.
+/// All specializations of the shaders that may run.
 pub fn variants() -> Vec<Shader> {
     let plain = [INVERSE.clone(), FORWARD.clone()];
     plain.into_iter().chain(MODELS.map(inverse)).chain(PLANES.map(forward)).collect()
@@ -60,18 +62,18 @@ shader_struct! {
     }
 }
 
-/// Pixels of a row are padded to a multiple of this, as the blurs' rows are.
+/// Rows are padded to a multiple of this number of pixels, as the rows of the blurs are.
 const PITCH: usize = 16;
 
-/// Where the components of a picture lie in one buffer of blocks and in one of samples.
+/// The offsets of the components of a picture in one buffer of blocks and one buffer of samples.
 #[derive(Clone, Debug)]
 struct Layout {
     frame: Frame,
-    /// Blocks before each component, and in all.
+    /// Number of blocks before each component, and of all blocks.
     blocks: Vec<usize>,
 }
 
-/// Bytes of the largest number of entries that a block may have.
+/// Bytes of the maximal number of entries of a block.
 const ENTRIES: u64 = 63 * size_of::<Entry>() as u64;
 
 impl Layout {
@@ -94,7 +96,7 @@ impl Layout {
         self.all() as u64 * 64
     }
 
-    /// Pixels from row to row.
+    /// Number of pixels from row to row.
     fn pitch(&self) -> usize {
         self.frame.size[0].next_multiple_of(PITCH)
     }
@@ -114,14 +116,14 @@ impl Layout {
         }
     }
 
-    /// Whether `context` has room for the picture in one piece.
+    /// Whether the picture fits the device in one piece.
     fn fits(&self, context: &Context) -> bool {
         let largest = (ENTRIES * self.all() as u64).max(self.pixel_bytes());
         let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
         largest <= context.max_binding() && context.fold(groups).is_ok()
     }
 
-    /// The picture of `rows` MCU rows of this one from row `first` on.
+    /// The layout of `rows` MCU rows of this picture from row `first` on.
     fn band(&self, first: usize, rows: usize) -> Self {
         let row = 8 * self.frame.most()[1];
         let [width, height] = self.frame.size;
@@ -129,7 +131,7 @@ impl Layout {
         Self::new(&Frame { size, ..self.frame.clone() })
     }
 
-    /// The most MCU rows of a band that fits; an error where not even `least` do.
+    /// The maximal number of MCU rows of a band that fits; an error if not even `least` rows fit.
     fn rows(&self, context: &Context, least: usize) -> Result<usize> {
         let [_, all] = self.frame.mcus();
         let fits = |&rows: &usize| self.band(0, rows).fits(context);
@@ -144,7 +146,7 @@ impl Layout {
     }
 }
 
-/// Places row by row, and steps, in coded order.
+/// Index row by row << 16 | quantization step, for each coefficient in zig-zag order.
 fn order(component: &Component) -> [[u32; 4]; 16] {
     let words = ZIGZAG.map(|at| u32::from(at) << 16 | u32::from(component.steps[usize::from(at)]));
     *words.as_chunks().0.first_chunk().expect("64 words")
@@ -157,7 +159,7 @@ pub struct Blocks {
     entries: Buffer,
 }
 
-/// Decodes pictures of one geometry on a device.
+/// Decodes pictures of one frame on a device.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     context: &'a Context,
@@ -168,11 +170,11 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// For pictures of `frame`; nothing where the device has no room for one in one piece.
+    /// For pictures of `frame`; `None` if such a picture does not fit the device in one piece.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::error::Kind::BadInput) for
-    /// components of fractional resolution.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails, [`Kind::BadInput`](crate::error::Kind::BadInput) if
+    /// the resolution of a component is no integer fraction of the picture's.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
         match layout.fits(context) {
@@ -214,7 +216,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Pixels from row to row.
+    /// Number of pixels from row to row.
     pub fn pitch(&self) -> usize {
         self.layout.pitch()
     }
@@ -222,7 +224,7 @@ impl<'a> Decoder<'a> {
     /// Copies `coefficients` to the device.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
     pub fn upload(&self, coefficients: &SparseCoefficients) -> Result<Blocks> {
         Ok(Blocks {
             blocks: self.context.upload("jpeg blocks", &coefficients.blocks)?,
@@ -230,10 +232,10 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Records the passes from `coefficients`; the pixels' rows are padded to a multiple of sixteen pixels.
+    /// Records the passes from `coefficients` to pixels, whose rows are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
         let Self { context, layout, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
@@ -256,21 +258,21 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Encodes pictures of one geometry on a device.
+/// Encodes pictures of one frame on a device.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     context: &'a Context,
     layout: Layout,
-    /// One a component.
+    /// One pipeline for each component.
     planes: Vec<Arc<Pipeline>>,
     coefficients: Arc<Pipeline>,
 }
 
 impl<'a> Encoder<'a> {
-    /// For pictures of `frame`; nothing where the device has no room for one in one piece.
+    /// For pictures of `frame`; `None` if such a picture does not fit the device in one piece.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
     pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
         let layout = Layout::new(frame);
         match layout.fits(context) {
@@ -293,10 +295,10 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Records the passes from `pixels`, whose rows are padded to a multiple of sixteen pixels.
+    /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, pixels: &Buffer) -> Result<Encoded> {
         let Self { context, layout, .. } = self;
         let frame = &layout.frame;
@@ -337,10 +339,10 @@ impl<'a> Encoder<'a> {
         Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
     }
 
-    /// The coefficients that [`Encoder::record`] made.
+    /// Reads the coefficients that [`Encoder::record`] computes.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
     pub fn read(&self, encoded: &Encoded) -> Result<SparseCoefficients> {
         let (context, Blocks { blocks, entries }) = (self.context, &encoded.coefficients);
         let blocks = context.read(blocks, self.layout.all())?;
@@ -350,17 +352,17 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Coefficients that were made on a device, and how many entries they have.
+/// Coefficients on a device, and the number of their entries.
 #[derive(Debug)]
 pub struct Encoded {
     coefficients: Blocks,
     cursor: Buffer,
 }
 
-/// MCU rows that a band's last and first rows of pixels depend on beyond it.
+/// MCU rows beyond a band on which its first and last rows of pixels depend.
 const HALO: usize = 1;
 
-/// Decodes a picture, in bands where the device needs that.
+/// Decodes a picture, in bands if it does not fit the device.
 pub(super) fn decode(context: &Context, coefficients: &SparseCoefficients) -> Result<Vec<u8>> {
     let frame = &coefficients.frame;
     let layout = Layout::new(frame);
@@ -390,7 +392,7 @@ pub(super) fn decode(context: &Context, coefficients: &SparseCoefficients) -> Re
 }
 
 impl Layout {
-    /// The coefficients of this band, whose first MCU row is row `start` of `all`.
+    /// The coefficients of this band, which begins at MCU row `start` of `all`.
     fn part(&self, all: &SparseCoefficients, start: usize) -> Result<SparseCoefficients> {
         let mut part = SparseCoefficients::zeros(&self.frame, 0)?;
         for c in 0..self.frame.components.len() {
@@ -409,7 +411,7 @@ impl Layout {
     }
 }
 
-/// Encodes a picture, in bands where the device needs that.
+/// Encodes a picture, in bands if it does not fit the device.
 pub(super) fn encode(
     context: &Context,
     frame: &Frame,

@@ -1,5 +1,5 @@
-//! The arithmetic of JPEG: pixels from quantised DCT coefficients and back, the same integers as libjpeg's on every
-//! device. Huffman coding, which is serial, stays with the file format.
+//! The arithmetic of JPEG: pixels from quantized DCT coefficients and back, with libjpeg's integer results on every
+//! device. Huffman coding, which is serial, is part of the file format.
 
 mod gpu;
 
@@ -18,7 +18,7 @@ use crate::{
     parallel::Parallel,
 };
 
-/// From coefficients to pixels: rows from the top, u8 samples, grey or RGB.
+/// Decodes coefficients to pixels: rows from the top, u8 samples, grey or RGB.
 #[derive(Clone, Copy, Debug)]
 pub struct Decode;
 
@@ -47,14 +47,15 @@ fn fractional() -> Error {
     Error::bad_input("a component's resolution is no whole fraction of the picture's")
 }
 
-/// From pixels to coefficients.
+/// Encodes pixels to coefficients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encode {
     frame: Frame,
 }
 
 impl Encode {
-    /// Pictures of `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the resolution along both axes.
+    /// For pictures of `size` pixels with 1 or 3 channels. With `half_chroma`, chroma has half the resolution along
+    /// both axes.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for other numbers of channels and for empty pictures.
@@ -70,12 +71,12 @@ impl Encode {
         Ok(Self { frame: Frame::for_pixels(size, channels, quality, half_chroma) })
     }
 
-    /// The geometry of the coefficients.
+    /// Size, colours and components of the coefficients.
     pub fn frame(&self) -> &Frame {
         &self.frame
     }
 
-    /// What divides the coefficients of each component.
+    /// The division of the coefficients of each component.
     pub fn divisors(&self) -> Vec<Divisor> {
         self.frame.components.iter().map(|component| Divisor::new(&component.steps)).collect()
     }
