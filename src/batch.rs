@@ -31,44 +31,44 @@ use crate::{
     threads::spawn_in,
 };
 
-/// What is done to each file of a batch.
+/// The work on each file of a batch.
 pub trait Work: Sync {
     /// A file to work on.
     type Job: Sync;
-    /// What becomes of it, other than written files.
+    /// The result, other than written files.
     type Out: Send;
 
-    /// The input, whose length is for the progress bar.
+    /// The input of a job. The progress bar shows its length.
     fn source<'j>(&self, job: &'j Self::Job) -> &'j Source;
 
-    /// The output of its own that a job has, for the log.
+    /// The output of a job for the log, if the job has an output of its own.
     fn sink<'j>(&self, _: &'j Self::Job) -> Option<&'j Sink> {
         None
     }
 
-    /// Bytes of memory that the work takes at its peak. A job whose peak is unknown runs alone.
+    /// Bytes of memory that a job takes at its peak. A job whose peak is unknown (`None`) runs alone.
     fn memory(&self, job: &Self::Job) -> Option<u64>;
 
-    /// Reads, computes, writes. May be called by several threads at once. The result must not depend on
+    /// Reads, computes and writes. May be called by several threads at once. The result must not depend on
     /// the number of threads.
     ///
     /// # Errors
-    /// Those of the three steps.
+    /// When one of the three steps fails.
     fn run(&self, job: &Self::Job) -> Result<Self::Out>;
 }
 
-/// How a batch is run.
+/// The settings of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// What is done, for the progress bar.
+    /// The title of the progress bar.
     pub title: &'a str,
     /// Bytes that all jobs may take together.
     pub memory: u64,
-    /// Jobs that may be done before an earlier one is: so many results wait to be reported.
+    /// How many jobs may be ahead of the first unfinished one. That bounds the results that wait to be reported.
     pub ahead: usize,
     /// Makes the progress bar.
     pub progress: Progress,
-    /// Hears of each file.
+    /// Logs each file.
     pub events: &'a Events,
 }
 
@@ -98,7 +98,7 @@ impl Batch<'_> {
                 match spawn_in(scope, work) {
                     Ok(_) => {}
                     Err(error) if worker == 0 => return Err(error),
-                    // Those that were to be had do all of it.
+                    // The threads that have started do all of the work.
                     Err(_) => break,
                 }
             }
@@ -123,7 +123,7 @@ fn input_bytes(source: &Source) -> u64 {
     source.size().ok().flatten().unwrap_or(0)
 }
 
-/// What a worker does: job after job, until there are no more.
+/// The loop of a worker: runs job after job until none is left.
 fn work_through<W: Work>(
     work: &W,
     jobs: &[W::Job],
@@ -132,7 +132,7 @@ fn work_through<W: Work>(
     worker: usize,
     finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
 ) {
-    // A panic here must not leave the others waiting.
+    // A panic in this worker must not leave the other workers waiting.
     let _stop = StopOnPanic(schedule);
     let need = |index: usize| work.memory(&jobs[index]).unwrap_or(u64::MAX);
     let (mut one, mut turn) = (None, None);
@@ -158,8 +158,8 @@ fn work_through<W: Work>(
     }
 }
 
-/// A pool of one thread, made at the first call: parallel code that runs in it stays on that thread. Nothing where
-/// there is no thread for it.
+/// A pool of one thread, which is made by the first call. Parallel code that runs in the pool stays on that thread.
+/// `None` where the system grants no thread.
 fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
     if pool.is_none() {
         *pool = ThreadPoolBuilder::new().num_threads(1).build().ok();
@@ -167,7 +167,7 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
     pool.as_ref()
 }
 
-/// Which job is next, whether there is memory for it, and who takes it.
+/// Decides which job is next, whether there is memory for it, and which worker takes it.
 struct Schedule {
     jobs: usize,
     threads: usize,
@@ -179,17 +179,18 @@ struct Schedule {
 
 #[derive(Default)]
 struct State {
-    /// The first job that no worker has. Jobs are taken in order, so that small ones cannot keep out a
-    /// large one.
+    /// The first job that no worker has taken. Jobs are taken in order, so that small jobs cannot delay a
+    /// large one for ever.
     next: usize,
     need: Need,
-    /// Workers without a job. The first takes the next one: the allocator keeps memory that a thread has
-    /// freed for the same thread, so no more threads than necessary may allocate.
+    /// Workers without a job. The one with the least number takes the next job: the allocator keeps memory that a
+    /// thread has freed for the same thread, so as few threads as possible should allocate.
     idle: BTreeSet<usize>,
-    /// Jobs that workers have now.
+    /// Number of jobs that workers are doing.
     active: usize,
-    /// The memory of those jobs.
+    /// Memory of these jobs, in bytes.
     used: u64,
+    /// Number of jobs whose results have been reported.
     reported: usize,
     stopped: bool,
 }
@@ -199,16 +200,16 @@ struct State {
 enum Need {
     #[default]
     Unknown,
-    /// A worker is looking at the file.
+    /// A worker is finding it out.
     Asked,
     Known(u64),
 }
 
-/// A worker's turn: a job, and what it may use.
+/// The turn of a worker: a job, its memory and its threads.
 struct Turn {
     index: usize,
     memory: u64,
-    /// All threads, which other jobs use as well; otherwise one of its own.
+    /// Whether the job uses all threads, together with other jobs, rather than one thread of its own.
     all_threads: bool,
 }
 
@@ -222,7 +223,7 @@ impl Schedule {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the turn of `worker` and waits for its next; nothing when there is none.
+    /// Ends the turn of `worker` and waits for the next one; `None` when no job is left.
     fn next(
         &self,
         worker: usize,
@@ -261,7 +262,7 @@ impl Schedule {
         }
     }
 
-    /// Whether a job of so many bytes may begin now. One that is too large for the memory runs alone.
+    /// Whether a job that takes `bytes` may begin now. A job that is too large for the memory runs alone.
     fn admits(&self, state: &State, bytes: u64) -> bool {
         let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
         fits && state.next < state.reported + self.ahead
@@ -272,7 +273,7 @@ impl Schedule {
         (state.next, state.need) = (index + 1, Need::Unknown);
         (state.active, state.used) = (state.active + 1, state.used + memory);
         state.idle.remove(&worker);
-        // Otherwise some threads would idle: there are too few files, or too little memory for more.
+        // Few files are left, or memory allows few at a time: with one thread per file, some threads would be idle.
         let all_threads = self.jobs < self.threads
             || self.jobs - index <= self.threads / 2
             || bytes > self.memory / self.threads as u64;
@@ -324,7 +325,7 @@ mod tests {
     use crate::error::{Error, Kind};
     use crate::io::Source;
 
-    /// Jobs that take some milliseconds and note what is going on meanwhile.
+    /// Jobs that take some milliseconds and record how many run at once and how much memory they take.
     #[derive(Default)]
     struct Fake {
         memory: AtomicU64,
@@ -337,9 +338,9 @@ mod tests {
     const PANIC: u64 = 666;
 
     impl Work for Fake {
-        /// The memory in use; 0 is unknown.
+        /// The memory of the job; 0 stands for unknown.
         type Job = u64;
-        /// The number of threads for parallel code.
+        /// The number of threads that parallel code had.
         type Out = usize;
 
         fn source<'j>(&self, _: &'j u64) -> &'j Source {
@@ -368,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Runs `jobs` with so many threads; the jobs and results in the order of their reports.
+    /// Runs `jobs` on `threads` threads. Returns jobs and results in the order of their reports.
     fn run(fake: &Fake, jobs: &[u64], threads: usize) -> Vec<(u64, Option<usize>)> {
         let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
         let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
@@ -444,12 +445,12 @@ mod tests {
             Ok(())
         };
         pool.install(|| batch.run(&Where, &[LIMIT; 30], report)).unwrap();
-        // Lower workers that start late take over from higher ones, once each.
+        // A worker with a lower number that starts late takes over from one with a higher number, at most once each.
         let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes < 5, "{threads:?}");
     }
 
-    /// Results that cannot be reported yet are as few as the batch says.
+    /// No more results wait to be reported than the batch allows.
     #[test]
     fn few_jobs_are_done_before_an_earlier_one() {
         struct FirstIsSlow(AtomicUsize);

@@ -1,6 +1,8 @@
-//! Tells the program the commit that it is made from, for `gpuproc --version`: that of the variable `GPUPROC_COMMIT`, of
-//! the packed crate, or of the repository. The last only for release builds, since each commit would make another build
-//! necessary.
+//! Build script: tells the program the commit that it is built from, for `gpuproc --version`. The commit is taken from
+//! the
+//! variable `GPUPROC_COMMIT`, else from the packed crate, else from the repository. The repository is asked only for
+//! release
+//! builds, since otherwise each commit would make a new build necessary.
 
 use std::{env, fs, process::Command};
 
@@ -11,7 +13,7 @@ fn main() {
     println!("cargo::rustc-env=GPUPROC_COMMIT={}", commit.unwrap_or_default());
 }
 
-/// What `cargo package` notes in a packed crate: `"sha1": "..."`.
+/// The commit that `cargo package` records in a packed crate: `"sha1": "..."`.
 fn packed() -> Option<String> {
     let notes = fs::read_to_string(".cargo_vcs_info.json").ok()?;
     let (_, rest) = notes.split_once("\"sha1\"")?;

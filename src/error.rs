@@ -5,15 +5,15 @@ use std::{error, fmt, io, iter, path::Path};
 /// A `Result` whose error is [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the terms that a shell script can act on: the numbers are exit codes.
+/// The kind of an error, on which a shell script can act. The numbers are exit codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
     /// Anything that has no kind of its own.
     Failure = 1,
-    /// What was asked for makes no sense.
+    /// The request makes no sense: flags or parameters are wrong.
     Usage = 2,
-    /// Some files of several failed; the others are done.
+    /// Some of several files failed; the others are done.
     Partial = 3,
     /// An input could be read but not understood, or breaks a limit.
     BadInput = 4,
@@ -26,7 +26,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether the same job may succeed when it is tried again, perhaps elsewhere: what fails is not what was asked for.
+    /// Whether the same job may succeed if it is tried again, perhaps on another machine, because the request itself is
+    /// right.
     pub fn may_pass(self) -> bool {
         match self {
             Self::Failure | Self::Partial | Self::Gpu | Self::Io => true,
@@ -34,14 +35,14 @@ impl Kind {
         }
     }
 
-    /// The process's exit code for this kind.
+    /// The exit code of the process for this kind.
     pub fn exit_code(self) -> u8 {
         self as u8
     }
 }
 
-/// What a user can change so that the same job succeeds. The library names the setting; a front end
-/// knows how it is set (`commands::hints`: which flag to type).
+/// The setting that a user can change so that the same job succeeds. The library names the setting; a front end
+/// knows how to set it (`commands::hints` names the flag).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {
@@ -123,7 +124,7 @@ impl Error {
         Self::new(self.kind, message).caused_by(self)
     }
 
-    /// What decides the exit code.
+    /// The kind of the error, which decides the exit code.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -133,7 +134,7 @@ impl Error {
         self.chain().find_map(|error| error.downcast_ref::<Self>()?.hint)
     }
 
-    /// Whether the reader of an output has closed it, as `head` does once it has enough.
+    /// Whether the cause is a closed pipe: the reader of an output has ended, as `head` does once it has enough.
     pub fn is_broken_pipe(&self) -> bool {
         let mut causes = self.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
         causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
@@ -145,8 +146,8 @@ impl Error {
         iter::successors(Some(first), |error| error.source())
     }
 
-    /// The message and its causes on one line: `message: cause: cause`. What one message says already, as some
-    /// decoders' do, its cause does not say again.
+    /// The message and its causes on one line: `message: cause: cause`. A cause that its message repeats at its
+    /// end, as the messages of some decoders do, is left out.
     pub fn one_line(&self) -> String {
         let mut messages: Vec<String> = self.chain().map(ToString::to_string).collect();
         messages.dedup_by(|cause, message| message.ends_with(&**cause));

@@ -1,13 +1,13 @@
-//! What happens in a run, for `--log-json`: a line of JSON an event, with times and bytes.
+//! The log of a run (`--log-json`): a line of JSON for each event, with times and bytes.
 //!
-//! | event | says |
+//! | event | fields |
 //! |---|---|
 //! | `start` | command, arguments, version, process |
 //! | `file` | `input`, `output`, `seconds`, `bytes_in`, `bytes_out`; `status` is `done`, or `skipped` where it was done before |
 //! | `error` | `input` if it is of one of several, `message`, `code` (an exit code), `retry` (whether trying again may help) |
 //! | `end` | `seconds`, `code`, how many `files` and of them `skipped` and `failed`, `bytes_in`, `bytes_out` |
 //!
-//! A log without an `end` is of a process that was stopped.
+//! A log without an `end` belongs to a process that was stopped.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,7 +24,7 @@ use crate::{
     io::{Sink, Source},
 };
 
-/// The log of a run; without a file nothing happens.
+/// The log of a run. Without a file, nothing is logged.
 #[derive(Debug)]
 pub struct Events {
     file: Option<File>,
@@ -42,10 +42,10 @@ struct Totals {
 }
 
 impl Events {
-    /// A log at the end of the file `path`, which other processes may write to, too.
+    /// A log that is appended to the file `path`. Other processes may append to the same file.
     ///
     /// # Errors
-    /// [`Kind::Io`](crate::error::Kind::Io) when it cannot be opened.
+    /// [`Kind::Io`](crate::error::Kind::Io) when the file cannot be opened.
     pub fn new(path: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = OpenOptions::new().append(true).create(true).open(path);
@@ -55,7 +55,7 @@ impl Events {
         Ok(Self { file, started, totals: Mutex::default() })
     }
 
-    /// The run begins.
+    /// Logs the start of the run.
     pub fn start(&self, command: &str) {
         let arguments = || -> Vec<String> {
             std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
@@ -70,12 +70,12 @@ impl Events {
         });
     }
 
-    /// An input is done, and an output written, if it has one of its own.
+    /// Logs that an input is done, with its output if it has one of its own.
     pub fn file(&self, input: &Source, output: Option<&Sink>, time: Duration) {
         self.note("done", input, output, Some(time));
     }
 
-    /// An input was done by an earlier run.
+    /// Logs that an input was done by an earlier run.
     pub fn skipped(&self, input: &Source, output: Option<&Sink>) {
         self.note("skipped", input, output, None);
     }
@@ -112,7 +112,7 @@ impl Events {
         });
     }
 
-    /// One of several inputs has failed.
+    /// Logs that one of several inputs has failed.
     pub fn failed(&self, input: &Source, error: &Error) {
         let mut totals = self.totals();
         totals.files += 1;
@@ -132,7 +132,7 @@ impl Events {
         });
     }
 
-    /// The run ends.
+    /// Logs the end of the run.
     pub fn end(&self, result: &Result<()>) {
         if let Err(error) = result {
             self.error(None, error);
@@ -155,7 +155,9 @@ impl Events {
         self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a line at once, so that those of several processes do not mix. A log that cannot be written stops no work.
+    /// Writes a line with one call, so that lines of several processes do not mix. A log that cannot be written is a
+    /// warning,
+    /// not an error.
     fn write(&self, event: &str, fields: impl FnOnce() -> Value) {
         let Some(mut file) = self.file.as_ref() else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

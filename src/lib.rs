@@ -1,7 +1,7 @@
 //! Image and volume processing on the GPU, and on the CPU with the same results.
 //!
-//! Every job here runs as a WGSL compute shader (Vulkan, Metal, DirectX 12) or as native code that is fast,
-//! too; [`Device::best`] chooses. Histograms, blurs of 8 bits and meshes are the same to the bit on both.
+//! Every job runs as a WGSL compute shader (Vulkan, Metal, DirectX 12) or as fast native code on the CPU;
+//! [`Device::best`] chooses. Histograms, 8-bit blurs and meshes are the same to the bit on both.
 //!
 //! Blur an image in memory:
 //! ```
@@ -28,7 +28,7 @@
 //! # }
 //! ```
 //!
-//! Mesh a volume where its samples pass a value:
+//! Mesh the surface of a volume at an isovalue:
 //! ```
 //! use gpuproc::{Device, Volume, mesh};
 //!
@@ -43,42 +43,43 @@
 //! # }
 //! ```
 //!
-//! Samples come and go in plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an
-//! image of the `image` crate, `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of
-//! `ndarray` in standard order with axes z, y, x. A job may take more memory than there is: that is an
-//! [`Error`], as is all else that can go wrong; nothing here panics for what it is given. The
-//! [`log`](https://docs.rs/log) crate hears what happens.
+//! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an
+//! image of the `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of
+//! `ndarray` in standard order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs
+//! more memory than there is; no input makes these functions panic. Messages go to the
+//! [`log`](https://docs.rs/log) crate.
 //!
 //! # The program
-//! The [`guide`] says what its commands do, which formats they know, and how they work together with others.
+//! The [`guide`] describes the commands of the program, the formats they read and write, and how to use them
+//! together with other programs.
 //!
 //! # Features
-//! `cli`, on by default, is the program `gpuproc` with all it needs: the command line and the formats of
-//! images, volumes, arrays and meshes. A library goes without it: `default-features = false`.
+//! The feature `cli`, on by default, is the program `gpuproc` with all it needs: the command line and the formats
+//! of images, volumes, arrays and meshes. As a library, gpuproc does without: `default-features = false`.
 //!
 //! # Inside
-//! What is not on this page is hidden and may change with any version. From the top, each floor using only
-//! those below it:
+//! Modules that are not on this page are hidden and may change with any version. From the top, each floor uses only
+//! the floors below it:
 //!
 //! | module | holds |
 //! |---|---|
 //! | `main`, `cli` | the program: parser, shared flags, exit codes |
-//! | `commands` | one file or folder a command: flags become a job, then read, run a kernel, write |
-//! | `session`, `batch`, `signals`, `events` | what commands work with; many files side by side; early ends; the log of a run |
-//! | `api` | this page |
-//! | `kernels` | one folder a kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
+//! | `commands` | one file or folder for each command: flags become a job, then read, run a kernel, write |
+//! | `session`, `batch`, `signals`, `events` | context of a command; batches of files; early ends; log of a run |
+//! | `api` | the public API: this page |
+//! | `kernels` | one folder for each kernel family, beside its WGSL in `wgsl/`: parameters, CPU twin, GPU host code |
 //! | `io` | images, volumes, arrays, meshes, plots; outputs that appear whole or not at all |
 //! | `device` | where a kernel runs: the [`Kernel`](device::Kernel) trait, the fallback to the CPU |
 //! | `gpu` | all use of wgpu: contexts, shaders, buffers, batches of passes, timestamps |
 //! | `data` | plain values and their arithmetic, which kernels and formats share |
-//! | `parallel`, `simd`, `cache`, `timings`, `progress`, `memory`, `error` | what all floors use |
+//! | `parallel`, `simd`, `cache`, `timings`, `progress`, `memory`, `error` | helpers of all floors |
 
-// Lanes of whole numbers are x86's; other processors take the plain loops beside them.
+// SIMD code for integers exists only for x86-64; other processors run the plain loops beside it.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code, unused_imports, unused_variables))]
 
-// Unsafe code is only where it is named here: the shaders that run without checks (`gpu::pipeline`), huge pages
-// (`memory`), vectors that all threads fill (`parallel`), hints to the caches (`cache`), and what `main.rs` does before
-// threads run and when the process crashes. A test holds the rest to that.
+// Unsafe code is confined to: shaders that run without bounds checks (`gpu::pipeline`), huge pages (`memory`), vectors
+// that all threads fill (`parallel`), cache hints (`cache`), and in `main.rs` the code that runs before other threads
+// start and when the process crashes. A test checks that there is none elsewhere.
 #[forbid(unsafe_code)]
 mod api;
 #[cfg(feature = "cli")]

@@ -1,4 +1,4 @@
-//! The `gpuproc` program: parse, run, report, exit.
+//! The program `gpuproc`: parses, runs, reports, exits.
 
 use std::{panic, process::ExitCode};
 
@@ -20,25 +20,25 @@ fn main() -> ExitCode {
     }
     apart::allow();
     #[expect(unsafe_code)]
-    // SAFETY: no other thread runs yet. Mesa's device-selection layer would connect to a display and
-    // complain on stderr where there is none; adapters are sorted here anyway.
+    // SAFETY: no other thread runs yet. The variable turns off Mesa's device-selection layer, which would
+    // connect to a display and complain on stderr where there is none. gpuproc sorts adapters itself.
     unsafe {
         std::env::set_var("NODEVICE_SELECT", "1");
     };
-    // Decoders and drivers may panic; their callers catch that, and -v shows it.
+    // Decoders and drivers may panic. Their callers catch the panic, and -v shows its message.
     panic::set_hook(Box::new(|panic| log::debug!("{panic}")));
     #[cfg(unix)]
     tell_crashes();
     let code = match run() {
         Ok(()) => 0,
-        // The reader has closed the pipe, as in `gpuproc scan - | head`.
+        // The reader has closed the pipe, as in `gpuproc scan - | head`: not an error.
         Err(error) if error.downcast_ref().is_some_and(Error::is_broken_pipe) => 0,
         Err(error) => {
             let (line, kind) = match error.downcast_ref::<Error>() {
                 Some(error) => (hints::line(error), error.kind()),
                 None => (format!("{error:#}"), Kind::Failure),
             };
-            // Unless a report has told it.
+            // With --timings=json, the report may have told the error; otherwise it is told here.
             stop_collecting();
             tell(format_args!("error: {line}"));
             kind.exit_code()
@@ -50,8 +50,9 @@ fn main() -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Lets crashes of libraries and drivers end the process with one line and a documented exit code. What is not whole of
-/// an output has no name on Linux; elsewhere it stays as `.part`.
+/// Makes crashes of libraries and drivers end the process with one line and a documented exit code. An incomplete
+/// output
+/// is not left behind on Linux, where it has no name yet; elsewhere it stays as `.part`.
 #[cfg(unix)]
 fn tell_crashes() {
     extern "C" fn crashed(signal: i32) {
@@ -68,7 +69,7 @@ fn tell_crashes() {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = crashed as extern "C" fn(i32) as usize;
             action.sa_flags = libc::SA_ONSTACK;
-            // Without it, the signal ends the process and the shell tells so.
+            // If this fails, the signal ends the process, and the shell reports it.
             libc::sigaction(signal, &action, std::ptr::null_mut());
         }
     }
@@ -83,14 +84,15 @@ fn run() -> Result<()> {
     }
 }
 
-/// Runs before `main`, and so before Rust's runtime opens `/dev/null` in the place of standard streams that are closed.
-/// Afterwards one that was closed looks like one that a caller has opened there for reading and writing, as Python's
-/// `subprocess.DEVNULL` is.
+/// Runs before `main`, and so before Rust's runtime opens `/dev/null` in place of closed standard streams. Afterwards,
+/// a
+/// stream that was closed could not be told from one that the caller has opened as `/dev/null`, such as Python's
+/// `subprocess.DEVNULL`.
 #[cfg(unix)]
 #[used]
 #[expect(unsafe_code)]
-// SAFETY: the sections list functions that the C runtime calls, without arguments that matter here. What this one calls
-// asks the system about two file descriptors and stores two atomic flags; it needs nothing of Rust's runtime.
+// SAFETY: the section lists functions that the C runtime calls before `main`; this one ignores their arguments. It asks
+// the system about two file descriptors and stores two atomic flags, for which it does not need Rust's runtime.
 #[cfg_attr(target_vendor = "apple", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[cfg_attr(not(target_vendor = "apple"), unsafe(link_section = ".init_array"))]
 static BEFORE_MAIN: extern "C" fn() = note_closed;

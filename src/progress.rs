@@ -11,17 +11,17 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// The bars on the terminal, below each other; there once the first one has appeared.
+/// The bars on the terminal, one below the other. Set when the first bar appears.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
 
-/// Whether bars are shown.
+/// Makes progress bars, which are shown or not.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
     shown: bool,
 }
 
 impl Progress {
-    /// Bars on a terminal that can move its cursor, unless `hidden`.
+    /// Bars are shown on a terminal that can move its cursor, unless `hidden`.
     pub fn new(hidden: bool) -> Self {
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         Self { shown: !hidden && !dumb && io::stderr().is_terminal() }
@@ -43,29 +43,29 @@ impl Progress {
     }
 }
 
-/// What a bar counts.
+/// The unit in which a bar counts.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Step,
     Byte,
-    /// Bytes, in so many files.
+    /// Bytes, with the numbers of finished files and of all files.
     File {
         done: usize,
         of: usize,
     },
 }
 
-/// A running progress bar, which goes when dropped.
+/// A progress bar, which disappears when it is dropped.
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
     unit: Unit,
-    /// Whether it is still to appear.
+    /// Whether the bar has not appeared yet.
     waits: bool,
     started: Instant,
 }
 
-/// Work shorter than this shows no bar.
+/// A bar appears only after this time, so that short work shows no bar.
 const DELAY: Duration = Duration::from_millis(500);
 
 impl Bar {
@@ -78,7 +78,7 @@ impl Bar {
         Self { bar, unit, waits: shown, started: Instant::now() }
     }
 
-    /// Moves on by `len` steps or bytes.
+    /// Advances the bar by `len` steps or bytes.
     pub fn advance(&mut self, len: u64) {
         let elapsed = self.started.elapsed();
         if self.waits && elapsed > DELAY {
@@ -94,7 +94,7 @@ impl Bar {
         }
     }
 
-    /// Moves on by one file of `bytes` bytes.
+    /// Advances the bar by one file of `bytes` bytes.
     pub fn file_done(&mut self, bytes: u64) {
         if let Unit::File { done, .. } = &mut self.unit {
             *done += 1;
@@ -109,10 +109,10 @@ impl Drop for Bar {
     }
 }
 
-/// How far the work is, how fast, and for how long still, after `done` of `len` units in `elapsed`.
+/// The text beside a bar, such as `45 %, 2.1 GB/s, 12 s left`, after `done` of `len` units in the time `elapsed`.
 fn status(unit: Unit, done: u64, len: u64, elapsed: Duration) -> String {
     let share = match unit {
-        // Files whose lengths are unknown, or all zero.
+        // The lengths of all files are unknown or zero.
         Unit::File { done, of } if len == 0 => done as f64 / of.max(1) as f64,
         _ => done as f64 / len.max(1) as f64,
     };
@@ -147,7 +147,7 @@ fn time_left(seconds: f64) -> String {
     }
 }
 
-/// Takes all bars away for good, for a process about to be stopped, and prints what was collected.
+/// Removes all bars for good and prints the collected messages. For a process that is about to end.
 pub fn hide_bars() {
     stop_collecting();
     if let Some(bars) = BARS.get() {
@@ -161,7 +161,7 @@ thread_local! {
     static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Messages to be printed later.
+/// Messages that are printed later.
 #[derive(Debug, Default)]
 #[must_use = "messages are lost unless printed"]
 pub struct Held(Vec<String>);
@@ -178,9 +178,9 @@ impl Held {
     }
 }
 
-/// Runs `work` and holds back the messages of this thread meanwhile.
+/// Runs `work`, and holds back the messages of this thread until it returns.
 pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
-    /// Ends the holding, also when `work` panics.
+    /// Stops holding messages, also when `work` panics.
     struct Guard;
     impl Drop for Guard {
         fn drop(&mut self) {
@@ -193,13 +193,13 @@ pub fn hold<T>(work: impl FnOnce() -> T) -> (Held, T) {
     (HELD.take().unwrap_or_default(), result)
 }
 
-/// What becomes of messages.
+/// How messages are handled.
 enum Messages {
-    /// They are printed at once.
+    /// Messages are printed at once.
     Printed,
-    /// They are kept for a report that holds them.
+    /// Messages are collected for a report.
     Collected(Vec<String>),
-    /// The report was printed and is all that is.
+    /// The report has been printed; further messages are dropped.
     Reported,
 }
 
@@ -210,7 +210,7 @@ pub fn collect_messages() {
     *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner) = Messages::Collected(Vec::new());
 }
 
-/// Prints the report that `with` makes of the messages, and none after it.
+/// Prints the report that `with` makes of the collected messages. Later messages are dropped.
 pub fn report(with: impl FnOnce(Vec<String>) -> String) {
     let before = std::mem::replace(
         &mut *MESSAGES.lock().unwrap_or_else(PoisonError::into_inner),
@@ -223,7 +223,7 @@ pub fn report(with: impl FnOnce(Vec<String>) -> String) {
     let _ = io::stderr().write_all(format!("{}\n", with(messages)).as_bytes());
 }
 
-/// Prints what was collected, where no report will.
+/// Prints the collected messages, where no report will be made.
 pub fn stop_collecting() {
     let mut state = MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Messages::Collected(messages) = &mut *state {
@@ -234,8 +234,9 @@ pub fn stop_collecting() {
     }
 }
 
-/// `text` with its control characters escaped: `\u{1b}` for the one that begins a command to the terminal. Names and
-/// texts of files may hold any, and marks that turn the direction of what follows them.
+/// Escapes the control characters in `text`, such as `\u{1b}`, which begins a command to the terminal, and the marks
+/// that
+/// change the direction of text. Names and texts of files may contain any of them.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unprintable) {
         return text.into();
@@ -256,8 +257,8 @@ fn is_unprintable(char: char) -> bool {
     char.is_control() || turns || matches!(char, '\u{2028}' | '\u{2029}')
 }
 
-/// Writes one line to stderr, above all bars, unless [`hold`] keeps it. A stderr that is closed or full
-/// is ignored.
+/// Writes one line to stderr, above all bars, unless [`hold`] or [`collect_messages`] keeps it. Errors of
+/// stderr are ignored.
 pub fn tell(line: impl Display) {
     let line = line.to_string().trim_end().replace(['\n', '\r', '\t'], " ");
     let line = printable(&line).into_owned();
@@ -285,7 +286,7 @@ pub fn tell(line: impl Display) {
     }
 }
 
-/// The line with its first word in colour, where that says what kind of message it is.
+/// Colours the first word of a line if it names the kind of the message, such as `error:`.
 fn painted(line: &str) -> Cow<'_, str> {
     let kinds = [("error:", "31"), ("warning:", "33"), ("hint:", "36")];
     let kind =
@@ -296,7 +297,7 @@ fn painted(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether `stream` is a terminal with colours that are wanted.
+/// Whether `stream` is a terminal that shows colours, and the user wants them (`NO_COLOR` is not set).
 pub fn has_colours(stream: &impl IsTerminal) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -307,7 +308,7 @@ struct Stderr;
 
 impl log::Log for Stderr {
     fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
-        // Records of drivers and libraries are for the highest level only.
+        // Records of drivers and libraries are shown only with -vv.
         metadata.target().starts_with("gpuproc") || log::max_level() == log::LevelFilter::Trace
     }
 
@@ -324,8 +325,8 @@ impl log::Log for Stderr {
     fn flush(&self) {}
 }
 
-/// Sends `log` records to stderr: summaries by default, only errors when `quiet`, details once
-/// `verbose`, and records of drivers and libraries when `verbose` twice.
+/// Sends `log` records to stderr: summaries by default, only errors with `quiet`, details with a `verbose` of
+/// 1, and records of drivers and libraries, too, with 2 or more.
 pub fn start_messages(quiet: bool, verbose: u8) {
     let level = match (quiet, verbose) {
         (true, _) => log::LevelFilter::Error,

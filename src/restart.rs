@@ -1,8 +1,9 @@
-//! The same job again on the CPU, in place of a process that a GPU's driver holds up for ever.
+//! Begins the job again on the CPU when the driver of a GPU hangs.
 //!
-//! A thread that a driver does not return from cannot be ended, so no other thread can take what it works on. A new
-//! program in the place of this one can: it has the same arguments, standard streams and process id. That is possible
-//! as long as nothing is used up and nothing was written.
+//! A thread that is stuck in a driver cannot be ended, and the data it holds cannot be taken over by another thread.
+//! Therefore the process replaces itself by a new run of the program (exec), which has the same arguments, standard
+//! streams
+//! and process id. That is possible as long as no input has been used up and no output has been written.
 
 #![cfg_attr(not(unix), allow(dead_code))]
 
@@ -15,7 +16,7 @@ use std::{
 
 use crate::io::standard;
 
-/// Begins this process's job again on the CPU. Returns only where that cannot be done.
+/// Begins the job of this process again on the CPU. Returns only if that fails.
 pub fn on_the_cpu() -> io::Error {
     #[cfg(unix)]
     {
@@ -29,10 +30,10 @@ pub fn on_the_cpu() -> io::Error {
     io::ErrorKind::Unsupported.into()
 }
 
-/// Whether the job can begin again; if so, standard input stands where it stood.
+/// The command that begins the job again. Standard input is set back to where this process found it.
 ///
 /// # Errors
-/// When something was written, or a pipe was read from.
+/// When output has been written or a pipe has been read.
 fn command() -> io::Result<Command> {
     if let Some(offset) = standard::used()? {
         standard::input()?.seek(SeekFrom::Start(offset))?;
@@ -42,7 +43,7 @@ fn command() -> io::Result<Command> {
     Ok(command)
 }
 
-/// The arguments without `--device`, in whose place the environment names one.
+/// The arguments without `--device`, since the environment names the device of the new run.
 fn without_device(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let (mut kept, mut is_value, mut are_names) = (Vec::new(), false, false);
     for argument in arguments {

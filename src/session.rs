@@ -1,4 +1,4 @@
-//! What every command works with.
+//! The context in which commands run.
 
 use std::{sync::Arc, time::Instant};
 
@@ -14,14 +14,14 @@ use crate::{
     timings::Timings,
 };
 
-/// What every command works with: a device, a recorder, and what may be shown and replaced.
+/// The context in which a command runs: device, timings, log, progress bars, and the limits and policies of the user.
 #[derive(Debug)]
 pub struct Session {
     /// Runs kernels.
     pub device: Arc<Device>,
     /// Records how long stages take.
     pub timings: Arc<Timings>,
-    /// What happens, for `--log-json`.
+    /// The log of `--log-json`.
     pub events: Arc<Events>,
     /// Makes progress bars.
     pub progress: Progress,
@@ -29,17 +29,19 @@ pub struct Session {
     pub max_memory: u64,
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,
-    /// Whether a lack of an input or an output is an error rather than a warning.
+    /// Whether it is an error, rather than a warning, that a part of an input is missing or that an output cannot hold
+    /// all of
+    /// the input.
     pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
 }
 
 impl Session {
-    /// Does `work`, which makes `output` of `input`, and logs it. Its error is logged as that of the run.
+    /// Runs `work`, which makes `output` from `input`, and logs its success. An error is logged at the end of the run.
     ///
     /// # Errors
-    /// Those of the work.
+    /// Those of `work`.
     pub fn logged<T>(
         &self,
         input: &Source,
@@ -52,8 +54,9 @@ impl Session {
         Ok(done)
     }
 
-    /// The session of a file of a batch. Where `is_exact` says that its result is the same on every device, the CPU may
-    /// take the file (see [`Device::or_cpu`]).
+    /// The session for one file of a batch. If `is_exact` says that the result is the same on every device, the CPU may
+    /// take
+    /// the file (see [`Device::or_cpu`]).
     pub fn for_file(&self, is_exact: impl FnOnce() -> bool) -> Self {
         let shares = self.device.is_shared() && is_exact();
         Self {
@@ -64,7 +67,7 @@ impl Session {
         }
     }
 
-    /// A file of an image at `sink`.
+    /// The target for writing an image to `sink`.
     pub fn image_target<'a>(
         &'a self,
         sink: &'a Sink,
@@ -76,7 +79,7 @@ impl Session {
         target
     }
 
-    /// What an input may take: one of `share` equal parts of the memory.
+    /// The limits of an input, which may take one of `share` equal parts of the memory.
     pub fn limits(&self, share: u64) -> Limits {
         Limits { bytes: self.max_memory / share, pixels: self.max_pixels, strict: self.strict }
     }

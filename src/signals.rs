@@ -1,5 +1,5 @@
-//! Ends of the process before its work is done: signals, `--timeout`, aborts in libraries and drivers.
-//! No part of an output stays behind.
+//! Early ends of the process: signals, `--timeout`, crashes and hangs of libraries and drivers. No incomplete
+//! output is left behind.
 
 use std::{thread, time::Duration};
 
@@ -14,12 +14,15 @@ use crate::{
     threads::spawn,
 };
 
-/// The exit code of a job that took too long: that of timeout(1).
+/// The exit code after `--timeout`, as that of timeout(1).
 const TIMED_OUT: i32 = 124;
 
-/// Removes unfinished outputs on every signal that ends a process and can be waited for, then lets the signal end the
-/// process as it would have done without this. What the process was started to ignore, as by nohup(1), it goes on to
-/// ignore. A file that grows too long (SIGXFSZ) is an error of the write instead. May be called more than once.
+/// On every signal that ends a process and can be handled, removes unfinished outputs and then lets the signal end the
+/// process as it would have done without a handler. Signals that the process was started to ignore, as by nohup(1),
+/// stay
+/// ignored. SIGXFSZ, for a file that grows too long, is caught, so that the write fails instead. May be called more
+/// than
+/// once.
 #[cfg(unix)]
 pub fn exit_on_signals() {
     use std::sync::{Arc, OnceLock, mpsc};
@@ -41,7 +44,8 @@ pub fn exit_on_signals() {
     HANDLED.get_or_init(|| {
         let ignored = ignored_signals();
         let (sender, signals) = mpsc::sync_channel::<Signals>(1);
-        // The thread comes first: a signal with a handler and no thread would have no effect at all.
+        // The thread is started before the handlers: with a handler but without the thread, a signal would have no
+        // effect.
         let waiting = spawn(move || {
             let Ok(mut signals) = signals.recv() else { return };
             if let Some(signal) = signals.forever().next() {
@@ -52,18 +56,18 @@ pub fn exit_on_signals() {
             }
         });
         let caught = ENDING.into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        // Without a thread or a handler a signal still ends the process.
+        // If the thread or the handlers fail to start, a signal still ends the process by itself.
         if waiting.is_ok()
             && let Ok(signals) = Signals::new(caught)
         {
             let _ = sender.send(signals);
         }
-        // Python does so, too.
+        // A handler that only sets a flag makes the write fail with EFBIG. Python ignores SIGXFSZ for the same reason.
         let _ = flag::register(SIGXFSZ, Arc::default());
     });
 }
 
-/// The signals that this process was started to ignore, signal n as bit n - 1; none where that cannot be told.
+/// The mask of the signals that this process was started to ignore, signal n as bit n - 1; 0 where it is unknown.
 #[cfg(unix)]
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -80,8 +84,9 @@ pub fn exit_on_signals() {
     });
 }
 
-/// The signals of a crash, and what to say of each. Of an abort a library has often told the reason by then; large
-/// allocations that fail are errors of [`crate::memory`], small ones abort.
+/// The signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself.
+/// Large
+/// allocations that fail are errors (see [`crate::memory`]); small ones abort.
 #[cfg(unix)]
 pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),
@@ -91,19 +96,20 @@ pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGSEGV, "error: a library or a driver crashed (SIGSEGV)\n"),
 ];
 
-/// Ends a process that has crashed: says `line`, and that the GPU failed if a driver is there to be blamed. Only what a
-/// signal handler may call is called.
+/// Ends a process that has crashed: writes `line`, and exits with the code of a GPU failure if a driver has been
+/// started. Calls
+/// only functions that are allowed in a signal handler.
 #[cfg(unix)]
 pub fn exit_crashed(line: &str) -> ! {
-    // A stderr that cannot be written changes nothing.
+    // Errors of stderr are ignored.
     let _ = rustix::io::write(rustix::stdio::stderr(), line.as_bytes());
     exit(if any_driver() { Kind::Gpu } else { Kind::Failure }.exit_code().into());
 }
 
-/// Ends the process after `limit`, without an output.
+/// Ends the process after the time `limit`, without an output.
 ///
 /// # Errors
-/// [`Kind::Failure`] when there is no thread to wait for that.
+/// [`Kind::Failure`] when the system grants no thread to wait.
 pub fn exit_after(limit: Duration) -> Result<()> {
     spawn(move || {
         thread::sleep(limit);
@@ -115,8 +121,9 @@ pub fn exit_after(limit: Duration) -> Result<()> {
     .map(drop)
 }
 
-/// Ends the process when a driver does not return from a call. The job begins again on the CPU where `on_cpu` allows it
-/// and nothing was written yet; otherwise there is no output. A process without a thread to spare goes without this.
+/// Ends the process when a driver does not return from a call. If `on_cpu` is set and nothing has been written yet, the
+/// job
+/// begins again on the CPU; otherwise there is no output. Where the system grants no thread, hangs are not watched for.
 pub fn exit_on_hang(on_cpu: bool) {
     const TICK: Duration = Duration::from_millis(250);
     let patience = patience();
@@ -143,8 +150,8 @@ pub fn exit_on_hang(on_cpu: bool) {
     });
 }
 
-/// Ends the process without exit handlers: a driver at work on another thread may crash in them, and
-/// one that hangs would never finish.
+/// Ends the process without running exit handlers, in which a driver that works on another thread may crash
+/// and a driver that hangs would never finish.
 pub fn exit(code: i32) -> ! {
     #[cfg(unix)]
     signal_hook::low_level::exit(code);

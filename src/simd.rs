@@ -1,26 +1,26 @@
-//! The SIMD level of CPU twins and decoders: the best that the processor has, found once.
+//! The SIMD level of CPU twins and decoders: the best one that the processor supports, determined once.
 //!
-//! Loops over arrays are compiled once a level, and [`dispatch`] calls the copy for this processor.
-//! All levels give the same integers; floats may differ in their last bits, since only AVX2 and above
+//! Loops over arrays are compiled once for each level, and [`dispatch`] calls the copy for this processor.
+//! All levels give the same integers. Floats may differ in their last bits, since only AVX2 and above
 //! fuse multiplication and addition.
 //!
-//! For tests, the environment variable `GPUPROC_SIMD` names another of the [`levels`].
+//! For tests, the environment variable `GPUPROC_SIMD` selects another of the [`levels`].
 
 use std::{env, sync::LazyLock};
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Runs `op` in the copy compiled for this processor.
+/// Runs the copy of `op` that is compiled for this processor.
 #[inline]
 pub fn dispatch<Op: WithSimd>(op: Op) -> Op::Output {
     arch().dispatch(op)
 }
 
-/// As [`dispatch`], of a closure that is `#[inline(always)]`.
+/// As [`dispatch`], for a closure that is `#[inline(always)]`.
 #[inline]
 pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
-    // `WithSimd` of closures calls them by way of `FnOnce::call_once`, which is a function of its own
-    // for closures that borrow, compiled for no level.
+    // pulp's own `WithSimd` for closures calls `FnOnce::call_once`. For closures that borrow, that is a separate
+    // function, which is not compiled for the level.
     struct Work<F>(F);
     impl<R, F: FnMut() -> R> WithSimd for Work<F> {
         type Output = R;
@@ -33,7 +33,7 @@ pub fn vectorize<R>(work: impl FnMut() -> R) -> R {
     dispatch(Work(work))
 }
 
-/// The level, for code with instructions of its own for some of them.
+/// The level in use, for code that has special instructions for some levels.
 #[inline]
 pub fn arch() -> Arch {
     static ARCH: LazyLock<Arch> = LazyLock::new(|| {
@@ -46,7 +46,7 @@ pub fn arch() -> Arch {
     *ARCH
 }
 
-/// The names of the levels that this processor has, the least first.
+/// The names of the levels that this processor supports, in ascending order.
 pub fn levels() -> Vec<&'static str> {
     let all = ["scalar", "avx2", "avx512", "neon"];
     all.into_iter().filter(|name| named(name).is_some()).collect()

@@ -1,7 +1,10 @@
-//! Threads where there may be few to be had: a limit on processes (RLIMIT_NPROC), on a container's tasks, on memory.
+//! Starts threads where the system may grant only a few: the number of processes (RLIMIT_NPROC), the tasks of a
+//! container
+//! or memory may be limited.
 //!
-//! The standard library's `spawn` panics where there is no thread. These return an error, and the pool of the parallel
-//! loops starts with as many threads as there are.
+//! `std::thread::spawn` panics where the system grants no thread. These functions return an error instead, and the pool
+//! of
+//! the parallel loops starts with as many threads as it gets.
 
 use std::{
     io,
@@ -15,7 +18,7 @@ use rayon::{ThreadBuilder, ThreadPoolBuilder};
 
 use crate::error::{Error, Kind, Result};
 
-/// The error of a system that grants no thread.
+/// The error when the system grants no thread.
 fn refused(cause: io::Error) -> Error {
     Error::new(Kind::Failure, "the system grants no further thread").caused_by(cause)
 }
@@ -41,23 +44,25 @@ pub fn spawn_in<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(refused)
 }
 
-/// Threads a core, at most: more only take turns, and thousands take seconds to start.
+/// Most threads per core: more would only take turns, and thousands would take seconds to start.
 const MOST_A_CORE: usize = 4;
 
-/// Threads that are left for reading, writing and waiting beside the parallel loops where there are few.
+/// Threads that are kept free for reading, writing and waiting where the system grants few.
 const SPARE: usize = 4;
 
-/// A thread of the pool. One that waits for a loop within a loop begins other work on top of its stack, so there is more
-/// of it than the usual 2 MiB; what is not used takes no memory.
+/// The builder of a thread of the pool. A thread that waits for a nested loop begins other work on top of its stack, so
+/// its
+/// stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
 fn worker() -> Builder {
     Builder::new().stack_size(8 << 20)
 }
 
-/// Starts the pool of the parallel loops: `wanted` threads, or one a core; fewer where there are fewer to be had. A
-/// second call changes nothing.
+/// Starts the pool of the parallel loops with `wanted` threads, by default one per core, or as many as the system
+/// grants.
+/// A second call has no effect.
 ///
 /// # Errors
-/// [`Kind::Failure`] where there is not even one.
+/// [`Kind::Failure`] where the system does not grant a single thread.
 pub fn start_pool(wanted: Option<usize>) -> Result<()> {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let wanted = wanted.unwrap_or(cores).min(MOST_A_CORE * cores.max(2));
@@ -73,8 +78,9 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
             }
         }
     };
-    // The threads come first, each waiting for its part in the pool: a pool whose threads fail to start cannot be built
-    // again. Those to spare come before them, and go.
+    // A pool whose threads fail to start cannot be built again. So the threads are started before the pool, and each
+    // waits
+    // for its part in it. The spare threads are started first of all, and end before the pool is built.
     let (spare, gone) = mpsc::channel::<()>();
     let gone = Arc::new(Mutex::new(gone));
     let spares = (0..SPARE).map_while(|_| {
@@ -87,7 +93,7 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
     drop(spare);
     if started < wanted {
         spares.into_iter().for_each(|spare| drop(spare.join()));
-        // The system counts a thread for a moment after its end.
+        // The system still counts a thread for a moment after it has ended.
         thread::sleep(Duration::from_millis(5));
         if started == 0 {
             worker().spawn(wait()).map_err(refused)?;
@@ -96,7 +102,7 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
         log::debug!("{started} threads instead of {wanted}");
     }
     let hand_over = |job| jobs.send(job).map_err(|_| io::ErrorKind::Other.into());
-    // Those without a part end when `jobs` goes. In tests there is a pool already.
+    // Threads without a part in the pool end when `jobs` is dropped. In tests, a pool exists already.
     let _ = ThreadPoolBuilder::new().num_threads(started).spawn_handler(hand_over).build_global();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! How long a job took: its stages by the wall clock, its GPU passes by the device's clock.
+//! The times of a job: stages by the wall clock, GPU passes by the clock of the device.
 
 use std::{
     sync::{
@@ -20,20 +20,21 @@ pub enum Clock {
     Gpu,
 }
 
-/// How long one stage took, over all times that it was run.
+/// The total time of a stage, over all its runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Stage {
-    /// The stage's name, such as `decode` or `blur rows`.
+    /// The name of the stage, such as `decode` or `blur rows`.
     pub stage: String,
     /// The clock.
     pub clock: Clock,
-    /// How often it was run.
+    /// Number of runs.
     pub count: u64,
-    /// Nanoseconds.
+    /// Total time in nanoseconds.
     pub ns: u64,
 }
 
-/// The recorder that all parts of a job share. A measurement costs a lock, and no memory: jobs may have millions.
+/// The recorder that all parts of a job share. A measurement takes a lock but no further memory, since a job may have
+/// millions of them.
 #[derive(Debug)]
 pub struct Timings {
     start: Instant,
@@ -43,7 +44,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// A recorder whose total runs from now. `passes` asks the GPU to timestamp every pass.
+    /// A recorder whose total time starts now. `passes` asks the GPU to timestamp every pass.
     pub fn new(passes: bool) -> Self {
         Self {
             start: Instant::now(),
@@ -63,7 +64,7 @@ impl Timings {
         self.passes.store(true, Ordering::Relaxed);
     }
 
-    /// Forgets the facts about results, for a process with results without end.
+    /// Drops the facts about results, for a process that makes results without end.
     pub fn forget_results(&self) {
         self.results.lock().expect("no holder of this lock panics").clear();
     }
@@ -77,7 +78,7 @@ impl Timings {
     }
 
     /// Records a duration measured elsewhere.
-    // Not into each of the hundred places that time something.
+    // Inlining would copy this into each of the hundred places that time something.
     #[inline(never)]
     pub fn record(&self, stage: &str, clock: Clock, duration: Duration) {
         let ns = duration.as_nanos() as u64;
@@ -88,19 +89,19 @@ impl Timings {
         }
     }
 
-    /// The stages in the order in which they were first run.
+    /// The stages in the order of their first runs.
     pub fn stages(&self) -> Vec<Stage> {
         self.stages.lock().expect("no holder of this lock panics").clone()
     }
 
-    /// The stages as [`Timings::stages`] has them, which are forgotten.
+    /// Takes the stages out of the recorder, in the order of [`Timings::stages`].
     pub fn drain(&self) -> Vec<Stage> {
         std::mem::take(&mut *self.stages.lock().expect("no holder of this lock panics"))
     }
 
-    /// Adds a fact about a result, such as the size of a mesh, to what [`Timings::json`] reports, where timings are wanted.
+    /// If timings are wanted, adds a fact about a result, such as the size of a mesh, for [`Timings::json`].
     pub fn add_result(&self, result: impl FnOnce() -> serde_json::Value) {
-        // Jobs may have millions of them.
+        // A job may have millions of results.
         if !self.wants_passes() {
             return;
         }
@@ -108,7 +109,7 @@ impl Timings {
         self.results.lock().expect("no holder of this lock panics").push(result);
     }
 
-    /// A table for people: stage, clock, times run, milliseconds.
+    /// The timings as a table: stage, clock, number of runs, milliseconds.
     pub fn table(&self) -> String {
         let mut table = format!("{:<28} {:>5} {:>6} {:>12}\n", "stage", "clock", "times", "ms");
         for Stage { stage, clock, count, ns } in self.stages() {

@@ -12,11 +12,11 @@ use crate::{
     kernels::blur::{self, Edge, MAX_RADIUS, MAX_SIGMA, Method, Taps, blur_volume},
 };
 
-/// A Gaussian or box blur, the same along all axes unless they are told apart. What lies outside of the
-/// image is what is nearest inside, unless [`Blur::edge`] says otherwise.
+/// A Gaussian or box blur, with one size for all axes or one for each. Pixels outside of the image have the
+/// value of the nearest pixel inside, unless [`Blur::edge`] says otherwise.
 ///
-/// Results of 8 bits are the same bytes on every device; those of 16 bits differ by 1 of 65,535 at most,
-/// floats by 2e-6 of their range.
+/// 8-bit results are the same bytes on every device; 16-bit results differ by at most 1 of 65,535, and floats
+/// by 2e-6 of their range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Blur {
     method: Method,
@@ -28,57 +28,57 @@ pub struct Blur {
 }
 
 impl Blur {
-    /// A Gaussian with a standard deviation of `sigma` pixels, 0 to 500, cut off at three of them.
+    /// A Gaussian with a standard deviation of `sigma` pixels, 0 to 500, cut off at 3 sigma.
     pub fn gaussian(sigma: f64) -> Self {
         Self::gaussian_xyz([sigma; 3])
     }
 
-    /// A Gaussian with a standard deviation along each of x, y and z; images have no z.
+    /// A Gaussian with a standard deviation for each of x, y and z. For images, z is ignored.
     pub fn gaussian_xyz(sigmas: [f64; 3]) -> Self {
         let (method, iterations, edge) = (Method::Gaussian, 1, Edge::Clamp);
         Self { method, sizes: sigmas, iterations, edge, linear: false }
     }
 
-    /// The mean of the `2 * radius + 1` pixels around each, along each axis; `radius` is 0 to 10,000.
+    /// A box: the mean of the `2 * radius + 1` pixels around each pixel, along each axis. `radius` is 0 to 10,000.
     pub fn box_filter(radius: usize) -> Self {
         Self::box_filter_xyz([radius; 3])
     }
 
-    /// A box with a radius along each of x, y and z; images have no z.
+    /// A box with a radius for each of x, y and z. For images, z is ignored.
     pub fn box_filter_xyz(radii: [usize; 3]) -> Self {
         let sizes = radii.map(|radius| radius as f64);
         Self { method: Method::Box, sizes, ..Self::gaussian(0.0) }
     }
 
-    /// What lies outside of the image or volume.
+    /// Sets the values of pixels outside of the image or volume.
     #[must_use]
     pub fn edge(self, edge: Edge) -> Self {
         Self { edge, ..self }
     }
 
-    /// How often the blur is applied; three boxes are almost a Gaussian.
+    /// Sets how often the blur is applied; three boxes approximate a Gaussian.
     #[must_use]
     pub fn iterations(self, iterations: usize) -> Self {
         Self { iterations, ..self }
     }
 
-    /// Blurs light instead of the stored sRGB values of `u8` and `u16` images.
+    /// Blurs `u8` and `u16` images in linear light rather than by their stored sRGB values.
     #[must_use]
     pub fn linear_light(self) -> Self {
         Self { linear: true, ..self }
     }
 
-    /// A blurred copy of an image or a volume.
+    /// Returns a blurred copy of an image or a volume.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when a sigma or a radius is out of range,
-    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when there is no memory,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<I: Blurred>(&self, device: &Device, input: &I) -> Result<I> {
         input.blurred(self, device)
     }
 
-    /// The kernel's parameters for an input of so many axes.
+    /// The parameters of the kernel for an input with `axes` axes.
     fn kernel(&self, axes: usize) -> Result<blur::Blur> {
         let mut taps = [Taps::NONE; 3];
         for (taps, &size) in taps[..axes].iter_mut().zip(&self.sizes) {
@@ -99,7 +99,7 @@ impl Blur {
     }
 }
 
-/// What can be blurred: an [`Image`] or a [`Volume`].
+/// Types that can be blurred: [`Image`] and [`Volume`].
 pub trait Blurred: private::Input {}
 
 mod private {

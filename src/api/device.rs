@@ -1,4 +1,4 @@
-//! Where jobs run.
+//! The device that runs jobs.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use crate::{
     timings::Timings,
 };
 
-/// Where jobs run: a GPU, or the CPU with the same results. Threads may share one; open it once and keep it.
+/// The device that runs jobs: a GPU, or the CPU with the same results. Open one and keep it; threads may share it.
 #[derive(Debug)]
 pub struct Device(device::Device);
 
 impl Device {
-    /// A hardware GPU where there is one, else the CPU. The GPU is opened in the background, and what it
-    /// fails at is done again by the CPU, with a line to the log.
+    /// A hardware GPU where there is one, else the CPU. The GPU is opened in the background. A job that fails
+    /// on the GPU is done again on the CPU, with a warning to the log.
     pub fn best() -> Self {
         let device = device::Device::new(&DeviceChoice::Auto, Arc::new(Timings::new(false)));
         device.start();
         Self(device)
     }
 
-    /// The CPU, all of its cores.
+    /// The CPU, with all of its cores.
     pub fn cpu() -> Self {
         Self(device::Device::new(&DeviceChoice::Cpu, Arc::new(Timings::new(false))))
     }
 
-    /// The first GPU, be it software.
+    /// The first GPU, even if it is a software one.
     ///
     /// # Errors
     /// [`ErrorKind::NoDevice`](crate::ErrorKind::NoDevice) when there is none,
@@ -35,7 +35,7 @@ impl Device {
         Self::open(&DeviceChoice::Gpu)
     }
 
-    /// The first GPU whose name contains `name`, in upper or lower case.
+    /// The first GPU whose name contains `name`, ignoring case.
     ///
     /// # Errors
     /// As [`Device::gpu`].
@@ -49,13 +49,15 @@ impl Device {
         Ok(Self(device))
     }
 
-    /// Its name, such as `NVIDIA H200` or `CPU`. Waits until the device is open.
+    /// The name of the device, such as `NVIDIA H200` or `CPU`. Waits until the device is open.
     pub fn name(&self) -> &str {
-        // Only a device that was asked for by name or as a GPU may fail to open, and was opened at once.
+        // Opening cannot fail here: a device chosen by name or as a GPU was opened when it was made, and others fall
+        // back
+        // to the CPU.
         self.0.context().ok().flatten().map_or("CPU", |context| &context.info.name)
     }
 
-    /// What kernels run on.
+    /// The device that kernels take.
     pub(super) fn inner(&self) -> &device::Device {
         &self.0
     }

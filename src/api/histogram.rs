@@ -7,36 +7,38 @@ use crate::{
     memory,
 };
 
-/// A histogram in equal bins. A bin holds its lower edge and not its upper one; the last bin holds both.
+/// A histogram with bins of equal width. A bin includes its lower edge but not its upper one; the last bin includes
+/// both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     bins: usize,
     range: Option<(f64, f64)>,
 }
 
-/// How often samples lie in each bin. The counts are the same on every device.
+/// The number of samples in each bin. The counts are the same on every device.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Counts {
     /// Samples in each bin.
     pub bins: Vec<u64>,
-    /// The lower end of the first bin and the upper end of the last one.
+    /// The lower edge of the first bin and the upper edge of the last one.
     pub range: (f64, f64),
     /// Samples below the first bin.
     pub below: u64,
     /// Samples above the last bin.
     pub above: u64,
-    /// Samples that are not a number.
+    /// Samples that are NaN.
     pub nan: u64,
 }
 
 impl Histogram {
-    /// `bins` bins, 1 to 65,536, over the range of the samples' type; for floats, over that of the samples.
+    /// A histogram with `bins` bins, 1 to 65,536, over the range of the sample type; for floats, over the range of the
+    /// data.
     pub fn new(bins: usize) -> Self {
         Self { bins, range: None }
     }
 
-    /// Bins from `low` to `high`.
+    /// Sets the range of the bins, from `low` to `high`.
     #[must_use]
     pub fn range(self, low: f64, high: f64) -> Self {
         Self { range: Some((low, high)), ..self }
@@ -45,8 +47,8 @@ impl Histogram {
     /// Counts `samples`.
     ///
     /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when there cannot be such bins,
-    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when there is no memory,
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) when the number or the range of the bins is invalid,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<T: Sample>(&self, device: &Device, samples: &[T]) -> Result<Counts> {
         let pixels = Pixels { samples: T::store(memory::copied(samples)?), channels: 1 };
@@ -66,8 +68,8 @@ impl Histogram {
     }
 }
 
-/// How many samples lie in each of 256 equal bins over the range of their type: for `u8`, how often each
-/// value occurs. For floats the bins are over the range of the samples.
+/// Counts samples in 256 bins over the range of their type: for `u8`, how often each value occurs. For floats,
+/// the bins are over the range of the data.
 ///
 /// # Errors
 /// As [`Histogram::run`].

@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The samples of a pixel, in their order. Alpha is straight: colours are not multiplied with it.
+/// The channels of a pixel, in order. Alpha is straight: colours are not multiplied by alpha.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Channels {
@@ -23,7 +23,7 @@ pub enum Channels {
 }
 
 impl Channels {
-    /// How many samples a pixel has.
+    /// The number of samples in a pixel.
     pub fn count(self) -> usize {
         match self {
             Self::Gray => 1,
@@ -39,7 +39,7 @@ impl Channels {
     }
 }
 
-/// An image in memory: rows from the top, pixels from the left, the samples of a pixel side by side.
+/// An image in memory: rows from top to bottom, pixels from left to right, channels interleaved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
     channels: Channels,
@@ -48,10 +48,10 @@ pub struct Image<T> {
 }
 
 impl<T: ImageSample> Image<T> {
-    /// The image of `width * height * channels.count()` samples.
+    /// Makes an image of `width * height * channels.count()` samples.
     ///
     /// # Errors
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more or fewer samples.
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the number of samples differs from that.
     pub fn new(width: usize, height: usize, channels: Channels, samples: Vec<T>) -> Result<Self> {
         let wanted = width.checked_mul(height).and_then(|n| n.checked_mul(channels.count()));
         if wanted != Some(samples.len()) {
@@ -69,17 +69,17 @@ impl<T: ImageSample> Image<T> {
         Ok(Self { channels, raster, sample: PhantomData })
     }
 
-    /// Pixels of a row.
+    /// Width in pixels.
     pub fn width(&self) -> usize {
         self.raster.dims[0]
     }
 
-    /// Rows.
+    /// Height in pixels.
     pub fn height(&self) -> usize {
         self.raster.dims[1]
     }
 
-    /// The samples of a pixel.
+    /// The channels of a pixel.
     pub fn channels(&self) -> Channels {
         self.channels
     }
@@ -89,7 +89,7 @@ impl<T: ImageSample> Image<T> {
         T::read(&self.raster.samples)
     }
 
-    /// All samples, without a copy.
+    /// Turns the image into its samples, without a copy.
     pub fn into_samples(self) -> Vec<T> {
         T::take(self.raster.samples)
     }

@@ -11,34 +11,34 @@ use crate::{
 #[derive(Clone, Debug, PartialEq)]
 pub struct MarchingCubes(mesh::MarchingCubes);
 
-/// A triangle mesh. Triangles share vertices, and come in the same order on every device.
+/// A triangle mesh. Triangles share vertices, and are in the same order on every device.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mesh {
     /// The vertices.
     pub positions: Vec<[f32; 3]>,
-    /// Unit vectors from inside to outside, one a vertex; empty unless [`MarchingCubes::normals`] asks for
-    /// them.
+    /// A unit vector for each vertex, which points outwards; empty unless [`MarchingCubes::normals`] asks for
+    /// normals.
     pub normals: Vec<[f32; 3]>,
-    /// Three numbers of vertices each, counter-clockwise as seen from outside.
+    /// The indices of the three vertices of each triangle, counter-clockwise as seen from outside.
     pub triangles: Vec<[u32; 3]>,
-    /// Cells that were left out because a corner is not a number.
+    /// The number of cells that were left out because a corner is NaN.
     pub nan_cells: u64,
 }
 
 impl MarchingCubes {
-    /// The surface at `iso`, in units of the samples, which are one unit of length apart.
+    /// The surface at the isovalue `iso`, for samples one unit of length apart.
     pub fn new(iso: f64) -> Self {
         Self(mesh::MarchingCubes::new(iso))
     }
 
-    /// The distance between samples along x, y and z.
+    /// Sets the distance between samples along x, y and z.
     #[must_use]
     pub fn spacing(self, spacing: [f64; 3]) -> Self {
         Self(mesh::MarchingCubes { spacing, ..self.0 })
     }
 
-    /// The corner of the volume: sample i sits at `origin + (i + 0.5) * spacing`.
+    /// Sets the corner of the volume: sample i lies at `origin + (i + 0.5) * spacing`.
     #[must_use]
     pub fn origin(self, origin: [f64; 3]) -> Self {
         Self(mesh::MarchingCubes { origin, ..self.0 })
@@ -50,23 +50,24 @@ impl MarchingCubes {
         Self(mesh::MarchingCubes { close: true, ..self.0 })
     }
 
-    /// Joins what the trilinear field between the samples joins, where the table of 256 cases joins what is inside.
+    /// Resolves ambiguous cells as the trilinear interpolation of the samples does, rather than by the table of 256
+    /// cases.
     #[must_use]
     pub fn exact_topology(self) -> Self {
         Self(mesh::MarchingCubes { topology: mesh::Topology::Exact, ..self.0 })
     }
 
-    /// Makes normals, from the volume's gradient.
+    /// Computes normals from the gradient of the volume.
     #[must_use]
     pub fn normals(self) -> Self {
         Self(mesh::MarchingCubes { normals: true, ..self.0 })
     }
 
-    /// The surface of `volume`; an empty one where all samples are on one side.
+    /// Makes the surface of `volume`, which is empty where all samples are on one side of the isovalue.
     ///
     /// # Errors
     /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more than 2^32 vertices,
-    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when there is no memory,
+    /// [`ErrorKind::Failure`](crate::ErrorKind::Failure) when memory is exhausted,
     /// [`ErrorKind::Gpu`](crate::ErrorKind::Gpu) when the device fails.
     pub fn run<T: Sample>(&self, device: &Device, volume: &Volume<T>) -> Result<Mesh> {
         let slab = Slab::whole(volume.inner().clone(), &self.0);
@@ -76,7 +77,7 @@ impl MarchingCubes {
     }
 }
 
-/// The surface where the samples of `volume` pass `iso`.
+/// Makes the surface of `volume` at the isovalue `iso`.
 ///
 /// # Errors
 /// As [`MarchingCubes::run`].

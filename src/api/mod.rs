@@ -1,5 +1,5 @@
-//! The library's face: images, volumes and jobs with their sample type in their own type, over the values
-//! of `data` and the kernels. `lib.rs` passes all of it on.
+//! The public API: images, volumes and jobs, typed by their samples, on top of `data` and the kernels. `lib.rs`
+//! re-exports all of it.
 
 mod blur;
 mod device;

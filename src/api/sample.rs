@@ -1,17 +1,17 @@
-//! The types of samples.
+//! Types of samples.
 
 use sealed::Stored;
 
 /// A type of sample: `u8`, `i8`, `u16`, `i16`, `u32`, `i32`, `f32` or `f64`.
 pub trait Sample: Stored {}
 
-/// A type of sample that images have: `u8` and `u16`, from 0 to their greatest value, or `f32`.
+/// A type of sample that images may have: `u8`, `u16` (both from 0 to their greatest value) or `f32`.
 pub trait ImageSample: Sample {}
 
 pub(super) mod sealed {
     use crate::data::{dtype::Dtype, samples::Samples};
 
-    /// How a vector of one type is kept among those of any type.
+    /// Conversion of a vector of one type to and from [`Samples`], which hold any type.
     pub trait Stored: Copy + Send + Sync + 'static {
         const DTYPE: Dtype;
 

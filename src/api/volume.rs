@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// A volume in memory, one sample a voxel.
+/// A volume in memory, with one sample for each voxel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Volume<T> {
     volume: Arc<volume::Volume>,
@@ -16,10 +16,10 @@ pub struct Volume<T> {
 }
 
 impl<T: Sample> Volume<T> {
-    /// The volume of `dims[0] * dims[1] * dims[2]` samples along x, y and z, x fastest.
+    /// Makes a volume of `dims[0] * dims[1] * dims[2]` samples along x, y and z, x fastest.
     ///
     /// # Errors
-    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when there are more or fewer samples.
+    /// [`ErrorKind::BadInput`](crate::ErrorKind::BadInput) when the number of samples differs from that.
     pub fn new(dims: [usize; 3], samples: Vec<T>) -> Result<Self> {
         let wanted = dims.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
         if wanted != Some(samples.len()) {
@@ -41,7 +41,7 @@ impl<T: Sample> Volume<T> {
         T::read(&self.volume.samples)
     }
 
-    /// All samples, x fastest, without a copy unless the volume has been cloned.
+    /// Turns the volume into its samples, x fastest, without a copy unless the volume has been cloned.
     pub fn into_samples(self) -> Vec<T> {
         T::take(Arc::unwrap_or_clone(self.volume).samples)
     }

@@ -1,9 +1,12 @@
-//! Flags from outside of the command line: those of the file that `GPUPROC_CONFIG_PATH` names, one argument a line, and
-//! those of `GPUPROC_FLAGS`, separated by blanks as in a shell.
+//! Flags from the environment: those in the file that `GPUPROC_CONFIG_PATH` names, one argument per line, and those in
+//! `GPUPROC_FLAGS`, separated by blanks as in a shell.
 //!
-//! What is nearer wins: the command line, then `GPUPROC_DEVICE`, then `GPUPROC_FLAGS`, then the file. So a flag is left
-//! out where a nearer place has it, or one that it conflicts with. A flag of other commands is left out, too; one of no
-//! command is an error. Lines of the file below `[blur]` or `[blur mesh]` are for those commands alone.
+//! The order of precedence is: the command line, `GPUPROC_DEVICE`, `GPUPROC_FLAGS`, the file. A flag is left out where
+//! a
+//! place of higher precedence has the same flag or one that conflicts with it. A flag that only other commands have is
+//! left
+//! out, too; a flag that no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for these
+//! commands only.
 
 use std::{collections::BTreeSet, env, ffi::OsString, fs, path::Path};
 
@@ -16,14 +19,14 @@ pub const PATH: &str = "GPUPROC_CONFIG_PATH";
 /// The variable that holds flags.
 pub const FLAGS: &str = "GPUPROC_FLAGS";
 
-/// A command line with flags from elsewhere, and where those come from.
+/// A command line with the flags from the environment, and the origins of these flags.
 #[derive(Debug, Default)]
 pub struct Line {
     /// All words, the program's name first.
     pub words: Vec<OsString>,
-    /// The long names of flags from elsewhere, and the places where they stand.
+    /// The long name of each flag from the environment, and the place where it is written.
     pub places: Vec<(String, String)>,
-    /// What is told to those who ask for details.
+    /// Messages for `--verbose`.
     pub notes: Vec<String>,
 }
 
@@ -31,20 +34,20 @@ pub struct Line {
 #[derive(Debug)]
 struct Word {
     text: String,
-    /// Where it stands, for messages.
+    /// The place where the word is written, for messages.
     place: String,
-    /// The commands that it is for; all when there are none.
+    /// The commands that the word is for; if empty, all commands.
     commands: Vec<String>,
 }
 
-/// A flag from elsewhere.
+/// A flag from the environment, with its value.
 struct Flag<'a> {
     arg: &'a Arg,
     words: Vec<String>,
     place: String,
 }
 
-/// The command line `words` with the flags that the environment names. `parser` is built.
+/// Adds the flags from the environment to the command line `words`. `parser` must have been built.
 ///
 /// # Errors
 /// When the file cannot be read, and when a flag belongs to no command.
@@ -86,7 +89,7 @@ fn words_of(flags: &OsString) -> Result<Vec<Word>> {
     Ok(words.into_iter().map(word).collect())
 }
 
-/// Puts the flags of a file and of a variable behind the command of `words`.
+/// Inserts the flags of the file and of the variable after the name of the command in `words`.
 fn join(
     parser: &Command,
     words: Vec<OsString>,
@@ -101,7 +104,7 @@ fn join(
     let mut kept: Vec<String> = Vec::new();
     for words in [variable, file] {
         let flags = flags(parser, command, words, &mut line.notes)?;
-        // Either of two may be the one that names the other.
+        // A conflict is declared by one of the two flags, whichever it is.
         let excludes = |one: &Arg, other: &Arg| {
             let others = command.get_arg_conflicts_with(one);
             others.iter().any(|conflict| conflict.get_id() == other.get_id())
@@ -113,7 +116,7 @@ fn join(
         let is_free = |flag: &Flag<'_>| !taken.contains(flag.arg.get_id()) && !conflicts(flag.arg);
         let free: Vec<Flag<'_>> = flags.into_iter().filter(is_free).collect();
         for (number, flag) in free.iter().enumerate() {
-            // Of two of one place the last counts, unless the flag may stand there several times.
+            // Where a place has the same flag twice, the last one counts, unless the flag may be repeated.
             let again = |later: &Flag<'_>| later.arg.get_id() == flag.arg.get_id();
             let adds = matches!(flag.arg.get_action(), ArgAction::Append | ArgAction::Count);
             if adds || !free[number + 1..].iter().any(again) {
@@ -128,7 +131,7 @@ fn join(
     Ok(line)
 }
 
-/// The flags of `command` among `words`.
+/// Parses `words` to flags and returns those of `command`.
 fn flags<'a>(
     parser: &'a Command,
     command: &'a Command,
@@ -165,7 +168,7 @@ fn flags<'a>(
     Ok(flags)
 }
 
-/// The flag of `command` that `text` begins with, and whether its value is the next word.
+/// The flag of `command` at the start of `text`, and whether its value is the next word.
 fn find<'a>(command: &'a Command, text: &str) -> Option<(&'a Arg, bool)> {
     let takes = |arg: &Arg| arg.get_num_args().is_some_and(|count| count.takes_values());
     let takes_next = |arg: &Arg| takes(arg) && !arg.is_require_equals_set();
@@ -185,7 +188,7 @@ fn find<'a>(command: &'a Command, text: &str) -> Option<(&'a Arg, bool)> {
     Some((arg, rest.is_empty() && takes_next(arg)))
 }
 
-/// The flags that `words` have, and their command with its place.
+/// The flags in `words`, and the command with its index.
 fn given<'a>(
     parser: &'a Command,
     words: &[OsString],
@@ -201,7 +204,7 @@ fn given<'a>(
             ids.extend(found.map(|(arg, _)| arg.get_id()));
             at += usize::from(found.is_some_and(|(_, takes_next)| takes_next));
         } else if text.len() > 1 && text.starts_with('-') {
-            // Short flags may stand together: -qn3.
+            // Short flags may be combined, as in -qn3.
             for (start, _) in text.char_indices().skip(1) {
                 let Some((arg, takes_next)) = find(scope, &format!("-{}", &text[start..])) else {
                     break;

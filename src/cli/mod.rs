@@ -1,4 +1,4 @@
-//! The top-level parser, the flags that all commands share, and the session made from them.
+//! The top-level parser, the flags that all commands share, and the session that is made from these flags.
 
 mod config;
 mod usage;
@@ -39,7 +39,7 @@ pub struct Cli {
     command: Command,
     #[command(flatten)]
     shared: Shared,
-    /// What the flags from elsewhere are told of.
+    /// Messages about flags from the environment, for `--verbose`.
     #[arg(skip)]
     notes: Vec<String>,
 }
@@ -134,10 +134,10 @@ pub enum TimingsFormat {
     Json,
 }
 
-/// Columns of help where there is no terminal, and at most.
+/// Width of the help in columns where there is no terminal, and its greatest width.
 const COLUMNS: [usize; 2] = [80, 100];
 
-/// The parser of all commands, whose help fits the terminal.
+/// The parser of all commands. Its help fits the width of the terminal.
 pub fn command() -> clap::Command {
     let width = terminal_size::terminal_size().map_or(COLUMNS[0], |(width, _)| width.0.into());
     let parser = Cli::command().term_width(width.min(COLUMNS[1])).long_version(&*version().leak());
@@ -148,14 +148,16 @@ pub fn command() -> clap::Command {
     })
 }
 
-/// Lets the value of a flag be a negative number, so that who checks the value tells what is wrong with it.
+/// Lets a flag take a negative number as its value. The parser of the value then says what is wrong with it, rather
+/// than
+/// clap that there is no such flag.
 fn with_negative_numbers(arg: clap::Arg) -> clap::Arg {
     let takes =
         arg.get_long().is_some() && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
     if takes { arg.allow_negative_numbers(true) } else { arg }
 }
 
-/// The version, where it comes from, and what it was built and runs with.
+/// The text of `--version`: version, commit, features and SIMD level.
 fn version() -> String {
     let commit = match option_env!("GPUPROC_COMMIT") {
         Some(commit) if !commit.is_empty() => format!(" ({commit})"),
@@ -167,10 +169,10 @@ fn version() -> String {
     format!("{version}{commit}\nfeatures: {features}\nSIMD: {level}, of {levels}")
 }
 
-/// Prints completions and ends the process, where a shell asks for them.
+/// Prints completions and ends the process if a shell has asked for them.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when they cannot be written.
+/// [`Kind::Usage`](crate::error::Kind::Usage) when the request cannot be answered.
 pub fn complete() -> Result<()> {
     let parser = || completions::with_hints(command());
     let shells = CompleteEnv::with_factory(parser).var(completions::VARIABLE).shells(SHELLS);
@@ -187,11 +189,13 @@ pub fn complete() -> Result<()> {
 
 const SHELLS: Shells<'static> = Shells::builtins();
 
-/// Reads the command line, with the flags that the environment names; prints help, version and usage errors itself and
-/// exits then.
+/// Parses the command line with the flags from the environment. Help, version and usage errors are printed here, and
+/// the
+/// process ends.
 ///
 /// # Errors
-/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written, and what is wrong with flags from elsewhere.
+/// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written or the file of flags cannot be read,
+/// [`Kind::Usage`](crate::error::Kind::Usage) for wrong flags in the environment.
 pub fn parse() -> Result<Cli> {
     let mut parser = command();
     parser.build();
@@ -219,7 +223,7 @@ pub fn parse() -> Result<Cli> {
     process::exit(error.exit_code());
 }
 
-/// `gpuproc help blur` as `gpuproc blur --help`.
+/// Rewrites `gpuproc help blur` to `gpuproc blur --help`.
 fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.get(1).is_some_and(|word| word == "help") {
         words.remove(1);
@@ -229,28 +233,28 @@ fn without_help(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Parses `arguments`, the program's name first, and runs the command in this process; for tests and
-/// fuzzing.
+/// Parses `arguments`, the first of which is the name of the program, and runs the command in this
+/// process. For tests and fuzzing.
 ///
 /// # Errors
-/// [`Kind::Usage`](crate::error::Kind::Usage) for what cannot be parsed, else those of the command.
+/// [`Kind::Usage`](crate::error::Kind::Usage) for arguments that cannot be parsed, else those of the command.
 pub fn run_from<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> Result<()> {
     run_with(Cli::try_parse_from(arguments).map_err(Error::usage)?)?.1
 }
 
-/// Runs the command and reports its timings. Leaves the device open, for a process that is about to end.
+/// Runs the command and reports its timings. The device stays open, since the process is about to end.
 ///
 /// # Errors
 /// Those of the command.
 pub fn run(cli: Cli) -> Result<()> {
-    // Signals are the process's own: where commands run inside of another program, they are that one's.
+    // Signals are handled only here: where commands run inside another program, they belong to that program.
     signals::exit_on_signals();
     let (device, result) = run_with(cli)?;
     device.leave();
     result
 }
 
-/// Flags that belong to the process, not to a job of it.
+/// Flags that apply to the whole process, so that a job of `serve` cannot set them.
 const OF_THE_PROCESS: [(&str, &str); 7] = [
     ("device", "--device"),
     ("threads", "--threads"),
@@ -261,7 +265,7 @@ const OF_THE_PROCESS: [(&str, &str); 7] = [
     ("verbose", "--verbose"),
 ];
 
-/// The parser of jobs, made once: that takes longer than a small job.
+/// The parser for the jobs of `serve`. It is made once, because making it takes longer than a small job.
 fn kept_parser() -> MutexGuard<'static, clap::Command> {
     static PARSER: LazyLock<Mutex<clap::Command>> = LazyLock::new(|| {
         let mut parser = command();
@@ -271,7 +275,7 @@ fn kept_parser() -> MutexGuard<'static, clap::Command> {
     PARSER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs a command by its words, on the device of `session`.
+/// Runs the command line `words`, without the name of the program, on the device of `session`: a job of `serve`.
 fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let line = std::iter::once("gpuproc".into()).chain(words);
     let line = config::Line { words: line.collect(), ..config::Line::default() };
@@ -305,7 +309,7 @@ fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     job.run(&session, command, run_line)
 }
 
-/// Runs the command and reports its timings.
+/// Runs the command and reports its timings. Returns the device and the result of the command.
 fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     let Cli { command: job, shared, notes } = cli;
     start_messages(shared.quiet, shared.verbose);
@@ -360,13 +364,13 @@ fn run_with(cli: Cli) -> Result<(Arc<Device>, Result<()>)> {
     Ok((session.device, result))
 }
 
-/// Reads 4G, 512MiB, 1000000: K, M, G and T are powers of 1024.
+/// Parses sizes such as `4G`, `512MiB` and `1000000`; K, M, G and T are powers of 1024.
 fn parse_size(text: &str) -> Result<u64, String> {
     let config = parse_size::Config::new().with_binary();
     config.parse_size(text).map_err(|error| format!("{error}; try 512M or 4G"))
 }
 
-/// Reads 100M, 5k, 1000000: k, M and G are powers of 1000.
+/// Parses numbers such as `100M`, `5k` and `1000000`; k, M and G are powers of 1000.
 fn parse_count(text: &str) -> Result<u64, String> {
     let config = parse_size::Config::new().with_decimal();
     config.parse_size(text).map_err(|error| format!("{error}; try 100M"))
@@ -378,7 +382,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| format!("`{text}` is no number of seconds greater than 0"))
 }
 
-/// Half of the memory that is free now.
+/// Half of the memory that is available now, in bytes; 4 GiB where that is unknown.
 fn free_memory() -> u64 {
     let available = sysinfo::System::new().map(|mut system| {
         system.refresh_memory();

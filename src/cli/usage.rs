@@ -1,4 +1,4 @@
-//! What is wrong with a command line, as one line, and where to read more.
+//! Usage errors: clap's message as one line, and a hint where to read more.
 
 use std::{ffi::OsString, path::Path};
 
@@ -6,12 +6,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::config::Line;
 
-/// Whether `error` is none: help or a version that was asked for.
+/// Whether `error` is the help or the version that the user has asked for, not a mistake.
 pub fn is_answer(error: &clap::Error) -> bool {
     !error.use_stderr()
 }
 
-/// The error without `error: `, on one line.
+/// The message of an error on one line, without `error: `.
 pub fn one_line(error: &clap::Error, line: &Line) -> String {
     let text = error.to_string();
     let mut paragraphs = text.split("\n\n");
@@ -49,14 +49,14 @@ pub fn one_line(error: &clap::Error, line: &Line) -> String {
         }
     }
     let tips = paragraphs.flat_map(str::lines).filter_map(|line| line.trim().strip_prefix("tip: "));
-    // A wrong flag is seldom meant as the name of a file.
+    // The tip to pass a wrong flag as a file name is left out: it is seldom meant so.
     for tip in tips.filter(|tip| !tip.starts_with("to pass '--")) {
         message += &format!("; {}", tip.replace("subcommand", "command"));
     }
     message
 }
 
-/// Where to read more.
+/// A line that names the help to read.
 pub fn hint(line: &Line, names: &[&str]) -> String {
     let is_name = |word: &&OsString| names.iter().any(|name| *word == name);
     match line.words.iter().skip(1).find(is_name) {
@@ -72,8 +72,9 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
     }
 }
 
-/// The long flag before the word that the parser found no place for, and that word. Of a word such as `-1,2`, which it
-/// takes for short flags, the parser names the first: `-1`.
+/// The word that begins with `found`, and the long flag before it, if it may be the value of that flag. The parser
+/// takes a
+/// word such as `-1,2` for short flags, and reports only the first of them, `-1`.
 fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
     let is_it = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(found));
     let at = words.iter().position(is_it)?;
@@ -82,13 +83,13 @@ fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
     is_flag.then(|| (flag.to_owned(), words[at].to_string_lossy().into_owned()))
 }
 
-/// The parser's words for numbers in words for people.
+/// Replaces the messages of Rust and clap about numbers by plain ones.
 fn plainly(message: &str) -> String {
     let message = message
         .replace("invalid digit found in string", "this is no whole number")
         .replace("invalid float literal", "this is no number")
         .replace("cannot parse integer from empty string", "this is no whole number");
-    // `0 is not in 1..=65535`
+    // clap says: `0 is not in 1..=65535`.
     let Some((head, range)) = message.split_once(" is not in ") else { return message };
     match range.split_once("..=").or_else(|| range.split_once("..")) {
         Some((low, "")) => format!("{head} is less than {low}"),

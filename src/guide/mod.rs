@@ -1,15 +1,15 @@
-//! The guide: what each command and subject is about, in more words than `--help` has.
+//! The guide: a chapter on each command and on several subjects, in more detail than `--help`.
 //!
-//! The program writes the same text as manual pages (`gpuproc man DIR`): a chapter of a command ends its page, and the others
-//! are pages of their own, such as `gpuproc-volumes(7)`.
+//! The program writes the same texts as manual pages (`gpuproc man DIR`): the chapter of a command ends the page of the
+//! command, and the other chapters are pages of their own, such as `gpuproc-volumes(7)`.
 
 /// A chapter of the guide.
 #[derive(Clone, Copy, Debug)]
 #[doc(hidden)]
 pub struct Chapter {
-    /// The command that it is about, or its subject.
+    /// The command or the subject of the chapter.
     pub name: &'static str,
-    /// Markdown. The first line is its title.
+    /// The text in Markdown. The first line is the title.
     pub text: &'static str,
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `scan IN PART --shard I/N` | the shard's numbers | the sum of these numbers |
 //! | `merge PART... -o CARRY` | the sums of all shards | for each shard, the sum of all numbers before it |
-//! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its range of the output, which all shards fill |
+//! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its range of the output |
 //!
 //! Sums and products of floats are rounded, so their bits depend on the order of joining: a single process joins blocks
 //! of
