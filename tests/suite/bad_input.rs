@@ -1,4 +1,4 @@
-//! Input that cannot be used: one `error:` line that names the file and the cause, the documented exit
+//! Inputs that cannot be used give one `error:` line with the file and the cause, the documented exit
 //! code, and no output.
 
 use std::{fs, path::Path};
@@ -28,8 +28,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Runs `command` (words, file names relative to `folder`) and checks code and message; no file may appear
-/// or go, and there is exactly one line on stderr, the error.
+/// Runs `command` (words; file names are relative to `folder`) and checks exit code and message. No file may appear
+/// or disappear, and stderr has exactly one line, the error.
 fn refuses(folder: &Path, command: &str, code: i32, says: &[&str]) {
     let before = names(folder);
     let mut run = gpuproc();
@@ -95,7 +95,7 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
     fs::write(folder.join("bomb.png"), bomb).unwrap();
     for command in ["blur bomb.png out.png", "histogram bomb.png", "scan bomb.png out.npy"] {
         let limited = |limit: &str| format!("{limit} {command}");
-        // Blurred in bands it would not need more; there is just nothing in it.
+        // Blurred in bands, it would not need more memory, but it has no data.
         let says: &[&str] = match command.starts_with("blur") {
             true => &["bomb.png", "not have enough data"],
             false => &["100000", "memory", "30000000000"],
@@ -110,13 +110,13 @@ fn a_small_file_that_claims_to_be_huge_is_refused_before_memory_is_taken() {
     }
 }
 
-/// Runs `command` with 1 GiB of address space, of which the program's own parts take about half. Where
-/// memory were taken before it is checked, the process would break off.
+/// Runs `command` with 1 GiB of address space, of which the program itself takes about half. If memory were
+/// allocated before it is checked against the limit, the process would abort.
 fn cramped(folder: &Path, command: &str) -> std::process::Output {
     within(1024, folder, command)
 }
 
-/// Runs `command` with so many MiB of address space.
+/// Runs `command` with `mib` MiB of address space.
 fn within(mib: u32, folder: &Path, command: &str) -> std::process::Output {
     let limit = mib * 1024;
     let script = format!("ulimit -v {limit}; exec \"$0\" --threads 2 --device cpu {command}");
@@ -125,7 +125,7 @@ fn within(mib: u32, folder: &Path, command: &str) -> std::process::Output {
     run.output().unwrap()
 }
 
-/// In less and less memory, whatever allocation it is that fails.
+/// With less and less memory, so that every allocation fails once.
 #[test]
 #[cfg(target_os = "linux")]
 fn no_memory_is_an_error() {
@@ -159,12 +159,12 @@ fn no_memory_is_an_error() {
             let stderr = String::from_utf8_lossy(&output.stderr);
             let (code, told) = (output.status.code(), format!("{command} in {mib} MiB: {stderr}"));
             assert!(matches!(code, Some(0 | 1 | 4)), "{code:?}: {told}");
-            // What is small may find nothing left, too, and then the system's library has the last word.
+            // Small allocations may fail, too, and then the message is that of the system's library.
             let broke_off = ["memory allocation of ", "Fatal glibc error: "]
                 .iter()
                 .any(|last_word| stderr.starts_with(last_word));
             if code != Some(0) && !broke_off {
-                // A thread takes address space for its stack.
+                // A thread needs address space for its stack.
                 let refusals = ["no memory", "grants no further thread"];
                 let says_why = refusals.iter().any(|refusal| stderr.contains(refusal));
                 assert!(stderr.starts_with("error: ") && says_why, "{told}");
@@ -180,7 +180,7 @@ fn no_memory_is_an_error() {
     }
 }
 
-/// `cramped`, refused as bad input with one line that has all of `says`.
+/// Runs [`cramped`], which must refuse the input with one line that contains all of `says`.
 fn refuses_cramped(folder: &Path, command: &str, says: &[&str]) {
     let output = cramped(folder, command);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -215,7 +215,7 @@ fn metadata_that_swells_is_left_alone() {
     let profile = chunk(b"iCCP", &[b"x\0\0", &bomb[..]].concat());
     let text = chunk(b"zTXt", &[b"x\0\0", &bomb[..]].concat());
     for (name, bad) in [("icc.png", profile), ("text.png", text)] {
-        // Behind the signature and IHDR.
+        // Insert after the signature and IHDR.
         let file = [&good[..33], &bad, &good[33..]].concat();
         fs::write(folder.join(name), file).unwrap();
         let output = cramped(folder, &format!("--max-memory 64M blur {name} out.png"));
@@ -247,7 +247,7 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
     bmp.extend([1, 0, 24, 0]);
     bmp.extend([0; 24]);
     fs::write(folder.join("huge.bmp"), bmp).unwrap();
-    // TIFFs of bytes and of floats with one strip that is not there: tag, type, count, value.
+    // TIFFs of bytes and of floats whose only strip is missing. Entries: tag, type, count, value.
     for (name, bits, format) in [("huge.tif", 8, 1), ("float.tif", 32, 3)] {
         let mut tiff = b"II*\0\x08\0\0\0\x0a\0".to_vec();
         for (tag, kind, value) in [
@@ -270,7 +270,7 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         tiff.extend([0; 4]);
         fs::write(folder.join(name), tiff).unwrap();
     }
-    // An EXR whose window is 60,000 squared: one of what it shows, and one of what it stores.
+    // An EXR with a window of 60,000 x 60,000: once the display window, once the data window.
     let pixel = |_| (0.5f32, 0.5f32, 0.5f32);
     for (name, window) in [("shown.exr", "displayWindow"), ("stored.exr", "dataWindow")] {
         let mut exr = Vec::new();
@@ -283,13 +283,13 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         .unwrap();
         let name_and_type = format!("{window}\0box2i\0");
         let found = exr.windows(name_and_type.len()).position(|at| at == name_and_type.as_bytes());
-        // Behind them the length, and left, top, right and bottom.
+        // They are followed by the length, then left, top, right and bottom.
         let right = found.unwrap() + name_and_type.len() + 4 + 8;
         exr[right..right + 4].copy_from_slice(&59_999u32.to_le_bytes());
         exr[right + 4..right + 8].copy_from_slice(&59_999u32.to_le_bytes());
         fs::write(folder.join(name), exr).unwrap();
     }
-    // A lossless WebP of 16,383 squared, whose sizes take 14 bits each.
+    // A lossless WebP of 16,383 x 16,383; width and height take 14 bits each.
     let size = 16_382u32 | 16_382 << 14;
     let webp = [b"RIFF\x16\0\0\0WEBPVP8L\x0a\0\0\0\x2f", &size.to_le_bytes()[..], &[0; 5]].concat();
     fs::write(folder.join("huge.webp"), webp).unwrap();
@@ -305,7 +305,7 @@ fn other_formats_that_claim_to_be_huge_are_refused() {
         ("huge.ppm", "60000"),
     ] {
         let blur = format!("--max-memory 256M blur {name} out.png");
-        // TIFF goes in bands, up to what is missing.
+        // TIFF is blurred in bands, up to the missing data.
         let says = if name == "huge.tif" { ["strip 0", "early"] } else { [side, "memory"] };
         refuses_cramped(folder, &blur, &[name, says[0], says[1]]);
         refuses_cramped(
@@ -358,7 +358,7 @@ fn arrays_and_volumes_that_lie_are_refused() {
         &format!("--max-memory 8M blur {zeros} out.raw"),
         &["a slice with the 12 around it", "--max-memory"],
     );
-    // It is counted part by part.
+    // It is counted in parts.
     let output = cramped(folder, &format!("--max-memory 64M histogram {zeros} --bins 2"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("512000000"), "{output:?}");
     refuses_cramped(
@@ -371,7 +371,7 @@ fn arrays_and_volumes_that_lie_are_refused() {
         &format!("--max-memory 64M mesh {zeros} --iso 1 --dims 9x9x9"),
         &["more data"],
     );
-    // A volume larger than memory goes through in slabs.
+    // A volume larger than memory is meshed in slabs.
     let output = cramped(folder, &format!("--max-memory 64M mesh {zeros} --iso 1 out.ply"));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(!folder.join("out.npy").exists() && !folder.join("out.raw").exists());
@@ -464,7 +464,7 @@ fn outputs_that_cannot_be() {
 fn a_full_disk_is_an_error() {
     let folder = folder();
     let volume = "good_8x8x8_uint8.raw";
-    // Links give the device an extension.
+    // Symbolic links give the device a name with an extension.
     for name in ["full.png", "full.csv", "full.ply", "full.txt"] {
         std::os::unix::fs::symlink("/dev/full", folder.path().join(name)).unwrap();
     }

@@ -1,5 +1,5 @@
-//! Many files in one run: the same outputs and messages, in the same order, with any number of threads,
-//! within the memory that is allowed.
+//! Many files in one run: with any number of threads, outputs and messages are the same and in the same order,
+//! and memory stays within its limit.
 
 use std::{
     fs,
@@ -22,8 +22,8 @@ fn save(path: &Path, side: u32, channels: usize, noise: &mut Noise) {
     image::save_buffer(path, &pixels, side, side, colour).unwrap();
 }
 
-/// Twenty inputs: large ones first, so that later ones are done before them; alpha that JPEG drops, with
-/// a warning; and broken files.
+/// Twenty inputs: large ones first, so that later ones are done before them; some with alpha, which JPEG
+/// drops with a warning; and broken files.
 fn mixed(folder: &Path) -> Vec<String> {
     let mut noise = Noise(3);
     let input = |i: usize| {
@@ -31,7 +31,7 @@ fn mixed(folder: &Path) -> Vec<String> {
         let path = folder.join(&name);
         match i % 4 {
             0 => save(&path, 600 - 30 * i as u32, 3, &mut noise),
-            // A PNG file by content: its name decides about the output only.
+            // The content is PNG: the name only decides on the format of the output.
             1 => {
                 let png = folder.join("alpha.png");
                 save(&png, 60, 4, &mut noise);
@@ -58,7 +58,7 @@ fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
     let expected = run("1 --threads 1 --device cpu");
     let messages = String::from_utf8(expected.stderr.clone()).unwrap();
     assert_eq!(expected.status.code(), Some(3), "{messages}");
-    // A warning or an error for each input that has one, in their order; then the sum.
+    // A warning or an error for each input that has one, in the order of the inputs; then the summary.
     let about: Vec<&str> = messages
         .lines()
         .map(|line| inputs.iter().find(|name| line.contains(*name)).map_or("", String::as_str))
@@ -89,7 +89,7 @@ fn outputs_and_messages_are_the_same_with_any_number_of_threads() {
     }
 }
 
-/// Volumes side by side, of which two fail.
+/// Volumes are meshed side by side; two of them fail.
 #[test]
 fn meshes_are_the_same_with_any_number_of_threads() {
     let folder = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn meshes_are_the_same_with_any_number_of_threads() {
     }
 }
 
-/// 24 pictures of 6 MiB on 8 threads: without a bound some 300 MiB.
+/// 24 pictures of 6 MiB on 8 threads take some 300 MiB without a limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_batch_keeps_to_its_memory() {
@@ -156,7 +156,7 @@ fn a_batch_keeps_to_its_memory() {
     };
     let (bounded, free) = (peak("100M"), peak("4G"));
     println!("{bounded} MiB of 100, {free} MiB of 4096");
-    // What is promised of every command: the bound and 64 MiB.
+    // Every command promises to take at most the limit and 64 MiB.
     assert!(bounded <= 164, "{bounded} MiB");
     assert!(free > 2 * bounded, "{free} MiB show no bound");
 }

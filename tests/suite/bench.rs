@@ -1,4 +1,4 @@
-//! `gpuproc bench`: its figures add up, its files are what they are said to be, its checks check.
+//! `gpuproc bench`: figures are consistent, files have their formats, and checks find wrong results.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::common::{Noise, subjects};
 
-/// Runs it in `folder` on the CPU with few runs.
+/// Runs `gpuproc bench` in `folder` on the CPU with few runs.
 fn bench(folder: &Path, arguments: &[&str]) -> Assert {
     let mut command = crate::common::gpuproc();
     command.current_dir(folder).args([
@@ -32,7 +32,7 @@ fn json(path: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Other programs are run where they are on the PATH, and their failures told.
+/// Other programs are run if they are on the PATH, and their failures are reported.
 #[cfg(unix)]
 #[test]
 fn whole_commands_are_measured_beside_other_programs() {
@@ -71,7 +71,7 @@ fn figures_add_up_in_every_format() {
     let arguments = [&["histogram", "--check", "--only", "613x377"][..], &outputs].concat();
     let table = bench(folder.path(), &arguments).success().get_output().stdout.clone();
     let table = String::from_utf8(table).unwrap();
-    // A line for the device, one of heads, then a line a case: luminance and four rows.
+    // A line for the device, a line of headings, then a line for each case: luminance and four rows.
     assert_eq!(table.lines().count(), 4, "{table}");
 
     let report = json(&path("f.json"));
@@ -96,7 +96,7 @@ fn figures_add_up_in_every_format() {
     for (record, figure) in records.iter().zip(figures) {
         assert_eq!(&record[at("problem")], figure["problem"]);
         let median: f64 = record[at("median_ms")].parse().unwrap();
-        // Reading JSON may miss the last bit.
+        // The last bit may be lost by the JSON parser.
         let same = figure["median_ms"].as_f64().unwrap();
         assert!((median - same).abs() <= 1e-12 * median, "{median} {same}");
     }
@@ -164,7 +164,7 @@ fn files_are_measured_by_the_families_that_can() {
     bench(folder.path(), &["--input", "p.png", "--full"]).code(2);
 }
 
-/// A software device has no look-back scan.
+/// A software device does not support the look-back scan.
 #[test]
 fn what_a_device_cannot_run_is_skipped() {
     let Some(first) = subjects().first() else { return };
@@ -208,7 +208,7 @@ fn bytes_that_cross_the_bus_arrive_and_are_timed_by_the_wall_clock() {
     }
 }
 
-/// A kernel whose result is wrong is found out.
+/// The check finds a kernel whose result is wrong.
 #[test]
 fn checks_fail_where_results_are_wrong() {
     struct Wrong;

@@ -20,7 +20,7 @@ const EDGES: [Edge; 6] = [
     Edge::Constant(77.0),
 ];
 
-/// Outside positions one step at a time, straight from scipy's pictures of its modes.
+/// The index that stands for a position outside, one step at a time, as in scipy's pictures of its edge modes.
 fn reference_index(at: isize, n: usize, edge: Edge) -> Option<usize> {
     let n = n as isize;
     let mut at = at;
@@ -67,7 +67,7 @@ fn reference_weights(axis: Taps, method: Method) -> Vec<f64> {
     weights.iter().map(|w| w / sum).collect()
 }
 
-/// The blur in f64, unrounded, in units of the samples; colours times alpha if `alpha`.
+/// The blur in f64, not rounded, in units of the samples. With `alpha`, colours are premultiplied.
 pub fn reference(blur: &Blur, raster: &Raster) -> Vec<f64> {
     let (mut values, full): (Vec<f64>, f64) = match &raster.samples {
         Samples::U8(v) => (v.iter().map(|&v| v.into()).collect(), 255.0),
@@ -156,11 +156,12 @@ fn bytes(dims: [usize; 3], channels: usize, seed: u64) -> Raster {
     Raster { dims, channels, alpha: false, samples: Samples::U8(samples) }
 }
 
-/// How far from the middle between two bytes integer weights may carry a result: measured at most 0.011, for
-/// a sigma of 60. One sample of a small image that is off by more is found.
+/// How far the rounding of weights to integers may shift a result that lies near the middle between two bytes.
+/// Measured:
+/// at most 0.011, for a sigma of 60.
 const ROUNDING: f64 = 1.0 / 64.0;
 
-/// 8-bit results: alike on every device, and the byte next to the reference.
+/// Checks that 8-bit results are equal on every device, and the nearest byte to the reference.
 fn check_bytes(blur: &Blur, raster: &Raster) {
     let found = assert_twins(blur, raster, |cpu, gpu, name| {
         assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
@@ -170,7 +171,7 @@ fn check_bytes(blur: &Blur, raster: &Raster) {
     assert_eq!(found.len(), expected.len());
     for (i, (&found, exact)) in found.iter().zip(&expected).enumerate() {
         let last = i - i % raster.channels + raster.channels - 1;
-        // What cannot be seen has no colour.
+        // A pixel that is fully transparent has no colour.
         let exact = if raster.alpha && expected[last].round() == 0.0 { 0.0 } else { *exact };
         let off = (f64::from(found) - exact).abs();
         assert!(off <= 0.5 + ROUNDING, "{blur:?} of {:?}: {found} for {exact} at {i}", raster.dims);
@@ -199,13 +200,13 @@ fn sizes_around_workgroups_and_limits_match_the_reference() {
         check_bytes(&mean(3), &bytes([width, 6, 1], 1, 3));
         check_bytes(&mean(2), &bytes([6, width, 1], 2, 4));
     }
-    // More than 1 MiB: the small device has to work in blocks.
+    // More than 1 MiB, so that the small device has to work in blocks.
     check_bytes(&gaussian(2.0), &bytes([701, 433, 1], 4, 5));
     for edge in EDGES {
         let blur = Blur { edge, iterations: 2, ..gaussian(1.5) };
         check_bytes(&blur, &bytes([403, 509, 1], 3, 6));
     }
-    // A reach beyond what a block could hold: pass by pass.
+    // A radius for which a block does not fit: the passes run one by one.
     for edge in [Edge::Clamp, Edge::Reflect, Edge::Wrap, Edge::Constant(9.0)] {
         check_bytes(&Blur { edge, ..gaussian(60.0) }, &bytes([301, 401, 1], 4, 7));
     }
@@ -242,7 +243,7 @@ fn wide_and_tall_images_match_the_reference() {
     check_bytes(&Blur { edge: Edge::Reflect, ..mean(200) }, &bytes([3001, 131, 1], 4, 26));
 }
 
-/// What lies left and right of it does not fit a binding that it fits itself.
+/// An image that fits a binding, but not together with its halo to the left and right.
 #[test]
 fn wide_boxes_of_narrow_images_match_on_small_bindings() {
     let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
@@ -361,14 +362,14 @@ fn transparent_pictures_match_the_reference() {
         }
     }
     check_bytes(&gaussian(40.0), &with_alpha([300, 77, 1], 4));
-    // Sums that take more than 32 bits, and windows that workgroup memory does not hold.
+    // Sums of more than 32 bits, and windows that do not fit into workgroup memory.
     for (edge, radius) in
         [(Edge::Clamp, 127), (Edge::Reflect, 128), (Edge::Wrap, 300), (Edge::Constant(9.0), 1500)]
     {
         check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([160, 37, 1], 4));
         check_bytes(&Blur { edge, ..mean(radius) }, &with_alpha([37, 160, 1], 2));
     }
-    // Opaque pictures take the short way, to the same result.
+    // Opaque pictures take a shorter route, with the same result.
     let mut opaque = bytes([45, 33, 1], 4, 17);
     let Samples::U8(samples) = &mut opaque.samples else { unreachable!() };
     samples.iter_mut().skip(3).step_by(4).for_each(|alpha| *alpha = 255);
@@ -387,7 +388,7 @@ fn linear_light_matches_the_reference() {
     check_bytes(&Blur { linear: true, ..mean(200) }, &bytes([60, 37, 1], 3, 18));
 }
 
-/// 16-bit results: alike on every device, and at most `most` from the reference.
+/// Checks that 16-bit results are equal on every device, and differ from the reference by at most `most`.
 fn check_words(blur: &Blur, raster: &Raster, most: f64) {
     let found = assert_twins(blur, raster, |cpu, gpu, name| {
         assert!(cpu == gpu, "{name}: {blur:?} of {:?} differs", raster.dims);
@@ -401,7 +402,8 @@ fn check_words(blur: &Blur, raster: &Raster, most: f64) {
     }
 }
 
-/// How far from the reference results of noise may be: by the last rounding, and a little by those before it.
+/// How far results of noise may be from the reference: half a step for the last rounding, and a little for those
+/// before.
 const NEAR: f64 = 0.6;
 
 /// A raster without alpha.
@@ -439,16 +441,18 @@ fn sixteen_bits_match_the_reference() {
     for axes in [[x, Taps::NONE, Taps::NONE], [Taps::NONE, x, Taps::NONE]] {
         check_words(&Blur { axes, ..gaussian(1.0) }, &noise([97, 41, 1], 3, 22), NEAR);
     }
-    // More than 1 MiB: the small device has to work in blocks; and rows of several tiles.
+    // More than 1 MiB, so that the small device has to work in blocks, and rows of several tiles.
     check_words(&gaussian(2.0), &noise([701, 433, 1], 3, 23), NEAR);
     check_words(&Blur { iterations: 2, ..mean(5) }, &noise([701, 433, 1], 3, 24), NEAR);
     check_words(&gaussian(1.0), &noise([5003, 61, 1], 1, 25), NEAR);
-    // A reach beyond what a block could hold: pass by pass.
+    // A radius for which a block does not fit: the passes run one by one.
     check_words(&gaussian(60.0), &noise([301, 401, 1], 4, 26), NEAR);
     check_words(&mean(150), &noise([301, 401, 1], 4, 27), NEAR);
 }
 
-/// Samples as far apart as they can be: every other one, an edge, a dot, those that the weights' rounding favours most.
+/// Samples with the greatest contrast: every other one, an edge, a dot, and those that the rounding of the weights
+/// favours
+/// most.
 #[test]
 fn sixteen_bits_of_hard_contrast_are_within_one_of_the_reference() {
     const FULL: u16 = u16::MAX;
@@ -470,7 +474,7 @@ fn sixteen_bits_of_hard_contrast_are_within_one_of_the_reference() {
             }
         }
     }
-    // Full where integer weights are greater than the true ones.
+    // Full intensity where integer weights are greater than the exact ones.
     for sigma in [1.0, 2.0, 8.0, 11.8, 13.0, 30.0] {
         let taps = Taps::gaussian(sigma, (3.0 * sigma).ceil() as usize);
         let exact = taps.half_weights(Method::Gaussian);
@@ -519,7 +523,7 @@ fn sixteen_bits_with_alpha_are_near_the_reference() {
     let mut raster = noise([71, 53, 1], 4, 28);
     raster.alpha = true;
     let Samples::U16(samples) = &mut raster.samples else { unreachable!() };
-    // Float sums resolve colours as long as they are not all but invisible.
+    // Float sums resolve colours unless their alpha is tiny.
     samples.iter_mut().skip(3).step_by(4).for_each(|v| *v |= 0x4000);
     for edge in EDGES {
         for blur in [gaussian(0.4), gaussian(5.0), gaussian(200.0), mean(7), mean(300)] {
@@ -548,7 +552,7 @@ fn floats_match_the_reference() {
             check_floats(&Blur { edge, ..blur }, &raster);
         }
     }
-    // Rows and columns of several tiles and runs, of each number of channels.
+    // Rows and columns of several tiles and runs, with each number of channels.
     for channels in 1..=4 {
         let wide = [1500, 5, 1];
         for (dims, radius) in [(wide, 40), ([5, 1500, 1], 33), (wide, 600), ([5, 1500, 1], 600)] {
@@ -561,12 +565,12 @@ fn floats_match_the_reference() {
         check_floats(&blur, &floats([43, 37, 31], 1, 32));
         check_floats(&Blur { iterations: 3, ..blur }, &floats([43, 37, 31], 1, 33));
     }
-    // More than 1 MiB: the small device has to work in blocks.
+    // More than 1 MiB, so that the small device has to work in blocks.
     check_floats(&mean(130), &floats([403, 509, 1], 1, 34));
-    // The longest windows of a constant: many equal roundings.
+    // The longest windows of a constant, where all roundings are equal.
     let raster = Raster { samples: Samples::F32(vec![0.1; 700]), ..floats([70, 10, 1], 1, 35) };
     check_floats(&mean(10_000), &raster);
-    // Sums of blocks of rows do not fit a binding that the image fits itself.
+    // The image fits a binding, but the sums of blocks of rows do not.
     let caps = Caps { binding_bytes: Some(1 << 20), ..Caps::default() };
     let (blur, raster) = (mean(1500), floats([1000, 20, 1], 4, 36));
     if let Some(Subject { name, context }) = &open("small bindings", &caps) {
@@ -583,7 +587,7 @@ fn floats(dims: [usize; 3], channels: usize, seed: u64) -> Raster {
     Raster { dims, channels, alpha: false, samples: Samples::F32(samples.collect()) }
 }
 
-/// Results from floats of 0 to 1.
+/// Checks results for floats from 0 to 1.
 fn check_floats(blur: &Blur, raster: &Raster) {
     let expected = reference(blur, raster);
     let check = |found: &Samples, name: &str| {
@@ -599,7 +603,7 @@ fn check_floats(blur: &Blur, raster: &Raster) {
     check(&cpu, "cpu");
 }
 
-/// Box filters of floats are summed in blocks, which begin where a band does.
+/// Box filters of floats are summed in blocks, which begin at the first row of a band.
 #[test]
 fn bands_of_floats_give_the_same() {
     let mut raster = floats([41, 153, 1], 3, 36);
@@ -622,7 +626,7 @@ fn bands_of_floats_give_the_same() {
     }
 }
 
-/// The published goldens: a single point in 5x5, zero outside.
+/// The published golden results: a single point in 5x5, with zeros outside.
 #[test]
 fn the_golden_points_come_out() {
     let mut samples = vec![0f32; 25];
@@ -706,7 +710,7 @@ fn nothing_to_do_is_the_identity() {
 
 #[test]
 fn what_bench_measures_is_right() {
-    // What bench measures is resident at once; a tiny device has no room for it.
+    // bench keeps its data on the device, for which the small device has no room.
     let roomy = subjects().iter().filter(|subject| subject.context.max_binding() >= 16 << 20);
     for Subject { name, context } in roomy.take(1) {
         for case in cases(false) {

@@ -50,7 +50,7 @@ fn a_device_that_is_not_there_is_error_5() {
         command.args(["bench", "copy", "--repeats", "1"]);
         command
     };
-    // A Vulkan loader that finds no driver.
+    // The Vulkan loader finds no driver.
     let none = "/nonexistent/driver.json";
     bench()
         .args(["--device", "gpu"])
@@ -94,7 +94,7 @@ fn bench_checks_and_writes_its_figures() {
     gpuproc().args(["bench", "copy", "-o", "figures.doc"]).assert().code(2);
 }
 
-/// On a terminal a bar shows how far many files are, and goes; messages stand on lines of their own.
+/// On a terminal, a bar shows the progress of many files and then disappears; messages are on lines of their own.
 #[cfg(target_os = "linux")]
 #[test]
 fn bars_are_for_terminals_and_leave_lines_whole() {
@@ -103,7 +103,7 @@ fn bars_are_for_terminals_and_leave_lines_whole() {
     std::fs::copy(folder.path().join("a.png"), folder.path().join("b.png")).unwrap();
     std::fs::write(folder.path().join("broken.png"), "no picture").unwrap();
     let program = crate::common::program().into_string().unwrap();
-    // One input comes when bars are due, and the message behind it.
+    // One input arrives when bars may appear, and the message after it.
     let run = |more: &str, wrapped: bool| {
         let line = format!(
             "rm -f slow.png; mkfifo slow.png; (sleep 0.7; cat a.png > slow.png) & \
@@ -117,7 +117,7 @@ fn bars_are_for_terminals_and_leave_lines_whole() {
         command.current_dir(folder.path()).env("TERM", "xterm").stdin(std::process::Stdio::null());
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{more}");
-        // A terminal has one stream for both.
+        // On a terminal, both are one stream.
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
     let plain = |text: &str| text.replace("\u{1b}[1;31m", "").replace("\u{1b}[0m", "");

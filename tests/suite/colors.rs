@@ -1,4 +1,4 @@
-//! Colours of vertices by another volume's values, and pictures in colour.
+//! Colours of vertices by the values of another volume, and pictures in colour.
 
 use std::{fs, path::Path};
 
@@ -42,7 +42,7 @@ fn read_ply(path: &Path) -> Vec<([f32; 3], [u8; 3])> {
     ply.payload["vertex"].iter().map(vertex).collect()
 }
 
-/// The value at a place where sample i lies at i + 0.5: by an axis after the other.
+/// The value at a position, interpolated along one axis after the other; sample i lies at i + 0.5.
 fn value(values: &[f32], place: [f32; 3]) -> f64 {
     let dims = [12, 11, 10];
     let at: [f64; 3] = std::array::from_fn(|i| {
@@ -78,7 +78,7 @@ fn vertices_have_the_colours_of_another_volume() {
         let mut far = 0;
         for ((_, color), value) in vertices.iter().zip(&found) {
             let index = (256.0 * (value - low) / (high - low)).min(255.0) as usize;
-            // Rounding may lead to the colour beside.
+            // Rounding may lead to the neighbouring colour.
             let near = [index.saturating_sub(1), index, (index + 1).min(255)];
             assert!(near.iter().any(|&i| table[i] == *color), "{value}: {color:?}");
             far += usize::from(table[index] != *color);
@@ -150,7 +150,7 @@ fn volumes_meet_where_their_samples_lie() {
         fs::write(folder.join(name), text).unwrap();
     };
     header("ball.mhd", "12 11 10", "1 1 1", "MET_UCHAR", "ball_12x11x10_uint8.raw");
-    // Half as many samples along x, twice as far apart: its values are its x, but for the end of the ball.
+    // Half as many samples along x, twice as far apart. The values are the x coordinates, up to the end of the ball.
     let values: Vec<u8> = (0..4 * 110u16)
         .map(|i| i as u8 % 4)
         .flat_map(|x| (2.0 * f32::from(x)).to_le_bytes())
@@ -171,7 +171,7 @@ fn volumes_meet_where_their_samples_lie() {
         assert!(is_near && color[0] == color[2], "{x}: {color:?} for {expected}");
     }
     assert!(beyond > 10);
-    // Only one of both says where its samples lie.
+    // Only one of the two files states world coordinates.
     let (code, told) = run(folder, &format!("mesh ball_12x11x10_uint8.raw {flags}"));
     assert!(code == 4 && told.contains("4x11x10 samples for a volume of 12x11x10"), "{told}");
 }
@@ -219,7 +219,7 @@ fn pictures_are_in_colour() {
         picture(&format!("{ball} --color-by values_12x11x10_float32.raw --palette cool m.ply"));
     let mean = |i: usize| green.pixels().map(|pixel| u64::from(pixel.0[i])).sum::<u64>();
     assert!(mean(2) > mean(0) && mean(2) > mean(1), "cool is blue everywhere");
-    // A red ball in a see-through blue one: red is seen in the middle only, with blue before it.
+    // A red ball in a translucent blue one: red is seen only in the middle, behind blue.
     let two =
         picture("ball_12x11x10_uint8.raw --iso 40,140 --color blue,red --background white m.glb");
     let [outer, inner] = [two.get_pixel(45, 12).0, two.get_pixel(45, 40).0];

@@ -1,4 +1,4 @@
-//! What the suites share: devices to test on, noise, and the twins' comparison.
+//! Helpers of all test files: devices to test on, the comparison of twins, and runs of the program.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,18 +11,19 @@ use gpuproc::{
 
 use crate::harness;
 
-/// A device under test and what makes it special.
+/// A device under test.
 pub struct Subject {
     pub name: &'static str,
     pub context: Context,
 }
 
-/// Every device that kernels are tested on: the first adapter as it is, with fresh memory full of
-/// noise, and the same adapter made tiny (limits below WebGPU's, 1 MiB bindings, 64 workgroups a
-/// dimension, no optional features), so that work has to be split and shaders get by with four buffers. `GPUPROC_TEST_SUBJECTS=all`
-/// adds [`others`]; the name of one of them takes that one alone.
+/// The devices that kernels are tested on: the first adapter as it is, with new memory filled with
+/// noise; and the same adapter made small (limits below those of WebGPU, bindings of 1 MiB, 64 workgroups per
+/// dimension,
+/// no optional features), so that work has to be split and shaders may bind only four buffers.
+/// `GPUPROC_TEST_SUBJECTS=all` adds [`others`]; the name of one of them selects that one only.
 ///
-/// Without any adapter this is empty, see [`adapter`].
+/// Empty if there is no adapter, see [`adapter`].
 pub fn subjects() -> &'static [Subject] {
     static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
     if adapter().is_none() {
@@ -44,8 +45,8 @@ pub fn subjects() -> &'static [Subject] {
     })
 }
 
-/// What even devices below WebGPU's least grant: four storage buffers a shader, a little less than 16 KiB of
-/// workgroup memory, 256 invocations, 128 MiB bindings.
+/// Limits of devices below the minimum of WebGPU: four storage buffers per shader, a little less than 16 KiB of
+/// workgroup memory, 256 invocations, bindings of 128 MiB.
 fn downlevel() -> Caps {
     Caps {
         baseline: Some(Baseline::Downlevel),
@@ -55,8 +56,8 @@ fn downlevel() -> Caps {
     }
 }
 
-/// Devices of other kinds, made from the first adapter: what WebGPU grants everywhere, what is below
-/// that, large ones that lack single features, and one where every shader runs with its checks.
+/// Devices of other kinds, made from the first adapter: with the limits that WebGPU guarantees, with lower ones, large
+/// devices that lack single features, and one where every shader runs with bounds checks.
 pub fn others() -> Vec<(&'static str, Caps)> {
     let webgpu = Caps { baseline: Some(Baseline::WebGpu), ..downlevel() };
     let plain = Caps { poison: true, ..Caps::default() };
@@ -71,7 +72,7 @@ pub fn others() -> Vec<(&'static str, Caps)> {
     ]
 }
 
-/// The first adapter. Without any, the running test is reported as ignored, or fails where
+/// The first adapter. If there is none, the running test is reported as ignored, or fails with
 /// `GPUPROC_REQUIRE_GPU=1`.
 pub fn adapter() -> Option<&'static Adapter> {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
@@ -84,15 +85,15 @@ pub fn adapter() -> Option<&'static Adapter> {
     adapter
 }
 
-/// The first adapter with `caps`; see [`adapter`].
+/// A device of the first adapter with the limits `caps`; see [`adapter`].
 pub fn open(name: &'static str, caps: &Caps) -> Option<Subject> {
     let timings = Arc::new(Timings::new(true));
     let context = Context::open(adapter()?, caps, timings).expect("the adapter opens");
     Some(Subject { name, context })
 }
 
-/// Runs both twins of `kernel` on `input` and hands the CPU's and each device's result to `compare`,
-/// which panics where they differ. Returns the CPU's.
+/// Runs both twins of `kernel` on `input` and hands the result of the CPU and of each device to `compare`,
+/// which panics where they differ. Returns the result of the CPU.
 pub fn assert_twins<K: Kernel>(
     kernel: &K,
     input: &K::In,
@@ -107,12 +108,12 @@ pub fn assert_twins<K: Kernel>(
     expected
 }
 
-/// Where the program under test is: `GPUPROC_BIN`, else where cargo built it.
+/// The path of the program under test: `GPUPROC_BIN`, else the one that cargo has built.
 pub fn program() -> std::ffi::OsString {
     std::env::var_os("GPUPROC_BIN").unwrap_or(env!("CARGO_BIN_EXE_gpuproc").into())
 }
 
-/// The program under test, with no device chosen from outside.
+/// The program under test, without settings from the environment that choose a device.
 pub fn gpuproc() -> assert_cmd::Command {
     let mut command = assert_cmd::Command::new(program());
     for name in ["GPUPROC_DEVICE", "GPUPROC_FLAGS", "GPUPROC_CONFIG_PATH"] {
@@ -122,7 +123,7 @@ pub fn gpuproc() -> assert_cmd::Command {
     command
 }
 
-/// Runs the program in `folder` on the CPU, with the words of `line`: its exit code and what it says.
+/// Runs the program in `folder` on the CPU with the words of `line`. Returns the exit code and the messages.
 pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
     let mut command = gpuproc();
     command.current_dir(folder).args(["--device", "cpu"]).args(line.split_whitespace());
@@ -130,14 +131,14 @@ pub fn run(folder: &std::path::Path, line: &str) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-/// [`run`] of a line that is to succeed: what it says.
+/// As [`run`], for a line that must succeed. Returns the messages.
 pub fn works(folder: &std::path::Path, line: &str) -> String {
     let (code, stderr) = run(folder, line);
     assert_eq!(code, 0, "{line}: {stderr}");
     stderr
 }
 
-/// A grey TIFF file of one strip, which is the JPEG file `strip`.
+/// A grey TIFF file whose only strip is the JPEG file `strip`.
 pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
     let mut tiff = b"II*\0\x08\0\0\0\x09\0".to_vec();
     let first = 8 + 2 + 9 * 12 + 4;
@@ -160,20 +161,21 @@ pub fn tiff_of_jpeg([width, height]: [u32; 2], strip: &[u8]) -> Vec<u8> {
     tiff
 }
 
-/// How a run went.
+/// The result of a measured run.
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct Measured {
     /// The exit code.
     pub code: Option<i32>,
     pub stderr: String,
-    /// MiB of memory at its peak.
+    /// Peak memory in MiB.
     pub peak: u64,
     pub seconds: f64,
 }
 
-/// Runs the program, with no device but the CPU, in `folder`. Its memory is measured in a process of its own: the system
-/// counts a child's memory from what its parent has when it starts it, and a suite may have much.
+/// Runs the program in `folder` on the CPU and measures its memory. A separate process starts and measures it: the
+/// system
+/// counts the memory that the parent has at the start as that of the child, and the test suite may have much.
 #[cfg(target_os = "linux")]
 pub fn measured<'a>(
     folder: &std::path::Path,
@@ -193,11 +195,11 @@ pub fn measured<'a>(
     }
 }
 
-/// The first argument of the process that measures.
+/// The first argument of the process that measures a run.
 #[cfg(target_os = "linux")]
 const MEASURE: &str = "--measure";
 
-/// In a process that [`measured`] has started, runs the program, prints its memory in KiB and ends.
+/// In the process that [`measured`] has started: runs the program, prints its peak memory in KiB and ends.
 #[cfg(target_os = "linux")]
 pub fn measure_if_asked() {
     use nix::sys::resource::{UsageWho, getrusage};
@@ -211,7 +213,7 @@ pub fn measure_if_asked() {
     std::process::exit(status.code().unwrap_or(255));
 }
 
-/// Waits for `child`; its exit status, and the KiB of memory that it had at most.
+/// Waits for `child`. Returns its exit status and its peak memory in KiB.
 #[cfg(target_os = "linux")]
 pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus, u64) {
     let status = format!("/proc/{}/status", child.id());
@@ -221,7 +223,7 @@ pub fn peak_memory(child: &mut std::process::Child) -> (std::process::ExitStatus
             return (status, most);
         }
         let text = std::fs::read_to_string(&status).unwrap_or_default();
-        // For an instant the child still has the memory of this process, and its name.
+        // Right after the fork, the child still has the memory and the name of this process.
         let text = if text.starts_with("Name:\tgpuproc") { text } else { String::new() };
         let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());

@@ -1,9 +1,9 @@
 //! Console sessions as tests: `tests/snapshots/*.console`, the `console` blocks of the README and of the
 //! guide (`src/guide`), and the examples that end each command's help.
 //!
-//! A line `$ COMMAND` is run by a shell in a folder of small inputs; the lines below it are what it prints,
-//! on both streams, and `? CODE` when it fails. `GPUPROC_BLESS=1 cargo test --test suite console::`
-//! writes what is printed now into these files.
+//! A line `$ COMMAND` is run by a shell in a folder of small inputs. The lines below it are its output on both streams,
+//! and `? CODE` is its exit code if it fails. `GPUPROC_BLESS=1 cargo test --test suite console::` writes the current
+//! output into these files.
 #![cfg(unix)]
 
 use std::{
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::common::{Noise, program};
 
-/// A session cut before each `$ `: what comes first is not run.
+/// Splits a session before each `$ `. The first piece is text before the first command.
 fn steps(session: &str) -> Vec<String> {
     let mut steps = vec![String::new()];
     for line in session.split_inclusive('\n') {
@@ -48,7 +48,7 @@ impl Sandbox {
         fs::create_dir(&programs).unwrap();
         symlink(program(), programs.join("gpuproc")).unwrap();
         symlink(manifest("fixtures"), path.join("fixtures")).unwrap();
-        // What examples pipe from and to.
+        // Stand-ins for the programs that examples pipe from and to.
         for (name, does) in [
             ("curl", "cat photo.png"),
             ("generate", "printf 12345678abcdefgh"),
@@ -66,7 +66,7 @@ impl Sandbox {
         Self(folder)
     }
 
-    /// What a command prints, and its exit code unless that is 0.
+    /// Runs a command. Returns its output, and its exit code.
     fn run(&self, command: &str) -> (String, i32) {
         let folder = self.0.path();
         let path = format!("{}:{}", folder.join(".programs").display(), env::var("PATH").unwrap());
@@ -87,7 +87,9 @@ impl Sandbox {
         )
     }
 
-    /// A step as it is here and now, with as many empty lines below it. `with_codes` shows exit codes.
+    /// Runs a step again and returns it with its current output, and with the empty lines that followed it.
+    /// `with_codes` adds
+    /// exit codes.
     fn replay(&self, step: &str, with_codes: bool) -> String {
         let Some(line) = step.strip_prefix("$ ") else { return step.to_owned() };
         let command = line.lines().next().unwrap_or_default();
@@ -97,7 +99,7 @@ impl Sandbox {
         format!("$ {command}\n{text}{code}{empty}")
     }
 
-    /// The session as it is here and now, and the steps in which that differs.
+    /// Runs a session again. Returns it with its current outputs, and the steps that differ from before.
     fn replay_all(&self, session: &str, with_codes: bool) -> (String, Vec<String>) {
         let (mut now, mut differences) = (String::new(), Vec::new());
         for step in steps(session) {
@@ -115,7 +117,7 @@ fn manifest(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Pictures by themselves, and as slices of a volume.
+/// Writes single pictures, and slices of a volume.
 fn write_pictures(folder: &Path) {
     const SIZE: [u32; 2] = [64, 48];
     let save = |name: &str, samples: &[u8], colour| {
@@ -142,7 +144,7 @@ fn write_pictures(folder: &Path) {
 }
 
 fn write_volumes(folder: &Path) {
-    // Brightest in the middle: surfaces are round.
+    // Brightest in the middle, so that surfaces are round.
     let ball = |[width, height, depth]: [usize; 3]| -> Vec<u8> {
         let squares = |len: usize| -> Vec<usize> {
             (0..len).map(|at| ((2 * at + 1).abs_diff(len) * 16 / len).pow(2)).collect()
@@ -174,11 +176,11 @@ fn write_volumes(folder: &Path) {
     let organs = fs::File::create(folder.join("organs.nii.gz")).unwrap();
     let nifti = [nifti_header([48, 40, 36]), labels].concat();
     GzEncoder::new(organs, Compression::fast()).write_all(&nifti).unwrap();
-    // Zeros take no room on the disk.
+    // A sparse file of zeros takes no room on the disk.
     fs::File::create(folder.join("ct.raw")).unwrap().set_len(512 * 512 * 300 * 2).unwrap();
 }
 
-/// The header of a NIfTI file of bytes, one unit apart, and what is before the samples.
+/// The header of a NIfTI file of bytes with a spacing of 1, up to the first sample.
 fn nifti_header(dims: [i16; 3]) -> Vec<u8> {
     let mut header = vec![0; 352];
     let mut put = |at: usize, bytes: &[u8]| header[at..at + bytes.len()].copy_from_slice(bytes);
@@ -221,7 +223,7 @@ fn write_numbers(folder: &Path) {
     }
 }
 
-/// Fails when there are differences, or writes `now` to `path` where that is wanted.
+/// Fails if there are differences, or with `GPUPROC_BLESS` writes `now` to `path`.
 fn check(path: &Path, now: &str, differences: &[String]) {
     if env::var_os("GPUPROC_BLESS").is_some_and(|value| value == "1") {
         return fs::write(path, now).unwrap();
@@ -262,7 +264,7 @@ fn the_readme_and_the_guide_show_what_the_program_prints() {
 fn check_document(path: &Path, sandbox: &Sandbox) {
     let text = fs::read_to_string(path).unwrap();
     let (mut now, mut differences) = (String::new(), Vec::new());
-    // Prose and blocks take turns.
+    // Text and code blocks alternate.
     for (i, part) in text.split("```").enumerate() {
         let session = part.strip_prefix("console\n").filter(|_| i % 2 == 1);
         let (replayed, more) =
@@ -286,7 +288,7 @@ fn the_examples_of_each_help_text_work() {
         let examples = help.lines().skip_while(|line| *line != "Examples:");
         for example in examples.filter_map(|line| line.strip_prefix("  ")) {
             let (example, remark) = example.split_once("    ").unwrap_or((example, ""));
-            // What takes minutes is only begun.
+            // A command that takes minutes is only started.
             let limit = if command == "bench" { " --timeout 1" } else { "" };
             let (text, code) = sandbox.run(&format!("{example}{limit}"));
             assert!(code == 0 || command == "bench" && code == 124, "{example}: {code}\n{text}");

@@ -1,4 +1,4 @@
-//! Pictures that are cut off or damaged: what is missing is told, or refused, and never taken for a picture.
+//! Pictures that are cut off or damaged: missing parts are reported, or the picture is refused.
 
 use std::{fs, path::Path};
 
@@ -23,12 +23,12 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(path).unwrap()
 }
 
-/// Where each scan's header begins.
+/// The offset of the header of each scan.
 fn scans(file: &[u8]) -> Vec<usize> {
     (0..file.len() - 1).filter(|&at| file[at..at + 2] == [0xff, 0xda]).collect()
 }
 
-/// Where the entropy-coded data of a scan begin.
+/// The offset of the entropy-coded data of the scan whose header is at `scan`.
 fn data(file: &[u8], scan: usize) -> usize {
     scan + 2 + usize::from(u16::from_be_bytes([file[scan + 2], file[scan + 3]]))
 }
@@ -42,12 +42,12 @@ fn differing(one: &Image, other: &Image) -> Vec<usize> {
     (0..one.height).filter(|&y| row(one, y) != row(other, y)).collect()
 }
 
-/// The number at the beginning of what is said.
+/// The number at the start of a message.
 fn number(text: &str) -> usize {
     text.split(' ').next().unwrap().parse().unwrap_or_else(|_| panic!("{text}"))
 }
 
-/// Blocks without data are 0, though their memory held others before: as where all coefficients have places of their own.
+/// Blocks without data are 0, although their memory held other blocks before.
 #[test]
 fn missing_blocks_are_those_of_the_coefficients() {
     let mut noise = Noise(41);
@@ -60,7 +60,7 @@ fn missing_blocks_are_those_of_the_coefficients() {
     for _ in 0..40 {
         let mut file = whole.clone();
         let at = start + noise.next() as usize % (file.len() - start);
-        // A marker, behind which nothing is read; or other codes.
+        // A marker, after which nothing is read, or other codes.
         file[at] = 0xff;
         file[(at + 1).min(whole.len() - 1)] = noise.next() as u8;
         let Some((image, damage)) = jpeg::decode(&file, LIMIT) else { continue };
@@ -72,7 +72,8 @@ fn missing_blocks_are_those_of_the_coefficients() {
     assert!(damaged > 10, "{damaged}");
 }
 
-/// Sequential files lose whole rows of MCUs, and those only. A row of halved colour mixes with its neighbour's, too.
+/// Sequential files lose whole rows of MCUs and nothing else. Rows of subsampled chroma also blend with their
+/// neighbours.
 #[test]
 fn the_rows_that_a_cut_file_lacks_are_counted() {
     for name in
@@ -97,13 +98,13 @@ fn the_rows_that_a_cut_file_lacks_are_counted() {
                 assert_eq!(rows, whole.height, "{name}");
             }
         }
-        // Nothing is missing but the end's marker.
+        // Only the marker EOI is missing.
         let (found, damage) = jpeg::decode(&file[..file.len() - 2], LIMIT).unwrap();
         assert!(damage.is_none() && found == whole, "{name}");
     }
 }
 
-/// Damage between two restarts stays there, also where restarts are lost.
+/// Damage is confined between two restart markers, even if restart markers are lost.
 #[test]
 fn restarts_keep_damage_from_spreading() {
     let (width, height) = (1024, 3072);
@@ -125,7 +126,7 @@ fn restarts_keep_damage_from_spreading() {
         let lost = differing(&whole, &found);
         assert!(!lost.is_empty() && lost.len() <= most, "{what}: {} rows: {damage}", lost.len());
         assert!(number(&damage) <= most, "{what}: {damage}");
-        // The last rows are as they were.
+        // The last rows are unchanged.
         assert!(lost.last() < Some(&(height - 8)), "{what}");
     };
     let (first, second) = (restarts[0], restarts[1]);
@@ -137,7 +138,7 @@ fn restarts_keep_damage_from_spreading() {
     check(&without(first..restarts[2]), "two lost bands", 2 * most);
 }
 
-/// Progressive files are whole once every bit of every coefficient was sent.
+/// A progressive file is complete once every bit of every coefficient has been sent.
 #[test]
 fn progressive_files_without_their_last_scans_are_told() {
     for name in
@@ -147,14 +148,15 @@ fn progressive_files_without_their_last_scans_are_told() {
         assert_eq!(jpeg::decode(&file, LIMIT).unwrap().1, None, "{name}");
         let scans = scans(&file);
         assert!(scans.len() > 3);
-        // Tables may lie before a scan: what ends with the data before them ends with a scan.
+        // There may be tables before the header of a scan: a file cut at the end of the data before them ends with a
+        // scan.
         for &scan in &scans[2..] {
             let cut = [&file[..scan], &[0xff, 0xd9]].concat();
             let Some((_, damage)) = jpeg::decode(&cut, LIMIT) else { continue };
             let damage =
                 damage.unwrap_or_else(|| panic!("{name}: {scan} bytes pass for the whole"));
             assert!(damage.contains("coefficients"), "{damage}");
-            // Within the scan.
+            // A position within the scan.
             let within = data(&file, scan) + 20;
             let (_, damage) = jpeg::decode(&file[..within], LIMIT).unwrap();
             assert!(damage.unwrap().contains("missing"), "{name}");
@@ -175,14 +177,14 @@ fn commands_warn_of_damage_and_refuse_it_if_strict() {
     let file = fixture("sequential_420");
     let start = data(&file, scans(&file)[0]);
     write("cut.jpg", &file[..start + 60]);
-    // One byte of the marker before the scan's header.
+    // Keep one byte of the marker before the header of the scan.
     let mut grey = file.clone();
     grey[scans(&file)[0]] = 0xfe;
     write("grey.jpg", &grey);
     let progressive = fixture("progressive_420");
     let last = *scans(&progressive).last().unwrap();
     write("coarse.jpg", &[&progressive[..last], &[0xff, 0xd9]].concat());
-    // So few bytes for so many pixels are left to another decoder.
+    // Files with so few bytes for so many pixels are left to another decoder.
     let pixels = Noise(4).bytes(2000 * 1500);
     let frame = Frame::for_pixels([2000, 1500], 1, Quality(90), false);
     let large = jpeg::encode_pixels(&frame, &pixels, &Default::default(), false).unwrap();
@@ -212,7 +214,7 @@ fn commands_warn_of_damage_and_refuse_it_if_strict() {
     }
 }
 
-/// In other formats a file that is cut off is an error.
+/// In other formats, a file that is cut off is an error.
 #[test]
 fn other_formats_that_are_cut_off_are_errors() {
     let folder = tempfile::tempdir().unwrap();
@@ -265,7 +267,7 @@ fn damage_in_strips_is_told() {
     run(folder, "blur hole.tif o.png --sigma 0 --strict").code(4).stderr(says);
 }
 
-/// Also where EXIF begins as in JPEG files.
+/// EXIF in other formats may begin with the header that it has in JPEG files.
 #[test]
 fn the_orientation_of_png_and_webp_files_is_applied() {
     let folder = tempfile::tempdir().unwrap();

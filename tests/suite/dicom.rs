@@ -1,5 +1,6 @@
-//! DICOM: series of other programs hold what those say, in the order and at the places that those find; what is missing,
-//! doubled or of another series is told.
+//! DICOM: series have the values, order and positions that other programs find in them. Slices that are missing,
+//! duplicated
+//! or of another series are reported.
 
 use std::{
     fs,
@@ -47,7 +48,7 @@ fn numbers(list: &Value) -> Vec<f64> {
     list.as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
 }
 
-/// Copies the files of a fixture into a folder, all but those that `but` names.
+/// Copies the files of a fixture into a folder, except those in `but`.
 fn copy(name: &str, to: &Path, but: &[&str]) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(fixtures().join(name)).unwrap() {
@@ -78,7 +79,7 @@ fn series_hold_what_other_programs_read() {
         let (found, expected) = (values(&file), numbers(&entry["values"]));
         assert_eq!(found.len(), expected.len(), "{name}");
         for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
-            // Fractions are f32 here and f64 there; JPEG's decoders agree on grey but for a rounding.
+            // Fractions are f32 here and f64 there; JPEG decoders may differ by one rounding.
             let off = if name.contains("jpeg") { 1.0 } else { 1e-6 * b.abs() };
             assert!((a - b).abs() <= off, "{name}: {a} for {b} at {i}");
         }
@@ -88,7 +89,7 @@ fn series_hold_what_other_programs_read() {
             assert!(["colour.dcm", "plain.dcm"].contains(&name), "{name} has no place");
             continue;
         };
-        // Frames that say no more than how far apart they are.
+        // Frames that state only their distance.
         if entry["lps"].is_null() {
             assert_eq!((placement.space, placement.spacing()), (None, [0.8, 1.25, 2.0]), "{name}");
             assert!(file.warnings().any(|what| what.contains("do not say where")), "{name}");
@@ -125,7 +126,7 @@ fn types_are_no_wider_than_values_need() {
     }
 }
 
-/// Files that say that they state types, and state none, are read as other programs read them.
+/// Files that claim explicit types (VR) but have none are read as by other programs.
 #[test]
 fn types_that_are_not_stated_are_known() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +135,7 @@ fn types_that_are_not_stated_are_known() {
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
-        // Implicit becomes explicit little-endian, two bytes longer, as are all meta data.
+        // The transfer syntax becomes explicit little-endian, whose UID is two bytes longer.
         let uid = b"UI\x12\x001.2.840.10008.1.2\0";
         let at = bytes.windows(uid.len()).position(|found| found == uid).unwrap();
         bytes.splice(at..at + uid.len(), *b"UI\x14\x001.2.840.10008.1.2.1\0");
@@ -144,7 +145,7 @@ fn types_that_are_not_stated_are_known() {
     assert_eq!(values(&open(&folder.path().join("s"))), expected);
 }
 
-/// Sixteen bits and an intercept fit into sixteen bits where the files say so; where they say it wrongly, that is told.
+/// Rescaled 16-bit values fit into 16 bits if the files state their range; a wrong range is reported.
 #[test]
 fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
     let folder = tempfile::tempdir().unwrap();
@@ -152,7 +153,7 @@ fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
     let stderr = works(folder.path(), "histogram s -o h.csv");
     assert!(!stderr.contains("cut off"), "{stderr}");
     let expected = values(&open(&folder.path().join("s")));
-    // One pixel, far below: the last of a file.
+    // The last pixel of one file is far below the range.
     let path = fs::read_dir(folder.path().join("s")).unwrap().next().unwrap().unwrap().path();
     let mut bytes = fs::read(&path).unwrap();
     let end = bytes.len();
@@ -168,7 +169,7 @@ fn values_beyond_those_that_are_told_are_cut_off_with_a_word() {
         let (code, stderr) = run(folder.path(), &format!("{line} --strict"));
         assert!(code == 4 && stderr.contains("are cut off at the ends of i16"), "{line}: {stderr}");
     }
-    // Without what is told, the type that holds all.
+    // Without the stated range, the type holds all possible values.
     for file in fs::read_dir(folder.path().join("s")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
@@ -188,7 +189,7 @@ fn gaps_and_doubles_are_told() {
     let folder = folder.path();
     let whole = open(&fixtures().join("ct"));
     assert_eq!(whole.warnings().count(), 0);
-    // Slice 2 of 0 to 5.
+    // Of the slices 0 to 5, slice 2 is missing.
     copy("ct", &folder.join("gap"), &["06.dcm"]);
     let gap = open(&folder.join("gap"));
     let told: Vec<&String> = gap.warnings().collect();
@@ -235,7 +236,7 @@ fn one_of_several_series_is_taken() {
     assert!(error.one_line().contains("series 3 (3 slices, 1.2.3.3)"), "{}", error.one_line());
     works(folder, "mesh mixed o.ply --iso 0 --series 1.2.3.5");
     assert_eq!(run(folder, "mesh mixed o.ply --iso 0 --series x").0, 2);
-    // By a pattern, too.
+    // Also with a pattern.
     works(folder, "mesh mixed/big* o.ply --iso 0");
 }
 
@@ -253,7 +254,7 @@ fn slices_at_the_same_places_are_times() {
             values(&file)
         })
         .collect();
-    // File by file, in the order of time and place.
+    // File by file, in the order of time and position.
     let each: Vec<f64> = ["00", "01", "02", "10", "11", "12"]
         .iter()
         .flat_map(|name| values(&open(&path.join(format!("{name}.dcm")))))
@@ -294,7 +295,7 @@ fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
     }
     let stderr = run(folder, &format!("blur {input} o.dcm")).1;
     assert!(stderr.contains(".nrrd"), "{stderr}");
-    // Without an extension, and in a folder of outputs.
+    // An output without an extension, and in an output folder.
     works(folder, &format!("blur {input} --out-dir many --sigma 0"));
 }
 
@@ -302,7 +303,7 @@ fn meshes_and_outputs_lie_where_the_scanner_saw_them() {
 fn what_is_packed_otherwise_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.dcm");
-    // Lossless JPEG is .70; JPEG-LS is .80.
+    // The UID of lossless JPEG ends with .70, that of JPEG-LS with .80.
     let mut other = fs::read(fixtures().join("lossless/03.dcm")).unwrap();
     let uid = b"1.2.840.10008.1.2.4.70";
     let at = other.windows(uid.len()).position(|part| part == uid).unwrap();
@@ -325,7 +326,7 @@ fn what_is_packed_otherwise_is_refused_by_name() {
         let error = described(&path, &Layout::default()).unwrap_err();
         assert_eq!(error.kind(), Kind::BadInput, "{len}: {}", error.one_line());
     }
-    // Known by what it begins with, whatever it is called.
+    // DICOM is recognised by its first bytes, whatever the name.
     for name in ["IM0001", "1.2.840.113619.2"] {
         let path = folder.path().join(name);
         fs::write(&path, &whole).unwrap();

@@ -1,5 +1,6 @@
-//! A GPU that fails at any step: an error of the right kind, never a panic, a hang or a wrong result; with
-//! `auto`, the CPU takes over.
+//! GPUs that fail at any step give an error of the right kind, never a panic, a hang or a wrong result. With `auto`,
+//! the
+//! CPU takes over.
 
 use std::{
     env,
@@ -40,7 +41,7 @@ use tempfile::TempDir;
 use crate::common::program;
 use crate::{common::adapter, harness::ignore};
 
-/// Runs `kernel` on devices that go wrong at every step that it takes, one after the other.
+/// Runs `kernel` on devices that fail, once for each step that the kernel takes.
 fn assert_faults_are_errors<K: Kernel>(kernel: &K, input: &K::In)
 where
     K::Out: PartialEq,
@@ -52,7 +53,7 @@ where
         for at in 0.. {
             let caps = Caps { fault: Some((fault, at)), ..Caps::default() };
             let open = || Context::open(adapter, &caps, timings.clone()).expect("it opens");
-            // Who asked for this GPU is told, and gets no other device's result.
+            // A user who chose this GPU gets the error, not the result of another device.
             let device = Device::from_context(open(), DeviceChoice::Gpu, timings.clone());
             match device.run(kernel, input) {
                 Err(error) => {
@@ -65,7 +66,7 @@ where
                     break;
                 }
             }
-            // The later kinds go wrong at the steps of the first four.
+            // The later kinds of faults occur at the steps of the first four.
             if at == 0 || Fault::ALL[..4].contains(&fault) {
                 let device = Device::from_context(open(), DeviceChoice::Auto, timings.clone());
                 let result = device.run(kernel, input).expect("the CPU takes over");
@@ -157,7 +158,7 @@ fn rendering_survives_faults() {
     assert_faults_are_errors(&render, &surface);
 }
 
-/// A kernel whose GPU twin takes years: more workgroups than any device gets through.
+/// A kernel whose GPU twin has more workgroups than any device finishes in years.
 struct Endless;
 
 impl Kernel for Endless {
@@ -189,8 +190,8 @@ impl Kernel for Endless {
     }
 }
 
-/// The device is given up on, the CPU takes over where it may, and the process ends although the device
-/// is at work for ever. In a process of its own, which takes that work with it.
+/// gpuproc gives up on a device that hangs, the CPU takes over if allowed, and the process ends although the device
+/// still works. The test runs in a process of its own, whose end ends that work.
 #[test]
 fn a_kernel_that_never_ends_is_left_alone() {
     const CHILD: &str = "GPUPROC_TEST_ENDLESS";
@@ -208,7 +209,7 @@ fn a_kernel_that_never_ends_is_left_alone() {
         let error = run(DeviceChoice::Gpu).expect_err("nobody waits for ever");
         assert!(error.one_line().contains("does not answer"), "{error:?}");
         assert_eq!(run(DeviceChoice::Auto).expect("the CPU takes over"), 7);
-        // As the program ends.
+        // As at the end of the program.
         assert!(any_hung());
         signals::exit(error.kind().exit_code().into());
     }
@@ -233,7 +234,7 @@ fn a_kernel_that_never_ends_is_left_alone() {
     assert_eq!(code, Some(Kind::Gpu.exit_code().into()));
 }
 
-/// A folder with the layer of `tests/fault_layer` and its manifest; nothing where no compiler is at hand.
+/// A folder with the layer of `tests/fault_layer` and its manifest; `None` if there is no C compiler.
 #[cfg(target_os = "linux")]
 fn fault_layer() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<TempDir>> = OnceLock::new();
@@ -256,12 +257,12 @@ fn fault_layer() -> Option<&'static Path> {
     FOLDER.get_or_init(build).as_ref().map(TempDir::path)
 }
 
-/// How a run with a driver that fails ended.
+/// The end of a run with a driver that fails.
 #[cfg(target_os = "linux")]
 struct Ended {
     status: ExitStatus,
     stderr: String,
-    /// Whether the planted call was made.
+    /// Whether the call with the planted fault was made.
     met: bool,
     files: Vec<String>,
 }
@@ -287,7 +288,7 @@ fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
     run.env("GPUPROC_TEST_AUTO", "software");
     run.env_remove("GPUPROC_DEVICE").stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = run.spawn().unwrap();
-    // Whoever fails before does not read it.
+    // A run that fails early does not read its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let id = child.id();
     let (ended, end) = mpsc::channel();
@@ -309,7 +310,7 @@ fn run_with_fault(fault: &str, line: &str, input: &str) -> Option<Ended> {
     })
 }
 
-/// The functions of Vulkan that wgpu calls for a scan.
+/// The Vulkan functions that wgpu calls for a scan.
 #[cfg(target_os = "linux")]
 const FUNCTIONS: [&str; 31] = [
     "vkAllocateCommandBuffers",
@@ -345,13 +346,14 @@ const FUNCTIONS: [&str; 31] = [
     "vkWaitSemaphores",
 ];
 
-/// Whatever a driver does, and whenever: the result is right, or there is none and one line says why. A run ends, and
-/// nothing of it stays. `GPUPROC_KILL_TRIES` plants every fault everywhere.
+/// Whatever a driver does at any time, the result is right, or there is no result and one line with the reason. Every
+/// run
+/// ends and leaves nothing behind. `GPUPROC_KILL_TRIES` plants every fault at every place.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_driver_may_hang_fail_abort_or_crash() {
     const FAULTS: [&str; 5] = ["0:crash", "1:hang", "0+:-4", "0:abort", "0:-2"];
-    // An error means nothing where a function returns nothing.
+    // A function without a return value cannot return an error.
     let returns_nothing = |function: &str| {
         let names = ["vkCmd", "vkDestroy", "vkFree", "vkGetDeviceQueue", "vkGetPhysical"];
         names.iter().any(|name| function.starts_with(name))
@@ -379,7 +381,7 @@ fn a_driver_may_hang_fail_abort_or_crash() {
         println!("{fault}: {} {}", if met { "met" } else { "not met" }, stderr.trim_end());
         Some([met, !status.success()])
     };
-    // Most of them wait most of the time.
+    // The runs mostly wait, so many run at once.
     let ended: Vec<_> = thread::scope(|scope| {
         let parts = faults.chunks(faults.len().div_ceil(4)).collect::<Vec<_>>().into_iter();
         let runs: Vec<_> = parts
@@ -393,8 +395,8 @@ fn a_driver_may_hang_fail_abort_or_crash() {
     assert!(ended.is_empty() || 2 * met > faults.len() && 3 * failed > faults.len());
 }
 
-/// With `auto`, before anything is written and while the input can be read again, the CPU does what a driver that hangs
-/// does not.
+/// When a driver hangs with `auto`, the CPU does the job, as long as nothing has been written and the input can be read
+/// again.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_job_begins_again_on_the_cpu() {

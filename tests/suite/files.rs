@@ -1,6 +1,6 @@
-//! Files and streams that misbehave, and runs that are stopped: an output is whole or absent.
+//! Files and streams that misbehave, and runs that are stopped: an output is complete or absent.
 //!
-//! `GPUPROC_KILL_TRIES=500 cargo test --test suite files::` stops every command so many times.
+//! `GPUPROC_KILL_TRIES=500 cargo test --test suite files::` stops every command this many times.
 #![cfg(unix)]
 
 use std::{
@@ -34,7 +34,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// A run of each command, and its output.
+/// A command line for each command, and its output.
 const RUNS: [(&str, &str); 6] = [
     ("blur a.png o.png --sigma 9", "o.png"),
     ("histogram a.png --equalize o.png", "o.png"),
@@ -92,7 +92,7 @@ fn a_run_that_is_stopped_leaves_a_whole_output_or_none() {
                 assert!(found == whole, "{line}: SIG{signal} leaves {} bytes", found.len());
             }
             let left = others(folder.path(), name);
-            // Nobody can clean up after SIGKILL, but what is left can be told.
+            // After SIGKILL no process can clean up, but what is left is recognisable by its name.
             let parts = left.iter().filter(|n| n.starts_with(".gpuproc-") && n.ends_with(".part"));
             let allowed = usize::from(by == Some(9));
             assert!(parts.count() == left.len() && left.len() <= allowed, "{line}: {left:?}");
@@ -103,7 +103,7 @@ fn a_run_that_is_stopped_leaves_a_whole_output_or_none() {
     println!("{stopped} of {} runs were stopped", tries * RUNS.len());
 }
 
-/// A run that has opened its output and waits for input, with the folder that it writes to.
+/// Starts a run and waits until it has opened its output and waits for input.
 #[cfg(target_os = "linux")]
 fn waiting_run() -> (TempDir, std::process::Child) {
     let folder = tempfile::tempdir().unwrap();
@@ -125,7 +125,7 @@ fn waiting_run() -> (TempDir, std::process::Child) {
     panic!("it opens no output");
 }
 
-/// Whether files of this folder's file system need no name, as far as the system tells.
+/// Whether the file system of this folder supports files without a name (O_TMPFILE).
 #[cfg(target_os = "linux")]
 fn has_nameless_files(folder: &Path) -> bool {
     let stat = Command::new("stat").args(["-f", "-c", "%T"]).arg(folder).output();
@@ -136,7 +136,7 @@ fn has_nameless_files(folder: &Path) -> bool {
 #[cfg(target_os = "linux")]
 #[test]
 fn nothing_stays_of_a_run_that_is_killed_or_crashes() {
-    // SIGKILL, a crash, an abort, a bad instruction: no handler can clean up after them.
+    // SIGKILL, a crash, an abort, an illegal instruction: no handler cleans up after them.
     for (signal, told) in [
         ("KILL", None),
         ("SEGV", Some("SIGSEGV")),
@@ -172,7 +172,7 @@ fn nothing_stays_of_a_run_that_is_killed_or_crashes() {
 #[test]
 fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let folder = folder();
-    // As nohup(1) does, and a shell for what it runs in the background.
+    // As nohup(1) does, and a shell for jobs in the background.
     let script = "trap '' HUP QUIT; exec \"$0\" --device cpu scan - o.txt";
     let mut child = Command::new("sh");
     let child = child.current_dir(folder.path()).arg("-c").arg(script).arg(program());
@@ -197,8 +197,8 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     assert_eq!(fs::read_to_string(folder.path().join("o.txt")).unwrap(), "0 1 3\n");
 }
 
-/// With as many threads as a limit leaves, the same result or one line. Limits on processes do not bind root, and count
-/// all that a user runs: the runs are nobody's.
+/// With as few threads as a limit leaves, a run gives the same result or one line. Limits on processes do not apply to
+/// root and count all processes of a user, so the runs belong to the user nobody.
 #[cfg(target_os = "linux")]
 #[test]
 fn few_threads_are_enough_or_told() {
@@ -232,7 +232,7 @@ fn few_threads_are_enough_or_told() {
         assert!(matches!(whole, Some(0 | 3)), "{line}: {whole:?}");
         let expected = fs::read(&output).unwrap();
         let mut codes = Vec::new();
-        // timeout(1) is one of them.
+        // timeout(1) counts as a process, too.
         for threads in [2, 3, 4, 5, 6, 8, 12] {
             fs::remove_file(&output).unwrap_or_default();
             let run = limited(threads, line).unwrap();
@@ -347,7 +347,7 @@ fn messages_that_nobody_can_read_change_nothing() {
 #[test]
 fn folders_that_take_no_files_are_told_before_the_work() {
     let folder = folder();
-    // Not even root makes a file there.
+    // Not even root can create a file there.
     for (line, name) in RUNS {
         let line = line.replace(name, &format!("/proc/{name}"));
         let output = command(folder.path(), &line).output().unwrap();
@@ -409,7 +409,7 @@ fn two_runs_that_write_one_output_leave_one_of_the_two() {
         assert!(results.contains(&found));
         assert!(others(folder.path(), "o.npy").is_empty());
     }
-    // Without leave to replace, one wins and the other fails.
+    // With --no-clobber, one run wins and the other fails.
     fs::remove_file(folder.path().join("o.npy")).unwrap();
     let mut runs = lines.map(|line| {
         let line = format!("--no-clobber {line}");
@@ -427,13 +427,13 @@ fn two_runs_that_write_one_output_leave_one_of_the_two() {
 fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("n.u32");
-    // More stretches than are read ahead; a file of holes takes no room.
+    // More stretches than are read ahead. A sparse file takes no room.
     let file = File::create(&path).unwrap();
     file.set_len((8 << 26) + 400).unwrap();
     let mut child = command(folder.path(), "scan n.u32 -");
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
-    // The first numbers are here, so the rest waits for room in the pipe.
+    // The first numbers have arrived, so the rest waits for room in the pipe.
     stdout.read_exact(&mut [0; 1000]).unwrap();
     file.set_len((7 << 26) + 4).unwrap();
     stdout.read_to_end(&mut Vec::new()).unwrap();
@@ -441,7 +441,7 @@ fn a_file_that_shrinks_while_it_is_read_is_an_error() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(4), "{stderr}");
     assert!(stderr.contains("end") && stderr.contains("early"), "{stderr}");
-    // A volume that comes through a pipe and ends too early.
+    // A volume from a pipe that ends too early.
     let mut child = command(folder.path(), "mesh - o.ply --iso 1 --dims 64x64x64");
     let mut child = child.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&[7; 100_000]).unwrap();
@@ -478,7 +478,7 @@ fn eight_runs_share_a_gpu() {
     }
 }
 
-/// `GPUPROC_LOAD=5000` pictures in one run, else 60.
+/// One run with 60 pictures, or with 5000 by `GPUPROC_LOAD=5000`.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_long_batch_does_what_it_can_in_flat_memory() {
@@ -486,7 +486,7 @@ fn a_long_batch_does_what_it_can_in_flat_memory() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     let mut noise = Noise(9);
-    // Eleven kinds: pictures of four formats in two sizes, and three that cannot be read.
+    // Eleven kinds of files: pictures of four formats in two sizes, and three kinds that cannot be read.
     let kinds: Vec<(String, Vec<u8>, bool)> = (0..11)
         .map(|kind| {
             let (side, extension) =
@@ -537,7 +537,7 @@ fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
     let folder = folder();
     let runs = [RUNS[0], RUNS[2], RUNS[4], RUNS[5]];
     for (line, name) in runs {
-        // With and without the signal, a file that grows too long is an error like a full disk.
+        // With and without the signal, a file that grows too long is an error, like a full disk.
         let trap = if name == "o.png" { "trap '' XFSZ;" } else { "" };
         let script = format!("{trap} ulimit -f 60; exec \"$0\" -q --device cpu {line}");
         let mut run = Command::new("sh");
@@ -548,7 +548,7 @@ fn a_disk_that_fills_up_is_an_error_and_keeps_no_part() {
         assert!(stderr.starts_with("error: ") && stderr.contains(name), "{line}: {stderr}");
         assert!(!folder.path().join(name).exists() && others(folder.path(), name).is_empty());
     }
-    // A small disk of its own, where a mount can be made.
+    // A small file system, if the test may mount one.
     let disk = folder.path().join("disk");
     fs::create_dir(&disk).unwrap();
     for (line, name) in runs {

@@ -1,4 +1,6 @@
-//! Floats at their limits: NaN, infinity, the largest, and wide numbers that f32 does not hold. A naive sum in f64 judges.
+//! Floats at their limits: NaN, infinity, the largest numbers, and 32-bit and 64-bit numbers that f32 does not hold.
+//! The
+//! reference is a naive sum in f64.
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -117,7 +119,7 @@ fn wide_numbers_are_blurred_as_f64() {
             let expected = naive(dims, &values, &blur);
             let Samples::F64(found) = run(Samples::F64(values)) else { panic!("f64 stays f64") };
             for (a, b) in found.iter().zip(&expected) {
-                // What the naive sums round themselves.
+                // The naive sums are rounded, too.
                 assert!((a - b).abs() < 5e-9, "{a} for {b}");
             }
             let values: Vec<u32> = unit.iter().map(|v| (v * f64::from(u32::MAX)) as u32).collect();
@@ -171,7 +173,7 @@ fn subnormal_samples_mesh_alike() {
     }
 }
 
-/// Runs the program in `folder`, and returns what it says.
+/// Runs the program in `folder` and returns its messages.
 fn works(folder: &Path, line: &str) -> String {
     let output = gpuproc()
         .current_dir(folder)
@@ -191,7 +193,7 @@ fn wide_volumes_keep_every_bit() {
     let mut noise = Noise(6);
     for (dtype, size) in [("u32", 4), ("i32", 4), ("f64", 8), ("f32", 4)] {
         let bytes = match dtype {
-            // Any bits, NaN among them.
+            // Random bits, which include NaN.
             "f32" | "f64" => {
                 let mut bytes = noise.bytes(5 * 4 * 3 * size);
                 bytes[size - 2..size].fill(0xff);

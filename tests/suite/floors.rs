@@ -1,7 +1,7 @@
-//! The floors of `src/`: a file uses what lies below it, and no circle joins the rooms of one floor.
+//! The floors of `src/`: a file uses only the floors below it, and there are no cycles among the rooms of one floor.
 //!
-//! Read from `use` statements and from paths such as `crate::gpu::Context`; a name that a module passes on
-//! counts as a use of the module that it comes from. Unit tests and comments are not looked at.
+//! Uses are found from `use` statements and from paths such as `crate::gpu::Context`. A name that a module re-exports
+//! counts as a use of the module that declares it. Unit tests and comments are ignored.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,7 +9,7 @@ use std::{
     path::Path,
 };
 
-/// From the top. Parts that share a floor do not use each other: formats run no kernel, kernels read no file.
+/// The floors from the top. Parts on the same floor do not use each other: formats run no kernel, kernels read no file.
 const FLOORS: &[&[&str]] = &[
     &["main"],
     &["cli"],
@@ -28,11 +28,12 @@ const FLOORS: &[&[&str]] = &[
     &["error", "guide"],
 ];
 
-/// Parts that hold rooms: a command, a family of kernels, a kind of format, a step on the way to a device. Files of one
-/// room, and of each other part, may use each other.
+/// Parts that are divided into rooms: commands, families of kernels, kinds of formats and so on. The files of one room
+/// may
+/// use each other, as may the files of a part without rooms.
 const WITH_ROOMS: [&str; 5] = ["commands", "kernels", "io", "gpu", "data"];
 
-/// Crates, or modules of them, that only some parts may name.
+/// Crates, or modules of crates, that only some parts may use.
 const CRATES: [(&str, &[&str]); 8] = [
     ("wgpu", &["gpu"]),
     ("naga", &["gpu"]),
@@ -40,21 +41,21 @@ const CRATES: [(&str, &[&str]); 8] = [
     ("clap", &["main", "cli", "commands"]),
     ("clap_complete", &["cli", "commands"]),
     ("indicatif", &["progress"]),
-    // Its iterators take long to compile, loop by loop.
+    // Each loop with its iterators takes long to compile.
     ("rayon::iter", &["parallel"]),
     ("rayon::prelude", &["parallel"]),
 ];
 
-/// Parts that name no flag.
+/// Parts that do not name any flags.
 const FLAGLESS: [&str; 4] = ["kernels", "io", "data", "gpu"];
 
 #[derive(Default)]
 struct File {
     /// The path of each imported name.
     imports: BTreeMap<String, String>,
-    /// Paths outside of imports.
+    /// Paths in the code, outside of imports.
     paths: Vec<String>,
-    /// All of the source but imports, comments and unit tests.
+    /// The source without imports, comments and unit tests.
     code: String,
 }
 
@@ -75,7 +76,7 @@ impl File {
                 while !import.ends_with(';') {
                     import += lines.next().expect("a `use` ends").trim_start();
                 }
-                // An inner module's `super` is this file.
+                // The `super` of an inner module is this file.
                 if !(is_inner && import.starts_with("super::")) {
                     leaves("", import.trim_end_matches(';'), &mut file.imports);
                 }
@@ -124,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// The module that declares what `path` names in the module `from`; none for other crates.
+    /// The module that declares the item `path` as seen from the module `from`; `None` for other crates.
     fn find(&self, from: &str, path: &str) -> Option<String> {
         let (first, mut rest) = path.split_once("::").unwrap_or((path, ""));
         let mut module = match first {
@@ -148,7 +149,7 @@ impl Tree {
             } else if module != from && self.0.get(&module)?.imports.contains_key(name) {
                 return self.find(&module, rest);
             } else {
-                // An exported macro is named as if it stood in the root.
+                // An exported macro has its path in the root of the crate.
                 let rules = format!("macro_rules! {name} {{");
                 let mut files = self.0.iter().filter(|_| module.is_empty());
                 let declared = files.find(|(_, file)| file.code.contains(&rules));
@@ -159,7 +160,7 @@ impl Tree {
         Some(module)
     }
 
-    /// Everything that breaks the rules, one line each.
+    /// All violations of the rules, one line each.
     fn violations(&self) -> Vec<String> {
         let (mut found, mut sideways) = (Vec::new(), BTreeMap::new());
         for (from, file) in &self.0 {
@@ -195,7 +196,8 @@ impl Tree {
                 ));
             }
         }
-        // A room that uses no other, or that no other uses, is in no circle. Without them circles are left.
+        // A room that uses no other room, or that no other room uses, is in no cycle. Removing such rooms leaves the
+        // cycles.
         loop {
             let (using, used): (BTreeSet<_>, BTreeSet<_>) = sideways.keys().cloned().unzip();
             let before = sideways.len();
@@ -285,7 +287,7 @@ fn planted_arrows_are_found() {
         |count| rooms[..count].iter().map(|&(module, text)| (module.to_owned(), File::parse(text)));
     assert_eq!(Tree(rooms(2).collect()).violations(), [""; 0]);
     assert_eq!(Tree(rooms(3).collect()).violations().len(), 3);
-    // By way of the names that the part passes on, too.
+    // Also by names that the part re-exports.
     let gpu = [
         ("gpu", "mod context;\nmod guard;\npub use context::Context;\npub use guard::Guard;"),
         ("gpu::context", "use super::Guard;"),
