@@ -45,7 +45,7 @@ fn noise(channels: usize, seed: u64) -> Vec<f32> {
     (0..WIDTH * HEIGHT * channels).map(|_| (3.0 * noise.unit()) as f32 + 0.01).collect()
 }
 
-/// Writes a TIFF of floats by the tiff crate alone.
+/// Writes a TIFF of floats with the tiff crate only.
 fn write_tiff(path: &Path, channels: usize, values: &[f32]) {
     let mut bytes = Cursor::new(Vec::new());
     let mut encoder = TiffEncoder::new(&mut bytes).unwrap();
@@ -67,7 +67,7 @@ fn write_tiff(path: &Path, channels: usize, values: &[f32]) {
     fs::write(path, bytes.into_inner()).unwrap();
 }
 
-/// Writes an EXR by the exr crate alone.
+/// Writes an EXR with the exr crate only.
 fn write_exr(path: &Path, channels: usize, values: &[f32]) {
     use exr::prelude::*;
     let names: &[&str] =
@@ -82,7 +82,7 @@ fn write_exr(path: &Path, channels: usize, values: &[f32]) {
     exr::prelude::Image::from_layer(layer).write().non_parallel().to_file(path).unwrap();
 }
 
-/// What the exr crate alone reads.
+/// Reads an EXR with the exr crate only.
 fn read_exr(path: &Path, channels: usize) -> Vec<f32> {
     let image = exr::prelude::read_first_flat_layer_from_file(path).unwrap();
     let list = &image.layer_data.channel_data.list;
@@ -99,7 +99,7 @@ fn read_exr(path: &Path, channels: usize) -> Vec<f32> {
     (0..planes[0].len()).flat_map(|i| planes.iter().map(move |plane| plane[i])).collect()
 }
 
-/// Gaussian along both axes, clamped, in f64; colours multiplied with alpha where there is `alpha`.
+/// A Gaussian along both axes with the edge mode clamp, in f64. With `alpha`, colours are premultiplied.
 fn reference(values: &[f32], channels: usize, sigma: f64, alpha: bool) -> Vec<f64> {
     let radius = (3.0 * sigma).ceil() as isize;
     let weight = |d: isize| (-(d * d) as f64 / (2.0 * sigma * sigma)).exp();
@@ -143,7 +143,7 @@ fn floats_are_read_blurred_and_written() {
             assert_eq!(floats(&read(folder, input)), values, "{input} {channels}");
         }
         let has_alpha = channels % 2 == 0;
-        // What EXR holds is multiplied with alpha as it is.
+        // EXR holds premultiplied alpha already.
         for (name, alpha) in [("in.tif", has_alpha), ("in.exr", false)] {
             let extension = &name[2..];
             let out = |kind: &str| format!("{kind}{extension}");
@@ -161,7 +161,7 @@ fn floats_are_read_blurred_and_written() {
             }
         }
         assert_eq!(read_exr(&folder.join("same.exr"), channels), values);
-        // Between the two, only the multiplication changes.
+        // Between the two formats, only the premultiplication changes.
         blur(folder, &["in.tif", "light.exr", "--sigma", "0"]).success().stderr("");
         let light = read_exr(&folder.join("light.exr"), channels);
         for (light, stored) in light.chunks(channels).zip(values.chunks(channels)) {
@@ -177,7 +177,7 @@ fn floats_are_read_blurred_and_written() {
             assert!((a - b).abs() <= 1e-6 * b, "{a} {b}");
         }
     }
-    // Both read by the image crate, too, where it can.
+    // Also read by the image crate where it supports the format.
     blur(folder, &["in.exr", "soft.tif"]).success();
     assert_eq!(
         ::image::open(folder.join("soft.tif")).unwrap().color(),
@@ -185,7 +185,7 @@ fn floats_are_read_blurred_and_written() {
     );
 }
 
-/// EXR is linear light: pictures on sRGB's curve are decoded into it and encoded from it.
+/// EXR holds linear light: sRGB pictures are decoded on the way to EXR and encoded on the way back.
 #[test]
 fn light_and_stored_values_are_converted() {
     let folder = tempfile::tempdir().unwrap();
@@ -205,7 +205,8 @@ fn light_and_stored_values_are_converted() {
         .success()
         .stderr("warning: back.webp: f32 samples become u8 in this format\n");
     assert_eq!(::image::open(folder.join("back.webp")).unwrap().into_rgba8(), picture);
-    // In blurred light, opaque surroundings are opaque, and dark ones take nothing away.
+    // In linear light, a constant picture stays constant: opaque with opaque surroundings, transparent with an edge of
+    // 0.
     for (edge, told) in [("1", [1.0; 4]), ("0", [0.0; 4])] {
         let clear = vec![told[0]; WIDTH * HEIGHT * 4];
         write_exr(&folder.join("flat.exr"), 4, &clear);
@@ -232,7 +233,7 @@ fn what_is_no_number_does_no_harm() {
                 for out in ["out.tif", "out.exr", "out.png", "out.jpg"] {
                     blur(folder, &[input, out, "--sigma", "1", "-m", method]).success();
                 }
-                // Beyond its reach nothing is touched.
+                // Beyond the radius, nothing changes.
                 let out = read(folder, "out.tif");
                 assert!(floats(&out)[..channels].iter().all(|v| v.is_finite()), "{input} {method}");
             }
@@ -267,7 +268,7 @@ fn light_is_counted_and_added_up() {
     assert_eq!(last, Some(&*format!("{}", WIDTH as f64 * HEIGHT as f64 / 4.0)));
 }
 
-/// Whatever the samples, and however the picture is stored turned, it comes out upright once.
+/// With any sample type and any EXIF orientation, a picture comes out upright, and is rotated only once.
 #[test]
 fn tiff_files_come_out_upright_with_all_channels() {
     let folder = tempfile::tempdir().unwrap();
@@ -309,12 +310,12 @@ fn tiff_files_come_out_upright_with_all_channels() {
     }
 }
 
-/// Half floats, and a plane a channel, as other programs write them.
+/// f16, and one plane per channel, as other programs write them.
 #[test]
 fn halves_and_planes_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Tag, type, values: RGB of 2 x 1 pixels behind the directory, whose 11 entries end at 146.
+    // Entries: tag, type, values. RGB of 2 x 1 pixels follows the directory, whose 11 entries end at 146.
     let file = |bits: u16, planar: bool, pixels: &[u8]| {
         let mut file = b"II*\0\x08\0\0\0\x0b\0".to_vec();
         let third = pixels.len() as u32 / 3;
@@ -344,7 +345,7 @@ fn halves_and_planes_are_read() {
         assert_eq!((image.width, image.height, image.channels), (2, 1, 3));
         floats(&image).to_vec()
     };
-    // 1, 1/2, 2, -2, infinity, and the least of all.
+    // 1, 1/2, 2, -2, infinity, and the smallest positive number.
     let halves = [0x3c00u16, 0x3800, 0x4000, 0xc000, 0x7c00, 0x0001].map(u16::to_le_bytes);
     let expected = [1.0, 0.5, 2.0, -2.0, f32::INFINITY, 2f32.powi(-24)];
     assert_eq!(file(16, false, halves.as_flattened()), expected);
@@ -355,7 +356,7 @@ fn halves_and_planes_are_read() {
     assert_eq!(file(32, true, floats.as_flattened()), [a, c, e, b, d, f]);
 }
 
-/// A block of EXIF: camera, an exposure below it, a place, an orientation; byte order by choice.
+/// A block of EXIF with camera, exposure (in the EXIF IFD), position (GPS) and orientation, in either byte order.
 fn exif(little: bool) -> Vec<u8> {
     let half = |v: u16| if little { v.to_le_bytes() } else { v.to_be_bytes() };
     let word = |v: u32| if little { v.to_le_bytes() } else { v.to_be_bytes() };
@@ -365,7 +366,7 @@ fn exif(little: bool) -> Vec<u8> {
         [&half(tag)[..], &half(kind), &word(count), &value].concat()
     };
     let short = |v: u16| [half(v), [0; 2]].concat().try_into().unwrap();
-    // 8: four entries, up to 62; 62: EXIF, up to 92; 92: GPS, up to 110; 110: 1/250 and 8 letters.
+    // Offsets: 8 to 62 four entries, 62 to 92 EXIF, 92 to 110 GPS, from 110 on 1/250 and 8 letters.
     block.extend(half(4));
     block.extend(entry(271, 2, 8, word(118)));
     block.extend(entry(274, 3, 1, short(6)));
@@ -385,7 +386,7 @@ fn exif(little: bool) -> Vec<u8> {
     block
 }
 
-/// The camera, the exposure and the place in a block or TIFF file, and whether there is an orientation.
+/// The camera, the exposure and the position in a block or TIFF file, and whether it has an orientation.
 fn told(file: &[u8]) -> (Option<String>, Option<[u32; 2]>, Option<String>, bool) {
     let little = file.starts_with(b"II");
     let half = |at: usize| {
@@ -416,7 +417,7 @@ fn told(file: &[u8]) -> (Option<String>, Option<[u32; 2]>, Option<String>, bool)
     )
 }
 
-/// EXIF and the colour profile go from every format that holds them to every other.
+/// EXIF and the colour profile are carried from every format that holds them to every other.
 #[test]
 fn metadata_is_kept_from_format_to_format() {
     let folder = tempfile::tempdir().unwrap();
@@ -432,7 +433,7 @@ fn metadata_is_kept_from_format_to_format() {
         encoder.write_image(&pixels, 20, 10, ExtendedColorType::Rgb8).unwrap();
         fs::write(folder.join("first.png"), png).unwrap();
         for input in ["a.png", "a.jpg", "a.webp", "a.tif"] {
-            // Turned once, when it is first read.
+            // Rotated once, when it is first read.
             blur(folder, &["first.png", input, "--sigma", "0"]).success().stderr("");
             for output in ["b.png", "b.jpg", "b.webp", "b.tif"] {
                 blur(folder, &[input, output, "--strict"]).success().stderr("");
@@ -460,12 +461,12 @@ fn metadata_is_kept_from_format_to_format() {
             }
         }
     }
-    // A file that says nothing of itself has no EXIF.
+    // A file without metadata gets no EXIF.
     write_tiff(&folder.join("plain.tif"), 3, &noise(3, 1));
     assert_eq!(read(folder, "plain.tif").metadata.exif, None);
 }
 
-/// Directories in circles, entries out of bounds and of absurd lengths cost the EXIF, not the picture.
+/// Directories in cycles, and entries out of bounds or of absurd lengths, lose the EXIF but not the picture.
 #[test]
 fn broken_exif_costs_no_picture() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The fuzzers' targets (`tests/fuzz`), driven for a moment by mutations of their seeds, so that every run of
-//! the suite goes where the fuzzers go.
+//! The targets of the fuzzers (`tests/fuzz`), run for a short time on mutations of their seeds, so that every run of
+//! the suite covers them.
 
 use std::{env, fs, path::Path, time::Instant};
 
@@ -8,7 +8,7 @@ use crate::{
     fuzz_targets::{TARGETS, Target},
 };
 
-/// One to a few changes of the kinds that fuzzers make.
+/// Makes one or several changes of the kinds that fuzzers make.
 pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
     for _ in 0..1 + noise.next() % 4 {
         let at = noise.next() as usize % (bytes.len() + 1);
@@ -22,7 +22,7 @@ pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
             }
             3 => bytes.insert(at, noise.next() as u8),
             4 => bytes.extend((0..noise.next() % 9).map(|i| i as u8 * 31)),
-            // Numbers that lie on an edge.
+            // Numbers at limits, such as the greatest of a type.
             5 if at < end => {
                 let edge = [0, 0xff, 0x7f, 0x80][noise.next() as usize % 4];
                 bytes[at..end.min(at + 4)].fill(edge);
@@ -33,7 +33,7 @@ pub fn mutate(noise: &mut Noise, bytes: &mut Vec<u8>) {
     }
 }
 
-/// `GPUPROC_SOAK_SECONDS` for each target, else the seeds and `mutations` of them, always the same.
+/// Runs a target for `GPUPROC_SOAK_SECONDS`, or on its seeds and on `mutations` of them, which are always the same.
 fn drive(name: &str, mutations: usize) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target");
     let seeds = (target.seeds)();
@@ -49,7 +49,7 @@ fn drive(name: &str, mutations: usize) {
         }
         let mut bytes = seeds[noise.next() as usize % seeds.len()].clone();
         mutate(&mut noise, &mut bytes);
-        // A failure names its input, to be kept as a test.
+        // A failure prints its input, so that it can be kept as a test.
         let run = std::panic::catch_unwind(|| (target.body)(&bytes));
         assert!(run.is_ok(), "{name} fails on {}", bytes.escape_ascii());
     }
@@ -120,7 +120,7 @@ fn any_files_are_zarr_or_refused() {
     drive("zarr", 500);
 }
 
-/// Writes the seeds to `GPUPROC_FUZZ_SEEDS`, a folder a target, for libFuzzer to start from.
+/// Writes the seeds to `GPUPROC_FUZZ_SEEDS`, with a folder for each target, as the first corpus of libFuzzer.
 #[test]
 fn seeds() {
     let folder = env::var_os("GPUPROC_FUZZ_SEEDS");

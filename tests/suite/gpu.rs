@@ -1,4 +1,4 @@
-//! Buffers and batches: what goes up comes back, whatever its length.
+//! Buffers and batches: data of any length come back from the device unchanged.
 
 use gpuproc::gpu::Buffer;
 
@@ -9,7 +9,7 @@ use gpuproc::{
 
 use crate::common::{Noise, Subject, open, others, subjects};
 
-/// A handful on the devices that only `GPUPROC_TEST_SUBJECTS=all` tests in full.
+/// A few kernels on the devices that only `GPUPROC_TEST_SUBJECTS=all` tests in full.
 #[test]
 fn devices_of_other_kinds_work() {
     let data = Noise(1).bytes((1 << 20) + 8);
@@ -26,7 +26,7 @@ fn devices_of_other_kinds_work() {
 #[test]
 fn uploads_read_back_byte_for_byte() {
     for Subject { name, context } in subjects() {
-        // Less than a word, odd lengths, and more than two chunks of staging memory.
+        // Less than a word, odd lengths, and more than two chunks of the staging buffer.
         for len in [0, 1, 3, 4, 5, 1000, (1 << 20) + 1, (70 << 20) + 3] {
             let data = Noise(len as u64).bytes(len);
             let buffer = context.upload("data", &data).unwrap();

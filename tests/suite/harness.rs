@@ -1,5 +1,5 @@
-//! The suite's harness: the standard one's command line and output, but a test can find out while it runs
-//! that something is missing, a GPU for one, and is then reported as ignored.
+//! The test harness: it has the command line and the output of the standard one, but a test may find out while it runs
+//! that something is missing, such as a GPU, and is then reported as ignored.
 
 use std::{cell::Cell, env, fs, path::Path};
 
@@ -15,16 +15,16 @@ pub struct Test {
 inventory::collect!(Test);
 
 thread_local! {
-    /// What this thread's test misses.
+    /// The reason for which the test of this thread is ignored.
     static MISSING: Cell<Option<&'static str>> = const { Cell::new(None) };
 }
 
-/// Reports the running test as ignored, unless it fails. What can be tested without should be.
+/// Reports the running test as ignored, unless it fails. It should still test what it can.
 pub fn ignore(missing: &'static str) {
     MISSING.set(Some(missing));
 }
 
-/// Runs the tests whose names contain one of the command line's words.
+/// Runs the tests whose names contain one of the words of the command line.
 pub fn main() {
     let (filters, options) = words_and_options();
     let options = Arguments::from_iter(options);
@@ -38,7 +38,7 @@ pub fn main() {
     libtest_mimic::run(&options, trials).exit()
 }
 
-/// The command line, apart: `libtest_mimic` takes one word only.
+/// Splits the command line into words and options, since `libtest_mimic` takes only one word.
 fn words_and_options() -> (Vec<String>, Vec<String>) {
     let mut arguments = env::args();
     let (mut words, mut options) = (Vec::new(), Vec::from_iter(arguments.next()));
@@ -67,7 +67,7 @@ fn every_test_is_registered() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite");
     let text = |file: std::io::Result<fs::DirEntry>| fs::read_to_string(file.unwrap().path());
     let texts = fs::read_dir(folder).unwrap().map(|file| text(file).unwrap());
-    // What needs a feature that is off is in files of its own.
+    // Tests that need a feature that is off are in files of their own.
     let needs_http = |text: &str| text.contains("#![cfg(feature = \"http\")]\n");
     let built = texts.filter(|text| cfg!(feature = "http") || !needs_http(text));
     let marked = |text: String| text.lines().filter(|line| line.trim() == "#[test]").count();

@@ -10,8 +10,8 @@ use gpuproc::{
 
 use super::common::{Noise, assert_twins, works};
 
-/// Counts value by value, with nothing but edges and comparisons. `values` are in the unit that the
-/// edges are multiplied by, so that a luminance stays an integer.
+/// Counts value by value, only by comparisons with the edges. Values and edges are multiplied by `unit`, so
+/// that a luminance stays an integer.
 fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
     let n = bins.count;
     let edge =
@@ -26,7 +26,7 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
         } else if value > edges[n] {
             counts.above += 1;
         } else {
-            // The last edge that is not above the value; the topmost belongs to the last bin.
+            // The last edge that is not above the value. The upper edge of the last bin belongs to it.
             let bin = edges.partition_point(|&edge| edge <= value) - 1;
             counts.bins[bin.min(n - 1)] += 1;
         }
@@ -34,7 +34,7 @@ fn naive(values: impl Iterator<Item = f64>, bins: &Bins, unit: f64) -> Counts {
     counts
 }
 
-/// Both twins' counts of `pixels`, compared with each other, without levels.
+/// The counts of `pixels` by both twins, which must be equal, without levels.
 fn twins(components: &[Component], bins: Bins, pixels: &Pixels) -> Vec<Counts> {
     let kernel = Histogram { components: components.to_vec(), bins, weighted: false };
     let mut counts = assert_twins(&kernel, pixels, |cpu, gpu, name| {
@@ -53,14 +53,14 @@ fn channel(samples: &Samples, channels: usize, c: usize) -> Vec<f64> {
     })
 }
 
-/// 10,000 times the luminance of integer pixels, exactly: the weights of B1.
+/// 10,000 times the luminance (BT.709) of integer pixels, exactly.
 fn luma10000(samples: &Samples, channels: usize) -> Vec<f64> {
     let [r, g, b] = [0, 1, 2].map(|c| channel(samples, channels, c));
     let pixels = r.iter().zip(&g).zip(&b);
     pixels.map(|((r, g), b)| 2126.0 * r + 7152.0 * g + 722.0 * b).collect()
 }
 
-/// Checks every channel, and luminance where there are three colours.
+/// Checks every channel, and the luminance of RGB pixels.
 fn check_integers(samples: Samples, channels: usize, counts: &[usize], range: Option<(f64, f64)>) {
     let dtype = samples.dtype();
     let pixels = Pixels { samples, channels };
@@ -124,7 +124,7 @@ fn luminance_is_exact_at_every_edge() {
 
 #[test]
 fn inputs_past_a_binding_are_counted_in_bands() {
-    // 3 MiB and a little: three bands on the small device, more groups than it dispatches at once.
+    // A little more than 3 MiB: several bands on the small device, with more workgroups than it dispatches at once.
     let bytes = Noise(3).bytes(3 * 1_050_001);
     check_integers(Samples::U8(bytes), 3, &[256], None);
     check_integers(Samples::U16(words(&mut Noise(4), 1_600_003)), 1, &[65_536], None);
@@ -243,7 +243,7 @@ fn float_channels_and_their_luminance_are_told_apart() {
     assert_eq!(found[3], naive(luma, &bins, 1.0));
 }
 
-/// Luminance of types without a full intensity, together with a channel.
+/// Luminance of types without a defined full intensity, together with a channel.
 #[test]
 fn luminances_of_every_other_type_equal_the_reference() {
     let bytes = Noise(14).bytes(24 * 501);
@@ -280,7 +280,7 @@ fn other_luminances_equal_the_reference() {
     let pixels = Pixels { samples: Samples::U8(bytes.clone()), channels: 3 };
     for count in [3, 256, 1000] {
         let bins = Bins::new(count, 0.0, 255.0, Dtype::U8).unwrap();
-        // Two kinds at once: only one of them fits the pass that counts the channels.
+        // Two kinds of components, of which only one fits the pass that counts the channels.
         let components = [
             Component::Luma(Luma::Bt709),
             Component::Luma(Luma::Bt601),
@@ -292,7 +292,7 @@ fn other_luminances_equal_the_reference() {
             299.0 * r + 587.0 * g + 114.0 * b
         });
         assert_eq!(found[1], naive(bt601, &bins, 1000.0));
-        // In linear light the table is 784 times as fine as the samples.
+        // In linear light, the table is 784 times as fine as the samples.
         let decode = |byte: u8| {
             let v = f64::from(byte) / 255.0;
             let light = if v <= 0.04045 { v / 12.92 } else { ((v + 0.055) / 1.055).powf(2.4) };
@@ -357,7 +357,7 @@ fn the_worked_example_of_three_colours() {
     assert_eq!(found[0].bins, [18, 16, 8]);
 }
 
-/// The command line, on files in a folder of its own.
+/// Tests of the program, on files in a folder of their own.
 mod program {
     use std::{fs, path::PathBuf};
 
@@ -544,7 +544,7 @@ mod program {
         folder.run(&missing).code(3).stdout(contains("42")).stderr(contains("none.png"));
     }
 
-    /// Counts that do not fit `--max-memory` wait in a temporary file.
+    /// Counts that do not fit into `--max-memory` are kept in a temporary file.
     #[test]
     fn outputs_do_not_depend_on_memory() {
         let folder = Folder::new();
@@ -563,10 +563,10 @@ mod program {
             [picture, read("h.csv"), read("h.json")]
         };
         let [all, few] = ["1G", "1M"].map(outputs);
-        // Not by assert_eq, which would print megabytes.
+        // assert_eq would print megabytes.
         assert!(all == few);
         let [_, table, json] = all;
-        // A row a bin of each input; the colours of the third have columns of their own.
+        // A row for each bin of each input; the colours of the third input have columns of their own.
         assert_eq!(table.lines().next(), Some("file,bin,low,high,grey,r,g,b,luma"));
         assert_eq!(table.lines().count(), 1 + 4 * 65_536);
         let json: serde_json::Value = serde_json::from_str(&json).unwrap();
@@ -642,7 +642,7 @@ mod program {
         assert_eq!(whole, parts);
         assert!(whole.contains(",3300,0,0,0,0,255,"), "{whole}");
         folder.run(&[&arguments[..], &["1K"]].concat()).code(4).stderr(contains("--max-memory"));
-        // Its end is checked, too.
+        // The end of the file is checked, too.
         fs::write(folder.path("short_20x15x12_float32.raw"), &bytes).unwrap();
         folder.run(&["short_20x15x12_float32.raw"]).code(4);
     }
@@ -675,7 +675,7 @@ mod program {
     }
 }
 
-/// Equalisation by the textbook, on levels in f64.
+/// Textbook equalisation of levels, in f64.
 fn naive_equalize(levels: &[u64], most: f64) -> Vec<f64> {
     let total: u64 = levels.iter().sum();
     let least = levels.iter().copied().find(|&n| n > 0).unwrap_or(0) as f64;
@@ -764,7 +764,7 @@ fn check_adjustments(samples: Samples, channels: usize, most: f64) {
 fn every_bench_case_counts_right() {
     for subject in super::common::subjects() {
         for case in gpuproc::kernels::histogram::cases(false) {
-            // What bench measures is resident at once; a tiny device has no room for it.
+            // bench keeps its data on the device, for which the small device has no room.
             if case.bytes > subject.context.max_binding()
                 || case.baseline && subject.context.max_binding() < 2 << 20
             {
@@ -783,7 +783,7 @@ fn every_bench_case_counts_right() {
     }
 }
 
-/// JPEG files are counted part by part, as their pixels are: `djpeg`'s, as PNG.
+/// The counts of JPEG files, which are made in parts, are those of the pixels that `djpeg` decodes.
 #[test]
 fn parts_of_jpeg_files_add_up_to_the_picture() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/jpeg"));

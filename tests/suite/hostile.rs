@@ -1,4 +1,4 @@
-//! Files that claim more than they hold: pictures of several pages, with metadata, and DICOM.
+//! Files that claim more data than they hold: pictures with several pages or with metadata, and DICOM.
 
 use std::{
     fs::{self, File},
@@ -9,7 +9,7 @@ use std::{
 use flate2::{Compression, write::ZlibEncoder};
 use image::{ImageFormat, RgbImage};
 
-/// Entries of a TIFF directory: tag, type, count, and the value or its place.
+/// Entries of a TIFF directory: tag, type, count, and the value or its offset.
 type Entries = Vec<[u32; 4]>;
 
 const SHORT: u32 = 3;
@@ -53,7 +53,7 @@ fn grey([width, height]: [u32; 2], compression: u32, [at, len]: [u32; 2]) -> Ent
 
 const TIFF: &[u8] = b"II*\0\x08\0\0\0";
 
-/// Pages that share tables of as many strips as may be.
+/// Pages that share tables with the greatest number of strips.
 fn shared(pages: u32) -> Vec<u8> {
     const STRIPS: u32 = 20_000;
     let mut file = TIFF.to_vec();
@@ -71,7 +71,8 @@ fn shared(pages: u32) -> Vec<u8> {
     file
 }
 
-/// Directories of tens of thousands of entries each, that overlap: counts follow each other, and the place of the next
+/// Overlapping directories of tens of thousands of entries each: their counts follow each other, and the offset of the
+/// next
 /// directory is among the entries of others.
 fn chain(directories: u32) -> Vec<u8> {
     const ENTRIES: u32 = 30_000;
@@ -91,7 +92,7 @@ fn chain(directories: u32) -> Vec<u8> {
     file
 }
 
-/// A page whose OME-XML tells of 16 million planes.
+/// A page whose OME-XML states 16 million planes.
 fn planes() -> Vec<u8> {
     let text = "<?xml version=\"1.0\"?><OME><Image><Pixels SizeX=\"1\" SizeY=\"1\" SizeZ=\"16000000\" SizeC=\"1\" \
                 SizeT=\"1\" DimensionOrder=\"XYZCT\" Type=\"uint8\"><TiffData/></Pixels></Image></OME>\0";
@@ -142,7 +143,7 @@ fn apng([width, height]: [u32; 2], frames: u32) -> Vec<u8> {
     file
 }
 
-/// A canvas of two colours with `count` frames of `size`, each of one pixel of data, which are disposed of by `disposal`.
+/// A GIF of two colours with `count` frames of `size`, each with one pixel of data and the disposal method `disposal`.
 fn gif(canvas: [u16; 2], size: [u16; 2], disposal: u8, count: usize) -> Vec<u8> {
     let bytes = |[width, height]: [u16; 2]| [width, height].map(u16::to_le_bytes).concat();
     let control = [0x21, 0xf9, 4, disposal << 2, 0, 0, 0, 0];
@@ -161,7 +162,7 @@ fn webp() -> Vec<u8> {
         let len = (data.len() as u32).to_le_bytes();
         [name, &len, data, &[0][..data.len() % 2]].concat()
     };
-    // 16,000, as widths and heights less one.
+    // Width and height minus one: 16,000.
     let header = chunk(b"VP8X", &[2, 0, 0, 0, 0x80, 0x3e, 0, 0x80, 0x3e, 0]);
     let frame = chunk(b"ANMF", &[&[0; 12][..], &[10, 0, 0, 2], picture].concat());
     let chunks = [header, chunk(b"ANIM", &[0; 6]), frame.repeat(3)].concat();
@@ -169,7 +170,7 @@ fn webp() -> Vec<u8> {
     [&b"RIFF"[..], &len, b"WEBP", &chunks].concat()
 }
 
-/// A DICOM file of 65,535 x 65,535 pixels and two thousand million frames, of which 16 bytes are there.
+/// A DICOM file that claims two thousand million frames of 65,535 x 65,535 pixels and holds 16 bytes.
 fn dicom() -> Vec<u8> {
     let short = |tag: [u16; 2], kind: &[u8; 2], data: &[u8]| {
         let tag = tag.map(u16::to_le_bytes).concat();
@@ -198,7 +199,7 @@ fn dicom() -> Vec<u8> {
     .concat()
 }
 
-/// Writes them into `folder`.
+/// Writes all these files into `folder`.
 pub fn write(folder: &Path) {
     let write = |name: &str, bytes: &[u8]| fs::write(folder.join(name), bytes).unwrap();
     let bomb = deflated(b'a', 400 << 20);

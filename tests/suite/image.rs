@@ -57,7 +57,7 @@ fn depth_and_channels_stay_as_they_are() {
     for (channels, bits) in [(1, 8), (2, 8), (3, 8), (4, 8), (1, 16), (2, 16), (3, 16), (4, 16)] {
         let input = picture(channels, bits);
         input.save(path("in.png")).unwrap();
-        // Nothing to blur: the very same samples come out.
+        // A sigma of 0 leaves the samples unchanged.
         blur(folder.path(), &["in.png", "same.png", "--sigma", "0"]).success().stderr("");
         assert_eq!(image::open(path("same.png")).unwrap(), input);
         blur(folder.path(), &["in.png", "out.png", "--sigma", "2"]).success().stderr("");
@@ -77,7 +77,7 @@ fn depth_and_channels_stay_as_they_are() {
     }
 }
 
-/// What libjpeg makes of each file lies beside it: the same pixels come out, to the bit.
+/// The pixels of each fixture are those of libjpeg to the bit, which are stored beside it.
 #[test]
 fn jpeg_files_decode_as_by_libjpeg() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/jpeg");
@@ -90,7 +90,7 @@ fn jpeg_files_decode_as_by_libjpeg() {
             let (found, expected) =
                 (read(&path).unwrap(), read(&path.with_extension("png")).unwrap());
             assert!(found.samples == expected.samples, "{}", path.display());
-            // By way of the coefficients that a device decodes.
+            // Also from the coefficients that a device decodes.
             let bytes = fs::read(&path).unwrap();
             if let Some(picture) = jpeg::read_coefficients(&bytes, Limits::from(1 << 30)) {
                 let pixels = assert_twins(&Decode, &picture.coefficients, |cpu, gpu, name| {
@@ -105,7 +105,7 @@ fn jpeg_files_decode_as_by_libjpeg() {
     assert_eq!((files, by_coefficients), (24, 24));
 }
 
-/// Fill bytes (ITU-T T.81, B.1.1.2) before each 0xff of the data change nothing.
+/// Fill bytes (ITU-T T.81, B.1.1.2) before each 0xff of the data do not change the picture.
 #[test]
 fn fill_bytes_in_jpeg_scans_are_skipped() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn fill_bytes_in_jpeg_scans_are_skipped() {
     }
 }
 
-/// Broken files give an error or a picture of the right size, whoever decodes them.
+/// Broken files give an error or a picture of the right size, with every decoder.
 #[test]
 fn damaged_jpeg_files_do_no_harm() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn damaged_jpeg_files_do_no_harm() {
     }
 }
 
-/// JPEG output in bands, joined by restart markers, is what others read, too.
+/// JPEG output in bands, joined by restart markers, is read by other decoders, too.
 #[test]
 fn large_jpeg_files_are_whole() {
     let folder = tempfile::tempdir().unwrap();
@@ -186,7 +186,9 @@ fn large_jpeg_files_are_whole() {
     }
 }
 
-/// A PNG file that does not fit goes in bands, with the same result; what cannot says so.
+/// A PNG file that does not fit into memory is blurred in bands, with the same result; where that is impossible, the
+/// error
+/// says why.
 #[test]
 fn files_larger_than_memory_go_in_bands() {
     let folder = tempfile::tempdir().unwrap();
@@ -366,7 +368,7 @@ fn volumes_keep_their_type() {
     assert_eq!(fs::read(path("same.raw")).unwrap(), bytes);
     blur(folder.path(), &["v_4x3x5_uint8.raw", "u.raw", "--sigma", "1,1,0.5"]).success();
     assert_eq!(fs::read(path("u.raw")).unwrap().len(), bytes.len());
-    // Signed bytes are the same volume, moved.
+    // Signed bytes are the same volume, shifted by 128.
     let moved = |bytes: &[u8]| bytes.iter().map(|b| b ^ 0x80).collect::<Vec<u8>>();
     fs::write(path("v_4x3x5_int8.raw"), moved(&bytes)).unwrap();
     blur(folder.path(), &["v_4x3x5_int8.raw", "i.raw", "--sigma", "1,1,0.5"]).success();

@@ -1,4 +1,4 @@
-//! JPEG's arithmetic: both twins against each other and against a direct reference in f64.
+//! The arithmetic of JPEG: both twins against each other and against a direct reference in f64.
 
 use gpuproc::{
     data::{
@@ -28,7 +28,7 @@ fn equal<T: PartialEq>(cpu: &T, gpu: &T, name: &str) {
     assert!(cpu == gpu, "{name}");
 }
 
-/// Random coefficients, fewer and smaller ones at higher frequencies.
+/// Random coefficients, which are fewer and smaller at higher frequencies.
 fn random(frame: &Frame, noise: &mut Noise, wild: bool) -> SparseCoefficients {
     let mut block = || {
         let mut block = [0i16; 64];
@@ -50,7 +50,7 @@ fn frame(size: [usize; 2], colour: ColourModel, samplings: &[[usize; 2]], step: 
     Frame { size, colour, components: samplings.iter().map(component).collect() }
 }
 
-/// The pixels by the formulas of T.81 and T.871 in f64, samples rounded once.
+/// The pixels by the formulas of ITU-T T.81 and T.871 in f64, with samples rounded once.
 fn reference(coefficients: &Coefficients) -> Vec<f64> {
     let frame = &coefficients.frame;
     let cosine = |x: usize, u: usize| {
@@ -66,7 +66,7 @@ fn reference(coefficients: &Coefficients) -> Vec<f64> {
         }
         sum.clamp(0.0, 255.0)
     };
-    // Where a sample of the picture lies between those of the component, and how much the farther one weighs.
+    // The two nearest samples of the component, and the weight of the farther one.
     let nearest = |at: usize, last: usize| {
         let far =
             if at.is_multiple_of(2) { (at / 2).saturating_sub(1) } else { (at / 2 + 1).min(last) };
@@ -136,7 +136,7 @@ fn every_sampling_and_model_decodes_alike_on_all_devices() {
         let pixels = assert_twins(&Decode, &coefficients, equal);
         let expected = reference(&coefficients.to_dense().unwrap());
         assert_eq!(pixels.len(), expected.len());
-        // The transform is exact to half a step, filters and colours round once more each.
+        // The transform is exact to half a step; filters and colour conversion each round once more.
         for (found, expected) in pixels.iter().zip(&expected) {
             let error = (f64::from(*found) - expected).abs();
             assert!(error < 3.6, "{frame:?}: {found} for {expected}");
@@ -192,7 +192,8 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             let pixels = picture(size, channels, &mut noise);
             let encode = Encode::new(size, channels, Quality(quality), half_colour).unwrap();
             let coefficients = assert_twins(&encode, &pixels[..], equal);
-            // A file of the kernel's coefficients is the file of the pixels, with tables of its own as well.
+            // The file from the kernel's coefficients equals the file from the pixels, also with optimised Huffman
+            // tables.
             let metadata = Metadata::default();
             let [plain, optimized] = [false, true].map(|optimized| {
                 let file = jpeg::encode_pixels(encode.frame(), &pixels, &metadata, optimized);
@@ -206,8 +207,9 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
             if quality < 100 || half_colour {
                 continue;
             }
-            // Every step is 1. What is left is rounding: luma and chroma are off by 1 at most, and blue
-            // weighs its difference 1.772 times; then it is rounded itself.
+            // Every quantization step is 1, so only rounding is left: luma and chroma are off by at most 1, chroma
+            // counts 1.772 times
+            // in blue, and blue is rounded itself.
             let back = Decode.cpu(&coefficients).unwrap();
             let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
             assert!(worst <= Some(4), "{size:?}: {worst:?}");
@@ -215,7 +217,7 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
     }
 }
 
-/// The blur between two JPEG pictures is decoding, blurring and encoding, also where the device takes bands.
+/// The blur from JPEG to JPEG equals decoding, blurring and encoding, also where the device works in bands.
 #[test]
 fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
     let mut noise = Noise(18);
@@ -255,7 +257,8 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
     }
 }
 
-/// Counts from coefficients against a loop over the decoded pixels: widths with and without padding on a device,
+/// Counts from coefficients against a loop over the decoded pixels, for widths with and without padding on a device,
+/// and for
 /// components that one pass counts and others.
 #[test]
 fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {

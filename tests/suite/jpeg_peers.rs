@@ -1,7 +1,8 @@
-//! JPEG files of libjpeg's own tools in every sampling, scan script and table that those take, and what the same tools
-//! make of the files: the same pixels come out, to the bit. Damaged files, too, where libjpeg does not complain.
+//! JPEG files by the tools of libjpeg, with every sampling, scan script and table that the tools take: gpuproc decodes
+//! the
+//! same pixels as `djpeg` to the bit. The same holds for damaged files, unless libjpeg reports the damage.
 //!
-//! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` goes on for an hour.
+//! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` runs for an hour.
 
 use std::{
     env, fs,
@@ -20,7 +21,7 @@ use gpuproc::{
 
 use crate::{common::Noise, fuzz::mutate, harness::ignore};
 
-/// A picture as PNM, of noise, of waves, or of both, up to 70 pixels a side.
+/// A picture as PNM, of noise, of waves, or of both, with sides of up to 70 pixels.
 fn picture(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
     let [width, height] = [0; 2].map(|_| 1 + noise.next() % 70);
     let (rough, period) = (noise.next() % 256, 2.0 + 30.0 * noise.unit());
@@ -36,8 +37,9 @@ fn picture(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
     bytes
 }
 
-/// A scan script of a progressive file: DC and AC coefficients of each component in bands, their bits in several passes,
-/// the components in turns.
+/// A random scan script of a progressive file: DC and AC coefficients of each component in bands and in several passes
+/// over
+/// their bits, with the components interleaved.
 fn progressive_script(noise: &mut Noise, components: usize) -> String {
     let mut chains: Vec<Vec<String>> = Vec::new();
     let bits = noise.next() % 3;
@@ -77,7 +79,7 @@ fn progressive_script(noise: &mut Noise, components: usize) -> String {
     script.join("\n")
 }
 
-/// Options of `cjpeg`; scripts and tables go to `folder`.
+/// Random options of `cjpeg`. Scripts and tables are written into `folder`.
 fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
     let mut all = vec!["-quality".to_owned(), (1 + noise.next() % 100).to_string()];
     let components = if is_grey { 1 } else { 3 };
@@ -113,7 +115,7 @@ fn options(noise: &mut Noise, folder: &Path, is_grey: bool) -> Vec<String> {
         all.extend(["-scans".to_owned(), path.to_str().unwrap().to_owned()]);
     }
     if one_in(noise, 4) {
-        // Steps that no quality has, of 16 bits where they are large.
+        // Quantization steps that no quality setting has; large ones take 16 bits.
         let most = [16, 255, 3000][noise.next() as usize % 3];
         let table: Vec<String> = (0..128).map(|_| (1 + noise.next() % most).to_string()).collect();
         let path = folder.join("steps");
@@ -139,12 +141,12 @@ fn pnm(bytes: &[u8]) -> (usize, usize, usize, &[u8]) {
     let channels = if field() == "P6" { 3 } else { 1 };
     let [width, height] = [0; 2].map(|_| field().parse().unwrap());
     let rest = fields.next().unwrap();
-    // Behind the greatest value.
+    // The samples follow the greatest value.
     let from = rest.iter().position(u8::is_ascii_whitespace).unwrap() + 1;
     (width, height, channels, &rest[from..])
 }
 
-/// Whether the frame that a damaged file claims is small enough for a thousand of them.
+/// Whether the frame size that a damaged file claims is small enough to decode a thousand such files.
 fn is_small(bytes: &[u8]) -> bool {
     let side = |at: &[u8]| u16::from_be_bytes([at[0], at[1]]) < 500;
     let frames = bytes
@@ -153,8 +155,8 @@ fn is_small(bytes: &[u8]) -> bool {
     frames.into_iter().all(|at| side(&at[5..]) && side(&at[7..]))
 }
 
-/// Whether coefficients are several times as large as those of any pixels. What damage or steps of thousands make so is
-/// beyond the range of libjpeg's routines, which then differ from each other in most cases: some wrap around, others do
+/// Whether coefficients are several times as large as those of any pixels, because of damage or of large quantization
+/// steps. They exceed the range of libjpeg's routines, which then differ from each other: some wrap around, others do
 /// not.
 fn is_beyond(bytes: &[u8]) -> bool {
     let Some(picture) = jpeg::read_coefficients(bytes, Limits::from(1 << 26)) else { return false };
@@ -165,9 +167,10 @@ fn is_beyond(bytes: &[u8]) -> bool {
     })
 }
 
-/// The same file without fill bytes in its scans: several 0xff before a 0 or a marker are one (T.81, B.1.1.2). libjpeg-turbo's
-/// fast decoder takes them for the end of the data, and its slow one then decodes the block again over what the first
-/// attempt has left in it. libjpeg 6b to 9 do not.
+/// The same file without fill bytes in its scans: several 0xff before a 0 or a marker count as one (T.81, B.1.1.2). The
+/// fast decoder of libjpeg-turbo takes fill bytes for the end of the data, and its slow decoder then decodes the block
+/// again
+/// on top of what the first attempt has left in it. libjpeg 6b to 9 do not.
 fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
     let scan = bytes.windows(2).position(|at| at == [0xff, 0xda]).unwrap_or(bytes.len());
     let (head, scans) = bytes.split_at(scan);
@@ -176,20 +179,20 @@ fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
     [head, &kept].concat()
 }
 
-/// How many files there were.
+/// Numbers of files.
 #[derive(Debug, Default)]
 struct Seen {
     whole: usize,
     damaged: usize,
-    /// Damaged ones that both decode without a complaint.
+    /// Damaged files that both decode without a message.
     compared: usize,
-    /// Those with other pixels that are beyond what JPEG defines.
+    /// Files that are decoded differently but exceed what JPEG defines.
     unclear: usize,
-    /// Options that `cjpeg` does not take.
+    /// Options that `cjpeg` refuses.
     refused: usize,
 }
 
-/// One picture by way of both, and a few damaged copies of its file.
+/// Compares the decoders on the file of one picture and on damaged copies of it.
 fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
     let path = |name: &str| folder.join(name);
     let is_grey = noise.next().is_multiple_of(5);
@@ -197,7 +200,7 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
     let options = options(noise, folder, is_grey);
     let mut cjpeg = Command::new("cjpeg");
     cjpeg.args(&options).arg("-outfile").arg(path("a.jpg")).arg(path("in.pnm"));
-    // Not every script suits every sampling.
+    // Not every script is valid for every sampling.
     if !cjpeg.stderr(Stdio::null()).status().unwrap().success() {
         seen.refused += 1;
         return;
@@ -242,7 +245,8 @@ fn compare(noise: &mut Noise, folder: &Path, seen: &mut Seen) {
                 }
                 seen.compared += usize::from(damaged > 0);
             }
-            // What libjpeg makes is read, unless a component has a fraction of another's resolution, which neither decodes.
+            // Files of cjpeg are decoded, except those with a fractional ratio of resolutions, which libjpeg does not
+            // decode either.
             Err(error) if damaged == 0 && is_sound => panic!("{error}: {}", what()),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Labels: surface nets against a naive reference, and what every label's surface must be by itself.
+//! Labels: surface nets against a naive reference, and the properties that the surface of each label must have.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,7 +24,7 @@ use crate::common::{Noise, assert_twins, run, works};
 
 // ---- volumes ----
 
-/// A volume of labels: what is at each sample.
+/// A volume with the given label at each sample.
 fn volume(dims: [usize; 3], label: impl Fn([usize; 3]) -> u32) -> Volume {
     let [nx, ny, nz] = dims;
     let at = |i: usize| label([i % nx, i / nx % ny, i / nx / ny]);
@@ -38,7 +38,7 @@ fn noise(dims: [usize; 3], labels: u64, seed: u64) -> Volume {
     Volume { dims, samples: Samples::U32(values) }
 }
 
-/// The nearest of some random points; the first one is outside.
+/// Labels by the nearest of some random points; that of the first point is the background.
 fn voronoi(dims: [usize; 3], count: u32, seed: u64) -> Volume {
     let mut noise = Noise(seed);
     let points: Vec<[i64; 3]> =
@@ -80,7 +80,7 @@ fn cases() -> Vec<(&'static str, Volume)> {
 
 type Cell = [i64; 3];
 
-/// A volume as a function of points, and cells by name.
+/// A volume as a function of points, and cells by their coordinates.
 struct Naive<'a> {
     dims: [i64; 3],
     volume: &'a Volume,
@@ -91,7 +91,7 @@ impl<'a> Naive<'a> {
         Self { dims: volume.dims.map(|n| n as i64), volume }
     }
 
-    /// The label of sample `p`; 0 beyond.
+    /// The label of sample `p`; 0 outside of the volume.
     fn label(&self, p: Cell) -> u32 {
         let Samples::U32(labels) = &self.volume.samples else { panic!("u32 only") };
         let inside = (0..3).all(|axis| (0..self.dims[axis]).contains(&p[axis]));
@@ -102,13 +102,13 @@ impl<'a> Naive<'a> {
         }
     }
 
-    /// The cell c lies between the samples c - 1 and c.
+    /// All cells. Cell c lies between the samples c - 1 and c.
     fn cells(&self) -> impl Iterator<Item = Cell> {
         let [nx, ny, nz] = self.dims.map(|n| n + 1);
         (0..nx * ny * nz).map(move |i| [i % nx, i / nx % ny, i / nx / ny])
     }
 
-    /// The labels of the corners of a cell: x + 2 y + 4 z.
+    /// The labels of the corners of a cell, in the order x + 2 y + 4 z.
     fn corners(&self, cell: Cell) -> [u32; 8] {
         std::array::from_fn(|i| {
             self.label([
@@ -119,7 +119,7 @@ impl<'a> Naive<'a> {
         })
     }
 
-    /// Crossed sides of a cell's face.
+    /// The number of sides of a face of a cell whose ends have different labels.
     fn crossed_sides(&self, cell: Cell, axis: usize, end: usize) -> usize {
         let corners = self.corners(cell);
         let on_face: Vec<usize> = (0..8).filter(|corner| corner >> axis & 1 == end).collect();
@@ -129,7 +129,7 @@ impl<'a> Naive<'a> {
             .count()
     }
 
-    /// Offsets of all vertices from the middles of their cells, after so many steps.
+    /// The offsets of all vertices from the centres of their cells, after `steps` smoothing steps.
     fn offsets(&self, steps: u32) -> BTreeMap<[i64; 3], [i64; 3]> {
         let has_vertex =
             |cell: &Cell| self.corners(*cell).iter().any(|&l| l != self.corners(*cell)[0]);
@@ -166,7 +166,7 @@ impl<'a> Naive<'a> {
                             there + unit * (other[axis] - cell[axis]) - own[axis]
                         })
                         .sum();
-                    // Three quarters of the mean, to the nearest.
+                    // Three quarters of the mean, rounded to the nearest.
                     let share = ((3 << 13) + count / 2) / count;
                     let moved = own[axis] + (way * share + (1 << 14)).div_euclid(1 << 15);
                     let is_on_box = cell[axis] == 0 || cell[axis] == self.dims[axis];
@@ -178,7 +178,7 @@ impl<'a> Naive<'a> {
         offsets
     }
 
-    /// The mesh, without the sheets.
+    /// The mesh, without separate vertices for sheets.
     fn mesh(&self, steps: u32) -> LabelMesh {
         let offsets = self.offsets(steps);
         let numbers: HashMap<[i64; 3], u32> = offsets.keys().copied().zip(0..).collect();
@@ -214,7 +214,7 @@ impl<'a> Naive<'a> {
         LabelMesh { vertices: vertices.collect(), quads }
     }
 
-    /// Samples of each label.
+    /// The number of samples of each label.
     fn counts(&self) -> BTreeMap<u32, i64> {
         let Samples::U32(labels) = &self.volume.samples else { panic!("u32 only") };
         let mut counts = BTreeMap::new();
@@ -226,8 +226,8 @@ impl<'a> Naive<'a> {
     }
 }
 
-/// Panics unless the surface of each label is a closed manifold that is oriented outwards; returns six times the volume
-/// that each encloses, in units of the coordinates.
+/// Panics unless the surface of each label is a closed manifold that is oriented outwards. Returns six times the volume
+/// that each surface encloses, in units of the coordinates.
 fn check_surfaces(mesh: &LabelMesh, name: &str) -> BTreeMap<u32, i64> {
     let mut by_label: BTreeMap<u32, Vec<[u64; 4]>> = BTreeMap::new();
     for quad in &mesh.quads {
@@ -238,9 +238,9 @@ fn check_surfaces(mesh: &LabelMesh, name: &str) -> BTreeMap<u32, i64> {
         }
     }
     let volume = |(&label, quads): (&u32, &Vec<[u64; 4]>)| {
-        // Each edge is there once in each direction.
+        // Each edge occurs once in each direction.
         let mut edges = BTreeSet::new();
-        // By vertex, from which neighbour each quad goes to which.
+        // For each vertex, the neighbours before and after it in each quad.
         let mut fans: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
         for quad in quads {
             for i in 0..4 {
@@ -320,7 +320,7 @@ fn each_label_alone_is_a_closed_manifold() {
             }
         }
     }
-    // Every pair of neighbouring cells that can be, many times over.
+    // Every possible pair of neighbouring cells, many times.
     for seed in 0..30 {
         for labels in [2, 3] {
             let volume = noise([12, 11, 10], labels, 100 + seed);
@@ -393,7 +393,7 @@ fn smooth_volumes_are_near_those_counted() {
 
 // ---- the program ----
 
-/// A file of raw samples whose name tells the rest; the labels are multiplied by `factor`.
+/// Writes a file of raw samples whose name states shape and type. The labels are multiplied by `factor`.
 fn written(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
     let Samples::U32(labels) = &volume.samples else { panic!("u32 only") };
     let bytes = labels.iter().flat_map(|&label| {
@@ -412,7 +412,8 @@ fn written(folder: &Path, volume: &Volume, dtype: &str, factor: u64) -> String {
     name
 }
 
-/// Six times the volume within triangles, by label, and whether each edge is there as often in both directions.
+/// Six times the volume that the triangles of each label enclose. Checks that each edge occurs as often in both
+/// directions.
 fn enclosed(
     positions: &[[f32; 3]],
     triangles: impl Iterator<Item = ([u32; 3], u64)>,
@@ -445,7 +446,7 @@ fn assert_counts(volumes: &BTreeMap<u64, f64>, counts: &BTreeMap<u32, i64>, fact
 /// A triangle and its label.
 type Labelled = ([u32; 3], u64);
 
-/// Vertices of a PLY, and its faces with each of their labels.
+/// The vertices of a PLY, and its faces with each of their two labels.
 fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<Labelled>) {
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
     let float = |vertex: &DefaultElement, name: &str| vertex[name].to_f32_lossy().unwrap();
@@ -467,7 +468,7 @@ fn read_ply(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<Labelled>) {
     (positions, faces.filter(|(_, label)| *label != 0).collect())
 }
 
-/// Corners of the triangles of a binary STL, numbered.
+/// The corners of the triangles of a binary STL, and triangles as indices of corners.
 fn read_stl(bytes: &[u8]) -> (Vec<[f32; 3]>, Vec<[u32; 3]>) {
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
     let mut numbers: HashMap<[u32; 3], u32> = HashMap::new();
@@ -503,7 +504,7 @@ fn one_ply_has_both_labels_of_each_face() {
         works(folder, &format!("{line} --ascii"));
         assert!(read_ply(&fs::read(folder.join("out.ply")).unwrap()) == binary, "{dtype}: text");
     }
-    // Labels that PLY has no type for.
+    // Labels that no type of PLY holds.
     let name = written(folder, &volume, "uint64", (1 << 53) + 1);
     let (code, said) = run(folder, &format!("mesh {name} large.ply --labels"));
     assert!(code == 2 && said.contains("PLY holds labels up to"), "{said}");
@@ -513,7 +514,7 @@ fn one_ply_has_both_labels_of_each_face() {
     assert!(folder.join(name).exists());
 }
 
-/// Where a file mirrors its volume, faces turn around, so that they still point outwards.
+/// If a file mirrors its volume, faces are reversed, so that they still point outwards.
 #[test]
 fn mirrored_volumes_have_faces_outwards() {
     let folder = tempfile::tempdir().unwrap();
@@ -565,7 +566,7 @@ fn files_and_parts_of_labels() {
         let line = said.lines().find(|line| line.contains(&format!("label {label}:"))).unwrap();
         assert!(line.contains(&format!(" {count} voxels")) && line.contains(", closed"), "{line}");
     }
-    // A part a label.
+    // One part for each label.
     works(folder, &format!("mesh {name} all.glb --labels"));
     let bytes = fs::read(folder.join("all.glb")).unwrap();
     let length = u32::from_le_bytes(bytes[12..16].try_into().unwrap()) as usize;
@@ -579,7 +580,7 @@ fn files_and_parts_of_labels() {
     works(folder, &format!("mesh {name} all.obj --labels"));
     let text = fs::read_to_string(folder.join("all.obj")).unwrap();
     assert_eq!(text.lines().filter(|line| line.starts_with("o label_")).count(), counts.len());
-    // Lists, with and without `=`.
+    // Lists of labels, with and without `=`.
     for line in
         ["--labels 2,4..5 some.ply", "some.ply --labels=4..5,2", "--labels 4..5,2,77 some.ply"]
     {

@@ -1,4 +1,4 @@
-//! The library's face, as its users call it.
+//! The public API, as its users call it.
 
 use gpuproc::{
     Blur, Channels, Device, Edge, ErrorKind, Histogram, Image, MarchingCubes, Volume, histogram,
@@ -7,7 +7,7 @@ use gpuproc::{
 
 use crate::common::{Noise, adapter};
 
-/// The CPU, what is best here, and a GPU where there is one.
+/// The CPU, the best device, and a GPU if there is one.
 fn devices() -> Vec<Device> {
     let gpu = adapter().map(|_| Device::gpu().expect("the adapter opens"));
     [Device::cpu(), Device::best()].into_iter().chain(gpu).collect()
@@ -39,7 +39,7 @@ fn images_of_every_type_are_blurred() {
         let wrapped =
             Blur::box_filter_xyz([1, 0, 0]).edge(Edge::Constant(30.0)).run(&device, &gray);
         assert_eq!(wrapped.unwrap().samples()[..3], [10, 0, 10]);
-        // What is alike everywhere stays so, whatever the type.
+        // A constant image stays constant, whatever the sample type.
         let wide = Image::new(9, 5, Channels::Rgba, vec![40_000u16; 180]).unwrap();
         assert_eq!(Blur::gaussian(3.0).run(&device, &wide).unwrap(), wide);
         let light = Blur::gaussian(1.0).iterations(2).linear_light().run(&device, &wide).unwrap();
@@ -80,7 +80,7 @@ fn samples_of_every_type_are_counted() {
     noise.iter().for_each(|&v| expected[usize::from(v)] += 1);
     for device in devices() {
         assert_eq!(histogram(&device, &noise).unwrap(), expected, "{}", device.name());
-        // Floats fill the bins from their least to their greatest.
+        // The bins of floats span the range of the data.
         let counts = Histogram::new(4).run(&device, &[3.0f32, 1.0, f32::NAN, 5.0, 1.9]).unwrap();
         assert_eq!(
             (&counts.bins[..], counts.range, counts.nan),
@@ -115,7 +115,7 @@ fn what_makes_no_sense_is_an_error() {
     {
         assert_eq!(histogram.run(&device, &[1u8]).unwrap_err().kind(), ErrorKind::Usage);
     }
-    // Nothing to work on is no error.
+    // Empty inputs are no error.
     let nothing = Image::new(0, 7, Channels::Rgb, Vec::<u8>::new()).unwrap();
     assert_eq!(Blur::gaussian(1.0).run(&device, &nothing).unwrap(), nothing);
     let nothing = Volume::new([0, 1, 1], Vec::<u8>::new()).unwrap();

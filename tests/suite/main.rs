@@ -1,5 +1,5 @@
-//! The test suite, one binary: naive references judge both twins of every kernel, on every device at
-//! hand and on a deliberately small one; the program is run as a user would.
+//! The test suite, as one binary. Both twins of every kernel are compared with naive references, on every available
+//! device and on a deliberately small one. The program is run as a user would run it.
 
 #[macro_use]
 extern crate registry;

@@ -1,4 +1,4 @@
-//! What a command may take: memory, by `--max-memory`, and time. Inputs are such as a stranger may send.
+//! Bounds on the memory (`--max-memory`) and the time of commands, with untrusted inputs.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -35,7 +35,7 @@ pub fn zeros(count: u64) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// An EXR file of three channels of f16 with the block heights of `compression`, all of its blocks `block`.
+/// An EXR file of three f16 channels with the block height of `compression`, all of whose blocks are `block`.
 fn exr(size: [u32; 2], compression: u8, tile: Option<u32>, block: &[u8]) -> Vec<u8> {
     let [width, height] = size;
     let mut file = vec![0x76, 0x2f, 0x31, 0x01, 2, if tile.is_some() { 2 } else { 0 }, 0, 0];
@@ -81,14 +81,15 @@ fn exr(size: [u32; 2], compression: u8, tile: Option<u32>, block: &[u8]) -> Vec<
     file
 }
 
-/// A block of DWA with `deflated` bytes in its first section, which claims `claimed` of them, and so many coefficients.
+/// A block of DWA with the bytes `deflated` in its first section, which claims `claimed` bytes once unpacked, and
+/// `coefficients` coefficients.
 fn dwa_block(claimed: u64, coefficients: u64, deflated: &[u8]) -> Vec<u8> {
     let packed = deflated.len() as u64;
     let counters = [1, claimed, packed, 0, 0, 0, 0, 0, coefficients, coefficients, 0];
     [counters.map(u64::to_le_bytes).concat(), deflated.to_vec()].concat()
 }
 
-/// Bits, the lowest of each byte first.
+/// A writer of bits, the lowest bit of each byte first.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -113,7 +114,7 @@ impl Bits {
     }
 }
 
-/// A lossless WebP of 8 x 8 pixels with so many groups of five prefix codes, whose codes are 1 to 10 bits long.
+/// A lossless WebP of 8 x 8 pixels with `groups` groups of five prefix codes, with codes of 1 to 10 bits.
 fn webp(groups: u32) -> Vec<u8> {
     let mut bits = Bits::default();
     bits.put(0x2f, 8);
@@ -124,13 +125,14 @@ fn webp(groups: u32) -> Vec<u8> {
     bits.put(0, 1 + 3 + 1 + 1);
     bits.put(1, 1);
     bits.put(7, 3);
-    // Which group the only block has: red and green of a picture of one pixel, whose codes have one symbol.
+    // The group of the only block: red and green of a picture of one pixel, whose codes have one symbol.
     bits.put(0, 1);
     for symbol in [(groups - 1) & 255, (groups - 1) >> 8, 0, 0, 0] {
         bits.one_symbol(symbol);
     }
     for _ in 0..5 * groups {
-        // Lengths of the codes for lengths, in the format's order: 3 bits for the lengths 1 to 6, 4 for 7 to 10.
+        // The lengths of the codes for lengths, in the order of the format: 3 bits for the lengths 1 to 6, 4 for 7 to
+        // 10.
         bits.put(0, 1);
         bits.put(14 - 4, 4);
         for length in [0, 0, 0, 3, 3, 3, 3, 3, 0, 3, 4, 4, 4, 4] {
@@ -154,7 +156,7 @@ fn webp(groups: u32) -> Vec<u8> {
     [b"RIFF", &length[..], b"WEBP", &chunk, &padding].concat()
 }
 
-/// Files that take much where they are believed.
+/// Files whose claims would take much memory if they were believed.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     hostile::write(folder.path());
@@ -163,18 +165,18 @@ fn folder() -> TempDir {
         File::create(folder.path().join(name)).unwrap().set_len(bytes).unwrap();
     };
     let mut noise = Noise(2);
-    // 400 MB in each block of 3 MB, and none at all behind a claim of 2^49.
+    // 400 MB in each block of 3 MB, and a block without data that claims 2^49 bytes.
     write("bomb.exr", &exr([1024, 512], 9, None, &dwa_block(400 << 20, 0, &zeros(400 << 20))));
     write("claim.exr", &exr([64, 64], 8, None, &dwa_block(1 << 49, 0, &[1])));
     write("count.exr", &exr([64, 64], 8, None, &dwa_block(0, 1 << 40, &[1])));
     write("tile.exr", &exr([64, 64], 3, Some(30_000), &[1; 64]));
-    // A strip of 64 x 64 pixels whose JPEG file says 16,000 x 16,000.
+    // A strip of 64 x 64 pixels whose JPEG file claims 16,000 x 16,000.
     let frame = Frame::for_pixels([64, 64], 1, Quality(90), false);
     let mut jpeg = jpeg::encode_pixels(&frame, &[9; 64 * 64], &Metadata::default(), false).unwrap();
     let size = jpeg.windows(2).position(|marker| marker == [0xff, 0xc0]).unwrap() + 5;
     jpeg[size..size + 4].copy_from_slice(&[62, 128, 62, 128]);
     write("strip.tif", &tiff_of_jpeg([64, 64], &jpeg));
-    // 20 KiB a group.
+    // Each group takes 20 KiB.
     write("groups.webp", &webp(65_536));
     write("some.webp", &webp(10_000));
     write("p.ppm", &[b"P6 700 500 255\n", &noise.bytes(700 * 500 * 3)[..]].concat());
@@ -191,7 +193,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// The promise, for one run.
+/// Checks the promise on memory for one run.
 pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
     let limit = format!("{mib}M");
     let arguments = ["--max-memory", &limit].into_iter().chain(command.split(' '));
@@ -204,7 +206,7 @@ pub fn keeps(folder: &Path, mib: u64, command: &str) -> Measured {
     run
 }
 
-/// A volume goes slab by slab where it does not fit, with the bytes of the whole, in each of its formats.
+/// A volume that does not fit into memory is blurred slab by slab, with the same bytes, in each format.
 #[test]
 fn volumes_larger_than_memory_are_blurred() {
     let folder = tempfile::tempdir().unwrap();
@@ -226,14 +228,14 @@ fn volumes_larger_than_memory_are_blurred() {
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(whole.len() > 1_000_000 && whole == fs::read(folder.join(name)).unwrap(), "{edge}");
     }
-    // Nor does one take the place of the volume that is still read.
+    // The output does not replace the volume while it is still read.
     let line = "blur v_120x110x350_uint16.raw v_120x110x350_uint16.raw --sigma 1.5 --edge clamp";
     assert_eq!(keeps(folder, 16, &format!("{line} --device cpu")).code, Some(0));
     let read = |name: &str| fs::read(folder.join(name)).unwrap();
     assert!(read("v_120x110x350_uint16.raw") == read("o_120x110x350_uint16.raw"));
 }
 
-/// A picture or volume that goes part by part with some memory does not fail with more.
+/// A picture or volume that is blurred in parts with little memory does not fail with more memory.
 #[test]
 fn more_memory_never_hurts() {
     let folder = tempfile::tempdir().unwrap();
@@ -264,7 +266,7 @@ fn more_memory_never_hurts() {
     }
 }
 
-/// Surfaces that are simplified side by side take no more memory together than there is.
+/// Surfaces that are simplified side by side stay within the memory together.
 #[test]
 fn volumes_side_by_side_keep_within_their_memory() {
     let folder = tempfile::tempdir().unwrap();
@@ -340,7 +342,7 @@ fn every_command_keeps_within_its_memory() {
     }
 }
 
-/// What is refused says what it would take; with that, it is done.
+/// An error about memory states the memory that is needed, and with that much the job succeeds.
 #[test]
 fn a_mesh_that_takes_too_much_says_how_much() {
     let folder = folder();
@@ -361,12 +363,12 @@ fn a_mesh_that_takes_too_much_says_how_much() {
         assert_eq!(run.code, Some(4), "{command}: {run:?}");
         assert!(run.stderr.contains(says) && run.stderr.contains("--max-memory"), "{run:?}");
     }
-    // Ten slices of 20 MB and some.
+    // A little more than ten slices of 20 MB.
     let run = keeps(folder, 256, "mesh wide_5000x4000x4_uint8.raw --iso 3 o.ply");
     assert_eq!(run.code, Some(0), "{run:?}");
 }
 
-/// Counts of 65,536 bins take 512 KiB a picture, and all of them more than there is.
+/// Counts of 65,536 bins take 512 KiB for each picture, and together more than the limit.
 #[test]
 fn counts_of_many_pictures_do_not_pile_up() {
     let folder = tempfile::tempdir().unwrap();
@@ -379,7 +381,7 @@ fn counts_of_many_pictures_do_not_pile_up() {
     assert_eq!(rows, 1 + 400);
 }
 
-/// The same file, whether the surface fits into memory, goes in halves, or slab by slab.
+/// The file is the same whether the surface fits into memory, is made in halves, or slab by slab.
 #[test]
 fn less_memory_makes_the_same_mesh() {
     let folder = tempfile::tempdir().unwrap();
@@ -400,7 +402,7 @@ fn less_memory_makes_the_same_mesh() {
     }
 }
 
-/// A file that a decoder takes no end of memory for is an error of one line; the others of the batch are done.
+/// A file for which a decoder takes unbounded memory is an error of one line; the other files of the batch are done.
 #[test]
 fn one_bad_file_of_a_batch_costs_one_file() {
     let folder = folder();
@@ -415,7 +417,7 @@ fn one_bad_file_of_a_batch_costs_one_file() {
     }
 }
 
-/// Where a decoder's memory cannot be known before, it runs in a process of its own, with the same result.
+/// A decoder whose memory is not known in advance runs in a process of its own, with the same result.
 #[test]
 fn lossless_webp_is_decoded_apart_where_memory_is_short() {
     let folder = tempfile::tempdir().unwrap();
@@ -429,7 +431,7 @@ fn lossless_webp_is_decoded_apart_where_memory_is_short() {
         assert_eq!(run.stderr.contains("in a process of its own"), is_apart, "{run:?}");
         assert!(image::open(folder.join("o.png")).unwrap().into_rgba8() == picture, "{limit}");
     }
-    // Damage is told as where it is decoded in the same process.
+    // Damage is reported as by a decoder in the same process.
     let file = fs::read(folder.join("in.webp")).unwrap();
     fs::write(folder.join("cut.webp"), &file[..file.len() / 2]).unwrap();
     let cut = |limit: &str| {
@@ -445,11 +447,11 @@ fn lossless_webp_is_decoded_apart_where_memory_is_short() {
     }
 }
 
-/// Small files, each of which a command once took, or might take, long for. Flags may ask for more: the work of a
-/// Gaussian grows with its radius.
+/// Small files for which a command once took, or might take, a long time. Flags may cause more work: that of a Gaussian
+/// grows with its radius.
 #[test]
 fn small_inputs_take_a_second() {
-    /// Without optimisation, and with the rest of the suite beside it.
+    /// Allowance for builds without optimisation and for other tests that run at the same time.
     const FACTOR: f64 = if cfg!(debug_assertions) { 15.0 } else { 3.0 };
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

@@ -26,7 +26,7 @@ type Point = [i64; 3];
 /// An edge of the grid: its lower point and its axis.
 type Edge = (Point, usize);
 
-/// A volume as the reference sees it: f64 values, and nothing beyond.
+/// A volume as the reference sees it: f64 values, and no value outside.
 struct Naive<'a> {
     dims: [i64; 3],
     values: &'a [f64],
@@ -34,7 +34,7 @@ struct Naive<'a> {
 }
 
 impl Naive<'_> {
-    /// The value at a point; nothing beyond the samples.
+    /// The value at a point; `None` outside of the volume.
     fn value(&self, p: Point) -> Option<f64> {
         let inside = (0..3).all(|axis| (0..self.dims[axis]).contains(&p[axis]));
         let [x, y, _] = self.dims;
@@ -67,7 +67,7 @@ impl Naive<'_> {
         (0..3).all(|axis| p[axis] >= first && p[axis] < first + n[axis])
     }
 
-    /// Crossed edges in the canonical order, and where the surface passes them.
+    /// Crossed edges in the canonical order, and the points where the surface crosses them.
     fn vertices(&self) -> Vec<(Edge, [f64; 3])> {
         let (first, _) = self.grid();
         let mut found: Vec<_> = self
@@ -115,8 +115,8 @@ impl Naive<'_> {
         })
     }
 
-    /// For every face of the grid, the sides that the surface must have there and how many cells,
-    /// one or two, must each have them. An alternating face has its two outside corners cut off.
+    /// For every face of the grid, the sides of triangles that the surface must have there, and how many cells (one or
+    /// two) must each have them. On a face whose corners alternate, the two outside corners are cut off.
     fn sides(&self) -> BTreeMap<[Edge; 2], u32> {
         let mut sides = BTreeMap::new();
         for p in self.points() {
@@ -150,7 +150,7 @@ impl Naive<'_> {
         sides
     }
 
-    /// Whether a cell exists and all its corners are numbers.
+    /// Whether a cell exists and none of its corners is NaN.
     fn has_surface(&self, cell: Point) -> bool {
         let corners =
             (0..8).map(|i| [cell[0] + (i & 1), cell[1] + (i >> 1 & 1), cell[2] + (i >> 2)]);
@@ -163,8 +163,8 @@ fn step(mut p: Point, axis: usize) -> Point {
     p
 }
 
-/// Holds `surface` against the naive reference: the vertices one by one, and the triangles' sides
-/// face by face.
+/// Compares `surface` with the naive reference: the vertices one by one, and the sides of the triangles face by
+/// face.
 pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
     let values: Vec<f64> = match &volume.samples {
         Samples::F32(v) => v.iter().map(|&v| v.into()).collect(),
@@ -197,8 +197,8 @@ pub fn check(surface: &Surface, volume: &Volume, kernel: &MarchingCubes) {
         }
     }
     assert_eq!(uses, expected_sides);
-    // Every other side is a cut inside a cell, and every side of two cells runs once in each
-    // direction, or winding is not consistent.
+    // All other sides are cuts inside a cell. A side that belongs to two cells occurs once in each direction, else the
+    // winding is not consistent.
     for (&[a, b], &count) in &sides {
         assert_eq!(count, 1, "two triangles run along one side in one direction");
         let mut pair = [expected[a].0, expected[b].0];
@@ -251,7 +251,7 @@ fn bytes(dims: [usize; 3], seed: u64) -> Volume {
     volume(dims, Samples::U8(Noise(seed).bytes(dims.iter().product())))
 }
 
-/// A smooth field of bytes around 128 with surfaces everywhere.
+/// A smooth field of bytes around 128, with surfaces everywhere.
 fn waves(dims: [usize; 3]) -> Volume {
     let [nx, ny, nz] = dims;
     let mut values = Vec::with_capacity(nx * ny * nz);
@@ -265,7 +265,7 @@ fn waves(dims: [usize; 3]) -> Volume {
     volume(dims, Samples::U8(values))
 }
 
-/// Noise of any type, with the extremes of the type and repeated values among it.
+/// Noise of any type, which includes the extremes of the type and repeated values.
 pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
     let len = dims.iter().product();
     let mut noise = Noise(seed);
@@ -278,7 +278,7 @@ pub fn noise(dims: [usize; 3], dtype: Dtype, seed: u64) -> (Volume, Vec<f64>) {
         other => {
             let bytes = noise.bytes(len * dtype.size());
             other.as_bytes_mut().copy_from_slice(&bytes);
-            // The least value now and then, so that it can be an isovalue, too.
+            // The least value occurs now and then, so that it can be an isovalue, too.
             let least: &[u8] = match dtype {
                 Dtype::I8 => &[0x80],
                 Dtype::I16 => &[0, 0x80],
@@ -332,7 +332,7 @@ fn closing(iso: f64) -> MarchingCubes {
 
 #[test]
 fn all_256_cases_are_right_and_close() {
-    // The corners in the order of the cases' bits.
+    // The corners in the order of the bits of a case.
     let corners = [0, 1, 3, 2, 4, 5, 7, 6];
     for case in 0..256u32 {
         let mut values = vec![0u8; 8];
@@ -371,7 +371,7 @@ fn all_sizes_work() {
             }
         }
     }
-    // More than a workgroup of words, more than one of the small device's bindings and dispatches.
+    // More than one workgroup of words, and more than one binding and dispatch on the small device.
     mesh_all(&MarchingCubes::new(127.0), waves([48, 40, 37]));
     let large = Slab::whole(waves([160, 107, 131]), &MarchingCubes::new(127.0));
     assert_twins(&MarchingCubes::new(127.0), &large, same);
@@ -379,7 +379,7 @@ fn all_sizes_work() {
 
 #[test]
 fn slices_larger_than_a_binding_work() {
-    // The small device binds 1 MiB: one slice is more, and goes through in bands of rows.
+    // The small device binds 1 MiB. One slice is more, and is meshed in bands of rows.
     let dims = [1030, 1100, 3];
     let Volume { mut samples, .. } = waves([dims[0], dims[1], 1]);
     let Samples::U8(values) = &mut samples else { unreachable!() };
@@ -396,7 +396,7 @@ fn slices_larger_than_a_binding_work() {
 
 #[test]
 fn ties_leave_no_holes() {
-    // Many samples equal the isovalue; all sides match, whatever area the triangles have.
+    // Many samples equal the isovalue. All sides match, even those of triangles without an area.
     let values = Noise(5).bytes(9 * 10 * 11).iter().map(|v| 79 + v % 3).collect();
     let volume = volume([9, 10, 11], Samples::U8(values));
     let surface = mesh_all(&closing(80.0), volume);
@@ -415,7 +415,7 @@ fn only_greater_is_inside() {
     let octahedron = kernel.cpu(&slab(81)).unwrap();
     assert_eq!((octahedron.positions.len(), octahedron.triangles.len()), (6, 8));
     assert!(signed_volume(&octahedron) > 0.0);
-    // The sample sits at 1.5, the surface 1/81 of a step from it.
+    // The sample lies at 1.5, the surface 1/81 of a step from it.
     let low = octahedron.bounds().unwrap()[0][0];
     assert!((f64::from(low) - (1.5 - 1.0 / 81.0)).abs() < 1e-6);
 }
@@ -433,7 +433,7 @@ fn cells_with_nan_emit_nothing() {
     assert!(surface.nan_cells >= 12 && surface.nan_cells < 48, "{}", surface.nan_cells);
     assert!(surface.positions.iter().flatten().all(|v| v.is_finite()));
     mesh_all(&closing(0.5), volume.clone());
-    // Where most samples are NaN, many crossed edges have no whole cell beside them.
+    // If most samples are NaN, many crossed edges have no complete cell beside them.
     let Samples::F32(values) = &mut volume.samples else { unreachable!() };
     let mut noise = Noise(8);
     values.iter_mut().filter(|_| noise.next().is_multiple_of(4)).for_each(|v| *v = f32::NAN);
@@ -478,7 +478,7 @@ fn normals_point_down_the_gradient() {
             let length: f32 = normal.iter().map(|v| v * v).sum();
             assert!((length - 1.0).abs() < 1e-5);
         }
-        // Most triangles face the way of their vertices' normals.
+        // Most triangles face in the direction of the normals of their vertices.
         let facing = surface.triangles.iter().filter(|t| {
             let [a, b, c] = t.map(|i| surface.positions[i as usize]);
             let (u, v): ([f32; 3], [f32; 3]) =
@@ -489,7 +489,7 @@ fn normals_point_down_the_gradient() {
             (0..3).map(|i| n[i] * normal[i]).sum::<f32>() >= 0.0
         });
         let percent = facing.count() * 100 / surface.triangles.len();
-        // The lid that closes the volume has no gradient of its own.
+        // The faces that close the surface at the box do not follow the gradient.
         assert!(close || percent >= 99, "{percent} % face the right way");
     }
 }
@@ -502,7 +502,7 @@ fn every_slab_height_gives_the_same_surface() {
     }
 }
 
-/// Meshes the volume in slabs of every height, which must make no difference.
+/// Meshes the volume in slabs of every height, all of which must give the same surface.
 fn every_height(kernel: &MarchingCubes, whole: &Volume) {
     let expected = kernel.cpu(&Slab::whole(whole.clone(), kernel)).unwrap();
     let [width, rows, depth] = whole.dims;
@@ -547,13 +547,13 @@ fn the_reference_finds_a_missing_triangle() {
 
 // ---- the fixture ----
 
-/// A skull from a few smooth shapes, x to its left, y backwards, z up; 64 samples a side, 80 on its
-/// surface, brighter inside.
+/// A skull made of a few smooth shapes, with x to its left, y backwards and z up. It has 64 samples along each side,
+/// the value 80 on its surface, and greater values inside.
 fn skull() -> Vec<u8> {
     let mut values = Vec::with_capacity(1 << 18);
     for i in 0..1usize << 18 {
         let [x, y, z] = [i & 63, i >> 6 & 63, i >> 12].map(|v| (v as f64 - 31.5) / 32.0);
-        // Half a unit of brightness a hundredth of the volume's half side.
+        // The value changes by 24 per sample step.
         let value = 80.0 - skull_distance([x.abs(), y, z]) * 32.0 * 24.0;
         values.push(value.round().clamp(0.0, 255.0) as u8);
     }
@@ -581,7 +581,7 @@ fn skull_distance(p: [f64; 3]) -> f64 {
     let bone = [brow, cheek, face].into_iter().fold(cranium, |bone, part| join(bone, part, 0.12));
     let palate = ellipsoid([0.0, -0.40, -0.47], [0.27, 0.25, 0.10]);
     let bone = join(join(bone, arch, 0.05), palate, 0.10);
-    // Distance outwards from a horseshoe that opens backwards.
+    // The distance outwards from a horseshoe that is open at the back.
     let across = x * 1.12;
     let along = y + 0.38;
     let horseshoe = |radius: f64| (along.min(0.0).powi(2) + across * across).sqrt() - radius;
@@ -629,7 +629,7 @@ impl Folder {
         fs::write(self.path(name), bytes).unwrap();
     }
 
-    /// Runs `gpuproc mesh` with these arguments; the exit code, stdout and stderr.
+    /// Runs `gpuproc mesh` with these arguments. Returns exit code, stdout and stderr.
     fn mesh(&self, arguments: &str) -> (i32, Vec<u8>, String) {
         let mut command = crate::common::gpuproc();
         command.current_dir(&self.0).env_remove("GPUPROC_DEVICE").arg("mesh");
@@ -651,7 +651,7 @@ impl Folder {
     }
 }
 
-/// A PLY as an independent reader sees it.
+/// Reads a PLY independently of gpuproc.
 pub fn read_ply(bytes: &[u8]) -> Surface {
     let ply = Parser::<DefaultElement>::new().read_ply(&mut &bytes[..]).unwrap();
     let float = |element: &DefaultElement, name: &str| element[name].to_f32_lossy().unwrap();
@@ -734,7 +734,7 @@ fn slabs_of_any_height_give_the_same_file() {
         let base = format!("v_33x20x41_uint8.raw --iso 128 {flags}");
         assert_eq!(folder.mesh(&format!("{base} whole.ply")).0, 0);
         let whole = fs::read(folder.path("whole.ply")).unwrap();
-        // 660 bytes a slice: from one layer a slab to dozens, with and without temporary files.
+        // A slice takes 660 bytes: slabs have from one layer to dozens, with and without temporary files.
         for memory in ["1K", "30K", "60K", "100K"] {
             let (code, _, stderr) = folder.mesh(&format!("{base} part.ply --max-memory {memory}"));
             assert_eq!(code, 0, "{stderr}");
@@ -866,7 +866,7 @@ fn several_isovalues_make_a_file_each() {
 #[test]
 fn the_automatic_isovalue_parts_two_classes() {
     let folder = Folder::new();
-    // 400 samples of 10 and 112 of 50: every threshold between is as good, and midway is taken.
+    // 400 samples of 10 and 112 of 50: all thresholds in between are equally good, and the middle one is taken.
     let bytes: Vec<u8> = (0..512).map(|i| if i < 400 { 10 } else { 50 }).collect();
     folder.write("v_8x8x8_uint8.raw", &bytes);
     let floats: Vec<f32> = bytes.iter().map(|&v| f32::from(v) / 100.0).collect();
@@ -887,7 +887,7 @@ fn the_automatic_isovalue_parts_two_classes() {
     assert_eq!(folder.mesh("same_4x4x4_uint8.raw --iso auto").0, 4);
 }
 
-/// Two balls in a box of `n` samples a side: brightness falls by 10 a step, 100 on the surface.
+/// Balls in a box with `n` samples along each side. The value falls by 10 per step, and is 100 on the surface.
 fn balls(n: usize, balls: &[([f64; 3], f64)]) -> Volume {
     let value = |i: usize| {
         let p = [i % n, i / n % n, i / n / n].map(|v| v as f64 + 0.5);
@@ -924,7 +924,7 @@ fn measures_and_improvements_are_right() {
     );
     assert_eq!(Stats::of(&largest).unwrap().components, 1);
 
-    // The greater ball, the smaller one and nothing, by each condition.
+    // Each condition keeps both balls, the greater one, or none.
     let count = |parts: Parts| {
         let mut kept = two.clone();
         keep_parts(&mut kept, &parts).unwrap();
@@ -957,7 +957,7 @@ fn measures_and_improvements_are_right() {
         "neither shrinks nor grows: {after:?}"
     );
 
-    // A part of one voxel goes, and is not blown up.
+    // Smoothing may shrink a part of one voxel but does not enlarge it.
     let mut speck = balls(12, &[([6.5; 3], 0.8)]);
     if let Samples::F32(values) = &mut speck.samples {
         values.iter_mut().for_each(|value| *value = value.max(0.0));
@@ -1081,7 +1081,7 @@ fn bench_cases_run_and_check() {
             (prepared.check)().unwrap();
         }
     }
-    // A volume that cannot be had, and a result that is not there.
+    // A volume that cannot be read, and a result that does not exist.
     let none = mesh::sweep("none", 1, || Err(gpuproc::error::Error::gpu("planted")), &[1.0]);
     assert!((none[0].1.prepare)(None).unwrap_err().to_string().contains("planted"));
     let (_, idle) = &mesh::sweep("idle", 1, || Ok(waves([9; 3])), &[128.0])[0];
@@ -1138,13 +1138,13 @@ fn pictures_that_cannot_be_are_refused_before_the_work() {
     command.args(["--device", "cpu"]).assert().code(2).stderr(twice);
 }
 
-/// Where the gradients at an edge's two ends cancel out, rounding must not turn the normal around: it
+/// Where the gradients at the two ends of an edge cancel out, rounding must not reverse the normal: it
 /// points along the edge, outwards, on every device.
 #[test]
 fn normals_where_gradients_cancel_out_are_those_of_flat_ground() {
-    // From 100 - k to 100 + d - k: at 100, the ends' gradients -k and d - k weigh 1 - k / d and k / d.
+    // From 100 - k to 100 + d - k: at 100, the gradients -k and d - k of the ends have the weights 1 - k / d and k / d.
     let pairs: Vec<[u8; 2]> = (2..30).flat_map(|d| (1..d).map(move |k| [k, d])).collect();
-    // Three rows each, so that nothing changes across the one in the middle.
+    // Three equal rows each, so that the gradient across the middle one is 0.
     let slice = pairs
         .iter()
         .flat_map(|&[k, d]| [100 + d + k, 100 - k, 100 + d - k, 100 + 2 * d - 3 * k].repeat(3));
@@ -1173,7 +1173,7 @@ fn has_two_triangles_a_side(surface: &Surface) -> bool {
     sides.values().all(|&counts| counts == [1, 1])
 }
 
-/// On noise, the collapses of edges leave triangles back to back, and sides of four.
+/// On noise, collapses of edges could leave triangles back to back, and sides of four triangles.
 #[test]
 fn simplified_surfaces_are_closed_as_others_count_it() {
     let mut noise = Noise(5);
@@ -1193,7 +1193,7 @@ fn simplified_surfaces_are_closed_as_others_count_it() {
         simplify(&mut again, &Goal::share(ratio)).unwrap();
         assert!(again.triangles == simple.triangles, "the same triangles in the same order");
     }
-    // Two tetrahedra that touch along a side are no closed surface in that sense.
+    // Two tetrahedra that touch along a side are not a closed surface in that sense.
     let corners = [[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]];
     let touching = Surface {
         positions: (0..6u8).map(|i| [i, i * i, i * i * i].map(f32::from)).collect(),

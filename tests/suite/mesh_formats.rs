@@ -1,4 +1,4 @@
-//! Meshes in formats beyond PLY, each read back by a reader of its own.
+//! Meshes in formats other than PLY, each read back by a reader of its own.
 
 use std::{fs, io::Read, path::PathBuf};
 
@@ -39,7 +39,7 @@ impl Meshes {
         self.folder.path().join(name)
     }
 
-    /// The file `name`, made with these flags.
+    /// Makes the file `name` with these flags and returns its bytes.
     fn made(&self, name: &str, flags: &str) -> Vec<u8> {
         let line = format!("mesh v_23x14x9_uint8.raw --iso 128.5 {flags} -o {name}");
         works(self.folder.path(), &line);
@@ -50,7 +50,7 @@ impl Meshes {
         String::from_utf8(self.made(name, flags)).unwrap()
     }
 
-    /// The empty mesh is a file, too.
+    /// Makes the file of an empty mesh.
     fn empty(&self, name: &str) -> Vec<u8> {
         works(self.folder.path(), &format!("mesh v_23x14x9_uint8.raw --iso 255 -o {name}"));
         fs::read(self.path(name)).unwrap()
@@ -299,7 +299,7 @@ fn packed_glb_holds_the_surface_to_its_precision() {
                 steps * scale + number(&node["translation"][axis])
             })
         };
-        // The triangles are the same, in another order, each perhaps turned.
+        // The triangles are the same in another order, and their corners may be rotated.
         let key = |corners: [[i64; 3]; 3]| {
             let first = (0..3).min_by_key(|&i| corners[i]).unwrap();
             std::array::from_fn::<_, 3, _>(|i| corners[(first + i) % 3])
