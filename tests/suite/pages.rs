@@ -1,5 +1,5 @@
-//! Images as other programs write them: several pages, animations, metadata, grey palettes, floats, and formats that are
-//! refused. `fixtures/README.md` says who wrote the files.
+//! Images by other programs: several pages, animations, metadata, grey palettes, floats, and formats that are refused.
+//! `fixtures/README.md` says which programs wrote the files.
 
 use std::{fs, path::Path};
 
@@ -45,7 +45,7 @@ fn pages(source: &Source) -> (Vec<Image>, Option<Animation>) {
     (images, pages.animation().cloned())
 }
 
-/// CRC-32 of the pixels as RGBA, those without alpha as 0.
+/// CRC-32 of the pixels as RGBA, where fully transparent pixels are 0.
 fn checksum(image: &Image) -> u32 {
     let Samples::U8(samples) = &image.samples else { panic!("these are no bytes") };
     let rgba = samples.chunks_exact(image.channels).flat_map(|pixel| match *pixel {
@@ -59,10 +59,10 @@ fn checksum(image: &Image) -> u32 {
     crc32fast::hash(&rgba.collect::<Vec<_>>())
 }
 
-/// A file, and what is known of its frames.
+/// A file, and the known properties of its frames.
 type Known = (&'static str, usize, u32, &'static [u32], &'static [u32]);
 
-/// Frames as Pillow 13 composes them: name, channels, times all are shown, milliseconds, checksums.
+/// Frames as Pillow 13 composes them: name, channels, number of plays, delays in milliseconds, checksums.
 const ANIMATIONS: [Known; 7] = [
     (
         "animation.png",
@@ -71,7 +71,7 @@ const ANIMATIONS: [Known; 7] = [
         &[50, 100, 30, 500, 70],
         &[0xed57512c, 0xbdb2c2e3, 0x2c76c107, 0x94d331ca, 0x9ad49452],
     ),
-    // Pillow counts the picture that stands in for the animation.
+    // Pillow also counts the still picture that replaces the animation.
     ("still.png", 3, 0, &[40, 40, 40, 40], &[0x7a0ff1ea, 0x444ebeb4, 0x8f19e7b, 0x60bd77e1]),
     (
         "animation.webp",
@@ -101,7 +101,7 @@ const ANIMATIONS: [Known; 7] = [
         &[50, 100, 30, 500, 70],
         &[0x4f69ac39, 0x7a0ff1ea, 0x444ebeb4, 0x8f19e7b, 0x60bd77e1],
     ),
-    // As ImageMagick composes them: Pillow clears to a colour of its own.
+    // Composed by ImageMagick, since Pillow clears to another colour.
     (
         "mixed.gif",
         4,
@@ -125,7 +125,7 @@ fn frames_are_those_that_pillow_shows() {
     }
 }
 
-/// Every frame by itself, from the last to the first, is what it is in order.
+/// Frames that are decoded one by one from the last to the first equal those decoded in order.
 #[test]
 fn frames_may_be_asked_for_in_any_order() {
     for (name, _, _, _, checksums) in ANIMATIONS {
@@ -138,8 +138,8 @@ fn frames_may_be_asked_for_in_any_order() {
     }
 }
 
-/// Frames, delays and the number of times pass through each format that holds them. GIF has 256 colours, so many
-/// as the fixtures have, and all-or-nothing alpha.
+/// Frames, delays and the number of plays are kept by each format that holds them. GIF has 256 colours, as many as the
+/// fixtures have, and binary alpha.
 #[test]
 fn animations_pass_from_format_to_format() {
     let names: Vec<&str> = ANIMATIONS.iter().map(|animation| animation.0).collect();
@@ -186,7 +186,7 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
         .code(4)
         .stderr("error: opaque.gif: there is no page 6, only 5\n");
     blur(&["e.bmp", "--page", "0"]).code(2);
-    // A sum of one frame, which is told.
+    // A sum of the first frame only, with a message.
     run(folder, &["scan", "opaque.gif", "s.npy"])
         .success()
         .stderr("warning: opaque.gif: of its 5 pages only the first is read\n");
@@ -195,7 +195,7 @@ fn pages_are_chosen_and_what_is_left_out_is_told() {
     run(folder, &["scan", "opaque.gif", "t.npy", "--page", "9"]).code(4);
 }
 
-/// A histogram counts all pages, or those that are chosen.
+/// A histogram counts all pages, or the chosen ones.
 #[test]
 fn pages_are_counted_together() {
     let folder = folder(&["opaque.gif", "animation.png"]);
@@ -207,7 +207,7 @@ fn pages_are_counted_together() {
         let values = json[0]["channels"][2]["values"].as_array().unwrap().clone();
         values.iter().map(|value| value.as_u64().unwrap()).collect()
     };
-    // The blue of frame i is 50 i all over.
+    // All pixels of frame i have the blue 50 i.
     let expected = |frames: &[usize]| -> Vec<u64> {
         (0..256).map(|v| 23 * 17 * frames.iter().filter(|&&i| 50 * i == v).count() as u64).collect()
     };
@@ -225,7 +225,7 @@ fn pages_are_counted_together() {
 const XMP: &[u8] = b"<?xpacket begin=\"\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>";
 const IPTC: &[u8] = b"\x1c\x02\x50\x00\x03Ada\x1c\x02\x69\x00\x05Title";
 
-/// XMP, IPTC and density of files by ImageMagick and Pillow, and of what becomes of them.
+/// XMP, IPTC and density of files by ImageMagick and Pillow, and of the outputs made from them.
 #[test]
 fn metadata_pass_from_format_to_format() {
     let names = ["metadata.jpg", "magick.png", "pillow.png", "metadata.webp"];
@@ -269,7 +269,7 @@ fn metadata_pass_from_format_to_format() {
             }
         }
     }
-    // A picture that is turned has its density turned, too.
+    // When a picture is rotated, so is its density.
     let jpeg = fs::read(folder.path().join("metadata.jpg")).unwrap();
     let mut exif =
         b"\xff\xe1\0\x22Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
@@ -311,12 +311,12 @@ fn float_maps_hold_their_numbers() {
     let vips = read(&fixture("vips.pfm"));
     let photo = read(&fixture("pillow.png"));
     let Samples::U8(bytes) = &photo.samples else { panic!("it has bytes") };
-    // It writes rows from the top, against the format.
+    // ImageMagick writes rows from the top, contrary to the format.
     let rows = bytes.chunks_exact(23 * 3).rev().flatten();
     let expected: Vec<f32> = rows.map(|&v| f32::from(v) / 2.0 - 1.0).collect();
     assert_eq!((vips.channels, vips.width), (3, 23));
     assert!(floats(&vips) == expected);
-    // Written and read again, values and order stay.
+    // Values and order survive writing and reading again.
     let folder = folder(&["vips.pfm"]);
     run(folder.path(), &["blur", "vips.pfm", "o.pfm", "--sigma", "0", "--strict"]).success();
     assert!(floats(&read(&Source::File(folder.path().join("o.pfm")))) == expected);
@@ -363,7 +363,7 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
     begins(&["blur", "pillow.png", "-", "--format", "tiff"], None, b"II*\0");
     run(folder, &["blur", "pillow.png", "o.png"]).success();
     assert!(fs::read(folder.join("o.png")).unwrap() == piped, "a pipe makes a difference");
-    // The format goes before the extension, and names files of a folder.
+    // --format has precedence over the extension, and gives files in a folder their extension.
     run(folder, &["blur", "pillow.png", "o.dat", "--format", "jpeg"]).success();
     assert!(fs::read(folder.join("o.dat")).unwrap().starts_with(b"\xff\xd8"));
     run(folder, &["blur", "pillow.png", "opaque.gif", "--out-dir", "d", "--format", "png"])
@@ -379,8 +379,9 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
     run(folder, &["histogram", "pillow.png", "--format", "json", "-o", "h.csv"]).code(2);
 }
 
-/// A picture that a palette holds loses nothing as GIF, and others do.
-/// What a format cannot hold will not fit at the next attempt either.
+/// A picture with no more colours than a palette loses nothing as GIF; others do. A picture that a format cannot hold
+/// is
+/// an error for which trying again does not help.
 #[test]
 fn pictures_that_a_format_cannot_hold_are_bad_input() {
     let folder = folder(&[]);
@@ -433,19 +434,19 @@ fn info_tells_pages_and_metadata() {
     told("vips.pfm", &["PFM image, 23x17 of f32", "channels red, green, blue"]);
 }
 
-/// Files that claim more than they have, or more than is allowed, are refused in one line, and soon.
+/// Files that claim more than they hold, or more than is allowed, are refused quickly and in one line.
 #[test]
 fn claims_are_checked_before_memory_is_taken() {
     let folder = folder(&["animation.png", "animation.webp", "clear.gif"]);
     let folder = folder.path();
-    // A screen of 65,535 x 65,535, and a frame so large on a small one.
+    // A screen of 65,535 x 65,535, and a frame of that size on a small screen.
     let gif = fs::read(folder.join("clear.gif")).unwrap();
     let mut screen = gif.clone();
     screen[6..10].fill(0xff);
     let mut frame = gif.clone();
     let at = frame.iter().position(|&byte| byte == 0x2c).unwrap();
     frame[at + 5..at + 9].fill(0xff);
-    // A size in the header of an animation, and the count of its frames.
+    // The size in the header of an animation, and the number of its frames.
     let webp = fs::read(folder.join("animation.webp")).unwrap();
     let mut canvas = webp.clone();
     canvas[24..30].fill(0x3f);
@@ -479,7 +480,7 @@ fn claims_are_checked_before_memory_is_taken() {
     }
 }
 
-/// What lies behind the last number of an array is told.
+/// Data after the last number of an array are reported.
 #[test]
 fn surplus_data_of_arrays_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -505,7 +506,7 @@ fn surplus_data_of_arrays_are_told() {
     }
 }
 
-/// All commands that write images tell what these lose.
+/// All commands that write images report what the images lose.
 #[test]
 fn adjusted_images_tell_their_losses() {
     let folder = folder(&["metadata.jpg", "animation.png"]);

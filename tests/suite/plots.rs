@@ -1,5 +1,6 @@
-//! Histograms as people look at them: in windows of any size, as plots of any look, of several inputs; and their numbers,
-//! which do not depend on the bins.
+//! Histograms in terminal windows of any size, as plots with any look, and of several inputs; and their statistics,
+//! which
+//! do not depend on the bins.
 
 use std::{fs, path::Path};
 
@@ -7,7 +8,7 @@ use crate::common::{gpuproc, run, works};
 use gpuproc::data::noise::Noise;
 use image::{ImageBuffer, Luma, RgbImage};
 
-/// A CT slice as scanners write it: 12 bits in 16.
+/// A CT slice as scanners write it, with 12 significant bits of 16.
 fn write_slice(folder: &Path) -> Vec<u16> {
     let noise = Noise(3).bytes(2 * 64 * 48);
     let samples: Vec<u16> = noise
@@ -71,7 +72,7 @@ fn statistics_are_exact_whatever_the_bins() {
             assert!(error.abs() < 1e-9, "{file} {bins}: {found} {entropy}");
         }
     }
-    // Values outside of the range are left out, and counted.
+    // Values outside of the range are left out and counted separately.
     let found = statistics(at, "f_64x48x1_float32.raw --range 0,100");
     let inside: Vec<f32> = floats.iter().copied().filter(|v| (0.0..=100.0).contains(v)).collect();
     assert_eq!(found["median"].as_f64(), Some(f64::from(naive(&inside).1)));
@@ -121,7 +122,7 @@ fn plots_have_the_look_that_is_asked_for() {
     works(at, "histogram a.png -o a.svg --theme light --title Noise<1>");
     let svg = fs::read_to_string(at.join("a.svg")).unwrap();
     assert!(svg.contains(">Noise&lt;1&gt;</text>") && svg.contains("mix-blend-mode:multiply"));
-    // Several inputs are drawn over each other, or each by itself.
+    // Several inputs are drawn over each other in one plot, or each in its own.
     works(at, "histogram a.png b.png -o both.svg");
     let svg = fs::read_to_string(at.join("both.svg")).unwrap();
     assert!(
@@ -154,7 +155,7 @@ fn what_is_cut_off_is_marked_with_its_value() {
     assert!(!svg.contains(&format!(">{}k</text>", zeros / 1000.0)), "{svg}");
 }
 
-/// In a window of `columns` by `lines`, what the program prints.
+/// The output of the program in a window of `columns` by `lines`.
 #[cfg(target_os = "linux")]
 fn in_window(folder: &Path, [columns, lines]: [usize; 2], line: &str) -> Vec<String> {
     let program = crate::common::program().into_string().unwrap();
@@ -190,7 +191,7 @@ fn pictures_and_tables_fit_the_window() {
             }
         }
     }
-    // 12 bits of 16 fill the picture.
+    // The range of 12 of the 16 bits fills the picture.
     let text = in_window(at, [80, 30], "histogram ct.png --device cpu");
     let axis = text.iter().find(|line| line.contains(" grey ")).unwrap();
     let (first, last) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());

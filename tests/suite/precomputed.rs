@@ -1,4 +1,4 @@
-//! Meshes for Neuroglancer, read again by the words of its specification.
+//! Meshes for Neuroglancer, read back by a reader written from the specification.
 
 use std::{fs, path::Path};
 
@@ -48,7 +48,7 @@ fn surfaces_become_segments_in_nanometres() {
     assert!(vertices.len() > 20 && triangles == ply.triangles);
     let expected = |p: &[f32; 3]| p.map(|v| (f64::from(v) * 1000.0) as f32);
     assert!(ply.positions.iter().map(expected).eq(vertices));
-    // It is replaced, and nothing else is.
+    // A mesh folder is replaced, but no other folder.
     works(at, "mesh v.nrrd v.precomputed --iso 50");
     assert_ne!(segment(&at.join("v.precomputed")).1, ply.triangles);
     fs::create_dir(at.join("mine.precomputed")).unwrap();

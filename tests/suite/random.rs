@@ -1,8 +1,8 @@
-//! Random jobs on random devices: sizes, parameters, data and limits that nobody thought of. Both twins
-//! must agree, and with a naive reference. What fails is shrunk to the smallest job that still does.
+//! Random jobs on random devices, with random sizes, parameters, data and limits. Both twins must agree with each other
+//! and with a naive reference. A job that fails is shrunk to the smallest one that still fails.
 //!
-//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` goes on for an hour, with new limits all
-//! the time; otherwise the jobs are the same in every run.
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite random::` runs for an hour, with ever new limits. Otherwise
+//! the jobs are the same in every run.
 
 use std::{cell::Cell, env, time::Instant};
 
@@ -112,7 +112,7 @@ fn jobs() -> impl Strategy<Value = Job> {
     ]
 }
 
-/// Runs both twins and hands each device's result to `same`.
+/// Runs both twins and hands the result of each device to `same`.
 fn twins<K: Kernel>(
     kernel: &K,
     input: &K::In,
@@ -209,7 +209,7 @@ impl Job {
                     },
                 ),
                 _ => {
-                    // Any order of joining gives whole numbers of this size exactly.
+                    // Sums of whole numbers of this size are exact in any order.
                     let op = if op == Op::Product { Op::Sum } else { op };
                     let small = |bits: u32| (bits % 100) as f32;
                     scan::<f32>(op, inclusive, len, seed, devices, small, |a, b| match op {
@@ -273,7 +273,7 @@ fn scan<T: Scannable>(
     }
 }
 
-/// Limits that some device might have.
+/// Random limits that a device might have.
 fn limits(noise: &mut Noise) -> Caps {
     let mut one_of = |values: &[u64]| values[noise.next() as usize % values.len()];
     Caps {
@@ -308,7 +308,7 @@ fn random_jobs_agree_with_the_references_on_random_devices() {
         let odd = limits(&mut noise);
         let odd_device = open("odd", &odd);
         let devices: Vec<&Subject> = subjects().iter().chain(&odd_device).collect();
-        // A runner counts its cases once and for all, so each round has one of its own.
+        // A runner counts its cases over its lifetime, so each round has a new runner.
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &noise.bytes(32));
         let mut runner = TestRunner::new_with_rng(config.clone(), rng);
         let done = Cell::new(0);
@@ -331,7 +331,7 @@ fn random_jobs_agree_with_the_references_on_random_devices() {
     }
 }
 
-/// Threads that share one device, as the stages of a batch do.
+/// Several threads share one device, as the stages of a batch do.
 #[test]
 fn threads_share_a_device() {
     let check = |context: &Context, seed: u64| {

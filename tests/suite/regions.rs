@@ -40,7 +40,7 @@ fn percentiles_are_those_of_the_sorted_samples() {
         let rank = ((percent / 100.0 * 997.0f64).ceil() as usize).max(1);
         assert_eq!(otsu.percentile(percent), Some(f64::from(sorted[rank - 1]) + 0.5), "{percent}");
     }
-    // Floats have bins, a 65,535th of the range wide.
+    // Floats are counted in bins of a 65,535th of the range.
     let floats = histogram(Samples::F32(samples.iter().map(|&v| f32::from(v) * 0.01).collect()));
     let median = floats.percentile(50.0).unwrap();
     assert!((median - f64::from(sorted[498]) * 0.01).abs() < 1e-4, "{median}");
@@ -51,7 +51,7 @@ fn percentiles_are_those_of_the_sorted_samples() {
 fn several_thresholds_are_the_best_of_all() {
     for seed in 0..5 {
         let samples = mixed(300, seed);
-        // The spread within the classes, of all pairs of thresholds.
+        // The variance within the classes, for all pairs of thresholds.
         let spread = |from: u8, to: u8| {
             let class = || samples.iter().filter(|&&v| from <= v && v <= to).map(|&v| f64::from(v));
             let mean = class().sum::<f64>() / class().count().max(1) as f64;
@@ -65,11 +65,11 @@ fn several_thresholds_are_the_best_of_all() {
         let found = histogram(Samples::U8(samples.clone())).thresholds(2).unwrap();
         let [a, b] = [found[0], found[1]].map(|v| v.floor() as usize);
         assert!(cost(a, b) <= best * (1.0 + 1e-12), "{found:?}: {} of {best}", cost(a, b));
-        // One threshold is Otsu's.
+        // A single threshold is that of Otsu.
         let otsu = histogram(Samples::U8(samples));
         assert_eq!(otsu.thresholds(1).unwrap(), [otsu.threshold().unwrap()]);
     }
-    // More values than are tried one by one.
+    // More values than can be tried one by one.
     let mut noise = Noise(7);
     let wide: Vec<u16> =
         (0..30_000).map(|i| (i % 3 * 20_000) as u16 + (noise.next() % 5000) as u16).collect();

@@ -1,4 +1,4 @@
-//! Pictures of meshes: both twins draw the same, and what they draw is where it should be.
+//! Pictures of meshes: both twins draw the same, and objects are drawn where they should be.
 
 use std::f32::consts::{PI, TAU};
 
@@ -6,7 +6,7 @@ use gpuproc::{data::surface::Surface, kernels::render::Render};
 
 use crate::common::assert_twins;
 
-/// A ball of `radius` at `centre`, of small triangles.
+/// Adds a ball of small triangles with `radius` at `centre`.
 fn ball(mesh: &mut Surface, centre: [f32; 3], radius: f32) {
     let (rings, spokes) = (40, 60);
     let base = mesh.positions.len() as u32;
@@ -40,8 +40,8 @@ fn scene() -> Surface {
 fn draw(mesh: &Surface, render: Render) -> Vec<u8> {
     assert_twins(&render, mesh, |expected, found, name| {
         assert_eq!(expected.len(), found.len(), "{name}");
-        // Trigonometry, powers and fused operations differ in the last bits between devices: an edge may
-        // cover another subpixel, a quarter of a pixel, and nothing may differ elsewhere.
+        // Trigonometry, powers and fused operations differ in the last bits between devices. An edge may cover
+        // another subpixel, a quarter of a pixel; nothing else may differ.
         let far = expected.iter().zip(found).filter(|(a, b)| a.abs_diff(**b) > 2).count();
         assert!(far * 500 < expected.len(), "{name}: {far} of {} samples differ", expected.len());
     })
@@ -70,7 +70,7 @@ fn a_ball_is_round_centred_and_lit_from_above_left() {
     for y in 0..size {
         for x in 0..size {
             let distance = (x as f32 - 50.0).hypot(y as f32 - 50.0);
-            // The mesh's polygon lies up to 0.3 % within its circle.
+            // The polygon of the mesh lies up to 0.3 % inside of the circle.
             if distance < 0.46 * 101.0 - 1.5 {
                 assert!(pixel(x, y)[2] > 0, "{x} {y} is not covered");
             } else if distance > 0.46 * 101.0 + 1.0 {
@@ -81,7 +81,7 @@ fn a_ball_is_round_centred_and_lit_from_above_left() {
     assert!(pixel(35, 30)[1] > pixel(70, 75)[1], "the light comes from above left");
 }
 
-/// Without colours, surfaces are of bone; with them, each vertex has its own.
+/// Surfaces without colours are drawn in the colour of bone; else each vertex has its own colour.
 #[test]
 fn vertices_have_colours() {
     let mut mesh = scene();
@@ -95,8 +95,9 @@ fn vertices_have_colours() {
     assert!(count(0, 2) > 1_000 && count(2, 0) > 3_000, "{} {}", count(0, 2), count(2, 0));
 }
 
-/// Normals between the corners of a large triangle may lead away from the eye where the triangle does not: such places
-/// are as dark as those beside them.
+/// Interpolated normals of a large triangle may point away from the eye although the triangle faces it. Such pixels are
+/// as
+/// dark as their neighbours.
 #[test]
 fn coarse_surfaces_have_no_specks_at_their_edge() {
     let mut mesh = Surface::default();
@@ -117,7 +118,7 @@ fn coarse_surfaces_have_no_specks_at_their_edge() {
         }
     }
     mesh.normals = mesh.positions.clone();
-    // Light comes from above left: what is right below is dark, and nothing there is bright.
+    // The light comes from above left, so the lower right is dark, without bright pixels.
     for azimuth in [0.0, 20.0, 77.0, 200.0] {
         let picture = draw(&mesh, Render { azimuth, size: [120; 2], ..VIEW });
         for (i, pixel) in picture.chunks(4).enumerate() {

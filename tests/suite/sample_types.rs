@@ -1,4 +1,4 @@
-//! Pictures of every type of samples keep it where the output has it; what becomes of it elsewhere is told.
+//! Pictures keep their sample type if the output format has it; otherwise the conversion is reported.
 
 use std::{fs, path::Path};
 
@@ -35,7 +35,7 @@ fn numbers(samples: &Samples) -> Vec<f64> {
     }
 }
 
-/// The mean of 3 x 3 pixels, those at the border repeated.
+/// The mean of 3 x 3 pixels, with the edge mode clamp.
 fn boxed(values: &[f64], [width, height]: [usize; 2], channels: usize) -> Vec<f64> {
     let near =
         |at: usize, by: isize, len: usize| (at as isize + by).clamp(0, len as isize - 1) as usize;
@@ -63,7 +63,7 @@ fn blurred_pictures_keep_their_type() {
         assert_eq!(works(folder, &format!("blur {input} same.tif --sigma 0 --strict")), "");
         assert_eq!(read(folder.join("same.tif")).samples, before.samples, "{name}");
         let expected = boxed(&numbers(&before.samples), [13, 9], 3);
-        // Linear light is what numbers without a full intensity are taken for.
+        // Types without a defined full intensity are taken as linear light.
         for flags in ["", " --linear", " --max-memory 33k"] {
             let line = format!("blur {input} o.tif --method box --radius 1 --device cpu{flags}");
             assert_eq!(works(folder, &line), "", "{name}{flags}");
@@ -71,7 +71,7 @@ fn blurred_pictures_keep_their_type() {
             assert_eq!(blurred.samples.dtype(), dtype, "{name}");
             let tolerance = match dtype {
                 Dtype::F64 => 1e-12,
-                // Boxes of 16 bits are rounded axis by axis.
+                // 16-bit boxes are rounded axis by axis.
                 Dtype::I16 => 1.0,
                 _ => 0.501,
             };
@@ -80,7 +80,7 @@ fn blurred_pictures_keep_their_type() {
                 assert!((found - wanted).abs() <= tolerance, "{name}{flags} {i}: {found} {wanted}");
             }
         }
-        // One channel alone.
+        // Only one channel is blurred.
         works(folder, &format!("blur {input} g.tif --method box --radius 1 --channels g"));
         let one = numbers(&read(folder.join("g.tif")).samples);
         for (i, found) in one.iter().enumerate() {
@@ -101,7 +101,7 @@ fn what_formats_make_of_types_is_told() {
             let held = if dtype == Dtype::I8 && held == Dtype::U16 { Dtype::U8 } else { held };
             let stderr = works(folder, &format!("blur {input} {output} --sigma 0"));
             let told = format!("{dtype} samples become {held}");
-            // f32 has all numbers of 8 and 16 bits.
+            // f32 holds all numbers of 8 and 16 bits.
             let is_exact = held.is_float() && dtype.size() < 4;
             assert_eq!(stderr.contains(&told), !is_exact, "{name} {output}: {stderr}");
             let (code, stderr) = run(folder, &format!("blur {input} {output} --sigma 0 --strict"));
@@ -113,7 +113,7 @@ fn what_formats_make_of_types_is_told() {
             for (found, wanted) in after.iter().zip(&before) {
                 let wanted = match (held, dtype) {
                     (Dtype::F32, _) => *wanted,
-                    // 1 is full.
+                    // 1 is the full intensity.
                     (_, Dtype::F64) => (wanted * 65_535.0).round(),
                     (Dtype::U8, _) => wanted.clamp(0.0, 255.0),
                     _ => wanted.clamp(0.0, 65_535.0),
@@ -135,7 +135,7 @@ fn histograms_count_pictures_of_every_type() {
         let text = fs::read_to_string(folder.join("h.json")).unwrap();
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         let text = json.to_string();
-        // The range is the type's, not 0 to 1: nothing lies outside.
+        // The range is that of the type, not 0 to 1, so no value lies outside.
         assert!(!text.contains("\"below\":1"), "{dtype}: {text}");
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
         let found: Vec<f64> = text
@@ -149,7 +149,7 @@ fn histograms_count_pictures_of_every_type() {
     }
 }
 
-/// Slices of 12 bits in a folder are the values that they are in one file.
+/// Slices of 12 bits in a folder have the same values as in one file.
 #[test]
 fn folders_of_tiff_slices_are_the_stack_of_their_pages() {
     let folder = tempfile::tempdir().unwrap();

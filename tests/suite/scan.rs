@@ -29,7 +29,7 @@ macro_rules! random {
 random! { u32 i32 u64 i64 }
 
 impl Random for f32 {
-    /// Mixed signs, magnitudes from 2^-8 to 2^8.
+    /// Floats of either sign, with magnitudes from 2^-8 to 2^8.
     fn random(bits: u64) -> Self {
         let magnitude = f32::from_bits((119 + (bits % 16) as u32) << 23 | (bits >> 41) as u32);
         if bits & 1 << 40 == 0 { magnitude } else { -magnitude }
@@ -47,7 +47,7 @@ fn noise<T: Random>(len: usize, seed: u64) -> Vec<T> {
     (0..len).map(|_| T::random(noise.next())).collect()
 }
 
-/// The textbook's loop.
+/// The serial loop.
 fn naive<T: Copy>(input: &[T], inclusive: bool, init: T, join: impl Fn(T, T) -> T) -> Vec<T> {
     let mut sum = init;
     let mut output = Vec::new();
@@ -63,7 +63,7 @@ fn bytes<T: Number>(values: &[T]) -> &[u8] {
     bytemuck::cast_slice(values)
 }
 
-/// Both twins give `expected`, to the bit.
+/// Checks that both twins give `expected` to the bit.
 fn assert_scan<T: Scannable>(scan: &Scan<T>, input: &[T], expected: &[T]) {
     let what = format!("{scan:?} of {} numbers", input.len());
     let found = assert_twins(scan, input, |cpu, gpu, name| {
@@ -74,7 +74,7 @@ fn assert_scan<T: Scannable>(scan: &Scan<T>, input: &[T], expected: &[T]) {
     assert_eq!(wrong.map(|i| (i, found.values[i], expected[i])), None, "{what}");
 }
 
-/// Equal to the bit.
+/// Checks that two results are equal to the bit.
 fn assert_same<T: Number>(a: &Scanned<T>, b: &Scanned<T>, what: &str) {
     assert_eq!(a.values.len(), b.values.len(), "{what}");
     let wrong = a.values.iter().zip(&b.values).position(|(a, b)| bytes(&[*a]) != bytes(&[*b]));
@@ -126,7 +126,7 @@ fn every_operation<T: Random + Eq>(join: [fn(T, T) -> T; 4]) {
         let mut input: Vec<T> = noise(len, 11);
         for (op, join) in [Op::Sum, Op::Min, Op::Max, Op::Product].into_iter().zip(join) {
             if op == Op::Product {
-                // Odd factors, so that products do not sink to zero.
+                // Odd factors, so that products do not become 0.
                 input
                     .iter_mut()
                     .for_each(|v| *v = if bytes(&[*v])[0] & 1 == 1 { *v } else { T::ONE });
@@ -173,7 +173,7 @@ fn extremes_of_floats_are_exact_and_keep_nan() {
     assert!(found.values[4].is_nan() && found.values[5].is_nan());
 }
 
-/// The largest error of a float scan, relative to the sum of magnitudes up to there.
+/// The largest error of a float scan, relative to the sum of the magnitudes so far.
 fn error<T: Number + Into<f64>>(input: &[T], found: &[T], inclusive: bool) -> f64 {
     let (mut sum, mut magnitude, mut worst) = (0.0f64, 0.0f64, 0.0f64);
     for (&number, &found) in input.iter().zip(found) {
@@ -267,7 +267,7 @@ fn tiny_stretches_give_what_the_whole_gives() {
     carries_on::<f32>(Op::Max);
 }
 
-/// The textbook's loop, which begins anew.
+/// The serial loop, which starts again at each segment.
 fn naive_segments<T: Copy>(
     Segments { numbers, starts }: &Segments<T>,
     inclusive: bool,
@@ -368,7 +368,7 @@ fn the_baseline_equals_the_serial_scan() {
     }
 }
 
-/// Runs the look-back with changed constants on each device that can, and checks the result.
+/// Runs the look-back with changed constants on each device that supports it, and checks the result.
 fn look_back(spec: Spec, input: &[u32], before: u32, expected: &[u32], changed: &[(&str, &str)]) {
     for Subject { name, context } in subjects() {
         if !spec.can_look_back(context) {
@@ -416,7 +416,9 @@ fn the_look_back_equals_the_serial_scan() {
 
 #[test]
 fn the_look_back_does_without_tiles_that_never_answer() {
-    // Every other one, long runs, nearly all; then no patience at all, so that most are made again.
+    // Every other tile never answers, then long runs of tiles, then nearly all; at last there is no patience, so most
+    // sums
+    // are computed again.
     let input: Vec<u32> = noise(8192 * 40 + 5, 1);
     let sums = naive(&input, false, 9, u32::wrapping_add);
     for silent in ["1u", "24u", "0xfffffff7u"] {
@@ -444,7 +446,7 @@ fn the_look_back_is_right_every_time() {
         let result = context.allocate("result", source.bytes()).unwrap();
         let carry = context.allocate("carry", 8).unwrap();
         let mut batch = context.batch();
-        // Nothing may be left over from the run before.
+        // Nothing of the previous run may be left.
         batch.clear(&result);
         batch.clear(&carry);
         let arrays = Arrays { source: &source, result: &result, len, carry: &carry };
@@ -477,7 +479,9 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
     }
 }
 
-/// Runs the chained scan of f32 with changed constants on each device that can: it has the bits of the CPU's.
+/// Runs the chained scan of f32 with changed constants on each device that supports it. The result must have the bits
+/// of
+/// the CPU.
 fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     let before = 0.1;
     let scan = Scan { before, ..Scan::new(op, inclusive) };
@@ -506,7 +510,7 @@ fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     }
 }
 
-/// Numbers whose sums and products are rounded, and stay in range.
+/// Numbers whose sums and products are rounded but stay in range.
 fn fractions(len: usize) -> Vec<f32> {
     let mut noise = Noise(len as u64);
     (0..len)
@@ -534,7 +538,7 @@ fn the_chained_scan_does_without_tiles_that_never_answer() {
     chained(Op::Sum, true, &input, &[("SPINS", "0u")]);
 }
 
-/// Sums of everything left of and above each pixel, one by one.
+/// The sum of all pixels to the left and above each pixel, added up one by one.
 fn naive_table(grid: &Table<u32>, axis: Axis, inclusive: bool) -> Vec<u32> {
     let Table { width, height, channels, ref values } = *grid;
     let (width, height) = (width as isize, height as isize);
@@ -573,7 +577,7 @@ fn tables_equal_sums_one_by_one() {
 
 #[test]
 fn tables_of_wide_and_high_images() {
-    // Rows longer than a workgroup takes at once; more bands than one on the small device.
+    // Rows longer than a workgroup processes at once, and several bands on the small device.
     for (width, height, channels) in [(2049, 300, 1), (33, 9001, 3), (70_000, 2, 1)] {
         let values = noise(width * height * channels, 78);
         let grid = Table { width, height, channels, values };
@@ -691,7 +695,7 @@ fn files_by_extension() {
     let sums = naive(&input, false, 0, i32::wrapping_add);
     fs::write(path("in.raw"), bytes(&input)).unwrap();
     gpuproc(&["scan", "--type", "i32", &path("in.raw"), &path("out.npy")]).assert().success();
-    // The output's header gives its type away.
+    // The header of the output states its type.
     gpuproc(&["scan", "--inclusive", "--op", "max", &path("out.npy"), &path("max.raw")])
         .assert()
         .success();
@@ -702,7 +706,7 @@ fn files_by_extension() {
     assert_eq!(text.lines().map(|l| l.parse().unwrap()).collect::<Vec<i32>>(), sums);
     let from_stdin = printed(&["scan", "--format", "raw", "--type", "i32", "-"], bytes(&input));
     assert!(from_stdin == bytes(&sums));
-    // A length that is not known beforehand.
+    // A length that is not known in advance.
     gpuproc(&["scan", "--format", "raw", "--type", "i32", "-", &path("piped.npy")])
         .write_stdin(bytes(&input))
         .assert()
@@ -766,7 +770,7 @@ fn images_become_summed_area_tables() {
         gpuproc(&[&["scan", &image, &table], arguments].concat()).assert().success();
         assert_eq!(fs::read_to_string(&table).unwrap(), text, "{arguments:?}");
     }
-    // The same from an array, in both orders of its axes.
+    // The same from an array, in C and Fortran order.
     for (order, numbers) in
         [("False", "\x01\x02\x03\x0a\x14\x7f"), ("True", "\x01\x0a\x02\x14\x03\x7f")]
     {
@@ -784,7 +788,7 @@ fn images_become_summed_area_tables() {
     }
     let line = ["scan", "--axis", "x", "-"];
     assert_fails(&line, "1 2", 2, "--axis is for images and for .npy arrays");
-    // Without an extension, to standard output: .npy.
+    // On standard output, which has no extension, the format is .npy.
     let npy = printed(&["scan", "--inclusive", &image], "");
     let header = String::from_utf8_lossy(&npy[..128]).into_owned();
     assert!(header.contains("'<u4'") && header.contains("(2, 3)"), "{header}");
@@ -832,7 +836,7 @@ fn stretches_are_as_long_as_memory_allows() {
     run(&[]).success().stdout(text(&naive(&numbers, true, 0, u32::wrapping_add)));
     let highest = text(&naive(&numbers, true, 0, Ord::max));
     run(&["--op", "max", "--type", "f32"]).success().stdout(highest);
-    // Where a sum of floats is cut changes how it is rounded.
+    // Where a sum of floats is divided affects its rounding.
     let refused = run(&["--type", "f32"]).code(4);
     refused.stderr(predicates::str::contains("sums of f32 join in blocks of 16777216"));
 }

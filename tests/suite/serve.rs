@@ -1,4 +1,4 @@
-//! Jobs in a process that stays: their results are those of processes of their own, and no job spoils the next.
+//! Jobs of `serve`: their results equal those of separate processes, and no job affects the next one.
 
 use std::{
     fs,
@@ -114,7 +114,8 @@ fn jobs_of_one_process_are_those_of_many() {
     }
 }
 
-/// Small jobs take a part of what a process takes to start: on the CPU, where that is least, a third at most.
+/// A small job takes a fraction of the time of a process: at most a third on the CPU, where starting takes the least
+/// time.
 #[test]
 fn small_jobs_are_faster_than_processes() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +127,7 @@ fn small_jobs_are_faster_than_processes() {
     for line in
         ["blur a.pgm OUT.pgm --sigma 2", "histogram a.pgm -o OUT.json", "scan n.raw OUT.npy"]
     {
-        // Turn by turn, lest other work on the machine slow down one of them.
+        // Alternately, so that other work on the machine slows down both alike.
         let (mut alone, mut served) = (Vec::new(), Vec::new());
         for turn in 0..9 {
             let start = Instant::now();

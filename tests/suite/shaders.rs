@@ -8,7 +8,7 @@ use std::{
 
 use gpuproc::{gpu::Shader, kernels};
 
-/// The paths of all files in `wgsl/`, without their ending.
+/// The paths of all files in `wgsl/`, without extension.
 fn files() -> BTreeSet<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("wgsl");
     let folders = fs::read_dir(&root).unwrap().map(|family| family.unwrap().path());
@@ -43,8 +43,9 @@ fn every_text_that_can_run_is_valid() {
     }
 }
 
-/// The least that a device may grant is four storage buffers, WebGPU grants eight. An entry point that uses
-/// more than four has a stand-in.
+/// A device may grant as few as four storage buffers; WebGPU grants eight. An entry point that uses more than four has
+/// a
+/// substitute.
 #[test]
 fn entry_points_use_at_most_four_storage_buffers() {
     let with_a_stand_in = [

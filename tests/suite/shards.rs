@@ -1,5 +1,6 @@
-//! Jobs in several processes: the result is that of one, byte for byte, however the work is split, on whatever devices,
-//! and though shards are stopped and started twice.
+//! Jobs in several processes: the result has the bytes of a single process, however the work is divided, on any
+//! devices,
+//! and even if shards are killed or started twice.
 
 use std::{
     fs,
@@ -12,7 +13,7 @@ use crate::common::{Noise, gpuproc, program, run, subjects, works};
 
 const COUNTS: [usize; 4] = [1, 2, 7, 64];
 
-/// The devices that shards are given in turn: the CPU, a GPU if there is one.
+/// The devices that shards use in turn: the CPU, and a GPU if there is one.
 pub fn devices() -> Vec<&'static str> {
     if subjects().is_empty() { vec!["cpu"] } else { vec!["cpu", "gpu"] }
 }
@@ -24,14 +25,15 @@ fn start(folder: &Path, line: &str) -> Child {
     command.spawn().unwrap()
 }
 
-/// Runs `line` for each of `count` shards, `{}` being I/N and `{i}` I: on `device`, or where it is `mixed`, on each in
-/// turn. Where `rough`, some are killed first, and others are started twice at the same time.
+/// Runs `line` for each of `count` shards, where `{}` stands for I/N and `{i}` for I: on `device`, or if that is
+/// `mixed`, on
+/// all devices in turn. If `rough`, some shards are killed first, and others are started twice at the same time.
 pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool) {
     let devices = devices();
     let mut noise = Noise(count as u64);
     for index in 0..count {
         let device = match device {
-            // A GPU takes long to start.
+            // A GPU takes long to start, so only the first shards use it.
             "mixed" if index < 8 => devices[index % devices.len()],
             _ => "cpu",
         };
@@ -54,7 +56,7 @@ pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool
     }
 }
 
-/// Whether the files `names` are the same in the folders `whole` and `joined`.
+/// Checks that the files `whole.X` and `joined.X` are equal for each extension X in `names`.
 fn assert_same(folder: &Path, names: &[&str], what: &str) {
     for name in names {
         let read = |prefix: &str| fs::read(folder.join(format!("{prefix}.{name}"))).unwrap();
@@ -63,7 +65,7 @@ fn assert_same(folder: &Path, names: &[&str], what: &str) {
     }
 }
 
-/// A volume of smooth noise: blobs, and more than a few values.
+/// Writes a volume of smooth noise, with blobs and many different values.
 pub fn volume(path: &Path, dims: [usize; 3], dtype: &str) {
     let mut noise = Noise(5);
     let phase: Vec<f64> = noise.bytes(3).into_iter().map(f64::from).collect();
@@ -124,7 +126,7 @@ fn surfaces_of_shards_join() {
     }
     volume(&path.join("v_19x21x23_uint8.raw"), [19, 21, 23], "uint8");
     volume(&path.join("f_70x5x9_float32.raw"), [70, 5, 9], "float32");
-    // Not a number here and there.
+    // Some samples are NaN.
     let nan = path.join("n_11x12x13_float32.raw");
     volume(&nan, [11, 12, 13], "float32");
     let mut bytes = fs::read(&nan).unwrap();
@@ -157,7 +159,7 @@ fn surfaces_of_shards_join() {
             let parts: Vec<String> = (0..count).rev().map(|i| format!("{i}.part")).collect();
             let joined = works(path, &format!("merge {} -o joined.ply", parts.join(" ")));
             assert_same(path, &["ply"], &format!("{line}, {count} shards on {device}"));
-            // Of an empty mesh, the single run tells the range of the samples, which parts do not have.
+            // For an empty mesh, the single run reports the range of the samples, which parts do not hold.
             let last = |text: &str| {
                 text.lines()
                     .last()
@@ -222,7 +224,7 @@ fn shards_scan_with_a_carry() {
         ("n.raw --type i64 --inclusive --op min --init 5", &[7]),
         ("n.raw --type i32 --inclusive --op product --init 3", &[2]),
         ("n.raw --type f32 --op max", &[7]),
-        // Of one block, which one shard has.
+        // A single block, which belongs to one shard.
         ("n.raw --type f64 --inclusive --init -0", &[2]),
         ("n.npy --inclusive", &[7]),
     ] {
@@ -305,7 +307,7 @@ fn what_cannot_be_divided_or_joined_says_so() {
     works(path, "merge 0 1 -o m.ply --any-time");
 }
 
-/// Whatever files a shard has, their results are those of a run on all.
+/// The results of the files of a shard are those of a run on all files.
 #[test]
 fn files_of_a_list_are_divided_and_resumed() {
     let folder = tempfile::tempdir().unwrap();
@@ -344,7 +346,7 @@ fn files_of_a_list_are_divided_and_resumed() {
         .assert()
         .success();
     assert!(same("piped"));
-    // What a run has done, the next one leaves out; what has changed is done again.
+    // A second run skips finished work, and does work again whose inputs have changed.
     let done = |line: &str| -> (usize, usize) {
         let _ = fs::remove_file(path.join("log"));
         works(path, &format!("{line} --resume --log-json log"));
@@ -372,10 +374,10 @@ fn files_of_a_list_are_divided_and_resumed() {
     let line = "blur --files-from lines --out-dir resumed --sigma 1";
     assert_eq!(done(line), (9, 0));
     assert_eq!(done(line), (0, 9));
-    // Divided in another way, too.
+    // Also with another number of shards.
     assert_eq!(done(&format!("{line} --shard 1/3")), (0, 3));
     fs::remove_file(path.join("resumed").join(&names[2])).unwrap();
-    // Of the same size.
+    // A changed file of the same size.
     let other = path.join("resumed").join(&names[3]);
     let length = fs::metadata(&other).unwrap().len() as usize;
     fs::write(other, vec![0; length]).unwrap();
@@ -383,7 +385,7 @@ fn files_of_a_list_are_divided_and_resumed() {
     assert_eq!(done(line), (3, 6));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (9, 0));
     assert_eq!(done("blur --files-from lines --out-dir resumed --sigma 2"), (0, 9));
-    // The samples of a header are an input, too.
+    // The file of samples that a header names is an input, too.
     let header = "ObjectType = Image\nNDims = 3\nDimSize = 5 6 7\nElementType = MET_UCHAR\nElementDataFile = d.raw\n";
     fs::write(path.join("d.mhd"), header).unwrap();
     for (seed, done_and_skipped) in [(1, (1, 0)), (1, (0, 1)), (2, (1, 0))] {
@@ -393,7 +395,7 @@ fn files_of_a_list_are_divided_and_resumed() {
         }
         assert_eq!(done("mesh d.mhd --out-dir resumed --iso 128"), done_and_skipped, "{seed}");
     }
-    // One that fails does not spoil the others, and is tried again.
+    // A file that fails does not affect the others, and is tried again.
     fs::write(path.join(&names[5]), "broken").unwrap();
     for (done, skipped) in [(0, 8), (0, 8)] {
         let (code, stderr) = run(
@@ -411,7 +413,7 @@ fn files_of_a_list_are_divided_and_resumed() {
     }
 }
 
-/// Counts of many inputs: each by itself, and summed.
+/// Counts of many inputs, separate and summed.
 #[test]
 fn histograms_of_lists_join() {
     let folder = tempfile::tempdir().unwrap();
@@ -445,7 +447,7 @@ fn histograms_of_lists_join() {
             assert_same(path, tables, &format!("{flags}, {count} shards"));
         }
     }
-    // A broken input is left out, as by one process.
+    // A broken input is left out, as by a single process.
     fs::write(path.join("2.png"), "broken").unwrap();
     assert_eq!(run(path, "histogram --files-from list -o whole.csv -o whole.json").0, 3);
     for index in 0..2 {

@@ -1,4 +1,4 @@
-//! Batches that the CPU and GPUs share: whichever does a file, the outputs are the same.
+//! Batches that the CPU and GPUs share: the outputs do not depend on which device does a file.
 
 use std::{fs, path::Path};
 
@@ -22,10 +22,10 @@ fn photographs(folder: &Path) {
     }
 }
 
-/// What is in each file of a folder, and which stages ran on the GPU and on the CPU.
+/// The contents of each file of a folder, and the numbers of stages on the GPU and on the CPU.
 type Done = (Vec<Vec<u8>>, usize, usize);
 
-/// Runs `line` with file after file on the devices of `pattern`: `1` is the CPU.
+/// Runs `line`, with the files on the devices of `pattern` in turn; `1` stands for the CPU.
 fn run(folder: &Path, line: &str, pattern: &str) -> Done {
     let output = folder.join("out");
     fs::create_dir(&output).unwrap();
@@ -67,7 +67,7 @@ fn every_split_between_the_devices_gives_the_same_bytes() {
         assert!(!expected.is_empty() && expected.iter().all(|file| file.len() > 500), "{line}");
         for pattern in ["0", "01", "11100"] {
             let (files, gpu, cpu) = run(folder.path(), line, pattern);
-            // Parts are counted down.
+            // Files are counted down.
             let is_on_cpu = |left: &usize| pattern.as_bytes()[left % pattern.len()] == b'1';
             let on_cpu = (1..=FILES).filter(is_on_cpu).count();
             assert_eq!((gpu, cpu), (FILES - on_cpu, on_cpu), "{line} {pattern}");
@@ -99,7 +99,7 @@ fn several_gpus_give_the_bytes_of_one() {
     assert!(one == four && one.len() > 1000);
 }
 
-/// Files of floats are done by one device: results in the last bits depend on it.
+/// Files of floats are done by one device, since the last bits of the results depend on the device.
 #[test]
 fn floats_are_not_shared() {
     if adapter().is_none() {
@@ -110,7 +110,7 @@ fn floats_are_not_shared() {
         let samples: Vec<f32> = (0..48).map(|j| (i * j) as f32 / 7.0).collect();
         let bytes = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect::<Vec<u8>>();
         let header = b"PF\n4 4\n-1.0\n".to_vec();
-        // A name decides nothing.
+        // The name does not decide on the format.
         fs::write(folder.path().join(format!("{i}.jpg")), [header, bytes].concat()).unwrap();
     }
     let line = "blur --out-dir out --sigma 1 --format pfm";

@@ -1,4 +1,6 @@
-//! At home in a shell: completions, manual pages, flags from elsewhere, one meaning of `-o`, one line for each mistake.
+//! The program in a shell: completions, manual pages, flags from the environment, `-o` with one meaning, mistakes in
+//! one
+//! line.
 #![cfg(unix)]
 
 use std::{env, fs, path::Path, process::Command};
@@ -7,7 +9,7 @@ use predicates::{prelude::*, str::contains};
 
 use crate::common::{gpuproc, program, run, works};
 
-/// What `script` prints in `shell`, in a folder of files, or nothing where there is no such shell.
+/// The output of `script` in `shell` in a folder of files; `None` if the shell is not installed.
 fn in_shell(shell: &[&str], folder: &Path, script: &str) -> Option<Vec<String>> {
     let program = program();
     let bin = Path::new(&program).parent().unwrap();
@@ -34,7 +36,7 @@ fn files() -> tempfile::TempDir {
     folder
 }
 
-/// Command lines, and some of what completes their last word.
+/// Command lines, and some completions of their last word.
 const COMPLETED: [(&str, &[&str]); 9] = [
     ("gpuproc hist", &["histogram"]),
     ("gpuproc blur pho", &["photo.png", "photos/"]),
@@ -61,7 +63,7 @@ fn assert_completed(shell: &str, complete: impl Fn(&str) -> Option<Vec<String>>)
 fn bash_completes_commands_flags_values_and_files() {
     let folder = files();
     assert_completed("bash", |line| {
-        // What bash sets before it calls the function of a completion.
+        // The variables that bash sets before it calls the completion function.
         let script = format!(
             "source <(gpuproc completions bash); COMP_WORDS=({line}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
              COMP_TYPE=9; _clap_complete_gpuproc gpuproc \"${{COMP_WORDS[COMP_CWORD]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
@@ -84,7 +86,7 @@ fn fish_completes_commands_flags_values_and_files() {
 fn zsh_completes_commands_flags_values_and_files() {
     let folder = files();
     assert_completed("zsh", |line| {
-        // The function that the script defines, with what it is called with, and its list printed.
+        // Call the function that the script defines, and print its list.
         let script = format!(
             "compdef() {{ : }}; _describe() {{ local -a all; all=(\"${{(@P)3}}\"); \
              [[ $3 == dirs ]] && all=(\"${{all[@]/%//}}\"); print -rl -- \"${{(@)all%%:*}}\" }}; \
@@ -120,7 +122,7 @@ fn every_command_has_a_manual_page() {
         assert!(page.contains(&format!("\\fB\\-\\-{flag}\\fR")), "{page}");
         assert!(page.contains("Examples:"));
     }
-    // The guide: a chapter of a command ends its page, others have pages of their own.
+    // The guide: the chapter of a command ends its page, and other chapters are pages of their own.
     assert!(page("gpuproc-mesh.1").contains(".SS \"Labels\""));
     assert!(page("gpuproc-volumes.7").starts_with(".TH gpuproc\\-volumes 7\n"));
     assert!(page("gpuproc.1").contains(".BR gpuproc\\-volumes (7)"));
@@ -246,7 +248,7 @@ fn an_output_is_a_file_a_folder_or_a_template() {
         assert!(there(name), "{name}");
     }
     assert!(there("new/photo.webp"));
-    // Absolute names lie flat unless their folders are wanted.
+    // Results of absolute names are put directly into the folder, unless --keep-tree is given.
     let (one, two) = (at.join("photo.png"), at.join("photos/photo.png"));
     let (one, two) = (one.display(), two.display());
     let (code, text) = run(at, &format!("blur {one} {two} -o flat/"));
@@ -295,7 +297,7 @@ fn timings_as_json_are_alone() {
             .iter()
             .any(|line| line.as_str().unwrap().contains("vertices"))
     );
-    // Each command tells what it made.
+    // Each command reports its results.
     fs::write(at.join("n.txt"), "3 1 2").unwrap();
     for (line, key) in [
         ("blur photo.png -o soft.png", "sigma"),

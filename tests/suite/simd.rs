@@ -1,5 +1,5 @@
-//! The SIMD levels of CPU twins and decoders, forced in turn: the same bytes wherever integers are computed.
-//! Scalar code adds and multiplies floats in two roundings, the vector levels in one.
+//! The SIMD levels of CPU twins and decoders, forced in turn, give the same bytes wherever integers are computed.
+//! For floats, scalar code rounds after multiplying and after adding, the vector levels only once.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ use crate::{
     harness,
 };
 
-/// In integers, or in floats that are not multiplied and added. Each command writes one file into `out`.
+/// Commands that compute with integers, or with floats without multiply-add. Each writes one file into `out`.
 const EXACT: &[&str] = &[
     "blur u8.png out/a.png --sigma 2",
     "blur u8.png out/a.png --sigma 30",
@@ -41,7 +41,7 @@ const EXACT: &[&str] = &[
     "sort numbers.txt out/a.txt",
 ];
 
-/// In floats, for results that differ from scalar code's by 1 of 65,535 or 2e-6 at most.
+/// Commands that compute with floats. Results differ from those of scalar code by at most 1 of 65,535 or 2e-6.
 const FUSED: &[&str] = &[
     "blur u16a.png out/a.png --sigma 2",
     "blur f32.tif out/a.tif --sigma 2",
@@ -49,9 +49,9 @@ const FUSED: &[&str] = &[
     "blur u16a.png out/a.png --method box --radius 40",
 ];
 
-/// Noise in files of every kind.
+/// Writes noise in files of every kind.
 fn write_inputs(folder: &Path) {
-    // Wider than the widest vectors, and no multiple of their width.
+    // Wider than the widest vectors, and not a multiple of their width.
     const SIZE: [u32; 2] = [259, 61];
     let [width, height] = SIZE;
     let pixels = (width * height) as usize;
@@ -83,7 +83,7 @@ fn write_inputs(folder: &Path) {
     fs::write(folder.join("numbers.txt"), numbers).unwrap();
 }
 
-/// What `command` writes at a level.
+/// The file that `command` writes at a level.
 fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
     let out = folder.join("out");
     fs::create_dir(&out).unwrap();
@@ -103,7 +103,7 @@ fn output(folder: &Path, command: &str, level: &str) -> Vec<u8> {
     bytes
 }
 
-/// The samples of an image file, as parts of full intensity.
+/// The samples of an image file, as fractions of the full intensity.
 fn samples(file: &[u8]) -> Vec<f64> {
     let image = image::load_from_memory(file).unwrap();
     match image.as_rgba16() {
@@ -112,7 +112,7 @@ fn samples(file: &[u8]) -> Vec<f64> {
     }
 }
 
-/// `level` writes the bytes of `like`, which those of floats need not be for scalar code.
+/// Checks that `level` writes the same bytes as the level `like`. With scalar code, floats may differ slightly.
 fn assert_alike(level: &str, like: &str, missing: &'static str) {
     if !levels().contains(&level) {
         return harness::ignore(missing);

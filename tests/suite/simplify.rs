@@ -1,4 +1,4 @@
-//! Simplified surfaces: topology, shape and distance, each as a naive reference finds it.
+//! Simplified surfaces: topology, shape and distance, each checked by a naive reference.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -32,7 +32,7 @@ fn corners(surface: &Surface, triangle: [u32; 3]) -> [Vec3; 3] {
     triangle.map(|i| surface.positions[i as usize].map(f64::from))
 }
 
-/// The distance of a place to a triangle, from the least of many: the corner, the sides, the plane.
+/// The distance of a point to a triangle: the least of the distances to corners, sides and plane.
 fn to_triangle(place: Vec3, triangle: [Vec3; 3]) -> f64 {
     let mut least = f64::INFINITY;
     for i in 0..3 {
@@ -78,16 +78,16 @@ fn distances(from: &Surface, to: &Surface) -> [f64; 2] {
     [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)]
 }
 
-/// What simplifying must keep.
+/// The properties that simplification must keep.
 #[derive(Debug, PartialEq)]
 struct Topology {
     parts: usize,
     euler: i64,
-    /// Loops that the boundary is made of.
+    /// Number of boundary loops.
     loops: usize,
 }
 
-/// Finds the topology, and that no edge has three triangles or two that run along it in one direction.
+/// Finds the topology. Checks that no edge has three triangles, or two that run along it in the same direction.
 fn topology(surface: &Surface) -> Topology {
     let mut sides: HashMap<[u32; 2], [u32; 2]> = HashMap::new();
     let mut joins: Vec<[u32; 2]> = Vec::new();
@@ -115,7 +115,7 @@ fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
     fn root(above: &mut HashMap<u32, u32>, vertex: u32) -> u32 {
         let mut at = vertex;
         while above[&at] != at {
-            // Half the way for the next one.
+            // Halve the path for the next search (union-find).
             let next = above[&above[&at]];
             at = std::mem::replace(above.get_mut(&at).unwrap(), next);
         }
@@ -133,7 +133,7 @@ fn count_joined(vertices: &BTreeSet<u32>, joins: &[[u32; 2]]) -> usize {
     count
 }
 
-/// Whether no triangle has lost its area or faces against the nearest one of `whole`.
+/// Checks that no triangle has lost its area or faces against the nearest triangle of `whole`.
 fn check_shape(simple: &Surface, whole: &Surface, name: &str) {
     let place = middles(simple);
     for (place, &triangle) in place.zip(&simple.triangles) {
@@ -174,7 +174,8 @@ fn simplified(whole: &Surface, goal: &Goal) -> Surface {
     simple
 }
 
-/// fast-simplification 0.1.13 leaves these distances of the vertices of the same ball, and in the last case a dent.
+/// The distances are those of the vertices that fast-simplification 0.1.13 leaves of the same ball; in the last case it
+/// leaves a dent.
 #[test]
 fn a_ball_stays_nearer_than_by_its_peer() {
     let whole = meshed(field(32, ball), 0.0, false);
@@ -197,7 +198,7 @@ fn topology_and_shape_are_kept() {
     let mut noise = Noise(11);
     let mut smooth_noise = |n: usize| {
         let values: Vec<f64> = (0..n * n * n).map(|_| noise.unit()).collect();
-        // Means of 3^3 samples: surfaces with handles and parts, few of them single voxels.
+        // Means of 3^3 samples: surfaces with handles and parts, of which few are single voxels.
         let at = move |p: Vec3| {
             let [x, y, z] = p.map(|v| v as usize);
             let near = |v: usize| v.saturating_sub(1)..=(v + 1).min(n - 1);
@@ -226,8 +227,9 @@ fn topology_and_shape_are_kept() {
     }
 }
 
-/// A bumpy shell whose wall is a fifth as thick as the triangles that are left are long: some twenty of these 388 face
-/// against the nearest of the whole unless their corners are moved, as one side goes through the other.
+/// A bumpy shell whose wall is a fifth as thick as the remaining triangles are long. One side passes through the other,
+/// so
+/// some twenty of the 388 triangles face against the nearest one of the original unless their corners are moved.
 #[test]
 fn the_sides_of_thin_walls_stay_apart() {
     let shell = |place: Vec3| {
@@ -244,7 +246,7 @@ fn the_sides_of_thin_walls_stay_apart() {
     assert!(against.count() <= 4);
 }
 
-/// Random bytes: parts that touch, and more handles than a share of the triangles can have.
+/// Random bytes: parts that touch, and more handles than the wanted number of triangles can form.
 #[test]
 fn noise_ends_where_it_would_be_torn() {
     let samples = Samples::U8(Noise(5).bytes(14 * 14 * 14));
@@ -285,13 +287,13 @@ fn boundaries_stay_on_the_box() {
         let simple = simplified(&whole, &Goal::share(share));
         let left = boundary(&simple);
         assert!(left.len() < boundary(&whole).len(), "{share}");
-        // Both ends lie on one side of the box, so all of the edge does.
+        // Both ends lie on one side of the box, so the whole edge does.
         let on_box = |side: &[[f32; 3]; 2]| (0..3).any(|i| side.iter().all(|p| p[i] == 0.5));
         assert!(left.iter().all(on_box), "{share}: {left:?}");
     }
 }
 
-/// Where samples equal the isovalue, vertices share a place: these triangles go, and nothing else.
+/// Where samples equal the isovalue, vertices have the same position. Only the triangles between them are removed.
 #[test]
 fn ties_leave_no_triangle_without_an_area() {
     let values = (0..20 * 20 * 20)
@@ -301,7 +303,7 @@ fn ties_leave_no_triangle_without_an_area() {
         })
         .collect();
     let mut volume = Volume { dims: [20; 3], samples: Samples::U8(values) };
-    // A sample within the ball that equals the isovalue: a part at one place.
+    // A sample inside of the ball that equals the isovalue: a part whose vertices all have one position.
     if let Samples::U8(values) = &mut volume.samples {
         values[9 + 20 * (9 + 20 * 9)] = 100;
     }
@@ -319,14 +321,14 @@ fn ties_leave_no_triangle_without_an_area() {
     let done = simplify(&mut simple, &Goal::share(0.4)).unwrap();
     assert_eq!((done.flat_parts, flat(&simple)), (1, 0));
     assert_eq!(topology(&simple), Topology { parts: 1, euler: 2, loops: 0 });
-    // The part that goes is far from the others, and no error is measured from it.
+    // The removed part is far from the others, and no error is measured from it.
     let mut near = whole.clone();
     let done = simplify(&mut near, &Goal { max_error: Some(0.2), ..Goal::default() }).unwrap();
     assert!(done.distance.unwrap() <= 0.2 && done.flat_parts == 1, "{done:?}");
     assert!(near.triangles.len() < whole.triangles.len() / 3, "{}", near.triangles.len());
 }
 
-/// A scan of 8 bits at a whole isovalue, where pieces hang on triangles without an area.
+/// An 8-bit volume at a whole isovalue, where pieces are joined by triangles without an area.
 #[test]
 fn an_error_is_kept_where_samples_equal_the_isovalue() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/skull_64x64x64_uint8.raw");
@@ -336,7 +338,7 @@ fn an_error_is_kept_where_samples_equal_the_isovalue() {
     let mut simple = whole.clone();
     let done = simplify(&mut simple, &Goal { max_error: Some(0.5), ..Goal::default() }).unwrap();
     assert!(simple.triangles.len() < 2_000, "{} triangles", simple.triangles.len());
-    // Vertices that have a triangle with an area are near, as a naive search finds.
+    // By a naive search, the vertices of triangles with an area are near the surface.
     let mut used = BTreeSet::new();
     for &triangle in whole.triangles.iter().filter(|&&triangle| !whole.is_flat(triangle)) {
         used.extend(triangle);
@@ -353,7 +355,7 @@ fn an_error_is_kept_where_samples_equal_the_isovalue() {
 #[test]
 fn an_error_is_kept() {
     let whole = meshed(field(24, plate), 0.0, false);
-    // The triangles that were left where the error fell everywhere until it was kept.
+    // The numbers of triangles that were left when the error was reduced everywhere until it was within the limit.
     for (most, triangles) in [(0.02, 400), (0.1, 260), (0.3, 120)] {
         let mut simple = whole.clone();
         let goal = Goal { max_error: Some(most), ..Goal::default() };
@@ -382,7 +384,8 @@ fn threads_leave_the_same_triangles() {
     assert!([2, 5].into_iter().all(|threads| with(threads) == one));
 }
 
-/// Large enough to be simplified in blocks. The distance of a place to the gyroid is that of its value over its slope.
+/// A gyroid large enough to be simplified in blocks. The distance of a point to the gyroid is its value divided by the
+/// slope.
 #[test]
 fn blocks_leave_no_trace() {
     let step = std::f64::consts::TAU / 32.0;
@@ -395,7 +398,7 @@ fn blocks_leave_no_trace() {
     let whole = meshed(field(80, |p| gyroid(p).0), 0.0, false);
     assert_eq!(whole.triangles.len(), 148_536);
     let before = topology(&whole);
-    // fast-simplification 0.1.13 leaves these distances of the vertices of the same gyroid.
+    // The distances of the vertices that fast-simplification 0.1.13 leaves of the same gyroid.
     for (share, rms, greatest) in
         [(0.5, 0.00412, 0.0210), (0.25, 0.0120, 0.0452), (0.1, 0.0270, 0.107), (0.03, 0.110, 0.525)]
     {
@@ -423,7 +426,7 @@ fn blocks_leave_no_trace() {
         let squares: f64 = all.iter().map(|d| d * d).sum();
         let found = [(squares / all.len() as f64).sqrt(), all.iter().copied().fold(0.0, f64::max)];
         assert!(found[0] <= rms && found[1] <= greatest, "{share}: {found:?}");
-        // All of the boundary is on the box: an edge of one triangle has both ends on one of its sides.
+        // The whole boundary is on the box: an edge with one triangle has both ends on one side of the box.
         let mut sides: HashMap<[u32; 2], u32> = HashMap::new();
         for &[a, b, c] in &simple.triangles {
             for (a, b) in [(a, b), (b, c), (c, a)] {

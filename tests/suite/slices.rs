@@ -1,4 +1,4 @@
-//! Volumes of slices: folders and patterns of images are the volumes that their samples make.
+//! Volumes of slices: folders and patterns of images.
 
 use std::{fs, path::Path};
 
@@ -42,7 +42,7 @@ fn a_folder_of_images_is_the_volume_of_its_samples() {
     let samples = grey_slices(folder);
     fs::write(folder.join("v_9x7x12_uint8.raw"), &samples).unwrap();
     assert_eq!(read(&folder.join("s")), Samples::U8(samples.clone()));
-    // Some slices at a time, behind others.
+    // Some slices at a time.
     let file = describe(&folder.join("s")).unwrap();
     assert_eq!((file.dims, file.format(), file.can_reopen()), ([9, 7, 12], "PNG slices", true));
     let mut reader = file.reader().unwrap();
@@ -85,7 +85,7 @@ fn images_of_every_type_are_slices() {
         image.save(folder.join(format!("a{z}.tif"))).unwrap();
         image.save(folder.join(format!("b{z}.png"))).unwrap();
     }
-    // Both kinds in one folder belong to two volumes.
+    // Slices of both kinds in one folder would be two volumes.
     let error = describe(folder).unwrap_err().one_line();
     assert!(
         error.contains("a0.tif is TIFF 5x4 of u16") && error.contains("b0.png is PNG"),
@@ -139,7 +139,7 @@ fn what_is_no_slice_of_the_volume_is_named() {
     fs::write(folder.join("s/slice12.png"), "no image").unwrap();
     let (code, stderr) = run(folder, "histogram s -o o.csv");
     assert!(code == 4 && stderr.contains("slice12.png"), "{stderr}");
-    // Broken behind its header: found once it is read, and no output is left.
+    // A slice that is broken after its header is found when it is read, and no output is left.
     let bytes = fs::read(folder.join("s/slice3.png")).unwrap();
     fs::write(folder.join("s/slice12.png"), &bytes[..bytes.len() - 30]).unwrap();
     let (code, stderr) = run(folder, "mesh s new.ply --iso 1");

@@ -1,9 +1,10 @@
-//! Commands of every kind on files of every format, sound and damaged, on all cores and under tight memory,
-//! some of them stopped by signals. Whatever happens, a run ends with whole outputs, or with one line and a documented
-//! exit code, and what both devices make is the same.
+//! Commands of every kind on files of every format, intact and damaged, on all cores and with little memory, some of
+//! them stopped by signals. Every run ends with complete outputs, or with one line and a documented exit code, and both
+//! devices make the same outputs.
 //!
-//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite soak::` goes on for an hour with new runs all the time, and
-//! `GPUPROC_SOAK_GPU=2` gives every second one to the GPU. What fails is kept in its folder with its command line.
+//! `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite soak::` runs for an hour with ever new runs, and
+//! `GPUPROC_SOAK_GPU=2` also does every second run on the GPU. The folder of a run that fails is kept, with its command
+//! line.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -29,8 +30,9 @@ use crate::{
     fuzz::mutate,
 };
 
-/// What a run takes and makes: `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}` are inputs, what begins
-/// with `o.` is an output.
+/// Command lines. `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}` stand for inputs; names that
+/// begin
+/// with `o.` are outputs.
 const COMMANDS: [&str; 49] = [
     "blur {picture} o.png --sigma 2",
     "blur {picture} o.png --method box --radius 9 --edge wrap",
@@ -86,7 +88,7 @@ const COMMANDS: [&str; 49] = [
 /// Signals that end a process, by the names that `kill` knows.
 const SIGNALS: [&str; 6] = ["INT", "TERM", "HUP", "KILL", "QUIT", "XCPU"];
 
-/// A file with the ones that lie beside it (`a.raw` beside `a.nhdr`), or a folder of files.
+/// A file together with the files it refers to (`a.raw` with `a.nhdr`), or a folder of files.
 #[derive(Clone)]
 struct Input {
     files: Vec<PathBuf>,
@@ -97,7 +99,7 @@ struct Input {
 struct Inputs(BTreeMap<&'static str, Vec<Input>>);
 
 impl Inputs {
-    /// The fixtures, and in `folder` pictures and arrays of all depths.
+    /// The fixtures, and pictures and arrays of all depths, which are written into `folder`.
     fn new(folder: &Path) -> Self {
         let mut noise = Noise(8);
         let rgb = ImageBuffer::from_fn(61, 47, |x, y| image::Rgb([x as u8 * 4, y as u8 * 5, 9]));
@@ -176,7 +178,7 @@ impl Inputs {
         Self(kinds)
     }
 
-    /// Copies an input of `kind` into `folder`, every second time damaged; its name there.
+    /// Copies an input of `kind` into `folder`, every second time with damage. Returns its name there.
     fn place(&self, kind: &str, number: usize, folder: &Path, noise: &mut Noise) -> String {
         let all = &self.0[kind];
         let Input { files, is_folder } = &all[noise.next() as usize % all.len()];
@@ -185,7 +187,7 @@ impl Inputs {
             let name = path.file_name().unwrap().to_str().unwrap();
             match is_folder {
                 true => format!("{inner}/{name}"),
-                // What names others keeps their names.
+                // A file that refers to others keeps its name.
                 false if files.len() > 1 => name.to_owned(),
                 false => format!("{inner}-{name}"),
             }
@@ -205,7 +207,7 @@ impl Inputs {
     }
 }
 
-/// All files below `folder` but texts about them.
+/// All files below `folder` except texts that describe them.
 fn fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> =
         fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -219,12 +221,12 @@ fn fixtures(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 struct Run {
-    /// Its exit code, or the negative number of a signal.
+    /// The exit code, or the negative number of a signal.
     code: i32,
     stderr: String,
-    /// KiB of memory at its peak.
+    /// Peak memory in KiB.
     peak: u64,
     seconds: f64,
     outputs: BTreeMap<PathBuf, Vec<u8>>,
@@ -241,7 +243,7 @@ fn contents(folder: &Path, found: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Runs the program in `folder`, sends it `signal` after a while, and takes what it made away.
+/// Runs the program in `folder`, sends it `signal` after some time, and takes the outputs out of the folder.
 fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run {
     let start = Instant::now();
     let log = folder.with_extension("log");
@@ -267,7 +269,7 @@ fn run(folder: &Path, words: &[String], signal: Option<(&str, Duration)>) -> Run
     Run { code, stderr, peak, seconds, outputs }
 }
 
-/// Whether outputs are equal, but for which NaN there is in an array of floats: that depends on the processor.
+/// Whether outputs are equal. The bits of a NaN in an array of floats may differ, since they depend on the processor.
 fn same_outputs(a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>) -> bool {
     let floats = |bytes: &[u8]| -> Vec<f32> {
         bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect()
@@ -282,15 +284,15 @@ fn same_outputs(a: &BTreeMap<PathBuf, Vec<u8>>, b: &BTreeMap<PathBuf, Vec<u8>>) 
     a.len() == b.len() && a.iter().all(|(name, a)| same(name, a))
 }
 
-/// A command line and what it may do.
+/// A command line and its limits.
 struct Line {
     words: Vec<String>,
-    /// The memory that it has, and the threads.
+    /// The memory limit in MiB.
     mib: u64,
     threads: u64,
-    /// Has several inputs, of which some may fail.
+    /// Whether it has several inputs, of which some may fail.
     is_batch: bool,
-    /// Has an input that names another file, which may not be there once it is damaged.
+    /// Whether an input names another file, which may be missing if the name is damaged.
     names_others: bool,
 }
 
@@ -317,13 +319,13 @@ impl Line {
         [&self.words[..], &["--device".into(), device.into()]].concat()
     }
 
-    /// What is wrong with a run of it that nobody has stopped.
+    /// The promise that a run, which was not stopped, has broken, if any.
     fn broken_promise(&self, run: &Run, on_gpu: bool) -> Option<String> {
         let errors = run.stderr.lines().filter(|line| line.starts_with("error: ")).count();
         let is_known = match run.code {
             0 => errors == 0,
             2 | 4 if errors == 1 => true,
-            // All inputs of a batch failed.
+            // All inputs of a batch have failed.
             4 => self.is_batch && errors > 1,
             3 => self.is_batch && errors > 0,
             7 => self.names_others && errors == 1,
@@ -346,8 +348,9 @@ impl Line {
         }
     }
 
-    /// Runs it on the CPU, now and then once more with a signal, and on the GPU one time in `gpu`. The exit code, and
-    /// what is wrong.
+    /// Runs the line on the CPU, sometimes once more with a signal, and on the GPU one time in `gpu`. Returns the exit
+    /// code,
+    /// and the broken promise if there is one.
     fn check(&self, folder: &Path, noise: &mut Noise, gpu: u64) -> (i32, Option<String>) {
         let whole = run(folder, &self.on("cpu"), None);
         let mut wrong = self.broken_promise(&whole, false);
@@ -362,7 +365,7 @@ impl Line {
         }
         if wrong.is_none() && gpu > 0 && noise.next().is_multiple_of(gpu) {
             let other = run(folder, &self.on("gpu"), None);
-            // Blurs of floats and of 16 bits may differ in their last place, and the light of previews.
+            // Blurs of floats and of 16 bits, and the shading of previews, may differ in the last place.
             let is_exact = self.words[0] != "blur" && !self.words.contains(&"--preview".into());
             let same = other.code == whole.code
                 && (!is_exact || same_outputs(&other.outputs, &whole.outputs));

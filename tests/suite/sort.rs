@@ -15,7 +15,7 @@ fn noise(len: usize, bits: u32) -> Vec<u32> {
     (0..len).map(|_| (noise.next() >> (64 - bits)) as u32).collect()
 }
 
-/// Both twins sort as `compare` says, stably; keys are compared to the bit.
+/// Checks that both twins sort stably in the order of `compare`. Keys are compared to the bit.
 fn assert_sorts<T: Sortable>(
     keys: Vec<T>,
     descending: bool,
@@ -87,15 +87,16 @@ fn wide_keys_both_ways() {
         keys.retain(|key| !key.is_nan());
         keys.extend([0.0, -0.0, f64::INFINITY, 0.0, -0.0, f64::NEG_INFINITY]);
         assert_sorts(keys, descending, f64::total_cmp);
-        // Only some bits differ, of the lower word, of the upper one, of both.
+        // Only some bits differ: of the lower word, of the upper word, of both.
         for mask in [0xff, 0x3 << 40, 0xf << 30, 0] {
             assert_sorts(wide(5003).iter().map(|v| v & mask).collect(), descending, Ord::cmp);
         }
     }
 }
 
-/// Sorts by looking back on each device that can, with two arrays at most that are moved along and with changed
-/// constants, and checks the result.
+/// Runs the look-back sort on each device that supports it, with up to two payload arrays and with changed constants,
+/// and
+/// checks the result.
 fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
     let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
     sorted.sort_by_key(|&(key, _)| key);
@@ -126,7 +127,7 @@ fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
     }
 }
 
-/// Two arrays, the first of which counts from `first`.
+/// Two arrays; the first one counts up from `first`.
 fn pair(context: &Context, len: usize, first: u32) -> [Buffer; 2] {
     let mut numbers: Vec<u32> = (first..).take(len).collect();
     numbers.resize(len.next_multiple_of(4), 0);
@@ -135,7 +136,7 @@ fn pair(context: &Context, len: usize, first: u32) -> [Buffer; 2] {
 
 #[test]
 fn one_sweep_a_digit_sorts_keys_of_every_kind() {
-    // On llvmpipe, whose subgroups are 8 wide.
+    // The tile size on llvmpipe, whose subgroups have 8 invocations.
     let tile = 16 * 8 * 21;
     for len in [1, 2, 255, tile - 1, tile, tile + 1, 4 * tile, 65_537, 16 * 32 * 21 * 3 + 1] {
         one_sweep(&noise(len, 32), u32::MAX, &[]);
@@ -146,7 +147,7 @@ fn one_sweep_a_digit_sorts_keys_of_every_kind() {
     one_sweep(&[u32::MAX; 20_000], u32::MAX, &[]);
     one_sweep(&(0..20_000).collect::<Vec<_>>(), u32::MAX, &[]);
     one_sweep(&(0..20_000).rev().collect::<Vec<_>>(), u32::MAX, &[]);
-    // Digits that all keys share are left out: one, two, all.
+    // Digits that are equal in all keys are skipped: one, two, all.
     one_sweep(&noise(20_001, 24), 0x00ff_ffff, &[]);
     let middle: Vec<u32> = noise(20_001, 16).iter().map(|key| key << 8).collect();
     one_sweep(&middle, 0x00ff_ff00, &[]);
@@ -182,8 +183,8 @@ fn nan_come_last_both_ways() {
 
 #[test]
 fn more_keys_than_one_binding_and_one_dimension_of_workgroups() {
-    // The small device binds 2^18 keys at a time, which are twice as many tiles as it has workgroups
-    // in one dimension. One far key makes the CPU's first digit useless.
+    // The small device binds 2^18 keys at a time, twice as many tiles as it has workgroups in one
+    // dimension. One outlier makes the first digit of the CPU useless.
     let mut keys = noise(3 * (1 << 18) + 100_001, 20);
     keys[1000] = u32::MAX;
     assert_sorts(keys, false, Ord::cmp);

@@ -1,5 +1,6 @@
-//! Standard streams that are closed, open the wrong way or left by their reader; outputs that are open files; names and
-//! texts of any bytes.
+//! Standard streams that are closed, open in the wrong direction or closed by their reader; outputs that are open
+//! files;
+//! names and texts of any bytes.
 #![cfg(unix)]
 
 use std::{
@@ -27,7 +28,7 @@ fn folder() -> TempDir {
     folder
 }
 
-/// Runs `gpuproc LINE` in a shell, which redirects.
+/// Runs `gpuproc LINE` in a shell, which does the redirections.
 fn shell(folder: &Path, line: &str) -> Output {
     let script = format!("exec \"$0\" --device cpu {line}");
     let mut shell = Command::new("sh");
@@ -64,7 +65,7 @@ fn an_input_that_is_closed_or_cannot_be_read_is_an_error() {
         assert_fails(folder.path(), &line, "it is open for writing only");
     }
     assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
-    // Nothing to be read is another matter.
+    // An empty input is no error.
     let output = shell(folder.path(), "scan - </dev/null");
     assert!(output.status.success() && output.stdout.is_empty());
 }
@@ -96,7 +97,7 @@ fn an_output_that_is_closed_or_cannot_be_written_is_an_error() {
         let line = format!("{line} 1</dev/null");
         assert_fails(folder.path(), &line, "it is open for reading only");
     }
-    // As Python's `subprocess.DEVNULL` is opened.
+    // As Python opens `subprocess.DEVNULL`.
     let output = shell(folder.path(), "scan - 0<>/dev/null 1<>/dev/null");
     assert!(output.status.success(), "{output:?}");
 }
@@ -184,12 +185,12 @@ fn two_outputs_of_one_name_are_refused() {
         assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         assert!(stderr.contains("would be"), "{line}: {stderr}");
     }
-    // The file that standard output goes to.
+    // The same file as standard output.
     let output = shell(folder.path(), "histogram a.png -o - -o z.csv >z.csv");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     fs::remove_file(folder.path().join("z.csv")).unwrap();
     assert_eq!(fs::read_dir(&folder).unwrap().count(), before);
-    // Where nothing is kept, nothing is lost.
+    // /dev/null may be named twice, since it keeps nothing.
     let line = "sort n.txt /dev/null --payload n.txt --payload-output /dev/null";
     assert!(shell(folder.path(), line).status.success());
 }

@@ -1,5 +1,6 @@
-//! Texts and attributes that files have beside their pixels: kept where the output has a place for them, else told.
-//! `fixtures/images/texts.py` wrote the files.
+//! Texts and attributes of image files: kept if the output has a place for them, else reported.
+//! `fixtures/images/texts.py`
+//! wrote the files.
 
 use std::{
     fs,
@@ -72,13 +73,13 @@ fn texts_of_png_go_where_there_is_a_place() {
     let mut sorted = all.to_vec();
     sorted.sort();
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
-    // In bands, too.
+    // Also when blurred in bands.
     let input = fixture("texts.png");
     works(folder, &format!("blur {} o.png --sigma 0 --max-memory 3k", input.display()));
     assert_eq!(png_texts(&folder.join("o.png")), sorted);
     let strict = format!("blur {} o.png --sigma 0 --strict", input.display());
     assert_eq!(run(folder, &strict).0, 0);
-    // How its colours are meant: light as it is.
+    // The gamma is kept.
     let info = png::Decoder::new(Cursor::new(fs::read(folder.join("o.png")).unwrap()));
     let gamma = info.read_info().unwrap().info().gamma().unwrap();
     assert_eq!(gamma.into_scaled(), 100_000);
@@ -137,7 +138,7 @@ fn comments_go_from_format_to_format() {
     }
 }
 
-/// Comments of PNM files stand in their header, as netpbm's own programs, ImageMagick and GIMP write them.
+/// Comments of PNM files are in the header, where netpbm, ImageMagick and GIMP write them.
 #[test]
 fn comments_of_pnm_are_kept_or_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -166,7 +167,7 @@ fn comments_of_pnm_are_kept_or_told() {
         let stderr = works(folder, &format!("blur {name} o.bmp --sigma 0"));
         assert!(stderr.contains("the text Comment is dropped"), "{stderr}");
     }
-    // With alpha it is PAM, whose header is another.
+    // With alpha, the format is PAM, which has another header.
     fs::write(folder.join("f.png"), png_with(&[(b"tEXt", b"Comment\0one\ntwo".to_vec())])).unwrap();
     works(folder, "blur f.png o.ppm --sigma 0 --strict");
     assert!(fs::read(folder.join("o.ppm")).unwrap().starts_with(b"P5\n# one\n# two\n1 1\n255\n"));
@@ -176,7 +177,7 @@ fn comments_of_pnm_are_kept_or_told() {
     fs::write(folder.join("long.pgm"), long).unwrap();
     let stderr = works(folder, "blur long.pgm o.png --sigma 0");
     assert!(stderr.contains("the text Comment of 6") && stderr.contains("left out"), "{stderr}");
-    // A colour that is a number sign is no comment, nor is what has no end.
+    // A sample with the value of `#` is not a comment, nor is a comment without an end.
     for (bytes, name) in [(&b"P5 1 1 255\n#"[..], "g.pgm"), (b"P5 # 1 1 255", "h.pgm")] {
         fs::write(folder.join(name), bytes).unwrap();
     }
@@ -184,9 +185,9 @@ fn comments_of_pnm_are_kept_or_told() {
     assert_eq!(run(folder, "blur h.pgm o.png").0, 4);
 }
 
-/// Attributes of a file as the exr crate reads them: those that are kept, and the offsets of its chunks.
+/// The header of a file as the exr crate reads it.
 fn exr_header(path: &Path) -> exr::meta::header::Header {
-    // The pixels are there where the table says.
+    // Reading the pixels checks the table of offsets.
     let image = exr::prelude::read_first_rgba_layer_from_file(
         path,
         |_, _| (),
@@ -219,13 +220,13 @@ fn attributes_of_exr_are_kept() {
     let long = own.other.iter().find(|(name, _)| name.to_string().starts_with("an attribute"));
     assert_eq!(long.unwrap().1, &AttributeValue::Text("long".into()));
     assert_eq!(read(folder.join("o.exr")).samples, read(&input).samples);
-    // Elsewhere texts are kept, and all else is told.
+    // In other formats, texts are kept and other attributes are reported.
     let stderr = works(folder, &format!("blur {} o.png --sigma 0", input.display()));
     assert!(stderr.contains("attributes of OpenEXR are dropped"), "{stderr}");
     let found = texts(folder.join("o.png"));
     assert!(found.contains(&pair("Comment", "lit by two lamps")), "{found:?}");
     assert!(found.contains(&pair("Copyright", "Jane")), "{found:?}");
-    // Density, to whole pixels per metre.
+    // The density, rounded to whole pixels per metre.
     let density = read(folder.join("o.png")).metadata.density.unwrap();
     assert!((density.pixels[1] / density.pixels[0] - 2.0).abs() < 1e-3);
 }
@@ -302,7 +303,7 @@ fn strange_texts_are_bounded_and_told() {
         assert!(kept <= 1 << 20, "{name}: {kept}");
         assert_eq!(run(folder, "blur in.png o.png --sigma 0 --strict").0, 4, "{name}");
     }
-    // A name of an attribute that is none of a file is not written twice.
+    // A text with the name of a standard attribute is not written twice.
     let text = |keyword: &str| [keyword.as_bytes(), b"\0text"].concat();
     let chunks = ["channels", "dataWindow", "name"].map(|name| (b"tEXt", text(name)));
     fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
@@ -310,7 +311,7 @@ fn strange_texts_are_bounded_and_told() {
     assert_eq!(read(folder.join("o.exr")).width, 1);
 }
 
-/// What ImageJ and OME tell of all pages goes with any of them, or is told.
+/// Properties of all pages by ImageJ and OME are kept with any selection of pages, or reported as lost.
 #[test]
 fn stacks_keep_their_distances_with_any_pages() {
     let folder = tempfile::tempdir().unwrap();
@@ -333,7 +334,7 @@ fn stacks_keep_their_distances_with_any_pages() {
         let stderr = works(folder, &format!("blur {imagej} o.png --sigma 0{flags}"));
         assert!(stderr.contains("the distance of slices is dropped"), "{flags}: {stderr}");
     }
-    // One page has no distance to others, and pixels as large.
+    // A single page has no distance to others; the pixel size is kept.
     works(folder, &format!("blur {imagej} o.tif --sigma 0 --strict --page 2"));
     let found = read(folder.join("o.tif")).metadata;
     assert_eq!((found.pages, found.density), (None, own.density));
@@ -355,13 +356,13 @@ fn stacks_keep_their_distances_with_any_pages() {
     assert!(!bytes.windows(4).any(|found| found == b"<OME"));
 }
 
-/// What of a JPEG or TIFF file is kept nowhere is told once it would be missing: when a picture is written.
+/// Parts of a JPEG or TIFF file that no output keeps are reported when a picture is written.
 #[test]
 fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let jpeg = fs::read(fixture("comment.jpg")).unwrap();
-    // An index of two pictures (CIPA DC-007): a directory with their number.
+    // A multi-picture index (CIPA DC-007): a directory with the number of pictures.
     let mut body = b"MPF\0II*\0\x08\0\0\0\x01\0\x01\xb0\x04\0\x01\0\0\0\x02\0\0\0\0\0\0\0".to_vec();
     let segment = |body: &[u8]| {
         let len = (body.len() as u16 + 2).to_be_bytes();
@@ -375,7 +376,7 @@ fn pictures_beside_and_marks_are_told_when_they_are_dropped() {
     assert!(stderr.contains(loss), "{stderr}");
     assert_eq!(works(folder, "blur one.jpg o.jpg --sigma 0"), "");
     assert_eq!(works(folder, "histogram two.jpg --strict -o h.csv"), "");
-    // The resolution that EXIF alone tells goes into the other places for it.
+    // A resolution that only EXIF states is also written to the other places for it.
     let exif = b"Exif\0\0II*\0\x08\0\0\0\x02\0\
         \x1a\x01\x05\0\x01\0\0\0\x26\0\0\0\x28\x01\x03\0\x01\0\0\0\x02\0\0\0\0\0\0\0\
         \x2c\x01\0\0\x01\0\0\0";

@@ -13,7 +13,7 @@ use gpuproc::{
 
 use crate::common::{Noise, run, works};
 
-/// The surface at `iso` of samples of which many equal it.
+/// The surface at `iso` of random samples, many of which equal `iso`.
 fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
     let mut noise = Noise(seed);
     let samples = (0..side.pow(3)).map(|_| (noise.next() % values) as u8).collect();
@@ -23,7 +23,7 @@ fn tied(side: usize, values: u64, iso: f64, seed: u64) -> Surface {
     kernel.cpu(&Slab::whole(volume, &kernel)).unwrap()
 }
 
-/// Triangles of which two corners are at one place.
+/// The number of triangles with two corners at the same position.
 fn flat(surface: &Surface) -> usize {
     let place = |corner: u32| surface.positions[corner as usize];
     let is_flat = |&&[a, b, c]: &&[u32; 3]| {
@@ -32,7 +32,9 @@ fn flat(surface: &Surface) -> usize {
     surface.triangles.iter().filter(is_flat).count()
 }
 
-/// How often each side runs in each direction between two names of corners.
+/// For each side, as a pair of names of corners, how often triangles run along it in this direction. Corners with the
+/// same
+/// `name` count as one.
 fn sides<K: Copy + Eq + std::hash::Hash>(
     triangles: &[[u32; 3]],
     name: impl Fn(u32) -> K,
@@ -47,12 +49,12 @@ fn sides<K: Copy + Eq + std::hash::Hash>(
     sides
 }
 
-/// Whether each side runs as often in one direction as in the other.
+/// Whether each side occurs as often in one direction as in the other.
 fn is_balanced<K: Copy + Eq + std::hash::Hash>(sides: &HashMap<[K; 2], i64>) -> bool {
     sides.iter().all(|([from, to], count)| sides.get(&[*to, *from]) == Some(count) || from == to)
 }
 
-/// The volume, six times, in units that are exact for corners at multiples of a power of two.
+/// Six times the enclosed volume, which is exact for corners at multiples of a power of two.
 fn volume(surface: &Surface) -> f64 {
     let six_times = |&triangle: &[u32; 3]| {
         let [a, b, c] = surface.corners::<f64>(triangle);
@@ -63,7 +65,7 @@ fn volume(surface: &Surface) -> f64 {
     surface.triangles.iter().map(six_times).sum()
 }
 
-/// Holes whose rim is at one place.
+/// The number of holes whose rim is a single point.
 fn point_holes(surface: &Surface) -> usize {
     let sides = sides(&surface.triangles, |corner| corner);
     let place = |corner: u32| surface.positions[corner as usize];
@@ -82,7 +84,7 @@ fn point_holes(surface: &Surface) -> usize {
     next.keys().filter(|&first| comes_back(first)).count()
 }
 
-/// Surfaces that end at the box, on which samples equal the isovalue, too.
+/// Surfaces that end at the box, on which samples also equal the isovalue.
 #[test]
 fn clean_surfaces_have_no_holes_of_no_size() {
     let mut before = 0;
@@ -97,7 +99,7 @@ fn clean_surfaces_have_no_holes_of_no_size() {
         let flat_before = flat(&surface);
         clean(&mut surface).unwrap();
         assert_eq!(point_holes(&surface), 0, "{seed}");
-        // What is left are strips of the surface that end at both sides of one place.
+        // The remaining ones are strips of the surface whose two ends are at one point.
         assert!(flat(&surface) * 50 < flat_before, "{} of {flat_before}", flat(&surface));
     }
     assert!(before > 20, "{before}");
@@ -117,11 +119,11 @@ fn clean_surfaces_are_closed_manifolds_of_the_same_volume() {
         let after = Stats::of(&cleaned).unwrap();
         assert_eq!((flat(&cleaned), after.flat, after.closed), (0, 0, true), "{name}");
         assert_eq!(told.triangles, whole.triangles.len() - cleaned.triangles.len(), "{name}");
-        // Handles and parts stay, but for parts at one place.
+        // Handles and parts are kept, except parts at a single point.
         assert_eq!(after.genus, before.genus, "{name}");
         assert_eq!(after.components + told.flat_parts, before.components, "{name}");
         assert!(sides(&cleaned.triangles, |corner| corner).values().all(|&count| count == 1));
-        // Where a tube was pinched to a point it is opened a little.
+        // A tube that was pinched to a point is opened a little.
         let [one, other] = [&whole, &cleaned].map(volume);
         assert!((one - other).abs() <= 0.01 * one.abs(), "{name}: {one} {other}");
         assert_eq!(cleaned.normals.is_empty(), whole.normals.is_empty(), "{name}");
@@ -149,7 +151,7 @@ fn stl_is_closed_without_triangles_of_no_area() {
     assert!(told.contains("triangles without an area left out of the file"), "{told}");
     let bytes = fs::read(folder.join("m.stl")).unwrap();
     let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-    // Corners by their places, as readers join them.
+    // Corners are identified by position, as readers of STL join them.
     let places: Vec<[u32; 3]> = (84..bytes.len())
         .step_by(50)
         .flat_map(|at| {

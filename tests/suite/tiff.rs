@@ -1,4 +1,4 @@
-//! TIFF files of other programs: `fixtures/tiff`, written and read by tifffile, Pillow, vips and ImageMagick.
+//! TIFF files by other programs: `fixtures/tiff`, written and read by tifffile, Pillow, vips and ImageMagick.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -65,7 +65,7 @@ fn files_of_other_programs_hold_what_these_read() {
     }
 }
 
-/// What is written is read back the same, from classic and BigTIFF headers, and in any number of pages.
+/// Written pages are read back unchanged, with classic and BigTIFF headers and any number of pages.
 #[test]
 fn pages_are_written_and_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ fn pages_are_written_and_read() {
         let file = ImageFile::read(&source, u64::MAX, &timings).unwrap();
         let mut pages = file.pages(&timings).unwrap();
         assert_eq!(pages.count(), images.len());
-        // Out of order, too.
+        // Also out of order.
         for at in [images.len() - 1, 0].into_iter().chain(0..images.len()) {
             assert_eq!(pages.decode(at, &timings).unwrap(), images[at], "page {at}");
             let bytes = images[at].samples.as_bytes().len() as u64;
@@ -104,13 +104,13 @@ fn pages_are_written_and_read() {
     }
 }
 
-/// What cannot be read is refused by its name, and what pictures do not hold is told.
+/// Unsupported kinds are refused by name, and properties that pictures do not hold are reported.
 #[test]
 fn what_is_left_out_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let grey = fs::read(fixtures().join("min_is_white.tif")).unwrap();
-    // Value of a SHORT of a little-endian directory.
+    // Sets the value of a SHORT entry of a little-endian directory.
     let with = |tag: u16, value: u16| {
         let mut file = grey.clone();
         let first = u32::from_le_bytes(file[4..8].try_into().unwrap()) as usize;
@@ -119,7 +119,7 @@ fn what_is_left_out_is_told() {
             let mut entries = (0..count).map(|i| first + 2 + 12 * i);
             entries.find(|&at| file[at..at + 2] == tag.to_le_bytes())
         };
-        // In the place of the unit of resolution, where it is not there.
+        // If there is no such entry, the one of the resolution unit is replaced.
         let at = find(tag).or(find(296)).unwrap();
         file[at..at + 2].copy_from_slice(&tag.to_le_bytes());
         file[at + 8..at + 10].copy_from_slice(&value.to_le_bytes());
@@ -160,7 +160,7 @@ fn what_is_left_out_is_told() {
     }
 }
 
-/// A little-endian TIFF file of u8 or u16 in tiles that are not compressed.
+/// A little-endian TIFF file of u8 or u16 in uncompressed tiles.
 fn tiled(
     size: [usize; 2],
     channels: usize,
@@ -216,7 +216,7 @@ fn tiled(
     file
 }
 
-/// Strips and tiles, in and out in bands of rows, make the file that the whole picture makes.
+/// Pictures in strips and tiles that are blurred in bands give the same file as when blurred as a whole.
 #[test]
 fn bands_make_the_same_file() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! TIFF files of several pages as volumes: ImageJ's, OME-TIFF and others, as tifffile writes and reads them.
+//! TIFF files with several pages as volumes: ImageJ stacks, OME-TIFF and others, as tifffile writes and reads them.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -39,7 +39,7 @@ fn read(file: &VolumeFile) -> Volume {
 }
 
 fn spacing(file: &VolumeFile) -> Option<Vec<f64>> {
-    // A fraction of the file is not a decimal's.
+    // Rationals in the file differ from decimal fractions.
     let round = |v: f64| (v * 1e9).round() / 1e9;
     file.placement().map(Placement::spacing).map(|spacing| spacing.map(round).to_vec())
 }
@@ -65,7 +65,7 @@ fn pages_are_the_slices_of_volumes() {
             let unit = file.placement().and_then(|placement| placement.unit.clone());
             assert_eq!(serde_json::to_value(unit).unwrap(), expected["unit"], "{name}");
             values.extend(numbers(&read(&file).samples));
-            // In parts, as meshes and histograms read it.
+            // In parts, as for meshes and histograms.
             let mut reader = file.reader().unwrap();
             let parts = [reader.read(1).unwrap(), reader.read(file.dims[2] - 1).unwrap()];
             let parts: Vec<f64> = parts.iter().flat_map(numbers).collect();
@@ -76,13 +76,13 @@ fn pages_are_the_slices_of_volumes() {
     }
 }
 
-/// numpy's name in ours.
+/// The name of a numpy type in gpuproc.
 fn type_name(name: &Value) -> String {
     let name = name.as_str().unwrap().replace("uint", "u").replace("int", "i");
     name.replace("float", "f")
 }
 
-/// A stack that is written is the stack that was read: samples, distances, unit and place.
+/// A written stack has the samples, distances, unit and origin of the one that was read.
 #[test]
 fn stacks_are_written_as_they_are_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ fn stacks_are_written_as_they_are_read() {
         let unit = |file: &VolumeFile| file.placement().and_then(|p| p.unit.clone());
         assert_eq!(unit(&again), unit(&file), "{name}");
     }
-    // From another format, with a place.
+    // From another format, with an origin.
     let nifti = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/volumes/i16_itk.mha");
     let file = described(Path::new(nifti), None);
     let target = VolumeTarget::new(&sink, &file, Endian::Little).unwrap();
@@ -133,7 +133,7 @@ fn commands_take_stacks() {
     let soft = described(&folder.join("soft.tif"), None);
     assert_eq!((soft.dims, spacing(&soft)), (stack.dims, spacing(&stack)));
     assert!(read(&soft).samples != read(&stack).samples);
-    // Pages, too, are written as the stack that they were.
+    // Pages are also written as the stack that they were.
     for (input, line) in [
         ("stack_imagej.tif", "blur stack_imagej.tif pages.tif --sigma 0"),
         ("stack_hyper.tif", "blur stack_hyper.tif pages.tif --sigma 0"),
@@ -159,7 +159,7 @@ fn commands_take_stacks() {
     run("mesh stack_imagej.tif m.ply --iso 9000").success();
     run("mesh stack_hyper.tif m.ply --iso 9000").code(4).stderr(contains("4 volumes"));
     run("mesh stack_hyper.tif m.ply --iso 9000 --volume 4").success();
-    // Pages of several sizes are no volume.
+    // Pages of different sizes are not a volume.
     let mut odd = fs::read(fixtures().join("stack_i32_zstd_tiles.tif")).unwrap();
     let first = u32::from_le_bytes(odd[4..8].try_into().unwrap()) as usize;
     let count = usize::from(u16::from_le_bytes(odd[first..first + 2].try_into().unwrap()));

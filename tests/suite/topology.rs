@@ -1,5 +1,6 @@
-//! Exact topology: surfaces against a reference that finds the topology of the trilinear field without any decider, by
-//! cutting cells in eight until their corners tell everything.
+//! Exact topology: surfaces are compared with a reference that finds the topology of the trilinear field without
+//! deciders.
+//! It divides cells into eight until the corners of each box determine the topology within it.
 
 use std::collections::HashMap;
 
@@ -15,34 +16,39 @@ use crate::{
 
 // ---- the reference ----
 
-/// How the level set of a field hangs together.
+/// The topology of a level set.
 #[derive(Debug, PartialEq, Eq)]
 struct Shape {
     euler: i64,
     parts: i64,
 }
 
-/// Units of a sample, times two: the level lies one unit above the isovalue, and no value at a point that cutting leads to
-/// is ever a multiple of three units.
+/// Units per step of the sample values, times two. The level lies one unit above the isovalue, and values at the points
+/// of the
+/// subdivision are multiples of three units, so no value equals the level.
 const UNITS: i128 = 3 << 20;
 
-/// Cuts at most: corners are then near the end of what i128 holds.
+/// Most subdivisions: further corners would exceed i128.
 const DEPTH: u32 = 21;
 
-/// Where a cell is cut first, so that no cut meets a slice between few samples that degenerates; later, in halves.
+/// The position of the first cut of a cell, which is uneven, so that no cut meets a degenerate slice. Later cuts are in
+/// halves.
 const FIRST: [i128; 2] = [503, 1009 - 503];
 
-/// The level set of the field that is trilinear between the samples, a little above `iso`, with all that is beyond the
-/// samples far below.
+/// The level set, a little above `iso`, of the trilinear interpolation of the samples. Outside of the volume, values
+/// are
+/// far below.
 struct Reference {
     euler: i64,
-    /// Points by their places in units of 2^-DEPTH: what they are joined to, and whether they are inside.
+    /// The number of each point by its position, in units of 2^-DEPTH. By this number, `joined` holds the parent of the
+    /// point
+    /// (union-find), and `inside` whether the point is inside.
     numbers: HashMap<[u64; 3], usize>,
     joined: Vec<usize>,
     inside: Vec<bool>,
 }
 
-/// Corner i of a box is at i & 1, i >> 1 & 1, i >> 2.
+/// The values at the corners of a box. Corner i is at (i & 1, i >> 1 & 1, i >> 2).
 type Corners = [i128; 8];
 
 const FACES: [[usize; 4]; 6] =
@@ -91,8 +97,9 @@ impl Reference {
         Shape { euler: all.euler, parts: roots.len() as i64 - 1 }
     }
 
-    /// Adds what is within a box that begins at `place`: discs count 1, as long as its corners tell that there is just one,
-    /// else what is in its eighths and between them.
+    /// Adds the part of the level set within the box at `place`: a disc counts 1 if the corners show that there is just
+    /// one,
+    /// else the eighths of the box and the faces and edges between them are added.
     fn cut(&mut self, corners: &Corners, place: [u64; 3], depth: u32) {
         let inside = corners.map(|value| value > 0);
         let alternates = FACES.iter().any(|face| {
@@ -118,7 +125,7 @@ impl Reference {
             return;
         }
         assert!(depth < DEPTH, "a field too near to a degenerate one");
-        // The values at the 27 points of the eighths, times a number.
+        // The values at the 27 points of the eighths, times a common factor.
         let [left, right] = if depth == 0 { FIRST } else { [1, 1] };
         let fine: [i128; 27] = std::array::from_fn(|i| {
             let at = [i % 3, i / 3 % 3, i / 9];
@@ -140,7 +147,7 @@ impl Reference {
                 at
             };
             for i in 0..2 {
-                // The edges between four eighths each, and the faces between two.
+                // The edges between four eighths, and the faces between two.
                 self.euler += i64::from(is_inside(at(i, 1, 1)) != is_inside(at(i + 1, 1, 1)));
                 for j in 0..2 {
                     let face = [at(1, i, j), at(1, i + 1, j), at(1, i + 1, j + 1), at(1, i, j + 1)];
@@ -183,12 +190,14 @@ impl Reference {
     }
 }
 
-/// Arcs of the level set on a face: it is linear along each side, and passes each at most once.
+/// The number of arcs of the level set on a face. The field is linear along each side, so the level set crosses each
+/// side
+/// at most once.
 fn arcs(inside: [bool; 4]) -> i64 {
     (0..4).filter(|&i| inside[i] != inside[(i + 1) % 4]).count() as i64 / 2
 }
 
-/// What a mesh is like, which must be closed and a manifold, at edges and at vertices.
+/// The topology of a mesh, which must be closed and manifold at edges and vertices.
 fn shape_of(surface: &Surface) -> Shape {
     let mut next: HashMap<[u32; 2], u32> = HashMap::new();
     for &[a, b, c] in &surface.triangles {
@@ -202,7 +211,7 @@ fn shape_of(surface: &Surface) -> Shape {
     for &[a, b, c] in &surface.triangles {
         for (vertex, from) in [(a, b), (b, c), (c, a)] {
             assert!(next.contains_key(&[from, vertex]), "an open edge");
-            // All triangles of a vertex are one fan.
+            // The triangles around a vertex form one fan.
             let (mut count, mut to) = (0, from);
             loop {
                 (count, to) = (count + 1, next[&[vertex, to]]);
@@ -234,13 +243,13 @@ fn shape_of(surface: &Surface) -> Shape {
 
 // ---- volumes ----
 
-/// Few different samples around the isovalue: faces that alternate, tunnels and ties.
+/// A small volume with few different values around the isovalue: alternating faces, tunnels and ties.
 fn small(seed: u64) -> (Volume, f64) {
     let mut noise = Noise(seed);
     let mut below = |n: u64| (noise.next() % n) as usize;
     let dims = [3 + below(4), 3 + below(4), 3 + below(4)];
     let range = [2, 3, 4, 6, 9, 17, 40, 256][below(8)];
-    // Samples that alternate from point to point make every face ambiguous; so do lone ones.
+    // Samples that alternate from point to point make every face ambiguous, as do single ones.
     let kind = below(4);
     let iso = 100.0 + [0.0, 0.0, 0.5][below(3)];
     let samples = (0..dims.iter().product()).map(|i: usize| {
@@ -267,7 +276,7 @@ fn exact(iso: f64, close: bool) -> MarchingCubes {
     MarchingCubes { close, topology: Topology::Exact, ..MarchingCubes::new(iso) }
 }
 
-/// How many volumes are tried: `GPUPROC_TOPOLOGY=10000` tries as many.
+/// The number of volumes that are tried, which `GPUPROC_TOPOLOGY=10000` sets.
 fn count() -> u64 {
     std::env::var("GPUPROC_TOPOLOGY").map_or(150, |count| count.parse().unwrap())
 }
@@ -292,7 +301,7 @@ fn surfaces_hang_together_as_the_trilinear_field_does() {
         differ += u64::from(shape_of(&classic) != expected);
         handles += expected.parts - expected.euler / 2;
     }
-    // The classic table is often wrong here, and surfaces have handles.
+    // On these volumes, the classic table often differs, and surfaces have handles.
     assert!(differ > count() / 4 && handles > count() as i64, "{differ} differ, {handles} handles");
 }
 
@@ -319,7 +328,7 @@ fn slabs_make_the_same_surface() {
 
 #[test]
 fn slices_larger_than_a_binding_work() {
-    // The small device binds 1 MiB: samples go through in bands of rows.
+    // The small device binds 1 MiB, so the volume is meshed in bands of rows.
     let dims = [500, 400, 2];
     let mut noise = Noise(3);
     let samples = (0..dims.iter().product()).map(|_| 90.0 + (noise.next() % 21) as f32);
@@ -329,7 +338,7 @@ fn slices_larger_than_a_binding_work() {
     assert_twins(&kernel, &Slab::whole(volume, &kernel), same);
 }
 
-/// Corners alternate everywhere, so that all 32 cells of a word have variants of their own.
+/// Corners alternate everywhere, so all 32 cells of a word are ambiguous.
 #[test]
 fn devices_agree_where_every_cell_is_ambiguous() {
     let dims = [67, 20, 9];

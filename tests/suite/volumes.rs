@@ -1,5 +1,6 @@
-//! Volume formats: files of other programs hold what those programs say; meshes lie where the files say; what is
-//! broken is refused.
+//! Volume formats: files have the values that other programs read in them, meshes have the coordinates that the files
+//! state,
+//! and broken files are refused.
 
 use std::{
     fs,
@@ -32,7 +33,7 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/volumes")
 }
 
-/// One entry of `volumes.json`: a file, and what the program `read_by` finds in it.
+/// An entry of `volumes.json`: a file, and the contents that the program `read_by` finds in it.
 struct Fixture(Value);
 
 impl Fixture {
@@ -83,7 +84,7 @@ fn points(list: &Value) -> Option<Vec<[f64; 3]>> {
     Some(list.as_array()?.iter().map(|point| numbers(point).try_into().unwrap()).collect())
 }
 
-/// The samples whose world coordinates are told.
+/// The samples whose world coordinates the entry states.
 const PLACES: [[f64; 3]; 5] =
     [[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [4.0, 3.0, 2.0]];
 
@@ -92,7 +93,7 @@ fn as_f64(samples: &Samples) -> Vec<f64> {
     for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
 }
 
-/// The same numbers, but for the last digit that a JSON parser leaves open.
+/// Checks that numbers are equal up to the last digit, which the JSON parser may round.
 fn assert_values(found: &[f64], expected: &[f64], what: &str) {
     assert_eq!(found.len(), expected.len(), "{what}");
     let differs = |(a, b): &(&f64, &f64)| (*a - *b).abs() > 1e-15 * b.abs();
@@ -102,7 +103,7 @@ fn assert_values(found: &[f64], expected: &[f64], what: &str) {
 
 fn assert_close(found: [f64; 3], expected: [f64; 3], what: &str) {
     for i in 0..3 {
-        // MetaImage and f32 headers round.
+        // MetaImage and headers of f32 are rounded.
         let off = (found[i] - expected[i]).abs();
         assert!(off <= 2e-5 * (1.0 + expected[i].abs()), "{what}: {found:?} for {expected:?}");
     }
@@ -120,7 +121,7 @@ fn files_of_other_programs_hold_what_those_say() {
         let volume = file.read(1 << 20, &Timings::new(false));
         let volume = volume.unwrap_or_else(|error| panic!("{name}: {}", error.one_line()));
         assert_values(&as_f64(&volume.samples), &fixture.values(), name);
-        // Slice by slice, the same.
+        // The same slice by slice.
         let mut reader = file.reader().unwrap();
         let slices: Vec<f64> =
             (0..file.dims[2]).flat_map(|_| as_f64(&reader.read(1).unwrap())).collect();
@@ -151,7 +152,7 @@ fn world_coordinates_are_those_of_other_programs() {
         for (at, expected) in PLACES.into_iter().zip(world) {
             assert_close(placement.at(at), expected, name);
         }
-        // ITK takes all into LPS and into millimetres.
+        // ITK converts all coordinates to LPS and to millimetres.
         let Some(lps) = points(&fixture.0["lps_by_simpleitk"]) else { continue };
         let turned = placement.to(Space::Lps).unwrap_or_else(|| placement.clone());
         let scale = if unit == Some("um") { 1e-3 } else { 1.0 };
@@ -209,7 +210,7 @@ fn meshes_lie_where_the_files_say() {
             assert_eq!(world, grid, "{name}");
             continue;
         };
-        // The map from samples to the world, from four of the points that the other program tells.
+        // The map from samples to world coordinates, from four of the points by the other program.
         let [first, x, y, z, _] = corners[..] else { panic!("five points") };
         let place = |p: [f64; 3]| -> [f64; 3] {
             std::array::from_fn(|i| {
@@ -223,7 +224,7 @@ fn meshes_lie_where_the_files_say() {
         for (found, at) in world.positions.iter().zip(&grid.positions) {
             assert_close(found.map(f64::from), place(at.map(|v| f64::from(v) - 0.5)), name);
         }
-        // Normals and faces look the same way.
+        // Normals and faces have the same orientation.
         let area = world.area_normals::<f64>().unwrap();
         let grid_area = grid.area_normals::<f64>().unwrap();
         let agree = |area: &[[f64; 3]], normals: &[[f32; 3]]| {
@@ -267,7 +268,7 @@ fn flags_take_the_place_of_what_a_file_says() {
         assert_eq!((lps[0][axis], lps[1][axis]), (-ras[1][axis], -ras[0][axis]));
     }
     assert_eq!([lps[0][2], lps[1][2]], [ras[0][2], ras[1][2]]);
-    // Twice as far apart from the first sample on: all is twice as far from it.
+    // Twice the spacing, with the first sample fixed, doubles all distances from it.
     let twice = bounds("--spacing 1.6,2.5,4");
     let first = [-12.5, 30.25, 7.0];
     for axis in 0..3 {
@@ -336,7 +337,7 @@ fn short_files_are_refused_and_surplus_is_told() {
     let folder = tempfile::tempdir().unwrap();
     for fixture in Fixture::all() {
         let name = fixture.name();
-        // Their samples are in another file.
+        // The samples of these formats are in another file.
         if [".hdr", ".mhd", ".nhdr"].iter().any(|end| name.ends_with(end)) {
             continue;
         }
@@ -349,7 +350,7 @@ fn short_files_are_refused_and_surplus_is_told() {
         };
         for short in [0, 1, 3, bytes.len() / 2] {
             fs::write(&path, &bytes[..bytes.len() - 1 - short]).unwrap();
-            // A number in text may lack its last digits.
+            // A number in a text that lacks its last digits is still a number.
             if name == "u8_text.nrrd" && short < 4 {
                 continue;
             }
@@ -424,7 +425,7 @@ fn headers_name_files_of_their_folder_only() {
     assert_eq!(with("data file: LIST").unwrap_err().kind(), Kind::BadInput);
     fs::write(folder.path().join("below/data/v.raw"), [2; 7]).unwrap();
     assert!(with("data file: data/v.raw").unwrap_err().one_line().contains("only 7"));
-    // The last bytes of a file, and lines before.
+    // Samples in the last bytes of a file, and after skipped lines.
     fs::write(
         folder.path().join("below/data/v.raw"),
         b"one\ntwo\n\x05\x05\x05\x05\x05\x05\x05\x05",
@@ -476,7 +477,7 @@ fn files_are_known_by_what_they_hold() {
     let folder = folder.path();
     for name in ["i8.nii.gz", "i16_itk.mha", "i8_itk_gzip.nrrd", "i8.mrc", "i16.npy"] {
         let fixture = Fixture::named(name);
-        // A name that says nothing, and one that says something else.
+        // A name without an extension, and one with the extension of another format.
         for other in ["volume", "volume.nrrd"] {
             fs::copy(fixture.path(), folder.join(other)).unwrap();
             let volume = describe(&folder.join(other)).unwrap();
@@ -499,7 +500,7 @@ fn files_are_known_by_what_they_hold() {
 fn raw_volumes_are_not_guessed_without_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // 32 x 32 x 16 of i16 are as long as a cube of bytes.
+    // A volume of 32 x 32 x 16 i16 has as many bytes as some cube of bytes.
     fs::write(folder.join("cube.raw"), Noise(3).bytes(32 * 32 * 32)).unwrap();
     let stderr = works(folder, "mesh cube.raw o.ply --iso 99");
     assert!(stderr.contains("taken as 32x32x32 of u8 by its size alone"), "{stderr}");
@@ -519,7 +520,7 @@ fn raw_volumes_are_not_guessed_without_a_word() {
     );
 }
 
-/// What a volume file holds once read.
+/// Reads a volume file.
 fn read(path: &Path) -> (VolumeFile, Vec<f64>) {
     let file = describe(path).unwrap_or_else(|error| panic!("{}", error.one_line()));
     let values = as_f64(&file.read(1 << 20, &Timings::new(false)).unwrap().samples);
@@ -547,7 +548,7 @@ fn blurred_volumes_keep_values_and_place() {
             let stderr = works(folder, &line);
             let (file, found) = match output.contains(".raw") {
                 true => {
-                    // The shape is told where the name does not.
+                    // Flags state the shape if the name does not.
                     let (dims, dtype) = ("5x4x3", own.dtype);
                     assert!(stderr.contains(&format!("{output}: {dims} of {dtype}")), "{stderr}");
                     let named = folder.join(output.replace("o.", &format!("o_{dims}_{dtype}.")));
@@ -610,7 +611,7 @@ fn blurs_of_volumes_are_those_of_their_samples() {
     works(folder, "blur v_5x4x3_f32.raw b_5x4x3_f32.raw --sigma 1,0.5,2");
     works(folder, &format!("blur {} b.nii.gz --sigma 1,0.5,2", fixture.path().display()));
     assert_eq!(read(&folder.join("b_5x4x3_f32.raw")).1, read(&folder.join("b.nii.gz")).1);
-    // Several, side by side.
+    // Several volumes side by side.
     let [a, b] = ["i8.nii.gz", "i16_itk.mha"]
         .map(|name| fs::copy(Fixture::named(name).path(), folder.join(name)));
     a.unwrap();
@@ -649,7 +650,7 @@ fn names_of_outputs_are_kept_to() {
     assert_eq!(whole, fs::read(folder.join("v_8x8x8_uint8.raw")).unwrap());
 }
 
-/// The range of numbers is told exactly, also of those that f64 does not hold.
+/// The range is exact, also for numbers that f64 does not hold.
 #[test]
 fn info_tells_the_range_of_arrays() {
     use gpuproc::{data::dtype::Dtype, io::array::npy};
@@ -675,7 +676,7 @@ fn info_tells_the_range_of_arrays() {
     assert_eq!(run(folder, "info short.npy --range").0, 4);
 }
 
-/// A volume from a pipe is known by what it begins with, and where it goes.
+/// The format of a volume from a pipe is found from its first bytes and from the output.
 #[test]
 fn piped_volumes_are_volumes() {
     let folder = tempfile::tempdir().unwrap();
@@ -699,7 +700,7 @@ fn piped_volumes_are_volumes() {
             ["file.nrrd", "pipe.nrrd"].map(|name| fs::read(folder.join(name)).unwrap());
         assert!(file == pipe, "{name}");
     }
-    // Pictures are none.
+    // A picture is not a volume.
     let png = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images/texts.png")).unwrap();
     for line in ["histogram - -o h.csv", "blur - o.png", "blur - o.tif"] {
         gpuproc()
@@ -713,7 +714,7 @@ fn piped_volumes_are_volumes() {
     assert!(table.starts_with("bin,low,high,r,g,b,luma"), "{table}");
 }
 
-/// Files of other programs that are not read are called by their names, by whatever command.
+/// Unsupported files of other programs are refused by the name of their format, by every command.
 #[test]
 fn foreign_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -731,13 +732,13 @@ fn foreign_files_are_named() {
         let (code, stderr) = run(folder, line);
         assert!(code == 4 && stderr.contains(words), "{line}: {code} {stderr}");
     }
-    // Who says what the bytes are is believed.
+    // Flags that describe raw samples are believed.
     fs::write(folder.join("v.raw"), [&b"ZISRAWFILE"[..], &[9; 54]].concat()).unwrap();
     works(folder, "mesh v.raw o.ply --dims 4x4x4 --dtype u8 --iso 30");
     works(folder, "mesh a.czi o.ply --dims 8x8x8 --dtype u8 --iso 30");
 }
 
-/// Runs `info --json`: what it finds.
+/// Runs `info --json` and returns its result.
 fn info(folder: &Path, line: &str) -> Vec<Value> {
     let output =
         gpuproc().current_dir(folder).args(["info", "--json"]).args(line.split(' ')).output();
@@ -823,7 +824,7 @@ fn info_tells_what_files_hold() {
 
 #[test]
 fn a_stream_ends_where_its_file_does() {
-    // Readers hand out what is packed in parts of any size.
+    // Compressed samples are read in parts of any size.
     let fixture = Fixture::named("f32_itk_zlib.mha");
     let file = fixture.describe();
     let mut reader = file.reader().unwrap();

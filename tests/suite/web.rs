@@ -1,5 +1,6 @@
-//! Pages for web browsers: what they hold is what the command made, and they ask the network for nothing.
-//! `tests/browser/run.sh` opens them in a browser.
+//! HTML pages hold the surfaces that the command made, and make no network requests. `tests/browser/run.sh` opens them
+//! in
+//! a browser.
 
 use std::{collections::HashMap, fs, io::Read};
 
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::common::{Noise, run, works};
 
-/// A page taken apart.
+/// A parsed page.
 struct Opened {
     text: String,
     facts: Value,
@@ -23,13 +24,13 @@ impl Opened {
         Self { facts: serde_json::from_str(facts).unwrap(), text }
     }
 
-    /// Unpacked.
+    /// The decompressed data with this number.
     fn data(&self, number: usize) -> Vec<u8> {
         let text = between(&self.text, &format!("id=\"data{number}\">"), "</script>");
         inflated(&BASE64.decode(text).unwrap())
     }
 
-    /// Without its data.
+    /// The page without its data.
     fn code(&self) -> String {
         let mut code = self.text.clone();
         for number in 0.. {
@@ -40,7 +41,9 @@ impl Opened {
         code
     }
 
-    /// The policy names the script and the styles by their hashes, and nothing asks for more.
+    /// Checks that the content security policy allows only the script and the styles, by their hashes, and that the
+    /// page refers
+    /// to nothing else.
     fn check(&self) {
         let policy = between(&self.text, "Content-Security-Policy\" content=\"", "\"");
         assert!(policy.starts_with("default-src 'none'; "), "{policy}");
@@ -52,7 +55,7 @@ impl Opened {
             assert!(policy.contains(&format!("{name} 'sha256-{hash}';")), "{policy}");
         }
         let code = self.code();
-        // Names of XML vocabularies are no addresses.
+        // XML namespaces look like addresses but are not loaded.
         let code = code.replace("http://www.w3.org/2000/svg", "");
         for word in [
             "http:",
@@ -85,7 +88,7 @@ fn inflated(bytes: &[u8]) -> Vec<u8> {
     all
 }
 
-/// Triangles of whole numbers of steps, each begun at its least corner, sorted.
+/// Triangles in whole steps, each starting at its least corner, sorted.
 type Triangles = Vec<[[i64; 3]; 3]>;
 
 fn canonical(triangles: impl Iterator<Item = [[i64; 3]; 3]>) -> Triangles {
@@ -96,7 +99,7 @@ fn canonical(triangles: impl Iterator<Item = [[i64; 3]; 3]>) -> Triangles {
     all
 }
 
-/// What a surface is in whole steps.
+/// The triangles of a surface in whole steps.
 fn rounded(surface: &Surface, low: [f64; 3], step: f64) -> Triangles {
     let place = |vertex: u32| {
         let p = surface.positions[vertex as usize];
@@ -105,10 +108,10 @@ fn rounded(surface: &Surface, low: [f64; 3], step: f64) -> Triangles {
     canonical(surface.triangles.iter().map(|triangle| triangle.map(place)))
 }
 
-/// An edge of a ring: its place, where it begins and ends, and the corner on this side.
+/// An edge of a ring: its slot, and three vertices: start, end, and the corner on this side.
 type Edge = (usize, [usize; 3]);
 
-/// The rings of `io::page::surface`, each a list in order; nothing is quick here.
+/// The rings of `io::page::surface`, each as a list in order. Simple rather than fast.
 #[derive(Default)]
 struct Rings {
     rings: Vec<Vec<Edge>>,
@@ -125,7 +128,7 @@ impl Rings {
         })
     }
 
-    /// The ring and the index of a place.
+    /// The ring of the edge in this slot, and its index in the ring.
     fn find(&self, place: usize) -> Option<(usize, usize)> {
         let index = |ring: &Vec<Edge>| ring.iter().position(|edge| edge.0 == place);
         self.rings.iter().enumerate().find_map(|(i, ring)| Some((i, index(ring)?)))
@@ -137,7 +140,7 @@ impl Rings {
     }
 }
 
-/// The surface of packed bytes, by the description of the format alone.
+/// Unpacks a surface by the description of the format only.
 fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2]) -> Triangles {
     let (turns, rest) = bytes.split_at(sections[0]);
     let (numbers, planes) = rest.split_at(sections[1]);
@@ -202,7 +205,7 @@ fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2
             let before = (len > 1).then(|| ring[l].0);
             let ([next_from, next_to, _], [last_from, ..]) = (ring[n].1, ring[l].1);
             if len > 1 && next_from == b && next_to == a {
-                // The edge before the gate is the next one itself where there are but two.
+                // With only two edges, the edge before the gate is also the next one.
                 gate = (len > 2).then(|| before.unwrap());
                 all.remove(r, n);
                 let (r, g) = all.find(place).unwrap();
@@ -246,7 +249,7 @@ fn unpacked(bytes: &[u8], vertices: usize, triangles: usize, sections: [usize; 2
                     if let Some(other) = passed {
                         let (s, at) = all.find(other).unwrap();
                         if s == r {
-                            // Behind the gate: all from the new edge to the one before `other`.
+                            // After the gate: all edges from the new one to the one before `other`.
                             let ring = &mut all.rings[r];
                             ring.rotate_left(g + 1);
                             let at = (at + ring.len() - g - 1) % ring.len();
@@ -292,7 +295,7 @@ fn any_triangles_pack() {
             .map(|_| {
                 loop {
                     let triangle = [0; 3].map(|_| below(vertices) as u32);
-                    // Corners of a triangle differ in each surface, and nothing else is asked for.
+                    // Only triangles with three different corners are valid in a surface.
                     if triangle[0] != triangle[1]
                         && triangle[1] != triangle[2]
                         && triangle[0] != triangle[2]
@@ -369,7 +372,7 @@ fn a_page_holds_the_mesh() {
 fn a_page_of_labels_holds_each() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Cells of 5 samples: labels 2, 4, ... 24.
+    // Blocks of 5 samples, with the labels 2, 4, ... 24.
     let cell = |i: usize| 2 * (1 + i % 15 / 5 + 3 * (i / 15 % 10 / 5) + 6 * (i / 150 / 5));
     let samples: Vec<u8> = (0..1500).map(|i| cell(i) as u8).collect();
     fs::write(folder.join("c_15x10x10_uint8.raw"), samples).unwrap();
@@ -391,7 +394,7 @@ fn a_page_of_labels_holds_each() {
             colours.insert(facts["colour"].as_str().unwrap());
             assert_eq!(facts["stats"]["voxels"], 125);
             assert_eq!(facts["stats"]["closed"], true);
-            // All lie in steps of one box, so that what neighbours share stays shared.
+            // All labels are rounded to steps of one box, so that neighbours keep sharing their borders.
             assert_eq!(
                 (&facts["low"], &facts["step"]),
                 (&surfaces[0]["low"], &surfaces[0]["step"])
@@ -402,7 +405,7 @@ fn a_page_of_labels_holds_each() {
             let found =
                 unpacked(&page.data(number), count("vertices"), count("triangles"), sections);
             let stl = fs::read(folder.join(format!("{label}.stl"))).unwrap();
-            // Alone, a label is smoothed as if its neighbours were outside.
+            // A single label is smoothed as if its neighbours were background.
             if name == "all.html" {
                 let step = facts["step"].as_f64().unwrap();
                 assert!(found == rounded(&read_stl(&stl), low, step), "label {label}");
@@ -456,7 +459,7 @@ fn a_live_page_holds_the_volume_and_the_hash() {
         })
         .collect();
     assert!(found == samples);
-    // The passes are there, in the text, with all that they bind.
+    // The text has the passes and all their bindings.
     let shader = live["recipe"]["shader"].as_str().unwrap();
     for pass in live["recipe"]["passes"].as_array().unwrap() {
         assert!(shader.contains(&format!("fn {}(", pass["entry"].as_str().unwrap())));
@@ -549,7 +552,7 @@ fn a_comparison_holds_both_pictures() {
     assert!(code == 2 && text.contains(".html"), "{code} {text}");
 }
 
-/// A binary STL: a vertex a corner.
+/// Reads a binary STL, with a vertex for each corner.
 fn read_stl(stl: &[u8]) -> Surface {
     let float = |at: usize| f32::from_le_bytes(stl[at..at + 4].try_into().unwrap());
     let count = (stl.len() - 84) / 50;
@@ -561,7 +564,7 @@ fn read_stl(stl: &[u8]) -> Surface {
     }
 }
 
-/// A binary PLY without normals.
+/// Reads a binary PLY without normals.
 fn read_ply(ply: &[u8]) -> Surface {
     let head = String::from_utf8_lossy(&ply[..400.min(ply.len())]).into_owned();
     let count =

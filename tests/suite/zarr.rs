@@ -1,5 +1,6 @@
-//! Zarr and OME-Zarr: stores of zarr-python and ome-zarr-py hold what zarr-python reads in them; stores that are written
-//! hold what a naive reader finds; what is broken is refused in one line.
+//! Zarr and OME-Zarr: stores by zarr-python and ome-zarr-py have the values that zarr-python reads; written stores are
+//! read
+//! by a naive reader; broken stores are refused in one line.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +25,7 @@ use crate::{
     shards::{devices, shards, volume},
 };
 
-/// One entry of `fixtures/zarr/stores.json`, which `write.py` beside it has written.
+/// An entry of `fixtures/zarr/stores.json`, which `write.py` in the same folder has written.
 pub struct Store(Value);
 
 impl Store {
@@ -44,7 +45,7 @@ impl Store {
         self.0["name"].as_str().unwrap()
     }
 
-    /// Writes it into `folder`; returns where.
+    /// Writes the store into `folder` and returns its path.
     pub fn write(&self, folder: &Path) -> PathBuf {
         let root = folder.join(self.name());
         for (name, digits) in self.0["files"].as_object().unwrap() {
@@ -80,14 +81,14 @@ fn as_f64(samples: &Samples) -> Vec<f64> {
     for_samples!(samples, values => values.iter().map(|&value| f64::from(value)).collect())
 }
 
-/// FNV-1a over values as little-endian f64, in the digits of `write.py`.
+/// FNV-1a over values as little-endian f64, in the notation of `write.py`.
 pub fn fnv(values: &[f64]) -> String {
     let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let bytes = values.iter().flat_map(|value| value.to_le_bytes());
     format!("{:016x}", bytes.fold(0xcbf2_9ce4_8422_2325, step))
 }
 
-/// The values of all volumes of a store, one behind the other, in parts of so many slices.
+/// The values of all volumes of a store, one after the other, read in parts of `slices` slices.
 pub fn values(path: &Path, level: usize, slices: usize) -> Vec<f64> {
     let layout = |volume| Layout { volume: Some(volume), level: Some(level), ..Layout::default() };
     let volumes =
@@ -136,7 +137,7 @@ fn axes_tell_size_and_place() {
     assert_eq!(placement.unit.as_deref(), Some("um"));
     let coarse = Layout { volume: Some(0), level: Some(1), ..Layout::default() };
     assert_eq!(of(&coarse).unwrap().placement().unwrap().spacing(), [0.5, 0.5, 2.0]);
-    // A channel of a time is the volume with its number.
+    // A channel and a time together select the volume with the corresponding number.
     let one = |layout: &Layout| {
         as_f64(&of(layout).unwrap().read(1 << 20, &Timings::new(false)).unwrap().samples)
     };
@@ -184,7 +185,7 @@ fn commands_take_stores() {
     works(at, "mesh in.zarr a.ply --iso 20000");
     works(at, "mesh in.nrrd b.ply --iso 20000");
     assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("b.ply")).unwrap());
-    // Shards join to the same.
+    // Shards give the same result.
     for i in 0..3 {
         works(at, &format!("mesh in.zarr part-{i} --iso 20000 --shard {i}/3"));
         works(
@@ -196,7 +197,7 @@ fn commands_take_stores() {
     assert_eq!(fs::read(at.join("a.ply")).unwrap(), fs::read(at.join("c.ply")).unwrap());
 }
 
-/// All files below `folder`, by their names.
+/// All files below `folder`, by name.
 pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(next) = folders.pop() {
@@ -214,7 +215,7 @@ pub fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A block of LZ4, by its definition.
+/// Decompresses a block of LZ4 by its definition.
 fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
     let mut whole = Vec::new();
     let byte = |block: &mut &[u8]| {
@@ -247,7 +248,7 @@ fn unpack_lz4(mut block: &[u8], len: usize) -> Vec<u8> {
     whole
 }
 
-/// What a chunk of Blosc with LZ4 holds, in blocks of up to 256 KiB, numbers of `size` bytes.
+/// Decompresses a chunk of Blosc with LZ4, in blocks of up to 256 KiB, of numbers of `size` bytes.
 fn unpack_blosc(chunk: &[u8], size: usize) -> Vec<u8> {
     let number = |at: usize| u32::from_le_bytes(chunk[at..at + 4].try_into().unwrap()) as usize;
     let (flags, len, block) = (chunk[2], number(4), number(8));
@@ -279,7 +280,7 @@ fn unpack_blosc(chunk: &[u8], size: usize) -> Vec<u8> {
     whole
 }
 
-/// The shape and the values of a level of a store of ours with the axes z, y, x, x fastest.
+/// The shape and the values (x fastest) of a level of a store that gpuproc wrote, with the axes z, y, x.
 fn naive(store: &Path, level: usize, size: usize) -> ([usize; 3], Vec<u64>) {
     let folder = store.join(level.to_string());
     let text = fs::read(folder.join("zarr.json")).unwrap();
@@ -347,7 +348,7 @@ fn pyramids_hold_the_blurred_volume_and_its_means() {
             }
             (values, dims) = (found, shape);
         }
-        // It is a volume again, and the same store whatever the memory.
+        // The store can be read as a volume, and is the same with any memory limit.
         works(at, "blur out.zarr back.raw --sigma 0");
         assert!(fs::read(at.join("back.raw")).unwrap() == blurred);
         let whole = files(&store);
@@ -374,7 +375,7 @@ fn shards_fill_one_store() {
     }
     let before = fs::read_dir(at).unwrap().count();
     for (count, device) in [(1, "cpu"), (2, "mixed"), (7, "cpu"), (30, "mixed")] {
-        // What another job has left is replaced.
+        // The remains of another job are replaced.
         works(at, "blur in.zarr out.zarr --sigma 3 --levels 1 --chunks 64x64x64");
         shards(at, &format!("{line} --shard {{}}"), count, device, count == 7);
         let found = files(&at.join("out.zarr"));
@@ -388,7 +389,9 @@ fn shards_fill_one_store() {
     assert!(code == 2 && said.contains("cannot replace the volume"), "{said}");
 }
 
-/// Chunks of a layer side by side are one file: the same samples, fewer files, and the same bytes by shards of the job.
+/// With several chunks per file, neighbouring chunks of a layer are in one file: the same samples in fewer files, and
+/// the
+/// same bytes if the job is done in shards.
 #[test]
 fn files_hold_several_chunks() {
     let folder = tempfile::tempdir().unwrap();
@@ -399,7 +402,7 @@ fn files_hold_several_chunks() {
     to("one.zarr", "");
     to("out.zarr", " --file-chunks 3");
     let (one, whole) = (files(&at.join("one.zarr")), files(&at.join("out.zarr")));
-    // 5 x 4 chunks are 2 x 2 files, 3 x 2 are 1 x 1; a file for metadata of each level, and one of them all.
+    // 5 x 4 chunks are in 2 x 2 files, 3 x 2 chunks in one; each level has a file of metadata, and so has the group.
     let names = |store: &BTreeMap<PathBuf, Vec<u8>>, level: &str| {
         store.keys().filter(|name| name.starts_with(level)).count()
     };
@@ -412,7 +415,7 @@ fn files_hold_several_chunks() {
         let of = |name: &str| values(&at.join(name), level, 5);
         assert_eq!(of("one.zarr"), of("out.zarr"), "{level}");
     }
-    // The chunks are those of the other store, behind each other; the index names them.
+    // The chunks are those of the other store, one after the other, with an index.
     let file = &whole[Path::new("0/c/0/0/0")];
     let chunks: Vec<&Vec<u8>> =
         (0..9).map(|i| &one[Path::new(&format!("0/c/0/{}/{}", i / 3, i % 3))]).collect();
@@ -430,7 +433,7 @@ fn files_hold_several_chunks() {
         assert!(files(&at.join("out.zarr")) == whole, "{count}");
         fs::remove_dir_all(at.join("out.zarr")).unwrap();
     }
-    // An empty corner takes no room, an empty file is none.
+    // Empty chunks take no room, and a file without chunks is not written.
     let mut bytes = vec![0; 2 * 37 * 29 * 21];
     bytes[0] = 1;
     fs::write(at.join("z_37x29x21_uint16.raw"), bytes).unwrap();
@@ -446,8 +449,8 @@ fn files_hold_several_chunks() {
     assert!(code == 2 && said.contains("a file for each chunk"), "{said}");
 }
 
-/// Beyond 65,536 chunks files hold 8 x 8 of them unless something else is said: one of a byte each makes many of a
-/// small picture.
+/// With more than 65,536 chunks, files hold 8 x 8 chunks by default. Chunks of one byte make that many from a small
+/// picture.
 #[test]
 fn many_chunks_share_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -462,13 +465,13 @@ fn many_chunks_share_files() {
     let count = |store: &BTreeMap<PathBuf, Vec<u8>>| {
         store.keys().filter(|name| name.starts_with("0/c")).count()
     };
-    // 257 x 256 chunks are 33 x 32 files; 17 x 16 are as many files.
+    // 257 x 256 chunks are in 33 x 32 files; 17 x 16 chunks are in as many files.
     assert_eq!((count(&many), count(&fewer)), (33 * 32, 17 * 16));
     let meta: Value = serde_json::from_slice(&many[Path::new("0/zarr.json")]).unwrap();
     assert_eq!(meta["chunk_grid"]["configuration"]["chunk_shape"], json!([1, 8, 8]));
     assert_eq!(meta["codecs"][0]["name"], "sharding_indexed");
     assert_eq!(values(&at.join("many.zarr"), 0, 1), values(&at.join("fewer.zarr"), 0, 1));
-    // The files of the last column hold one chunk each row: 7 of 8 are not there.
+    // The files of the last column hold one chunk per row; the other 7 do not exist.
     let last = &many[Path::new("0/c/0/0/32")];
     let index = &last[last.len() - 4 - 16 * 64..];
     let is_there = |at: usize| index[16 * at..16 * at + 16] != [0xff; 16];
@@ -508,7 +511,7 @@ fn a_store_is_replaced_and_nothing_else() {
     assert_eq!(fs::read_to_string(at.join("b.zarr/thesis.txt")).unwrap(), "mine");
 }
 
-/// All channels and times go through, with what is said of them; or the chosen one.
+/// All channels and times are blurred and keep their metadata, or only the chosen one.
 #[test]
 fn images_of_five_axes_stay_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -530,7 +533,7 @@ fn images_of_five_axes_stay_so() {
     let all = values(&at.join("in.zarr"), 0, 2);
     assert_eq!(one, all[all.len() / 4..all.len() / 2]);
     assert_eq!(axes("one.zarr").0.as_array().unwrap().len(), 3);
-    // Labels are thinned out, not mixed.
+    // Labels are subsampled, not averaged.
     let labels = Store::named("ngff-0.5-zyx-labels").write(at);
     fs::rename(&labels, at.join("labels.zarr")).unwrap();
     works(at, "blur labels.zarr thin.zarr --sigma 0 --levels 2");

@@ -1,5 +1,4 @@
-//! Stores of Zarr that claim more than they hold: what they take stays within `--max-memory`, and what is refused is told in
-//! one line.
+//! Zarr stores that claim more than they hold: memory stays within `--max-memory`, and stores are refused in one line.
 #![cfg(target_os = "linux")]
 
 use std::{
@@ -12,10 +11,10 @@ use serde_json::{Value, json};
 
 use crate::memory::{keeps, zeros};
 
-/// Bytes that a bomb unpacks to.
+/// Size of an unpacked bomb, in bytes.
 const BOMB: usize = 128 << 20;
 
-/// Metadata of an array of u8 of Zarr 3, with a codec of bytes for bytes.
+/// Metadata of a Zarr 3 array of u8 with a bytes-to-bytes codec.
 fn array(shape: &Value, chunk: &Value, codec: &Value) -> Value {
     json!({
         "zarr_format": 3, "node_type": "array", "shape": shape, "data_type": "uint8",
@@ -25,7 +24,7 @@ fn array(shape: &Value, chunk: &Value, codec: &Value) -> Value {
     })
 }
 
-/// One whose files are shards of chunks of 4 x 4 x 4, with a checksum behind the index or not.
+/// Metadata of an array in shards with chunks of 4 x 4 x 4, with or without a checksum after the index.
 fn sharded(shape: &Value, shard: &Value, has_sum: bool) -> Value {
     let mut value = array(shape, shard, &json!("crc32c"));
     let bytes = json!({"name": "bytes", "configuration": {"endian": "little"}});
@@ -38,7 +37,7 @@ fn sharded(shape: &Value, shard: &Value, has_sum: bool) -> Value {
 struct Folder<'a>(&'a Path);
 
 impl Folder<'_> {
-    /// A store with one chunk.
+    /// Writes a store with one chunk.
     fn put(&self, name: &str, metadata: &Value, chunk: &[u8]) {
         let root = self.0.join(name);
         fs::create_dir_all(root.join("c/0/0")).unwrap();
@@ -46,7 +45,7 @@ impl Folder<'_> {
         fs::write(root.join("c/0/0/0"), chunk).unwrap();
     }
 
-    /// One of 64 x 128 x 128 in one chunk.
+    /// Writes a store of 64 x 128 x 128 in one chunk.
     fn packed(&self, codec: &str, chunk: &[u8]) {
         let cube = json!([64, 128, 128]);
         let metadata = array(&cube, &cube, &json!(codec));
@@ -62,7 +61,7 @@ fn gzip(bytes: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A frame of zstd that says how far back it refers, as an exponent of 2 above 10: blocks of one byte 128 KiB times.
+/// A zstd frame with the window size 2^(10 + `window`), made of blocks that repeat one byte 128 KiB times.
 fn zstd(window: u8, bytes: usize) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window << 3];
     let blocks = bytes >> 17;
@@ -74,7 +73,7 @@ fn zstd(window: u8, bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// A chunk of Blosc with one block, which one stream of another codec fills.
+/// A Blosc chunk with one block, which is a single stream of `codec`.
 fn blosc(codec: u8, [len, block]: [u32; 2], stream: &[u8]) -> Vec<u8> {
     let mut chunk = vec![2, 1, codec << 5 | 0x10, 1];
     for number in [len, block, 24 + stream.len() as u32, 20, stream.len() as u32] {
@@ -95,7 +94,7 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     stores.packed("zlib", &zeros(BOMB as u64));
     stores.packed("zstd", &zstd(10, BOMB));
     stores.packed("lz4", &[&u32::MAX.to_le_bytes()[..], &[0xff; 1 << 10]].concat());
-    // Half a MB says that it holds 128 MB.
+    // Half a MB that claims to hold 128 MB.
     let long = [&[0x1f, 0, 1, 0][..], &[0xff; BOMB / 255], &[0, 0x50, 1, 2, 3, 4, 5]].concat();
     stores.packed("blosc", &blosc(1, [len, len], &long));
     let metadata = array(&cube, &cube, &json!("blosc"));
@@ -103,17 +102,17 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     stores.put("blosc-zstd", &metadata, &blosc(4, [len, len], &zstd(10, BOMB)));
     stores.put("blosc-block", &metadata, &blosc(1, [len, u32::MAX], &[0; 9]));
     stores.put("blosc-long", &metadata, &blosc(1, [u32::MAX - 9, len], &[0; 9]));
-    // What zstd has unpacked and may refer to: 2 GiB, and 64 MiB.
+    // Windows of zstd: 2 GiB, and 64 MiB.
     let metadata = array(&cube, &cube, &json!("zstd"));
     stores.put("window", &metadata, &zstd(21, len as usize));
     stores.put("half-window", &metadata, &zstd(16, len as usize));
-    // Packed again and again: each step may be no longer than a chunk and a quarter.
+    // Compressed several times: the result of each step may be at most a quarter longer than a chunk.
     let mut metadata = array(&cube, &cube, &json!("gzip"));
     metadata["codecs"] = json!(["bytes", "gzip", "gzip", "gzip"]);
     stores.put("again", &metadata, &gzip(BOMB));
     metadata["codecs"] = [vec![json!("bytes")], vec![json!("gzip"); 100_000]].concat().into();
     stores.put("chain", &metadata, &gzip(1 << 20));
-    // Text.
+    // An empty chunk, and texts of metadata: nested deeply, with many lists, and 90 MiB of blanks.
     stores.put("empty", &array(&cube, &cube, &json!("gzip")), &[]);
     let metadata = array(&cube, &cube, &json!("gzip")).to_string();
     let deep = metadata.replacen('{', &format!("{{\"a\":{}", "[".repeat(1 << 20)), 1);
@@ -136,7 +135,7 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     }
     let times = array(&json!([1u64 << 50, 1, 1, 1]), &json!([1, 1, 1, 1]), &json!("gzip"));
     stores.put("times", &times, &[]);
-    // Shards: a file without samples that says it has an index of 67 MB; one whose chunks are elsewhere.
+    // Shards: a file without samples that claims an index of 67 MB, and one whose chunks lie outside of the file.
     let many = json!([256, 1024, 1024]);
     stores.put("index", &sharded(&many, &many, false), &[]);
     let file = File::options().write(true).open(folder.join("index/c/0/0/0")).unwrap();
@@ -204,7 +203,7 @@ fn stores_that_claim_too_much_stay_within_their_memory() {
     ] {
         keeps(folder, 64, command);
     }
-    // More memory, and the same promise.
+    // The promise also holds with more memory.
     for name in ["gzip", "zstd", "blosc", "index", "chunk", "half-window"] {
         keeps(folder, 256, &format!("histogram {name}"));
     }

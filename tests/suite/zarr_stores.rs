@@ -1,4 +1,4 @@
-//! Stores in ZIP files hold what they hold as folders; those at addresses need a feature.
+//! Stores in ZIP files are read like folders; stores at addresses need a feature.
 
 use std::{fs, io::Write, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
     zarr::{Store, files, fnv, values},
 };
 
-/// The files of a folder, their names beginning with `prefix`.
+/// A ZIP file of a folder, in which names begin with `prefix`.
 fn zip(folder: &Path, prefix: &str, method: CompressionMethod) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut archive = ZipArchiveWriter::new(&mut bytes);
@@ -75,7 +75,7 @@ fn commands_take_zip_files() {
     works(at, "mesh other.zip/s0 c.ply --iso 20000");
     let read = |name: &str| fs::read(at.join(name)).unwrap();
     assert_eq!(read("a.ply"), read("b.ply"));
-    // An array by itself does not say where its samples are.
+    // An array without a group does not state world coordinates.
     assert_eq!(read("c.ply").len(), read("a.ply").len());
     works(at, "blur in.zarr a.zarr --sigma 1");
     works(at, "blur in.ozx b.zarr --sigma 1");
@@ -85,12 +85,12 @@ fn commands_take_zip_files() {
     }
     works(at, "merge part-0 part-1 part-2 -o d.ply");
     assert_eq!(read("a.ply"), read("d.ply"));
-    // A store within the one folder of a file.
+    // A store within the only folder of a ZIP file.
     fs::write(at.join("deep.zip"), zip(&at.join("in.zarr"), "in/", CompressionMethod::STORE))
         .unwrap();
     works(at, "mesh deep.zip/s0 e.ply --iso 20000");
     assert_eq!(read("c.ply"), read("e.ply"));
-    // What is no store is told.
+    // A file that is not a store is refused.
     fs::write(at.join("text.ozx"), "no ZIP file").unwrap();
     fs::create_dir(at.join("texts")).unwrap();
     fs::write(at.join("texts/a.txt"), "a").unwrap();
@@ -107,7 +107,7 @@ fn commands_take_zip_files() {
     assert!(code == 2 && !at.join("out.ozx").exists(), "{said}");
 }
 
-/// A byte of a chunk that no codec would miss.
+/// A changed byte of a chunk is found by the checksum of the ZIP file, though no codec would notice it.
 #[test]
 fn checksums_of_zip_files_are_checked() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn checksums_of_zip_files_are_checked() {
     assert!(code == 4 && said.contains("Invalid checksum"), "{said}");
 }
 
-/// Whatever is changed, it is read or refused in one line.
+/// A ZIP file with any change is read or refused in one line.
 #[test]
 fn broken_zip_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -143,7 +143,7 @@ fn broken_zip_files_are_refused() {
     for round in 0..60 {
         let mut bytes = good[round % 2].clone();
         match round % 3 {
-            // The directory, at the end.
+            // The central directory, at the end.
             0 => {
                 let at = bytes.len() - 1 - noise.next() as usize % 1500;
                 bytes[at] = noise.next() as u8;

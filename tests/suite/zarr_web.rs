@@ -1,4 +1,4 @@
-//! Stores at addresses hold what they hold as folders, from servers that are good, slow, poor and broken.
+//! Stores at addresses are read like folders, from servers that are simple, busy or broken.
 #![cfg(feature = "http")]
 
 use std::{
@@ -18,21 +18,21 @@ use crate::{
     zarr::{Store, files, fnv, values},
 };
 
-/// How a server answers.
+/// The behaviour of a server.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Good,
-    /// It knows no ranges, as Python's, and closes each connection.
+    /// Does not support ranges and closes each connection, as Python's server does.
     Simple,
     /// Every second answer is 503.
     Busy,
-    /// What is not metadata has this status.
+    /// Requests for chunks get this status.
     Refuses(u16),
-    /// Chunks end in the middle.
+    /// Chunks are cut off in the middle.
     Cuts,
 }
 
-/// Serves `folder` on threads until the process ends; its address, and how often each file was asked for.
+/// Serves `folder` on threads until the process ends. Returns the address, and the number of requests for each file.
 fn serve(folder: &Path, manner: Manner) -> (String, Arc<Mutex<HashMap<String, usize>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -109,7 +109,7 @@ fn answer(
     Ok(())
 }
 
-/// Runs the program; its exit code and what it says. `AWS` stands for an endpoint.
+/// Runs the program with `endpoint` as `AWS_ENDPOINT_URL`. Returns the exit code and the messages.
 fn run(folder: &Path, line: &str, endpoint: Option<&str>) -> (i32, String) {
     let mut command = Command::new(program());
     command.current_dir(folder).args(line.split(' ')).args(["--device", "cpu"]);
@@ -174,7 +174,7 @@ fn commands_take_addresses() {
         done(&format!("{line} o{i}.zarr --sigma 1.5 --levels 2"), *endpoint);
         assert!(files(&at.join(format!("o{i}.zarr"))) == expected, "{line}");
     }
-    // Each chunk of the first level once.
+    // Each chunk of the first level is requested once.
     let counts = asked.lock().unwrap().clone();
     let chunks = counts.iter().filter(|(name, _)| name.contains("/0/c/"));
     assert!(chunks.clone().count() == 8 * 7 * 5 && chunks.clone().all(|(_, &n)| n <= 2));
