@@ -1,4 +1,4 @@
-// A camera that turns around a target: the axis z stays upright.
+// A camera that orbits a target; the z axis stays upright.
 
 const FIELD = 30 * Math.PI / 180;
 
@@ -12,7 +12,7 @@ export class Camera {
     this.reset();
   }
 
-  // The box that is to be seen.
+  // Sets the box to be shown.
   fit(low, high) {
     this.middle = low.map((v, i) => (v + high[i]) / 2);
     this.half = high.map((v, i) => (v - low[i]) / 2);
@@ -24,13 +24,13 @@ export class Camera {
     this.look(...this.home);
   }
 
-  // From a direction, so that the box fills the picture.
+  // Looks from a direction, so that the box fills the picture.
   look(azimuth, elevation) {
     this.azimuth = azimuth, this.elevation = elevation;
     this.target = [...this.middle];
     const { x, y, z } = this.axes();
     const reach = (axis) => axis.reduce((sum, v, i) => sum + Math.abs(v) * this.half[i], 0);
-    // What is nearer than the middle looks larger.
+    // In perspective, the near side of the box looks larger than its middle.
     const nearer = this.isFlat ? 0 : 2 * Math.tan(FIELD / 2) * reach(z);
     const height = 2.1 * Math.max(reach(y), reach(x) / this.aspect / (1 - this.covered)) + 0.8 * nearer;
     this.zoom = 1;
@@ -42,7 +42,7 @@ export class Camera {
     this.elevation = Math.max(-90, Math.min(90, this.elevation + up));
   }
 
-  // By shares of the picture's height.
+  // Moves the target by fractions of the picture's height.
   pan(right, up) {
     const { x, y } = this.axes(), size = this.height();
     this.target = this.target.map((v, i) => v + size * (right * x[i] + up * y[i]));
@@ -52,12 +52,12 @@ export class Camera {
     this.zoom = Math.max(0.1, Math.min(400, this.zoom * factor));
   }
 
-  // Units of the box that the picture's height shows at the target.
+  // Height of the picture at the target, in units of the box.
   height() {
     return 2.1 * this.radius * Math.max(1, 1 / this.aspect) / this.zoom;
   }
 
-  // To the right, up and towards the eye.
+  // Directions to the right, up and towards the eye.
   axes() {
     const a = this.azimuth * Math.PI / 180, e = this.elevation * Math.PI / 180;
     const z = [Math.sin(a) * Math.cos(e), -Math.cos(a) * Math.cos(e), Math.sin(e)];
@@ -66,8 +66,9 @@ export class Camera {
     return { x, y, z };
   }
 
-  // The maps from the box to the eye and from there to the picture, by columns.
-  // A share of the picture's width, on the right, is covered: the target is in the middle of the rest.
+  // Computes the view and projection matrices, by columns. `covered` is the fraction of the picture's width, on the
+  // right,
+  // that the panel covers: the target is in the middle of the rest.
   update(aspect, covered = 0) {
     Object.assign(this, { aspect, covered });
     const { x, y, z } = this.axes(), height = this.height();
@@ -76,7 +77,7 @@ export class Camera {
     const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
     this.eye = eye;
     this.view = [0, 1, 2].flatMap((i) => [x[i], y[i], z[i], 0]).concat(-dot(x, eye), -dot(y, eye), -dot(z, eye), 1);
-    // The box's sphere decides what is near and far.
+    // The near and far planes enclose the bounding sphere of the box.
     const depth = dot(z, eye.map((v, i) => v - this.middle[i]));
     const far = Math.max(depth + 1.01 * this.radius, 1e-3 * this.radius);
     const near = Math.max(depth - 1.01 * this.radius, this.isFlat ? -Infinity : far / 2000);
@@ -89,13 +90,13 @@ export class Camera {
     Object.assign(this, { near, far, pixelScale: this.isFlat ? 1 / height : f / 2 });
   }
 
-  // A place in the box as a place in the picture, 0 to 1 from the left and from above, and whether it is ahead.
+  // Projects a point of the box to the picture: 0 to 1 from the left and from above, and whether it is before the eye.
   project(place) {
     const [x, y, , w] = transform(this.projection, transform(this.view, [...place, 1]));
     return [(x / w + 1) / 2, (1 - y / w) / 2, w > 0];
   }
 
-  // The place in the box of a place in the picture whose depth is 0 to 1.
+  // The point of the box at a point of the picture and its depth, 0 to 1.
   unproject(x, y, depth) {
     const p = this.projection, [u, v, d] = [2 * x - 1 + this.covered, 1 - 2 * y, 2 * depth - 1];
     const z = this.isFlat ? (d - p[14]) / p[10] : -p[14] / (p[10] + d);

@@ -1,4 +1,4 @@
-// The page of a picture before and after: a divider between both, zoom and move.
+// The page that compares two pictures: a divider between both, zoom and pan.
 
 import { byId, bytesOf, facts, onTheme, switchTheme, tell, themeColour } from './page.js';
 
@@ -23,7 +23,7 @@ function draw() {
   const context = canvas.getContext('2d');
   context.scale(ratio, ratio);
   const scale = fit() * zoom, [w, h] = [pictures[0].width * scale, pictures[0].height * scale];
-  // Nothing beside the picture where it is larger than the page.
+  // Where the picture is larger than the page, no background is visible.
   [[0, width / w], [1, height / h]].forEach(([axis, share]) => {
     middle[axis] = share >= 1 ? 0.5 : Math.max(share / 2, Math.min(1 - share / 2, middle[axis]));
   });
@@ -61,7 +61,7 @@ function divide(at) {
   redraw();
 }
 
-// Zooms by a factor; what is at a place of the page stays there.
+// Zooms by a factor; the point of the picture at `place` stays there.
 function scaleBy(factor, place = [stage.clientWidth / 2, stage.clientHeight / 2]) {
   const before = fit() * zoom;
   zoom = Math.max(1, Math.min(64 / fit(), zoom * factor));
@@ -101,7 +101,7 @@ function listen() {
     stage.setPointerCapture(event.pointerId);
     pointers.set(event.pointerId, [event.clientX, event.clientY]);
     if (pointers.size === 2) [spread, centre] = pair();
-    // What shows whole needs no moving.
+    // A picture that is visible as a whole is not panned.
     isDividing = zoom === 1 || Math.abs(event.clientX - divider * stage.clientWidth) < 28;
     if (isDividing && pointers.size === 1) divide(event.clientX / stage.clientWidth);
   });

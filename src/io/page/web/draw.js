@@ -1,5 +1,5 @@
-// Draws surfaces with WebGL 2: shaded and antialiased to a picture with depth; then darkens what lies in hollows, by the
-// depths around each pixel; then lays it over the background.
+// Draws surfaces with WebGL 2 in three steps: shaded and antialiased into a picture with depth; darkened by ambient
+// occlusion, from the depths around each pixel; composed over the background.
 
 const SURFACE_VERTEX = `#version 300 es
 uniform mat4 view, projection;
@@ -31,11 +31,12 @@ void main() {
   vec3 n = dot(facing, facing) > 0.25 ? normalize(facing) : flatNormal;
   vec3 base = linear(colour.rgb);
   if (!gl_FrontFacing) {
-    // What a cut opens.
+    // Back faces, which a cut lays open, have another colour.
     n = -n;
     base *= vec3(0.62, 0.42, 0.38);
   }
-  // Light from the key's direction that wraps a little, from the sky and from the ground.
+  // A key light that reaches slightly beyond the horizon, a fill light from the eye, and ambient light between ground
+  // and sky.
   float key = max((dot(n, light) + 0.15) / 1.15, 0.0);
   float fill = max(dot(n, toEye), 0.0);
   vec3 ambient = mix(vec3(0.07, 0.065, 0.07), vec3(0.20, 0.22, 0.26), dot(n, up) * 0.5 + 0.5);
@@ -54,7 +55,8 @@ void main() {
   gl_Position = vec4(at * 2.0 - 1.0, 0.0, 1.0);
 }`;
 
-// Ambient occlusion: what share of the half-sphere above a pixel others fill (after McGuire et al. 2012).
+// Ambient occlusion: the fraction of the hemisphere above a pixel that nearby surfaces block (after McGuire et al.
+// 2012).
 const HOLLOW_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D depths;
@@ -74,7 +76,7 @@ void main() {
   vec2 size = vec2(textureSize(depths, 0)), pixel = 1.0 / size;
   if (textureLod(depths, at, 0.0).r == 1.0) { result = vec4(1.0); return; }
   vec3 p = seenAt(at);
-  // Across an edge the nearer neighbour tells the slope.
+  // The slope comes from the neighbour of more similar depth, which lies on the same surface.
   vec3 r = seenAt(at + vec2(pixel.x, 0)) - p, l = p - seenAt(at - vec2(pixel.x, 0));
   vec3 t = seenAt(at + vec2(0, pixel.y)) - p, b = p - seenAt(at - vec2(0, pixel.y));
   vec3 n = normalize(cross(abs(r.z) < abs(l.z) ? r : l, abs(t.z) < abs(b.z) ? t : b));
@@ -109,13 +111,13 @@ void main() {
   }
   vec4 c = textureLod(colours, at, 0.0);
   float darker = mix(1.0, sum / weights, c.a);
-  // Eight bits make bands of a gradient: noise hides them.
+  // Noise hides the bands of a gradient in eight bits.
   float noise = fract(52.9829 * fract(dot(gl_FragCoord.xy, vec2(0.06711056, 0.00583715)))) - 0.5;
   vec3 ground = mix(below, above, smoothstep(0.0, 1.0, at.y)) + noise / 255.0;
   result = vec4(c.rgb * darker + ground * (1.0 - c.a), 1.0);
 }`;
 
-// The depth of one pixel as bytes.
+// Packs the depth of one pixel into bytes.
 const DEPTH_FRAGMENT = `#version 300 es
 precision highp float;
 uniform sampler2D depths;
@@ -143,7 +145,7 @@ export class Drawing {
     gl.pixelStorei(gl.PACK_ALIGNMENT, 1);
   }
 
-  // Brings a surface to the device, in place of the one of that number.
+  // Uploads a surface, which replaces that of the same index.
   set(index, { positions, normals, indices }) {
     const { gl } = this;
     let held = this.surfaces[index];
@@ -191,7 +193,7 @@ export class Drawing {
     ];
   }
 
-  // Draws `shown`: the number, colour and opacity of each surface.
+  // Draws the surfaces `shown`: index, colour and opacity of each.
   draw(camera, shown, { light, plane, background }) {
     const { gl, size: [width, height] } = this;
     gl.viewport(0, 0, width, height);
@@ -215,7 +217,8 @@ export class Drawing {
     };
     gl.disable(gl.BLEND);
     gl.depthFunc(gl.LESS);
-    // Where surfaces share a border, what is seen in a cut is the one that faces the eye: those faces come first.
+    // Surfaces may share a border. In a cut, the side that faces the eye must be visible there, so those faces are
+    // drawn first.
     const culled = plane[0] || plane[1] || plane[2] ? [gl.BACK, gl.FRONT] : [null];
     for (const side of culled) {
       if (side) gl.enable(gl.CULL_FACE), gl.cullFace(side);
@@ -225,8 +228,8 @@ export class Drawing {
       }
     }
     gl.disable(gl.CULL_FACE);
-    // Of a surface that is seen through only the foremost layer shows: depths first, then colours. What lies in hollows
-    // is told by the depths of the opaque ones, unless there is none.
+    // Of a transparent surface only the foremost layer is visible: depths are drawn first, then colours. Ambient
+    // occlusion uses the depths of the opaque surfaces, or of the transparent ones where none is opaque.
     const blit = (mask) => {
       gl.bindFramebuffer(gl.READ_FRAMEBUFFER, this.sampled);
       gl.bindFramebuffer(gl.DRAW_FRAMEBUFFER, this.resolved);
@@ -270,7 +273,8 @@ export class Drawing {
     this.gl.bindTexture(this.gl.TEXTURE_2D, texture);
   }
 
-  // The depth, 0 to 1, at a place of the last picture, counted 0 to 1 from the left and from above; null beside surfaces.
+  // The depth, 0 to 1, at a point of the last picture (0 to 1 from the left and from above); null where there is no
+  // surface.
   depthAt(x, y) {
     const { gl } = this, bytes = new Uint8Array(4);
     gl.bindFramebuffer(gl.FRAMEBUFFER, this.picked);

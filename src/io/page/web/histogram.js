@@ -1,4 +1,4 @@
-// The page of a histogram: bars, and what each bin holds.
+// The page of histograms: bars, and the content of each bin.
 
 import { byId, bytesOf, facts, inflate, make, onTheme, readable, switchTheme, tell, themeColour } from './page.js';
 
@@ -80,7 +80,7 @@ function draw() {
   const isDark = document.documentElement.dataset.theme === 'dark';
   const channels = outcome.channels.filter((channel) => !hidden.has(channel.name));
   const columns = Math.min(Math.ceil(wide * ratio), last - first);
-  // The most of the bins that share a column.
+  // The largest of the bins that share a column of pixels.
   shown = channels.map((channel) => {
     const values = isSum ? channel.sums : channel.counts;
     return Array.from({ length: columns }, (_, i) => {
@@ -91,7 +91,7 @@ function draw() {
     });
   });
   const most = Math.max(1e-300, ...shown.map((values) => values.reduce((a, b) => Math.max(a, b), 0)));
-  // One bin that dwarfs the rest is cut, as in the command's plots.
+  // A bin that dwarfs the others is cut off, as in the command's plots.
   const total = Math.max(1, ...channels.map((channel) => channel.total));
   const end = isSum || isLog ? most : Math.min(most, 5 * total / Math.max(1, last - first));
   const least = Math.min(0.5, end / 2);
@@ -137,7 +137,7 @@ function draw() {
   tell({ bin: chosen, first, last, log: isLog, sum: isSum });
 }
 
-// A colour of light ground that darkens what lies below it.
+// A colour for multiply blending on a light background.
 function mixed(colour) {
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
   return `rgb(${[r, g, b].map((v) => Math.round(150 + v * 105 / 255))})`;
@@ -165,7 +165,7 @@ function short(value) {
   return size > 0 && size < 1e-4 ? value.toExponential(2) : String(Number(value.toPrecision(6)));
 }
 
-// Shows what a bin holds.
+// Shows the content of a bin.
 function point(bin) {
   chosen = bin;
   tip.hidden = bin < 0;
@@ -190,7 +190,7 @@ function binAt(clientX) {
   return x < 0 || x >= 1 ? -1 : first + Math.floor(x * (last - first));
 }
 
-// Shows a share `factor` of the bins that are shown, around a bin that stays where it is.
+// Scales the number of visible bins by `factor`; the bin `around` stays where it is.
 function zoom(factor, around) {
   const count = Math.max(4, Math.min(outcome.bins, Math.round((last - first) * factor)));
   const at = (around - first) / (last - first);

@@ -1,14 +1,14 @@
-// Meshes the volume anew at any isovalue, by the command's own shaders and passes, with WebGPU.
+// Meshes the volume at any isovalue with WebGPU, by the shaders and passes of the command.
 
 import { bytesOf, facts, inflate } from './page.js';
 
-// Samples as `volume.rs` has packed them, as an array of their type.
+// Decodes the samples that `volume.rs` compressed, to an array of their type.
 export async function unpackVolume() {
   const { type, data } = facts.live;
   const Type = { u8: Uint8Array, i8: Int8Array, u16: Uint16Array, i16: Int16Array, f32: Float32Array }[type];
   const planes = await inflate(bytesOf(data));
   const size = Type.BYTES_PER_ELEMENT, count = planes.length / size;
-  // Whole words of 16 bytes, as the device reads them.
+  // The device reads words of 16 bytes.
   const buffer = new ArrayBuffer(Math.ceil(planes.length / 16) * 16);
   if (size === 1) {
     const out = new Uint8Array(buffer);
@@ -23,7 +23,8 @@ export async function unpackVolume() {
   return new Type(buffer, 0, count);
 }
 
-// The isovalue as the shaders take it: inside is greater than the threshold, the greatest f32 that does not exceed it.
+// The parameters `threshold` and `level` of the shaders. A sample is inside if it is greater than the threshold, which
+// is the greatest f32 up to the isovalue.
 export function thresholds(iso) {
   const least = 2 ** -126;
   const level = Math.fround(Math.max(-3.4028234663852886e38, Math.min(3.4028234663852886e38, iso)));
@@ -45,7 +46,7 @@ export async function sha256(...arrays) {
 }
 
 export class Mesher {
-  // Fails with a reason for people where there is no device.
+  // Fails with a message for the user where there is no device.
   static async open(samples) {
     const { recipe } = facts.live;
     if (!navigator.gpu) throw new Error('This browser has no WebGPU');
@@ -79,7 +80,7 @@ export class Mesher {
     this.totals = device.createBuffer({ size: 16, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
   }
 
-  // A part of a buffer, and what is read of it.
+  // The range of a buffer that a shader's variable is bound to.
   binding(name, parts) {
     const { blocks } = this.buffers, { starts } = this.recipe;
     if (name === 'starts') return { buffer: blocks, offset: starts };
@@ -111,7 +112,7 @@ export class Mesher {
     this.device.queue.writeBuffer(this.buffers.params, 0, this.params);
   }
 
-  // The surface at an isovalue: positions, normals and indices as the device has made them.
+  // The surface at an isovalue: positions (in the grid), normals and indices.
   async mesh(iso) {
     const { device, recipe, buffers } = this;
     const [threshold, level] = thresholds(iso), split = recipe.passes.findIndex((pass) => pass.groups === null);
@@ -145,7 +146,7 @@ export class Mesher {
     };
   }
 
-  // Buffers of at least so many bytes, with some more for the next isovalue.
+  // Makes buffers of at least these sizes, larger by half, so that they may do for the next isovalue.
   room(sizes) {
     const { device, buffers } = this, { maxStorageBufferBindingSize: most, maxBufferSize } = device.limits;
     let grown = !this.results;
@@ -165,7 +166,7 @@ export class Mesher {
   }
 }
 
-// Moves a surface from the grid to where the file says that the samples lie, as the command does.
+// Moves a surface from the grid to the world coordinates of the file, as the command does.
 export function place({ positions, normals, indices }, { steps: [x, y, z], first, axes, isMirror }) {
   for (let i = 0; i < positions.length; i += 3) {
     const a = positions[i] - 0.5, b = positions[i + 1] - 0.5, c = positions[i + 2] - 0.5;
@@ -182,7 +183,7 @@ export function place({ positions, normals, indices }, { steps: [x, y, z], first
   }
 }
 
-// Area, volume and box.
+// Area, enclosed volume and bounding box of a surface.
 export function measure({ positions: p, indices }) {
   let area = 0, volume = 0;
   const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];

@@ -1,9 +1,9 @@
-// What all pages share: their facts, their data, elements by name, the theme.
+// Shared by all pages: facts, binary data, elements by id, the theme.
 
 export const facts = JSON.parse(document.getElementById('facts').textContent);
 export const byId = (id) => document.getElementById(id);
 
-// An element with properties and children.
+// Makes an element with properties and children.
 export function make(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
   element.append(...children);
@@ -24,7 +24,7 @@ export async function inflate(bytes) {
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-// Whole numbers in groups of three digits, others with as many as tell something.
+// Formats whole numbers in groups of three digits, others with `digits` significant digits.
 export function readable(value, digits = 5) {
   if (Number.isInteger(value) && Math.abs(value) < 1e15) return value.toLocaleString('en');
   const size = Math.abs(value);
@@ -49,20 +49,20 @@ export function switchTheme() {
 applyTheme(prefersLight.matches ? 'light' : 'dark');
 prefersLight.addEventListener('change', () => applyTheme(prefersLight.matches ? 'light' : 'dark'));
 
-// A colour of the theme, 0 to 1.
+// A colour of the theme as numbers from 0 to 1.
 export function themeColour(name) {
   const text = getComputedStyle(root).getPropertyValue(name).trim();
   return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16) / 255);
 }
 
-// Offers bytes as a file.
+// Offers a blob as a download.
 export function save(blob, name) {
   const url = URL.createObjectURL(blob);
   make('a', { href: url, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(url), 10000);
 }
 
-// Where the page has got to, for those that look from outside.
+// Sets data attributes of the root element, by which tests follow the state of the page.
 export function tell(values) {
   Object.assign(root.dataset, values);
 }

@@ -1,4 +1,4 @@
-// The isovalue's slider beside the histogram: what it moves to is meshed anew.
+// The slider of the isovalue and its histogram: meshes the volume at the isovalue chosen.
 
 import { byId, facts, onTheme, readable, tell, themeColour } from './page.js';
 import { extraFacts, listFacts, message, show, surfaces } from './viewer.js';
@@ -38,7 +38,7 @@ export async function startLive() {
   slider.disabled = number.disabled = false;
   byId('liveNote').textContent = '';
 
-  // Meshes what is wanted until nothing else is.
+  // Meshes at the wanted isovalue, again while it changes meanwhile.
   const run = async () => {
     if (isBusy) return;
     isBusy = true;
@@ -67,7 +67,7 @@ export async function startLive() {
     }
     isBusy = false;
   };
-  // What takes longer than a frame waits until the slider rests.
+  // Work that takes longer than a frame is done when the slider rests.
   const finish = async (found, iso) => {
     const { area, volume, box } = measure(found);
     const sum = await sha256(found.positions, found.indices);
@@ -99,7 +99,7 @@ export async function startLive() {
   want(surface.iso);
 }
 
-// The range of the samples, and how many fall into each part of it.
+// The range of the finite samples, and a histogram of COLUMNS bins over it.
 function count(samples) {
   let low = Infinity, high = -Infinity;
   for (let i = 0; i < samples.length; i++) {
@@ -115,7 +115,7 @@ function count(samples) {
   return low <= high ? [low, high, counts] : [0, 1, counts];
 }
 
-// Bars on a logarithmic scale, and where the isovalue is.
+// Draws the bars on a logarithmic scale, and a line at the isovalue.
 function drawBars(canvas, counts, at, isOn) {
   const context = canvas.getContext('2d'), ratio = devicePixelRatio || 1;
   const [width, height] = [canvas.clientWidth * ratio, canvas.clientHeight * ratio].map(Math.round);

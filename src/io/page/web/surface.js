@@ -1,4 +1,4 @@
-// A surface from its packed form: what `surface.rs` has written.
+// Decodes a surface that `surface.rs` compressed; its comments describe the format.
 
 export function unpackSurface(bytes, { vertices, triangles, edges, low, step, sections }) {
   const [turnBytes, numberBytes] = sections;
@@ -19,7 +19,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
     } while (byte & 0x80);
     return value;
   };
-  // A new vertex near a + b - o.
+  // Adds a new vertex, stored as the difference from a + b - o.
   const add = (a, b, o) => {
     for (let axis = 0; axis < 3; axis++) {
       const place = 2 * axis * vertices + vertex;
@@ -110,7 +110,7 @@ export function unpackSurface(bytes, { vertices, triangles, edges, low, step, se
   return { positions, indices };
 }
 
-// Normals of vertices: the sum of those of their triangles, weighed by area.
+// Normals of vertices: sums of the normals of their triangles, weighted by area.
 export function vertexNormals({ positions: p, indices }) {
   const normals = new Float32Array(p.length);
   for (let i = 0; i < indices.length; i += 3) {

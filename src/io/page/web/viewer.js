@@ -1,4 +1,4 @@
-// The page: surfaces, their settings, and what pointers and keys do.
+// The page of surfaces: drawing, settings, measuring, pointers and keys.
 
 import { byId, bytesOf, facts, inflate, make, onTheme, readable, save, switchTheme, tell, themeColour } from './page.js';
 import { unpackSurface, vertexNormals } from './surface.js';
@@ -8,7 +8,7 @@ import { startLive } from './slider.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const PALETTE = ['#e6d8c0', '#d98c7a', '#7fb2d9', '#9ccb86', '#c79ad6', '#e3c15f', '#79cfc4', '#e39ab8'];
-// What the views of the keys 1 to 6 look along.
+// Azimuth and elevation of the views of the keys 1 to 6.
 const VIEWS = [[0, 0], [180, 0], [90, 0], [-90, 0], [0, 90], [0, -90]];
 
 const canvas = byId('view');
@@ -40,7 +40,7 @@ export function redraw() {
   }
 }
 
-// While something moves, slow devices draw fewer pixels.
+// Slow devices draw fewer pixels while the camera moves.
 function moved() {
   clearTimeout(restTimer);
   restTimer = setTimeout(() => {
@@ -100,7 +100,7 @@ function render(time) {
   });
 }
 
-// The share of the picture's width that the panel covers.
+// The fraction of the picture's width that the panel covers.
 function panelShare(width) {
   return width > 680 ? 286 / width : 0;
 }
@@ -111,7 +111,7 @@ function channels(colour) {
 
 // The panel.
 
-// More surfaces than FEW stand in a list to search; so many of its rows are made at most.
+// More than FEW surfaces are shown in a searchable list, of at most ROWS rows.
 const FEW = 8, ROWS = 1000;
 
 const nameOf = (surface) => surface.label ?? surface.name;
@@ -140,7 +140,7 @@ function shownChanged() {
   redraw();
 }
 
-// Shows those of the surfaces for which it is so.
+// Shows the surfaces for which `isShown` is true, and hides the others.
 function showWhere(isShown) {
   for (const surface of surfaces) {
     surface.isShown = isShown(surface);
@@ -157,7 +157,7 @@ function listSurfaces() {
   )));
 }
 
-// What a search means: numbers and ranges as `3, 10..20`, the begin of a single number, or a part of the name.
+// Parses a search: numbers and ranges such as `3, 10..20`, the beginning of a single number, or a part of the name.
 function meant(text) {
   const parts = text.toLowerCase().split(',').map((part) => part.trim()).filter(Boolean);
   const tests = parts.map((part) => {
@@ -292,7 +292,7 @@ function buildBall() {
   drawBall();
 }
 
-// The axes in the corner: a click looks along one.
+// The axes in the corner: a click on one looks along it.
 
 function drawAxes() {
   const { x, y, z } = camera.axes(), names = axisNames();
@@ -316,7 +316,7 @@ function drawAxes() {
   }));
 }
 
-// Where the axes lead: names of the body where they are known.
+// Names of the ends of the axes: anatomical directions where they are known.
 function axisNames() {
   const letters = { R: 'LR', L: 'RL', A: 'PA', P: 'AP', S: 'IS', I: 'SI' };
   const named = facts.space && [...facts.space].map((letter) => letters[letter]);
@@ -335,7 +335,7 @@ function pick(x, y) {
   render();
   let depth = drawing.depthAt(x, y);
   if (depth === null) {
-    // There may be something that is seen through.
+    // A transparent surface leaves no depth: draw all surfaces opaque and look again.
     const opacities = surfaces.map((surface) => surface.opacity);
     for (const surface of surfaces) surface.opacity = 1;
     render();
