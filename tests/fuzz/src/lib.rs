@@ -1,9 +1,9 @@
-//! What is fuzzed, a function a target: each takes any bytes and panics where gpuproc breaks a promise.
-//! libFuzzer drives them (`fuzz_targets/`), and so does the test suite (`tests/suite/fuzz.rs`).
+//! The fuzz targets, one function each, which takes any bytes and panics if gpuproc breaks a promise.
+//! libFuzzer runs them (`fuzz_targets/`), and so does the test suite (`tests/suite/fuzz.rs`).
 //!
-//! A command is run in this process, on the CPU and with tiny limits, in a folder that holds nothing but
-//! its inputs. Whatever the bytes are, it must end with a result or with one line and a documented kind of
-//! error, and leave nothing behind that is not whole.
+//! A command is run in this process, on the CPU and with small limits, in a folder that holds only its
+//! inputs. Whatever the bytes, the command must end with a result or with an error of one line and a
+//! documented kind, and must not leave incomplete files behind.
 
 use std::{
     ffi::OsString,
@@ -37,14 +37,14 @@ use gpuproc::{
 use image::ImageFormat;
 use tempfile::TempDir;
 
-/// One target: its name, its body, and inputs to start from.
+/// A target: its name, its function, and seeds, the inputs to start from.
 pub struct Target {
     pub name: &'static str,
     pub body: fn(&[u8]),
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// Every target.
+/// All targets.
 pub const TARGETS: [Target; 13] = [
     Target { name: "arguments", body: arguments, seeds: argument_seeds },
     Target { name: "text", body: text, seeds: text_seeds },
@@ -61,7 +61,7 @@ pub const TARGETS: [Target; 13] = [
     Target { name: "zarr", body: zarr, seeds: zarr_seeds },
 ];
 
-/// Lets the panics of this file be told, and no others: decoders panic on broken files, which is caught.
+/// Prints only the panics of this file. Decoders panic on broken files, which gpuproc catches.
 #[allow(dead_code)] // Not in the suite, which has a hook of its own.
 pub fn tell_own_panics() {
     std::panic::set_hook(Box::new(|panic| {
@@ -71,7 +71,7 @@ pub fn tell_own_panics() {
     }));
 }
 
-/// A folder in memory where there is one.
+/// A new folder, in memory if the system has such a file system.
 fn folder() -> TempDir {
     let shm = Path::new("/dev/shm");
     match shm.is_dir() {
@@ -81,8 +81,9 @@ fn folder() -> TempDir {
     .expect("a temporary folder")
 }
 
-/// Runs a command with `arguments`, in which `@` stands for `folder`.
-/// `outputs` may be there when it has succeeded, and nothing new otherwise. Tells whether it has.
+/// Runs a command with `arguments`, in which `@` stands for `folder`. If it succeeds, it may have made `outputs`, else
+/// no
+/// new file. Returns whether it has succeeded.
 fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
     let names = || {
         let entries = fs::read_dir(folder).expect("the folder is there");
@@ -115,7 +116,7 @@ fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
             let line = error.one_line();
             let kinds = [Kind::Failure, Kind::Usage, Kind::BadInput, Kind::Io];
             assert!(kinds.contains(&error.kind()), "{arguments:?}: {line}");
-            // clap's usage messages have several lines.
+            // Usage messages of clap have several lines.
             assert!(error.kind() == Kind::Usage || !line.contains('\n'), "{arguments:?}: {line}");
         }
     }
@@ -126,7 +127,7 @@ fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
     result.is_ok()
 }
 
-/// Flags whose values gpuproc parses itself, on inputs that are good.
+/// Flags whose values gpuproc parses itself, on valid inputs.
 pub fn arguments(bytes: &[u8]) {
     const LINES: &[&str] = &[
         "blur @a.png @o.png --sigma={}",
@@ -168,7 +169,7 @@ pub fn arguments(bytes: &[u8]) {
     fs::write(path("n.txt"), "3 1 2\n").unwrap();
     let words: Vec<String> = line.split(' ').map(|word| word.replace("{}", &value)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    // Several isovalues make a file each, with names that nobody knows here.
+    // Several isovalues make a file each, with names that are not known here.
     if !(line.ends_with("--iso={}") && value.contains(',')) {
         run(
             folder.path(),
@@ -215,8 +216,8 @@ fn argument_seeds() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Reads numbers of any type from a text, in stretches of any length: the same numbers as those that Rust
-/// finds between blanks and commas.
+/// Reads numbers of any type from a text, in stretches of any length. They must be the numbers that Rust parses between
+/// blanks and commas.
 pub fn text(bytes: &[u8]) {
     fn check<T: Number>(source: &Source, bytes: &[u8], stretch: usize) {
         let open =
@@ -235,7 +236,7 @@ pub fn text(bytes: &[u8]) {
         let parts: Result<Vec<T>, ()> = read(stretch);
         let whole = read(usize::MAX);
         let same = match (&parts, &whole) {
-            // By their bits: NaN is not equal to itself.
+            // Compare bits, since NaN is not equal to itself.
             (Ok(a), Ok(b)) => bytemuck_eq(a, b),
             (a, b) => a.is_err() && b.is_err(),
         };
@@ -249,7 +250,7 @@ pub fn text(bytes: &[u8]) {
             (Ok(numbers), Some(naive)) => assert!(bytemuck_eq(&numbers, &naive)),
             (Ok(_), None) => panic!("a text that holds something else is read"),
             (Err(()), None) => {}
-            // A comma behind no number, or a number that is far too long.
+            // A comma without a number before it, or a number that is far too long.
             (Err(()), Some(_)) => assert!(bytes.contains(&b',') || bytes.len() > 1 << 16),
         }
     }
@@ -293,7 +294,7 @@ fn text_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A `.npy` header says what NumPy's would; what was read is written and read again as the same.
+/// A `.npy` header is read as by NumPy, and an array that was read is the same after writing and reading it again.
 pub fn npy(bytes: &[u8]) {
     if let Ok(header) = npy::Header::read(&mut &bytes[..]) {
         let product = header.shape.iter().try_fold(1u64, |n, &axis| n.checked_mul(axis as u64));
@@ -336,7 +337,7 @@ fn npy_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Our PNG encoder's files decode to the pixels that went in.
+/// Files of gpuproc's PNG encoder decode to the original pixels.
 pub fn png(bytes: &[u8]) {
     let [width, kind, compression, icc, pixels @ ..] = bytes else { return };
     let (channels, sample_bytes) = (1 + kind % 4, 1 + kind / 4 % 2);
@@ -359,7 +360,7 @@ pub fn png(bytes: &[u8]) {
     assert_eq!(decoded.color().channel_count(), channels);
     let found = match sample_bytes {
         1 => decoded.as_bytes().to_vec(),
-        // The file has the most significant byte first.
+        // The file is big-endian.
         _ => decoded
             .as_bytes()
             .chunks_exact(2)
@@ -375,10 +376,10 @@ fn png_seeds() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// JPEG: any bytes are decoded, the same every time, within the limit, and to the size that the image
-/// crate finds; or pixels are encoded, and both decoders agree on them. Elsewhere the pixels are not
-/// compared: of coefficients that no picture has, decoders make different things, and they spread
-/// colour differently. That whole files decode as by libjpeg, to the bit, the suite tests (`image`).
+/// JPEG: any bytes are decoded to the same result every time, within the limit, and to the size that the image
+/// crate finds. Or pixels are encoded, and both decoders agree on them. The pixels of other files are not
+/// compared: decoders differ for coefficients that no picture has, and in how they interpolate chroma. That valid
+/// files decode as by libjpeg to the bit is tested by the suite (`image`).
 pub fn jpeg(bytes: &[u8]) {
     const LIMIT: u64 = 4 << 20;
     let Some((&kind, rest)) = bytes.split_first() else { return };
@@ -402,7 +403,7 @@ pub fn jpeg(bytes: &[u8]) {
     }
 }
 
-/// Decodes EXR block by block: the same pixels each time, and those that the exr crate's own loop finds.
+/// Decodes EXR block by block: the pixels are the same each time, and those of the exr crate's own loop.
 pub fn exr(bytes: &[u8]) {
     use exr::prelude::*;
     let folder = folder();
@@ -438,7 +439,7 @@ pub fn exr(bytes: &[u8]) {
     }
 }
 
-/// A picture in every compression that the exr crate writes, in lines and in tiles, and the frame of one in DWA.
+/// A picture in every compression that the exr crate writes, in lines and in tiles, and the header of one in DWA.
 fn exr_seeds() -> Vec<Vec<u8>> {
     use exr::prelude::*;
     let pixel = |Vec2(x, y): Vec2<usize>| (x as f32 / 3.0, f16::from_f32(y as f32), (x * y) as u32);
@@ -462,7 +463,7 @@ fn exr_seeds() -> Vec<Vec<u8>> {
             let mut file = Vec::new();
             let picture = Image::from_layer(layer);
             picture.write().non_parallel().to_buffered(Cursor::new(&mut file)).unwrap();
-            // DWA is read only, so its blocks are what mutations make of others.
+            // The exr crate only reads DWA, so its blocks are mutations of other blocks.
             if compression == Compression::ZIP16 {
                 let mut dwa = file.clone();
                 let name = b"compression\0compression\0";
@@ -476,11 +477,11 @@ fn exr_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Encodes pixels without halving colour, and decodes them in both ways.
+/// Encodes pixels without chroma subsampling, and decodes them with both decoders.
 fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     let [width, quality, pixels @ ..] = bytes else { return };
     let channels = if kind & 4 == 0 { 1 } else { 3 };
-    // Narrower ones are left to the other decoder.
+    // Narrower pictures are left to the other decoder.
     let width = 6 + usize::from(*width);
     let height = (pixels.len() / (width * channels)).min(500);
     if height == 0 {
@@ -493,7 +494,7 @@ fn jpeg_pixels(kind: u8, bytes: &[u8]) {
     assert_eq!(damage, None);
     assert_eq!((ours.width, ours.height, ours.channels), (width, height, channels));
     let other = image::load_from_memory_with_format(&file, ImageFormat::Jpeg).unwrap();
-    // Each component may be rounded the other way, and blue counts a difference 1.772 times.
+    // Each component may be rounded differently, and blue takes a difference of chroma 1.772 times.
     let most = if channels == 1 { 1 } else { 4 };
     let furthest =
         ours.samples.as_bytes().iter().zip(other.as_bytes()).map(|(a, b)| a.abs_diff(*b)).max();
@@ -527,7 +528,7 @@ fn jpeg_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Small pictures of every format that is read, behind a byte that chooses how they are treated.
+/// Small pictures of every supported format, after a byte that chooses how they are processed.
 fn picture_seeds() -> Vec<Vec<u8>> {
     let noise: Vec<u8> = (0..9 * 7 * 8u32).map(|i| ((i * i * 7) >> 3) as u8).collect();
     let mut seeds = Vec::new();
@@ -597,7 +598,7 @@ fn picture_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Writes behind the first byte, for encoders that go back to the start.
+/// A writer that starts after the first byte, for encoders that seek back to the start.
 struct Tail<'a>(&'a mut Cursor<Vec<u8>>);
 
 impl std::io::Write for Tail<'_> {
@@ -641,7 +642,7 @@ pub fn blur(bytes: &[u8]) {
     run(folder.path(), &line, &[&output[1..]]);
 }
 
-/// Counts a picture of any bytes, with itself as the mask, and adjusts it.
+/// Counts a picture of any bytes, with the picture itself as the mask, and adjusts it.
 pub fn histogram(bytes: &[u8]) {
     let Some((&choice, picture)) = bytes.split_first() else { return };
     let folder = folder();
@@ -742,7 +743,7 @@ fn scan_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Meshes raw volumes of any name and any bytes: the name up to the first newline, then the data.
+/// Meshes raw volumes with any name and any bytes: the name ends at the first newline, and the data follow.
 pub fn mesh(bytes: &[u8]) {
     let Some((&choice, rest)) = bytes.split_first() else { return };
     let Some(end) = rest.iter().position(|&byte| byte == b'\n') else { return };
@@ -784,8 +785,8 @@ fn mesh_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Reads volumes of every format: a byte that chooses what is done, then the file, which is unpacked and packed
-/// again where a `.gz` is around it, so that changes reach the header.
+/// Reads volumes of every format: a byte that chooses the processing, then the file. For a `.gz`, the file is given
+/// uncompressed and is compressed here, so that mutations reach the header.
 pub fn volume(bytes: &[u8]) {
     let Some((&choice, data)) = bytes.split_first() else { return };
     let folder = folder();
@@ -794,7 +795,7 @@ pub fn volume(bytes: &[u8]) {
     let packed = choice & 0x80 != 0;
     let name = if packed { format!("{name}.gz") } else { name.to_owned() };
     let mut path = folder.path().join(&name);
-    // A folder of slices, of which one is never changed.
+    // A folder of slices, one of which is never changed.
     if name == "s" {
         fs::create_dir(&path).unwrap();
         let png = data.starts_with(b"\x89PNG");
@@ -841,13 +842,13 @@ pub fn volume(bytes: &[u8]) {
         _ => &["mesh", &input, "@o.ply", "--iso=3", "--space=voxel"],
     };
     run(folder.path(), how, &["o.ply", "o.stl", "o.glb", "o.csv", "o.json"]);
-    // In a folder of its own, where it is not taken away.
+    // In a folder of its own, so that it is not removed.
     fs::create_dir(folder.path().join("out")).unwrap();
     let outputs = ["o.nii.gz", "o.nrrd", "o.mha", "o.mrc", "o.npy", "o.raw"];
     let output = format!("@out/{}", outputs[usize::from(choice % 6)]);
     if run(folder.path(), &["blur", &input, &output, "--sigma=0", "--volume=1"], &[]) {
         let written = Source::File(folder.path().join(&output[1..]));
-        // Of a raw one, the name does not tell the shape.
+        // The name of a raw volume does not state the shape.
         if choice % 6 < 5 {
             let file = VolumeFile::describe(&written, &Layout::default());
             let file = file.unwrap_or_else(|error| panic!("{output}: {}", error.one_line()));
@@ -924,7 +925,7 @@ fn volume_seeds() -> Vec<Vec<u8>> {
             }
             false => data.extend_from_slice(file),
         }
-        // Other files are known by other names than these.
+        // Other formats are not recognised by these names.
         for (from, to) in [("f32_detached.raw", "v.raw"), ("u8_itk.raw", "v.raw")] {
             if let Some(at) = data.windows(from.len()).position(|part| part == from.as_bytes()) {
                 data.splice(at..at + from.len(), to.bytes());
@@ -939,7 +940,7 @@ fn volume_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What divides the files of a store in the bytes of a seed: each begins with its name and a newline.
+/// The separator between the files of a store in the bytes of a seed. Each file begins with its name and a newline.
 const NEXT_FILE: &[u8] = b"\xff\xfe\0/";
 
 /// Numbers that metadata may claim.
@@ -960,8 +961,9 @@ const CLAIMS: [&str; 14] = [
     "-1",
 ];
 
-/// Reads stores of Zarr: a byte that chooses what is done, two that choose a number of the metadata and what it claims instead,
-/// then files.
+/// Reads Zarr stores: a byte that chooses the processing, two bytes that choose a number of the metadata and the value
+/// that
+/// replaces it, then the files.
 pub fn zarr(bytes: &[u8]) {
     let [choice, number, claim, rest @ ..] = bytes else { return };
     let folder = folder();
@@ -986,7 +988,7 @@ pub fn zarr(bytes: &[u8]) {
             replace_number(&mut content, usize::from(*number), CLAIMS[usize::from(*claim) % 14]);
         }
         let path = root.join(&*name);
-        // A file may stand where another one needs a folder.
+        // There may be a file where another file needs a folder.
         let _ = fs::create_dir_all(path.parent().unwrap()).and_then(|()| fs::write(path, content));
     }
     let source = Source::File(root);
@@ -1020,7 +1022,7 @@ pub fn zarr(bytes: &[u8]) {
     let mut line = vec!["blur", "@in.zarr", "@out/o.zarr", "--sigma=0", version, "--levels=2"];
     line.extend((choice & 16 == 0).then_some("--volume=1"));
     line.extend((choice & 32 == 0).then_some("--chunks=3x4x2"));
-    // Of any number of volumes all are written.
+    // All volumes are written, however many there are.
     let few = |file: &VolumeFile| file.volumes() <= 8 && file.bytes() <= Some(1 << 20);
     let one = Layout { volume: Some(0), ..Layout::default() };
     let is_small = VolumeFile::describe(&source, &one).is_ok_and(|file| few(&file));
@@ -1032,7 +1034,7 @@ pub fn zarr(bytes: &[u8]) {
     }
 }
 
-/// Replaces the number `at` of a text, counted from 0, where it has so many.
+/// Replaces the number with the index `at`, counted from 0, in a text, if it has that many numbers.
 fn replace_number(text: &mut Vec<u8>, at: usize, with: &str) {
     let is_digit = |i: usize| text.get(i).is_some_and(u8::is_ascii_digit);
     let start = (0..text.len()).filter(|&i| is_digit(i) && (i == 0 || !is_digit(i - 1))).nth(at);
@@ -1058,7 +1060,7 @@ fn zarr_seeds() -> Vec<Vec<u8>> {
             let digit = |byte: u8| (byte as char).to_digit(16).expect("a digit") as u8;
             bytes.extend(digits.chunks(2).map(|pair| 16 * digit(pair[0]) + digit(pair[1])));
         }
-        // As it is, and with each of the first numbers replaced.
+        // Unchanged, and with each of the first numbers replaced.
         for way in 0..4 {
             seeds.push([&[(i as u8).wrapping_mul(29) ^ way, 255, 0], &bytes[..]].concat());
         }

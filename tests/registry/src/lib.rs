@@ -1,8 +1,8 @@
-//! The suite's `#[test]`.
+//! The attribute `#[test]` of the test suite.
 
 use proc_macro::{TokenStream, TokenTree};
 
-/// Keeps the function as it is and registers it, with the path of its module, as `crate::harness::Test`.
+/// Keeps the function unchanged and registers it, with the path of its module, as a `crate::harness::Test`.
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, function: TokenStream) -> TokenStream {
     let is_fn =
