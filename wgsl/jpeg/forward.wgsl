@@ -1,12 +1,12 @@
-// Pixels to the quantised DCT coefficients of a JPEG picture, with libjpeg's results.
+// From pixels to the quantized DCT coefficients of a JPEG picture, with libjpeg's results.
 //
-// `plane`, once a component: YCbCr, averaged over the pixels that share a sample. In: rows of `pitch` words of u8 pixels,
-// grey or RGB. Out: the component's plane of u8 samples, four an invocation.
+// `plane`, once for each component: conversion to YCbCr, averaged over the pixels that share a sample. In: rows of
+// `pitch` words of u8 pixels, grey or RGB. Out: the component's plane of u8 samples; an invocation computes four.
 //
-// `coefficients`, once a component: forward DCT and quantisation. Out: blocks and entries, as in wgsl/jpeg/sparse.wgsl;
-// `cursor` counts the entries. A workgroup of 64 invocations has eight blocks; an invocation has a row, then a column,
-// then eight neighbours in coded order of one. Workgroups reserve places for their entries in any order; each block says
-// where its entries begin.
+// `coefficients`, once for each component: forward DCT and quantization. Out: blocks and entries, as in
+// wgsl/jpeg/sparse.wgsl; `cursor` counts the entries. A workgroup of 64 invocations transforms eight blocks; an
+// invocation transforms a row of a block, then a column, then packs eight coefficients that follow each other in
+// zig-zag order. Workgroups reserve space for their entries in any order; each block states its first entry.
 
 #import jpeg/dct
 #import jpeg/sparse
@@ -79,12 +79,12 @@ fn plane(
 @group(0) @binding(3) var<storage, read_write> entries: array<u32>;
 @group(0) @binding(4) var<storage, read_write> cursor: atomic<u32>;
 
-// For each invocation: bit i is set where value i of its eight is not 0, and so becomes an entry.
+// For each invocation, a mask: bit i is set if value i of its eight is not 0, and so becomes an entry.
 var<workgroup> present: array<u32, 64>;
 // The first entry of each block.
 var<workgroup> starts: array<u32, 8>;
 
-// The DCT's results are 8 times too large.
+// Division by the quantization step with rounding; the results of the DCT are 8 times too large.
 fn quantised(value: i32, step: i32) -> i32 {
     return sign(value) * i32((u32(abs(value)) + 4u * u32(step)) / (8u * u32(step)));
 }

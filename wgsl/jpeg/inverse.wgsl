@@ -1,10 +1,11 @@
-// Quantised DCT coefficients of a JPEG picture to its pixels, with libjpeg's results.
+// From the quantized DCT coefficients of a JPEG picture to its pixels, with libjpeg's results.
 //
-// `samples`, once a component: dequantisation and inverse DCT. In: blocks and entries, as in wgsl/jpeg/sparse.wgsl. Out:
-// the component's plane of u8 samples, four a word. A workgroup of 64 invocations has eight blocks; an invocation has
-// every eighth entry, then a column, then a row of one.
+// `samples`, once for each component: dequantization and inverse DCT. In: blocks and entries, as in
+// wgsl/jpeg/sparse.wgsl. Out: the component's plane of u8 samples, four in a word. A workgroup of 64 invocations
+// transforms eight blocks; an invocation stores every eighth entry of a block, then transforms a column, then a row.
 //
-// `pixels`: all planes at full resolution, then RGB. Out: rows of `pitch` pixels, four pixels an invocation.
+// `pixels`: all planes upsampled to full resolution, then RGB. Out: rows of `pitch` words; an invocation computes four
+// pixels.
 
 #import jpeg/dct
 #import jpeg/sparse
@@ -58,7 +59,7 @@ struct PixelParams {
     quads: u32,    // invocations a row
     total: u32,    // invocations in all
     pitch: u32,    // words from row to row
-    // Of each component: its plane's first byte, bytes a row, its last column and row, and how it is upsampled.
+    // For each component: first byte of its plane, bytes of a row, last column and row, and how it is upsampled.
     plane: vec4<u32>,
     stride: vec4<u32>,
     last_x: vec4<u32>,
@@ -89,7 +90,7 @@ fn upsampled(c: u32, x: u32, y: u32) -> i32 {
     }
     let odd = vec2(x, y) % 2u;
     let near_x = x / 2u;
-    // The column on the other side of the pixel, the nearest itself where there is none.
+    // The next nearest column, on the other side of the pixel; at the border, the nearest one itself.
     var far_x = near_x;
     if odd.x == 1u {
         far_x = min(near_x + 1u, params.last_x[c]);
