@@ -1,0 +1,151 @@
+//! Finds the adapters that a choice names and opens them, on a thread of their own.
+
+use std::{
+    env, fmt, io, iter,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread::{self, ScopedJoinHandle},
+};
+
+use super::DeviceChoice;
+use crate::{
+    error::{Error, Hint, Kind, Result},
+    gpu::{
+        Adapter, Caps, Context, adapters, device_hangs, driver_starts, panic_text, patience,
+        patiently, watched,
+    },
+    timings::Timings,
+};
+
+/// The GPUs that a thread opens, or the end of that thread in a panic.
+#[derive(Debug)]
+pub struct Opening(pub(super) Receiver<Result<Vec<Context>>>);
+
+impl Opening {
+    /// Starts to open what `choice` names.
+    pub fn start(choice: &DeviceChoice, timings: &Arc<Timings>) -> Self {
+        driver_starts();
+        let (sender, opening) = mpsc::channel();
+        let task = || {
+            let (choice, timings, sender) = (choice.clone(), timings.clone(), sender.clone());
+            move || {
+                let opened = timings.time("device start-up", || open(&choice, &timings));
+                // Without a receiver the opened devices are closed again.
+                let _ = sender.send(opened);
+            }
+        };
+        // Where the system grants no further thread, this one opens them.
+        if thread::Builder::new().spawn(task()).is_err() {
+            watched("a start", task());
+        }
+        Self(opening)
+    }
+
+    /// The GPUs, if the thread has ended with a result.
+    pub fn result(&self) -> Option<Result<Vec<Context>>> {
+        self.0.try_recv().ok()
+    }
+
+    /// Waits for the thread, as long as the [`patience`] with drivers lasts.
+    ///
+    /// # Errors
+    /// [`Kind::NoDevice`] when there is no such device, [`Kind::Gpu`] when the driver refuses, crashes or hangs.
+    pub fn wait(&self) -> Result<Vec<Context>> {
+        let attempt = |wait| match self.0.recv_timeout(wait) {
+            Err(RecvTimeoutError::Timeout) => None,
+            opened => Some(opened),
+        };
+        match patiently(patience(), attempt) {
+            Some(Ok(opened)) => opened,
+            Some(Err(_)) => Err(Error::gpu("the driver crashed while it started")),
+            None => {
+                device_hangs();
+                Err(Error::gpu("the driver does not answer while it starts"))
+            }
+        }
+    }
+}
+
+/// The adapter that [`DeviceChoice::Auto`] takes out of `adapters`.
+pub fn automatic(adapters: &[Adapter]) -> Option<usize> {
+    adapters.iter().position(|adapter| adapter.info.is_hardware() || takes_software())
+}
+
+/// For tests on machines without a GPU: whether [`DeviceChoice::Auto`] takes software Vulkan as if it were hardware.
+pub(super) fn takes_software() -> bool {
+    env::var_os("GPUPROC_TEST_AUTO").is_some_and(|value| value == "software")
+}
+
+/// Whether this machine may have a hardware GPU. On Linux the device files tell that without starting a graphics driver,
+/// which takes a third of a second even where it finds only software Vulkan.
+pub(super) fn may_have_hardware() -> bool {
+    if !cfg!(target_os = "linux") || takes_software() {
+        return true;
+    }
+    ["/dev/dri", "/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg", "/dev/kgsl-3d0", "/dev/mali0"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+}
+
+/// Opens what `choice` names; nothing for the CPU, and where [`DeviceChoice::Auto`] finds no hardware.
+fn open(choice: &DeviceChoice, timings: &Arc<Timings>) -> Result<Vec<Context>> {
+    let adapters = adapters();
+    let first = |index: Option<usize>| index.into_iter().collect();
+    let found: Vec<usize> = match choice {
+        DeviceChoice::Cpu => Vec::new(),
+        DeviceChoice::Auto => first(automatic(&adapters)),
+        DeviceChoice::Gpu => first((!adapters.is_empty()).then_some(0)),
+        DeviceChoice::All => alike(&adapters),
+        DeviceChoice::Index(index) => first((*index < adapters.len()).then_some(*index)),
+        DeviceChoice::Name(name) => {
+            first(adapters.iter().position(|a| a.info.name.to_ascii_lowercase().contains(name)))
+        }
+    };
+    match choice {
+        _ if !found.is_empty() => open_all(found.iter().map(|&index| &adapters[index]), timings),
+        DeviceChoice::Cpu | DeviceChoice::Auto => Ok(Vec::new()),
+        DeviceChoice::Gpu | DeviceChoice::All => Err(missing("no GPU found", Hint::NoGpu)),
+        DeviceChoice::Index(index) => {
+            Err(missing(format_args!("no device {index}"), Hint::Devices))
+        }
+        DeviceChoice::Name(name) => {
+            Err(missing(format_args!("no device is called `{name}`"), Hint::Devices))
+        }
+    }
+}
+
+/// Opens `adapters` side by side, the first on this thread.
+fn open_all<'a>(
+    mut adapters: impl Iterator<Item = &'a Adapter>,
+    timings: &Arc<Timings>,
+) -> Result<Vec<Context>> {
+    let Some(first) = adapters.next() else { return Ok(Vec::new()) };
+    thread::scope(|scope| {
+        let open = |adapter| Context::open(adapter, &Caps::default(), timings.clone());
+        let start = |adapter| thread::Builder::new().spawn_scoped(scope, move || open(adapter));
+        let others: Vec<_> = adapters.map(start).collect::<io::Result<_>>().map_err(Error::gpu)?;
+        let wait = |thread: ScopedJoinHandle<'_, _>| {
+            thread.join().unwrap_or_else(|panic| Err(Error::gpu(panic_text(panic))))
+        };
+        iter::once(open(first)).chain(others.into_iter().map(wait)).collect()
+    })
+}
+
+/// The adapters that [`DeviceChoice::All`] takes: hardware of the first one's model and driver. For tests,
+/// `GPUPROC_TEST_GPUS` is how many times the first adapter is opened instead, software or not.
+fn alike(adapters: &[Adapter]) -> Vec<usize> {
+    let Some(first) = adapters.first() else { return Vec::new() };
+    let times = env::var("GPUPROC_TEST_GPUS").ok().and_then(|times| times.parse().ok());
+    if let Some(times) = times {
+        return vec![0; times];
+    }
+    let is_alike = |adapter: &Adapter| adapter.info.is_hardware() && adapter.info == first.info;
+    (0..adapters.len()).filter(|&index| is_alike(&adapters[index])).collect()
+}
+
+fn missing(message: impl fmt::Display, hint: Hint) -> Error {
+    Error::new(Kind::NoDevice, message).with_hint(hint)
+}
