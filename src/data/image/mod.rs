@@ -1,7 +1,12 @@
 //! An image in memory, and conversions of its samples between the conventions of file formats.
 
-use std::sync::Arc;
+mod metadata;
+mod orientation;
 
+pub use self::{
+    metadata::{Density, DensityUnit, Metadata, PagesText, Part, Text},
+    orientation::Orientation,
+};
 use super::{
     dtype::Dtype,
     samples::Samples,
@@ -22,125 +27,14 @@ pub struct Image {
     pub height: usize,
     /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
-    /// `width * height * channels` samples: u8, u16, or f32 and f64 with 1 for full intensity. Those of i8, i16, u32 and
-    /// i32 are numbers without a full intensity, and have no alpha beside them.
+    /// `width * height * channels` samples: u8 and u16, or f32 and f64 with 1 for full intensity. Samples of i8, i16, u32
+    /// and i32 are numbers without a full intensity; such an image has no alpha.
     pub samples: Samples,
-    /// Linear light as f32, colours premultiplied with alpha: OpenEXR's convention. All others hold
-    /// straight alpha, and u8 and u16 on the sRGB curve.
+    /// Whether samples are linear light as f32 with premultiplied alpha, OpenEXR's convention. Otherwise alpha is straight,
+    /// and u8 and u16 are on the sRGB curve.
     pub is_linear: bool,
     /// What the file holds besides samples.
     pub metadata: Metadata,
-}
-
-/// What a file says of its image besides the samples.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metadata {
-    /// The ICC profile: the colour space of the samples.
-    pub icc: Option<Vec<u8>>,
-    /// EXIF without orientation, beginning with its TIFF header.
-    pub exif: Option<Vec<u8>>,
-    /// XMP: the text of an XML packet (ISO 16684-1).
-    pub xmp: Option<Vec<u8>>,
-    /// IPTC's data sets (IIM 4.2), without what files put around them.
-    pub iptc: Option<Vec<u8>>,
-    /// How large pixels are.
-    pub density: Option<Density>,
-    /// Texts about the picture.
-    pub texts: Vec<Text>,
-    /// What a file of several pages says of all of them together.
-    pub pages: Option<PagesText>,
-    /// What only files of one format hold.
-    pub parts: Vec<Part>,
-}
-
-/// A text about a picture.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Text {
-    /// What it is: `Description`, `Author` (PNG, third edition, 11.3.3.1), or any other word.
-    pub keyword: String,
-    /// The text.
-    pub text: String,
-}
-
-/// What a file says of all its pages together, in the words of one program.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PagesText {
-    /// The whole text.
-    pub text: Arc<str>,
-    /// The pages that it tells of, and the type of their samples.
-    pub pages: usize,
-    /// The type of their samples.
-    pub dtype: Dtype,
-    /// Whether it can be told of fewer pages; else it is true of all of them alone.
-    pub is_divisible: bool,
-    /// What is lost without it, in words.
-    pub loss: Option<&'static str>,
-}
-
-impl PagesText {
-    /// Whether it can be told of `count` pages of samples of type `dtype`.
-    pub fn fits(&self, count: usize, dtype: Dtype) -> bool {
-        self.is_divisible || (count, dtype) == (self.pages, self.dtype)
-    }
-}
-
-/// What only files of one format hold, as they hold it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// The format.
-    pub format: &'static str,
-    /// Its name there.
-    pub name: String,
-    /// Its bytes there.
-    pub bytes: Vec<u8>,
-    /// What is lost without it, in words.
-    pub loss: Option<&'static str>,
-}
-
-/// How many pixels there are along a length.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Density {
-    /// Pixels across and down along one unit; more than 0.
-    pub pixels: [f64; 2],
-    /// The unit.
-    pub unit: DensityUnit,
-}
-
-/// The length along which pixels are counted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DensityUnit {
-    /// None: the two numbers tell the shape of pixels alone.
-    Aspect,
-    /// An inch.
-    Inch,
-    /// A centimetre.
-    Centimetre,
-}
-
-impl Density {
-    /// A density of finite numbers above 0.
-    pub fn new(pixels: [f64; 2], unit: DensityUnit) -> Option<Self> {
-        pixels.iter().all(|v| v.is_finite() && *v > 0.0).then_some(Self { pixels, unit })
-    }
-
-    /// Whether pixels are as wide as high.
-    pub fn is_square(&self) -> bool {
-        self.pixels[0] == self.pixels[1]
-    }
-
-    /// The same per `unit`; nothing where only one of both is a length.
-    pub fn per(self, unit: DensityUnit) -> Option<[f64; 2]> {
-        const CENTIMETRES: f64 = 2.54;
-        match (self.unit, unit) {
-            (DensityUnit::Inch, DensityUnit::Centimetre) => {
-                Some(self.pixels.map(|pixels| pixels / CENTIMETRES))
-            }
-            (DensityUnit::Centimetre, DensityUnit::Inch) => {
-                Some(self.pixels.map(|pixels| pixels * CENTIMETRES))
-            }
-            (own, unit) => (own == unit).then_some(self.pixels),
-        }
-    }
 }
 
 /// Builds [`Samples`] of the same type from the vector of an image's samples.
@@ -188,7 +82,8 @@ impl Image {
         Self { samples, metadata: self.metadata.clone(), ..*self }
     }
 
-    /// Linear light, premultiplied with alpha. u8 and u16 are on the sRGB curve, all others are linear light already.
+    /// The image as linear light with premultiplied alpha. u8 and u16 come from the sRGB curve, the other types are linear
+    /// light already.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -212,7 +107,7 @@ impl Image {
         if self.has_alpha() {
             each_pixel(&mut light, channels, |at, pixel| {
                 let at = at * channels + colours;
-                // Alpha is linear in every format.
+                // Alpha is never on the sRGB curve.
                 pixel[colours] = match &self.samples {
                     Samples::U8(values) => f32::from(values[at]) / 255.0,
                     Samples::U16(values) => f32::from(values[at]) / 65535.0,
@@ -225,7 +120,7 @@ impl Image {
         Ok(Self { is_linear: true, ..self.with_samples(Samples::F32(light)) })
     }
 
-    /// A linear image with straight alpha: as f32 still linear light, as integers on the sRGB curve.
+    /// The linear image with straight alpha: f32 stays linear light, u8 and u16 go to the sRGB curve.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -237,7 +132,7 @@ impl Image {
         let Samples::F32(light) = &self.samples else { unreachable!("linear light is f32") };
         let mut straight = memory::copied(light)?;
         each_pixel(&mut straight, channels, |_, pixel| {
-            // Where alpha is 0 (light without cover, such as a flame) colours stay as they are.
+            // With alpha 0 (light without coverage, such as a flame) colours stay as they are.
             let alpha = pixel.get(colours).copied().filter(|&alpha| alpha > 0.0).unwrap_or(1.0);
             for v in &mut pixel[..colours] {
                 *v /= alpha;
@@ -251,8 +146,8 @@ impl Image {
         Ok(Self { is_linear: false, ..self.with_samples(samples) })
     }
 
-    /// Samples of fewer bits, the full range mapped to the full range; those without a full intensity keep their values, or
-    /// become the nearest that `dtype` holds.
+    /// The image with samples of fewer bits. Full intensity becomes full intensity; types without one keep their values,
+    /// rounded and clamped to those of `dtype`.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -260,7 +155,7 @@ impl Image {
         Ok(self.with_samples(narrowed(&self.samples, dtype)?))
     }
 
-    /// Samples as f32, full intensity as 1; those without a full intensity keep their values.
+    /// The image with samples of f32. Full intensity becomes 1; types without one keep their values.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -273,7 +168,7 @@ impl Image {
         Ok(self.with_samples(Samples::F32(floats)))
     }
 
-    /// The colours alone.
+    /// The image without its alpha channel.
     ///
     /// # Errors
     /// When there is no memory for them.
@@ -288,7 +183,7 @@ impl Image {
         Ok(Self { channels: colours, ..self.with_samples(samples) })
     }
 
-    /// Grey with alpha as RGBA.
+    /// An image of grey and alpha as RGBA.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -302,7 +197,7 @@ impl Image {
         Ok(Self { channels: 4, ..self.with_samples(samples) })
     }
 
-    /// The image as it is to be seen, from one whose rows are stored in `orientation`.
+    /// The image as it is to be seen, from one that is stored in `orientation`.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -362,58 +257,6 @@ fn narrowed(samples: &Samples, dtype: Dtype) -> Result<Samples> {
     })
 }
 
-/// How a picture is stored: with `transposed`, its rows are columns to the eye; then stored columns,
-/// and stored rows, are in reverse order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Orientation {
-    transposed: bool,
-    reversed_x: bool,
-    reversed_y: bool,
-}
-
-impl Orientation {
-    /// From the value of EXIF's tag 274 (EXIF 2.32, 4.6.4).
-    pub fn from_exif(value: u8) -> Option<Self> {
-        let [transposed, reversed_x, reversed_y] = match value {
-            1 => [false, false, false],
-            2 => [false, true, false],
-            3 => [false, true, true],
-            4 => [false, false, true],
-            5 => [true, false, false],
-            6 => [true, false, true],
-            7 => [true, true, true],
-            8 => [true, true, false],
-            _ => return None,
-        };
-        Some(Self { transposed, reversed_x, reversed_y })
-    }
-
-    /// Width and height to the eye of a picture stored with `size`.
-    fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
-        if self.transposed { [height, width] } else { [width, height] }
-    }
-
-    /// The samples, `N` a pixel, in the order of the upright picture.
-    fn apply<T, const N: usize>(self, stored: &[T], size: [usize; 2]) -> Result<Vec<T>>
-    where
-        T: bytemuck::Pod + Send + Sync,
-    {
-        let [width, height] = size;
-        let [columns, _] = self.size(size);
-        let stored = stored.as_chunks::<N>().0;
-        let mut upright = memory::zeros(stored.len() * N)?;
-        upright.chunks_exact_mut(columns * N).enumerate().par_each(|(row, pixels)| {
-            for (column, pixel) in pixels.as_chunks_mut::<N>().0.iter_mut().enumerate() {
-                let [x, y] = if self.transposed { [row, column] } else { [column, row] };
-                let x = if self.reversed_x { width - 1 - x } else { x };
-                let y = if self.reversed_y { height - 1 - y } else { y };
-                *pixel = stored[y * width + x];
-            }
-        });
-        Ok(upright)
-    }
-}
-
 /// Calls `change` with the number and the samples of each pixel.
 fn each_pixel(samples: &mut [f32], channels: usize, change: impl Fn(usize, &mut [f32]) + Sync) {
     const PIXELS: usize = 1 << 14;
@@ -427,34 +270,6 @@ fn each_pixel(samples: &mut [f32], channels: usize, change: impl Fn(usize, &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A picture of 3 x 2 pixels under every orientation, written out by hand.
-    #[test]
-    fn every_orientation_comes_upright() {
-        let image = |width, height, samples: &[u8]| Image {
-            width,
-            height,
-            channels: 1,
-            samples: Samples::U8(samples.to_vec()),
-            is_linear: false,
-            metadata: Metadata::default(),
-        };
-        for (value, width, expected) in [
-            (1, 3, [0, 1, 2, 3, 4, 5]),
-            (2, 3, [2, 1, 0, 5, 4, 3]),
-            (3, 3, [5, 4, 3, 2, 1, 0]),
-            (4, 3, [3, 4, 5, 0, 1, 2]),
-            (5, 2, [0, 3, 1, 4, 2, 5]),
-            (6, 2, [3, 0, 4, 1, 5, 2]),
-            (7, 2, [5, 2, 4, 1, 3, 0]),
-            (8, 2, [2, 5, 1, 4, 0, 3]),
-        ] {
-            let orientation = Orientation::from_exif(value).unwrap();
-            let upright = image(3, 2, &[0, 1, 2, 3, 4, 5]).upright(orientation).unwrap();
-            assert_eq!(upright, image(width, 6 / width, &expected), "{value}");
-        }
-        assert_eq!(Orientation::from_exif(0), None);
-    }
 
     #[test]
     fn alpha_and_channels_convert() {

@@ -1,0 +1,92 @@
+//! The eight ways in which a picture may be stored, and the way back.
+
+use crate::{error::Result, memory, parallel::Parallel};
+
+/// How a picture is stored. With `transposed`, stored rows are columns of the upright picture; with `reversed_x` and
+/// `reversed_y`, stored columns and stored rows are in reverse order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Orientation {
+    pub(super) transposed: bool,
+    reversed_x: bool,
+    reversed_y: bool,
+}
+
+impl Orientation {
+    /// From the value of EXIF's tag 274 (EXIF 2.32, 4.6.4).
+    pub fn from_exif(value: u8) -> Option<Self> {
+        let [transposed, reversed_x, reversed_y] = match value {
+            1 => [false, false, false],
+            2 => [false, true, false],
+            3 => [false, true, true],
+            4 => [false, false, true],
+            5 => [true, false, false],
+            6 => [true, false, true],
+            7 => [true, true, true],
+            8 => [true, true, false],
+            _ => return None,
+        };
+        Some(Self { transposed, reversed_x, reversed_y })
+    }
+
+    /// Width and height of the upright picture, from those of the stored one.
+    pub(super) fn size(self, [width, height]: [usize; 2]) -> [usize; 2] {
+        if self.transposed { [height, width] } else { [width, height] }
+    }
+
+    /// The samples, `N` a pixel, in the order of the upright picture.
+    pub(super) fn apply<T, const N: usize>(self, stored: &[T], size: [usize; 2]) -> Result<Vec<T>>
+    where
+        T: bytemuck::Pod + Send + Sync,
+    {
+        let [width, height] = size;
+        let [columns, _] = self.size(size);
+        let stored = stored.as_chunks::<N>().0;
+        let mut upright = memory::zeros(stored.len() * N)?;
+        upright.chunks_exact_mut(columns * N).enumerate().par_each(|(row, pixels)| {
+            for (column, pixel) in pixels.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                let [x, y] = if self.transposed { [row, column] } else { [column, row] };
+                let x = if self.reversed_x { width - 1 - x } else { x };
+                let y = if self.reversed_y { height - 1 - y } else { y };
+                *pixel = stored[y * width + x];
+            }
+        });
+        Ok(upright)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{
+        image::{Image, Metadata},
+        samples::Samples,
+    };
+
+    /// A picture of 3 x 2 pixels under every orientation, written out by hand.
+    #[test]
+    fn every_orientation_comes_upright() {
+        let image = |width, height, samples: &[u8]| Image {
+            width,
+            height,
+            channels: 1,
+            samples: Samples::U8(samples.to_vec()),
+            is_linear: false,
+            metadata: Metadata::default(),
+        };
+        for (value, width, expected) in [
+            (1, 3, [0, 1, 2, 3, 4, 5]),
+            (2, 3, [2, 1, 0, 5, 4, 3]),
+            (3, 3, [5, 4, 3, 2, 1, 0]),
+            (4, 3, [3, 4, 5, 0, 1, 2]),
+            (5, 2, [0, 3, 1, 4, 2, 5]),
+            (6, 2, [3, 0, 4, 1, 5, 2]),
+            (7, 2, [5, 2, 4, 1, 3, 0]),
+            (8, 2, [2, 5, 1, 4, 0, 3]),
+        ] {
+            let orientation = Orientation::from_exif(value).unwrap();
+            let upright = image(3, 2, &[0, 1, 2, 3, 4, 5]).upright(orientation).unwrap();
+            assert_eq!(upright, image(width, 6 / width, &expected), "{value}");
+        }
+        assert_eq!(Orientation::from_exif(0), None);
+    }
+}
