@@ -1,15 +1,15 @@
-//! Pyramids of volumes: which levels there are, and the samples of one made of those of the level above.
+//! Pyramids of volumes: their levels, and the samples of a level from those of the finer level before it.
 //!
-//! A sample of the next level is the mean of up to 2 x 2 x 2 samples of this one: at the end of an odd axis, of those that are
-//! there. Whole numbers are rounded, halves upwards. Of labels, which have no mean, the first of them is taken. Each level is
-//! made of the stored samples of the one above, so that it does not matter who makes it.
+//! A sample of the next level is the mean of a group of up to 2 x 2 x 2 samples of this one, fewer at the end of an odd
+//! axis. Integers are rounded, halves upwards. Labels have no mean: the first of the group is taken. Each level is made of
+//! the stored samples of the level before, so that shards and whole jobs give the same bytes.
 
 use super::{dtype::Scalar, samples::Samples};
 use crate::{error::Result, for_dtype, memory, parallel::Parallel};
 
-/// By default levels follow until no axis is longer.
+/// The longest axis of the last level, by default.
 pub const SMALL: usize = 256;
-/// More levels than any volume needs.
+/// The most levels: 2^32 samples along an axis become 1.
 const MOST: usize = 32;
 
 /// A level.
@@ -17,19 +17,19 @@ const MOST: usize = 32;
 pub struct Level {
     /// Samples along x, y and z.
     pub dims: [usize; 3],
-    /// Samples of the first level that one of this level stands for, along each axis.
+    /// How many samples of the first level one sample of this level covers, along each axis.
     pub factors: [usize; 3],
 }
 
 impl Level {
-    /// Along which axes `next` is half of this level: 1 or 2 each.
+    /// For each axis 2 where `next` has half the samples of this level, else 1.
     pub fn steps(&self, next: &Self) -> [usize; 3] {
         std::array::from_fn(|axis| next.factors[axis] / self.factors[axis])
     }
 }
 
-/// The levels of a volume of `dims` whose samples are `spacing` apart: `count`, or as many as it takes until no axis is longer than
-/// [`SMALL`]. Axes are halved along which samples are densest, so that those of coarse levels become as wide as long.
+/// The levels of a volume of `dims` whose samples are `spacing` apart: `count`, or as many as it takes until no axis is
+/// longer than [`SMALL`]. The axes with the densest samples are halved first, so that voxels become cubes.
 pub fn levels(dims: [usize; 3], spacing: [f64; 3], count: Option<usize>) -> Vec<Level> {
     let mut levels = vec![Level { dims, factors: [1; 3] }];
     while levels.len() < count.unwrap_or(MOST).min(MOST) {
@@ -41,7 +41,7 @@ pub fn levels(dims: [usize; 3], spacing: [f64; 3], count: Option<usize>) -> Vec<
         let width = |axis: usize| spacing[axis].abs() * factors[axis] as f64;
         let long = (0..3).filter(|&axis| dims[axis] > 1);
         let densest = long.clone().map(width).fold(f64::INFINITY, f64::min);
-        // Where spacings differ so much that long axes would be left for last, all are halved.
+        // Axes within a factor of 1.5 of the densest are halved together. NaN compares with nothing: all are halved.
         let halves = |axis: usize| {
             dims[axis] > 1
                 && width(axis).partial_cmp(&(1.5 * densest)) != Some(std::cmp::Ordering::Greater)
@@ -55,7 +55,8 @@ pub fn levels(dims: [usize; 3], spacing: [f64; 3], count: Option<usize>) -> Vec<
     levels
 }
 
-/// The samples of the next level, `steps` samples of this one along each axis: the means, or of labels the first.
+/// The samples of the next level: for each group of `steps` samples along x, y and z the mean, or the first if they
+/// `are_labels`. Along each axis there are `dims / steps` groups, rounded up.
 ///
 /// # Errors
 /// When there is no memory for them.
@@ -70,38 +71,16 @@ pub fn halved(
     for_dtype!(samples.dtype(), T in [u8 i8 u16 i16 u32 i32 f32 f64] => {
         let from: &[T] = bytemuck::cast_slice(samples.as_bytes());
         let to: &mut [T] = bytemuck::cast_slice_mut(made.as_bytes_mut());
-        // Rows of some kB a piece of work.
+        // A piece of work is several rows, of about 16,384 samples together.
         let rows = 16_384usize.div_ceil(next[0]);
         to.chunks_mut(next[0] * rows).enumerate().par_each(|(piece, to)| {
             let mut sums = memory::room(dims[0]).unwrap_or_else(memory::raise);
             for (i, to) in to.chunks_exact_mut(next[0]).enumerate() {
                 let (y, z) = ((piece * rows + i) % next[1], (piece * rows + i) / next[1]);
-                let row = |y: usize, z: usize| &from[(z * dims[1] + y) * dims[0]..][..dims[0]];
-                let (y, z) = (y * steps[1], z * steps[2]);
-                if are_labels {
-                    to.iter_mut().zip(row(y, z).iter().step_by(steps[0])).for_each(|(to, &v)| *to = v);
-                    continue;
-                }
-                let ends = [(y + steps[1]).min(dims[1]), (z + steps[2]).min(dims[2])];
-                sums.clear();
-                sums.extend(row(y, z).iter().map(|&v| v.widened()));
-                let others = (z..ends[1]).flat_map(|z| (y..ends[0]).map(move |y| (y, z))).skip(1);
-                for (y, z) in others {
-                    sums.iter_mut().zip(row(y, z)).for_each(|(sum, &v)| *sum += v.widened());
-                }
-                let count = (ends[0] - y) * (ends[1] - z);
-                if steps[0] == 1 {
-                    let shift = count.trailing_zeros();
-                    to.iter_mut().zip(&sums).for_each(|(to, &sum)| *to = T::mean(sum, shift));
-                    continue;
-                }
-                let (pairs, single) = sums.as_chunks();
-                let shift = (2 * count).trailing_zeros();
-                for (to, &[left, right]) in to.iter_mut().zip(pairs) {
-                    *to = T::mean(left + right, shift);
-                }
-                if let ([.., to], [sum]) = (&mut *to, single) {
-                    *to = T::mean(*sum, count.trailing_zeros());
+                let window = Window { dims, steps, y: y * steps[1], z: z * steps[2] };
+                match are_labels {
+                    true => window.first(from, to),
+                    false => window.means(from, &mut sums, to),
                 }
             }
         });
@@ -109,15 +88,63 @@ pub fn halved(
     Ok(made)
 }
 
+/// The rows that one row of the next level is made of: up to two along y and z from `y` and `z` on.
+struct Window {
+    dims: [usize; 3],
+    steps: [usize; 3],
+    y: usize,
+    z: usize,
+}
+
+impl Window {
+    fn row<'a, T>(&self, from: &'a [T], y: usize, z: usize) -> &'a [T] {
+        let [width, height, _] = self.dims;
+        &from[(z * height + y) * width..][..width]
+    }
+
+    /// The first sample of each group.
+    fn first<T: Copy>(&self, from: &[T], to: &mut [T]) {
+        let row = self.row(from, self.y, self.z).iter();
+        to.iter_mut().zip(row.step_by(self.steps[0])).for_each(|(to, &v)| *to = v);
+    }
+
+    /// The mean of each group. `sums` is scratch memory.
+    fn means<T: Mean>(&self, from: &[T], sums: &mut Vec<T::Sum>, to: &mut [T]) {
+        let Self { dims, steps, y, z } = *self;
+        let ends = [(y + steps[1]).min(dims[1]), (z + steps[2]).min(dims[2])];
+        sums.clear();
+        sums.extend(self.row(from, y, z).iter().map(|&v| v.widened()));
+        let others = (z..ends[1]).flat_map(|z| (y..ends[0]).map(move |y| (y, z))).skip(1);
+        for (y, z) in others {
+            let row = self.row(from, y, z);
+            sums.iter_mut().zip(row).for_each(|(sum, &v)| *sum += v.widened());
+        }
+        // 1, 2 or 4, a power of two as all counts of samples here.
+        let rows = (ends[0] - y) * (ends[1] - z);
+        let shift = rows.trailing_zeros();
+        if steps[0] == 1 {
+            to.iter_mut().zip(&*sums).for_each(|(to, &sum)| *to = T::mean(sum, shift));
+            return;
+        }
+        let (pairs, single) = sums.as_chunks();
+        for (to, &[left, right]) in to.iter_mut().zip(pairs) {
+            *to = T::mean(left + right, shift + 1);
+        }
+        if let ([.., to], [sum]) = (to, single) {
+            *to = T::mean(*sum, shift);
+        }
+    }
+}
+
 /// Samples that have a mean.
 trait Mean: Scalar {
-    /// What holds the sum of eight of them.
+    /// A type that holds the sum of eight samples.
     type Sum: Copy + Send + std::ops::AddAssign + std::ops::Add<Output = Self::Sum>;
 
-    /// The value as a sum of one.
+    /// The sum of this one sample.
     fn widened(self) -> Self::Sum;
 
-    /// `sum` over two to the power `shift`.
+    /// `sum / 2^shift`; integers are rounded, halves upwards.
     fn mean(sum: Self::Sum, shift: u32) -> Self;
 }
 
@@ -131,7 +158,7 @@ macro_rules! means {
             }
 
             fn mean(sum: $sum, shift: u32) -> Self {
-                // A shift of a negative number rounds down, as of a positive one.
+                // An arithmetic shift rounds down, negative numbers too.
                 ((sum + (1 << shift >> 1)) >> shift) as $type
             }
         })+
