@@ -1,4 +1,4 @@
-//! Ways around the caches: fetching before the need, and writing past them.
+//! Use of the processor's caches: fetching lines before they are needed, and writing lines past the caches.
 
 use std::{mem, slice};
 
@@ -11,7 +11,7 @@ pub fn prefetch<T: Pod>(items: &[T]) {
     for line in bytemuck::cast_slice::<T, u8>(items).chunks(size_of::<Line>()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-        // SAFETY: a hint that changes nothing, whatever the address.
+        // SAFETY: a prefetch is a hint. It reads and writes nothing that the program sees, and no address faults.
         #[allow(unsafe_code)]
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
@@ -21,11 +21,14 @@ pub fn prefetch<T: Pod>(items: &[T]) {
     let _ = items;
 }
 
-/// Writes each of `items` to the next slot of the place that it comes with. `places` have room for exactly those that
-/// come.
+/// Writes each item to the next slot of one of `places`, whose number it comes with. Each place has exactly as many slots
+/// as items come for it.
 ///
-/// They are collected and written as whole cache lines past the caches (non-temporal stores): an ordinary store first
-/// reads the line that it writes, and puts out of the caches what is still needed there.
+/// Items are collected and written as whole cache lines past the caches (non-temporal stores): an ordinary store first
+/// reads the line that it writes, and evicts lines that are still needed.
+///
+/// # Panics
+/// When more items come for a place than it has slots.
 #[inline]
 pub fn scatter<T: Pod>(places: Vec<&mut [T]>, items: impl Iterator<Item = (usize, T)>) {
     let _fence = Fence;
@@ -102,7 +105,7 @@ impl<'a, T: Pod> Place<'a, T> {
     }
 }
 
-/// Writes a line past the caches where the processor can. A [`Fence`] goes before anything else comes to `to`.
+/// Writes a line past the caches where the processor can. A [`Fence`] must be dropped before anyone else uses `to`.
 #[inline(always)]
 fn stream(to: &mut Line, line: &Line) {
     #[cfg(target_arch = "x86_64")]
@@ -112,7 +115,8 @@ fn stream(to: &mut Line, line: &Line) {
         let parts: &[__m128i; 4] = bytemuck::cast_ref(line);
         let to: &mut [__m128i; 4] = bytemuck::cast_mut(to);
         for (to, &part) in to.iter_mut().zip(parts) {
-            // SAFETY: `to` is valid and aligned, and its owner lends it until the fence.
+            // SAFETY: `to` comes from a `&mut Line`, which is valid for 64 bytes and aligned to 64. Nobody else reaches
+            // the line before `scatter` returns it, and `scatter` drops its fence first.
             #[allow(unsafe_code)]
             unsafe {
                 _mm_stream_si128(to, part);
@@ -125,7 +129,7 @@ fn stream(to: &mut Line, line: &Line) {
     }
 }
 
-/// Orders, when it goes, what has been written past the caches before what this thread does next.
+/// On drop, orders the writes past the caches before everything that this thread does next.
 struct Fence;
 
 impl Drop for Fence {

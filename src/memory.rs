@@ -54,8 +54,8 @@ fn ask_for_huge_pages<T>(values: &mut [T]) {
         }
         let whole = start.next_multiple_of(page)..end / page * page;
         let first = range.start.with_addr(whole.start).cast();
-        // SAFETY: the pages belong to `values` alone, and this advice leaves what they hold as it is. Without an
-        // effect it does no harm.
+        // SAFETY: the range is made of whole pages inside `values`, and this advice changes no content. When the system
+        // refuses it, nothing happens.
         #[allow(unsafe_code)]
         let _ = unsafe { rustix::mm::madvise(first, whole.len(), Advice::LinuxHugepage) };
     }
@@ -73,7 +73,7 @@ pub fn copied<T: Clone>(values: &[T]) -> Result<Vec<T>> {
     Ok(copy)
 }
 
-/// Makes room for `more` values, and for as many again as there are when that takes an allocation.
+/// Makes room for `more` values. An allocation at least doubles the capacity, so that repeated growth stays linear.
 ///
 /// # Errors
 /// As [`room`].
@@ -81,7 +81,7 @@ pub fn reserve<T>(values: &mut Vec<T>, more: usize) -> Result<()> {
     values.try_reserve(more).map_err(|_| refused::<T>(values.len() + more))
 }
 
-/// Makes `values` as long as this, in their own memory where that is enough. What they hold is to be written over.
+/// Makes `values` `len` long, in their own memory where that is enough. Their content is then unspecified.
 ///
 /// # Errors
 /// As [`room`].

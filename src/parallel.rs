@@ -23,8 +23,8 @@ const PIECE: usize = 1 << 15;
 pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
     /// Calls `work` with each item.
     fn par_each(self, work: impl Fn(Self::Item) + Sync) {
-        // A lock for each item, which nobody waits for: threads that took turns at one for all of them would slow each
-        // other down where items take microseconds.
+        // A lock for each item, on which nobody ever waits: one lock for all would be contended where items take
+        // microseconds.
         let items: Vec<_> = self.map(|item| Mutex::new(Some(item))).collect();
         on_all_threads(items.len(), &|at| {
             if let Some(item) = lock(&items[at]).take() {
@@ -33,10 +33,10 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         });
     }
 
-    /// Calls `work` with each item, but for those behind one that failed.
+    /// Calls `work` with each item; may skip items behind one that failed.
     ///
     /// # Errors
-    /// That of the first item that fails, whichever thread is sooner.
+    /// That of the first item in order that fails, whichever fails first in time.
     fn par_try_each<E: Send>(
         self,
         work: impl Fn(Self::Item) -> Result<(), E> + Sync,
@@ -66,8 +66,8 @@ pub trait Parallel: ExactSizeIterator<Item: Send> + Sized {
         results.into_iter().map(|result| result.expect("every item had its turn")).collect()
     }
 
-    /// Calls `work` with each item and a state that is no other thread's at the time. Returns the states,
-    /// each made by `start`: as many as were at work at once.
+    /// Calls `work` with each item and a state that no other call uses at the time. Returns the states, each made by
+    /// `start`: as many as calls ran at once. Which items met which state depends on timing.
     fn par_fold<S: Send>(
         self,
         start: impl Fn() -> S + Sync,
@@ -124,7 +124,7 @@ pub fn generated<T: Send>(len: usize, value: impl Fn(usize) -> T + Sync) -> Resu
     })
 }
 
-/// `len` values: `fill` writes all of the slots that it is given, which begin at a number.
+/// `len` values. `fill` gets the number of the first slot of a chunk and the chunk, all of whose slots it writes.
 fn filled<T: Send>(
     len: usize,
     fill: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
@@ -132,7 +132,9 @@ fn filled<T: Send>(
     let mut values = memory::room(len)?;
     let pieces = values.spare_capacity_mut()[..len].chunks_mut(PIECE).enumerate();
     pieces.par_each(|(number, piece)| fill(number * PIECE, piece));
-    // SAFETY: the capacity is `len` at least, and `mapped` and `generated` have written each slot below it.
+    // SAFETY: `room` gave a capacity of at least `len`. The chunks cover the slots 0 to `len - 1`, and `fill` wrote all of
+    // its chunk: `mapped` zips it with as many values, `generated` with an endless range. A panic in `fill` leaves the
+    // length at 0.
     #[allow(unsafe_code)]
     unsafe {
         values.set_len(len);
@@ -161,7 +163,8 @@ fn on_all_threads(count: usize, step: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// What a panic leaves behind is whole: the panic goes on once the loop has ended.
+/// Locks `mutex`, poisoned or not: a value behind these locks is replaced as a whole, and rayon resumes a panic once the
+/// loop has ended.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,7 +22,7 @@ pub struct Split {
     pub block: usize,
     /// Positions before and after a block that its results depend on.
     pub halo: [usize; 2],
-    /// Whether the halo goes on at the other end; else it ends where the axis does.
+    /// Whether the halo continues at the other end of the axis; otherwise it ends with the axis.
     pub wraps: bool,
 }
 
@@ -57,7 +57,7 @@ impl Split {
             true => self.halo,
             false => [self.halo[0].min(core.start), self.halo[1].min(self.len - core.end)],
         };
-        // A whole number of lengths more where the halo begins at the other end.
+        // Positions are not negative: a halo that begins before 0 is moved by whole lengths of the axis.
         let turns = before.saturating_sub(core.start).div_ceil(self.len.max(1));
         let first = core.start + turns * self.len - before;
         Span { padded: first..first + before + core.len() + after, core, before }
@@ -94,8 +94,8 @@ impl Block {
 }
 
 impl Blocks {
-    /// The whole grid, or halves of halves of it until `fits` takes the dimensions of a padded block;
-    /// nothing where it takes not even a single position with its halo.
+    /// The whole grid, halved along one axis after the other until `fits` accepts the dimensions of a padded block;
+    /// `None` where it refuses even a single position with its halo.
     pub fn fitting(
         dims: [usize; 3],
         halo: [usize; 3],
@@ -152,7 +152,7 @@ impl Blocks {
         let mut samples = memory::room(x.len() * y.len() * z.len() * channels)?;
         for row in z.flat_map(|z| y.clone().map(move |y| z % nz * ny + y % ny)) {
             let row = &grid[row * nx * channels..][..nx * channels];
-            // As far as the row's end, and on from its start.
+            // Up to the row's end, then again from its start.
             let mut at = x.start;
             while at < x.end {
                 let first = at % nx;

@@ -47,7 +47,7 @@ pub struct Reciprocal {
 
 impl Reciprocal {
     /// The reciprocal that is exact for every n up to `largest`, with a factor of at most
-    /// `largest_factor` and the largest shift in `shifts` that this leaves; nothing where there is none.
+    /// `largest_factor` and the largest shift in `shifts` that allows both; `None` where no shift does.
     pub fn new(
         divisor: u64,
         largest: u64,
@@ -76,7 +76,7 @@ pub struct RoundedU32 {
 }
 
 impl RoundedU32 {
-    /// For quotients up to 255; nothing where the factor does not fit.
+    /// For quotients up to 255; `None` where the factor does not fit.
     pub fn new(up: u32, divisor: u32) -> Option<Self> {
         let divisor = u64::from(divisor);
         // n F < 256 d F, about 2^(8 + shift): shifts below 56 keep it within 64 bits.
@@ -103,7 +103,7 @@ pub struct RoundedU16 {
 }
 
 impl RoundedU16 {
-    /// For quotients up to 255; nothing where n or the factor does not fit.
+    /// For quotients up to 255; `None` where n or the factor does not fit.
     pub fn new(divisor: u32) -> Option<Self> {
         let half = u16::try_from(divisor / 2).ok()?;
         let largest = u16::try_from(255 * divisor + u32::from(half)).ok()?;

@@ -1,12 +1,12 @@
-//! Sums of f64 without rounding, so that they do not depend on the order of the numbers, nor on how these are divided among
-//! threads, devices or processes. The sum is rounded once, when it is asked for.
+//! Sums of f64 without rounding: they depend neither on the order of the numbers nor on how the numbers are divided among
+//! threads, devices or processes. The sum is rounded once, when it is read.
 //!
 //! ```text
 //! digit        0      1      2    ...   33 34   ...   66     67
 //! counts     2^-1074                     1            2^1038  sign and carries
 //! ```
-//! A fixed-point number of digits of 32 bits in i64, which so hold 2^31 additions without a carry (Neal, Fast Exact
-//! Summation Using Small and Large Superaccumulators, 2015, with digits that overlap by 32 bits).
+//! A fixed-point number whose digits have 32 bits and are held in i64, so that 2^31 additions need no carry (Neal, Fast
+//! Exact Summation Using Small and Large Superaccumulators, 2015; the digits here overlap by 32 bits).
 
 use serde::{Deserialize, Serialize};
 
@@ -79,7 +79,7 @@ impl ExactSum {
             self.special += value;
             return;
         }
-        // The implicit bit, which only subnormal numbers have not.
+        // With the implicit bit, which only subnormal numbers lack.
         let mantissa = bits & ((1 << 52) - 1) | u64::from(exponent > 0) << 52;
         // The number is mantissa * 2^(place - 1074).
         let place = exponent.max(1) - 1;
@@ -145,7 +145,7 @@ impl ExactSum {
             sum.carry();
         }
         let Some(top) = sum.digits.iter().rposition(|&digit| digit != 0) else { return 0.0 };
-        // The upper four digits, at least 97 bits. What lies below them only tells that a tie is none.
+        // The upper four digits, at least 97 bits. Lower digits matter only in that they break a tie: a sticky bit.
         let low = top.saturating_sub(3);
         let upper = sum.digits[low..=top].iter().rev();
         let mut upper = upper.fold(0u128, |upper, &digit| upper << 32 | digit as u128);

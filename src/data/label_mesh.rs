@@ -20,9 +20,9 @@ pub struct LabelMesh {
 pub struct Quad {
     /// Vertex numbers, counter-clockwise as seen from the second label.
     pub vertices: [u32; 4],
-    /// The labels on both sides: the lesser one first, but 0, which is outside of all labels, always second.
+    /// The labels on both sides: the lesser one first; but 0, the outside of all labels, always second.
     pub labels: [u32; 2],
-    /// Which one of the sheets of a label's surface within the cell each corner belongs to, in two bits each:
+    /// For each corner, the sheet of each label's surface within the cell that it belongs to, in two bits:
     ///
     /// ```text
     /// bit     15 14 | 13 12 | 11 10 | 9 8 | 7 6 | 5 4 | 3 2 | 1 0
@@ -33,9 +33,9 @@ pub struct Quad {
 }
 
 impl Quad {
-    /// The side of `label` as the numbers of its own vertices, from outside of it counter-clockwise: four times the
-    /// vertex, and the sheet. A label that touches itself at a vertex only has a vertex of its own for each sheet there,
-    /// so that its surface is a closed manifold.
+    /// The corners on side 0 or 1, counter-clockwise as seen from outside of that side's label, each as four times the
+    /// vertex number plus the sheet. Where a label touches itself only at a vertex, each sheet has a vertex of its own, so
+    /// that the label's surface is a closed manifold.
     ///
     /// # Panics
     /// When `side` is neither 0 nor 1.
@@ -52,20 +52,30 @@ impl Quad {
             }
         }
     }
-}
 
-impl Quad {
-    /// Whether the diagonal from its first corner, which is the shorter one in the grid, cuts it into triangles.
+    /// Whether the diagonal from its first corner is the shorter one in the grid, along which the quad is cut.
     pub fn splits_from_first(&self, vertices: &[[u32; 3]]) -> bool {
         Self::is_first_shorter(self.vertices.map(|vertex| vertices[vertex as usize]))
     }
 
-    /// The same of its corners.
+    /// Whether the diagonal from `a` to `c` is no longer than the one from `b` to `d`.
     pub fn is_first_shorter([a, b, c, d]: [[u32; 3]; 4]) -> bool {
         let length = |a: [u32; 3], b: [u32; 3]| -> i64 {
             (0..3).map(|axis| (i64::from(a[axis]) - i64::from(b[axis])).pow(2)).sum()
         };
         length(a, c) <= length(b, d)
+    }
+
+    /// Notes the diagonal that cuts it: the one from its first corner, or the other one. Replaces the sheets, which a file
+    /// of all labels together does not need.
+    pub fn split(&mut self, from_first: bool) {
+        self.sheets = u32::from(from_first);
+    }
+
+    /// The triangles that [`split`](Self::split) has cut it into, counter-clockwise as seen from the second label.
+    pub fn triangles(&self) -> [[u32; 3]; 2] {
+        let [a, b, c, d] = self.vertices;
+        if self.sheets == 1 { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] }
     }
 }
 
@@ -86,19 +96,5 @@ impl LabelMesh {
         }
         memory::append(&mut self.vertices, &mut next.vertices)?;
         memory::append(&mut self.quads, &mut next.quads)
-    }
-}
-
-impl Quad {
-    /// Cuts it into triangles by the diagonal from its first corner, or by the other one, which takes the place of the
-    /// sheets.
-    pub fn split(&mut self, from_first: bool) {
-        self.sheets = u32::from(from_first);
-    }
-
-    /// The triangles that [`split`](Self::split) has cut it into, counter-clockwise as seen from the second label.
-    pub fn triangles(&self) -> [[u32; 3]; 2] {
-        let [a, b, c, d] = self.vertices;
-        if self.sheets == 1 { [[a, b, c], [a, c, d]] } else { [[b, c, d], [b, d, a]] }
     }
 }

@@ -29,7 +29,7 @@ impl Space {
         }
     }
 
-    /// The factor of each axis that leads to RAS, and back.
+    /// The factor of each axis from this space to RAS, and back.
     fn signs(self) -> [f64; 3] {
         match self {
             Self::Ras => [1.0, 1.0, 1.0],
@@ -42,7 +42,7 @@ impl Space {
 /// An affine map from sample numbers to world coordinates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// For each axis of the grid, the way from a sample to the next one.
+    /// For each axis of the grid, the vector from a sample to the next one.
     pub steps: [[f64; 3]; 3],
     /// The centre of the first sample.
     pub first: [f64; 3],
@@ -72,7 +72,7 @@ impl Placement {
         finite && box_volume.is_finite() && self.determinant().abs() > 1e-6 * box_volume
     }
 
-    /// Where the place `at` lies, counted in samples.
+    /// The world coordinates of a place `at`, counted in samples.
     pub fn at(&self, at: [f64; 3]) -> [f64; 3] {
         let [x, y, z] = self.steps;
         let place = |i: usize| self.first[i] + (at[0] * x[i] + at[1] * y[i] + at[2] * z[i]);

@@ -110,7 +110,7 @@ impl Samples {
         });
     }
 
-    /// Makes them as many as this, to be written over: what they are is not said.
+    /// Changes the number of samples to `len`. Their values are then unspecified.
     ///
     /// # Errors
     /// As [`memory::room`].
@@ -123,12 +123,12 @@ impl Samples {
         for_samples!(self, values => bytemuck::cast_slice(values))
     }
 
-    /// The samples as bytes in the machine's order, to be filled.
+    /// The samples as mutable bytes in the machine's order.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         for_samples!(self, values => bytemuck::cast_slice_mut(values))
     }
 
-    /// The same values as samples of type `dtype`: rounded and clamped where that holds less.
+    /// The same values as samples of type `dtype`; integers are rounded and clamped to its range, NaN becomes 0.
     ///
     /// # Errors
     /// When the memory is not there, or `dtype` is none of [`Dtype::SAMPLES`].
@@ -154,7 +154,7 @@ impl Samples {
         Ok(converted)
     }
 
-    /// Turns every sample's bytes around, between big and little endian.
+    /// Reverses the bytes of every sample: between big and little endian.
     pub fn swap_bytes(&mut self) {
         match self.dtype().size() {
             1 => {}

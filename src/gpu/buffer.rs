@@ -65,7 +65,7 @@ impl Context {
         };
         let buffer = Buffer { inner: Arc::new(self.storage.lend(inner)), offset: 0, bytes };
         if self.poison {
-            let words = (0..bytes as u32 / 4).map(|i| i.wrapping_mul(0x9e37_79b9));
+            let words = (0..bytes / 4).map(|i| (i as u32).wrapping_mul(0x9e37_79b9));
             let noise: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
             let Driver { queue, .. } = &self.driver;
             self.driver.guarded(|| queue.write_buffer(&buffer.inner, 0, &noise))?;

@@ -7,7 +7,7 @@ use super::{Fault, Feature};
 /// Restrictions of a device that is opened.
 #[derive(Clone, Debug, Default)]
 pub struct Caps {
-    /// DeviceLimits no better than these.
+    /// Limits no better than these.
     pub baseline: Option<Baseline>,
     /// At most this many bytes a storage binding.
     pub binding_bytes: Option<u64>,
@@ -27,7 +27,7 @@ pub struct Caps {
     pub fault: Option<(Fault, u64)>,
 }
 
-/// DeviceLimits that a standard guarantees.
+/// Limits that a standard guarantees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Baseline {
     /// Every WebGPU device.

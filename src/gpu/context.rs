@@ -36,9 +36,9 @@ pub struct Context {
     checked: bool,
     modules: Kept<wgpu::ShaderModule>,
     pipelines: Kept<Arc<Pipeline>>,
-    /// Storage buffers without a user.
+    /// Storage buffers that no [`Buffer`](super::Buffer) uses now.
     pub(super) storage: Pool,
-    /// Staging buffers for readback without a user.
+    /// Staging buffers that no readback uses now.
     pub(super) readbacks: Pool,
     pub(super) uploads: UploadStaging,
 }

@@ -70,8 +70,8 @@ impl LastWords {
     }
 }
 
-/// What wgpu panics with where a wait times out, and another thread's finds the queue empty before this one looks at it:
-/// the next wait succeeds.
+/// The start of wgpu's panic message when a wait times out and another thread's wait empties the queue before this one
+/// looks at it. The next wait succeeds.
 const EMPTIED: &str = "If the queue is empty, the current submission index";
 
 /// wgpu's device and queue.

@@ -18,12 +18,11 @@ pub struct Pipeline {
     pub workgroup_size: [u32; 3],
 }
 
-/// The module of `shader`, in which `checked` puts bounds and loop checks even where an argument says that they are not
-/// needed.
+/// The module of `shader`. With `checked` it has bounds and loop checks even where [`Shader::unchecked`] argues them away.
 pub(super) fn module(device: &wgpu::Device, shader: &Shader, checked: bool) -> wgpu::ShaderModule {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(shader.name()),
-        // Parsed already, which takes longer than what else is done here.
+        // The module that reflection has parsed: parsing again would take longer than all other steps here.
         source: wgpu::ShaderSource::Naga(Cow::Owned(shader.reflection().module().clone())),
     };
     if checked || !shader.is_unchecked() {

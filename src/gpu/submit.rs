@@ -159,8 +159,8 @@ impl Recorded {
     fn bind(&self, device: &wgpu::Device, uniforms: Option<&wgpu::Buffer>) -> wgpu::BindGroup {
         let entry = |binding, buffer, offset, bytes| {
             let size = wgpu::BufferSize::new(bytes);
-            let binding_of = wgpu::BufferBinding { buffer, offset, size };
-            wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(binding_of) }
+            let range = wgpu::BufferBinding { buffer, offset, size };
+            wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(range) }
         };
         let buffers = self.buffers.iter();
         let mut entries: Vec<_> =

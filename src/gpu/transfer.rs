@@ -59,7 +59,7 @@ impl Context {
             self.driver.guarded(|| self.driver.queue.write_buffer(&buffer.inner, at, bytes))
         };
         self.timings.time("upload", || {
-            // Copies are multiples of 4 bytes: what is left is padded.
+            // Copies are multiples of 4 bytes: the last 1 to 3 bytes are padded.
             let (whole, rest) = data.split_at(data.len() & !3);
             match whole.len() > SMALL {
                 true => self.write_chunks(&buffer.inner, start, whole)?,
@@ -143,7 +143,7 @@ impl Context {
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn read<T: bytemuck::Pod>(&self, buffer: &Buffer, len: usize) -> Result<Vec<T>> {
-        // The system maps zeros at the first write, which all cores do together.
+        // The system maps a page at its first write, and all cores write here together.
         let mut values = memory::zeros::<T>(len)?;
         self.read_into(buffer, &mut values)?;
         Ok(values)

@@ -1,7 +1,7 @@
-//! Calls into drivers that are under way, so that one that never returns is found out.
+//! Calls into drivers that are under way, to detect one that never returns.
 //!
-//! Nothing can end such a call: whoever [ticks](tick) decides what becomes of the process. Ticks are counted instead of
-//! seconds, so that a process that was stopped and goes on later, as by Ctrl-Z, is not mistaken for one that hangs.
+//! Nothing can end such a call: the caller of [`tick`] decides what becomes of the process. Ticks are counted instead of
+//! seconds, so that a process that was stopped for a while, as by Ctrl-Z, is not mistaken for one that hangs.
 
 use std::{
     env,
@@ -81,8 +81,8 @@ pub fn tick(most: u32) -> Option<&'static str> {
     calls.iter().find(|call| call.ticks >= most.saturating_mul(call.factor)).map(|call| call.what)
 }
 
-/// Tries `attempt` with short waits, together as long as `patience`, until one gives a result. A process that was
-/// stopped in between loses one of the waits alone.
+/// Calls `attempt` with short waits that add up to `patience`, until one gives a result. A process that was stopped
+/// meanwhile loses only the wait in which it was stopped.
 pub(crate) fn patiently<T>(
     patience: Duration,
     mut attempt: impl FnMut(Duration) -> Option<T>,

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 
 use self::tables::{CIVIDIS, COOLWARM, INFERNO, MAGMA, PLASMA, TURBO, VIRIDIS};
 
-/// A palette; with `_r` behind its name, from its end to its beginning.
+/// A palette; a name that ends in `_r` reverses it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Palette {
     name: &'static str,
@@ -17,11 +17,11 @@ pub struct Palette {
 /// How a palette's colours are given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Colors {
-    /// All of them, red first.
+    /// All of them, as `0xrrggbb`.
     All(&'static [u32; 256]),
-    /// Some at equal distances, with straight lines between them.
+    /// Some, as `0xrrggbb`, at equal distances, with straight lines between them.
     Even(&'static [u32]),
-    /// Ends of straight lines, places and values, of red, green and blue.
+    /// For red, green and blue the ends of straight lines: place and value, both from 0 to 1.
     Lines([&'static [[f64; 2]]; 3]),
 }
 

@@ -84,8 +84,8 @@ pub struct Shader {
     reflection: OnceLock<Arc<Reflection>>,
 }
 
-/// The texts parsed so far, by key. Parsing takes longer than many a kernel, and a job of many small inputs specialises
-/// its shaders for each of them.
+/// The texts parsed so far, by key. Parsing takes longer than many kernels do, and a job of many small inputs specialises
+/// its shaders for each input.
 static KNOWN: LazyLock<Kept<Arc<Reflection>>> = LazyLock::new(Kept::default);
 
 impl Shader {
