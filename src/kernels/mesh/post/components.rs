@@ -35,16 +35,16 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
     vertex
 }
 
-/// Which connected parts are kept: those that all conditions hold for.
+/// Which connected parts are kept: those that meet all conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// At most so many, those with the most triangles, the first of equals.
+    /// At most so many: those with the most triangles, of equal ones the first.
     pub largest: Option<usize>,
-    /// Those of so many triangles at least.
+    /// Parts with at least so many triangles.
     pub least_triangles: u32,
-    /// Those that enclose so much at least, in cubed units; a hollow counts by its size.
+    /// Parts that enclose at least so much, in cubed units; a hollow counts by the size of its volume.
     pub least_volume: f64,
-    /// Those that enclose what is outside are left out, where they are closed.
+    /// Leaves out closed parts whose normals point inwards: the surfaces of hollows.
     pub fills_holes: bool,
 }
 
@@ -54,7 +54,7 @@ impl Parts {
         Self { largest: Some(1), ..Self::default() }
     }
 
-    /// Whether each part is kept.
+    /// Whether there is no condition.
     pub fn are_all(&self) -> bool {
         *self == Self::default()
     }
@@ -71,11 +71,11 @@ pub fn keep_parts(surface: &mut Surface, kept: &Parts) -> Result<()> {
     surface.triangles.iter().for_each(|triangle| sizes[part(triangle)] += 1);
     if kept.least_volume > 0.0 || kept.fills_holes {
         let mut volumes = memory::zeros::<f64>(surface.positions.len())?;
-        // The normals of a closed part add up to nothing.
+        // Sums of normals and of their lengths: the normals of a closed part add up to zero.
         let mut normals = memory::zeros::<[f64; 4]>(surface.positions.len())?;
         for triangle in &surface.triangles {
             let corners = surface.corners::<f64>(*triangle);
-            // From a corner of the part: far from the origin, the sum would lose digits.
+            // Tetrahedra from a corner of the part: from a far origin, the sum would lose digits.
             let apex = surface.positions[part(triangle)].map(f64::from);
             let normal = triangle_normal(corners);
             volumes[part(triangle)] += dot(sub(corners[0], apex), normal) / 6.0;

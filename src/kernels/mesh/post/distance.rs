@@ -1,4 +1,4 @@
-//! How far points are from a surface, by a uniform grid of its triangles.
+//! The distance between two surfaces, found with a uniform grid of triangles.
 
 use std::{array::from_fn, ops::Range};
 
@@ -12,19 +12,20 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Most cells that the box of a triangle covers before it counts as large; the cells grow until triangles cover fewer.
+/// The most cells that the box of a triangle covers on average: cells grow until triangles cover fewer.
 const COVERED: usize = 16;
-/// Most cells a triangle.
+/// The most cells of a grid for each triangle.
 const CELLS: usize = 4;
-/// What distances fall to where a surface has gone too far, beside the part of its distance that it may have.
+/// Where a distance is too large by some factor, the limit of distances falls by this factor more.
 const LOWER: f64 = 0.7;
-/// Points that a thread takes at a time.
+/// Points or triangles that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// Bytes that the grid takes a triangle: its cells, and the triangles in them.
+/// Memory of a grid in bytes a triangle: its cells, and the numbers of the triangles in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// The Hausdorff distance between two surfaces, as seen from the vertices and the middles of the triangles of both.
+/// The Hausdorff distance between two surfaces, sampled at the vertices and at the middles of the triangles of both, in units
+/// of the positions. 0 between two empty surfaces, infinite between an empty and another one.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -46,8 +47,8 @@ fn farthest(surface: &Surface, grid: &Grid<'_>) -> Result<f64> {
     Ok(greatest.into_iter().fold(0.0, f64::max).sqrt())
 }
 
-/// Where a surface is measured: its vertices, then the middles of its triangles. What belongs to triangles alone that have
-/// two corners at one place is no surface, and left out.
+/// The points where a surface is measured: its vertices, then the middles of its triangles. Triangles with two corners at
+/// one place are no surface: their middles, and vertices that only they use, are left out.
 struct Points<'a> {
     surface: &'a Surface,
     /// For each vertex whether it is left out; empty where all are measured.
@@ -88,15 +89,17 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Where a surface has gone farther from the one before than it may.
+/// The places where a simplified surface is farther from the original than allowed.
 pub(super) struct Far {
     /// The [`distance`](fn@distance) between both.
     pub(super) distance: f64,
-    /// Vertices before that are near such places, and part of the distance there that there may be.
+    /// Vertices of the original near such places, each with the allowed distance over the distance there, below 1.
     places: Vec<(u32, f64)>,
 }
 
 impl Far {
+    /// Compares a simplified surface with the original, whose grid this is, and an allowed distance of `most`.
+    ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn of(grid: &Grid<'_>, after: &Surface, most: f64) -> Result<Self> {
@@ -106,7 +109,7 @@ impl Far {
         }
         let mut far = Self { distance: 0.0, places: Vec::new() };
         for (surface, grid) in [(before, &Grid::new(after)?), (after, grid)] {
-            // The vertices before that a point is, or is in the middle of, or is nearest to.
+            // The original vertices at a point: itself, the corners around a middle, or those of the nearest triangle.
             let vertices_near = |number: usize, nearest: u32| {
                 let is_before = std::ptr::eq(surface, before);
                 match number.checked_sub(before.positions.len()) {
@@ -138,7 +141,7 @@ impl Far {
         Ok(far)
     }
 
-    /// Lowers the limits of squared distances of these vertices before and those around them.
+    /// Lowers the `limits` of squared distances for the vertices near these places, and for their neighbours.
     pub(super) fn lower(&self, before: &Surface, limits: &mut [f32]) -> Result<()> {
         let mut parts = memory::room::<f32>(limits.len())?;
         parts.resize(limits.len(), 1.0);
@@ -146,7 +149,7 @@ impl Far {
             let part = (LOWER * part) as f32;
             parts[vertex as usize] = parts[vertex as usize].min(part * part);
         }
-        // The least of each triangle for all of its corners.
+        // Each triangle passes its least factor on to all of its corners.
         let mut wider = memory::copied(&parts)?;
         for triangle in &before.triangles {
             let least = triangle.iter().map(|&v| parts[v as usize]).fold(1.0, f32::min);
@@ -161,16 +164,18 @@ impl Far {
 pub(super) struct Grid<'a> {
     surface: &'a Surface,
     low: [f64; 3],
-    /// The side of a cell, and cells a unit.
+    /// The side of a cell.
     size: f64,
+    /// Its reciprocal: cells a unit of length.
     cells: f64,
     dims: [usize; 3],
-    starts: Vec<u32>,
+    /// Where the row of each cell ends in `triangles`.
+    ends: Vec<u32>,
     triangles: Vec<u32>,
 }
 
 impl<'a> Grid<'a> {
-    /// Cells of which there are [`CELLS`] times as many as triangles at most.
+    /// The grid of `surface`, with at most [`CELLS`] cells for each triangle.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -180,7 +185,7 @@ impl<'a> Grid<'a> {
         let longest = extent.into_iter().fold(f64::MIN_POSITIVE, f64::max);
         let most = (CELLS * surface.triangles.len().max(16)) as f64;
         let cells = |size: f64| extent.map(|side| (side / size).floor() + 1.0);
-        // Fine enough for the longest rows.
+        // From 10^6 cells along the longest axis on, coarser until there are few enough.
         let mut size = longest / 1e6;
         while cells(size).iter().product::<f64>() > most {
             size *= 1.25;
@@ -193,7 +198,7 @@ impl<'a> Grid<'a> {
                 size,
                 cells: 1.0 / size,
                 dims,
-                starts: Vec::new(),
+                ends: Vec::new(),
                 triangles: Vec::new(),
             };
             let covered = |chunk: &[[u32; 3]]| {
@@ -227,8 +232,8 @@ impl<'a> Grid<'a> {
                 starts[cell] += 1;
             });
         }
-        // Now each cell's row begins where `starts` has the end of the one before.
-        (self.starts, self.triangles) = (starts, triangles);
+        // Filling moved each entry of `starts` to the end of its row.
+        (self.ends, self.triangles) = (starts, triangles);
         Ok(())
     }
 
@@ -278,7 +283,7 @@ impl<'a> Grid<'a> {
             away * away
         };
         let margin = (0..3).map(to_side).fold(f64::INFINITY, f64::min).max(0.0);
-        // Cells by their distance: all that are `ring` cells away along one axis at least and no axis more.
+        // Cells in rings: those whose greatest distance along an axis is `ring` cells.
         for ring in 0..*self.dims.iter().max().unwrap_or(&1) {
             let low: [usize; 3] = from_fn(|i| center[i].saturating_sub(ring));
             let high: [usize; 3] = from_fn(|i| (center[i] + ring).min(self.dims[i] - 1));
@@ -309,7 +314,7 @@ impl<'a> Grid<'a> {
                     }
                 }
             }
-            // All others are farther away than so many cells, and the way to the side of its own.
+            // Cells of the next rings are at least `ring` cells and the margin within the own cell away.
             let beyond = ring as f64 * self.size + margin;
             if least.0 <= beyond * beyond {
                 break;
@@ -325,8 +330,8 @@ impl<'a> Grid<'a> {
         counts: impl Fn(u32) -> bool,
         least: &mut (f64, u32),
     ) {
-        let start = if cell == 0 { 0 } else { self.starts[cell - 1] };
-        for &triangle in &self.triangles[start as usize..self.starts[cell] as usize] {
+        let start = if cell == 0 { 0 } else { self.ends[cell - 1] };
+        for &triangle in &self.triangles[start as usize..self.ends[cell] as usize] {
             let corners = self.surface.corners::<f64>(self.surface.triangles[triangle as usize]);
             if to_box(place, corners) >= least.0 {
                 continue;
@@ -357,7 +362,7 @@ pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
     let [ap, bp, cp] = [a, b, c].map(|corner| sub(place, corner));
     let [d1, d2, d3] = [dot(ab, ap), dot(ac, ap), dot(ab, bp)];
     let [d4, d5, d6] = [dot(ac, bp), dot(ab, cp), dot(ac, cp)];
-    // Twice the areas of the triangles of the place's shadow and a side, times that of the triangle.
+    // Barycentric coordinates of the projected place, times `total`.
     let [va, vb, vc] = [d3 * d6 - d5 * d4, d5 * d2 - d1 * d6, d1 * d4 - d3 * d2];
     let total = va + vb + vc;
     if va > 0.0 && vb > 0.0 && vc > 0.0 {

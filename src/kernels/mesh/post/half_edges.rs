@@ -16,7 +16,7 @@ pub(super) struct HalfEdge {
     pub(super) backwards: bool,
 }
 
-/// Three a triangle, sorted by their vertices.
+/// The three half edges of each triangle, all sorted by their vertices.
 pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
     let half_edge = |number: usize| {
         let triangle = surface.triangles[number / 3];

@@ -1,4 +1,4 @@
-//! What can be done with a whole surface, one subject a file.
+//! Steps that need the whole surface, one subject a file.
 //!
 //! | module | does |
 //! |---|---|
@@ -42,7 +42,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Bytes that the step takes beside `surface`, at most.
+    /// The most bytes that the step takes beside `surface`.
     pub fn bytes(self, surface: &Surface) -> u64 {
         let [vertices, triangles] =
             [surface.positions.len() as u64, surface.triangles.len() as u64];

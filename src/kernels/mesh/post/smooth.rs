@@ -1,11 +1,10 @@
 //! Smoothing that keeps the size: Taubin, "A signal processing approach to fair surface design", 1995.
 //!
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`; a shrinking step and a growing one take turns.
-//! A wave for which the mean is `-k (p - mean of all)` passes a pair of steps by `(1 - 0.5 k) (1 + 0.5 k)`, which is
-//! `1 - k^2 / 4`: the shape of the whole, of small k, stays as it is to the second order. A growing step beyond the
-//! shrinking one, as Taubin's, keeps waves around one k and blows the whole up. What is lost nonetheless is given back
-//! along the normals, so that each closed part encloses what it did. Vertices on an open boundary have their neighbours
-//! along it only.
+//! A pair of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the shape of
+//! the whole, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking one; that
+//! keeps waves around one k, but inflates the whole. The volume that is lost is given back along the normals, so that each
+//! closed part encloses as much as before. Vertices on an open boundary have only neighbours along the boundary.
 
 use rayon::slice::ParallelSliceMut;
 
@@ -25,7 +24,7 @@ use crate::{
 /// The factors of a pair of steps.
 const PAIR: [f32; 2] = [0.5, -0.5];
 
-/// Share of a part's volume that is given back at most. Parts of a voxel or two may lose all.
+/// Lost volume is given back up to this share of a part's volume. Parts of a voxel or two may lose all of theirs.
 const MOST_LOST: f64 = 0.05;
 
 /// Smooths a surface by `pairs` of steps. Normals are then those of the triangles.
@@ -96,12 +95,13 @@ impl Neighbours {
     }
 }
 
-/// What the closed parts of a surface enclose.
+/// The volumes of the closed parts of a surface.
 struct Volumes {
-    /// By vertex, the part that it is of.
+    /// By vertex, the number of its part.
     parts: Vec<u32>,
     /// By part, whether it is closed.
     closed: Vec<bool>,
+    /// By part, its volume.
     volumes: Vec<f64>,
 }
 
@@ -117,8 +117,8 @@ impl Volumes {
         Ok(Self { parts, closed, volumes })
     }
 
-    /// Moves each closed part along its normals until it encloses what it did: by volume / area, a second time for what
-    /// the curvature makes of the first.
+    /// Moves each closed part along its normals by lost volume / area, so that it encloses as much as before; twice, since
+    /// curvature makes the first move inexact.
     fn restore(&self, surface: &mut Surface) -> Result<()> {
         for _ in 0..2 {
             let (volumes, areas) = measures(surface, &self.parts)?;
@@ -148,7 +148,7 @@ fn measures(surface: &Surface, parts: &[u32]) -> Result<(Vec<f64>, Vec<f64>)> {
         let part = parts[triangle[0] as usize] as usize;
         let corners = surface.corners::<f64>(triangle);
         let normal = triangle_normal(corners);
-        // From a corner of the part: far from the origin, the sum would lose digits.
+        // Tetrahedra from a corner of the part: from a far origin, the sum would lose digits.
         let apex = surface.positions[part].map(f64::from);
         volumes[part] += dot(sub(corners[0], apex), normal) / 6.0;
         areas[part] += dot(normal, normal).sqrt() / 2.0;

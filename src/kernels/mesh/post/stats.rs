@@ -14,7 +14,7 @@ use crate::{
     parallel::Parallel,
 };
 
-/// What a surface is like.
+/// Measures of a surface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Stats {
     /// Area of all triangles, in squared units of the spacing.
@@ -51,7 +51,7 @@ impl Stats {
             };
         }
         let euler = vertices as i64 - count + surface.triangles.len() as i64;
-        // Where parts touch at a vertex, the two do not count handles.
+        // Parts that touch at a vertex count as one component. Where that makes the difference negative, there is no genus.
         let genus = u64::try_from(2 * components as i64 - euler).ok().filter(|_| closed);
         let (genus, flat) = (genus.map(|twice| twice / 2), surface.flat_triangles() as u64);
         Ok(Self { area, volume, components, euler, genus, closed, flat })

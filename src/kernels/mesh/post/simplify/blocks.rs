@@ -1,9 +1,9 @@
 //! Large surfaces, block by block: a block's tables fit a core's cache, and blocks are simplified side by side.
 //!
-//! Blocks are cells of a grid that the triangles alone decide, so what comes out does not depend on threads. Vertices that
-//! blocks share are locked. In rounds, a sample of all blocks' errors gives one limit up to which each block collapses its
-//! edges, and each block's part in the collapses of the round. The last collapses, and those around the locked vertices,
-//! are made in the whole, once the blocks are together again.
+//! Blocks are cells of a grid that depends on the triangles alone, so the result does not depend on threads. Vertices that
+//! blocks share are locked. Collapses go in rounds: a sample of the errors of all blocks gives the limit up to which every
+//! block collapses edges in this round, and how many of them. The last collapses, and those around locked vertices, are
+//! made after the blocks are merged into one surface again.
 //!
 //! ```text
 //! +------+------+   o locked: no edge at it collapses
@@ -21,9 +21,9 @@ use std::{
 };
 
 use super::{
-    collapse::{Limits, Meaning, Scale, Simplifier, add},
     mesh,
     quadric::Quadric,
+    simplifier::{Accumulated, Limits, Scale, Simplifier, add},
 };
 use crate::{
     data::{surface::Surface, vec3::sub},
@@ -32,54 +32,56 @@ use crate::{
     parallel::{self, Parallel},
 };
 
-/// Triangles of a block in the mean: some 1.2 MB of tables. Blocks of four times as many take a tenth longer; where there
-/// are none, a surface of 900,000 triangles takes twice as long.
+/// Triangles of a block on average: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without blocks
+/// a surface of 900,000 triangles takes twice as long.
 const TRIANGLES: usize = 1 << 14;
 /// Surfaces of fewer blocks stay whole.
 const LEAST_BLOCKS: usize = 8;
-/// Share of the edges whose errors a round's limit exceeds.
+/// Share of the edges whose errors are below a round's limit.
 const ROUND: f64 = 0.3;
 /// Edges that a collapse takes away.
 const EDGES: usize = 3;
-/// Triangles that the whole is to lose at the end, in those that there shall be.
+/// Triangles that are left for the collapses after the merge, as a share of the target.
 const SPARE: f64 = 0.1;
-/// Half edges for each of which one is looked at for a round's limit.
+/// One of so many half edges is sampled for a round's limit.
 const STEP: usize = 16;
-/// A block's triangles, for each of which a pass takes an edge at least.
+/// A pass over a block goes on only with more than one edge for so many triangles.
 const LEAST_PASS: usize = 256;
-/// Triangles for each of which one is looked at for the size of the cells.
+/// One of so many triangles is sampled for the size of the cells.
 const SAMPLED: usize = 64;
-/// Most cells along an axis.
+/// The most cells along an axis.
 const CELLS: f32 = 64.0;
 /// Triangles that a thread looks at together.
 const CHUNK: usize = 1 << 14;
 
-/// Bytes that it takes a vertex and a triangle beside the tables of the blocks: these have the surface a second time, and a
-/// tenth of the vertices more than once.
+/// Memory beside the tables of the blocks, in bytes a vertex and bytes a triangle: the blocks hold a copy of the surface, and
+/// a tenth of the vertices more than once.
 pub(super) const BYTES: [u64; 2] = [4 + 24 + 12, 12];
 
-/// The owner of a vertex that no triangle has yet, and that of one which several blocks have.
+// The owner of a vertex is the number of its block, or one of the following.
+/// No triangle with this vertex was seen yet.
 const NOBODY: u32 = u32::MAX;
+/// Several blocks have the vertex.
 const SHARED: u32 = u32::MAX - 1;
-/// The bit of an owner that is the vertex's number in its block.
+/// The bit of an owner whose other bits are the vertex's number in its one block.
 const NUMBER: u32 = 1 << 31;
 
-/// A block's part of the surface. The first vertices are those that it shares.
+/// A block's part of the surface. Vertices that it shares with other blocks come first.
 struct Part {
     surface: Surface,
-    /// The numbers of these in the surface.
+    /// The numbers of the shared vertices in the whole surface.
     shared: Vec<u32>,
     limits: Limits,
 }
 
-/// Collapses edges of a large surface until not much more than `target` triangles are left. Returns what its vertices
-/// stand for, nothing for a surface that is too small.
+/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the sums that its vertices
+/// have accumulated; `None`, and the surface unchanged, for a surface that is too small.
 pub(super) fn thin(
     surface: &mut Surface,
     target: usize,
     limits: &[f32],
     scale: Scale,
-) -> Result<Option<Meaning>> {
+) -> Result<Option<Accumulated>> {
     if surface.triangles.len() < LEAST_BLOCKS * TRIANGLES {
         return Ok(None);
     }
@@ -107,7 +109,7 @@ pub(super) fn thin(
     merge(surface, blocks, &mut owners, limits).map(Some)
 }
 
-/// A block under way, and the numbers of its first vertices in the surface.
+/// A block that is being simplified, and the numbers of its shared vertices in the whole surface.
 struct Block<'a> {
     simplifier: Simplifier<'a>,
     shared: &'a [u32],
@@ -117,7 +119,7 @@ struct Block<'a> {
 fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
     let left = |blocks: &[Block<'_>]| -> usize { blocks.iter().map(|b| b.simplifier.left).sum() };
     let before = left(blocks);
-    // Triangles at locked vertices stay as they are for now: the others are not to suffer for it.
+    // Triangles at locked vertices stay until the merge. Their share of the collapses must not fall on the others.
     let locked: usize =
         blocks.iter().par_map(|block| block.simplifier.locked_triangles()).iter().sum();
     let excess = locked as f64 * (1.0 - target as f64 / before as f64);
@@ -150,7 +152,7 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
     }
 }
 
-/// Makes a part of each block, and says of each vertex whom it belongs to.
+/// The parts of all blocks, and the owner of each vertex.
 fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
     let (labels, count) = labels(surface)?;
     let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(NOBODY))?;
@@ -262,35 +264,35 @@ fn labels(surface: &Surface) -> Result<(Vec<u32>, usize)> {
     }
 }
 
-/// What a block adds to the surface.
+/// The surface that a block has become, with the sums of its vertices.
 struct Piece {
     surface: Surface,
-    meaning: Meaning,
+    accumulated: Accumulated,
 }
 
-/// Puts the blocks together again: first the vertices that they share, then those of each block.
+/// Merges the blocks into one surface: shared vertices come first, then those of each block.
 fn merge(
     surface: &mut Surface,
     blocks: Vec<Block<'_>>,
     owners: &mut [AtomicU32],
     limits: &[f32],
-) -> Result<Meaning> {
+) -> Result<Accumulated> {
     let old = mem::take(surface);
     let mut merged = Piece {
         surface: Surface { nan_cells: old.nan_cells, ..Surface::default() },
-        meaning: Meaning { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() },
+        accumulated: Accumulated { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() },
     };
-    // Each shared vertex's number; its normal, and what it stands for, are sums.
+    // The owner of a shared vertex becomes its number in the merged surface. Its sums start at zero.
     for (vertex, owner) in owners.iter_mut().enumerate() {
         if *owner.get_mut() == SHARED {
             *owner.get_mut() = merged.surface.positions.len() as u32;
             merged.surface.positions.push(old.positions[vertex]);
-            merged.meaning.limits.extend(limits.get(vertex));
+            merged.accumulated.limits.extend(limits.get(vertex));
         }
     }
     let shared = merged.surface.positions.len();
-    merged.meaning.quadrics.resize(shared, Quadric::default());
-    merged.meaning.normals.resize(shared, [0.0; 3]);
+    merged.accumulated.quadrics.resize(shared, Quadric::default());
+    merged.accumulated.normals.resize(shared, [0.0; 3]);
     merged.surface.normals.resize(if old.normals.is_empty() { 0 } else { shared }, [0.0; 3]);
     drop(old);
     let mut base = shared as u32;
@@ -311,37 +313,37 @@ fn merge(
         .zip(starts)
         .par_map(|(block, start)| block.simplifier.into_piece(block.shared, owners, start));
     for piece in pieces {
-        let Piece { surface: part, mut meaning } = piece?;
+        let Piece { surface: part, mut accumulated } = piece?;
         merged.surface.append(part)?;
-        memory::append(&mut merged.meaning.quadrics, &mut meaning.quadrics)?;
-        memory::append(&mut merged.meaning.normals, &mut meaning.normals)?;
-        memory::append(&mut merged.meaning.limits, &mut meaning.limits)?;
+        memory::append(&mut merged.accumulated.quadrics, &mut accumulated.quadrics)?;
+        memory::append(&mut merged.accumulated.normals, &mut accumulated.normals)?;
+        memory::append(&mut merged.accumulated.limits, &mut accumulated.limits)?;
     }
     *surface = merged.surface;
-    Ok(merged.meaning)
+    Ok(merged.accumulated)
 }
 
 impl Simplifier<'_> {
-    /// Triangles with a vertex that is locked.
+    /// How many triangles have a locked vertex.
     fn locked_triangles(&self) -> usize {
         let triangles = self.mesh.corners.as_chunks::<3>().0.iter();
         triangles.filter(|corners| corners.iter().any(|&vertex| self.is_locked(vertex))).count()
     }
 
-    /// Vertices that are left and not locked.
+    /// How many vertices are left and not locked.
     fn free_vertices(&self) -> usize {
         (0..self.sides.len() as u32).filter(|&v| self.mesh.is_used(v) && !self.is_locked(v)).count()
     }
 
-    /// Adds what the locked vertices stand for to those of the whole.
+    /// Adds the sums of the locked vertices to those of the merged surface.
     fn add_locked(&self, shared: &[u32], owners: &[AtomicU32], whole: &mut Piece) {
         for vertex in 0..self.sides.len() as u32 {
             if self.is_locked(vertex) && self.mesh.is_used(vertex) {
                 let number = shared[self.mesh.original(vertex) as usize];
                 let to = owners[number as usize].load(Relaxed) as usize;
                 let from = vertex as usize;
-                whole.meaning.quadrics[to].add(&self.quadrics[from]);
-                let sums = &mut whole.meaning.normals[to];
+                whole.accumulated.quadrics[to].add(&self.quadrics[from]);
+                let sums = &mut whole.accumulated.normals[to];
                 *sums = add(*sums, self.normals[from]);
                 if let Some(sum) = whole.surface.normals.get_mut(to) {
                     *sum = add(*sum, self.surface.normals[from]);
@@ -350,12 +352,13 @@ impl Simplifier<'_> {
         }
     }
 
-    /// What is left, with its own vertices numbered from `start`.
+    /// The block's surface in the numbers of the merged one, in which its own vertices count from `start`.
     fn into_piece(self, shared: &[u32], owners: &[AtomicU32], start: u32) -> Result<Piece> {
         let limited = self.limit(0) < f32::INFINITY;
         let mut numbers = memory::room(self.sides.len())?;
         let mut surface = Surface::default();
-        let mut meaning = Meaning { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() };
+        let mut accumulated =
+            Accumulated { quadrics: Vec::new(), normals: Vec::new(), limits: Vec::new() };
         for number in 0..self.sides.len() as u32 {
             let vertex = number as usize;
             numbers.push(if !self.mesh.is_used(number) {
@@ -366,18 +369,18 @@ impl Simplifier<'_> {
             } else {
                 surface.positions.push(self.surface.positions[vertex]);
                 surface.normals.extend(self.surface.normals.get(vertex));
-                meaning.quadrics.push(self.quadrics[vertex]);
-                meaning.normals.push(self.normals[vertex]);
+                accumulated.quadrics.push(self.quadrics[vertex]);
+                accumulated.normals.push(self.normals[vertex]);
                 if limited {
-                    meaning.limits.push(self.limit(number));
+                    accumulated.limits.push(self.limit(number));
                 }
-                start + meaning.normals.len() as u32 - 1
+                start + accumulated.normals.len() as u32 - 1
             });
         }
         let all = self.mesh.corners.as_chunks::<3>().0.iter();
         let left = all.filter(|triangle| triangle[0] != mesh::NONE);
         surface.triangles.extend(left.map(|t| t.map(|vertex| numbers[vertex as usize])));
-        Ok(Piece { surface, meaning })
+        Ok(Piece { surface, accumulated })
     }
 }
 
@@ -385,7 +388,7 @@ impl Simplifier<'_> {
 mod tests {
     use super::*;
 
-    /// A height field with as many triangles as two blocks more than it takes.
+    /// A height field, large enough to be split into blocks.
     fn hills() -> Surface {
         let side = 290u32;
         let at = |i: u32| [i % side, i / side].map(|v| v as f32);
@@ -421,15 +424,15 @@ mod tests {
         let whole = hills();
         let mut merged = whole.clone();
         let scale = Scale::of(&whole);
-        let meaning = thin(&mut merged, whole.triangles.len(), &[], scale).unwrap().unwrap();
+        let accumulated = thin(&mut merged, whole.triangles.len(), &[], scale).unwrap().unwrap();
         assert_eq!(merged.positions.len(), whole.positions.len());
         assert_eq!(places(&merged), places(&whole));
-        // Vertices stand for the same triangles, but for the rounding of sums.
+        // Vertices represent the same triangles as in a whole surface; only sums are rounded otherwise.
         let mut same = whole.clone();
         let simplifier = Simplifier::new(&mut same, Vec::new(), scale).unwrap();
         let number = |place: [f32; 3]| (place[0] + 290.0 * place[1]) as usize;
         for (vertex, &place) in merged.positions.iter().enumerate() {
-            let [own, other] = [meaning.normals[vertex], simplifier.normals[number(place)]];
+            let [own, other] = [accumulated.normals[vertex], simplifier.normals[number(place)]];
             assert!((0..3).all(|i| (own[i] - other[i]).abs() < 1e-4), "{own:?} {other:?}");
             let at = |i: usize| [4.0, -3.0, 5.0][i] * f64::from(i as u8 + 1);
             let error = |quadric: &Quadric| {
@@ -438,8 +441,8 @@ mod tests {
                 (sum.error([0.0; 3]), sum.weight)
             };
             let [own, other] =
-                [&meaning.quadrics[vertex], &simplifier.quadrics[number(place)]].map(error);
-            // The boundary's planes are left out along edges that two blocks share both ends of: there are none.
+                [&accumulated.quadrics[vertex], &simplifier.quadrics[number(place)]].map(error);
+            // Edges with both ends locked add no boundary planes; here none of them is on the boundary.
             assert!((own.0 - other.0).abs() < 1e-3 * other.0, "{place:?}: {own:?} {other:?}");
             assert!((own.1 - other.1).abs() < 1e-5 * other.1);
         }

@@ -1,17 +1,17 @@
-//! Triangles without an area, as samples that equal the isovalue make: the vertices around such a sample lie on it.
+//! Triangles without an area, as samples that equal the isovalue make them: all vertices around such a sample lie on it.
 //!
-//! Those at one place that edges join become one vertex, as long as the surface stays closed and manifold. What is left
-//! then are parts at one place, which go, and pinched tubes, whose vertices move a little.
+//! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
+//! at one place are dropped, and vertices of pinched tubes move a little.
 
 use super::{Scale, Simplifier, finish, flat};
 use crate::{data::surface::Surface, error::Result, kernels::mesh::post::vertices::drop_unused};
 
-/// What came of it.
+/// The outcome of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// Triangles that are gone.
+    /// How many triangles are gone.
     pub triangles: usize,
-    /// Connected parts of these that had no area at all.
+    /// How many connected parts are gone because they had no area at all.
     pub flat_parts: u64,
 }
 
@@ -23,7 +23,7 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     clean_within(surface, f32::INFINITY)
 }
 
-/// The same, as far as it goes with vertices that move by at most `reach` at a time.
+/// [`clean`] with vertices that move by at most `reach` at a time; may leave triangles without an area.
 pub(super) fn clean_within(surface: &mut Surface, reach: f32) -> Result<Cleaned> {
     let before = surface.triangles.len();
     if surface.flat_triangles() == 0 {

@@ -1,9 +1,9 @@
-//! Triangles that face against the surface before: their normal is opposite to that of the triangle before that is
-//! nearest to their middle.
+//! Triangles that face against the original surface: their normal is opposite to that of the original triangle nearest to
+//! their middle.
 //!
-//! No collapse turns a triangle over. But a wall or a gap that is thinner than the error can be pushed through itself,
-//! one side through the other, and sharp creases can fold. Once all collapses are done, corners of such triangles move
-//! towards the nearest part of the surface before that faces as they do.
+//! No collapse turns a triangle over. But the two sides of a wall or a gap that is thinner than the error can pass through
+//! each other, and sharp creases can fold. After all collapses, corners of such triangles move towards the nearest part of
+//! the original surface that faces the same way.
 //!
 //! ```text
 //! before   -----^-----   up        after   -----v-----        mended   -----^-----
@@ -11,8 +11,8 @@
 //! ```
 
 use super::{
-    collapse::Simplifier,
     mesh::{self, prev},
+    simplifier::Simplifier,
 };
 use crate::{
     data::{
@@ -25,30 +25,30 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Times that those are tried which are left, as their neighbours may have moved.
+/// Attempts for triangles that are still against: their neighbours may have moved meanwhile.
 const ROUNDS: usize = 4;
-/// Ways that a corner is moved, in ways of its triangle's middle, which goes a third as far.
+/// How far one corner moves, in units of the way that its triangle's middle lacks; the middle moves a third of that.
 const STEPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
-/// Ways of a corner back to the surface before, tried where those do not help.
+/// How far one corner moves towards the original surface where no step above helps, in units of its distance.
 const BACK: [f32; 3] = [1.0, 0.5, 1.5];
-/// Mean of a vertex's squared distances to its planes, in mean triangles' areas, from which on the triangles around it
-/// are looked at: it may have gone through walls of a fiftieth of a triangle's side.
+/// Triangles are checked where a corner's mean squared distance to its planes exceeds this, in mean areas of triangles. A
+/// corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
 const LEAST: f64 = 4e-4;
 /// Triangles that a thread looks at together.
 const CHUNK: usize = 1 << 10;
 
-/// Bytes that it takes a triangle: the grid, and what is left of the simplifier's mesh.
+/// Memory in bytes a triangle: the grid, and what the simplifier's mesh still takes.
 pub(super) const BYTES: u64 = distance::BYTES + mesh::BYTES[1];
 
 impl Simplifier<'_> {
-    /// Moves corners of triangles that face against `before`, as far as the others around keep their shape and no more
-    /// of them face against it.
+    /// Moves corners of triangles that face against `before`, where the triangles around the corner keep their shape and
+    /// fewer of them face against it then.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn face(&mut self, before: &Surface) -> Result<()> {
         let mut against = self.moved()?;
-        // Room for the grid: no collapse follows.
+        // Makes room for the grid; no collapse follows that would need these tables.
         (self.quadrics, self.errors) = (Vec::new(), Vec::new());
         if against.is_empty() {
             return Ok(());
@@ -65,7 +65,7 @@ impl Simplifier<'_> {
         Ok(())
     }
 
-    /// The numbers of the triangles with a corner so far from the planes it stands for that a wall may lie between.
+    /// The numbers of the triangles with a corner that has moved far from its planes ([`LEAST`]).
     fn moved(&self) -> Result<Vec<u32>> {
         let is_far =
             |vertex: u32| self.quadrics[vertex as usize].mean() > LEAST * self.scale.mean_area();
@@ -82,7 +82,7 @@ impl Simplifier<'_> {
         Ok(all)
     }
 
-    /// Leaves of these triangles those that face against the surface before.
+    /// Keeps the triangles that face against the original surface.
     fn retain_against(&self, numbers: &mut Vec<u32>, before: &Before<'_>) {
         let triangles = self.mesh.corners.as_chunks::<3>().0;
         let parts = numbers.chunks(CHUNK).par_map(|numbers| {
@@ -99,8 +99,8 @@ impl Simplifier<'_> {
         dot(triangle_normal(corners), before.normal(nearest)) < 0.0
     }
 
-    /// Moves a corner of a triangle so that it and more than before around that corner face as the surface before.
-    /// Returns whether the triangle does.
+    /// Moves a corner of a triangle so that the triangle faces as the original surface does, and fewer around that corner
+    /// face against it. Returns whether the triangle now faces the right way.
     fn turn(&mut self, number: u32, before: &Before<'_>) -> bool {
         let triangle = self.mesh.corners.as_chunks::<3>().0[number as usize];
         if !self.is_against(triangle, before) {
@@ -126,7 +126,7 @@ impl Simplifier<'_> {
             })
     }
 
-    /// The way from a vertex to the surface before, where that faces as the triangles that the vertex stands for.
+    /// The way from a vertex to the nearest original triangle that faces as the vertex's own original triangles do.
     fn way_back(&self, vertex: u32, before: &Before<'_>) -> [f32; 3] {
         let place = self.surface.positions[vertex as usize].map(f64::from);
         let normal = self.normals[vertex as usize].map(f64::from);
@@ -138,7 +138,8 @@ impl Simplifier<'_> {
         distance::away(place, before.corners(nearest)).map(|v| -v as f32)
     }
 
-    /// Moves a vertex if `triangle` then faces as the surface before and fewer around the vertex face against it.
+    /// Moves a vertex by `way` if `triangle` then faces as the original surface does and fewer triangles around the vertex
+    /// face against it. Returns whether it did.
     fn move_by(
         &mut self,
         vertex: u32,
@@ -168,7 +169,7 @@ impl Simplifier<'_> {
     }
 }
 
-/// The surface before, in cells.
+/// The original surface with a grid to search it.
 struct Before<'a> {
     surface: &'a Surface,
     grid: Grid<'a>,

@@ -1,4 +1,4 @@
-//! Parts and holes of a surface that are at one place, as samples make that equal the isovalue.
+//! Parts and holes of a surface whose vertices are all at one place, as samples that equal the isovalue make them.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ use crate::{
     memory,
 };
 
-/// Closes each hole whose rim is at one place: edges on a rim of three could not go.
+/// Closes each hole whose rim is at one place: an edge on a rim of three edges could never collapse.
 pub(super) fn close_holes(surface: &mut Surface) -> Result<()> {
     let half_edges = half_edges(surface)?;
     let is_short = |edge: &HalfEdge| {
         let [low, high] = [edge.low, edge.high].map(|end| surface.positions[end as usize]);
         low == high
     };
-    // Along the rim, against the triangles beside it.
+    // The direction of the new triangles at the rim: opposite to that of the triangles beside it.
     let ends = |edge: HalfEdge| match edge.backwards {
         true => (edge.low, edge.high),
         false => (edge.high, edge.low),

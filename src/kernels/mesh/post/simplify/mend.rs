@@ -1,21 +1,21 @@
-//! Vertices that move once all collapses are done, so that triangles get an area.
+//! Triangles without an area that are left after all collapses: one of their vertices moves, so that they get an area.
 
 use super::{
-    collapse::Simplifier,
     least_area,
     mesh::{self, prev},
+    simplifier::Simplifier,
 };
 use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
-    /// Moves vertices of triangles without an area that no collapse could take, as where parts touch at a sample that
-    /// equals the isovalue, towards the middle of their neighbours, by at most `reach` at a time.
+    /// Moves vertices of triangles without an area towards the mean of their neighbours, by at most `reach` at a time. No
+    /// collapse could remove these triangles, as where parts touch at a sample that equals the isovalue.
     pub(super) fn mend(&mut self, reach: f32) {
         let least = least_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
             let corners = self.mesh.corners.as_chunks::<3>().0[number];
             if corners[0] != mesh::NONE && !self.has_area(corners, least) {
-                // Better a fold than no area.
+                // First without folds; a fold is still better than no area.
                 [false, true].into_iter().any(|may_fold| {
                     let mut spread = |&vertex| self.spread(vertex, corners, least, may_fold, reach);
                     corners.iter().any(&mut spread)
@@ -29,8 +29,9 @@ impl Simplifier<'_> {
         dot(normal, normal) > least * least
     }
 
-    /// Moves a vertex so that this triangle gets an area, if no triangle around it loses its own and, unless it `may_fold`,
-    /// all keep their shape. On the boundary, vertices move along it.
+    /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and, unless
+    /// it `may_fold`, all of them keep their shape. A vertex on the boundary moves along the boundary. Returns whether it
+    /// moved.
     fn spread(
         &mut self,
         vertex: u32,

@@ -17,11 +17,12 @@ use crate::{data::surface::Surface, error::Result, memory, parallel};
 
 /// No vertex, half edge or triangle.
 pub(super) const NONE: u32 = u32::MAX;
-/// Most triangles around a vertex; edges at a vertex with more stay.
+/// The most triangles around a vertex whose edges may collapse.
 const MOST: usize = 48;
 
-/// Bytes that it takes a vertex and a triangle, and those that only making it takes beside.
+/// Memory of a [`Mesh`], in bytes a vertex and bytes a triangle.
 pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
+/// Memory that only [`Mesh::new`] takes beside.
 pub(super) const MAKING: [u64; 2] = [4, 12];
 
 /// Triangles and their neighbours. A triangle that is gone has the corners [`NONE`].
@@ -29,10 +30,11 @@ pub(super) struct Mesh {
     /// The vertex where each half edge begins.
     pub(super) corners: Vec<u32>,
     twins: Vec<u32>,
-    /// A half edge that leaves each vertex, the first of the fan for those on the boundary; [`NONE`] for those
-    /// that are gone.
+    /// By vertex, a half edge that leaves it: the first of the fan on the boundary, any other else; [`NONE`] where the
+    /// vertex is gone.
     out: Vec<u32>,
-    /// The vertices that those are copies of which were added where several fans meet, in their order.
+    /// Vertices where several fans meet were copied, one copy for each further fan, to the end of all vertices: the
+    /// original of each copy, in order.
     pub(super) copied: Vec<u32>,
 }
 
@@ -143,12 +145,12 @@ impl Mesh {
         self.corners[next(half_edge) as usize]
     }
 
-    /// Whether this half edge stands for its edge: one of the two does.
+    /// Whether this is the first half edge of its edge: the one with the lower number, or the only one.
     pub(super) fn is_first_of_edge(&self, half_edge: u32) -> bool {
         half_edge < self.twins[half_edge as usize]
     }
 
-    /// The one of the two half edges that stands for their edge.
+    /// The first half edge of the same edge.
     pub(super) fn first_of_edge(&self, half_edge: u32) -> u32 {
         half_edge.min(self.twins[half_edge as usize])
     }
@@ -208,13 +210,11 @@ impl Mesh {
         Some(fan)
     }
 
-    /// Whether the surface is as it was, apart from its triangles, once the ends of `edge` are one vertex: the link
-    /// condition (Dey, Edelsbrunner, Guha, Nekhayev 1999). `from` and `to` are the fans of its ends.
+    /// Whether the collapse of `edge` keeps the topology of the surface: the link condition (Dey, Edelsbrunner, Guha,
+    /// Nekhayev 1999). `from` and `to` are the fans of its ends.
     ///
-    /// ```text
-    /// The ends have no neighbours in common but the corners opposite of the edge; two vertices on the
-    /// boundary are the ends of an edge on the boundary; and no two triangles become one.
-    /// ```
+    /// The common neighbours of both ends are the corners opposite of the edge and no others; if both ends are on the
+    /// boundary, so is the edge; and no two triangles get the same corners.
     pub(super) fn keeps_topology(&self, edge: u32, from: &Fan, to: &Fan) -> bool {
         let twin = self.twin(edge);
         if twin.is_some() && from.is_open && to.is_open {
@@ -225,8 +225,8 @@ impl Mesh {
         common == sides && self.stays_apart(edge) && twin.is_none_or(|twin| self.stays_apart(twin))
     }
 
-    /// Whether the two neighbours of the triangle of `edge` that its collapse makes neighbours are two, and not
-    /// back to back.
+    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, still differ in a
+    /// corner then.
     fn stays_apart(&self, edge: u32) -> bool {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
             (Some(one), Some(other)) => self.from(prev(one)) != self.from(prev(other)),
@@ -235,8 +235,8 @@ impl Mesh {
         }
     }
 
-    /// Makes the ends of `edge` one vertex, the one where it begins. `from` and `to` are the fans of its ends.
-    /// Returns how many triangles are gone.
+    /// Merges the ends of `edge` into the vertex where it begins. `from` and `to` are the fans of its ends. Returns how many
+    /// triangles that removes.
     pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
         let (kept, gone) = (self.from(edge), self.to(edge));
         let twin = self.twin(edge);
@@ -254,7 +254,7 @@ impl Mesh {
             if other != NONE {
                 self.twins[other as usize] = one;
             }
-            // `one` leaves the tip, too, where it was `behind`'s twin.
+            // `one`, the twin of `behind`, leaves the tip, too.
             if self.out[tip as usize] == before {
                 self.out[tip as usize] = if one != NONE { one } else { next(other) };
             }
@@ -275,7 +275,7 @@ impl Mesh {
         count
     }
 
-    /// Closes the gaps that triangles have left; `values`, one a half edge, move along.
+    /// Removes the gaps that gone triangles have left, here and in `values`, which has one value a half edge.
     pub(super) fn compact<T>(&mut self, values: &mut Vec<T>) -> Result<()> {
         let mut numbers = memory::zeros::<u32>(self.corners.len() / 3)?;
         let mut left = 0;
@@ -306,8 +306,8 @@ impl Mesh {
     }
 }
 
-/// For each half edge, the one that runs between the same vertices in the opposite direction, where there is one and
-/// no third.
+/// For each half edge its twin, which runs between the same vertices in the opposite direction; [`NONE`] where there is none,
+/// or where a third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
     // Half edges by the lesser of their vertices, in compressed rows.
     let low = |h: u32| corners[h as usize].min(corners[next(h) as usize]) as usize;
@@ -323,7 +323,7 @@ fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
         rows[*at as usize] = h;
         *at += 1;
     }
-    // Now each row begins where `starts` has the end of the one before.
+    // Filling moved each entry of `starts` to the end of its row, where the next row begins.
     let twin = |h: usize| {
         let h = h as u32;
         let [from, to] = [corners[h as usize], corners[next(h) as usize]];

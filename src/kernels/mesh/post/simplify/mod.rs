@@ -3,29 +3,35 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `blocks` | large surfaces in blocks, before `collapse` |
+//! | `simplifier` | the tables of a surface that is being simplified |
 //! | `collapse` | the collapses, pass by pass |
-//! | `clean` | only those of edges without a length |
-//! | `flat` | parts and holes at one place |
-//! | `mend` | triangles without an area that are left |
-//! | `facing` | triangles that face against the surface before |
+//! | `cost` | the error of an edge, which orders the collapses |
+//! | `quadric` | sums of squared distances to planes, which errors are made of |
 //! | `mesh` | triangles that know their neighbours; the link condition |
-//! | `quadric` | the errors |
-//! | `shape` | what may become of a triangle |
+//! | `shape` | limits of how a collapse may change a triangle |
+//! | `blocks` | large surfaces in blocks, before `collapse` |
+//! | `clean` | collapses of edges without a length, alone |
+//! | `flat` | parts and holes at one place |
+//! | `mend` | triangles without an area that are left after all collapses |
+//! | `facing` | triangles that face against the original surface |
 
 mod blocks;
 mod clean;
 mod collapse;
+mod cost;
 mod facing;
 mod flat;
 mod mend;
 mod mesh;
 mod quadric;
 mod shape;
+mod simplifier;
 
-use self::clean::clean_within;
 pub use self::clean::{Cleaned, clean};
-use self::collapse::{Scale, Simplifier};
+use self::{
+    clean::clean_within,
+    simplifier::{Scale, Simplifier},
+};
 use super::{
     distance::{self, Far, Grid, distance},
     vertices::drop_unused,
@@ -68,36 +74,36 @@ impl Goal {
         Self { size: Size::Share(share), ..Self::default() }
     }
 
-    /// Bytes that it takes a vertex and a triangle, at most.
+    /// The most memory that it takes, in bytes a vertex and bytes a triangle.
     pub(super) fn bytes(&self) -> [u64; 2] {
-        // The surface before, with its normals; grids in the place of tables.
+        // Grids are made after the tables of collapses are freed.
         let grids = match self.max_error.is_some() || self.measures {
             true => 2 * distance::BYTES,
             false => facing::BYTES,
         };
-        // Limits, as they are and as they fall, and the surface without triangles that have no area.
+        // Limits, their lowered copies, and the surface without triangles that have no area.
         let within = if self.max_error.is_some() { [12 + 24, 12] } else { [0, 0] };
-        [collapse::BYTES[0] + 24 + within[0], collapse::BYTES[1].max(grids) + 12 + within[1]]
+        [simplifier::BYTES[0] + 24 + within[0], simplifier::BYTES[1].max(grids) + 12 + within[1]]
     }
 }
 
-/// What came of it.
+/// The outcome of [`simplify`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Simplified {
-    /// Triangles that there should be: fewer than there are where the surface would have been torn, folded or joined.
+    /// How many triangles there should be. More are left where the surface would have been torn, folded or joined.
     pub wanted: usize,
     /// The distance between the surface before and after, as [`distance`](fn@super::distance) measures it.
     pub distance: Option<f64>,
-    /// Parts that are gone because they had no area.
+    /// How many parts are gone because they had no area.
     pub flat_parts: u64,
 }
 
-/// Tries for an error that is kept, and after how many of them all limits fall.
+/// Attempts to stay within the greatest error; and how many of them lower limits only where it was exceeded.
 const TRIES: usize = 12;
 const LOCAL_TRIES: usize = 4;
 
-/// Leaves fewer triangles, those that matter least gone first. Parts stay parts, closed surfaces stay closed, and
-/// boundaries stay on the box that they lie on; parts without any area go.
+/// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay closed,
+/// and boundaries stay on the box that they lie on. Parts without any area go.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -109,7 +115,7 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
         Size::Triangles(triangles) => triangles,
     };
     let wanted = wanted.min(count);
-    // No error is measured from parts that go in any case.
+    // First of all: errors are not measured from parts that go in any case.
     let flat_before = flat::drop_parts(surface)?;
     if flat_before > 0 {
         drop_unused(surface)?;
@@ -129,8 +135,9 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified })
 }
 
-/// [`simplify_within`] of a surface without the triangles that have no area: no limit holds those, nor what hangs on them
-/// alone. Leaves the surface as it is where there are none, or where the two steps together go farther than `most`.
+/// Cleans away triangles without an area, then simplifies by [`simplify_within`]: such triangles, and triangles that only
+/// they connect, have no planes that could limit collapses. Returns `None`, and the surface unchanged, where there are no
+/// such triangles, or where the two steps together move the surface farther than `most`.
 fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<Option<Simplified>> {
     if surface.flat_triangles() == 0 {
         return Ok(None);
@@ -150,16 +157,16 @@ fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<O
     Ok(None)
 }
 
-/// Leaves as few triangles as there may be at a distance of at most `most`, but no fewer than `wanted`.
+/// Leaves as few triangles as possible at a distance of at most `most`, but no fewer than `wanted`.
 fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Simplified> {
     let before = copied(surface)?;
-    // What the collapses go by is a mean, and most places stay much nearer than the farthest: limits fall where the surface
-    // has gone too far, and only at last everywhere.
+    // Collapses are limited by a mean distance, which most places stay well below. So limits start high, fall where the
+    // surface has moved too far, and everywhere only in the last attempts.
     let mean = most / 2.0;
     let mut limits = parallel::generated(before.positions.len(), |_| (mean * mean) as f32)?;
     let grid = Grid::new(&before)?;
     for attempt in 0..TRIES {
-        // Rather triangles without an area than an error that is not kept.
+        // The last attempts leave triangles without an area rather than move vertices beyond the limit.
         let reach = if attempt < LOCAL_TRIES { mean as f32 } else { 0.0 };
         let flat_parts = collapse(surface, &before, wanted, &limits, reach)?;
         let far = Far::of(&grid, surface, most)?;
@@ -176,8 +183,9 @@ fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Si
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
-/// Collapses edges of the surface, which is `before` as yet, moves vertices of triangles without an area by at most `reach`
-/// at a time, and returns how many parts without an area it drops.
+/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of triangles
+/// without an area, by at most `reach` at a time, and turns triangles that face against `before`. Returns how many parts
+/// without an area it dropped.
 fn collapse(
     surface: &mut Surface,
     before: &Surface,
@@ -186,9 +194,8 @@ fn collapse(
     reach: f32,
 ) -> Result<u64> {
     let scale = Scale::of(surface);
-    let meaning = blocks::thin(surface, wanted, limits, scale)?;
-    let mut simplifier = match meaning {
-        Some(meaning) => Simplifier::resume(surface, meaning, scale)?,
+    let mut simplifier = match blocks::thin(surface, wanted, limits, scale)? {
+        Some(accumulated) => Simplifier::resume(surface, accumulated, scale)?,
         None => Simplifier::new(surface, memory::copied(limits)?, scale)?,
     };
     simplifier.run(wanted)?;
@@ -197,7 +204,7 @@ fn collapse(
     finish(simplifier)
 }
 
-/// Puts what is left into the surface, and returns how many parts without an area it drops.
+/// Writes the result to the surface. Returns how many parts without an area it dropped.
 fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
     let surface = simplifier.finish()?;
     let dropped = flat::drop_parts(surface)?;
@@ -205,7 +212,7 @@ fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
     Ok(dropped)
 }
 
-/// Twice the area below which a triangle has none, but for the rounding of its corners.
+/// Twice the area up to which a triangle has none: the rounding of its corners alone may make so much.
 fn least_area(surface: &Surface) -> f64 {
     let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
     let extent = sub(high, low);

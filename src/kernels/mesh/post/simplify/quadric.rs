@@ -8,10 +8,10 @@ use crate::{
     data::vec3::{cross, dot, sub},
 };
 
-/// A sum of weighted squared distances to planes, about an origin that its owner keeps, its vertex:
-/// `E(d) = d A d + 2 b d + c` at the distance d from there.
+/// A sum of weighted squared distances to planes, as a function of the offset d from its vertex:
+/// `E(d) = d A d + 2 b d + c`.
 ///
-/// About its own vertex, a quadric's numbers are as small as the errors, so that 32 bits hold them.
+/// With the vertex as the origin, b and c are as small as the errors are, so that f32 is precise enough.
 #[derive(Clone, Copy, Debug, Default, bytemuck::Zeroable)]
 pub(super) struct Quadric {
     /// A: xx, xy, xz, yy, yz, zz.
@@ -23,12 +23,12 @@ pub(super) struct Quadric {
 }
 
 impl Quadric {
-    /// The mean of the squared distances of its vertex to its planes.
+    /// The weighted mean of the squared distances of its vertex to its planes.
     pub(super) fn mean(&self) -> f64 {
         if self.weight > 0.0 { f64::from(self.c) / f64::from(self.weight) } else { 0.0 }
     }
 
-    /// Begins to fetch it, from both of the cache lines that it may lie in.
+    /// Prefetches both cache lines that it may lie in.
     #[inline]
     pub(super) fn prefetch(&self) {
         cache::prefetch(&self.a[..1]);
@@ -44,7 +44,7 @@ impl Quadric {
     }
 }
 
-/// A [`Quadric`] in the precision of its sums.
+/// A sum of [`Quadric`]s in f64, about an origin that the caller chooses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     a: [f64; 6],
@@ -53,8 +53,9 @@ pub(super) struct Sum {
     pub(super) weight: f64,
 }
 
-/// Shares of A's trace that pull the best place towards the middle of the edge, the second where the first leaves it far
-/// away. Where A is singular, as on a plane or along a straight crease, the pull alone decides.
+/// The pull of the best place towards the middle of the edge, as a share of A's trace that is added to A's diagonal. The
+/// second share is for places that the first leaves too far away. Where A is singular, as on a plane or along a straight
+/// crease, only the pull fixes the place.
 const PULLS: [f64; 2] = [2e-4, 2e-2];
 
 impl Sum {
@@ -66,8 +67,8 @@ impl Sum {
         (0..6).for_each(|i| self.a[i] += weight * products[i]);
     }
 
-    /// Adds the plane of a triangle that has the origin as a corner, and a normal that is twice as long as its area, by a
-    /// third of its area and `more`.
+    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. `normal` is
+    /// twice as long as the area.
     pub(super) fn add_triangle(&mut self, normal: [f64; 3], more: f64) {
         let length = dot(normal, normal).sqrt();
         if length > 0.0 {
@@ -77,7 +78,7 @@ impl Sum {
         }
     }
 
-    /// Adds the plane through an edge on the boundary, at right angles to its triangle of this normal.
+    /// Adds the plane through an edge on the boundary from the origin, at right angles to its triangle, whose normal this is.
     pub(super) fn add_boundary(&mut self, edge: [f64; 3], normal: [f64; 3]) {
         let across = cross(edge, normal);
         let length = dot(across, across).sqrt();
@@ -86,7 +87,7 @@ impl Sum {
         }
     }
 
-    /// Adds a quadric whose vertex is at `from`, for the origin `to`.
+    /// Adds a quadric whose vertex is at `from`; the origin of this sum is `to`.
     #[inline]
     pub(super) fn add(&mut self, quadric: &Quadric, from: [f32; 3], to: [f64; 3]) {
         let d = sub(to, from.map(f64::from));
@@ -101,14 +102,14 @@ impl Sum {
         self.weight += f64::from(quadric.weight);
     }
 
-    /// The error at the distance `d` from the origin.
+    /// The error at the offset `d` from the origin.
     #[inline]
     pub(super) fn error(&self, d: [f64; 3]) -> f64 {
         self.c + 2.0 * dot(self.b, d) + dot(d, product(self.a, d))
     }
 
-    /// The place of the least error, but for [`PULLS`] towards the origin of a trace up to `steady`; not farther from
-    /// there than `most`.
+    /// The offset of the least error with one of the [`PULLS`] towards the origin, which grow with the trace of A up to
+    /// `steady`; at most `most` long.
     #[inline]
     pub(super) fn best(&self, most: f64, steady: f64) -> [f64; 3] {
         let mut place = [0.0; 3];
@@ -136,14 +137,14 @@ impl Sum {
         place.iter().all(|v| v.is_finite()).then_some(place)
     }
 
-    /// The part of the way along `way` from the origin, 0 to 1, that has the least error.
+    /// The t from 0 to 1 with the least error at the offset `t * way`.
     #[inline]
     pub(super) fn best_along(&self, way: [f64; 3]) -> f64 {
         let part = -dot(self.b, way) / dot(way, product(self.a, way));
         if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.5 }
     }
 
-    /// About the place at the distance `d` from the origin.
+    /// The quadric of a vertex at the offset `d` from the origin.
     #[inline]
     pub(super) fn moved(&self, d: [f64; 3]) -> Quadric {
         let ad = product(self.a, d);

@@ -1,11 +1,11 @@
-//! What a collapse may make of a triangle.
+//! Limits of how a collapse may change the shape of a triangle.
 
 use crate::data::vec3::{dot, sub, triangle_normal};
 
 /// Least cosine of the angle by which a triangle may turn.
 const LEAST_COSINE: f64 = 0.3;
-/// Least cosine of the angle between a triangle and what its corners stand for.
-const LEAST_MEANT: f64 = 0.3;
+/// Least cosine of the angle between a triangle and the original triangles that its corners represent.
+const LEAST_EXPECTED: f64 = 0.3;
 /// Least cosine of the angle between a triangle and its neighbour: the sharpest fold.
 const LEAST_FOLD: f64 = -0.7;
 /// Least ratio of twice a triangle's area to its longest side squared.
@@ -18,14 +18,14 @@ pub(super) struct Shape {
     pub(super) after: [f64; 3],
     /// The corners that stay.
     pub(super) side: [[f64; 3]; 2],
-    /// The sum of the normals that its corners stand for, which no number of collapses turns around; zero where these do
-    /// not matter.
-    pub(super) meant: [f64; 3],
+    /// The sum of the original normals that its corners represent, which many small turns cannot turn around; zero where
+    /// these do not matter.
+    pub(super) expected: [f64; 3],
 }
 
 impl Shape {
-    /// Whether the triangle neither turns over nor loses its area nor is folded onto the one beyond the side that stays,
-    /// whose tip is `beyond`. One that was worse may stay so.
+    /// Whether the triangle neither turns over, nor loses its area, nor folds onto its neighbour at the side that stays,
+    /// whose third corner is `beyond`. A triangle that breaks a limit already may do so as long as it gets no worse.
     #[inline]
     pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
         let [b, c] = self.side;
@@ -34,9 +34,9 @@ impl Shape {
         if dot(old.normal, new.normal) < LEAST_COSINE * old.length * new.length {
             return false;
         }
-        let agrees = |normal: &Normal| dot(self.meant, normal.normal);
-        let meant = dot(self.meant, self.meant).sqrt();
-        if agrees(&new) < LEAST_MEANT * meant * new.length
+        let agrees = |normal: &Normal| dot(self.expected, normal.normal);
+        let expected = dot(self.expected, self.expected).sqrt();
+        if agrees(&new) < LEAST_EXPECTED * expected * new.length
             && agrees(&new) * old.length < agrees(&old) * new.length
         {
             return false;

@@ -1,0 +1,148 @@
+//! The error of an edge: where it would collapse to, and how far that is from the planes of the original triangles.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::{
+    mesh::{Fan, next, prev},
+    quadric::Sum,
+    shape::Shape,
+    simplifier::{LOCKED, Simplifier, add},
+};
+use crate::{
+    data::vec3::{dot, sub},
+    parallel::Parallel,
+};
+
+/// The farthest that a merged vertex may lie from the middle of its edge, in lengths of the edge.
+const REACH: f64 = 0.6;
+/// Share of the weight times the squared length of an edge that is added to its error: where the surface is flat, short
+/// edges go first.
+const LENGTH: f64 = 1e-7;
+/// The error of an edge that must not collapse. Errors are not negative, so their bits are ordered as their values are.
+pub(super) const NEVER: f32 = f32::INFINITY;
+/// Half edges whose errors a thread computes in one go.
+const CHUNK: usize = 1 << 12;
+
+/// The result of an edge's collapse, before it is made.
+pub(super) struct Collapse {
+    /// The place of the merged vertex.
+    pub(super) place: [f32; 3],
+    /// The sum of both ends' quadrics, and the place as seen from its origin.
+    pub(super) sum: Sum,
+    pub(super) offset: [f64; 3],
+    /// The weighted mean of the squared distances of the place to the planes.
+    pub(super) mean: f64,
+    /// What orders collapses; [`NEVER`] where the edge has to stay.
+    error: f32,
+}
+
+impl Simplifier<'_> {
+    /// Computes the errors of all edges.
+    pub(super) fn find_errors(&self) {
+        (0..self.errors.len()).step_by(CHUNK).par_each(|start| {
+            let end = (start + CHUNK).min(self.errors.len());
+            (start..end).for_each(|half_edge| self.find_error(half_edge as u32));
+        });
+    }
+
+    /// Stores the error of the edge that this is the first half edge of.
+    pub(super) fn find_error(&self, half_edge: u32) {
+        let error = match self.mesh.is_first_of_edge(half_edge) {
+            true => self.collapse(half_edge).error,
+            false => NEVER,
+        };
+        self.errors[half_edge as usize].store(error.to_bits(), Relaxed);
+    }
+
+    /// Whether the triangles of a fan [keep their shape](Shape::is_kept) when the fan's vertex moves to `place`, except
+    /// for triangles at the vertex `but`. With `normal`, the sum of normals that the vertex then represents, triangles
+    /// are also compared with the normals that their corners represent.
+    pub(super) fn keeps_shape(
+        &self,
+        fan: &Fan,
+        but: u32,
+        place: [f32; 3],
+        normal: Option<[f32; 3]>,
+    ) -> bool {
+        let place = place.map(f64::from);
+        let at = |vertex: u32| self.surface.positions[vertex as usize].map(f64::from);
+        fan.edges().iter().all(|&edge| {
+            let (b, c) = (self.mesh.to(edge), self.mesh.from(prev(edge)));
+            if b == but || c == but {
+                return true;
+            }
+            let expected = normal.map(|normal| {
+                let side = add(self.normals[b as usize], self.normals[c as usize]);
+                add(normal, side).map(f64::from)
+            });
+            let shape = Shape {
+                before: at(self.mesh.from(edge)),
+                after: place,
+                side: [at(b), at(c)],
+                expected: expected.unwrap_or_default(),
+            };
+            let beyond = || {
+                let twin = self.mesh.twin(next(edge))?;
+                Some(at(self.mesh.from(prev(twin))))
+            };
+            shape.is_kept(beyond)
+        })
+    }
+
+    /// Where an edge collapses to, and at what cost.
+    ///
+    /// ```text
+    /// edge                         becomes a vertex
+    /// within the surface           at the place of the least error near its middle
+    /// with one end on the boundary at that end
+    /// along the boundary           at the place of the least error on the edge; or at the end
+    ///                              that lies on more sides of the boundary's box
+    /// across, between boundaries   never
+    /// ```
+    pub(super) fn collapse(&self, edge: u32) -> Collapse {
+        let (from, to) = (self.mesh.from(edge), self.mesh.to(edge));
+        let [a, b] = [from, to].map(|end| self.surface.positions[end as usize]);
+        let [start, end] = [a, b].map(|place| place.map(f64::from));
+        let way = sub(end, start);
+        let length = dot(way, way);
+        let [is_open, end_is_open] = [from, to].map(|end| self.mesh.is_open(end));
+        let [sides, end_sides] = [from, to].map(|end| self.sides[end as usize]);
+        let along = |part: f64| std::array::from_fn(|i| start[i] + part * way[i]);
+        let sum_at = |origin: [f64; 3]| {
+            let mut sum = Sum::default();
+            sum.add(&self.quadrics[from as usize], a, origin);
+            sum.add(&self.quadrics[to as usize], b, origin);
+            sum
+        };
+        let (origin, sum, place) = match (is_open, end_is_open) {
+            (false, false) => {
+                let middle = along(0.5);
+                let sum = sum_at(middle);
+                let offset = sum.best(REACH * length.sqrt(), self.scale.steady());
+                (middle, sum, std::array::from_fn(|i| middle[i] + offset[i]))
+            }
+            (true, false) => (start, sum_at(start), start),
+            (false, true) => (end, sum_at(end), end),
+            (true, true) if sides == end_sides => {
+                let sum = sum_at(start);
+                (start, sum, along(sum.best_along(way)))
+            }
+            (true, true) if sides & end_sides == end_sides => (start, sum_at(start), start),
+            (true, true) => (end, sum_at(end), end),
+        };
+        let place: [f32; 3] = place.map(|v| v as f32);
+        let offset = sub(place.map(f64::from), origin);
+        let distances = sum.error(offset).max(0.0);
+        let both = sides | end_sides;
+        let stays = both & LOCKED != 0
+            || is_open
+                && end_is_open
+                && (self.mesh.twin(edge).is_some() || (sides != both && end_sides != both));
+        let error = match stays {
+            true => NEVER,
+            false => (distances + LENGTH * sum.weight * length) as f32,
+        };
+        let mean = if sum.weight > 0.0 { distances / sum.weight } else { 0.0 };
+        Collapse { place, sum, offset, mean, error }
+    }
+}

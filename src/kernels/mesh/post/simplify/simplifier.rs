@@ -1,0 +1,328 @@
+//! The tables of a surface that is being simplified: how they are made, merged and written back.
+
+use std::{ops::ControlFlow, sync::atomic::AtomicU32};
+
+use super::{
+    blocks,
+    cost::NEVER,
+    mesh::{self, Mesh, prev},
+    quadric::{Quadric, Sum},
+};
+use crate::{
+    data::{
+        surface::Surface,
+        vec3::{cross, dot, sub, triangle_normal},
+    },
+    error::Result,
+    memory,
+    parallel::{self, Parallel},
+};
+
+/// Weight of a triangle in quadrics beside a third of its area, in means of that: where a vertex has only slivers around
+/// it, their planes count nonetheless.
+const MORE_WEIGHT: f64 = 2.0;
+/// Trace of an edge's quadric beyond which the pull towards the middle of the edge grows no more, in mean weights of a
+/// triangle: twice that of the triangles around an edge. Where more triangles agree on a place, less pull is needed.
+const STEADY: f64 = 24.0;
+/// The bit in [`Simplifier::sides`] of a vertex that stays. Bits 0 to 5 are the sides of the boundary's box.
+pub(super) const LOCKED: u8 = 1 << 6;
+/// Triangles whose areas are summed as one chunk.
+const CHUNK: usize = 1 << 12;
+
+/// Memory that simplification takes, in bytes a vertex and bytes a triangle.
+pub(super) const BYTES: [u64; 2] = {
+    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may have
+    // twice the capacity that it needs. A triangle: errors, and the edges of a pass, by block and then in one list.
+    let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
+    // The tables that only building the mesh takes are smaller, and freed before.
+    assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
+    let [vertex, triangle] = blocks::BYTES;
+    [mesh::BYTES[0] + own[0] + vertex, mesh::BYTES[1] + own[1] + triangle]
+};
+
+/// A surface that is being simplified, and tables by vertex and by edge.
+pub(super) struct Simplifier<'a> {
+    pub(super) surface: &'a mut Surface,
+    pub(super) mesh: Mesh,
+    pub(super) quadrics: Vec<Quadric>,
+    /// By vertex, the sum of the normals of the original triangles that it represents, each twice as long as the
+    /// triangle's area.
+    pub(super) normals: Vec<[f32; 3]>,
+    /// By vertex, a bit for each side of the boundary's box that it lies on, if it is on the boundary; [`LOCKED`].
+    pub(super) sides: Vec<u8>,
+    /// By half edge, the bits of its edge's error; of the two half edges of an edge, only the first has it.
+    pub(super) errors: Vec<AtomicU32>,
+    /// By vertex, whether it took part in a collapse of this pass.
+    pub(super) took_part: Vec<bool>,
+    limits: Limits,
+    pub(super) scale: Scale,
+    /// How many triangles are left.
+    pub(super) left: usize,
+}
+
+/// The unit of errors and weights, the same for all blocks of a surface.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    /// A third of the mean area of the original triangles: the mean weight of a triangle at one of its corners.
+    weight: f64,
+}
+
+impl Scale {
+    pub(super) fn of(surface: &Surface) -> Self {
+        Self { weight: mean_weight(surface) }
+    }
+
+    /// The mean area of the original triangles.
+    pub(super) fn mean_area(self) -> f64 {
+        3.0 * self.weight
+    }
+
+    /// The trace of an edge's quadric beyond which the pull towards the middle of the edge grows no more.
+    pub(super) fn steady(self) -> f64 {
+        STEADY * (1.0 + MORE_WEIGHT) * self.weight
+    }
+}
+
+/// By vertex, sums over the original triangles that it represents, and its limit.
+pub(super) struct Accumulated {
+    pub(super) quadrics: Vec<Quadric>,
+    pub(super) normals: Vec<[f32; 3]>,
+    pub(super) limits: Limits,
+}
+
+/// By vertex, the greatest mean of the squared distances to the planes of the original triangles that it represents; empty
+/// where there is no limit.
+pub(super) type Limits = Vec<f32>;
+
+impl<'a> Simplifier<'a> {
+    /// The tables of a whole surface.
+    pub(super) fn new(surface: &'a mut Surface, limits: Limits, scale: Scale) -> Result<Self> {
+        let mut this = Self::of_part(surface, 0, limits, scale)?;
+        this.find_sides(this.boundary())?;
+        this.find_errors();
+        Ok(this)
+    }
+
+    /// The tables of a surface that was simplified before: its vertices represent more than their triangles, and its
+    /// normals are sums.
+    pub(super) fn resume(
+        surface: &'a mut Surface,
+        mut accumulated: Accumulated,
+        scale: Scale,
+    ) -> Result<Self> {
+        let mesh = Mesh::new(surface)?;
+        let copies = mesh.copied.len();
+        memory::reserve(&mut accumulated.quadrics, copies)?;
+        memory::reserve(&mut accumulated.normals, copies)?;
+        for &vertex in &mesh.copied {
+            accumulated.quadrics.push(accumulated.quadrics[vertex as usize]);
+            accumulated.normals.push(accumulated.normals[vertex as usize]);
+        }
+        let mut this = Self::with(surface, mesh, accumulated, scale)?;
+        this.find_sides(this.boundary())?;
+        this.find_errors();
+        Ok(this)
+    }
+
+    /// The tables of a part of a surface, whose first `locked` vertices stay. Next come
+    /// [`find_sides`](Self::find_sides), which needs the boundary of the whole surface, and
+    /// [`find_errors`](Self::find_errors).
+    pub(super) fn of_part(
+        surface: &'a mut Surface,
+        locked: u32,
+        limits: Limits,
+        scale: Scale,
+    ) -> Result<Self> {
+        let mesh = Mesh::new(surface)?;
+        let normals = surface.area_normals::<f32>()?;
+        weigh(&mut surface.normals, &normals);
+        let vertices = surface.positions.len();
+        let more = MORE_WEIGHT * scale.weight;
+        let positions = &surface.positions;
+        let is_locked = |vertex| mesh.original(vertex) < locked;
+        let quadrics = parallel::generated(vertices, |v| {
+            quadric(&mesh, positions, v as u32, more, &is_locked)
+        })?;
+        let all = 0..vertices as u32;
+        let locks: Vec<u32> =
+            if locked > 0 { all.filter(|&v| is_locked(v)).collect() } else { Vec::new() };
+        let mut this = Self::with(surface, mesh, Accumulated { quadrics, normals, limits }, scale)?;
+        locks.iter().for_each(|&vertex| this.sides[vertex as usize] = LOCKED);
+        Ok(this)
+    }
+
+    fn with(
+        surface: &'a mut Surface,
+        mesh: Mesh,
+        accumulated: Accumulated,
+        scale: Scale,
+    ) -> Result<Self> {
+        let [vertices, left] = [surface.positions.len(), surface.triangles.len()];
+        let mut limits = accumulated.limits;
+        if !limits.is_empty() {
+            memory::reserve(&mut limits, mesh.copied.len())?;
+            mesh.copied.iter().for_each(|&vertex| limits.push(limits[vertex as usize]));
+        }
+        Ok(Self {
+            surface,
+            mesh,
+            quadrics: accumulated.quadrics,
+            normals: accumulated.normals,
+            sides: memory::zeros(vertices)?,
+            errors: parallel::generated(3 * left, |_| AtomicU32::new(NEVER.to_bits()))?,
+            took_part: memory::zeros(vertices)?,
+            limits,
+            scale,
+            left,
+        })
+    }
+
+    /// The least and the greatest coordinates of the vertices on the boundary.
+    pub(super) fn boundary(&self) -> [[f32; 3]; 2] {
+        let (mut low, mut high) = ([f32::INFINITY; 3], [f32::NEG_INFINITY; 3]);
+        for (vertex, place) in self.surface.positions.iter().enumerate() {
+            if self.is_on_boundary(vertex) {
+                low = std::array::from_fn(|i| low[i].min(place[i]));
+                high = std::array::from_fn(|i| high[i].max(place[i]));
+            }
+        }
+        [low, high]
+    }
+
+    /// Sets `sides` for each vertex on the boundary, from the `low` and `high` ends of the box around the boundary. Where
+    /// a surface ends at the box of its volume, that box has the same sides.
+    pub(super) fn find_sides(&mut self, [low, high]: [[f32; 3]; 2]) -> Result<()> {
+        let sides = parallel::generated(self.sides.len(), |vertex| {
+            let place = self.surface.positions[vertex];
+            let bits = |sides: u8, i: usize| {
+                let [is_low, is_high] = [place[i] == low[i], place[i] == high[i]];
+                sides | u8::from(is_low) << i | u8::from(is_high) << (3 + i)
+            };
+            let sides = self.sides[vertex];
+            if self.is_on_boundary(vertex) { (0..3).fold(sides, bits) } else { sides }
+        })?;
+        self.sides = sides;
+        Ok(())
+    }
+
+    /// Whether a vertex stays.
+    pub(super) fn is_locked(&self, vertex: u32) -> bool {
+        self.sides[vertex as usize] & LOCKED != 0
+    }
+
+    /// Whether a vertex is on the boundary of the whole surface.
+    fn is_on_boundary(&self, vertex: usize) -> bool {
+        let number = vertex as u32;
+        self.mesh.is_used(number) && self.mesh.is_open(number) && self.sides[vertex] & LOCKED == 0
+    }
+
+    /// Collapses edges without a length, where that keeps the topology.
+    pub(super) fn join(&mut self) {
+        loop {
+            let before = self.left;
+            for edge in 0..self.mesh.corners.len() as u32 {
+                let Self { surface, mesh, .. } = self;
+                if mesh.is_gone(edge) || !mesh.is_first_of_edge(edge) {
+                    continue;
+                }
+                let [kept, gone] = [mesh.from(edge), mesh.to(edge)];
+                if surface.positions[kept as usize] != surface.positions[gone as usize] {
+                    continue;
+                }
+                let (Some(from), Some(to)) = (mesh.fan(kept), mesh.fan(gone)) else { continue };
+                if mesh.keeps_topology(edge, &from, &to) {
+                    self.left -= self.mesh.collapse(edge, &from, &to);
+                    self.merge(kept as usize, gone as usize);
+                }
+            }
+            if self.left == before {
+                return;
+            }
+        }
+    }
+
+    /// Lets the vertex `kept` represent everything that `gone` has represented.
+    pub(super) fn merge(&mut self, kept: usize, gone: usize) {
+        self.normals[kept] = add(self.normals[kept], self.normals[gone]);
+        self.sides[kept] |= self.sides[gone];
+        if let Some(&limit) = self.limits.get(gone) {
+            self.limits[kept] = self.limits[kept].min(limit);
+        }
+        if let Some(&normal) = self.surface.normals.get(gone) {
+            self.surface.normals[kept] = add(self.surface.normals[kept], normal);
+        }
+    }
+
+    /// The [limit](Limits) of a vertex.
+    pub(super) fn limit(&self, vertex: u32) -> f32 {
+        self.limits.get(vertex as usize).copied().unwrap_or(f32::INFINITY)
+    }
+
+    /// Writes the remaining triangles to the surface, with unit normals.
+    pub(super) fn finish(self) -> Result<&'a mut Surface> {
+        let Self { surface, mesh, left, .. } = self;
+        surface.triangles = memory::room(left)?;
+        let all = mesh.corners.as_chunks::<3>().0;
+        surface.triangles.extend(all.iter().filter(|triangle| triangle[0] != mesh::NONE));
+        parallel::update(&mut surface.normals, |normal| {
+            let length = dot(*normal, *normal).sqrt();
+            *normal = if length > 0.0 { normal.map(|v| v / length) } else { [0.0, 0.0, 1.0] };
+        });
+        Ok(surface)
+    }
+}
+
+pub(super) fn add(a: [f32; 3], b: [f32; 3]) -> [f32; 3] {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+/// Makes each normal as long as the vector of `by` for its vertex.
+fn weigh(normals: &mut [[f32; 3]], by: &[[f32; 3]]) {
+    for (normal, by) in normals.iter_mut().zip(by) {
+        let length = dot(*by, *by).sqrt();
+        *normal = normal.map(|v| v * length);
+    }
+}
+
+/// A third of the mean area of the triangles.
+fn mean_weight(surface: &Surface) -> f64 {
+    let weight = |&triangle: &[u32; 3]| {
+        let normal = triangle_normal(surface.corners::<f64>(triangle));
+        dot(normal, normal).sqrt() / 6.0
+    };
+    // Chunks of one size, summed in order: the sum does not depend on the number of threads.
+    let chunks = surface.triangles.chunks(CHUNK);
+    let sums = chunks.par_map(|chunk| chunk.iter().map(weight).sum::<f64>());
+    sums.iter().sum::<f64>() / surface.triangles.len().max(1) as f64
+}
+
+/// The quadric of a vertex: the planes of its triangles, and the planes at right angles to them along the edges of the
+/// boundary. An edge with both ends locked is no boundary: another block has its second triangle.
+fn quadric(
+    mesh: &Mesh,
+    positions: &[[f32; 3]],
+    vertex: u32,
+    more: f64,
+    is_locked: &impl Fn(u32) -> bool,
+) -> Quadric {
+    let mut sum = Sum::default();
+    if !mesh.is_used(vertex) {
+        return Quadric::default();
+    }
+    let at = |vertex: u32| positions[vertex as usize].map(f64::from);
+    let origin = at(vertex);
+    let _ = mesh.visit_fan(vertex, |edge| {
+        let last = prev(edge);
+        let [b, c] = [mesh.to(edge), mesh.from(last)].map(|end| sub(at(end), origin));
+        let normal = cross(b, c);
+        sum.add_triangle(normal, more);
+        for (half_edge, way) in [(edge, b), (last, c)] {
+            let ends = [mesh.from(half_edge), mesh.to(half_edge)];
+            if mesh.twin(half_edge).is_none() && !ends.into_iter().all(is_locked) {
+                sum.add_boundary(way, normal);
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    sum.moved([0.0; 3])
+}
