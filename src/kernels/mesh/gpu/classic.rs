@@ -1,5 +1,5 @@
 //! The passes of `wgsl/mesh/classic.wgsl`, the baseline of `gpuproc bench`: mark cells, scan, compact,
-//! count vertices, scan, emit three vertices a triangle. Only u8, and only volumes whose cells fit one
+//! count vertices, scan, emit three vertices per triangle. Only u8, and only volumes whose cells fit one
 //! binding.
 
 use super::super::table::{CASES, CORNERS, EDGES};

@@ -2,9 +2,12 @@
 
 pub(super) mod classic;
 mod cubes;
+mod emission;
+mod layout;
 mod pieces;
 pub(super) mod prepared;
 mod recipe;
+mod tables;
 mod upload;
 
 pub use self::recipe::Recipe;
@@ -19,7 +22,7 @@ use crate::{
 
 /// Every text of this family that can run.
 pub fn variants() -> Vec<Shader> {
-    let mut shaders = cubes::variants();
+    let mut shaders = layout::variants();
     shaders.push(classic::SHADER.clone());
     shaders.extend(super::labels::gpu::variants());
     shaders

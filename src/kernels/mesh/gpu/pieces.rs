@@ -9,7 +9,8 @@ use super::{
         variants::MOST_TRIANGLES,
         voxel::Isovalue,
     },
-    cubes::{SlabPasses, block, blocks_words, max_groups, plane_words},
+    cubes::SlabPasses,
+    layout::{block, blocks_words, plane_words},
     upload::Voxels,
 };
 use crate::{
@@ -42,6 +43,7 @@ fn split(
     voxels: &Voxels<'_>,
 ) -> Result<Vec<Range<usize>>> {
     let limit = context.max_binding();
+    // The most triangles of a cell.
     let most = match topology {
         Topology::Classic => 5,
         Topology::Exact => MOST_TRIANGLES as u64,
@@ -49,11 +51,11 @@ fn split(
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
         let bits = plane_words(grid.slice_words(), (layers + 2, layers), voxels.has_nan, topology);
-        // Up to three vertices a point and five triangles a cell, or ten, are counted in 32 bits.
+        // Vertices, up to three a point, and triangles are counted in 32 bits.
         let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
         4 * bits <= limit
             && 4 * blocks_words(words) <= limit
-            && bits.div_ceil(block()) <= max_groups(context)
+            && bits.div_ceil(block()) <= context.limits.folded_workgroups()
             && most * points <= u64::from(u32::MAX)
     };
     let fits = |layers: usize| {

@@ -2,7 +2,8 @@
 
 use super::{
     super::params::{MarchingCubes, Slab},
-    cubes::{Emission, SlabPasses, SurfaceBuffers},
+    cubes::SlabPasses,
+    emission::{Emission, SurfaceBuffers},
     pieces::for_pieces,
 };
 use crate::{data::surface::Surface, error::Result, gpu::Context};

@@ -1,5 +1,5 @@
-//! The passes over a whole volume as data, for a program that drives a device itself, such as a web page: the texts and
-//! numbers with which [`SlabPasses`](super::cubes::SlabPasses) would do it here.
+//! The passes over a whole volume as data, for a program that drives a device itself, such as a web page: the same
+//! shader, sizes and workgroup counts that [`SlabPasses`](super::cubes::SlabPasses) uses.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,8 @@ use super::{
         params::{MarchingCubes, Slab, Topology},
         voxel::Isovalue,
     },
-    cubes::{
-        SlabParams, block, blocks_words, case_words, classifier, plane_words, section, specialised,
-        variant_words,
-    },
+    layout::{SlabParams, block, blocks_words, classifier, plane_words, section, specialised},
+    tables::{case_words, variant_words},
     upload::Voxels,
 };
 use crate::{
@@ -27,18 +25,19 @@ use crate::{
 pub struct Recipe {
     /// The shader's text.
     shader: String,
-    /// The uniform `params`, in words; all but those of the isovalue and of `faces` and its like are set.
+    /// The uniform `params`, in words. The program sets the fields that depend on the isovalue or on the totals.
     params: Vec<u32>,
     /// Where each field of `params` is, in words.
     fields: BTreeMap<&'static str, usize>,
-    /// What stands at the begin of the buffer `blocks`.
+    /// The content of the buffer `blocks` from its start.
     tables: Vec<u32>,
     /// Bytes of the buffers of all passes; `starts` is the end of `blocks`.
     buffers: BTreeMap<&'static str, u64>,
     /// The byte of `blocks` where `starts` begins, and the one where the totals do: vertices, triangles, active blocks.
     starts: u64,
     totals: u64,
-    /// In order; the totals are read where `groups` is missing for the first time, which stands for the active blocks.
+    /// The passes in order. Before the first one without `groups`, the totals are read: such passes have as many
+    /// workgroups as there are active blocks.
     passes: Vec<RecipePass>,
 }
 
@@ -52,7 +51,7 @@ struct RecipePass {
 }
 
 impl Recipe {
-    /// That of `slab`, a whole volume.
+    /// The recipe for `slab`, a whole volume.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for samples that shaders read only once they are converted at each
@@ -77,19 +76,10 @@ impl Recipe {
             SlabParams::new(kernel, &grid, &iso).of_rows(&(0..height), &(0..grid.points[1]));
         let has_nan = voxels.has_nan;
         let shader = specialised(voxels.kind, has_nan, kernel.topology);
-        let groups = |slices: usize| Some(((slices * grid.slice_words()) as u64).div_ceil(block()));
-        let classify = classifier(voxels.kind, params.pad, params.width);
         let blocks = u64::from(params.blocks);
-        let mut passes = vec![(classify, groups(grid.slices + usize::from(has_nan)))];
-        if has_nan {
-            passes.push(("validate", groups(grid.layers + 2)));
-        }
         let is_exact = kernel.topology == Topology::Exact;
-        if is_exact {
-            passes.push(("resolve", groups(grid.layers)));
-        }
-        passes.extend([("count", Some(blocks)), ("scan", Some(1))]);
-        passes.extend([("vertices", None), ("vertex_normals", None), ("faces", None)]);
+        let classify = classifier(voxels.kind, params.pad, params.width);
+        let passes = passes(classify, has_nan, is_exact, &grid, blocks);
         let reflection = shader.reflection();
         let pass = |(entry, groups)| {
             let bindings = reflection.bindings(entry);
@@ -120,4 +110,26 @@ impl Recipe {
             passes: passes.into_iter().map(pass).collect(),
         })
     }
+}
+
+/// The passes over a volume in the order in which they run: entry points, and their workgroups where the number is
+/// known beforehand.
+fn passes(
+    classify: &'static str,
+    has_nan: bool,
+    is_exact: bool,
+    grid: &CellGrid,
+    blocks: u64,
+) -> Vec<(&'static str, Option<u64>)> {
+    let groups = |slices: usize| Some(((slices * grid.slice_words()) as u64).div_ceil(block()));
+    let mut passes = vec![(classify, groups(grid.slices + usize::from(has_nan)))];
+    if has_nan {
+        passes.push(("validate", groups(grid.layers + 2)));
+    }
+    if is_exact {
+        passes.push(("resolve", groups(grid.layers)));
+    }
+    passes.extend([("count", Some(blocks)), ("scan", Some(1))]);
+    passes.extend([("vertices", None), ("vertex_normals", None), ("faces", None)]);
+    passes
 }

@@ -24,7 +24,7 @@ pub(super) enum VoxelKind {
     I8 = 1,
     U16 = 2,
     I16 = 3,
-    /// The only one that may have samples that are no numbers.
+    /// The only kind that may have NaN.
     F32 = 4,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct Voxels<'a> {
 }
 
 impl<'a> Voxels<'a> {
-    /// Whether these are not the samples themselves.
+    /// Whether the samples were converted, since the shader does not read their type.
     pub(super) fn is_converted(&self) -> bool {
         matches!(self.samples, Cow::Owned(_))
     }
 
-    /// `samples`; those of types that f32 does not hold as distances from the isovalue.
+    /// `samples` as they are, or converted to f32 distances from the isovalue where f32 cannot hold their type.
     pub(super) fn new(samples: &'a Samples, iso: &Isovalue) -> Result<Self> {
         let (kind, size) = match samples {
             Samples::U8(_) => (VoxelKind::U8, 1),
@@ -74,7 +74,7 @@ impl<'a> Voxels<'a> {
     }
 }
 
-/// Rows of all slices of a piece whose samples fit one binding: those that some rows of points need.
+/// A y-range of all slices of a piece, whose samples fit one binding.
 #[derive(Debug)]
 pub(super) struct RowBand {
     pub(super) samples: Buffer,
@@ -89,7 +89,7 @@ pub(super) struct RowBand {
 const HALO: [usize; 2] = [1, 2];
 
 impl RowBand {
-    /// Brings `slices` of `voxels` to the device.
+    /// Uploads `slices` of `voxels`, in one band or in several.
     pub(super) fn upload(
         context: &Context,
         grid: &CellGrid,

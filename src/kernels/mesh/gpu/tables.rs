@@ -1,0 +1,46 @@
+//! The tables of cases and variants as `wgsl/mesh/cubes.wgsl` reads them.
+
+use super::{
+    super::{table::CASES, variants::VARIANTS},
+    layout::SHADER,
+};
+
+/// [`CASES`] as the shader reads them.
+pub(super) fn case_words() -> Vec<u32> {
+    let info = SHADER.constant("CASE_INFO") as usize;
+    let mut words = vec![0; SHADER.constant("VARIANTS") as usize];
+    for (number, case) in CASES.iter().enumerate() {
+        for (i, &edge) in case.triangles.iter().flatten().enumerate() {
+            words[2 * number + i / 8] |= u32::from(edge) << (4 * (i % 8));
+        }
+        let [first, end] = [VARIANTS.first[number], VARIANTS.first[number + 1]].map(u32::from);
+        let has_variants = if first < end { SHADER.constant("HAS_VARIANTS") } else { 0 };
+        words[info + number] = case.triangles.len() as u32
+            | u32::from(case.loops.saturating_sub(1)) << 4
+            | u32::from(VARIANTS.faces[number]) << 8
+            | has_variants
+            | first << 16;
+    }
+    words
+}
+
+/// [`VARIANTS`] as the shader reads them, from its `VARIANTS` on.
+pub(super) fn variant_words() -> Vec<u32> {
+    let [first, size, end] =
+        ["VARIANTS", "VARIANT_WORDS", "SECTIONS"].map(|name| SHADER.constant(name) as usize);
+    let mut words = vec![0; end - first];
+    let rows = words.chunks_exact_mut(size);
+    assert_eq!(rows.len(), VARIANTS.all.len(), "the shader has room for just these");
+    for (words, variant) in rows.zip(&VARIANTS.all) {
+        for (i, &edge) in variant.triangles.as_flattened().iter().enumerate() {
+            words[i / 8] |= u32::from(edge) << (4 * (i % 8));
+        }
+        words[4] = u32::from_le_bytes([
+            variant.triangles.len() as u8,
+            variant.discs,
+            variant.tunnels,
+            variant.tunnel,
+        ]);
+    }
+    words
+}
