@@ -54,8 +54,8 @@ pub struct Encode {
 }
 
 impl Encode {
-    /// For pictures of `size` pixels with 1 or 3 channels. With `half_chroma`, chroma has half the resolution along
-    /// both axes.
+    /// Pictures of `size` pixels with 1 channel or 3. With `half_chroma`, chroma has half the resolution along both
+    /// axes.
     ///
     /// # Errors
     /// [`Kind::BadInput`](crate::error::Kind::BadInput) for other numbers of channels and for empty pictures.
@@ -76,7 +76,7 @@ impl Encode {
         &self.frame
     }
 
-    /// The division of the coefficients of each component.
+    /// The divisors of each component's coefficients.
     pub fn divisors(&self) -> Vec<Divisor> {
         self.frame.components.iter().map(|component| Divisor::new(&component.steps)).collect()
     }

@@ -1,0 +1,165 @@
+//! From coefficients to pixels on a GPU.
+
+use std::sync::Arc;
+
+use super::{Blocks, IN_RANGE, layout::Layout};
+use crate::{
+    data::jpeg::{ColourModel, Frame, SparseCoefficients, Upsampling},
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    kernels::jpeg::fractional,
+    memory, shader, shader_struct,
+};
+
+pub(super) static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
+
+/// The colour models, each at the place of its number in the shader, `MODEL`.
+pub(super) const MODELS: [ColourModel; 5] =
+    [ColourModel::Grey, ColourModel::YCbCr, ColourModel::Rgb, ColourModel::Cmyk, ColourModel::Ycck];
+
+/// The shader that makes pixels of this model.
+pub(super) fn inverse(model: ColourModel) -> Shader {
+    let number = MODELS.iter().position(|&known| known == model).expect("all are listed");
+    INVERSE.with(&[("MODEL", &format!("{number}u"))])
+}
+
+shader_struct! {
+    struct PixelParams {
+        width: u32, quads: u32, total: u32, pitch: u32, plane: [u32; 4], stride: [u32; 4], last_x: [u32; 4],
+        last_y: [u32; 4], upsampling: [u32; 4],
+    }
+}
+
+/// Decodes pictures of one geometry on a device.
+#[derive(Debug)]
+pub struct Decoder<'a> {
+    context: &'a Context,
+    layout: Layout,
+    pixel_params: PixelParams,
+    samples: Arc<Pipeline>,
+    pixels: Arc<Pipeline>,
+}
+
+impl<'a> Decoder<'a> {
+    /// For pictures of `frame`; `None` where the device has no room for one in one piece.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::BadInput`](crate::error::Kind::BadInput)
+    /// for components of fractional resolution.
+    pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
+        let layout = Layout::new(frame);
+        match layout.fits(context) {
+            true => Self::with_layout(context, layout).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
+        let frame = &layout.frame;
+        let [width, height] = frame.size;
+        let quads = width.div_ceil(4);
+        let mut params = PixelParams {
+            width: width as u32,
+            quads: quads as u32,
+            total: (quads * height) as u32,
+            pitch: (layout.pitch() * frame.colour.channels() / 4) as u32,
+            ..PixelParams::default()
+        };
+        for c in 0..frame.components.len() {
+            let [columns, rows] = frame.samples(c);
+            params.plane[c] = 64 * layout.blocks[c] as u32;
+            params.stride[c] = 8 * frame.blocks(c)[0] as u32;
+            (params.last_x[c], params.last_y[c]) = (columns as u32 - 1, rows as u32 - 1);
+            params.upsampling[c] = match frame.upsampling(c).ok_or_else(fractional)? {
+                Upsampling::Full => 0,
+                Upsampling::Across => 1,
+                Upsampling::Down => 2,
+                Upsampling::Both => 3,
+                Upsampling::Repeat([across, down]) => 4 + (across + 16 * down) as u32,
+            };
+        }
+        Ok(Self {
+            samples: context.pipeline(&INVERSE, "samples")?,
+            pixels: context.pipeline(&inverse(frame.colour), "pixels")?,
+            context,
+            pixel_params: params,
+            layout,
+        })
+    }
+
+    /// Pixels from row to row.
+    pub fn pitch(&self) -> usize {
+        self.layout.pitch()
+    }
+
+    /// Copies `coefficients` to the device.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn upload(&self, coefficients: &SparseCoefficients) -> Result<Blocks> {
+        Ok(Blocks {
+            blocks: self.context.upload("jpeg blocks", &coefficients.blocks)?,
+            entries: self.context.upload("jpeg entries", &coefficients.entries)?,
+        })
+    }
+
+    /// Records the passes from `coefficients`; the pixels' rows are padded to a multiple of sixteen pixels.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
+        let Self { context, layout, .. } = self;
+        let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
+        let pixels = context.allocate("pixels", layout.pixel_bytes())?;
+        for c in 0..layout.frame.components.len() {
+            let params = layout.block_params(c);
+            let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
+            let pass = batch.pass("jpeg inverse DCT", &self.samples);
+            pass.buffer("blocks", &coefficients.blocks)
+                .buffer("entries", &coefficients.entries)
+                .buffer("planes", &planes)
+                .uniform("block_params", &params)
+                .dispatch(groups);
+        }
+        let groups = context.fold(u64::from(self.pixel_params.total).div_ceil(64))?;
+        let pass = batch.pass("jpeg pixels", &self.pixels);
+        let pass = pass.buffer("made", &planes).buffer("target_", &pixels);
+        pass.uniform("params", &self.pixel_params).dispatch(groups);
+        Ok(pixels)
+    }
+}
+
+/// MCU rows above and below a band that its pixels depend on.
+const HALO: usize = 1;
+
+/// Decodes a picture, in bands where the device needs that.
+pub(in super::super) fn decode(
+    context: &Context,
+    coefficients: &SparseCoefficients,
+) -> Result<Vec<u8>> {
+    let frame = &coefficients.frame;
+    let layout = Layout::new(frame);
+    let [width, height] = frame.size;
+    let [_, mcus] = frame.mcus();
+    let row = width * frame.colour.channels();
+    let most = layout.rows(context, 2 * HALO + 1)?;
+    let own = if most < mcus { most - 2 * HALO } else { mcus };
+    let mut pixels = memory::room(row * height)?;
+    for first in (0..mcus).step_by(own) {
+        let (start, end) = (first.saturating_sub(HALO), (first + own + HALO).min(mcus));
+        let band = layout.band(start, end - start);
+        let part = band.part(coefficients, start)?;
+        let decoder = Decoder::with_layout(context, band)?;
+        let input = decoder.upload(&part)?;
+        let mut batch = context.batch();
+        let output = decoder.record(&mut batch, &input)?;
+        batch.run()?;
+        let pitch = decoder.layout.pitch() * frame.colour.channels();
+        let padded: Vec<u8> = context.read(&output, decoder.layout.pixel_bytes() as usize)?;
+        let mcu = 8 * frame.most()[1];
+        let rows = ((first + own) * mcu).min(height) - first * mcu;
+        let inside = padded.chunks_exact(pitch).skip((first - start) * mcu).take(rows);
+        inside.for_each(|line| pixels.extend_from_slice(&line[..row]));
+    }
+    Ok(pixels)
+}

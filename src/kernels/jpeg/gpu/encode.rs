@@ -1,0 +1,173 @@
+//! From pixels to coefficients on a GPU.
+
+use std::sync::Arc;
+
+use super::{
+    Blocks, IN_RANGE,
+    layout::{ENTRIES, Layout},
+};
+use crate::{
+    data::jpeg::{Frame, SparseCoefficients, first_entry},
+    error::Result,
+    gpu::{Batch, Buffer, Context, Pipeline, Shader},
+    memory, shader, shader_struct,
+};
+
+pub(super) static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
+
+/// All pairs that occur in [`Frame::for_pixels`] of the pixels' channels and the pixels along x that share a sample of
+/// a component.
+pub(super) const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
+
+/// The shader that makes the planes of pixels with so many `channels`; `shared` pixels along x share a sample.
+pub(super) fn forward((channels, shared): (usize, usize)) -> Shader {
+    assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
+    FORWARD.with(&[("CHANNELS", &format!("{channels}u")), ("SHARED", &format!("{shared}u"))])
+}
+
+shader_struct! {
+    struct PlaneParams {
+        width: u32, height: u32, pitch: u32, words: u32, total: u32, rows: u32, plane: u32, component: u32,
+    }
+}
+
+/// Encodes pictures of one geometry on a device.
+#[derive(Debug)]
+pub struct Encoder<'a> {
+    context: &'a Context,
+    layout: Layout,
+    /// One per component.
+    planes: Vec<Arc<Pipeline>>,
+    coefficients: Arc<Pipeline>,
+}
+
+impl<'a> Encoder<'a> {
+    /// For pictures of `frame`; `None` where the device has no room for one in one piece.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn new(context: &'a Context, frame: &Frame) -> Result<Option<Self>> {
+        let layout = Layout::new(frame);
+        match layout.fits(context) {
+            true => Self::with_layout(context, layout).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
+        let frame = &layout.frame;
+        let plane = |c: usize| {
+            let shared = frame.most()[0] / frame.components[c].sampling[0];
+            context.pipeline(&forward((frame.colour.channels(), shared)), "plane")
+        };
+        Ok(Self {
+            planes: (0..frame.components.len()).map(plane).collect::<Result<_>>()?,
+            coefficients: context.pipeline(&FORWARD, "coefficients")?,
+            context,
+            layout,
+        })
+    }
+
+    /// Records the passes from `pixels`, whose rows are padded to a multiple of sixteen pixels.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    pub fn record(&self, batch: &mut Batch<'_>, pixels: &Buffer) -> Result<Encoded> {
+        let Self { context, layout, .. } = self;
+        let frame = &layout.frame;
+        let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
+        let blocks = context.allocate("jpeg blocks", layout.block_bytes())?;
+        let entries = context.allocate("jpeg entries", ENTRIES * layout.all() as u64)?;
+        let cursor = context.allocate("jpeg cursor", 4)?;
+        batch.clear(&cursor);
+        let [width, height] = frame.size;
+        for (c, pipeline) in self.planes.iter().enumerate() {
+            let [across, down] = frame.blocks(c);
+            let params = PlaneParams {
+                width: width as u32,
+                height: height as u32,
+                pitch: (layout.pitch() * frame.colour.channels() / 4) as u32,
+                words: 2 * across as u32,
+                total: (16 * across * down) as u32,
+                rows: frame.samples(c)[1] as u32,
+                plane: 16 * layout.blocks[c] as u32,
+                component: c as u32,
+            };
+            let groups = context.fold(u64::from(params.total).div_ceil(64))?;
+            let pass = batch.pass("jpeg planes", pipeline);
+            let pass = pass.buffer("source", pixels).buffer("planes", &planes);
+            pass.uniform("params", &params).dispatch(groups);
+        }
+        for c in 0..frame.components.len() {
+            let params = layout.block_params(c);
+            let groups = context.fold(u64::from(params.blocks).div_ceil(8))?;
+            let pass = batch.pass("jpeg forward DCT", &self.coefficients);
+            pass.buffer("made", &planes)
+                .buffer("blocks", &blocks)
+                .buffer("entries", &entries)
+                .buffer("cursor", &cursor)
+                .uniform("block_params", &params)
+                .dispatch(groups);
+        }
+        Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
+    }
+
+    /// The coefficients that [`Encoder::record`] made.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    pub fn read(&self, encoded: &Encoded) -> Result<SparseCoefficients> {
+        let (context, Blocks { blocks, entries }) = (self.context, &encoded.coefficients);
+        let blocks = context.read(blocks, self.layout.all())?;
+        let count: Vec<u32> = context.read(&encoded.cursor, 1)?;
+        let entries = context.read(entries, count[0] as usize)?;
+        Ok(SparseCoefficients { frame: self.layout.frame.clone(), blocks, entries })
+    }
+}
+
+/// Coefficients that were made on a device; `cursor` holds the number of their entries.
+#[derive(Debug)]
+pub struct Encoded {
+    coefficients: Blocks,
+    cursor: Buffer,
+}
+
+/// Encodes a picture, in bands where the device needs that.
+pub(in super::super) fn encode(
+    context: &Context,
+    frame: &Frame,
+    pixels: &[u8],
+) -> Result<SparseCoefficients> {
+    let layout = Layout::new(frame);
+    let row = frame.size[0] * frame.colour.channels();
+    let [_, mcus] = frame.mcus();
+    let most = layout.rows(context, 1)?;
+    let mut all = SparseCoefficients::zeros(frame, 0)?;
+    for first in (0..mcus).step_by(most) {
+        let band = layout.band(first, most.min(mcus - first));
+        let start = first * 8 * frame.most()[1] * row;
+        let rows = &pixels[start..][..band.frame.size[1] * row];
+        let pitch = band.pitch() * frame.colour.channels();
+        let mut padded = memory::zeros::<u8>(band.pixel_bytes() as usize)?;
+        for (to, from) in padded.chunks_exact_mut(pitch).zip(rows.chunks_exact(row)) {
+            to[..row].copy_from_slice(from);
+        }
+        let encoder = Encoder::with_layout(context, band)?;
+        let input = context.upload("pixels", &padded)?;
+        let mut batch = context.batch();
+        let output = encoder.record(&mut batch, &input)?;
+        batch.run()?;
+        let mut part = encoder.read(&output)?;
+        let moved = first_entry(all.entries.len(), part.entries.len())?;
+        for c in 0..frame.components.len() {
+            let row = frame.blocks(c)[0] * frame.components[c].sampling[1];
+            let own = encoder.layout.blocks[c]..encoder.layout.blocks[c + 1];
+            let to = &mut all.blocks[layout.blocks[c] + first * row..];
+            for (to, block) in to.iter_mut().zip(&part.blocks[own]) {
+                *to = block.moved(moved);
+            }
+        }
+        memory::append(&mut all.entries, &mut part.entries)?;
+    }
+    Ok(all)
+}

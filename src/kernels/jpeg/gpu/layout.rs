@@ -1,0 +1,124 @@
+//! Where a picture's blocks and samples lie in buffers, and which bands of it fit a device.
+
+use crate::{
+    data::jpeg::{Component, Entry, Frame, SparseBlock, SparseCoefficients, ZIGZAG, first_entry},
+    error::{Error, Result},
+    gpu::Context,
+    memory, shader_struct,
+};
+
+shader_struct! {
+    pub(super) struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, order: [[u32; 4]; 16] }
+}
+
+/// Pixels of a row are padded to a multiple of this, as the blurs' rows are.
+const PITCH: usize = 16;
+
+/// Where the components of a picture lie in one buffer of blocks and in one buffer of samples.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) frame: Frame,
+    /// Blocks before each component, and in all.
+    pub(super) blocks: Vec<usize>,
+}
+
+/// Bytes of the entries of a block, at most: all 63 AC coefficients.
+pub(super) const ENTRIES: u64 = 63 * size_of::<Entry>() as u64;
+
+impl Layout {
+    pub(super) fn new(frame: &Frame) -> Self {
+        let blocks = (0..=frame.components.len()).map(|c| frame.first_block(c)).collect();
+        Self { frame: frame.clone(), blocks }
+    }
+
+    pub(super) fn all(&self) -> usize {
+        self.blocks[self.frame.components.len()]
+    }
+
+    /// Bytes of all blocks.
+    pub(super) fn block_bytes(&self) -> u64 {
+        (self.all() * size_of::<SparseBlock>()) as u64
+    }
+
+    /// Bytes of all planes.
+    pub(super) fn plane_bytes(&self) -> u64 {
+        self.all() as u64 * 64
+    }
+
+    /// Pixels from row to row.
+    pub(super) fn pitch(&self) -> usize {
+        self.frame.size[0].next_multiple_of(PITCH)
+    }
+
+    /// Bytes of the pixels.
+    pub(super) fn pixel_bytes(&self) -> u64 {
+        (self.pitch() * self.frame.colour.channels() * self.frame.size[1]) as u64
+    }
+
+    pub(super) fn block_params(&self, c: usize) -> BlockParams {
+        BlockParams {
+            blocks: (self.blocks[c + 1] - self.blocks[c]) as u32,
+            across: self.frame.blocks(c)[0] as u32,
+            first: self.blocks[c] as u32,
+            plane: 16 * self.blocks[c] as u32,
+            order: order(&self.frame.components[c]),
+        }
+    }
+
+    /// Whether `context` has room for the picture in one piece.
+    pub(super) fn fits(&self, context: &Context) -> bool {
+        let largest = (ENTRIES * self.all() as u64).max(self.pixel_bytes());
+        let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
+        largest <= context.max_binding() && context.fold(groups).is_ok()
+    }
+
+    /// The layout of a band of this picture: `rows` MCU rows from row `first` on.
+    pub(super) fn band(&self, first: usize, rows: usize) -> Self {
+        let row = 8 * self.frame.most()[1];
+        let [width, height] = self.frame.size;
+        let size = [width, (rows * row).min(height - first * row)];
+        Self::new(&Frame { size, ..self.frame.clone() })
+    }
+
+    /// The most MCU rows of a band that fits; an error where not even `least` do.
+    pub(super) fn rows(&self, context: &Context, least: usize) -> Result<usize> {
+        let [_, all] = self.frame.mcus();
+        let fits = |&rows: &usize| self.band(0, rows).fits(context);
+        let mut rows = all;
+        while rows > least && !fits(&rows) {
+            rows = (rows / 2).max(least);
+        }
+        Some(rows).filter(fits).ok_or_else(|| {
+            let [width, _] = self.frame.size;
+            Error::gpu(format_args!("{} has no room for rows of {width} pixels", context.info.name))
+        })
+    }
+
+    /// The coefficients of this band, whose first MCU row is row `start` of `all`.
+    pub(super) fn part(
+        &self,
+        all: &SparseCoefficients,
+        start: usize,
+    ) -> Result<SparseCoefficients> {
+        let mut part = SparseCoefficients::zeros(&self.frame, 0)?;
+        for c in 0..self.frame.components.len() {
+            let row = self.frame.blocks(c)[0] * self.frame.components[c].sampling[1];
+            let from = &all.blocks[all.frame.first_block(c) + start * row..];
+            let own = self.blocks[c]..self.blocks[c + 1];
+            for (to, &block) in part.blocks[own].iter_mut().zip(from) {
+                let entries = all.entries_of(block);
+                let first = first_entry(part.entries.len(), entries.len())?;
+                *to = SparseBlock::new(first, entries.len() as u32, block.dc());
+                memory::reserve(&mut part.entries, entries.len())?;
+                part.entries.extend_from_slice(entries);
+            }
+        }
+        Ok(part)
+    }
+}
+
+/// For each coefficient in coded order, its place row by row << 16, and its quantisation step.
+fn order(component: &Component) -> [[u32; 4]; 16] {
+    let words = ZIGZAG.map(|at| u32::from(at) << 16 | u32::from(component.steps[usize::from(at)]));
+    *words.as_chunks().0.first_chunk().expect("64 words")
+}

@@ -1,0 +1,33 @@
+//! The GPU twins: coefficients and pixels in storage buffers, and bands of MCU rows where a picture does not fit.
+
+mod decode;
+mod encode;
+mod layout;
+
+pub use self::{
+    decode::Decoder,
+    encode::{Encoded, Encoder},
+};
+pub(super) use self::{decode::decode, encode::encode};
+use self::{
+    decode::{INVERSE, MODELS, inverse},
+    encode::{FORWARD, PLANES, forward},
+};
+use crate::gpu::{Buffer, Shader};
+
+/// Why the shaders need no bounds checks.
+const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the numbers that the host sizes the buffers by; \
+    columns and rows are limited to the last of a plane";
+
+/// Every text of this family that can run.
+pub fn variants() -> Vec<Shader> {
+    let plain = [INVERSE.clone(), FORWARD.clone()];
+    plain.into_iter().chain(MODELS.map(inverse)).chain(PLANES.map(forward)).collect()
+}
+
+/// Coefficients on a device.
+#[derive(Debug)]
+pub struct Blocks {
+    blocks: Buffer,
+    entries: Buffer,
+}
