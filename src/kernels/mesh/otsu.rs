@@ -7,7 +7,7 @@ use crate::{
     parallel::Parallel,
 };
 
-/// Bins of the histogram: one a value for types of 8 and 16 bits.
+/// Bins of the histogram: one per value for types of 8 and 16 bits.
 const BINS: usize = 1 << 16;
 
 /// The histogram of a volume, gathered part by part; types of more than 16 bits need two sweeps, the
@@ -92,8 +92,8 @@ impl Otsu {
         }
     }
 
-    /// The value that so many percent of the samples do not exceed, as few as can be; between bins, so that no sample of 8
-    /// or 16 bits equals it. Nothing when no sample is a number.
+    /// The least value that at least so many percent of the samples do not exceed, up to the width of a bin; between
+    /// bins, so that no sample of 8 or 16 bits equals it. `None` when no sample is a number.
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let wanted = ((percent / 100.0 * total as f64).ceil() as u64).clamp(1, total.max(1));
@@ -105,72 +105,28 @@ impl Otsu {
         bin.map(|bin| self.value(bin as f64))
     }
 
-    /// So many thresholds between one class more: those whose means differ most (Otsu 1979, for several). Nothing when
-    /// the samples have fewer values.
+    /// So many thresholds between one class more: those with the greatest variance between classes (Otsu 1979, for
+    /// several thresholds). `None` when the samples have too few different values.
     ///
-    /// With up to 1024 values, by dynamic programming over all of them (Liao, Chen and Chung 2001 have the sums); else over
-    /// 1024 bins, and then each threshold moves to its best place between its neighbours until none does.
+    /// With up to [`MOST_PLACES`] values, by dynamic programming over all of them (Liao, Chen and Chung 2001 have the
+    /// sums); else over as many bins, and then each threshold moves to its best place between its neighbours until none
+    /// does.
     pub fn thresholds(&self, thresholds: usize) -> Option<Vec<f64>> {
-        /// Values or bins that all divisions of are tried.
-        const MOST: usize = 1024;
-        // Counts and sums of all bins before each one.
-        let mut sums = vec![(0.0, 0.0)];
-        for (bin, &count) in self.counts.iter().enumerate() {
-            let (before, moment) = sums[bin];
-            sums.push((before + count as f64, moment + bin as f64 * count as f64));
-        }
-        // A class weighs its size times its squared mean: their sum is greatest.
-        let weight = |from: usize, to: usize| {
-            let (count, moment) = (sums[to].0 - sums[from].0, sums[to].1 - sums[from].1);
-            if count == 0.0 { 0.0 } else { moment * moment / count }
-        };
         let filled: Vec<usize> = (0..self.counts.len()).filter(|&i| self.counts[i] > 0).collect();
         if filled.len() <= thresholds {
             return None;
         }
-        // Where classes may begin, and behind the last.
+        let sums = PrefixSums::of(&self.counts);
+        let is_coarse = filled.len() > MOST_PLACES;
         let mut places = filled.clone();
-        if places.len() > MOST {
-            let step = self.counts.len().div_ceil(MOST);
+        if is_coarse {
+            let step = self.counts.len().div_ceil(MOST_PLACES);
             places = (0..self.counts.len()).step_by(step).collect();
         }
         places.push(self.counts.len());
-        let last = places.len() - 1;
-        let mut best: Vec<f64> = (0..=last).map(|to| weight(places[0], places[to])).collect();
-        let mut from = Vec::new();
-        for class in 1..=thresholds {
-            let mut next = vec![f64::NEG_INFINITY; last + 1];
-            let mut cuts = vec![0; last + 1];
-            for to in class + 1..=last {
-                for cut in class..to {
-                    let sum = best[cut] + weight(places[cut], places[to]);
-                    if sum > next[to] {
-                        (next[to], cuts[to]) = (sum, cut);
-                    }
-                }
-            }
-            best = next;
-            from.push(cuts);
-        }
-        let mut cuts = vec![last];
-        for class in from.iter().rev() {
-            cuts.push(class[*cuts.last().expect("one at least")]);
-        }
-        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| places[cut]).collect();
-        cuts.insert(0, 0);
-        if filled.len() > MOST {
-            for _ in 0..100 {
-                let before = cuts.clone();
-                for i in 1..=thresholds {
-                    let (low, high) = (cuts[i - 1], cuts[i + 1]);
-                    let sum = |cut: &usize| weight(low, *cut) + weight(*cut, high);
-                    let better = (low + 1..high).max_by(|a, b| sum(a).total_cmp(&sum(b)));
-                    cuts[i] = better.unwrap_or(cuts[i]);
-                }
-                if cuts == before {
-                    break;
-                }
-            }
+        let mut cuts = sums.best_cuts(&places, thresholds);
+        if is_coarse {
+            sums.refine(&mut cuts);
         }
         // Midway between the values on both sides.
         let between = |&cut: &usize| {
@@ -186,8 +142,8 @@ impl Otsu {
         self.low + (bin + 0.5) * step
     }
 
-    /// The threshold: midway between the two classes where bins between them are empty. Nothing
-    /// when all samples are equal.
+    /// The threshold: midway between the two classes where bins between them are empty. `None` when all samples are
+    /// equal.
     pub fn threshold(&self) -> Option<f64> {
         let total: u64 = self.counts.iter().sum();
         let moment = |(bin, &count): (usize, &u64)| bin as f64 * count as f64;
@@ -211,5 +167,77 @@ impl Otsu {
         }
         let (_, first, last) = best?;
         Some(self.value((first + last) as f64 / 2.0))
+    }
+}
+
+/// The most values or bins of which all divisions into classes are tried.
+const MOST_PLACES: usize = 1024;
+
+/// For each bin, and behind the last: how many samples the bins before it have, and the sum of their bin numbers.
+struct PrefixSums(Vec<[f64; 2]>);
+
+impl PrefixSums {
+    fn of(counts: &[u64]) -> Self {
+        let mut sums = vec![[0.0; 2]];
+        for (bin, &count) in counts.iter().enumerate() {
+            let [before, moment] = sums[bin];
+            sums.push([before + count as f64, moment + bin as f64 * count as f64]);
+        }
+        Self(sums)
+    }
+
+    /// The size of the class of bins `from` to `to - 1`, times its squared mean. The variance between classes is
+    /// greatest where the sum of these weights is.
+    fn weight(&self, from: usize, to: usize) -> f64 {
+        let [count, moment] = std::array::from_fn(|i| self.0[to][i] - self.0[from][i]);
+        if count == 0.0 { 0.0 } else { moment * moment / count }
+    }
+
+    /// The division into `thresholds + 1` classes that begin at some of `places`, the last of which is behind all bins:
+    /// 0, the first bin of each further class, and the last place.
+    fn best_cuts(&self, places: &[usize], thresholds: usize) -> Vec<usize> {
+        let last = places.len() - 1;
+        // By end of the classes so far: their greatest weight; and for each class, where it begins then.
+        let mut best: Vec<f64> = (0..=last).map(|to| self.weight(places[0], places[to])).collect();
+        let mut starts = Vec::new();
+        for class in 1..=thresholds {
+            let mut next = vec![f64::NEG_INFINITY; last + 1];
+            let mut cuts = vec![0; last + 1];
+            for to in class + 1..=last {
+                for cut in class..to {
+                    let sum = best[cut] + self.weight(places[cut], places[to]);
+                    if sum > next[to] {
+                        (next[to], cuts[to]) = (sum, cut);
+                    }
+                }
+            }
+            best = next;
+            starts.push(cuts);
+        }
+        let mut cuts = vec![last];
+        for class in starts.iter().rev() {
+            cuts.push(class[*cuts.last().expect("one at least")]);
+        }
+        let mut cuts: Vec<usize> = cuts.iter().rev().map(|&cut| places[cut]).collect();
+        cuts.insert(0, 0);
+        cuts
+    }
+
+    /// Moves each cut to its best bin between its neighbours, until none moves.
+    fn refine(&self, cuts: &mut [usize]) {
+        /// Rounds at most: each improves the sum, and few are needed.
+        const ROUNDS: usize = 100;
+        for _ in 0..ROUNDS {
+            let before = cuts.to_vec();
+            for i in 1..cuts.len() - 1 {
+                let (low, high) = (cuts[i - 1], cuts[i + 1]);
+                let sum = |cut: &usize| self.weight(low, *cut) + self.weight(*cut, high);
+                let better = (low + 1..high).max_by(|a, b| sum(a).total_cmp(&sum(b)));
+                cuts[i] = better.unwrap_or(cuts[i]);
+            }
+            if cuts == before {
+                break;
+            }
+        }
     }
 }
