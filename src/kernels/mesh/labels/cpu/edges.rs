@@ -1,4 +1,4 @@
-//! Samples to bits: which edges of the grid are crossed, those whose ends have different labels.
+//! From labels to bits: which edges of the grid are crossed. The two ends of a crossed edge have different labels.
 
 use pulp::NullaryFnOnce;
 
@@ -13,7 +13,7 @@ use crate::{error::Result, memory, parallel::Parallel};
 /// ```text
 /// index of a word = (z * rows + y) * words + x / 64        bit = x % 64
 /// ```
-/// The first slice is that of the first layer within reach; there is one more than there are layers.
+/// The first slice is the lower one of the first layer within reach; there is one slice more than layers.
 pub(super) struct EdgePlanes {
     pub(super) grid: NetGrid,
     pub(super) words: usize,
@@ -60,7 +60,7 @@ impl<T: Label> SliceEdges<'_, T> {
     fn fill<S: SimdOps>(&mut self, simd: S, z: usize) {
         let Self { grid, samples, zeros, words, .. } = *self;
         let row = |y: usize, z: usize| grid.row(y, z).map(|start| &samples[start..][..grid.width]);
-        // Above the last layer within reach, edges along z are none of its cells'.
+        // No cell within reach has an edge along z above its topmost slice of points.
         let is_last = z == grid.reach.end;
         for y in 0..grid.cells[1] {
             let (here, behind) = (row(y, z), row(y + 1, z));
@@ -69,7 +69,7 @@ impl<T: Label> SliceEdges<'_, T> {
             let (x_out, y_out, z_out) =
                 (&mut self.x[out.clone()], &mut self.y[out.clone()], &mut self.z[out]);
             if let Some(here) = here {
-                simd.vectorize(Differ { simd, one: &here[1..], other: here, out: x_out, shift: 1 });
+                simd.vectorize(Differ { simd, one: &here[1..], other: here, out: x_out });
                 let last = grid.width;
                 x_out[0] |= u64::from(here[0] != T::default());
                 x_out[last / 64] |= u64::from(here[last - 1] != T::default()) << (last % 64);
@@ -79,19 +79,18 @@ impl<T: Label> SliceEdges<'_, T> {
                     (None, None) => continue,
                     (one, other) => (one.unwrap_or(zeros), other.unwrap_or(zeros)),
                 };
-                simd.vectorize(Differ { simd, one, other, out, shift: 1 });
+                simd.vectorize(Differ { simd, one, other, out });
             }
         }
     }
 }
 
-/// Sets the bits of samples that differ, moved up by `shift`, 0 or 1: the first point is beyond the samples.
+/// Sets bit x + 1 where the samples x differ: point 0 is before the first sample.
 struct Differ<'a, T, S> {
     simd: S,
     one: &'a [T],
     other: &'a [T],
     out: &'a mut [u64],
-    shift: u32,
 }
 
 impl<T: Label, S: SimdOps> NullaryFnOnce for Differ<'_, T, S> {
@@ -99,7 +98,7 @@ impl<T: Label, S: SimdOps> NullaryFnOnce for Differ<'_, T, S> {
 
     #[inline(always)]
     fn call(self) {
-        let Self { simd, one, other, out, shift } = self;
+        let Self { simd, one, other, out } = self;
         let len = one.len().min(other.len());
         let (whole, rest) = one[..len].as_chunks::<64>();
         let (other_whole, other_rest) = other[..len].as_chunks::<64>();
@@ -110,17 +109,17 @@ impl<T: Label, S: SimdOps> NullaryFnOnce for Differ<'_, T, S> {
                 flags[i] = u8::from(one[i] != other[i]);
             }
             let bits = simd.movemask(flags);
-            (*word, carry) = (bits << shift | carry, bits >> (64 - shift));
+            (*word, carry) = (bits << 1 | carry, bits >> 63);
         }
         let mut bits = 0u64;
         for (i, (one, other)) in rest.iter().zip(other_rest).enumerate() {
             bits |= u64::from(one != other) << i;
         }
-        // There is a point more than there are samples, so that there is a word for every bit that is carried.
+        // There are more points than samples, so the carried bit has a word.
         let at = whole.len();
-        out[at] = bits << shift | carry;
-        if bits >> (64 - shift) != 0 {
-            out[at + 1] = bits >> (64 - shift);
+        out[at] = bits << 1 | carry;
+        if bits >> 63 != 0 {
+            out[at + 1] = 1;
         }
     }
 }
