@@ -1,13 +1,14 @@
 //! How often each different value occurs, for exact percentiles, modes and entropies of samples that have no table of
 //! levels: floats, 32-bit integers, luminance.
 //!
-//! Values are kept as keys, 64-bit integers in the values' order. Of more different values than [`MOST`] the lowest bits
-//! are dropped until so many are left:
+//! Values are kept as keys, 64-bit integers in the values' order. With more than [`MOST`] different keys, their lowest
+//! bits are dropped until no more than [`MOST`] are left:
 //!
 //! ```text
 //! shift = min { s : |{ key >> s }| <= MOST }
 //! ```
-//! That depends on the samples alone, however they are divided: a part has no more different keys than the whole.
+//! The shift depends on the samples alone and not on how they are divided, since no part has more different keys than
+//! the whole.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +16,16 @@ use super::{
     counts::{Component, Pixels},
     luma::Luma,
 };
-use crate::{data::samples::Samples, for_samples, parallel::Parallel};
+use crate::{
+    data::{
+        float_key::{f64_of_key, key_of_f64},
+        samples::Samples,
+    },
+    for_samples,
+    parallel::Parallel,
+};
 
-/// Different values that are told apart.
+/// The most different values that are kept apart.
 const MOST: usize = 1 << 18;
 
 /// Pixels that are sorted at a time.
@@ -25,6 +33,7 @@ const CHUNK: usize = 1 << 18;
 
 /// Different values in order, and how often each occurs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Stored")]
 pub struct Values {
     /// Bits of the keys that are dropped.
     shift: u32,
@@ -32,18 +41,31 @@ pub struct Values {
     keys: Vec<(u64, u64)>,
 }
 
-/// A number in the order of f64, as an integer; -0 is +0.
-fn key(value: f64) -> u64 {
-    let bits = (value + 0.0).to_bits();
-    if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }
+/// [`Values`] as a file holds them, not checked yet.
+#[derive(Deserialize)]
+struct Stored {
+    shift: u32,
+    keys: Vec<(u64, u64)>,
 }
 
-fn value(key: u64) -> f64 {
-    f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
+impl TryFrom<Stored> for Values {
+    type Error = &'static str;
+
+    fn try_from(Stored { shift, keys }: Stored) -> Result<Self, &'static str> {
+        let greatest = u64::MAX.checked_shr(shift).ok_or("keys have 64 bits")?;
+        let is_ascending = keys.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let fits = keys.last().is_none_or(|last| last.0 <= greatest) && keys.len() <= MOST;
+        (is_ascending && fits).then_some(Self { shift, keys }).ok_or("keys are not in order")
+    }
+}
+
+/// The key of a number; -0 has that of +0.
+fn key(value: f64) -> u64 {
+    key_of_f64(value + 0.0)
 }
 
 impl Values {
-    /// Those of unsorted keys.
+    /// The values of unsorted keys.
     fn new(mut keys: Vec<u64>) -> Self {
         keys.sort_unstable();
         let mut counted: Vec<(u64, u64)> = Vec::new();
@@ -86,7 +108,7 @@ impl Values {
         Self { keys: joined, ..self }
     }
 
-    /// Those of two sets together.
+    /// The values of two sets together.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         if self.keys.is_empty() || other.keys.is_empty() {
@@ -120,9 +142,9 @@ impl Values {
         Self { shift, keys }.within_most()
     }
 
-    /// Each value, the least of those that are not told apart, with its count.
+    /// Each value with its count; of values with equal keys, the least one, but no less than `low`.
     pub(super) fn levels(&self, low: f64) -> Vec<(f64, u64)> {
-        let level = |&(key, count): &(u64, u64)| (value(key << self.shift).max(low), count);
+        let level = |&(key, count): &(u64, u64)| (f64_of_key(key << self.shift).max(low), count);
         self.keys.iter().map(level).collect()
     }
 }
@@ -136,7 +158,7 @@ pub fn values(pixels: &Pixels, component: Component, low: f64, high: f64) -> Val
         value: impl Fn(&[T]) -> f64 + Sync,
     ) -> Values {
         let mut all = Values::default();
-        // As many at a time as there are threads, so that memory is bounded.
+        // One chunk a thread at a time, so that memory is bounded.
         let together = channels * CHUNK * rayon::current_num_threads();
         for samples in samples.chunks(together) {
             let parts = samples.chunks(channels * CHUNK).par_map(|chunk| {
@@ -176,8 +198,22 @@ mod tests {
     fn keys_have_the_order_of_numbers() {
         let numbers = [f64::NEG_INFINITY, -1e300, -1.0, -1e-320, 0.0, 1e-320, 0.5, 2.0, 1e300];
         assert!(numbers.windows(2).all(|pair| key(pair[0]) < key(pair[1])));
-        assert!(numbers.iter().all(|&number| value(key(number)) == number));
+        assert!(numbers.iter().all(|&number| f64_of_key(key(number)) == number));
         assert_eq!(key(-0.0), key(0.0));
+    }
+
+    /// Stored values are untrusted: their order is relied on.
+    #[test]
+    fn stored_values_are_checked() {
+        let read = |text: &str| serde_json::from_str::<Values>(text).map_err(|e| e.to_string());
+        let stored = r#"{"shift":60,"keys":[[3,1],[15,2]]}"#;
+        let values = read(stored).unwrap();
+        assert_eq!(serde_json::to_string(&values).unwrap(), stored);
+        for keys in ["[[3,1],[3,1]]", "[[4,1],[3,1]]", "[[16,1]]"] {
+            let error = read(&format!(r#"{{"shift":60,"keys":{keys}}}"#)).unwrap_err();
+            assert!(error.contains("keys are not in order"), "{error}");
+        }
+        assert!(read(r#"{"shift":64,"keys":[]}"#).unwrap_err().contains("keys have 64 bits"));
     }
 
     /// Few values are counted exactly, many to the bits that are left, whatever the parts are.
