@@ -110,6 +110,13 @@ impl Context {
         self.info.is_hardware()
     }
 
+    /// Whether workgroups begin about in order, and one that waits lets others run: forward progress, which no API
+    /// promises. NVIDIA hardware is known to have it.
+    pub fn makes_progress(&self) -> bool {
+        const NVIDIA: u32 = 0x10de;
+        self.is_hardware() && self.info.vendor == NVIDIA
+    }
+
     /// Whether the device was lost, hangs, or failed in a way that leaves its state unknown.
     pub fn is_lost(&self) -> bool {
         self.driver.check().is_err()

@@ -18,7 +18,8 @@ pub struct Pipeline {
     pub workgroup_size: [u32; 3],
 }
 
-/// The module of `shader`. With `checked` it has bounds and loop checks even where [`Shader::unchecked`] argues them away.
+/// The module of `shader`. With `checked` it has bounds and loop checks even where [`Shader::unchecked`] argues them
+/// away.
 pub(super) fn module(device: &wgpu::Device, shader: &Shader, checked: bool) -> wgpu::ShaderModule {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(shader.name()),

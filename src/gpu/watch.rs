@@ -1,7 +1,7 @@
 //! Calls into drivers that are under way, to detect one that never returns.
 //!
-//! Nothing can end such a call: the caller of [`tick`] decides what becomes of the process. Ticks are counted instead of
-//! seconds, so that a process that was stopped for a while, as by Ctrl-Z, is not mistaken for one that hangs.
+//! Nothing can end such a call: the caller of [`tick`] decides what becomes of the process. Ticks are counted instead
+//! of seconds, so that a process that was stopped for a while, as by Ctrl-Z, is not mistaken for one that hangs.
 
 use std::{
     env,

@@ -12,6 +12,7 @@
 
 #import blur/box_sums
 #import blur/row_params
+#import blur/row_samples
 #import shared/samples
 
 const CHANNELS = 4u;
@@ -20,8 +21,6 @@ const TO = U8;         // or U16, BITS32
 const WIDTH = 64u;
 const GROUPS = 128u;   // of eight positions in workgroup memory
 
-// A position has four lanes: the channels of a pixel; with one channel pixels of four rows, with two of two.
-const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 
 @group(0) @binding(0) var<uniform> params: RowParams;
@@ -31,11 +30,11 @@ const SHARE = (GROUPS + WIDTH - 1u) / WIDTH; // groups an invocation adds up
 // Positions as four u16 lanes. Every ninth element is unused, so that invocations that read eight positions apart
 // meet different banks.
 var<workgroup> span: array<vec2<u32>, 9u * GROUPS>;
-// What u24 has above 16 bits, likewise.
+// The bits of u24 above the lower 16, in the same places.
 var<workgroup> upper_span: array<vec2<u32>, select(1u, 9u * GROUPS, FROM == BITS32)>;
 // The sum of all groups before each.
 var<workgroup> sums: array<vec4<u32>, GROUPS>;
-// What each invocation has added up, scanned in two halves that take turns.
+// The sum of each invocation's groups, scanned in two halves that take turns.
 var<workgroup> shares: array<vec4<u32>, 2u * WIDTH>;
 // The upper parts of both, with SPLIT.
 var<workgroup> upper_sums: array<vec4<u32>, select(1u, GROUPS, SPLIT)>;
@@ -43,17 +42,6 @@ var<workgroup> upper_shares: array<vec4<u32>, select(1u, 2u * WIDTH, SPLIT)>;
 
 fn element(position: u32) -> u32 {
     return position + (position >> 3u);
-}
-
-fn sample(row: u32, x: u32, channel: u32) -> u32 {
-    let at = (row * params.pitch + x) * CHANNELS + channel;
-    if FROM == U8 {
-        return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
-    }
-    if FROM == U16 {
-        return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
-    }
-    return source[at];
 }
 
 // The lanes of an element of the span.
@@ -200,7 +188,7 @@ fn blur_rows(
     workgroupBarrier();
 
     for (var i = local; i < params.tile / 8u; i += WIDTH) {
-        // The first window but for its last position, which enters first.
+        // The first window without its last position, which enters first in the loops below.
         let end = i + window / 8u;
         let rest = window % 8u;
         var sum = Sum(sums[end] - sums[i], vec4(0u));

@@ -1,10 +1,12 @@
-// The parameters of passes along x.
+// The parameters of passes along x, and how many rows a position has.
+//
+// The importing shader declares CHANNELS, the channels of a pixel.
 
 #import blur/rounding
 #import shared/edge
 
 struct RowParams {
-    width: u32,    // pixels a row
+    width: u32,    // pixels per row
     height: u32,   // rows, of all slices
     pitch: u32,    // pixels from row to row, padding included: a multiple of 16
     tile: u32,     // pixels of a row that a workgroup computes
@@ -15,3 +17,12 @@ struct RowParams {
     rounding: Rounding,
     fill: vec4<u32>, // the sample outside, a channel, for CONSTANT
 }
+
+// A position has four lanes: the channels of a pixel, or with one channel pixels of four rows, with two of two.
+//
+//     CHANNELS   lane 3   lane 2   lane 1   lane 0
+//        1       row 3    row 2    row 1    row 0
+//        2       row 1 b  row 1 a  row 0 b  row 0 a
+//        3       -        b        g        r
+//        4       a        b        g        r
+const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);

@@ -1,6 +1,6 @@
 // A pass along x, of any format and arithmetic: each sample becomes the weighted sum of its window.
 //
-// A workgroup computes TILE pixels of a row, four an invocation, from a span of them in workgroup memory. Windows
+// A workgroup computes TILE pixels of a row, four per invocation, from a span of them in workgroup memory. Windows
 // longer than TAPS go by parts.
 //
 //     source      |  radius  |      TILE      |  radius  |     positions outside by `edge`
@@ -10,6 +10,7 @@
 // fits: f32, u24 and 16-bit samples, u16 ones of later iterations, and u8 with nothing after.
 
 #import blur/row_params
+#import blur/row_samples
 #import blur/weighted_sums
 
 const CHANNELS = 4u;
@@ -18,8 +19,6 @@ const TO = U16;
 const ARITHMETIC = EXACT_F32;
 alias Number = f32;    // or u32
 
-// A position has four lanes: the channels of a pixel; with one channel pixels of four rows, with two of two.
-const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const WIDTH = 128u;
 const TILE = 4u * WIDTH;
 const TAPS = 512u;
@@ -32,17 +31,6 @@ const SPAN = TILE + TAPS;
 @group(0) @binding(3) var<storage, read_write> target_: array<u32>;
 
 var<workgroup> span: array<vec4<Number>, SPAN>;
-
-fn sample(row: u32, x: u32, channel: u32) -> u32 {
-    let at = (row * params.pitch + x) * CHANNELS + channel;
-    if FROM == U8 {
-        return (source[at >> 2u] >> ((at & 3u) * 8u)) & 0xffu;
-    }
-    if FROM == U16 {
-        return (source[at >> 1u] >> ((at & 1u) * 16u)) & 0xffffu;
-    }
-    return source[at];
-}
 
 fn position(row: u32, at: i32) -> vec4<Number> {
     let x = edge_position(at, i32(params.width), params.edge);

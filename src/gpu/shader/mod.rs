@@ -37,6 +37,7 @@ const IMPORTS: &[(&str, &str)] = &[
     ("blur/pixels_u8", wgsl!("blur/pixels_u8")),
     ("blur/rounding", wgsl!("blur/rounding")),
     ("blur/row_params", wgsl!("blur/row_params")),
+    ("blur/row_samples", wgsl!("blur/row_samples")),
     ("blur/weighted_sums", wgsl!("blur/weighted_sums")),
     ("jpeg/dct", wgsl!("jpeg/dct")),
     ("jpeg/sparse", wgsl!("jpeg/sparse")),
@@ -84,8 +85,8 @@ pub struct Shader {
     reflection: OnceLock<Arc<Reflection>>,
 }
 
-/// The texts parsed so far, by key. Parsing takes longer than many kernels do, and a job of many small inputs specialises
-/// its shaders for each input.
+/// The texts parsed so far, by key. Parsing takes longer than many kernels do, and a job of many small inputs
+/// specialises its shaders for each input.
 static KNOWN: LazyLock<Kept<Arc<Reflection>>> = LazyLock::new(Kept::default);
 
 impl Shader {

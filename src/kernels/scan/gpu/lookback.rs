@@ -21,8 +21,8 @@ pub static LOOKBACK: Shader = shader!("scan/lookback").unchecked(
      place for each part and one more",
 );
 
-/// Whether these numbers can be looked back over: a state holds 32 bits, and values are joined in an order
-/// that depends on time.
+/// Whether these numbers can be looked back over: a state holds 32 bits, and the order of joining depends on timing, so
+/// results must not depend on it.
 pub fn fits(spec: &Spec) -> bool {
     spec.dtype.size() == 4 && !spec.is_rounded()
 }
@@ -34,17 +34,10 @@ pub fn runs_on(context: &Context) -> bool {
     context.has(Feature::Subgroups) && width_is_known
 }
 
-/// Whether it is faster than the other scans. It ends on any device, but gains only where workgroups begin
-/// about in order and a waiting workgroup lets others run: on NVIDIA hardware, where it was measured (0.56 ms
-/// instead of 0.90 ms for 2^28 numbers on an H200).
+/// Whether it is faster than the other scans. It ends on any device, but gains only where workgroups
+/// [make progress](Context::makes_progress): 0.56 ms instead of 0.90 ms for 2^28 numbers on an H200.
 pub fn pays(spec: &Spec, context: &Context) -> bool {
-    goes_on(context) && fits(spec) && runs_on(context)
-}
-
-/// Whether workgroups of `context` begin about in order, and one that waits lets others run.
-pub fn goes_on(context: &Context) -> bool {
-    const NVIDIA: u32 = 0x10de;
-    context.is_hardware() && context.info.vendor == NVIDIA
+    context.makes_progress() && fits(spec) && runs_on(context)
 }
 
 /// Numbers in the carry buffer: each part's pass reads one and writes the next.

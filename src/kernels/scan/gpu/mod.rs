@@ -1,4 +1,4 @@
-//! The scans on a GPU, from buffer to buffer: the list of routes, and a stretch at a time through one of them.
+//! The scans on a GPU: the list of routes, and numbers in memory, stretch by stretch, through one of them.
 
 mod blelloch;
 mod chained;
@@ -57,14 +57,14 @@ const ROUTES: [Route; 4] = [
     },
 ];
 
-/// A way to scan numbers in one line. The file of each has its shader's name.
+/// A way to scan numbers. The file of each has its shader's name.
 struct Route {
     algorithm: Algorithm,
-    /// Whether it is the one for these numbers of those with this algorithm.
+    /// Whether it is the route of its algorithm for these numbers.
     fits: fn(&Spec) -> bool,
     /// Whether it runs on the device and is faster there than the routes after it.
     pays: fn(&Spec, &Context) -> bool,
-    /// Numbers in the carry buffer of a scan of so many numbers.
+    /// How many numbers the carry buffer of a scan of so many numbers has.
     carry_places: fn(&Spec, &Context, usize) -> usize,
     record: fn(&Spec, &Context, &mut Batch<'_>, Arrays<'_>) -> Result<()>,
 }
@@ -97,8 +97,7 @@ pub struct Arrays<'a> {
     pub result: &'a Buffer,
     /// How many numbers are scanned.
     pub len: usize,
-    /// [`Spec::carry_places`] numbers: the first comes before all of `source`, the last becomes what
-    /// comes after it.
+    /// [`Spec::carry_places`] numbers: the first is the carry before `source`, the last becomes the carry after it.
     pub carry: &'a Buffer,
 }
 
@@ -179,7 +178,7 @@ impl Spec {
         self.parts_of(context, len, TILE)
     }
 
-    /// Parts of whole pieces of `piece` numbers each, one of which fits one binding.
+    /// Parts of whole pieces of `piece` numbers, as large as fit one binding; one piece is expected to fit.
     fn parts_of(&self, context: &Context, len: usize, piece: usize) -> Vec<Part> {
         let size = self.dtype.size();
         let most = (context.max_binding() as usize / size).min(1 << 31) / piece * piece;
@@ -251,8 +250,8 @@ pub fn scan_segments<T: Scannable>(
     })
 }
 
-/// Scans `input` one stretch after the other. `record` gets the place of the stretch's first number and
-/// returns the place in the carry buffer, which begins as `carry`, of what comes after the stretch.
+/// Scans `input` stretch by stretch. `carry` is the first content of the carry buffer. `record` gets the place of a
+/// stretch's first number, and returns where in the carry buffer the carry after the stretch will be.
 fn in_stretches<T: Scannable>(
     context: &Context,
     input: &[T],

@@ -46,7 +46,7 @@ pub fn record(
     })
 }
 
-/// 32 marks a word, the first one in the lowest bit.
+/// 32 marks per word, the first one in the lowest bit.
 fn packed(begins: &[bool]) -> Result<Vec<u32>> {
     let word =
         |begins: &[bool]| begins.iter().rev().fold(0, |word, &mark| word << 1 | u32::from(mark));

@@ -1,4 +1,4 @@
-//! Summed-area tables of u32: a workgroup a row and channel, then an invocation a column.
+//! Summed-area tables of u32: one workgroup per row and channel, then one invocation per column.
 
 use crate::{
     data::dtype::Dtype,

@@ -1,4 +1,4 @@
-//! The sort on a GPU: the list of routes, and a run at a time through one of them.
+//! The sort on a GPU: the list of routes, and keys in memory, run by run, through one of them.
 
 pub mod onesweep;
 mod radix;
@@ -25,7 +25,7 @@ struct Route {
     record: fn(&Context, &mut Batch<'_>, Arrays<'_>) -> Result<usize>,
 }
 
-/// Sorted at once at most: the look-back counts them in 30 bits.
+/// The most keys that are sorted at once: the look-back counts them in 30 bits.
 pub const MOST_KEYS: u64 = (1 << 30) - 4;
 
 /// All specialisations of the sorts' shaders.
@@ -34,17 +34,16 @@ pub fn variants() -> Vec<Shader> {
     [&[radix::RADIX.clone()][..], &widths].concat()
 }
 
-/// What is sorted.
+/// The buffers of a sort.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrays<'a> {
-    /// The keys, and as much room, which is used on the way: whole quads, a length that is a multiple of four. Each
-    /// fits one binding.
+    /// The keys, and a second buffer of the same length for passes: a multiple of four keys. Each fits one binding.
     pub keys: &'a [Buffer; 2],
-    /// Two arrays at most of a word for each key, moved along, and as much room for each.
+    /// At most two arrays of a word for each key that move along, each with a second buffer.
     pub moved: &'a [&'a [Buffer; 2]],
     /// How many keys there are, at most 2^30 - 4.
     pub len: usize,
-    /// Bits in which keys differ; those of the others are equal in all keys.
+    /// Bits in which keys differ; all other bits are equal in all keys.
     pub differing: u32,
 }
 
@@ -86,7 +85,7 @@ pub fn sort_runs<K: Key>(
     Ok(sorted)
 }
 
-/// Sorts by the lowest words of all keys, then stably by the next. What is not sorted by is moved along.
+/// Sorts by the lowest words of all keys, then, stably, by the next words. The other words and the payload move along.
 fn sort_run<K: Key>(
     context: &Context,
     keys: &[K],
