@@ -81,32 +81,43 @@ pub fn cases(full: bool) -> Vec<Case> {
     cases
 }
 
-/// All ways to count given samples, `dims` pixels of `channels` each: 8-bit colours by the published ways,
-/// too, as RGBA.
+/// All ways to count given samples, `dims` pixels of `channels` each.
 ///
 /// # Errors
 /// When there are no bins over the range of the samples.
 pub fn cases_of(
     name: &str,
-    [width, height]: [usize; 2],
+    dims: [usize; 2],
     samples: Samples,
     channels: usize,
 ) -> Result<Vec<Case>> {
-    let dtype = samples.dtype();
-    let mut cases = Vec::new();
-    if let (Samples::U8(bytes), 3 | 4) = (&samples, channels) {
-        let words: Arc<[u32]> = bytes
-            .chunks_exact(channels)
-            .map(|pixel| {
-                u32::from_le_bytes([pixel[0], pixel[1], pixel[2], *pixel.get(3).unwrap_or(&255)])
-            })
-            .collect();
-        let [width, height] = [width, height].map(|n| n as u32);
-        let problem = Problem { width, height, content: Content::Given(words, name.to_owned()) };
-        for rows in baselines::ROWS {
-            cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &problem, rows)));
-        }
+    let mut cases = published_ways(name, dims, &samples, channels);
+    cases.extend(own_ways(name, samples, channels)?);
+    Ok(cases)
+}
+
+/// The published ways to count 8-bit colours, as RGBA. None for other samples, and for more pixels than the counters
+/// of these ways, u32, can count.
+fn published_ways(name: &str, dims: [usize; 2], samples: &Samples, channels: usize) -> Vec<Case> {
+    let (Samples::U8(bytes), 3 | 4) = (samples, channels) else { return Vec::new() };
+    if u32::try_from(bytes.len() / channels).is_err() {
+        return Vec::new();
     }
+    let words: Arc<[u32]> = bytes
+        .chunks_exact(channels)
+        .map(|pixel| {
+            u32::from_le_bytes([pixel[0], pixel[1], pixel[2], *pixel.get(3).unwrap_or(&255)])
+        })
+        .collect();
+    let [width, height] = dims.map(|n| n as u32);
+    let problem = Problem { width, height, content: Content::Given(words, name.to_owned()) };
+    let ways = |rows| Baseline::ALL.map(|baseline| baseline_case(baseline, &problem, rows));
+    baselines::ROWS.into_iter().flat_map(ways).collect()
+}
+
+/// This program's ways to count samples of any type: luminance and colours, or one channel.
+fn own_ways(name: &str, samples: Samples, channels: usize) -> Result<Vec<Case>> {
+    let dtype = samples.dtype();
     let bytes = samples.as_bytes().len() as u64;
     let pixels = Arc::new(Pixels { samples, channels });
     let range = type_range(dtype).unwrap_or_else(|| {
@@ -114,6 +125,7 @@ pub fn cases_of(
         let found = moments(&pixels, Component::Channel(0), low, high, false);
         if found.count > 0 { (found.min, found.max) } else { (0.0, 1.0) }
     });
+    let mut cases = Vec::new();
     let mut add = |components: Vec<Component>, count: usize, called: &str| -> Result<()> {
         let bins = Bins::new(count, range.0, range.1, dtype)?;
         let kernel = Histogram { components, bins, weighted: false };
@@ -181,7 +193,7 @@ fn joined(counts: U8Counts, rows: u32) -> Vec<u64> {
     [colours, counts.luma].concat()
 }
 
-/// The same without the kernels' ways: exact luminance by 64-bit division.
+/// What [`joined`] is to be, by none of the kernels' means: exact luminance by 64-bit division.
 fn expected_u8(words: &[u32], rows: u32) -> Vec<u64> {
     let mut counts = vec![0u64; rows as usize * 256];
     for word in words {

@@ -1,18 +1,19 @@
 //! A box filter of floats along any axis at a cost that does not depend on the radius. Chosen for f32 and f64 from a
 //! radius of 32 on.
 //!
-//! Sums of integers slide: a sample enters, another leaves. Floats would keep the rounding, the NaN and the infinity of what
-//! has left. So nothing is subtracted: in blocks as long as a window, every window is the end of one block and the beginning
-//! of the next (van Herk, A fast algorithm for local minimum and maximum filters, 1992; Gil and Werman, 1993).
+//! Sums of integers slide: a sample enters, another leaves. Sums of floats would keep the rounding, the NaN and the
+//! infinity of samples that have left. So nothing is subtracted: with blocks as long as a window, every window is the
+//! end of one block and the beginning of the next (van Herk, A fast algorithm for local minimum and maximum filters,
+//! 1992; Gil and Werman, 1993).
 //!
 //! ```text
 //! |........ block ........|........ block ........|
 //!          [=== suffix ===|== prefix ==)               the window from i on: suffix[i] + prefix[i]
 //! ```
 //!
-//! Each sum is a pair of f64, the second of which gathers the exact errors of the first (Knuth's TwoSum): 106 bits, in which
-//! sums are exact unless the samples of a window are 2^67 (f64: 2^38) apart. Therefore results do not depend on where
-//! blocks begin, and so neither on how many threads or bands there are.
+//! Each sum is a pair of f64, the second of which gathers the exact errors of the first (Knuth's TwoSum): 106 bits, in
+//! which sums are exact unless the samples of a window are 2^67 (f64: 2^38) apart. Therefore results do not depend on
+//! where blocks begin, and so neither on how many threads or bands there are.
 
 use bytemuck::Zeroable;
 
@@ -23,16 +24,18 @@ use super::{
 };
 use crate::{error::Result, memory, parallel::Parallel, simd};
 
-/// The least radius: fewer taps of f32 are weighed and added one by one as fast.
+/// The least radius of this route: below it, adding weighted taps of f32 one by one is as fast.
 const RADIUS: usize = 32;
 /// Rows that go along x together, as lanes.
 const ROWS: usize = 8;
-/// Bytes of a block's suffix sums along y or z: what stays in the cache.
+/// Bytes of a block's suffix sums along y or z, which are to stay in the cache.
 const CACHE: usize = 1 << 18;
-/// Bytes of them, at most. Blocks of very long windows are shorter; what is between two blocks is added up for each.
+/// The most bytes of a block's suffix sums. Blocks of very long windows are shorter than the window; the samples
+/// between two blocks are then added up for each block.
 const MOST: usize = 1 << 20;
-/// Samples side by side along y or z, at least, and bytes of a sum.
+/// The least number of samples side by side along y or z.
 const LEAST: usize = 64;
+/// Bytes of a sum: a pair of f64.
 const SUM: usize = 16;
 
 /// Whether a pass over floats is of this kind.
@@ -62,7 +65,7 @@ where
 {
     let (inner, window) = (lines.inner, Window::new(lines));
     let fill = lines.fill();
-    // A share begins with a block as well, of which it needs the end.
+    // Each thread's share begins with a block of its own, most of which the share above sums as well.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outputs = rows.min(window.len).min(MOST / SUM / LEAST);
     let width = (CACHE / SUM / outputs).next_multiple_of(LEAST);
@@ -141,11 +144,11 @@ struct Pair {
     low: Vec<f64>,
 }
 
-/// What a thread works with.
+/// The sums of a thread's block.
 struct Sums {
-    /// Of the positions from each of a block to its end, one after the other.
+    /// For each position of the block, the sum from there to the block's end.
     suffixes: Pair,
-    /// Of those of the next block so far.
+    /// The sum of the next block up to the current position.
     prefix: Pair,
 }
 
@@ -157,7 +160,7 @@ impl Sums {
     }
 }
 
-/// `a + b`, and what rounding took from it; that is NaN unless the sum is finite.
+/// `a + b` rounded, and the exact rounding error; the error is NaN unless the sum is finite.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -169,8 +172,8 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 struct Window {
     /// Positions.
     len: usize,
-    /// What samples are multiplied by, a power of two, so that no sum is infinite unless a sample is; and what makes a mean
-    /// of such a sum.
+    /// The factor of samples before they are summed, a power of two, so that no sum is infinite unless a sample is; and
+    /// the factor that turns such a sum into a mean.
     scales: [f64; 2],
 }
 
@@ -181,8 +184,8 @@ impl Window {
         Self { len, scales: [1.0 / most, most / len as f64] }
     }
 
-    /// Writes the means of the windows that begin at the positions of a block, the first of `line`, to `targets`: no more
-    /// than a window has positions.
+    /// Writes the means of successive windows to `targets`. The first window begins at `line(0)`, each of the others
+    /// one position later. There are no more windows than a window has positions.
     #[inline]
     fn block<'s, 't, T: Sample<f64> + 's + 't>(
         self,
@@ -193,33 +196,9 @@ impl Window {
         Keep: Round<f64, T>,
     {
         let Self { len, scales: [scale, mean] } = self;
-        let (lanes, outputs) = (line(0).len(), targets.len());
-        let Sums { suffixes, prefix } = sums;
-        let [high, low] =
-            [&mut suffixes.high, &mut suffixes.low].map(|sums| &mut sums[..(outputs + 1) * lanes]);
-        high[outputs * lanes..].fill(0.0);
-        low[outputs * lanes..].fill(0.0);
-        for at in (outputs..len).rev() {
-            simd::vectorize(
-                #[inline(always)]
-                || add(&mut high[outputs * lanes..], &mut low[outputs * lanes..], line(at), scale),
-            );
-        }
-        for at in (0..outputs).rev() {
-            let (high, high_after) = high[at * lanes..].split_at_mut(lanes);
-            let (low, low_after) = low[at * lanes..].split_at_mut(lanes);
-            simd::vectorize(
-                #[inline(always)]
-                || {
-                    let after = high_after.iter().zip(&*low_after).zip(line(at));
-                    let sums = high.iter_mut().zip(&mut *low);
-                    for ((high, low), ((&high_after, &low_after), sample)) in sums.zip(after) {
-                        let (sum, rest) = two_sum(high_after, sample.widen() * scale);
-                        (*high, *low) = (sum, low_after + rest);
-                    }
-                },
-            );
-        }
+        let lanes = line(0).len();
+        self.fill_suffixes(&mut sums.suffixes, &line, targets.len());
+        let Sums { suffixes: Pair { high, low }, prefix } = sums;
         let [prefix_high, prefix_low] =
             [&mut prefix.high, &mut prefix.low].map(|sums| &mut sums[..lanes]);
         prefix_high.fill(0.0);
@@ -242,6 +221,42 @@ impl Window {
                         let exact = sum + (low + suffix_low + rest);
                         let sum = if sum.is_finite() { exact } else { sum };
                         *to = Keep.round(sum * mean);
+                    }
+                },
+            );
+        }
+    }
+    /// Sets `suffixes` to the sums from each of the first `outputs` positions of a block to its end.
+    #[inline]
+    fn fill_suffixes<'s, T: Sample<f64> + 's>(
+        self,
+        suffixes: &mut Pair,
+        line: &impl Fn(usize) -> &'s [T],
+        outputs: usize,
+    ) {
+        let Self { len, scales: [scale, _] } = self;
+        let lanes = line(0).len();
+        let [high, low] =
+            [&mut suffixes.high, &mut suffixes.low].map(|sums| &mut sums[..(outputs + 1) * lanes]);
+        high[outputs * lanes..].fill(0.0);
+        low[outputs * lanes..].fill(0.0);
+        for at in (outputs..len).rev() {
+            simd::vectorize(
+                #[inline(always)]
+                || add(&mut high[outputs * lanes..], &mut low[outputs * lanes..], line(at), scale),
+            );
+        }
+        for at in (0..outputs).rev() {
+            let (high, high_after) = high[at * lanes..].split_at_mut(lanes);
+            let (low, low_after) = low[at * lanes..].split_at_mut(lanes);
+            simd::vectorize(
+                #[inline(always)]
+                || {
+                    let after = high_after.iter().zip(&*low_after).zip(line(at));
+                    let sums = high.iter_mut().zip(&mut *low);
+                    for ((high, low), ((&high_after, &low_after), sample)) in sums.zip(after) {
+                        let (sum, rest) = two_sum(high_after, sample.widen() * scale);
+                        (*high, *low) = (sum, low_after + rest);
                     }
                 },
             );
