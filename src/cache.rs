@@ -21,8 +21,8 @@ pub fn prefetch<T: Pod>(items: &[T]) {
     let _ = items;
 }
 
-/// Writes each item to the next slot of one of `places`, whose number it comes with. Each place has exactly as many slots
-/// as items come for it.
+/// Writes each item to the next slot of one of `places`, whose number it comes with. Each place has exactly as many
+/// slots as items come for it.
 ///
 /// Items are collected and written as whole cache lines past the caches (non-temporal stores): an ordinary store first
 /// reads the line that it writes, and evicts lines that are still needed.

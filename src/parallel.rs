@@ -132,9 +132,9 @@ fn filled<T: Send>(
     let mut values = memory::room(len)?;
     let pieces = values.spare_capacity_mut()[..len].chunks_mut(PIECE).enumerate();
     pieces.par_each(|(number, piece)| fill(number * PIECE, piece));
-    // SAFETY: `room` gave a capacity of at least `len`. The chunks cover the slots 0 to `len - 1`, and `fill` wrote all of
-    // its chunk: `mapped` zips it with as many values, `generated` with an endless range. A panic in `fill` leaves the
-    // length at 0.
+    // SAFETY: `room` gave a capacity of at least `len`. The chunks cover the slots 0 to `len - 1`, and `fill` wrote all
+    // of its chunk: `mapped` zips it with as many values, `generated` with an endless range. A panic in `fill` leaves
+    // the length at 0.
     #[allow(unsafe_code)]
     unsafe {
         values.set_len(len);
@@ -163,8 +163,8 @@ fn on_all_threads(count: usize, step: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Locks `mutex`, poisoned or not: a value behind these locks is replaced as a whole, and rayon resumes a panic once the
-/// loop has ended.
+/// Locks `mutex`, poisoned or not: a value behind these locks is replaced as a whole, and rayon resumes a panic once
+/// the loop has ended.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,5 @@
-//! Sums of f64 without rounding: they depend neither on the order of the numbers nor on how the numbers are divided among
-//! threads, devices or processes. The sum is rounded once, when it is read.
+//! Sums of f64 without rounding: they depend neither on the order of the numbers nor on how the numbers are divided
+//! among threads, devices or processes. The sum is rounded once, when it is read.
 //!
 //! ```text
 //! digit        0      1      2    ...   33 34   ...   66     67

@@ -34,8 +34,8 @@ pub struct Quad {
 
 impl Quad {
     /// The corners on side 0 or 1, counter-clockwise as seen from outside of that side's label, each as four times the
-    /// vertex number plus the sheet. Where a label touches itself only at a vertex, each sheet has a vertex of its own, so
-    /// that the label's surface is a closed manifold.
+    /// vertex number plus the sheet. Where a label touches itself only at a vertex, each sheet has a vertex of its own,
+    /// so that the label's surface is a closed manifold.
     ///
     /// # Panics
     /// When `side` is neither 0 nor 1.
@@ -66,8 +66,8 @@ impl Quad {
         length(a, c) <= length(b, d)
     }
 
-    /// Notes the diagonal that cuts it: the one from its first corner, or the other one. Replaces the sheets, which a file
-    /// of all labels together does not need.
+    /// Notes the diagonal that cuts it: the one from its first corner, or the other one. Replaces the sheets, which a
+    /// file of all labels together does not need.
     pub fn split(&mut self, from_first: bool) {
         self.sheets = u32::from(from_first);
     }

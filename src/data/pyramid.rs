@@ -1,8 +1,8 @@
 //! Pyramids of volumes: their levels, and the samples of a level from those of the finer level before it.
 //!
 //! A sample of the next level is the mean of a group of up to 2 x 2 x 2 samples of this one, fewer at the end of an odd
-//! axis. Integers are rounded, halves upwards. Labels have no mean: the first of the group is taken. Each level is made of
-//! the stored samples of the level before, so that shards and whole jobs give the same bytes.
+//! axis. Integers are rounded, halves upwards. Labels have no mean: the first of the group is taken. Each level is made
+//! of the stored samples of the level before, so that shards and whole jobs give the same bytes.
 
 use super::{dtype::Scalar, samples::Samples};
 use crate::{error::Result, for_dtype, memory, parallel::Parallel};

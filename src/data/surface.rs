@@ -13,11 +13,11 @@ use crate::{
 /// A surface, or the part of one that a slab contributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
-    /// One a vertex.
+    /// One per vertex.
     pub positions: Vec<[f32; 3]>,
-    /// Unit vectors from inside to outside, one a vertex, or none at all.
+    /// Unit vectors from inside to outside, one per vertex, or none at all.
     pub normals: Vec<[f32; 3]>,
-    /// Red, green and blue in sRGB, one a vertex, or none at all.
+    /// Red, green and blue in sRGB, one per vertex, or none at all.
     pub colors: Vec<[u8; 3]>,
     /// Three vertex numbers each, counter-clockwise as seen from outside.
     pub triangles: Vec<[u32; 3]>,

@@ -49,8 +49,8 @@ pub trait Kernel {
     fn gpu(&self, context: &Context, input: &Self::In) -> Result<Self::Out>;
 }
 
-/// The device of a job: the CPU, a GPU, or several GPUs that take kernels from one queue. GPUs are opened on a thread of
-/// their own, while inputs are read.
+/// The device of a job: the CPU, a GPU, or several GPUs that take kernels from one queue. GPUs are opened on a thread
+/// of their own, while inputs are read.
 #[derive(Debug)]
 pub struct Device {
     choice: DeviceChoice,
@@ -134,8 +134,9 @@ impl Device {
         self.sharing.get().is_some()
     }
 
-    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or has so
-    /// much to do that the part would have to wait, else this one. Only for parts whose results are the same on both.
+    /// The device for the next part of a job in [parts](Estimate::parts): the CPU while the GPU is still starting or
+    /// has so much to do that the part would have to wait, else this one. Only for parts whose results are the same on
+    /// both.
     pub fn or_cpu(self: &Arc<Self>) -> Arc<Self> {
         let Some(sharing) = self.sharing.get() else { return self.clone() };
         let would_wait = || !self.is_open() || self.turns.are_crowded();

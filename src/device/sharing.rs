@@ -45,8 +45,8 @@ impl Sharing {
     }
 }
 
-/// For tests: `GPUPROC_TEST_SHARE` tells which parts go to the CPU, however long that takes. Each character stands for a
-/// part, over and over, `1` for the CPU.
+/// For tests: `GPUPROC_TEST_SHARE` tells which parts go to the CPU, however long that takes. Each character stands for
+/// a part, over and over, `1` for the CPU.
 pub(super) fn forced_pattern() -> Option<&'static [u8]> {
     static PATTERN: LazyLock<Option<OsString>> =
         LazyLock::new(|| env::var_os("GPUPROC_TEST_SHARE").filter(|pattern| !pattern.is_empty()));

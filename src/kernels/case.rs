@@ -12,7 +12,7 @@ use crate::{
 /// records itself in the context's timings; their sum is the run's time.
 pub type Run<'a> = Box<dyn FnMut() -> Result<()> + 'a>;
 
-/// Fails when what the last run made is not what the reference makes.
+/// Fails when the result of the last run differs from the reference.
 pub type Check<'a> = Box<dyn FnOnce() -> Result<()> + 'a>;
 
 /// A prepared measurement: buffers filled, pipelines made.

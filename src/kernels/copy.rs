@@ -1,5 +1,4 @@
-//! Copying memory: the bandwidth that a device really has, as a yardstick for `gpuproc bench`, and that of the bus to
-//! and from it.
+//! Copies for `gpuproc bench`: the bandwidth that a device's memory really has, and that of the bus to and from it.
 
 use std::{
     cell::RefCell,
@@ -53,8 +52,8 @@ pub fn cases(full: bool) -> Vec<Case> {
     sizes.iter().flat_map(of_size).collect()
 }
 
-/// `bytes` bytes across the bus, until the last has arrived: between a buffer of the device and a vector, whose memory
-/// is new for every readback, as it is in a job.
+/// A transfer of `bytes` bytes between a vector and a buffer of the device, until the last byte has arrived. The memory
+/// of both is kept from run to run.
 fn transfer(
     algorithm: &'static str,
     bytes: u64,

@@ -1,6 +1,6 @@
-//! A blur of a JPEG picture, from its coefficients to those of another or to pixels. On a GPU the pixels in between never
-//! leave the device: what crosses the bus are coefficients that are not 0, for a photograph 23 % of the bytes of its
-//! pixels on the way there, and 12 % on the way back.
+//! A blur of a JPEG picture, from coefficients to coefficients or to pixels. On a GPU the pixels between never leave
+//! the device: only coefficients other than 0 cross the bus. For a photograph they take 23 % of the bytes of its pixels
+//! on the way there, and 12 % on the way back.
 
 use crate::{
     data::{
@@ -22,7 +22,7 @@ use crate::{
 pub struct JpegBlur {
     /// The blur.
     pub blur: Blur,
-    /// How the result is encoded; pixels are wanted where there is none.
+    /// How the result is encoded; `None` for pixels.
     pub encode: Option<Encode>,
 }
 
@@ -53,7 +53,7 @@ impl Kernel for JpegBlur {
 }
 
 impl JpegBlur {
-    /// All passes over a picture that the device takes in one piece; nothing for others.
+    /// The blur of a picture that the device can hold in one piece; `None` for others.
     fn whole(&self, context: &Context, input: &SparseCoefficients) -> Result<Option<Blurred>> {
         let frame = &input.frame;
         let shape = shape(input);

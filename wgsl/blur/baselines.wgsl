@@ -1,7 +1,7 @@
 // Plain blurs of RGBA u8 images, which `bench` compares the others with: all taps of a two-dimensional Gaussian, and
 // all taps of a box along one axis. One pixel an invocation, in f32; outside lies the nearest pixel.
 //
-// In and out: a pixel a word, rows without padding.
+// In and out: one pixel per word, rows without padding.
 
 struct BaselineParams {
     width: u32,

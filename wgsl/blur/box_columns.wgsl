@@ -60,7 +60,7 @@ fn blur_columns(
     let start = i32(run * params.run);
     let end = min(start + i32(params.run), i32(params.len));
     let radius = i32(params.radius);
-    // The window of the first row but for the row that enters next.
+    // The window of the first row without its last row, which enters first below.
     var sum: Sum;
     // Only the first and the last runs see rows outside.
     if start >= radius && end + radius <= i32(params.len) {

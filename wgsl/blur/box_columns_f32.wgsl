@@ -1,13 +1,13 @@
-// A box filter of f32 along y or z: an invocation computes sixteen rows, four samples wide, from sums that they share.
+// A box filter of f32 along y or z: an invocation computes sixteen rows, four samples wide, from shared sums.
 //
-// Nothing is subtracted, which would leave the rounding, the NaN and the infinity of rows that have left the window. The
+// Nothing is subtracted: that would keep the rounding, the NaN and the infinity of rows that have left the window. The
 // windows of a run of rows are sums of three parts (after van Herk 1992, and Gil and Werman 1993):
 //
 //     rows              |     run     |   ...   |     run     |
 //     window of row j   [    suffix j |  middle | prefix j    ]     the middle is the same for all
 //
-// Rows here are counted from the first row of the first window. Of the middle, blocks of 16 and 256 rows have been summed
-// before, with BLOCKS. So the cost grows by a row for each 4096 rows of the window.
+// Rows here are counted from the first row of the first window. With BLOCKS, an earlier dispatch has summed blocks of
+// 16 and of 256 rows, which make up most of the middle: it takes one load for each 256 rows.
 //
 // In: f32, rows of `quads` times four samples. Out: f32 in the same layout. Chosen for long boxes of f32 along y or z.
 
@@ -70,7 +70,7 @@ fn sum_blocks(
     made[block_params.first + (slice * block_params.large + large) * params.quads + quad] = all;
 }
 
-// The sum of rows `start` to `end`, without that one; a run begins at `start`.
+// The sum of rows `start` to `end - 1`; a run begins at `start`.
 fn middle_of(slice: u32, quad: u32, start: u32, end: u32, scale: f32) -> vec4<f32> {
     var sum: vec4<f32>;
     var row = start;
@@ -89,7 +89,7 @@ fn middle_of(slice: u32, quad: u32, start: u32, end: u32, scale: f32) -> vec4<f3
         }
         row = max(start, last * ROWS);
     }
-    // In parts, as blocks are: long sums of like numbers would round alike each time.
+    // In parts of the same sizes as blocks: one long sum of similar numbers would accumulate rounding.
     while row < end {
         var large: vec4<f32>;
         let large_end = min(row + ROWS * LARGE, end);

@@ -1,16 +1,15 @@
-// A box filter of f32 along x: a workgroup computes a tile of a row, eight positions an invocation, from sums that they
-// share.
+// A box filter of f32 along x: a workgroup computes a tile of a row, eight positions an invocation, from shared sums.
 //
-// Nothing is subtracted, which would leave the rounding, the NaN and the infinity of positions that have left the window.
-// The windows of a block of positions, BLOCK invocations of a tile, are sums of three parts (after van Herk 1992, and Gil and
-// Werman 1993):
+// Nothing is subtracted: that would keep the rounding, the NaN and the infinity of positions that have left the window.
+// The windows of a block of positions, BLOCK invocations of a tile, are sums of three parts (after van Herk 1992, and
+// Gil and Werman 1993):
 //
 //     positions         |    block    |   ...   |    block    |
 //     window of j       [    suffix j |  middle | prefix j    ]     the middle is the same for all
 //
-// Positions here are counted from the first of the first window. An invocation's eight in the block are its head, those that
-// are a window later its tail; of the middle it adds up every BLOCKth position. Sums of heads, tails and shares of the middle
-// are then scanned (Hillis and Steele):
+// Positions here are counted from the first of the first window. An invocation's eight positions in the block are its
+// head, the eight that lie a window later its tail; its share of the middle is every BLOCK-th position. Sums of heads,
+// tails and shares are then scanned (Hillis and Steele):
 //
 //     invocation i of a block   heads and shares after i  +  shares to i  +  tails before i
 //
@@ -23,8 +22,6 @@ const CHANNELS = 4u;
 const WIDTH = 128u;    // invocations
 const BLOCK = 1u;      // of a block: a power of two, whose positions are no more than a window's
 
-// A position has four lanes: the channels of a pixel; with one channel pixels of four rows, with two of two.
-const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const LANES = CHANNELS * ROWS;
 const RUN = 8u;        // positions an invocation
 const TILE = RUN * WIDTH;
@@ -37,7 +34,7 @@ const PARTIAL = 16u;   // positions of the middle that are added up before they 
 // A tile's positions. Every ninth element is unused, so that invocations that read eight positions apart meet different
 // banks.
 var<workgroup> span: array<vec4<f32>, TILE + WIDTH>;
-// What is scanned from the end and from the start of each block, in two halves that take turns.
+// Scans from the end and from the start of each block, each in two halves that take turns.
 var<workgroup> after: array<vec4<f32>, 2u * WIDTH>;
 var<workgroup> before: array<vec4<f32>, 2u * WIDTH>;
 

@@ -1,10 +1,10 @@
-// The sum of a window as it slides, in whole numbers.
+// The sum of a sliding window, in integers of 32 bits, or of 39 bits in two parts.
 
 #import blur/rounding
 
-const SPLIT = false;   // whether sums are two: see `divided_parts`
+const SPLIT = false;   // whether sums take 39 bits: see `divided_parts`
 
-// In two parts or in the first alone.
+// A sum. Without SPLIT it is `lower` alone.
 struct Sum {
     lower: vec4<u32>,
     upper: vec4<u32>,

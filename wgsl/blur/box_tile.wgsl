@@ -17,7 +17,7 @@
 #import shared/lanes
 
 struct BoxTileParams {
-    width: u32,    // pixels a row
+    width: u32,    // pixels per row
     height: u32,   // rows a slice
     pitch: u32,    // pixels from row to row, padding included: a multiple of 8
     tile: u32,     // pixels of a row that a workgroup computes, a multiple of PIXELS
@@ -52,7 +52,7 @@ const TAPS = 3u;         // of a window along x
 const WORDS = PIXELS * CHANNELS / 4u; // of an invocation's columns
 const CHUNKS = WORDS / CHUNK;
 const CHUNK_BYTES = 4u * CHUNK;
-const BLOCK = 32i;       // rows a block
+const BLOCK = 32i;       // rows per block
 const LAYER = 256i;      // rows whose sums of u8 fit 16 bits: at most 257
 const AHEAD = 4i;        // rows whose loads are in flight together
 
@@ -69,7 +69,7 @@ const AHEAD = 4i;        // rows whose loads are in flight together
 // i * WIDTH + n.
 var<workgroup> span: array<vec2<u32>, PIXELS * WIDTH>;
 // For each invocation, the prefix sums of its segment up to the invocation's columns, where other windows end: one sum
-// of 24 bits a channel, four of them in three words.
+// of 24 bits per channel, four of them in three words.
 //
 //     | byte 0 of d |      a      |   | byte 1 of d |      b      |   | byte 2 of d |      c      |
 var<workgroup> window_ends: array<u32, 3u * WIDTH>;
@@ -389,7 +389,7 @@ fn margin_row_chunks() -> u32 {
 const UNIT = select(1u, 4u, CHANNELS == 4u);
 const UNITS = CHUNK_BYTES / UNIT;
 
-// Fills `margins`, a chunk an invocation.
+// Fills `margins`, one chunk per invocation.
 @compute @workgroup_size(64)
 fn fill_margins(
     @builtin(workgroup_id) id: vec3<u32>,

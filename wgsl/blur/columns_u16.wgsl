@@ -1,4 +1,4 @@
-// A later pass of a Gaussian along y or z, from u16 below 2^15: twelve consecutive rows an invocation, four samples
+// A later pass of a Gaussian along y or z, from u16 below 2^15: twelve consecutive rows per invocation, four samples
 // wide, in packed lanes (see `shared/lanes`).
 //
 // The window is symmetric: rows k above and k below the centre have the same weight, so they are added first, two
@@ -22,7 +22,7 @@ struct Gap {
 }
 
 const TO = U8;
-const ROWS = 12u;      // rows an invocation, a multiple of 4
+const ROWS = 12u;      // rows per invocation, a multiple of 4
 const WIDTH = 64u;
 const INNER = true;    // whether all windows lie inside
 const REST = 0u;       // radius % ROWS
@@ -35,7 +35,7 @@ const PARTS = ROWS / 4u;
 @group(0) @binding(3) var<storage, read_write> target_: array<Packed>;
 @group(0) @binding(4) var<uniform> gap: Gap;
 
-// Four samples of a row, two a word.
+// Four samples of a row, two per word.
 fn load(first: u32, at: i32) -> vec2<u32> {
     var y = clamp(at, 0, i32(params.len) - 1);
     if !INNER {

@@ -1,21 +1,12 @@
-// Rows of u8 as packed positions, and eight positions of results as rows of u16: what `rows_u8` and `rows_u8_long`
-// share. Declares their source, target and parameters; they bind their weights to 2.
+// Rows of u8 as positions of four packed lanes, and eight positions of results as rows of u16, for `rows_u8` and
+// `rows_u8_long`. Declares their source, target and parameters; they bind their weights to 2.
 
 #import blur/row_params
 
 const CHANNELS = 4u;
 
-// A position is a word of four u8 lanes: the channels of a pixel, or with one channel pixels of four rows, with two
-// of two.
-//
-//     CHANNELS   lane 3   lane 2   lane 1   lane 0
-//        1       row 3    row 2    row 1    row 0
-//        2       row 1 b  row 1 a  row 0 b  row 0 a
-//        3       0        b        g        r
-//        4       a        b        g        r
-const ROWS = select(1u, 4u / CHANNELS, CHANNELS < 3u);
 const WIDTH = 64u;
-const TILE = 8u * WIDTH; // pixels a workgroup computes, eight an invocation
+const TILE = 8u * WIDTH; // pixels a workgroup computes, eight per invocation
 
 @group(0) @binding(0) var<uniform> params: RowParams;
 @group(0) @binding(1) var<storage, read> source: array<vec4<u32>>;

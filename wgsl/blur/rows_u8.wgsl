@@ -1,4 +1,4 @@
-// The first pass of a Gaussian along x: u8 to u16 with seven fraction bits, eight pixels an invocation.
+// The first pass of a Gaussian along x: u8 to u16 with seven fraction bits, eight pixels per invocation.
 //
 // Weights of 16 bits that add up to 2^16 make sums below 2^24, which f32 holds exactly; GPUs multiply f32 twice as
 // fast as u32. A workgroup holds its tile and the halo in workgroup memory; each invocation goes along the

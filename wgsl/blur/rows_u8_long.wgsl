@@ -1,4 +1,4 @@
-// The first pass of a long Gaussian along x: u8 to u16 with six fraction bits, eight pixels an invocation.
+// The first pass of a long Gaussian along x: u8 to u16 with six fraction bits, eight pixels per invocation.
 //
 // A weight has 24 bits, one byte in each of three planes. `dot4U8Packed` weighs four taps at once by a plane:
 //
@@ -19,7 +19,7 @@ const SPAN = TILE / 4u + STEPS;
 // For each step of four positions, and each plane: a lane for each of four neighbouring results.
 @group(0) @binding(2) var<storage, read> weights: array<vec4<u32>>;
 
-// Four positions each, transposed: a word a channel.
+// Four positions each, transposed: one word per channel.
 var<workgroup> span: array<vec4<u32>, SPAN>;
 
 // Transposes 4 x 4 u8: word i of the result holds lane i of the four words.

@@ -1,4 +1,4 @@
-// Weighted sums of samples in any format, four results at a time: what `rows` and `columns` share.
+// Weighted sums of samples in any format, four results at a time, for `rows` and `columns`.
 //
 // The importing shader declares FROM, TO, ARITHMETIC, `Number`, `params`, `source` and `target_`.
 

@@ -9,7 +9,7 @@ fn copy(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    // Four quads an invocation, a workgroup's width apart, so that several loads are in flight.
+    // Four quads per invocation, a workgroup's width apart, so that several loads are in flight.
     let base = (group.y * groups.x + group.x) * 1024u + lane;
     let end = arrayLength(&source);
     for (var i = 0u; i < 4u; i++) {

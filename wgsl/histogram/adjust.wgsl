@@ -2,10 +2,10 @@
 //
 // In:     `data`, whole words of 8-bit or 16-bit samples, beginning with a pixel; `table`, by sample value.
 // Out:    `result`, as `data`; alpha is copied.
-// Layout: an invocation a word.
+// Layout: one invocation per word.
 // Chosen: for every adjustment.
 
-// Set by the host: bits a sample (8 or 16), samples a pixel, whether the last of them is alpha, and whether
+// Set by the host: bits per sample (8 or 16), samples per pixel, whether the last of them is alpha, and whether
 // the table holds shifts by luminance (true) or new samples by old ones (false).
 const BITS = 8u;
 const CHANNELS = 3u;

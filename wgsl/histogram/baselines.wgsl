@@ -3,7 +3,7 @@
 //
 // In:     `data`, RGBA8 pixels, red in the lowest byte.
 // Out:    `counts`, ROWS histograms of 256 counters; `chunks`, as many for every 256 pixels of an image row.
-// Layout: `single` one invocation; `each` an invocation a pixel; `count_chunk` a workgroup a chunk, then
+// Layout: `single` one invocation; `each` one invocation per pixel; `count_chunk` one workgroup per chunk, then
 //         either `sum_chunks`, one workgroup, or `reduce`, log2(chunks) passes.
 // Chosen: by `gpuproc bench` alone.
 
@@ -58,7 +58,7 @@ fn single() {
     }
 }
 
-// An invocation a pixel adds to the counters in device memory.
+// One invocation per pixel adds to the counters in device memory.
 @compute @workgroup_size(GROUP)
 fn each(
     @builtin(local_invocation_index) local: u32,

@@ -77,7 +77,7 @@ fn u8_at(index: u32) -> u32 {
     return (u32_at(index >> 2u) >> (8u * (index & 3u))) & 255u;
 }
 
-// What luminance is the weighted sum of.
+// A sample as luminance weights it.
 fn sample(index: u32) -> u32 {
     var value = 0u;
     if MODE == U8_LUMA { value = u8_at(index); } else { value = u16_at(index); }

@@ -17,14 +17,14 @@
 // Invocation i uses copy i % C. Those C apart share a copy, but begin with different rows, and so are in
 // different rows at any time. With 32 lanes no two of 32 neighbours ever meet, whatever the image.
 
-// Set by the host: samples a pixel (1 to 4); histograms counted (1, 2 or 4).
+// Set by the host: samples per pixel (1 to 4); histograms counted (1, 2 or 4).
 const CHANNELS = 4u;
 const ROWS = 4u;
 // Several rows count the channel of their number each, but LUMINANCE takes the row of the channel whose
 // byte begins at bit SHIFT. A single row counts the luminance, or else the byte at SHIFT.
 const LUMINANCE = true;
 const SHIFT = 24u;
-// Words a level, a multiple of ROWS: 32 where workgroup memory has room for them, else 16.
+// Words per level, a multiple of ROWS: 32 where workgroup memory has room for them, else 16.
 const LANES = 32u;
 const GROUP = 256u;
 // Bin of a luminance: min((weights . (r, g, b)) * TIMES / DIVISOR, BINS - 1) in integers. The weights have
@@ -67,7 +67,7 @@ fn luma(pixel: u32) -> u32 {
     return min(sum * TIMES / DIVISOR, BINS - 1u);
 }
 
-// What a pixel counts, a byte a row. Its first channel is in the lowest byte.
+// What a pixel counts, one byte per row. Its first channel is in the lowest byte.
 fn levels(pixel: u32) -> u32 {
     if ROWS == 1u {
         if LUMINANCE { return luma(pixel); }
@@ -159,7 +159,7 @@ fn count(
             add_vector(first);
         }
     }
-    // The rest, less than a unit: a pixel an invocation of the first workgroup.
+    // The rest, less than a unit: one pixel per invocation of the first workgroup.
     let last = units * UNIT_PIXELS + local;
     if group.x == 0u && last < job.pixels {
         var pixel = 0u;

@@ -48,7 +48,8 @@ fn inverse_line(v: array<i32, 8>, shift: u32) -> array<i32, 8> {
     );
 }
 
-// Sums that no constant multiplies: the first pass gives them the two fraction bits, the second rounds these away.
+// Sums that no constant multiplies: the first pass gives them two fraction bits, the second rounds these away. `shift`
+// is that of the pass's products.
 fn scaled(value: i32, shift: u32) -> i32 {
     if shift < BITS {
         return value << PASS_BITS;
@@ -81,7 +82,7 @@ fn forward_line(v: array<i32, 8>, shift: u32) -> array<i32, 8> {
     );
 }
 
-// Eight blocks of a workgroup, one value a word, in rows of 9 so that columns lie in different banks.
+// Eight blocks of a workgroup, one value per word, in rows of 9 so that columns lie in different banks.
 const BLOCK = 72u;
 var<workgroup> tile: array<i32, 8u * BLOCK>;
 

@@ -1,4 +1,4 @@
-// Marching cubes as the classic pipeline, with three vertices a triangle: the baseline of bench, for u8.
+// Marching cubes as the classic pipeline, with three vertices per triangle: the baseline of bench, for u8.
 //
 // In: volume. Out: soup, the corners of all triangles. A cell is marked if the surface passes it; marks are
 // scanned and the marked cells compacted; their vertices are counted, scanned, and emitted. In each pass
@@ -24,9 +24,9 @@ struct ClassicParams {
 }
 
 @group(0) @binding(0) var<uniform> params: ClassicParams;
-// The samples, four a word, then the tables, since some devices grant a shader only four buffers:
-//   two words a case     15 edge numbers of 4 bits, the corners of its triangles; above, how many triangles
-//   a word an edge       x, y, z of one end in bits 0..2, of the other in bits 3..5
+// The samples, four per word, then the tables, since some devices grant a shader only four buffers:
+//   two words per case   15 edge numbers of 4 bits, the corners of its triangles; above, how many triangles
+//   one word per edge    x, y, z of one end in bits 0..2, of the other in bits 3..5
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read_write> values: array<u32>;
 @group(0) @binding(3) var<storage, read_write> offsets: array<u32>;

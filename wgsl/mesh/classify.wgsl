@@ -1,5 +1,5 @@
-// A bit a point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation makes
-// one word of 32 points.
+// A bit a point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation
+// makes one word of 32 points.
 //
 // In: volume. Out: the planes `inside` and, with NaN, `numbers`.
 
@@ -39,7 +39,7 @@ fn classify(
     }
 }
 
-// The same for u8, sixteen at a time. Chosen where rows are multiples of 16 samples long, no point is
+// `classify` for u8, sixteen samples at a time. Chosen where rows are multiples of 16 samples long, no point is
 // beyond the samples, and all rows are at hand.
 @compute @workgroup_size(SIZE)
 fn classify_u8(

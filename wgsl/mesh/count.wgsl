@@ -1,4 +1,4 @@
-// How many vertices and triangles there are: an invocation a word, a workgroup a block, then one workgroup
+// How many vertices and triangles there are: one invocation per word, one workgroup per block, then one workgroup
 // over all blocks.
 //
 // In: bits. Out: `count`: starts, and the sections VERTICES, TRIANGLES and NAN_CELLS as counts; `scan`:
@@ -44,7 +44,7 @@ fn count(
     }
 }
 
-// Vertices, triangles, whether there is something to emit, cells with NaN.
+// Of a block: vertices, triangles, whether it is active, cells with NaN.
 fn block_counts(block: u32) -> vec4<u32> {
     let vertices = blocks[section(VERTICES, block)];
     let found_triangles = blocks[section(TRIANGLES, block)];
@@ -64,7 +64,7 @@ const RUN = 8u;
 @compute @workgroup_size(SIZE)
 fn scan(@builtin(local_invocation_index) lane: u32) {
     let n = params.blocks;
-    // Of all blocks so far, as `block_counts` has them.
+    // The sums of `block_counts` over all blocks before `start`.
     var before_all = vec4(0u);
     for (var start = 0u; start < n; start += SIZE * RUN) {
         let first = start + lane * RUN;

@@ -4,9 +4,9 @@
 // (src/kernels/mesh/mod.rs). Chosen for every volume on a GPU; the host splits it into slabs that fit.
 //
 //   classify, classify_u8   a bit a point: inside or not
-//   validate                a bit a cell: no corner is NaN (HAS_NAN only)
+//   validate                one bit per cell: no corner is NaN (HAS_NAN only)
 //   resolve                 which variant a cell is (EXACT only)
-//   count                   vertices and triangles a word and a block, by popcounts
+//   count                   vertices and triangles per word and per block, by popcounts
 //   scan                    where each block's begin, the list of active blocks, the totals
 //   vertices                where crossed edges are crossed
 //   vertex_normals          the gradient there
@@ -115,7 +115,7 @@ struct SlabParams {
 //     bit  15                 whether it has variants
 //     bits 16..31             its first variant
 //   VARIANTS ..             see mesh/variants
-//   section(i, ..)          a word a block, see below
+//   section(i, ..)          one word per block, see below
 //   section(TOTALS, 0..3)   vertices to emit, triangles, active blocks, cells with NaN
 //   params.starts ..        `starts`
 @group(0) @binding(5) var<storage, read_write> blocks: array<u32>;

@@ -1,4 +1,4 @@
-// Triangles: a workgroup an active block, an invocation a cell that the surface passes, SIZE at a time.
+// Triangles: one workgroup per active block, one invocation per cell that the surface passes, SIZE at a time.
 //
 // In: bits, starts, blocks. Out: triangles.
 

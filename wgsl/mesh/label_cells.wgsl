@@ -1,4 +1,5 @@
-// The crossed edges of 32 cells at a time, and what follows from them: src/kernels/mesh/labels/cpu/cells.rs.
+// The crossed edges of 32 cells at a time, and the links and folds that follow from them, as in
+// src/kernels/mesh/labels/cpu/cells.rs. An edge of a cell has the number
 //
 //   along x: y + 2 z      along y: 4 + x + 2 z      along z: 8 + x + 2 y
 
@@ -77,7 +78,7 @@ fn link_bits(e: array<u32, 12>, bit: u32) -> u32 {
         | face_link(e[2], e[3], e[6], e[7], bit) << 10u;
     let on_line = (all & 0xaaau) != 0u;
     let chosen = select(all, all >> 1u, on_line) & 0x555u;
-    // Every second bit.
+    // Gathers the even bits.
     let pairs = (chosen | chosen >> 1u) & 0x333u;
     return (pairs & 0x3u) | (pairs & 0x30u) >> 2u | (pairs & 0x300u) >> 4u;
 }

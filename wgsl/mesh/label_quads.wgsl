@@ -1,4 +1,4 @@
-// Faces: a workgroup a block, an invocation a quad, SIZE at a time.
+// Faces: one workgroup per block, one invocation per quad, SIZE at a time.
 //
 // In: volume, edge_bits, blocks. Out: faces. src/kernels/mesh/labels/cpu/quads.rs and sheets.rs explain the steps.
 
@@ -21,7 +21,7 @@ fn sheet_of(label: u32, cell: vec3<u32>, edge: u32) -> u32 {
     var sheets = blocks[mask];
     let face = sheets >> 24u;
     if face != 0u {
-        // Both cells of the face have to agree.
+        // The face joins only where it may do so in both of its cells.
         let axis = (face - 1u) / 2u;
         let step = vec3(u32(axis == 0u), u32(axis == 1u), u32(axis == 2u));
         let is_above = ((face - 1u) & 1u) == 1u;
@@ -33,8 +33,8 @@ fn sheet_of(label: u32, cell: vec3<u32>, edge: u32) -> u32 {
     return (sheets >> (2u * edge)) & 3u;
 }
 
-// How far the four cells around an edge are before its lower end, counter-clockwise as seen from its upper end: along
-// both other axes, the next one first.
+// The four cells around an edge, counter-clockwise as seen from its upper end, as steps back from its lower end along
+// the other two axes, in the cyclic order x, y, z.
 fn around(corner: u32) -> vec2<u32> {
     return vec2(u32(corner == 0u || corner == 3u), u32(corner < 2u));
 }
@@ -59,7 +59,7 @@ fn quads(
         if !is_here(place.z) {
             continue;
         }
-        // The point: the last one with as many crossed edges from the points before it.
+        // The point whose edges include this one: the last point with no more than `left` crossed edges before it.
         let along = vec3(edge_bits[3u * word], edge_bits[3u * word + 1u], edge_bits[3u * word + 2u]);
         var left = i - word_starts[low];
         var bit = 0u;
@@ -110,7 +110,7 @@ fn quads(
         }
         var labels = ends;
         if ends.x == 0u || (ends.y != 0u && ends.y < ends.x) {
-            // Seen from the other side.
+            // The same quad as seen from its other side.
             corners = corners.xwzy;
             labels = ends.yx;
             let swapped = sheets.yx;
@@ -127,7 +127,7 @@ fn quads(
     }
 }
 
-// How far before its lower end, along x, y and z, a cell around an edge is.
+// The same as steps back along x, y and z, for an edge along `axis`.
 fn cell_before(axis: u32, corner: u32) -> vec3<u32> {
     let d = around(corner);
     if axis == 0u {

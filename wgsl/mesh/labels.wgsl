@@ -1,15 +1,16 @@
-// Surface nets of labels: the faces between all labels of a slab, and the vertices that these share.
+// Surface nets of labels: the faces between all labels of a slab, with shared vertices.
 //
 // In: labels of a slab. Out: vertices and quads in the canonical order (src/kernels/mesh/labels/mod.rs). Chosen for
 // every volume of labels on a GPU; the host splits it into slabs that fit.
 //
-//   edges     a bit an edge of the grid: its ends differ
-//   count     cells with a vertex, cells where a label may have several sheets; vertices and quads a word and a block
-//   scan      where each block's begin, the totals
-//   links     each vertex's cell and neighbours
-//   smooth    moves all vertices by one step
-//   place     coordinates
-//   quads     faces with their labels and sheets
+//   edges         one bit per edge of the grid: its ends differ
+//   count         cells with a vertex, cells where a label may have several sheets; vertices and quads of each word
+//                 and block
+//   scan          where each block's begin, the totals
+//   find_links    each vertex's cell and neighbours
+//   smooth_step   moves all vertices by one step
+//   place         coordinates
+//   quads         faces with their labels and sheets
 //
 // A word is 32 cells along x, a block the SIZE words of one workgroup.
 
@@ -67,8 +68,8 @@ struct NetParams {
 @group(0) @binding(2) var<storage, read_write> edge_bits: array<u32>;
 // In words:
 //   0 .. JOINED               the sheets of the 256 cases
-//   JOINED .. SECTIONS        the same where the one face that may takes the other way
-//   section(i, block)         a word a block: vertices and quads, then where they begin
+//   JOINED .. SECTIONS        the same where the one face that may join the label's corners does
+//   section(i, block)         one word per block: vertices and quads, then where they begin
 //   section(TOTALS, 0..3)     vertices and quads, vertices before the layers that are meshed, and before those above
 //   params.starts ..          three words for each word of cells: where its vertices (bits 0..13) and quads (14..28)
 //                             begin in the block, cells with a vertex, cells where a label may have several sheets
@@ -81,7 +82,7 @@ struct NetParams {
 @group(0) @binding(6) var<storage, read> places: array<vec2<u32>>;
 @group(0) @binding(7) var<storage, read_write> moved: array<vec2<u32>>;
 @group(0) @binding(8) var<storage, read_write> vertices: array<u32>;
-// Four vertices, two labels, sheets.
+// Seven words per quad: four vertices, two labels, sheets.
 @group(0) @binding(9) var<storage, read_write> faces: array<u32>;
 
 const JOINED = 256u;
@@ -144,7 +145,7 @@ fn edges(
             if label_at(p + vec3(0u, 1u, 0u)) != here {
                 atomicOr(&found[at + 1u], bit);
             }
-            // Above the last layer, edges along z are none of its cells'.
+            // No cell within reach has an edge along z above its topmost slice of points.
             if place.z < params.layers && label_at(p + vec3(0u, 0u, 1u)) != here {
                 atomicOr(&found[at + 2u], bit);
             }
@@ -160,7 +161,7 @@ fn edges(
     }
 }
 
-// An invocation a word.
+// One invocation per word.
 @compute @workgroup_size(SIZE)
 fn count(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -293,7 +294,7 @@ fn is_end(at: u32, last: u32) -> u32 {
     return u32(at == 0u || at == last);
 }
 
-// A workgroup a block, an invocation a vertex, SIZE at a time.
+// One workgroup per block, one invocation per vertex, SIZE at a time.
 @compute @workgroup_size(SIZE)
 fn find_links(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -313,7 +314,7 @@ fn find_links(
         let bit = select_bit(blocks[params.starts + 3u * word + 1u], i - word_starts[low]);
         let e = cell_edges(word, place);
         var linked = link_bits(e, bit);
-        // The layers beyond are not within reach: what comes of it stays out of the layers that are meshed.
+        // Links to layers beyond reach are left out. The reach is so wide that this moves no vertex that is meshed.
         linked &= select(0x3fu, 0x2fu, place.z == 0u);
         linked &= select(0x3fu, 0x1fu, place.z + 1u == params.layers);
         var near = vec4(0u);
@@ -344,7 +345,8 @@ fn place_at(vertex: u32) -> vec3<i32> {
     return vec3<i32>(vec3(place.x & 0xffffu, place.x >> 16u, place.y));
 }
 
-// An invocation a vertex: three quarters of the way to the mean of its neighbours, see src/kernels/mesh/labels/cpu/smooth.rs.
+// One invocation per vertex: three quarters of the way to the mean of its neighbours, see
+// src/kernels/mesh/labels/cpu/smooth.rs.
 @compute @workgroup_size(SIZE)
 fn smooth_step(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -392,7 +394,7 @@ fn smooth_step(
     moved[vertex] = vec2(to.x | to.y << 16u, to.z);
 }
 
-// An invocation a vertex of the layers that are meshed.
+// One invocation per vertex of the layers that are meshed.
 @compute @workgroup_size(SIZE)
 fn place(
     @builtin(workgroup_id) group: vec3<u32>,

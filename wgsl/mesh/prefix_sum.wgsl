@@ -20,12 +20,12 @@ fn sum_before(lane: u32, value: u32) -> u32 {
     return lane_sums[base + lane] - value;
 }
 
-// The sum over all lanes, after `sum_before`: eight steps end in the half where they began.
+// The sum over all lanes, after `sum_before`: its eight steps end in the half of `lane_sums` where they began.
 fn sum_of_all() -> u32 {
     return lane_sums[SIZE - 1u];
 }
 
-// The same, for bounds of loops with barriers: WGSL must see that it is one value for the whole workgroup. Every lane
+// `sum_of_all` as a bound of loops with barriers: WGSL must see that the whole workgroup has one value. Every lane
 // calls it.
 fn uniform_sum_of_all() -> u32 {
     return workgroupUniformLoad(&lane_sums[SIZE - 1u]);

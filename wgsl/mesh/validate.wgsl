@@ -1,5 +1,5 @@
-// Which cells are valid: those without NaN at a corner. Other cells emit no triangles, and an edge carries a vertex only
-// if a valid cell touches it. Runs where HAS_NAN; an invocation makes one word.
+// Which cells are valid: those without NaN at a corner. Other cells emit no triangles, and an edge carries a vertex
+// only if a valid cell touches it. Runs where HAS_NAN; an invocation makes one word.
 //
 // In: the plane `numbers`. Out: the plane `valid`, from the layer below the first on.
 
@@ -32,8 +32,8 @@ fn validate(
     bits[valid_plane() + word] = valid;
 }
 
-// Around the edges along x, y and z from the points of a word: whether a cell that begins at the same x is
-// valid.
+// For the edges along x, y and z from the points of a word: whether any of the cells around them that begin at the same
+// x is valid.
 fn valid_around(word: u32, y: u32) -> vec3<u32> {
     let at = valid_plane() + word;
     let below = bits[at];

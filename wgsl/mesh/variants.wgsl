@@ -1,8 +1,8 @@
-// Which variant of its case a cell is, where its corners do not tell what is joined: the numbers, and why their signs
-// decide, are those of src/kernels/mesh/deciders.rs. Runs where EXACT; a workgroup makes a block.
+// The variant of each ambiguous cell: which of its corners the surface joins. It is decided by the signs of numbers
+// that src/kernels/mesh/deciders.rs derives. Runs where EXACT; a workgroup takes a block of words.
 //
-// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, both at words with an ambiguous cell. No
-// others are read.
+// In: volume, bits, blocks (the tables). Out: the planes of variants and `starts`, only at words with an ambiguous
+// cell; nobody reads them at other words.
 
 // A word's ambiguous cells have their variants, counted from the first of the case, in a byte each, packed in order:
 //
@@ -23,25 +23,25 @@ fn variant_plane(plane: u32) -> u32 {
     return (others + plane * params.layers) * params.slice_words;
 }
 
-// Where the variant begins in `blocks` of an ambiguous cell with `rank` others before it in the word. `info` is that of its
-// case.
+// Where in `blocks` the variant of an ambiguous cell begins. `rank`: ambiguous cells before it in the word; `info`: the
+// word of its case from CASE_INFO on.
 fn variant_at(word: u32, rank: u32, info: u32) -> u32 {
     let variants = bits[variant_plane(rank / 4u) + word];
     return VARIANTS + VARIANT_WORDS * ((info >> 16u) + ((variants >> (8u * (rank % 4u))) & 0xffu));
 }
 
-// Cells that an invocation lists at a time.
+// Cells that an invocation lists in a round, at most.
 const LISTED = 4u;
 // Ambiguous cells of the block: the case, and << 8 the lane of the word, << 16 the bit, << 21 the rank in the word.
 var<workgroup> listed: array<u32, 1024>;
 var<workgroup> listed_count: atomic<u32>;
 var<workgroup> listed_total: u32;
-// For each word of the block, what it has in the planes of variants, and its discs beyond the first of a cell.
+// For each word of the block: its words in the planes of variants; the discs of its cells beyond the first of each.
 var<workgroup> found_variants: array<atomic<u32>, 2048>;
 var<workgroup> found_loops: array<atomic<u32>, SIZE>;
 
-// The block's ambiguous cells are listed, some of each word at a time, and then dealt out to all invocations: few words have
-// any, and those have several.
+// Few words have ambiguous cells, and those have several. So the block's cells are listed in rounds, LISTED of each
+// word, and then dealt out to all invocations.
 @compute @workgroup_size(SIZE)
 fn resolve(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -91,7 +91,7 @@ fn resolve(
     }
 }
 
-// Lists some of the cells that are left of a word's `count` ambiguous ones.
+// Moves up to LISTED of a word's ambiguous cells from `left` to the list. The word has `count` of them in all.
 fn list(corners: Corners, lane: u32, left: ptr<function, u32>, count: u32) {
     let cells = min(countOneBits(*left), LISTED);
     if cells == 0u {
@@ -115,7 +115,7 @@ fn resolve_cell(first: u32, cell: u32) {
     let variant = variant_of(point, cell & 0xffu, info);
     let discs = (blocks[VARIANTS + VARIANT_WORDS * ((info >> 16u) + variant) + 4u] >> 8u) & 0xffu;
     atomicOr(&found_variants[(rank / 4u) * SIZE + lane], variant << (8u * (rank % 4u)));
-    // Less than none where there is a tunnel; 2^32 more than that is as good.
+    // -1 where a tunnel leaves no disc: the sum is right modulo 2^32.
     atomicAdd(&found_loops[lane], discs - 1u);
 }
 
@@ -159,8 +159,8 @@ fn face_distances(point: vec3<i32>) -> vec4<u32> {
     );
 }
 
-// The bits of a point's distance from the isovalue, halved where differences may overflow. What is beyond the samples is
-// outside, and no variant depends on how far.
+// The bits of a point's distance from the isovalue, halved where differences may overflow. A point beyond the samples
+// is outside at a distance of 0: no variant depends on the distance of such a point.
 fn distance_at(point: vec3<i32>) -> u32 {
     if params.pad == 1u && !is_sample(point) {
         return 0u;
@@ -178,8 +178,8 @@ fn largest(values: vec4<u32>) -> u32 {
     return max(pair.x, pair.y);
 }
 
-// Distances as integers, in units of the 24th bit of one with the exponent `largest_exponent`. What is inside is above the
-// isovalue, however little.
+// Distances as integers, in units of the 24th bit of a distance with the exponent `largest_exponent`. An inside corner
+// has at least one unit: it lies above the isovalue, however little.
 fn units(distances: vec4<u32>, is_inside: vec4<bool>, largest_exponent: u32) -> vec4<u32> {
     let exponents = distances >> vec4(23u);
     let shifts = vec4(largest_exponent) - exponents;
@@ -280,7 +280,7 @@ fn discriminant_sign(n: Numbers) -> i32 {
     return select(slope, i32(s0 != s1), slope == 0);
 }
 
-// 0 without a tunnel; else greater where it joins inside corners, less where outside ones.
+// 1 for a tunnel that joins inside corners, -1 for one that joins outside corners, 0 for none.
 fn tunnel(cell: Cell) -> i32 {
     let largest_exponent = max(largest(cell.low), largest(cell.high)) >> 23u;
     let low = signed_units(cell.low, cell.inside, largest_exponent);

@@ -1,4 +1,4 @@
-// Vertices: a workgroup an active block, an invocation a vertex, SIZE at a time.
+// Vertices: one workgroup per active block, one invocation per vertex, SIZE at a time.
 //
 // In: volume, bits, blocks (with starts). Out: positions. A vertex finds its edge by its number in the
 // block: the last word that begins at or before it, then the axis, then the bit with as many set bits

@@ -1,4 +1,4 @@
-// Bits in words of 32 along x, words in blocks of SIZE: where they lie, and a section of a word a block each.
+// Bits in words of 32 along x, words in blocks of SIZE: where they lie, and a section of one word per block each.
 //
 // A shader that imports this declares SECTIONS, where the sections begin in `blocks`, and `params` with `words` a row,
 // `slice_words` and `blocks`.

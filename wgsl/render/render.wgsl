@@ -1,10 +1,10 @@
 // Draws a triangle mesh: nearest depths, their triangles and normals, then light and occlusion.
 //
-// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word a pixel.
+// In: vertices (positions, normals, colours), triangles as vertex numbers. Out: one RGBA word per pixel.
 // Passes: `reset`; `raster_small` and `raster_large` for depths, then both again for the triangles at
 // these depths (IDENTIFY); `orient` for normals; `shade` for the picture.
 //
-// Everything is counted in subpixels, SAMPLES x SAMPLES a pixel: x to the right, y down, depth away from
+// Everything is counted in subpixels, SAMPLES x SAMPLES per pixel: x to the right, y down, depth away from
 // the eye, each scaled so that one unit is one subpixel.
 
 // Invocations of a workgroup.
@@ -36,8 +36,8 @@ struct RenderParams {
 }
 
 @group(0) @binding(0) var<uniform> params: RenderParams;
-// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1: one buffer, since some devices grant a
-// shader four.
+// Positions, then as many normals, then as many colours if COLORED, sRGB in 0..1: one buffer, since some devices grant
+// a shader four.
 @group(0) @binding(1) var<storage, read> vertices: array<f32>;
 @group(0) @binding(2) var<storage, read> indices: array<u32>;
 // The bits of the nearest depth: bits of positive floats are in the floats' order.
@@ -143,7 +143,7 @@ fn reset(
     }
 }
 
-// One invocation a triangle.
+// One invocation per triangle.
 @compute @workgroup_size(SIZE)
 fn raster_small(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -165,7 +165,7 @@ fn raster_small(
     }
 }
 
-// One workgroup for the large ones among SIZE triangles, within a strip of rows: an invocation a column.
+// One workgroup for the large ones among SIZE triangles, within a strip of rows: one invocation per column.
 @compute @workgroup_size(SIZE)
 fn raster_large(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -211,8 +211,8 @@ fn orient(
         n += w[i] * vec3(vertices[v], vertices[v + 1u], vertices[v + 2u]);
     }
     let seen = vec3(dot(params.right.xyz, n), -dot(params.down.xyz, n), -dot(params.away.xyz, n));
-    // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a normal
-    // may lead away from it, at most along the picture. Corners seen from behind are clockwise; y leads down.
+    // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a
+    // normal may lead away from it, at most along the picture. Corners seen from behind are clockwise; y leads down.
     let u = t.b.xy - t.a.xy;
     let v = t.c.xy - t.a.xy;
     let side = select(1.0, -1.0, u.x * v.y - u.y * v.x > 0.0);

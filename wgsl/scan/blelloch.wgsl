@@ -1,7 +1,7 @@
 // Blelloch's scan (1990): blocks of 512 as a tree, a scan of their sums, and adding it back.
 //
-// In: `source`, `carry[0]`. Out: `result`, `carry[1]`. Everything is read and written twice, on every level
-// of sums. Kept for comparison; chosen only when asked for.
+// In: `source`, `carry[0]`. Out: `result`, `carry[1]`. On every level of sums, each number is read and
+// written twice. Kept for comparison; chosen only when asked for.
 
 #import scan/ops
 
@@ -18,14 +18,14 @@ struct Level {
 
 @group(0) @binding(0) var<storage, read> source: array<STORED>;
 @group(0) @binding(1) var<storage, read_write> result: array<STORED>;
-// A number a block. Out of `scan_block`: its sum. Into `add_back`: everything before it.
+// One number per block. Out of `scan_block`: its sum. Into `add_back`: everything before it.
 @group(0) @binding(2) var<storage, read_write> sums: array<STORED>;
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
 @group(0) @binding(4) var<uniform> level: Level;
 
 const LANES = 256u;
 const BLOCK = 512u;
-// Number i lies at i + i / 32, so that strides of powers of two do not meet in one memory bank.
+// Number i lies at i + i / 32, so that numbers a power of two apart are in different memory banks.
 const ROOM = 528u;
 
 var<workgroup> tree: array<VALUE, ROOM>;

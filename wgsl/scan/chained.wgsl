@@ -4,20 +4,21 @@
 // In: `source`, `carry[part]`. Out: `result`, `carry[part + 1]`. Each number is read once and written once. Chosen on
 // NVIDIA hardware for sums and products of f32.
 //
-// The order is that of `passes.wgsl`. What its passes hand on is published here by the tile that completes it, and
-// awaited by all tiles after that, which join it as the spine does:
+// The order is that of `passes.wgsl`. The values that its passes leave for the next pass are states here: the tile that
+// completes one publishes it, and later tiles await it and join it as the spine does:
 //
-//   tile sum     by each tile
-//   strip sum    of 16 tiles, by the last of them: what a lane of the spine has
-//   carry        everything before a block of 256 strips, by the last tile of the block before
+//   state        value                                    published by
+//   tile sum     of a tile                                the tile
+//   strip sum    of 16 tiles: a lane of the spine         the last tile of the strip
+//   carry        all before a block of 256 strips         the last tile of the block before
 //
 //   a tile awaits   the carry of its block, the strips before its own in that block, the tiles before it in its strip
 //
 // A workgroup has a pair of neighbouring tiles: the more numbers are in registers, the more of the waiting is hidden.
 //
 // Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
-// waiting is bounded: after SPINS looks at a state, all that a pair waits for is computed here, from `source`, which
-// must not change meanwhile.
+// waiting is bounded: after SPINS looks at a state, the workgroup computes everything that it waits for itself, from
+// `source`, which must not change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup, and all of its invocations that
 // store to one place store equal values. After such a branch a driver need not reconverge, and the next operation
@@ -46,7 +47,7 @@ const TILE_QUADS = 1024u;
 // Tiles of a strip, and of a block.
 const STRIP = 16u;
 const BLOCK = 4096u;
-// Looks at a state before what it stands for is computed here.
+// Looks at a state before its value is computed here.
 const SPINS = 1024u;
 // For tests: tiles with any of these bits in their number publish nothing.
 const SILENT = 0u;
@@ -54,14 +55,14 @@ const SILENT = 0u;
 // A state is the bits of a value, exclusive or'ed with this NaN, which no value is: 0 is nothing.
 const NOTHING = 0x7fc0dead;
 
-// Of the pair's tiles.
+// Sums of the quads of both tiles, later their bases; scans of octets of lanes.
 var<workgroup> quads: array<vec2<VALUE>, TILE_QUADS>;
 var<workgroup> octets: array<vec2<VALUE>, 32>;
 var<workgroup> octets_upto: array<vec2<VALUE>, 32>;
 // Sums of the tiles of the pair's strip. At least as many as a subgroup has invocations.
 var<workgroup> strip: array<VALUE, 128>;
 var<workgroup> before_strip: VALUE;
-// Whether a state did not come.
+// 1 if a state did not appear within SPINS looks.
 var<workgroup> is_lost: u32;
 
 struct Place {
@@ -81,7 +82,7 @@ fn publish(tile: u32, at: u32, value: VALUE) {
     }
 }
 
-// Places for tiles: those of whole strips.
+// States of tiles: whole strips of them.
 fn tile_states() -> u32 {
     return (chain.tiles + STRIP - 1u) / STRIP * STRIP;
 }
@@ -122,7 +123,7 @@ fn total(v: vec4<VALUE>) -> VALUE {
     return join(join(join(v.x, v.y), v.z), v.w);
 }
 
-// Four quads of this invocation, one a row.
+// Four quads of this invocation, one per row.
 struct Rows {
     a: vec4<VALUE>,
     b: vec4<VALUE>,
@@ -130,7 +131,7 @@ struct Rows {
     d: vec4<VALUE>,
 }
 
-// Nothing but the identity behind the last tile.
+// The four rows of a tile; identities behind the last number.
 fn load_rows(tile: u32, lane: u32) -> Rows {
     let first = tile * TILE_QUADS + lane;
     let whole = (tile + 1u) * TILE_QUADS <= chain.len / 4u;
@@ -150,7 +151,7 @@ struct Near {
     w: vec2<VALUE>,
 }
 
-// From this invocation's quads, one a row, to the sums of four neighbouring quads.
+// From this invocation's quads, one per row, to the sums of four neighbouring quads.
 fn neighbours(lane: u32, p: Rows, q: Rows) -> Near {
     quads[lane] = vec2<VALUE>(total(p.a), total(q.a));
     quads[LANES + lane] = vec2<VALUE>(total(p.b), total(q.b));
@@ -178,7 +179,7 @@ struct Lanes {
     sum: vec2<VALUE>,
 }
 
-// Joins a value a lane: octets of lanes, octets of those, and four of these.
+// Joins one value per lane: octets of lanes, octets of those, and four of these.
 fn scan_lanes(own: vec2<VALUE>, place: Place) -> Lanes {
     let inside = place.lane_in_group;
     let upto = scan_octet(own, inside);
@@ -246,7 +247,7 @@ fn before_in_strip(upto: u32) -> VALUE {
     return join(join(before_strip, quads_before), tiles_before);
 }
 
-// Sums of strips, one a lane, the lowest of them `first`, up to `end - 1`, made from `source`.
+// Sums of strips, one per lane, the lowest of them `first`, up to `end - 1`, made from `source`.
 fn sum_strips(first: u32, end: u32, place: Place) -> VALUE {
     var own = VALUE(IDENTITY);
     for (var number = first; number < end; number++) {
@@ -320,7 +321,7 @@ fn chained(
         publish(tile, strip_state(own_strip), strip_sum);
     }
 
-    // The strips before this one in its block, one a lane, and all blocks before.
+    // The strips before this one in its block, one per lane, and all blocks before.
     var own = wait(strip_state(first_strip + lane), first_strip + lane < own_strip);
     var before = wait(carry_state(block), block > 0u);
     if block == 0u {

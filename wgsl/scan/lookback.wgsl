@@ -71,7 +71,7 @@ struct State {
 
 const NONE = 0xffffffffu;
 
-// A sum a subgroup: a workgroup of 256 has 64 of them at most.
+// One sum per subgroup: a workgroup of 256 has 64 of them at most.
 var<workgroup> group_sums: array<VALUE, 64>;
 // A tile whose state does not come, or NONE.
 var<workgroup> missing: u32;
@@ -142,7 +142,7 @@ struct Row {
     after: VALUE,
 }
 
-// The scan of a subgroup's row of quads, one an invocation, after `before`.
+// The scan of a subgroup's row of quads, one per invocation, after `before`.
 fn scan_row(v: vec4<VALUE>, before: VALUE, lane: u32, width: u32) -> Row {
     let none = VALUE(IDENTITY);
     var upto = total(v);
@@ -187,7 +187,7 @@ fn lookback(
         return;
     }
 
-    // A subgroup has ROWS rows of neighbouring quads, one an invocation.
+    // A subgroup has ROWS rows of neighbouring quads, one per invocation.
     let inside = group * ROWS * width + lane;
     let first = tile * LANES * ROWS + inside;
     let whole = TILE <= chain.len - tile * TILE;

@@ -35,7 +35,7 @@ struct Slice {
 
 @group(0) @binding(0) var<storage, read> source: array<vec4<STORED>>;
 @group(0) @binding(1) var<storage, read_write> result: array<vec4<STORED>>;
-// An item a tile: its sum; after the spine the sum of all tiles before it.
+// One item per tile: its sum; after the spine the sum of all tiles before it.
 @group(0) @binding(2) var<storage, read_write> sums: array<ITEM>;
 // What comes before the first number and, after the spine, after the last.
 @group(0) @binding(3) var<storage, read_write> carry: array<STORED>;
@@ -66,7 +66,7 @@ fn total(v: Quad) -> ITEM {
     return combine(combine(combine(v.x, v.y), v.z), v.w);
 }
 
-// From the sums of this invocation's quads, one a row, to those of four neighbouring quads.
+// From the sums of this invocation's quads, one per row, to those of four neighbouring quads.
 fn neighbours(lane: u32, own: Quad) -> Quad {
     quads[lane] = own.x;
     quads[LANES + lane] = own.y;
@@ -84,7 +84,7 @@ fn wide_octets() -> Quad {
     return Quad(octets[7], two, combine(two, octets[23]), sum);
 }
 
-// What comes before each of this invocation's quads, one a row, given their sums and what comes before
+// What comes before each of this invocation's quads, one per row, given their sums and what comes before
 // the tile. Leaves the scans of eight octets each in `octets`.
 fn before_quads(lane: u32, own: Quad, before: ITEM) -> Quad {
     let near = neighbours(lane, own);

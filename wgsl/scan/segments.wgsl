@@ -1,7 +1,7 @@
-// Reduce-then-scan of numbers in segments (Schwartz 1980). An item of the passes is a sum of numbers, and a flag: whether
-// a segment begins among them. (a, s) + (b, t) is (b, true) where t is set, else (a + b, s).
+// Reduce-then-scan of numbers in segments (Schwartz 1980). An item of the passes is a sum of numbers, and a flag:
+// whether a segment begins among them. (a, s) + (b, t) is (b, true) where t is set, else (a + b, s).
 //
-// In: also a bit a number. Out and layout: see `passes.wgsl`. Chosen when there are segments.
+// In: also one bit per number. Out and layout: see `passes.wgsl`. Chosen when there are segments.
 
 #import scan/passes
 

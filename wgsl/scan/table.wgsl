@@ -12,7 +12,7 @@ struct Band {
 }
 
 @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-// The sum of each column above this band, and afterwards with it.
+// The sum of each column above this band; afterwards that of the rows of this band is added.
 @group(0) @binding(1) var<storage, read_write> above: array<u32>;
 @group(0) @binding(2) var<uniform> band: Band;
 

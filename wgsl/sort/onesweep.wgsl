@@ -13,12 +13,12 @@
 //   state   tag (2 bits) | sum (30 bits)       so that there are less than 2^30 keys
 //
 // Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
-// waiting is bounded: after SPINS looks at a state, its tile's keys are counted here, from `keys`, which must not
-// change meanwhile.
+// waiting is bounded: after SPINS looks at a state, the waiting workgroup counts that tile's keys itself, from `keys`,
+// which must not change meanwhile.
 //
 // Subgroups: up to the last subgroup operation no branch differs within a subgroup. After such a branch a driver need
-// not reconverge, and the next operation would miss some invocations. All invocations of a subgroup that store to one
-// word store equal values.
+// not reconverge, and the next operation would miss some invocations. Where several invocations of a subgroup store to
+// one word, they store equal values.
 
 struct Digit {
     len: u32,
@@ -81,7 +81,7 @@ var<workgroup> group_sums: array<u32, GROUPS>;
 // key, less this place.
 var<workgroup> totals: array<u32, DIGITS>;
 var<workgroup> targets: array<u32, DIGITS>;
-// Of a tile whose states do not come: its number plus one, or 0, and its keys by digit value.
+// A tile whose states did not appear within SPINS looks: its number plus one, or 0; and its keys by digit value.
 var<workgroup> missing: atomic<u32>;
 var<workgroup> tally: array<atomic<u32>, DIGITS>;
 
@@ -95,7 +95,7 @@ fn publish(tile: u32, d: u32, tag: u32, sum: u32) {
     }
 }
 
-// A workgroup a digit.
+// One workgroup per digit.
 @compute @workgroup_size(DIGITS)
 fn start(
     @builtin(workgroup_id) id: vec3<u32>,
@@ -118,7 +118,7 @@ fn start(
 }
 
 // Of this invocation: its keys, WIDTH apart, later the targets of the keys that it writes; the places of its keys in
-// the sorted tile; what moves along with its keys; states that it looks at.
+// the sorted tile; the payload of its keys; states that it looks at.
 var<private> own: array<u32, EACH>;
 var<private> places: array<u32, EACH>;
 var<private> values: array<u32, EACH>;
@@ -215,7 +215,7 @@ fn count_tile(tile: u32, lane: u32) {
     workgroupBarrier();
 }
 
-// Sets `targets` by looking back, an invocation a digit value.
+// Sets `targets` by looking back, one invocation per digit value.
 fn look_back(tile: u32, lane: u32) {
     for (var first = 0u; first < DIGITS; first += LANES) {
         let d = first + lane;

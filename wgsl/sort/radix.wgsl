@@ -33,7 +33,7 @@ const DIGITS = 16u;
 const EACH = 8u;
 const TILE = 2048u;
 
-// Counters of digits, as two packed lanes of 16 bits a word. For p < 8, invocation l has in word p * LANES + l:
+// Counters of digits, as two packed lanes of 16 bits per word. For p < 8, invocation l has in word p * LANES + l:
 //
 //   bits 31 ... 16    15 ... 0
 //   digit p + 8       digit p

@@ -27,11 +27,11 @@ pub struct Image {
     pub height: usize,
     /// Samples a pixel: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA.
     pub channels: usize,
-    /// `width * height * channels` samples: u8 and u16, or f32 and f64 with 1 for full intensity. Samples of i8, i16, u32
-    /// and i32 are numbers without a full intensity; such an image has no alpha.
+    /// `width * height * channels` samples: u8 and u16, or f32 and f64 with 1 for full intensity. Samples of i8, i16,
+    /// u32 and i32 are numbers without a full intensity; such an image has no alpha.
     pub samples: Samples,
-    /// Whether samples are linear light as f32 with premultiplied alpha, OpenEXR's convention. Otherwise alpha is straight,
-    /// and u8 and u16 are on the sRGB curve.
+    /// Whether samples are linear light as f32 with premultiplied alpha, OpenEXR's convention. Otherwise alpha is
+    /// straight, and u8 and u16 are on the sRGB curve.
     pub is_linear: bool,
     /// What the file holds besides samples.
     pub metadata: Metadata,
@@ -82,8 +82,8 @@ impl Image {
         Self { samples, metadata: self.metadata.clone(), ..*self }
     }
 
-    /// The image as linear light with premultiplied alpha. u8 and u16 come from the sRGB curve, the other types are linear
-    /// light already.
+    /// The image as linear light with premultiplied alpha. u8 and u16 come from the sRGB curve, the other types are
+    /// linear light already.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -146,8 +146,8 @@ impl Image {
         Ok(Self { is_linear: false, ..self.with_samples(samples) })
     }
 
-    /// The image with samples of fewer bits. Full intensity becomes full intensity; types without one keep their values,
-    /// rounded and clamped to those of `dtype`.
+    /// The image with samples of fewer bits. Full intensity becomes full intensity; types without one keep their
+    /// values, rounded and clamped to those of `dtype`.
     ///
     /// # Errors
     /// When there is no memory for them.

@@ -25,18 +25,20 @@ pub struct Bands {
 }
 
 impl Bands {
-    /// Whether a band depends on rows nearby only. With [`Edge::Wrap`] the first and last bands depend on each other's.
+    /// Whether a band depends on rows nearby only. With [`Edge::Wrap`] the first and the last band depend on each
+    /// other.
     pub fn is_possible(&self) -> bool {
         !(self.blur.edge == Edge::Wrap && self.blur.halo(1) > 0)
     }
 
-    /// The rows that those in `band` depend on.
+    /// The rows that the results in `band` depend on.
     pub fn window(&self, band: Range<usize>) -> Range<usize> {
         let reach = self.blur.halo(1);
         band.start.saturating_sub(reach)..(band.end + reach).min(self.dims[1])
     }
 
-    /// The blurred rows `band`, by `run`, from `samples`: the rows of their window.
+    /// The blurred rows `band`. `samples` are the rows of their [window](Self::window) as bytes of type `dtype`; `run`
+    /// blurs a raster.
     ///
     /// # Errors
     /// Those of `run`, and where bands are not possible.
@@ -53,8 +55,8 @@ impl Bands {
         let [width, height] = self.dims;
         let row = width * self.channels;
         let window = self.window(band.clone());
-        // The kernel premultiplies, and so rounds differently, if any pixel that it is given is transparent. Where
-        // one is anywhere in the image, each window gets a transparent row beyond those that the band depends on.
+        // The kernel premultiplies, and so rounds differently, if any pixel of its input is transparent. If one is
+        // anywhere in the image, each window gets a row of transparent pixels that no result of the band depends on.
         let whole = window.len() == height;
         let (above, below) = match self.alpha && self.transparent && !whole {
             true => (usize::from(window.end == height), usize::from(window.end < height)),

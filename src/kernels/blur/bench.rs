@@ -52,8 +52,8 @@ pub fn cases(full: bool) -> Vec<Case> {
     cases
 }
 
-/// The same at radii that grow by about half, each with its radius. Two-dimensional sums grow with the
-/// square of the radius, separable ones in proportion, box filters not at all.
+/// Blurs at radii that grow by about half, each with its radius. The time of two-dimensional sums grows with the square
+/// of the radius, that of separable sums in proportion to it, that of box filters not at all.
 ///
 /// Images are 4096 x 4096 when `full`, else small.
 pub fn sweep(full: bool) -> Vec<(usize, Case)> {
@@ -195,7 +195,7 @@ fn compare<T: bytemuck::Pod + Into<f64>>(
     }
 }
 
-/// What the command runs.
+/// The blur that the command runs.
 fn product(method: Method, data: Data, radius: usize) -> Case {
     let prepare: Prepare = Box::new(move |context| {
         let (raster, blur) = (data.raster()?, blur(method, radius, data.shape().dims));

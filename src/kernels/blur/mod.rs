@@ -1,5 +1,15 @@
-//! Blur: Gaussian and box, separable, in one to three dimensions, the same bytes on every device for 8-bit samples, and
-//! for 16-bit ones unless there is transparency or linear light.
+//! Blur: Gaussian and box, separable, in one to three dimensions. The bytes are the same on every device for 8-bit
+//! samples, and for 16-bit samples without transparency or linear light.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `taps` | the weights along one axis |
+//! | `plan` | a blur as a list of passes, each along one axis |
+//! | `working_space` | stored samples to those that passes blur, and back |
+//! | `cpu`, `gpu` | the twins: routes, each of which computes one pass or several |
+//! | `wide` | u32, i32 and f64, on the CPU |
+//! | `volume` | samples of any type |
+//! | `bands` | images larger than memory |
 
 mod bands;
 mod bench;
@@ -45,18 +55,17 @@ pub enum Edge {
     Clamp,
     /// The samples again, backwards: c b a | a b c d | d c b.
     Reflect,
-    /// The same, with the outermost sample only once: d c b | a b c d | c b a.
+    /// As reflect, with the outermost sample only once: d c b | a b c d | c b a.
     Mirror,
     /// The other end: b c d | a b c d | a b c.
     Wrap,
-    /// This value, in units of the samples. Where there is alpha, the surroundings are opaque, but
-    /// those of value 0 are transparent.
+    /// This value, in units of the samples. With an alpha channel the outside is opaque, except that value 0 makes it
+    /// transparent.
     Constant(f64),
 }
 
 impl Edge {
-    /// The sample that stands for position `at` on an axis of `len` samples; nothing where the
-    /// constant does.
+    /// The sample that stands for position `at` on an axis of `len` samples; `None` for the constant.
     pub fn map(self, at: isize, len: usize) -> Option<usize> {
         let n = len as isize;
         if (0..n).contains(&at) {
@@ -87,7 +96,7 @@ pub struct Blur {
     pub method: Method,
     /// The blur along x, y and z.
     pub axes: [Taps; 3],
-    /// How often all axes are gone through.
+    /// How many times the passes along all axes are repeated.
     pub iterations: usize,
     /// What lies outside.
     pub edge: Edge,
@@ -125,8 +134,8 @@ impl Blur {
         self.iterations == 0 || self.axes.iter().all(|axis| axis.radius == 0)
     }
 
-    /// The blur of u8 samples without alpha that stay on `context`; nothing where the device does not take them in one
-    /// piece, nor of a blur in linear light or an [idle](Blur::is_idle) one.
+    /// The blur of u8 samples without alpha that stay on `context`. `None` where the device cannot hold them in one
+    /// piece, and for a blur that is in linear light or [idle](Blur::is_idle).
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -145,7 +154,7 @@ impl Blur {
         }
     }
 
-    /// Calls `passes` with what blurs the samples, and the [`WorkingSpace`] where it does.
+    /// Checks the raster, then calls `passes` with the plan, the shape and the [`WorkingSpace`] of the blur.
     fn run(
         &self,
         raster: &Raster,

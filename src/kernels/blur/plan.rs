@@ -8,17 +8,17 @@
 //! of the samples, is at most
 //!
 //! ```text
-//! 1/2                      the last pass's rounding
-//! + (passes - 1) 2^-(f+1)  that of the others, to f fraction bits
-//! + E                      the weights': 65535 * sum of max(0, product of w_i / 2^b - product of exact w_i)
+//! 1/2                      rounding of the last pass
+//! + (passes - 1) 2^-(f+1)  rounding of the other passes, to f fraction bits
+//! + E                      rounding of weights: 65535 * sum of max(0, product of w_i / 2^b - product of exact w_i)
 //! ```
-//! Gaussian: f = 4, and b is 22 to 28, the more the longer the window is: E < 0.38 for images and 0.46 for volumes, up to
-//! a radius of 3 sigma, so that no image is off by 1, and no volume by more than 1.02. f64 sums the products, below 2^48,
-//! exactly in any order; shaders do it in u32, in two parts of 10 bits. Box: E = 0, and f is 8 for up to 256 taps, one less
-//! each time that these double, so that sums stay within u32.
+//! Gaussian: f = 4, and b is 22 to 28, the more the longer the window: E < 0.38 for images and 0.46 for volumes, up to
+//! a radius of 3 sigma. So no image is off by 1, and no volume by more than 1.02. f64 sums the products, below 2^48,
+//! exactly in any order; shaders sum them in u32, in two parts of 10 bits. Box: E = 0; f is 8 for up to 256 taps and
+//! one less each time the taps double, so that sums stay within u32.
 //!
-//! 16-bit samples with alpha or in linear light, and floats, are summed in f32, or f64: results differ by device in their
-//! last bits.
+//! 16-bit samples with alpha or in linear light, and floats, are summed in f32 or f64: results of different devices
+//! differ in their last bits.
 
 use super::{Blur, Method, Taps};
 
@@ -47,8 +47,8 @@ pub enum Arithmetic {
     U39,
     /// Integers below 2^48, of samples below 2^24 and weights that sum to 2^24: exact.
     U48,
-    /// Integers below 2^48, of samples below 2^20 and weights that sum to 2^28 at most, no 16 neighbours of them to more
-    /// than 2^22: exact.
+    /// Integers below 2^48, of samples below 2^20 and weights that sum to 2^28 at most, no 16 neighbours of them to
+    /// more than 2^22: exact.
     U20U28,
     /// f32 with its rounding.
     F32,
@@ -114,7 +114,7 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Whether it makes means of floats.
+    /// Whether it is a box filter of floats.
     pub fn is_float_box(&self) -> bool {
         self.arithmetic == Arithmetic::F32 && self.taps.sigma == 0.0
     }
@@ -124,7 +124,7 @@ impl Pass {
 const LONG_RADIUS: usize = 192;
 /// Shaders divide by numbers below this.
 const DIVISOR_LIMIT: u64 = 1 << 28;
-/// Fraction bits between two iterations of a box filter, of 16-bit samples between any two passes, at most.
+/// The most fraction bits of a box filter: between two iterations for 8 bits, between any two passes for 16 bits.
 const BOX_FRACTION: u32 = 8;
 /// Fraction bits between two passes of a Gaussian of 16-bit samples.
 const FRACTION_U16: u32 = 4;
@@ -164,7 +164,7 @@ impl Blur {
                 (Arithmetic::F32, Rounding::None)
             }
             _ if self.method == Method::Box => {
-                // Sums of so many of the largest samples, below 2^24, fit u32.
+                // Sums of up to 256 samples below 2^24 fit u32.
                 let arithmetic =
                     if taps.count() <= 256 { Arithmetic::U32 } else { Arithmetic::U39 };
                 (arithmetic, Rounding::divide(taps.count() as u64, 0, 0))
@@ -228,8 +228,8 @@ impl Blur {
         })
     }
 
-    /// Passes from u16 to u16 with `fraction` bits in between; `sums` tells how taps are summed and rounded, from and to
-    /// given fraction bits, and their weights.
+    /// Passes from u16 to u16 with `fraction` bits in between. `sums` returns arithmetic, rounding and weights of a
+    /// pass, for its taps and the fraction bits before and after it.
     fn u16_passes(
         &self,
         axes: &[usize],
@@ -280,7 +280,7 @@ impl Blur {
                     float_weights: Vec::new(),
                     fill,
                 });
-                // What lies outside is blurred with the rest.
+                // The constant outside is blurred like the samples.
                 fill = fill.map(|v| rounding.apply(v as u64 * taps.count() as u64) as f64);
             }
         }
@@ -321,7 +321,7 @@ impl Blur {
         axes.iter().enumerate().map(rounding).collect()
     }
 
-    /// Samples along `axis` on either side of one that it depends on, all iterations together.
+    /// How many samples on either side along `axis` a result depends on, after all iterations.
     pub fn halo(&self, axis: usize) -> usize {
         self.axes[axis].radius * self.iterations
     }

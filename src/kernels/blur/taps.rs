@@ -19,7 +19,7 @@ pub struct Taps {
 }
 
 impl Taps {
-    /// For an axis that stays as it is.
+    /// The taps of an axis that stays as it is.
     pub const NONE: Self = Self { sigma: 0.0, radius: 0 };
 
     /// A Gaussian of standard deviation `sigma`, cut at `radius`. With either 0 the axis stays as it
@@ -52,8 +52,8 @@ impl Taps {
         }
     }
 
-    /// Bits of integer weights of a Gaussian for 16-bit samples, 22 to 28: the most with which no 16 neighbours add up to
-    /// more than 2^22, so that their rounding matters as little in long windows as in short ones.
+    /// Bits of integer weights of a Gaussian for 16-bit samples, 22 to 28: the most with which no 16 neighbours add up
+    /// to more than 2^22, so that their rounding matters as little in long windows as in short ones.
     pub fn fine_bits(&self) -> u32 {
         let half = self.half_weights(Method::Gaussian);
         let weight = |distance: isize| half.get(distance.unsigned_abs()).copied().unwrap_or(0.0);

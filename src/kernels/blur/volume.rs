@@ -3,8 +3,8 @@
 //!   weights sum to 1, so the blur commutes with it;
 //! - u32, i32 and f64 are blurred as f64, on the CPU.
 //!
-//! None of these is on the sRGB curve: they are light, or other numbers, as they are. Where no neighbour counts, samples of
-//! any type stay as they are.
+//! None of these types is on the sRGB curve: their samples are linear light or other quantities. With all radii 0,
+//! samples of any type stay as they are.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! Blurs of u32, i32 and f64, which f32 does not hold: in f64, whose 53 bits hold the integers, on the CPU, whatever the
-//! device: WGSL has no f64.
+//! Blurs of u32, i32 and f64, which f32 cannot hold, in f64, whose 53 bits hold the integers exactly. They run on the
+//! CPU whatever the device is, since WGSL has no f64.
 
 use super::{Blur, Edge, cpu, plan::Format};
 use crate::{

@@ -1,7 +1,7 @@
 //! The space that samples are blurred in: colours premultiplied by alpha, and in linear light where that is asked for.
 //!
-//! A blur averages light, so that a pixel must weigh as much as it covers (its alpha; Porter and Duff, Compositing Digital
-//! Images, 1984), and nothing of the colour of transparent pixels may show.
+//! A blur averages light, so that a pixel must weigh as much as it covers (its alpha; Porter and Duff, Compositing
+//! Digital Images, 1984), and nothing of the colour of transparent pixels may show.
 //!
 //! ```text
 //! stored -> working   decode sRGB to linear light, then multiply by alpha
@@ -22,7 +22,7 @@ use crate::{
     parallel::{self, Parallel},
 };
 
-/// What a raster is blurred in.
+/// The space that a raster is blurred in.
 #[derive(Clone, Copy, Debug)]
 pub struct WorkingSpace {
     format: Format,
@@ -36,11 +36,11 @@ pub struct WorkingSpace {
 
 /// Full intensity of [`Format::U24`]: 255 times 255 for colour and alpha of 8 bits, with 8 fraction bits.
 const FULL_U24: u32 = (255 * 255) << 8;
-/// Samples that a thread takes at a time.
+/// Pixels that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
 impl WorkingSpace {
-    /// What `blur` needs for `raster`.
+    /// The space in which `blur` blurs `raster`.
     pub fn of(blur: &Blur, raster: &Raster) -> Result<Self> {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
         let last = raster.channels - 1;
@@ -68,6 +68,7 @@ impl WorkingSpace {
         Ok(Self { format, premultiply, linear, full })
     }
 
+    /// The format of samples in this space.
     pub fn format(&self) -> Format {
         self.format
     }

@@ -24,8 +24,8 @@ pub enum Adjust {
     Shifts(Vec<i32>),
 }
 
-/// What counts the luminance of pixels, rounded to sample values, as [`Adjust::equalize`] and
-/// [`Adjust::levels`] need it: of grey pixels their grey value.
+/// The histogram that [`Adjust::equalize`] and [`Adjust::levels`] need: of the luminance of pixels, rounded to sample
+/// values, or of the grey value of grey pixels.
 ///
 /// # Errors
 /// [`Kind::BadInput`](crate::error::Kind::BadInput) when the samples are of neither 8 nor 16 unsigned bits.
@@ -69,9 +69,9 @@ impl Adjust {
         Self::Shifts(counts.iter().enumerate().map(shift).collect())
     }
 
-    /// Automatic levels: one straight line for all colours, which takes the luminance that `clip`
-    /// (a share from 0 to below a half) of the pixels lie below to 0, and the one that as many lie
-    /// above to full.
+    /// Automatic levels: one straight line for all colours. It takes the luminance below which a share `clip` of the
+    /// pixels lies, from 0 to less than 1/2, to 0, and the luminance above which the same share lies to the greatest
+    /// value.
     pub fn levels(levels: &Counts, clip: f64) -> Self {
         let counts = &levels.bins;
         let most = counts.len() as i64 - 1;

@@ -10,7 +10,7 @@ use crate::{
 /// Equal bins over a range of values.
 ///
 /// Bin `k` holds the values from `edge(k)` up to, but not including, `edge(k + 1)`; the last bin
-/// holds its upper edge, too. What lies outside is counted as below or above, NaN by itself.
+/// holds its upper edge, too. Values outside are counted as below or above, NaN apart from both.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bins {
     /// How many, 1 to 65,536.
@@ -100,7 +100,7 @@ impl Bins {
         self.count + 3
     }
 
-    /// What finds the slot of values given in units of `1 / unit`.
+    /// A finder of slots, for values in units of `1 / unit`.
     pub(super) fn finder(&self, unit: f64) -> Finder {
         let edges: Vec<f64> = (0..=self.count).map(|k| self.scaled_edge(k, unit)).collect();
         let scale = self.count as f64 / (self.high - self.low) / unit;
@@ -123,7 +123,7 @@ pub fn type_range(dtype: Dtype) -> Option<(f64, f64)> {
     })
 }
 
-/// Finds slots by a guess and a comparison with the edges, which decides.
+/// Finds slots: guesses the bin by a multiplication, and corrects the guess by comparison with the edges.
 #[derive(Clone, Debug)]
 pub(super) struct Finder {
     edges: Vec<f64>,
@@ -166,7 +166,7 @@ impl Finder {
         bin + 1
     }
 
-    /// The same for integers `key - bias`, as the shader needs it.
+    /// The keys with which the shader finds slots of integers `key - bias`.
     pub fn integer_keys(&self, bias: f64) -> Keys {
         let last = self.edges.len() - 1;
         let clamped = |key: f64| key.clamp(0.0, f64::from(u32::MAX)) as u32;
@@ -178,7 +178,7 @@ impl Finder {
         Keys { keys, low, scale: self.scale as f32, offset: offset as f32 }
     }
 
-    /// The same for 32-bit floats.
+    /// The keys with which the shader finds slots of 32-bit floats.
     pub fn float_keys(&self) -> Keys {
         let last = self.edges.len() - 1;
         let least = |edge: f64| match edge as f32 {

@@ -1,4 +1,4 @@
-//! What is counted, and the counts.
+//! The input of a histogram, pixels and a component of them, and its output, counts.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::bins::{Bins, type_range};
 use super::luma::Luma;
 use crate::data::{dtype::Dtype, samples::Samples};
 
-/// What one histogram counts.
+/// The values that one histogram counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
     /// The samples of this channel.
@@ -36,8 +36,8 @@ impl Pixels {
     }
 }
 
-/// What a pixel of full alpha counts in a weighted histogram: the greatest 8-bit or 16-bit sample;
-/// float alpha is rounded to 16 bits.
+/// The weight of a pixel of full alpha in a weighted histogram: the greatest 8-bit or 16-bit sample. Float alpha is
+/// rounded to 16 bits.
 pub fn alpha_unit(dtype: Dtype) -> u32 {
     if dtype == Dtype::U8 { 255 } else { 65535 }
 }
@@ -58,7 +58,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Samples counted, wherever they fell.
+    /// All samples counted, in bins or not.
     pub fn total(&self) -> u64 {
         self.in_range() + self.below + self.above + self.nan
     }

@@ -15,8 +15,8 @@ pub struct Histogram {
     pub components: Vec<Component>,
     /// Into which bins, the same for every component, in units of the stored samples.
     pub bins: Bins,
-    /// Whether a pixel counts as much as its alpha says, in steps of 1 / [`alpha_unit`](super::alpha_unit), where its
-    /// image has alpha. Such sums are made on the CPU on every device.
+    /// Whether a pixel with alpha weighs as much as its alpha, in steps of 1 / [`alpha_unit`](super::alpha_unit). The
+    /// CPU sums weights, whatever the device is.
     pub weighted: bool,
 }
 
@@ -46,8 +46,8 @@ impl Histogram {
         plans.iter().map(counts).collect()
     }
 
-    /// The counts of 8-bit pixels of `channels` without alpha, all of them counted by `u8_pass`; nothing where a component
-    /// takes another route.
+    /// The counts of 8-bit pixels of `channels` without alpha, if `u8_pass` counts all components; `None` where one of
+    /// them takes another route.
     ///
     /// # Errors
     /// Those of `u8_pass`, and [`Kind::Usage`](crate::error::Kind::Usage) when the pixels have not the components.
@@ -65,7 +65,7 @@ impl Histogram {
         self.count(&pixels, u8_pass, |_| unreachable!("all are counted by `u8_pass`")).map(Some)
     }
 
-    /// Whether alpha weighs these pixels.
+    /// Whether these pixels are weighted by alpha.
     fn weighs(&self, pixels: &Pixels) -> bool {
         self.weighted && matches!(pixels.channels, 2 | 4)
     }

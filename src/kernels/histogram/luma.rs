@@ -7,7 +7,7 @@ use crate::{
     parallel,
 };
 
-/// How red, green and blue make luminance.
+/// Weights of red, green and blue in luminance, and whether light is decoded first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Luma {
     /// 0.2126 R + 0.7152 G + 0.0722 B of the stored values (ITU-R BT.709).
@@ -28,8 +28,9 @@ impl Luma {
         }
     }
 
-    /// For each sample value from 0 to `max`, its light as the integer that is weighted, and how many of these units make
-    /// one step of a sample. For [`Luma::Linear`] they are fine enough for the curve; for the others they are the samples.
+    /// For each sample value from 0 to `max` its light as an integer to be weighted, and how many units of light make
+    /// one step of a sample. [`Luma::Linear`] has units fine enough for the curve; otherwise light is the sample
+    /// itself.
     pub(super) fn light(self, max: u32) -> (Vec<u32>, u32) {
         match self {
             Self::Bt709 | Self::Bt601 => ((0..=max).collect(), 1),
@@ -61,7 +62,7 @@ impl Luma {
         (value, f64::from(sum) * f64::from(fine))
     }
 
-    /// The same in units of the samples.
+    /// The luminance of integer pixels in units of the samples.
     pub(super) fn in_samples<T: Copy + Into<u32>>(self, max: u32) -> impl Fn(&[T]) -> f64 {
         let (value, unit) = self.integer(max);
         move |pixel| f64::from(value(pixel)) / unit

@@ -1,9 +1,8 @@
 //! Histograms of images and volumes: exact counts of levels and bins, the same on every device.
 //!
-//! 8-bit and 16-bit channels are counted level by level, and the host sorts the levels into bins:
-//! so any bins cost the same, and statistics are exact. Luminance and 32-bit values are binned
-//! where they are counted, by comparison with a table of edges made on the host. `plan.rs` has the list
-//! of routes.
+//! Channels of 8 and 16 bits are counted level by level, and the host sums levels into bins: all numbers of bins take
+//! the same time, and statistics are exact. Luminance and 32-bit values are binned while they are counted, by
+//! comparison with a table of edges made on the host. `plan.rs` has the list of routes.
 
 mod adjust;
 mod bench;

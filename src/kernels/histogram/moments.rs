@@ -1,5 +1,5 @@
-//! Sums over the samples of a component, for its statistics. They are exact, so that they do not depend on how the samples
-//! are divided.
+//! Sums over the samples of a component, for its statistics. Terms are added exactly, so that the sums do not depend on
+//! how the samples are divided.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ use crate::{
 /// Pixels that a thread takes at a time.
 const CHUNK: usize = 1 << 16;
 
-/// Sums over samples inside a range; those outside and NaN are left out.
+/// Sums over samples inside a range; samples outside and NaN are left out.
 ///
-/// With u for `unit`, s for `shift` and v for what is added up, a sample lies v / u + s above the lower end.
+/// The sums are of numbers v in another unit: a sample lies `v / unit + shift` above the lower end of the range.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// Samples inside.
@@ -62,7 +62,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// The sum of how far samples lie above the range's lower end, and that of the squares.
+    /// The sum of the distances of samples from the range's lower end, and the sum of their squares.
     pub(super) fn above_low(&self) -> [f64; 2] {
         let &Self { unit, shift, .. } = self;
         let count = self.count as f64;
@@ -78,7 +78,7 @@ impl Moments {
             m.count += n;
             m.min = m.min.min(value);
             m.max = m.max.max(value);
-            // Where there is no lower end, the ends of the data are looked for.
+            // A range without a lower end serves to find the ends of the data: no sums are wanted.
             if low.is_finite() {
                 let above = value - low;
                 m.sum.add(above * n as f64);
@@ -90,7 +90,7 @@ impl Moments {
         m
     }
 
-    /// The same, with sums in units of the samples.
+    /// The same moments with sums in units of the samples.
     fn in_samples(self) -> Self {
         let [sum, squares] = self.above_low();
         let mut same = Self { unit: 1.0, shift: 0.0, ..self };
@@ -107,7 +107,7 @@ impl Moments {
         }
         let mut other = other;
         if (self.unit, self.shift) != (other.unit, other.shift) {
-            // Such as those of grey values and of luminances.
+            // As grey values and luminances have.
             (self, other) = (self.in_samples(), other.in_samples());
         }
         self.sum.add_sum(&other.sum);
@@ -187,7 +187,7 @@ fn luminances<T: Copy + Into<u32> + Sync>(
     let [after_low, from_high] = [first(|v| in_samples(v) > low), first(|v| in_samples(v) >= high)];
     let parts = samples.chunks(channels * CHUNK).par_map(|chunk| {
         let mut sums = Sums { least: u32::MAX, ..Sums::default() };
-        // Squares are below 2^60, and so many of them below 2^64.
+        // Squares are below 2^60, and sums of 16 of them below 2^64.
         for pixels in chunk.chunks(channels * 16) {
             let (mut sum, mut squares) = (0, 0);
             for v in pixels.chunks_exact(channels).map(&value) {
@@ -212,7 +212,7 @@ fn luminances<T: Copy + Into<u32> + Sync>(
     let Some(sums) = parts.into_iter().filter(|sums| sums.count > 0).reduce(Sums::and) else {
         return Moments::default();
     };
-    // What is added up lies above the first integer inside, which lies above the lower end.
+    // Sums count from the first integer inside, which lies above the range's lower end by `shift`.
     let shift = inside[0] as f64 / unit - if low.is_finite() { low } else { 0.0 };
     let mut moments = Moments {
         count: sums.count,
@@ -229,7 +229,8 @@ fn luminances<T: Copy + Into<u32> + Sync>(
     moments
 }
 
-/// The least u32 of which `is_so`, as of all above it; 2^32 where there is none.
+/// The least u32 for which `is_so` is true, by bisection: it is true for all greater numbers, too. 2^32 where there is
+/// none.
 fn first(is_so: impl Fn(u32) -> bool) -> u64 {
     let (mut from, mut to) = (0, 1 << 32);
     while from < to {

@@ -28,12 +28,12 @@ pub enum Plan {
 impl Plan {
     /// How `component` is counted: the first route of this list that fits.
     ///
-    /// 1. Levels, where a type has few: counted once they give any bins, and exact statistics.
+    /// 1. Levels, where a type has few: they give any bins, and exact statistics.
     /// 2. Luminance together with 8-bit channels, in the same pass over the pixels. One pass has one
     ///    luminance, in at most 256 bins over the type's range.
     /// 3. Other luminance of integers, in integers.
-    /// 4. All else as values. The luminance of floats and of numbers without a full intensity is computed on the host in
-    ///    f64, so that no device's rounding moves it into another bin.
+    /// 4. All other components as values. The luminance of floats and of types without a full intensity is computed
+    ///    on the host in f64, so that no device's rounding moves a value into another bin.
     fn new(component: Component, dtype: Dtype, bins: &Bins) -> Self {
         let over_u8 = bins.count <= MOST_U8_BINS && (bins.low, bins.high) == (0.0, 255.0);
         match (component, dtype) {
@@ -83,10 +83,10 @@ fn check(component: Component, pixels: &Pixels) -> Result<()> {
     }
 }
 
-/// Most bins of luminance that are counted together with 8-bit channels.
+/// The most bins of luminance that are counted together with 8-bit channels.
 const MOST_U8_BINS: usize = 256;
 
-/// What one pass over 8-bit pixels counts.
+/// The components that one pass over 8-bit pixels counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct U8Components {
     /// Which channels.
@@ -96,7 +96,7 @@ pub struct U8Components {
 }
 
 impl U8Components {
-    /// What `plans` leave to this pass.
+    /// The components whose `plans` are this pass.
     pub fn of(plans: &[Plan]) -> Self {
         let mut components = Self::default();
         for plan in plans {
@@ -119,7 +119,7 @@ impl U8Components {
     }
 }
 
-/// The counts of [`U8Components`]; those not asked for are empty or of no meaning.
+/// The counts of [`U8Components`]; those of other components are unspecified.
 #[derive(Clone, Debug, Default)]
 pub struct U8Counts {
     /// Of each channel, samples of each of 256 bit patterns.

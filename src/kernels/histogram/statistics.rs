@@ -12,13 +12,13 @@ use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
-/// For 8-bit and 16-bit channels all are exact, and for other samples with their [`Values`], as far as those tell them
-/// apart. Without them count, minimum, maximum, mean, deviation and clipped shares are exact to double precision, while
-/// percentiles lie on a straight line through their bin, the mode is the fullest bin's centre, and the entropy that of
-/// the bins.
+/// For channels of 8 and 16 bits all are exact; for other samples they are, given [`Values`], as far as these keep
+/// values apart. Without [`Values`], count, minimum, maximum, mean, deviation and clipped shares are exact to double
+/// precision; percentiles are interpolated in their bin, the mode is the centre of the fullest bin, and the entropy is
+/// that of the bins.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// Samples inside the range; with alpha as weight, its sum in steps.
+    /// Samples inside the range; of weighted pixels the sum of alpha in steps.
     #[serde(serialize_with = "as_integer_where_it_is_one")]
     pub count: f64,
     /// Least sample.
@@ -39,7 +39,7 @@ pub struct Statistics {
     pub clipped_low: f64,
     /// Share of all samples at or above the upper end of the range.
     pub clipped_high: f64,
-    /// Each percentage asked for with the least value that so many percent do not exceed.
+    /// Each requested percentage with the least value that at least so many percent of the samples do not exceed.
     pub percentiles: Vec<(f64, f64)>,
 }
 

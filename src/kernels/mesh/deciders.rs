@@ -1,4 +1,4 @@
-//! Which variant of a case a cell is, by the signs of numbers that its corners make, in exact integers.
+//! Which variant of its case a cell is: decided by the signs of polynomials of its corners, in exact integers.
 //!
 //! ```text
 //!   D --- C     d      a corner's distance from the isovalue, positive inside
@@ -11,17 +11,18 @@
 //! ```text
 //! q(w) = q0 (1 - w)^2 + m w (1 - w) + q1 w^2
 //! ```
-//! which is 0 where its hyperbola degenerates: at the saddles of the height w on the surface. Both lie in the cell when q0
-//! and q1 have one sign, m the other, and m^2 > 4 q0 q1; where that is so along all three axes, a tunnel joins the
-//! regions that a cell has in opposite corners. (The surface's Euler number falls by one a saddle: Morse theory. The six
-//! slices are those of Grosso's inner hexagon, 2016; m^2 - 4 q0 q1 is the hyperdeterminant of the corners, the same along
-//! each axis. The tests of Chernyaev 1995 and Lewiner 2003 looked at one slice alone, which Custodio 2013 found wrong.)
+//! which is 0 where its hyperbola degenerates: at the saddles of the height w on the surface. Both lie in the cell when
+//! q0 and q1 have one sign, m the other, and m^2 > 4 q0 q1; where that is so along all three axes, a tunnel joins the
+//! regions that a cell has in opposite corners. (The surface's Euler number falls by one a saddle: Morse theory. The
+//! six slices are those of Grosso's inner hexagon, 2016; m^2 - 4 q0 q1 is the hyperdeterminant of the corners, the same
+//! along each axis. The tests of Chernyaev 1995 and Lewiner 2003 looked at one slice alone, which Custodio 2013 found
+//! wrong.)
 //!
-//! **Ties.** A sample of the isovalue is outside, so the surface passes a little above the isovalue: all d are less by an
-//! infinitely small e. Each number is a polynomial in e, and the sign that of its first coefficient that is not 0.
+//! **Ties.** A sample of the isovalue is outside, so the surface passes a little above the isovalue: all d are less by
+//! an infinitely small e. Each number is a polynomial in e, and the sign that of its first coefficient that is not 0.
 //!
-//! **Exactness.** Distances are f32. They are taken as integers of 24 bits, in units of the 24th bit of the largest of the
-//! face, or of the cell for tunnels: exactly for 8 and 16 bits and whole isovalues; else corners much nearer to the
+//! **Exactness.** Distances are f32. They are taken as integers of 24 bits, in units of the 24th bit of the largest of
+//! the face, or of the cell for tunnels: exactly for 8 and 16 bits and whole isovalues; else corners much nearer to the
 //! isovalue than others are rounded, alike in both cells at a face.
 
 use super::{
@@ -29,8 +30,8 @@ use super::{
     variants::{VARIANTS, Variant},
 };
 
-/// The variant of a cell whose corners are inside where `case` has a bit, and whose distances from the isovalue are the
-/// f32 with the bits `distances`; nothing where the case has one variant.
+/// The variant of a cell. Corner i is inside where `case` has bit i; `distances` are the bits of the corners' distances
+/// from the isovalue as f32. `None` where the case has only one variant.
 pub(super) fn variant(case: u8, distances: &[u32; 8]) -> Option<&'static Variant> {
     let number = usize::from(case);
     let (first, end) = (VARIANTS.first[number].into(), VARIANTS.first[number + 1].into());
@@ -61,7 +62,7 @@ fn integers<const N: usize>(case: u8, corners: [u8; N], distances: &[u32; 8]) ->
         let (bits, exponent) = (distances[usize::from(corner)], exponent(corner));
         let whole = if exponent == 0 { 0 } else { bits & 0x7f_ffff | 0x80_0000 };
         let units = i64::from(whole.checked_shr(largest - exponent).unwrap_or(0));
-        // What is inside is above the isovalue, however little.
+        // An inside corner has at least one unit: it lies above the isovalue, however little.
         if case >> corner & 1 == 1 { units.max(1) } else { -units }
     })
 }
@@ -113,7 +114,7 @@ impl Slices {
         }
     }
 
-    /// Whether q has one sign at both ends, and what m says does not forbid another one between them.
+    /// Whether q has one sign at both ends and m the other, so that q may change its sign in between.
     fn has_turn(&self) -> bool {
         let sign = |[value, slope]: [i128; 2]| if value == 0 { -slope } else { value }.signum();
         let signs = self.q.map(sign);

@@ -21,7 +21,7 @@ pub(super) struct CellGrid {
     pub(super) pad: usize,
     /// Points along x, y and z of the whole volume.
     pub(super) points: [usize; 3],
-    /// Words of 32 points a row, as vertices are numbered by them.
+    /// Words of 32 points per row, as vertices are numbered by them.
     pub(super) words: usize,
     /// The first layer of cells in the whole volume, and how many layers.
     pub(super) first_layer: usize,
@@ -33,7 +33,7 @@ pub(super) struct CellGrid {
 }
 
 impl CellGrid {
-    /// Nothing when there is no cell.
+    /// The grid of a slab; `None` when it has no cell.
     pub(super) fn new(kernel: &MarchingCubes, slab: &Slab) -> Option<Self> {
         let [width, height, held] = slab.volume.dims;
         let dims = [width, height, slab.depth];
@@ -95,7 +95,7 @@ impl CellGrid {
         Some((z * height + y) * width)
     }
 
-    /// `point` of the slab moved along `axis` into the samples, and by how much, 0 or 1.
+    /// `point` of the slab moved along `axis` into the samples, and how far it moved: 1 for 1 and more.
     pub(super) fn clamp(&self, mut point: [isize; 3], axis: usize) -> ([isize; 3], isize) {
         let Self { points, pad, first_layer, .. } = *self;
         let shift = if axis == 2 { first_layer as isize } else { 0 };

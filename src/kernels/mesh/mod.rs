@@ -1,7 +1,7 @@
 //! Marching cubes: the surface where a volume's samples pass an isovalue, as shared vertices and
 //! triangles.
 //!
-//! Both twins work on one bit a sample, "inside", packed 32 or 64 to a word along x. Where the words of
+//! Both twins work on one bit per sample, "inside", packed 32 or 64 to a word along x. Where the words of
 //! neighbouring rows differ, an edge of the grid is crossed: XOR finds the vertices, popcount numbers
 //! them. The canonical order, which every device and every slab height reproduces, is
 //! - vertices: by z, y, word of 32 points along x, axis of the edge (x, y, z), x;
@@ -13,11 +13,11 @@
 //! | module | holds |
 //! |---|---|
 //! | [`table`] | the 256 cases |
-//! | [`variants`], `deciders` | what these may be where the corners do not tell all, and which it is |
+//! | [`variants`], `deciders` | the variants of ambiguous cases, and which one a cell is |
 //! | `params` | parameters and slabs |
-//! | `grid`, `voxel` | what both twins share: the grid of points, samples as f32 |
+//! | `grid`, `voxel` | for both twins: the grid of points, samples as f32 |
 //! | `cpu`, `gpu` | the twins |
-//! | [`post`] | what can be done with a whole surface |
+//! | [`post`] | steps that need the whole surface |
 //! | [`Otsu`] | an isovalue from the data |
 
 mod bench;

@@ -21,19 +21,21 @@ pub struct MarchingCubes {
     pub close: bool,
     /// Whether vertices get normals.
     pub normals: bool,
-    /// What is joined where a cell's corners do not tell.
+    /// How ambiguous cells are resolved.
     pub topology: Topology,
     /// Bytes that the surface of a slab may take.
     pub most_bytes: u64,
 }
 
-/// What the surface joins where a cell's corners do not tell. Both are closed, and have the same vertices.
+/// How ambiguous cells are resolved, whose corners alone do not tell which of them the surface joins. Both ways give
+/// closed surfaces with the same vertices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Topology {
-    /// What is inside, wherever a face's corners alternate; there are no tunnels through cells (Lorensen and Cline 1987).
+    /// Inside corners are joined wherever a face's corners alternate; no tunnel goes through a cell (Lorensen and Cline
+    /// 1987).
     #[default]
     Classic,
-    /// What the field joins that is trilinear between the samples (see `deciders`).
+    /// As the trilinear interpolation of the samples joins them (see `deciders`).
     Exact,
 }
 
@@ -92,8 +94,8 @@ impl MarchingCubes {
     pub fn cpu_scratch(&self, [width, height]: [usize; 2], layers: usize, may_be_nan: bool) -> u64 {
         let pad = 2 * self.pad() as u64;
         let points = (width as u64 + pad).next_multiple_of(64) * (height as u64 + pad);
-        // Planes of a bit a point: inside, and perhaps a number and valid. Each task numbers the vertices of two slices,
-        // 16 bytes for 64 points each, at one time as many tasks as there are threads.
+        // Planes of a bit a point: inside, and perhaps a number and valid. Each task numbers the vertices of two
+        // slices, 16 bytes for 64 points each, at one time as many tasks as there are threads.
         let planes = if may_be_nan { 3 } else { 1 };
         let planes = planes * points.saturating_mul(layers as u64 + 3) / 8;
         let tasks = layers.div_ceil(4).min(rayon::current_num_threads()) as u64;

@@ -1,5 +1,5 @@
-//! The 256 cases of marching cubes, derived and not typed in: the surface's loops are traced over
-//! the faces of a cube and then triangulated.
+//! The 256 cases of marching cubes, derived by code: the surface's loops are traced over the faces of a cube and then
+//! triangulated.
 //!
 //! On a face whose corners alternate, each of the two outside corners is cut off alone. That choice
 //! depends on the face only, so both cells that share it agree and the mesh has no holes; it also
@@ -65,8 +65,8 @@ pub(super) fn alternates(inside: u8, face: &[u8; 4]) -> bool {
     a == c && b == d && a != b
 }
 
-/// The closed loops of crossed edges. On an alternating face the inside corners are joined where `joined` has the face's
-/// bit, so that each outside corner is cut off alone; else each inside corner is.
+/// The closed loops of crossed edges. On an alternating face the inside corners are joined where `joined` has the
+/// face's bit, so that each outside corner is cut off alone; else each inside corner is.
 pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
     // On each face, one segment of the surface passes around each run of outside corners: from the
     // crossed edge behind the run to the crossed edge before it. A crossed edge has two faces; the
@@ -97,8 +97,8 @@ pub(super) fn loops(inside: u8, joined: u8) -> Vec<Vec<u8>> {
     loops
 }
 
-/// What a triangulation is to avoid: sides that both cells at a face may take, a million each; sides in a face, a thousand
-/// each; and the sum of the squared lengths.
+/// The cost of a triangulation: 10^6 for each side that both cells at a face may have, 10^3 for each other side in a
+/// face, and the sum of the squared lengths of all sides.
 pub(super) type Cost = u64;
 
 /// The least cost of a triangulation with a side that both cells may take.
@@ -106,9 +106,9 @@ pub(super) const SHARED_SIDE: Cost = 1_000_000;
 
 /// The cost of a side between the vertices on two edges.
 ///
-/// A side in a face is one of the face's two crossing diagonals, or cuts off a corner. The cell beyond the face may have
-/// the former and the cell before it the latter, as seen along the axis: so that no side belongs to both cells, and thus
-/// to four triangles.
+/// A side in a face is one of the face's two crossing diagonals, or cuts off a corner. The cell beyond the face may
+/// have the former and the cell before it the latter, as seen along the axis: so that no side belongs to both cells,
+/// and thus to four triangles.
 pub(super) fn side_cost(a: u8, b: u8) -> Cost {
     static COSTS: LazyLock<[[Cost; 12]; 12]> = LazyLock::new(|| {
         std::array::from_fn(|a| std::array::from_fn(|b| cost(middle(a as u8), middle(b as u8))))
@@ -133,7 +133,7 @@ fn middle(edge: u8) -> [i32; 3] {
     std::array::from_fn(|axis| i32::from(a[axis] + b[axis]))
 }
 
-/// Vertices of a polygon at most: all edges of a cell, two of them twice.
+/// The most vertices of a polygon: those on all edges of a cell, and two of them twice, where a band is cut open.
 const MOST_VERTICES: usize = 14;
 
 /// The triangulation of a polygon at the least cost.

@@ -1,9 +1,10 @@
-//! The cases whose corners alone do not tell what the trilinear field between them does, each in all its variants: which
-//! inside corners are joined on the faces whose corners alternate, and whether a tunnel joins two loops inside the cell.
+//! All variants of the ambiguous cases, whose corners alone do not determine the trilinear field between them: which
+//! inside corners are joined on the faces whose corners alternate, and whether a tunnel joins two loops inside the
+//! cell.
 //!
-//! The variants are Chernyaev's (1995), derived like the classic cases: loops are traced over the faces with each choice
-//! of what is joined there, and filled; with a tunnel, two loops are sides of one band in place of two discs. All
-//! vertices are the classic ones, on the edges of the cell.
+//! The variants are Chernyaev's (1995), derived like the classic cases: loops are traced over the faces with each
+//! choice of what is joined there, and filled; with a tunnel, two loops are sides of one band in place of two discs.
+//! All vertices are the classic ones, on the edges of the cell.
 //!
 //! A tunnel needs two loops that no face joins (Chernyaev's 4, 6.1, 7.4, 10.1 and 12.1), or the three loops of 13.5:
 //! around an inside corner, around the outside corner opposite to it, and between them. There the middle loop may be
@@ -18,28 +19,28 @@ use super::table::{
 /// The surface in a cell of one variant.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
-    /// As those of a [`CubeCase`](super::table::CubeCase); at most [`MOST_TRIANGLES`].
+    /// Triangles as in a [`CubeCase`](super::table::CubeCase); at most [`MOST_TRIANGLES`].
     pub triangles: Vec<[u8; 3]>,
-    /// Loops that are filled by themselves. `triangles = crossed edges - 2 * discs`
+    /// Loops that are filled alone, without a tunnel: `triangles = crossed edges - 2 * discs`.
     pub discs: u8,
-    /// Tunnels that there may be: none, one, or that of an inside corner and that of an outside corner.
+    /// How many tunnels are possible: 0; 1; or 2, the first at an inside corner and the second at an outside corner.
     pub tunnels: u8,
-    /// The variant with the first of them, counted from the first variant of the case.
+    /// The variant with the first tunnel, counted from the first variant of the case.
     pub tunnel: u8,
 }
 
-/// Triangles of a variant.
+/// The most triangles of a variant.
 pub const MOST_TRIANGLES: usize = 10;
 
 /// All variants of all cases.
 #[derive(Debug)]
 pub struct Variants {
-    /// The faces whose corners alternate, a bit each.
+    /// For each case, the faces whose corners alternate, a bit each.
     pub faces: [u8; 256],
-    /// The first variant of each case, and behind the last; none where the corners tell all.
+    /// For each case the index of its first variant, then the number of all variants. An unambiguous case has none.
     pub first: [u16; 257],
-    /// First those without tunnels, numbered by the choices on the alternating faces: one bit each, the first face's the
-    /// lowest, set where inside corners are joined.
+    /// Of each case first the variants without tunnels. Their numbers have a bit for each alternating face, that of the
+    /// first face the lowest, set where inside corners are joined.
     pub all: Vec<Variant>,
 }
 
@@ -152,8 +153,8 @@ fn regions(case: u8, joined: u8) -> [usize; 8] {
 
 /// The band between two loops: a polygon along both, cut open where a side joins them, triangulated at the least cost.
 fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
-    // With sides from loop to loop only, some side across starts at each vertex: every band is found by cutting at the last
-    // one of one vertex. With sides within a loop, too, cuts are tried everywhere.
+    // With sides from loop to loop only, some side across starts at each vertex: every band is found by cutting at the
+    // last one of one vertex. With sides within a loop, too, cuts are tried everywhere.
     let ways = [(1, true, true), (a.len(), false, true), (a.len(), false, false)];
     let found = ways.into_iter().find_map(|(vertices, only_across, is_last)| {
         let cuts = (0..vertices).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
@@ -164,8 +165,8 @@ fn band(a: &[u8], b: &[u8]) -> Vec<[u8; 3]> {
     found.expect("two loops have a band between them").1
 }
 
-/// The band cut open at a side between these vertices; with `is_last`, no other side across starts from the vertex of `a`
-/// in its second place in the polygon.
+/// The band cut open at a side between these vertices; with `is_last`, no other side across starts from the vertex of
+/// `a` in its second place in the polygon.
 fn cut_band(
     (a, b): (&[u8], &[u8]),
     [i, j]: [usize; 2],

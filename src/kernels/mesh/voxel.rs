@@ -49,8 +49,8 @@ fn is_subnormal(value: f32) -> bool {
     value != 0.0 && value.abs() < f32::MIN_POSITIVE
 }
 
-/// The value, or 0 in place of a subnormal one, below 2^-126: some devices compute with those and others take them for 0,
-/// so that all do here, of samples and of what is computed from them.
+/// The value, or 0 in place of a subnormal one, below 2^-126. Some devices compute with subnormal numbers and others
+/// take them for 0; here all take samples and results for 0.
 #[inline(always)]
 pub(super) fn flushed(value: f32) -> f32 {
     if value.abs() < f32::MIN_POSITIVE { 0.0 } else { value }

@@ -44,7 +44,7 @@ const PIECE: u32 = 1024;
 /// The linear colour of surfaces that have none.
 const BONE: [f32; 3] = [0.84, 0.76, 0.64];
 
-/// What a subpixel without a surface holds in place of depth and triangle.
+/// The value of a subpixel without a surface, in place of depth and triangle.
 const NOTHING: u64 = u64::MAX;
 
 struct Canvas<'a> {
@@ -62,13 +62,13 @@ struct Canvas<'a> {
     nearest: Vec<AtomicU64>,
 }
 
-/// The depths with a border in which the outermost ones repeat, as wide as occluders are looked for, so
-/// that looking needs no bounds.
+/// The depths, with a border that repeats the outermost ones. It is as wide as occluders are looked for, so that the
+/// search needs no bounds checks.
 struct Relief {
     depths: Vec<f32>,
     border: usize,
     stride: usize,
-    /// Each with its distance in `depths`.
+    /// The taps, each with its offset in `depths`.
     taps: Vec<(isize, Tap)>,
 }
 
@@ -175,8 +175,8 @@ impl Canvas<'_> {
         let RenderParams { right, down, away, .. } = self.params;
         let seen = [dot(xyz(right), n), -dot(xyz(down), n), -dot(xyz(away), n)];
         let length = dot(seen, seen).sqrt().max(1e-30);
-        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye, a
-        // normal may lead away from it, at most along the picture.
+        // A surface seen from behind is lit like its front. Between the corners of a large triangle that faces the eye,
+        // a normal may lead away from it, at most along the picture.
         let side = if t.is_from_behind() { -1.0 } else { 1.0 };
         let length = match side * seen[2] < 0.0 {
             true => seen[0].hypot(seen[1]).max(1e-30),

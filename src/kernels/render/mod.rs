@@ -18,7 +18,7 @@ use crate::{data::surface::Surface, device::Kernel, error::Result, gpu::Context}
 pub use gpu::variants;
 pub use view::{Frame, Render};
 
-/// The surface's normals, else those of its triangles; of any length.
+/// The surface's normals, or sums of its triangles' normals if it has none; of any length.
 fn normals(surface: &Surface) -> Result<Cow<'_, [[f32; 3]]>> {
     Ok(match surface.normals.is_empty() {
         true => Cow::Owned(surface.area_normals()?),

@@ -1,4 +1,4 @@
-//! Where the camera stands, and the shader's parameters.
+//! The camera, and the shader's parameters.
 
 use std::f32::consts::TAU;
 
@@ -42,7 +42,7 @@ shader_struct! {
     }
 }
 
-/// Draws a [`Surface`] as RGBA, 8 bits a channel, alpha not premultiplied, rows from the top. A surface
+/// Draws a [`Surface`] as RGBA, 8 bits per channel, alpha not premultiplied, rows from the top. A surface
 /// without normals is lit by those of its triangles.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Render {
@@ -54,7 +54,7 @@ pub struct Render {
     pub elevation: f32,
     /// Red, green, blue and alpha in 0..1, not premultiplied.
     pub background: [f32; 4],
-    /// What fits the picture; without one, the surface does.
+    /// The part of space that fills the picture; the surface's own extent if there is none.
     pub frame: Option<Frame>,
 }
 
@@ -63,7 +63,7 @@ pub struct Render {
 pub struct Frame([[f32; 2]; 3]);
 
 impl Frame {
-    /// What holds both.
+    /// The least frame that contains both.
     pub fn and(self, other: Self) -> Self {
         let wider = |i: usize| {
             let ([low, high], [other_low, other_high]) = (self.0[i], other.0[i]);
@@ -77,7 +77,7 @@ impl Render {
     /// The widest and highest picture, in pixels.
     pub const MAX_SIDE: u32 = 16_384;
 
-    /// Bytes that the CPU twin takes for a picture of `surface`, at most.
+    /// The most bytes that the CPU twin takes for a picture of `surface`.
     pub fn bytes(&self, surface: &Surface) -> u64 {
         let [width, height] = self.size.map(|side| u64::from(side * samples()));
         let border = 2 * u64::from(MOST_REACH);
@@ -97,7 +97,7 @@ impl Render {
         [right, cross(away, right), away]
     }
 
-    /// What of space `surface` takes.
+    /// The extent of `surface` as seen by the camera.
     pub fn frame_of(&self, surface: &Surface) -> Frame {
         Frame(self.axes().map(|axis| extent(&surface.positions, axis)))
     }
@@ -127,7 +127,7 @@ impl Render {
             rows: self.size[1],
             triangles: surface.triangles.len() as u32,
             first: 0,
-            // So far that a cavity is dark inside; larger pictures would need too wide a halo.
+            // Far enough that cavities are dark inside; bounded, since bands have a halo as wide.
             reach: (0.14 * width.min(height)).min(f32::from(MOST_REACH)),
             span: ((z[1] - z[0]) * scale).max(1.0),
         }
@@ -146,7 +146,7 @@ impl Render {
     }
 }
 
-/// Where occluders of a subpixel are looked for.
+/// A place, relative to a subpixel, where occluders are looked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tap {
     /// Whole subpixels right and down.

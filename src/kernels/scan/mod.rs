@@ -28,7 +28,7 @@ pub const BLOCK: usize = TILE * TILE;
 /// How a GPU scans.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// What is fastest on the device, see [`Spec::choose`].
+    /// The fastest on the device, see [`Spec::choose`].
     #[default]
     Auto,
     /// Reduce-then-scan.
@@ -39,17 +39,17 @@ pub enum Algorithm {
     Blelloch,
 }
 
-/// A scan and what comes before its first number.
+/// A scan, and the carry before its first number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scan<T> {
-    /// What numbers are joined with.
+    /// The operation that joins numbers.
     pub op: Op,
     /// Whether a result includes the number at its own place.
     pub inclusive: bool,
-    /// Joined in before the first number: the operation's identity, the user's start, or what
-    /// [`Scanned::after`] the stretch before this one.
+    /// The carry, joined before the first number: the operation's identity, the user's start, or [`Scanned::after`] of
+    /// the stretch before.
     pub before: T,
-    /// How a GPU does it.
+    /// The algorithm on a GPU.
     pub algorithm: Algorithm,
 }
 
@@ -58,7 +58,7 @@ pub struct Scan<T> {
 pub struct Scanned<T> {
     /// As many numbers as there were.
     pub values: Vec<T>,
-    /// Everything joined: what comes before the next stretch.
+    /// The carry and all numbers joined: the carry before the next stretch.
     pub after: T,
 }
 
@@ -73,7 +73,7 @@ impl<T: Scannable> Scan<T> {
         Spec { dtype: T::DTYPE, op, inclusive, algorithm }
     }
 
-    /// The same on the CPU, one number after the other, or where an integer overflows, the place of the
+    /// Scans on the CPU, one number after the other. If an integer overflows, the inner error is the place of the
     /// number with which it does, counted from 0.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a scan joins numbers with: associative operations with an identity (monoids).
+//! The operations of a scan: associative, with an identity (monoids).
 //!
 //! Minimum and maximum of floats are those of integer keys in the order of the numbers (-0 before +0),
 //! so they are exact on every device. A NaN has the lowest key (minimum) or the highest (maximum), so it
@@ -54,11 +54,11 @@ impl std::fmt::Display for Op {
     }
 }
 
-/// An associative operation on numbers of type `Stored`, computed on values that stand for them.
+/// An associative operation on numbers of type `Stored`, computed on values that represent them.
 pub trait Monoid: Send + Sync + 'static {
     /// A number of an array.
     type Stored: Copy + Send + Sync;
-    /// What is computed with: the number, or a key in its order.
+    /// The type of computation: the number, or a key in the order of numbers.
     type Value: Copy + Send + Sync + PartialEq + std::fmt::Debug;
     /// `join(IDENTITY, a) == join(a, IDENTITY) == a`.
     const IDENTITY: Self::Value;
@@ -107,7 +107,7 @@ pub trait Scannable: Number {
     /// [`Op::Product`].
     type Product: Monoid<Stored = Self>;
 
-    /// The number that `op` leaves as it is: what an exclusive scan starts with by default.
+    /// The identity of `op`, with which an exclusive scan starts by default.
     fn identity(op: Op) -> Self {
         fn of<M: Monoid>() -> M::Stored {
             M::leave(M::IDENTITY)
@@ -120,10 +120,10 @@ pub trait Scannable: Number {
         }
     }
 
-    /// The sum, or nothing where an integer overflows.
+    /// The sum; `None` where an integer overflows.
     fn checked_sum(self, other: Self) -> Option<Self>;
 
-    /// The product, or nothing where an integer overflows.
+    /// The product; `None` where an integer overflows.
     fn checked_product(self, other: Self) -> Option<Self>;
 }
 

@@ -6,9 +6,9 @@ use crate::{device::Kernel, error::Result, gpu::Context};
 /// A scan in segments: it starts again at certain numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentedScan<T> {
-    /// The scan, and what comes before the first number where no segment begins with it.
+    /// The scan. Its carry comes before the first number, unless a segment begins there.
     pub scan: Scan<T>,
-    /// What comes before the first number of a segment.
+    /// The carry before the first number of each segment.
     pub start: T,
 }
 

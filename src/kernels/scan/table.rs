@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use super::{Scannable, cpu, gpu};
 use crate::{device::Kernel, error::Result, gpu::Context, memory};
 
-/// Rows that are summed up one after the other: a fixed number, so that sums of floats do not depend on
-/// the threads. Bands on a GPU are multiples of it, so that each begins where a binding may.
+/// Rows of a band that are summed in order: a fixed number, so that sums of floats do not depend on threads. Bands on a
+/// GPU are multiples of it, so that each begins at an offset that bindings may have.
 pub(super) const BAND_ROWS: usize = 64;
 
 /// Direction of the sums.

@@ -11,27 +11,27 @@ use crate::{
     parallel,
 };
 
-/// What numbers are sorted by: u32 or u64.
+/// A key of a number: u32 or u64.
 pub trait Key: bytemuck::Pod + Debug + Default + From<u32> + Ord + Send + Sync {
     /// How many bits it has.
     const BITS: u32;
 
-    /// The bits from bit `shift` on, or at least the lowest 32 of them.
+    /// The key shifted right by `shift`; where `usize` is narrower than the key, its lowest 32 bits.
     fn bits(self, shift: u32) -> usize;
 
-    /// These bits and those in which two keys differ.
+    /// The union of these bits and of those in which `a` and `b` differ.
     fn or_differing(self, a: Self, b: Self) -> Self;
 
     /// The place of the highest bit that is set.
     fn highest_bit(self) -> Option<u32>;
 
-    /// All lowest words of keys, then all words above those, if there are any.
+    /// The lowest 32-bit words of all keys, then, of wider keys, the next words.
     ///
     /// # Errors
     /// When the memory is not there.
     fn words(keys: &[Self]) -> Result<Vec<Cow<'_, [u32]>>>;
 
-    /// The keys of such words.
+    /// The keys of such [`words`](Self::words).
     ///
     /// # Errors
     /// When the memory is not there.
@@ -122,7 +122,7 @@ macro_rules! sortable {
 
             impl Floats for $Float {
                 type Bits = $Key;
-                // As many as there are mantissas but that of infinity.
+                // One for each mantissa except 0, which is infinity's.
                 const NEGATIVE_NAN: $Key = (1 << ($Float::MANTISSA_DIGITS - 1)) - 1;
                 const INFINITY: $Key = $key_of($Float::INFINITY) - Self::NEGATIVE_NAN;
             }
@@ -144,7 +144,7 @@ macro_rules! sortable {
     };
 }
 
-/// What the keys of a float's type are made with.
+/// Constants for the keys of a float type.
 trait Floats {
     type Bits;
     /// How many NaN have a sign. In total order they come first; keys are rotated by so many, to put them last.

@@ -103,12 +103,12 @@ impl<T: Sortable> Sort<T> {
         Ok((keys, differing))
     }
 
-    /// Makes keys the numbers' bits, in their place.
+    /// Replaces keys by the bits of their numbers.
     fn finish(&self, keys: &mut [T::Key]) {
         keys.iter_mut().for_each(|key| *key = bytemuck::cast(self.number(*key)));
     }
 
-    /// The numbers of sorted keys, in their place.
+    /// The numbers of sorted keys, in the keys' memory.
     fn numbers(&self, mut keys: Vec<T::Key>) -> Vec<T> {
         keys.chunks_mut(1 << 15).par_each(|keys| self.finish(keys));
         bytemuck::allocation::cast_vec(keys)

@@ -50,8 +50,8 @@ pub struct Renderer<'a> {
 pub const BAND: usize = 8;
 
 impl<'a> Renderer<'a> {
-    /// A renderer of pictures of `frame`; `None` where the ratio of the picture's resolution to a component's is no whole
-    /// number.
+    /// A renderer of pictures of `frame`; `None` where the ratio of the picture's resolution to a component's is no
+    /// whole number.
     pub fn new(frame: &'a Frame) -> Option<Self> {
         let steps = frame.components.iter().map(Steps::new).collect();
         let upsampling = (0..frame.components.len()).map(|c| frame.upsampling(c));

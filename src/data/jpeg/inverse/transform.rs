@@ -50,7 +50,7 @@ impl Steps {
 pub struct BlockView<'a> {
     /// Coefficients, row by row.
     pub blocks: &'a [[i16; 64]],
-    /// DC coefficients that are held apart, one a block, to be added to those of the blocks.
+    /// DC coefficients that are held apart, one per block, to be added to those of the blocks.
     pub first: Option<&'a [i16]>,
     /// For each block, 0 where it has no AC coefficient; empty where that is not known.
     pub more: &'a [u64],
@@ -176,8 +176,8 @@ fn line<const SHIFT: u32>(v: [i32; 8]) -> [i32; 8] {
     out
 }
 
-/// [`BlockView::one`] for the [`Lanes::BLOCKS`] blocks from `start` on; false, without a result, where their values exceed
-/// 16-bit lanes.
+/// [`BlockView::one`] for the [`Lanes::BLOCKS`] blocks from `start` on; false, without a result, where their values
+/// exceed 16-bit lanes.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn several<L: Lanes>(

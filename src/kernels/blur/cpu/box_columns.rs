@@ -1,9 +1,9 @@
-//! A box filter along y or z by sliding sums, one a column: the route of a pass along y or z by itself,
+//! A box filter along y or z by sliding sums, one per column: the route of a pass along y or z by itself,
 //! and the first half of a box filter of u8.
 //!
 //! ```text
 //! row y - radius       -   leaves after row y is stored
-//! ...                  |   sums: of the rows in between
+//! ...                  |   stays in the sums
 //! row y + radius       +   enters before row y is stored
 //! ```
 
@@ -37,7 +37,7 @@ pub fn slide<T: Sample<N>, N: Number, D: Send, F: FnMut(Window<'_, T, N>, &mut [
 ) {
     let (inner, radius) = (lines.inner, lines.radius());
     let fill = lines.fill();
-    // Each share begins by adding up its first window, which costs little where shares are long.
+    // Each thread's share begins by adding up its first window: little work where shares are long.
     let rows = lines.len.div_ceil(2 * rayon::current_num_threads()).max(16);
     let outer = target.chunks_mut(lines.block()).zip(source.chunks(lines.block()));
     outer.par_each(|(target, source)| {

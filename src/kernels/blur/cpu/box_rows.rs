@@ -45,7 +45,7 @@ pub fn sum<T: Sample<N>, N: Number, D>(
             sum = full.sub(leaving);
         }
     }
-    // Apart from the sums, each of which waits for the one before.
+    // In a loop of its own, in lanes: above, each sum depends on the one before.
     simd::vectorize(
         #[inline(always)]
         || target.iter_mut().zip(&*padded).for_each(|(to, &sum)| *to = round.round(sum)),

@@ -1,5 +1,5 @@
-//! A box filter along x and then y, row by row, so that what lies between stays in the cache. Chosen for 16-bit samples,
-//! and 8-bit ones with alpha or in linear light, where the rows of a window fit the cache.
+//! A box filter along x and then y, row by row, so that rows between the passes stay in the cache. Chosen for 16-bit
+//! samples, and 8-bit ones with alpha or in linear light, where the rows of a window fit the cache.
 //!
 //! ```text
 //! source rows   -> along x ->   ring of 2 radius + 1 rows   -> sums slide along y ->   target rows
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{data::division::RoundedF64, error::Result, memory, parallel::Parallel};
 
-/// Bytes of the rows of a window, at most: a half of a core's second cache.
+/// The most bytes of the rows of a window: half of a core's second-level cache.
 const CACHE: usize = 1 << 19;
 
 /// Whether two passes are of this kind, over samples of `shape`.
@@ -48,7 +48,7 @@ where
     let row = x_lines.block();
     let fill = (0..row).map(|i| y.fill[i % shape.channels] as u32).collect();
     let job = Job { x: x_lines, y, edge, fill, rounding: [x, y].map(rounding) };
-    // A share begins with rows that the one above has summed as well.
+    // The first rows of each share are summed along x in the share above as well.
     let rows = height.div_ceil(2 * rayon::current_num_threads()).max(4 * y.taps.count());
     let mut target = memory::zeros(source.len())?;
     let slices = source.chunks_exact(row * height).zip(target.chunks_exact_mut(row * height));
@@ -79,9 +79,9 @@ struct Job<'a> {
     rounding: [RoundedF64; 2],
 }
 
-/// What a thread works with.
+/// The memory of a thread.
 struct Scratch {
-    /// A source row with what lies beside it.
+    /// A source row with the radius on both sides.
     padded: Vec<u32>,
     /// Rows summed along x.
     ring: Vec<u32>,

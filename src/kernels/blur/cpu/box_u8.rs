@@ -1,4 +1,4 @@
-//! A box filter of u8 along y and then x, row by row, so that what lies between stays in the cache.
+//! A box filter of u8 along y and then x, row by row, so that rows between the passes stay in the cache.
 //! Chosen for one iteration of a box filter over an image.
 //!
 //! Along y, sums slide. Along x, up to [`FEW`] taps are added one by one in 16-bit lanes; for more, the
@@ -17,7 +17,7 @@ use crate::{
     memory, simd,
 };
 
-/// Taps along x that are added one by one, at most.
+/// The most taps along x that are added one by one.
 const FEW: usize = 15;
 
 /// Blurs `source` by both passes of `plan`, if they are of that kind.

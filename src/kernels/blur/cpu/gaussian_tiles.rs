@@ -1,5 +1,5 @@
-//! A Gaussian along x and then y, tile by tile, so that what lies between stays in the cache. Chosen for samples of 16
-//! bits and f32, and for those of 8 bits in 24.
+//! A Gaussian along x and then y, tile by tile, so that values between the passes stay in the cache. Chosen for samples
+//! of 16 bits and f32, and for those of 8 bits in 24.
 //!
 //! ```text
 //! source rows    -> along x ->   ring of 2 radius + 8 lines   -> along y ->   8 target rows
@@ -46,7 +46,7 @@ where
     // Whole pixels and whole vectors.
     let step = LANES * shape.channels;
     let tile_width = (CACHE / kept / step).max(1) * step;
-    // A tile begins with rows that the tile above has made as well.
+    // The tile above computes the first rows of a tile as well.
     let tile_height = (height / (2 * rayon::current_num_threads())).max(2 * kept);
     let job = Job::<A>::new([x, y], edge, shape);
     let mut target = memory::zeros(source.len())?;
@@ -69,7 +69,7 @@ where
     Ok(target)
 }
 
-/// What is done to an image.
+/// Two passes over an image.
 pub struct Job<'a, A> {
     x: &'a Pass,
     y: &'a Pass,
@@ -92,7 +92,7 @@ pub struct Tile<'a, A, T, D> {
     pub left: usize,
     /// The first row.
     pub top: usize,
-    /// Those of the target; they may reach beyond the image.
+    /// The tile's rows of the target; they may reach beyond the image.
     pub rows: Vec<&'a mut [D]>,
 }
 

@@ -1,4 +1,4 @@
-//! A Gaussian of u8 along x and then y, tile by tile, so that what lies between stays in the cache, in
+//! A Gaussian of u8 along x and then y, tile by tile, so that values between the passes stay in the cache, in
 //! 16-bit products summed in pairs. Chosen for one iteration over an image, with radii below
 //! [`LONG_RADIUS`](super::super::plan), on processors with AVX2.
 //!
@@ -9,13 +9,13 @@ use super::{Arithmetic, Edge, Format, Pass, Rounding, Shape, lanes::Lanes, lines
 use crate::{error::Result, memory, parallel::Parallel, simd};
 use pulp::Arch;
 
-/// Rows that are summed together along y: a line that is loaded goes into all of them.
+/// Rows that are summed together along y: each loaded line goes into all of them.
 const ROWS: usize = 4;
 /// Vectors that are summed together along x.
 const VECTORS: usize = 4;
 /// Tile widths are multiples of this many samples: whole pixels and whole vectors.
 const TILE_STEP: usize = 192;
-/// Samples, of two bytes, of a tile's lines between the passes: what stays in the cache.
+/// Samples, of two bytes each, of a tile's lines between the passes, which are to stay in the cache.
 const CACHE: usize = 1 << 18;
 
 /// Blurs `source` by both passes of `plan`, if they are of that kind and the processor has the
@@ -138,7 +138,7 @@ struct Tile<'a> {
     top: usize,
     /// Lines between the passes that are kept.
     kept: usize,
-    /// Whether those are all, and one of what lies outside; else they are a ring.
+    /// Whether all lines are kept, and one of the constant outside; otherwise the kept lines are a ring.
     keep_all: bool,
 }
 
@@ -266,7 +266,7 @@ fn add_products<L: Lanes>(
     }
 }
 
-/// Adds 2^16 times `samples`: what a centre weight that wraps lacks.
+/// Adds 2^16 times `samples`, which a centre weight that wraps around i16 is too small by.
 #[inline(always)]
 fn add_shifted<L: Lanes>(lanes: L, samples: L::Vector, sums: &mut [L::Vector; 2]) {
     let shifted = lanes.interleave(lanes.splat_i32(0), samples);

@@ -1,5 +1,5 @@
-//! A Gaussian along x, y and z, tile by tile, so that what lies between stays in the cache. Chosen for volumes of 16 bits
-//! and f32, unless the Gaussian is so wide that tiles would have too few rows.
+//! A Gaussian along x, y and z, tile by tile, so that values between the passes stay in the cache. Chosen for volumes
+//! of 16 bits and f32, unless the Gaussian is so wide that tiles would have too few rows.
 //!
 //! ```text
 //! source slices  -> along x and y ->   ring of 2 radius + 8 planes   -> along z ->   8 target slices
@@ -30,7 +30,7 @@ pub fn fits<A: Tiled>([x, y, z]: [&Pass; 3], shape: Shape) -> bool {
         && tile_size(y, z).is_some()
 }
 
-/// The width and height of tiles; nothing where each would make as many rows for its neighbours as for itself.
+/// The width and height of tiles; `None` where a tile would have fewer rows of its own than of halo.
 fn tile_size(y: &Pass, z: &Pass) -> Option<[usize; 2]> {
     let planes = 2 * z.taps.radius + SLICES;
     let sizes = [2 * LANES, LANES].map(|width| [width, CACHE / planes / width]);
@@ -53,8 +53,8 @@ where
     let [width, height, depth] = shape.dims;
     let [tile_width, tile_height] = tile_size(y, z).expect("they fit");
     let counts = [width.div_ceil(tile_width), height.div_ceil(tile_height)];
-    // A tile begins with planes that the tile below has made as well: there are more along z only where threads would
-    // have nothing to do.
+    // The tile below computes the first planes of a tile as well. So the volume is cut along z only where there would
+    // be too few tiles for all threads.
     let wanted = (4 * rayon::current_num_threads()).div_ceil(counts[0] * counts[1]);
     let parts = wanted.min(depth / (4 * z.taps.radius).max(1)).max(1);
     let tile_depth = depth.div_ceil(parts);
@@ -106,13 +106,13 @@ struct Block<'a, A, T, D> {
     top: usize,
     /// The first slice.
     first: usize,
-    /// Those of the target, slice by slice.
+    /// The block's rows of the target, slice by slice.
     rows: Vec<&'a mut [D]>,
 }
 
 struct Work<'a, 'r, A: Tiled, T, D> {
     block: Block<'a, A, T, D>,
-    /// Of the thread's block before this one, to be used again.
+    /// Planes between the passes. The memory is that of the thread's block before.
     ring: &'r mut Vec<A::Kept>,
 }
 
@@ -170,7 +170,7 @@ mod tests {
         *,
     };
 
-    /// Whatever tiles there are, bits are those of pass after pass.
+    /// Tiles give the same bits as whole passes, one after the other.
     #[test]
     fn sums_are_those_of_one_pass_after_the_other() {
         let sigmas = [[2.0, 2.0, 2.0], [0.5, 3.0, 6.0], [4.0, 0.4, 1.0]];

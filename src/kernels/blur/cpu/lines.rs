@@ -1,5 +1,5 @@
-//! A pass's view of a raster, as `[outer, len, inner]` with the pass's axis in the middle, and what lies
-//! outside of the axis.
+//! A pass's view of a raster, as `[outer, len, inner]` with the pass's axis in the middle, and the samples outside of
+//! the axis.
 
 use super::{
     Edge, Pass, Shape,

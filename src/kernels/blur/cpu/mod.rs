@@ -41,7 +41,7 @@ pub fn run<'d>(
     shape: Shape,
     mut values: Values<'d>,
 ) -> Result<Values<'d>> {
-    // Both axes of a u8 image at once: what lies between stays in the cache.
+    // Both axes of a u8 image at once, so that sums between the passes stay in the cache.
     if let Values::U8(source) = &values {
         for route in [gaussian_u8::blur, box_u8::blur] {
             if let Some(blurred) = route(plan, edge, shape, source)? {
@@ -100,7 +100,7 @@ fn wide_box(
     })
 }
 
-/// How many of the first passes of `plan` are along the axes of an image or a volume in arithmetic `A`; 0 where only one.
+/// How many of the first passes of `plan` go tile by tile in arithmetic `A`: 2 of an image, 3 of a volume; else 0.
 fn tiled_passes<A: Tiled>(plan: &[Pass], shape: Shape) -> usize {
     match plan {
         [x, y, z, ..] if gaussian_volume::fits::<A>([x, y, z], shape) => 3,
@@ -109,7 +109,7 @@ fn tiled_passes<A: Tiled>(plan: &[Pass], shape: Shape) -> usize {
     }
 }
 
-/// Those passes, tile by tile.
+/// Runs two or three passes tile by tile.
 fn tiles<A: Tiled, T: Sample<A::Wide>, D: bytemuck::Zeroable + Copy + Send>(
     passes: &[Pass],
     edge: Edge,

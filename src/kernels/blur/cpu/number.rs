@@ -92,7 +92,7 @@ samples!(u16 => u16, u32 => u32, f32 => f32, f32 => f64, f64 => f64);
 impl Sample<f64> for u32 {
     #[inline(always)]
     fn widen(self) -> f64 {
-        // Below 2^31: i32 is what every SIMD level converts.
+        // Below 2^31. Every SIMD level converts i32, but not u32.
         f64::from(self as i32)
     }
     fn from_f64(value: f64) -> Self {
@@ -125,8 +125,8 @@ impl ScaleF64 {
         Self(0.5f64.powi(shift as i32))
     }
 
-    /// floor(sum / 2^shift + 1/2) is the integer nearest to (sum + 1/2) / 2^shift, which is never the middle between two.
-    /// Adding 2^52 rounds to an integer, in the low bits of the float.
+    /// floor(sum / 2^shift + 1/2) is the integer nearest to (sum + 1/2) / 2^shift, which is never the middle between
+    /// two. Adding 2^52 rounds to an integer, in the low bits of the float.
     #[inline(always)]
     fn nearest(self, sum: f64) -> u32 {
         ((sum + 0.5) * self.0 + 4_503_599_627_370_496.0).to_bits() as u32
@@ -137,15 +137,15 @@ impl ScaleF64 {
 #[derive(Clone, Copy)]
 pub struct Keep;
 
-/// The integer below 2^31 that an f32 holds; i32 is what every SIMD level converts to.
+/// The integer below 2^31 that an f32 holds. Every SIMD level converts to i32, but not to u32.
 #[inline(always)]
 fn to_u32(sum: f32) -> u32 {
     sum as i32 as u32
 }
 
-/// The nearest whole number of the type, of two the greater one: what `round` and a cast make, which have no instruction on
-/// some SIMD levels. A sum plus 2^23 has no bits behind the point, of two nearest numbers it is the even one, and its
-/// lower bits are the number itself.
+/// The nearest integer, of two equally near ones the greater, clamped to u16: as `round` and a cast, which have no
+/// instruction on some SIMD levels. A float of 2^23 and more has no fraction bits: the addition of 2^23 rounds, ties to
+/// even, and leaves the integer in the low bits.
 #[inline(always)]
 pub fn nearest_u16(sum: f32) -> u16 {
     const TO_WHOLE: f32 = (1 << 23) as f32;

@@ -18,7 +18,7 @@ use crate::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
 
-/// Samples that a thread takes at a time, at least: small images cost little to share out.
+/// The fewest samples that a thread takes at a time, so that small images are not split too finely.
 const TASK: usize = 4096;
 
 /// The weighted sums of `source` along x; `weights` are those of taps 0 to radius.

@@ -1,4 +1,4 @@
-//! The arithmetic of Gaussians that go tile by tile, all axes at once: [`Float`] or [`Exact`].
+//! The arithmetic of Gaussians along all axes at once, tile by tile: [`Float`] or [`Exact`].
 
 use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
@@ -10,11 +10,11 @@ use super::{
     weighted::{LANES, store, sums},
 };
 
-/// How a tile's sums are made.
+/// The arithmetic of a tile's sums.
 pub trait Tiled: Send + Sync + Sized {
-    /// What is multiplied and added.
+    /// The type of products and sums.
     type Wide: Number;
-    /// What lies between passes.
+    /// The type of values between passes.
     type Kept: Sample<Self::Wide> + Zeroable;
     /// How sums are rounded.
     type Round: Round<Self::Wide, Self::Kept>;
@@ -35,8 +35,8 @@ pub trait Tiled: Send + Sync + Sized {
         target: &mut [Self::Kept],
     );
 
-    /// Sums along y or z of `lines` for every `stride`th of `rows`: row number n takes the lines from n on. Lines are whole
-    /// numbers of [`LANES`].
+    /// Sums along y or z of `lines` for every `stride`th of `rows`: row number n takes the lines from n on. Lines are
+    /// whole numbers of [`LANES`].
     fn across_lines<S: Simd, D>(
         &self,
         lines: &[&[Self::Kept]],
@@ -46,7 +46,7 @@ pub trait Tiled: Send + Sync + Sized {
         Self::Round: Round<Self::Wide, D>;
 }
 
-/// Sums in f32: each of the same products in the same order as in a pass by itself, and so the same.
+/// Sums in f32, of the same products in the same order as in a pass by itself: the results are the same bits.
 pub struct Float(Vec<f32>);
 
 impl Tiled for Float {
@@ -83,14 +83,14 @@ impl Tiled for Float {
     }
 }
 
-/// Sums of whole numbers in f64, which holds those below 2^53: exact in any order.
+/// Sums of integers in f64, which holds integers below 2^53 exactly: the same in any order.
 pub struct Exact {
-    /// Of the whole window, between [`ROWS`] - 1 zeros on either side.
+    /// The weights of the whole window, with [`ROWS`] - 1 zeros before and behind.
     weights: Vec<f64>,
     round: ScaleF64,
 }
 
-/// Rows that are summed together along y or z: a line that is loaded goes into all of them.
+/// Rows that are summed together along y or z: each loaded line goes into all of them.
 const ROWS: usize = 4;
 
 impl Tiled for Exact {

@@ -1,4 +1,4 @@
-//! Weighted sums of taps for several positions side by side: what rows and columns share.
+//! Weighted sums of taps for several positions side by side, along any axis.
 
 use pulp::Simd;
 
@@ -16,7 +16,7 @@ pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
     tap: impl Fn(isize) -> &'t [T],
 ) -> [N; W] {
     let mut sums = sums_by::<S, _, _, W, false>(weights, &tap);
-    // Two large floats may have an infinite sum, though half of it is none.
+    // The sum of two large floats may be infinite although their weighted sum is not.
     if sums.iter().fold(false, |any, sum| any | !sum.is_finite()) {
         let careful = sums_by::<S, _, _, W, true>(weights, &tap);
         for (sum, careful) in sums.iter_mut().zip(careful) {
@@ -28,7 +28,7 @@ pub fn sums<'t, S: Simd, T: Sample<N> + 't, N: Number, const W: usize>(
     sums
 }
 
-/// The sums, of pairs of taps that are added first, or `APART`.
+/// The sums. The two taps at a distance are added before they are weighted, or weighted `APART`.
 ///
 /// The outermost taps, whose weights are smallest, come first: that loses least of floats.
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! A box filter along y or z by sliding sums: a run of rows an invocation.
+//! A box filter along y or z by sliding sums: a run of rows per invocation.
 
 use super::{IN_RANGE, Recording, Route, Task, column_pass::ColumnPass};
 use crate::{

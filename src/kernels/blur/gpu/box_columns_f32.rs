@@ -1,4 +1,4 @@
-//! A box filter of f32 along y or z at a cost that all but does not depend on the radius: sixteen rows an invocation.
+//! A box filter of f32 along y or z, sixteen rows per invocation, at a cost that hardly depends on the radius.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ shader_struct! {
 
 #[derive(Debug)]
 pub struct BoxColumnsF32 {
-    /// Unless a binding does not hold them.
+    /// Sums blocks first, if a binding can hold the sums.
     sum_blocks: Option<Arc<Pipeline>>,
     blur: Arc<Pipeline>,
     params: ColumnParams,

@@ -1,4 +1,4 @@
-//! A box filter along x by prefix sums in workgroup memory: eight pixels an invocation and turn.
+//! A box filter along x by prefix sums in workgroup memory: eight pixels per invocation and turn.
 
 use super::{IN_RANGE, Limits, Recording, Route, Task, params::literal, row_pass::RowPass};
 use crate::{

@@ -1,4 +1,4 @@
-//! A box filter of f32 along x at a cost that all but does not depend on the radius: eight pixels an invocation.
+//! A box filter of f32 along x, eight pixels per invocation, at a cost that hardly depends on the radius.
 
 use super::{
     FLOAT_BOX_RADIUS, IN_RANGE, Recording, Route, Task, params::literal, row_pass::RowPass,

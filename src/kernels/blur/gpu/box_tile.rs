@@ -63,14 +63,14 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Nothing where workgroup memory is too small for a tile that is worth its halo, or a binding for
-    /// the margins.
+    /// `None` where workgroup memory is too small for a tile that is worth its halo, or a binding too small for the
+    /// margins.
     fn new(task: &Task<'_>) -> Option<Self> {
         let ([x, y], limits) = (radii(task), &task.limits);
         let [width, height, slices] = task.shape.dims;
         let lead = x.next_multiple_of(PIXELS) - x;
         let halo = lead + 2 * x + 1;
-        // 8 bytes a pixel, 12 an invocation, 16 a segment. Small workgroups wait less at barriers;
+        // 8 bytes per pixel, 12 per invocation, 16 per segment. Small workgroups wait less at barriers;
         // large ones have less halo.
         let segments = MAX_INVOCATIONS / least_segment(task)?;
         let bytes = limits.workgroup_bytes.saturating_sub(16 * segments);
@@ -130,7 +130,7 @@ fn roundings(task: &Task<'_>) -> Option<(u32, RoundedU32)> {
     Some((shift, RoundedU32::new(up, divisor)?))
 }
 
-/// The buffers beside source and target, for a block.
+/// The sizes of the buffers beside source and target, for a block.
 struct Buffers {
     /// Chunks of a row, and of what lies left and right of it.
     inner: usize,

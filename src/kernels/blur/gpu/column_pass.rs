@@ -1,4 +1,4 @@
-//! What all routes along y or z share.
+//! A pass along y or z: parameters and dispatch, for all routes along y or z.
 
 use std::sync::Arc;
 

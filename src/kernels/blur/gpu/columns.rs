@@ -1,4 +1,4 @@
-//! A pass along y or z, of any format: four rows an invocation.
+//! A pass along y or z, of any format: four rows per invocation.
 
 use super::{IN_RANGE, Recording, Route, Task, column_pass::ColumnPass};
 use crate::{

@@ -1,4 +1,4 @@
-//! A Gaussian along y or z from u16, in packed lanes: twelve rows an invocation.
+//! A Gaussian along y or z from u16, in packed lanes: twelve rows per invocation.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ shader_struct! {
 
 #[derive(Debug)]
 pub struct ColumnsU16 {
-    /// For runs whose windows lie inside, and for the others.
+    /// `inner` computes runs whose windows lie inside, `border` the others.
     inner: Arc<Pipeline>,
     border: Arc<Pipeline>,
     weights: Buffer,

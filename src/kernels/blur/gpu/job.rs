@@ -57,7 +57,7 @@ pub fn fits(context: &Context, blur: &Blur, plan: &[Pass], shape: Shape) -> bool
     blocks.is_some_and(|blocks| blocks.is_whole())
 }
 
-/// Blocks that the device takes at once; nothing where it takes not even one position with its halo.
+/// Blocks that the device can hold; `None` where it cannot hold even one position with its halo.
 fn blocks(
     context: &Context,
     plan: &[Pass],
@@ -70,7 +70,7 @@ fn blocks(
     Blocks::fitting(shape.dims, halo, edge == Edge::Wrap, |dims| {
         let samples = Layout::new(Shape { dims, ..shape }).padded().samples() as u64;
         let row_groups = dims[0].div_ceil(512) as u64 * (dims[1] * dims[2]) as u64;
-        // Along y and z a workgroup of 64 invocations computes four samples each, or more.
+        // Along y and z each of a workgroup's 64 invocations computes at least four samples.
         let groups = row_groups.max(samples.div_ceil(64 * 4));
         samples * widest as u64 <= context.max_binding()
             && samples < 1 << 31
@@ -107,7 +107,7 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Whole numbers from whole numbers.
+    /// Integers from integers.
     fn words<S: bytemuck::Pod>(&self, source: &[S], to: Format) -> Result<Values<'static>> {
         Ok(match to {
             Format::U8 => Values::U8(Cow::Owned(self.raster(source)?)),
@@ -123,8 +123,8 @@ impl<'a> Job<'a> {
         }
         let mut target = memory::zeros::<D>(source.len())?;
         for block in blocks.iter() {
-            // The device applies the edge mode at the block's ends as if they were the raster's. The results that this makes
-            // wrong lie in the halo, which is dropped.
+            // The device applies the edge mode at the block's ends as if they were the raster's. That makes results
+            // wrong only in the halo, which is dropped.
             let samples = blocks.gather(&block, channels, source)?;
             let blurred: Vec<D> = self.block(block.padded(), &samples)?;
             blocks.scatter(&block, channels, &blurred, &mut target);

@@ -56,7 +56,7 @@ const ROUTES: [Candidate; 11] = [
     candidate::<columns::Columns>(),
 ];
 
-/// The least radius of box filters of f32 that have routes of their own: those of all formats take few taps as fast.
+/// From this radius on, box filters of f32 have routes of their own; below, the routes for all formats are as fast.
 const FLOAT_BOX_RADIUS: usize = 128;
 
 /// A way to compute one or two passes on the device. The file of each type has its shader's name.
@@ -74,7 +74,7 @@ trait Route: Debug {
     where
         Self: Sized;
 
-    /// Its shader, specialised for the task: in several variants where it runs several.
+    /// The specialisations of its shader that it runs for the task.
     fn shaders(task: &Task<'_>) -> Vec<Shader>
     where
         Self: Sized;
@@ -105,7 +105,7 @@ impl<'a> Recording<'_, 'a> {
     }
 }
 
-/// What a route is chosen by and specialised for.
+/// The passes that a route is chosen and specialised for.
 #[derive(Clone, Copy, Debug)]
 struct Task<'a> {
     /// What is left of the plan: at least one pass.
@@ -116,7 +116,7 @@ struct Task<'a> {
     limits: Limits,
 }
 
-/// What of a device a route depends on.
+/// The properties of a device that routes depend on.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     /// Bytes of workgroup memory.

@@ -1,4 +1,4 @@
-//! A pass in the terms of its shaders: weights, parameters, and values of constants.
+//! A pass as its shaders see it: weights, parameters, and values of constants.
 
 use crate::kernels::blur::{Arithmetic, Edge, Format, Pass, Rounding};
 

@@ -1,4 +1,4 @@
-//! What all routes along x share.
+//! A pass along x: parameters and dispatch, for all routes along x.
 
 use std::sync::Arc;
 

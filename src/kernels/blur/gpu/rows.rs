@@ -1,4 +1,4 @@
-//! A pass along x, of any format: four pixels an invocation.
+//! A pass along x, of any format: four pixels per invocation.
 
 use super::{IN_RANGE, Recording, Route, Task, params::literal, row_pass::RowPass};
 use crate::{

@@ -1,4 +1,4 @@
-//! A Gaussian along x from u8 to u16, in f32: eight pixels an invocation.
+//! A Gaussian along x from u8 to u16, in f32: eight pixels per invocation.
 
 use super::{IN_RANGE, Recording, Route, Task, params::literal, row_pass::RowPass};
 use crate::{

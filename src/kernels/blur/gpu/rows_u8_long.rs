@@ -1,4 +1,4 @@
-//! A long Gaussian along x from u8 to u16, in bytes of 24-bit weights: eight pixels an invocation.
+//! A long Gaussian along x from u8 to u16, in bytes of 24-bit weights: eight pixels per invocation.
 
 use super::{IN_RANGE, Recording, Route, Task, params::literal, row_pass::RowPass};
 use crate::{

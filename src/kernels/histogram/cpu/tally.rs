@@ -1,8 +1,8 @@
-//! Counters of so many slots that 32 bits a slot would not stay in the first-level cache.
+//! Counters for many slots, small enough to stay in the first-level cache, which counters of 32 bits would not.
 //!
-//! The count of a slot is `sums[slot]` and the sum of its `WAYS` bytes in `low`. Increments go to the bytes; the one in
-//! 256 that overflows adds 256 to `sums`. With two ways, neighbouring samples take different bytes: an increment of a
-//! byte that the one before has just written would wait for that write.
+//! The count of a slot is `sums[slot]` plus its `WAYS` bytes in `low`. Increments go to the bytes; one in 256 overflows
+//! and adds 256 to `sums`. With two ways, neighbouring samples increment different bytes: a second increment of the
+//! same byte would wait for the write of the first.
 
 /// A thread's counters.
 pub struct Tally<const WAYS: usize> {
@@ -15,13 +15,13 @@ impl<const WAYS: usize> Tally<WAYS> {
         Self { low: vec![[0; WAYS]; slots], sums: vec![0; slots] }
     }
 
-    /// The counters, to be handed to [`increment`] with slots below their number, which the caller knows.
+    /// The counters for [`increment`], as arrays of `SLOTS`, which spares checks of indices known to be below it.
     pub fn tables<const SLOTS: usize>(&mut self) -> (&mut [[u8; WAYS]; SLOTS], &mut [u64; SLOTS]) {
         let low = self.low.as_mut_slice().try_into().expect("as many slots");
         (low, self.sums.as_mut_slice().try_into().expect("as many slots"))
     }
 
-    /// The counters, to be handed to [`increment`].
+    /// The counters for [`increment`].
     pub fn slices(&mut self) -> (&mut [[u8; WAYS]], &mut [u64]) {
         (&mut self.low, &mut self.sums)
     }
@@ -38,7 +38,7 @@ impl<const WAYS: usize> Tally<WAYS> {
     }
 }
 
-/// Counts `slot` once, by its byte `way`.
+/// Counts `slot` once, in its byte number `way`.
 #[inline(always)]
 pub fn increment<const WAYS: usize>(
     low: &mut [[u8; WAYS]],

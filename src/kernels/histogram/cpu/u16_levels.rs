@@ -9,10 +9,11 @@ use crate::{kernels::histogram::counts::Pixels, parallel::Parallel};
 /// Levels of 16 bits.
 const LEVELS: usize = 1 << 16;
 
-/// Of each channel, samples of each bit pattern.
+/// For each channel, how many samples have each bit pattern.
 pub fn count(pixels: &Pixels) -> Vec<Vec<u64>> {
     let samples: &[u16] = bytemuck::cast_slice(pixels.samples.as_bytes());
-    // The channels of a pixel count in tables of their own as it is: a second way would only fill the cache.
+    // Neighbouring samples of several channels count in different tables anyway: a second way would only fill the
+    // cache.
     match pixels.channels {
         1 => count_channels::<1, 2>(samples),
         2 => count_channels::<2, 1>(samples),

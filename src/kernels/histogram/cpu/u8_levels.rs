@@ -1,7 +1,7 @@
 //! Levels of all 8-bit channels, and bins of their luminance, in one pass over the pixels.
 //!
-//! Each thread counts chunks in tables of its own. Four neighbouring pixels count in four tables: an
-//! increment of the counter that the one before has just written would wait for that write.
+//! Each thread counts chunks in tables of its own. Four neighbouring pixels count in four tables: a second increment of
+//! the same counter would wait for the write of the first.
 
 use bytemuck::allocation::zeroed_box;
 
@@ -55,11 +55,12 @@ const SIZE: usize = 512;
 /// Four channels, then luminance.
 type Tables<T> = [[T; SIZE]; 5];
 
-/// A thread's tables. They are not on its stack: one that waits for a loop within a loop begins other work on top.
+/// A thread's tables. They are not on its stack: a thread that waits for a loop within a loop begins other work on top
+/// of its stack.
 struct Counters {
-    /// Of a chunk, one for each of four neighbouring pixels.
+    /// Tables of a chunk, one for each of four neighbouring pixels.
     chunk: Box<[Tables<u32>; 4]>,
-    /// Of all chunks.
+    /// Sums of all chunks.
     sums: Box<Tables<u64>>,
 }
 

@@ -1,5 +1,4 @@
-//! What the counting routes share: bands of pixels that fit a binding, and how many invocations count
-//! them.
+//! For all counting routes: bands of pixels that fit a binding, and how many invocations count them.
 
 use crate::{
     error::Result,
@@ -9,9 +8,8 @@ use crate::{
 /// Bytes of input on the device at a time.
 pub const BAND: u64 = 256 << 20;
 
-/// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all
-/// bands in 64 bits. `record` adds the passes that count so many pixels of the first buffer in the second,
-/// which holds zeros.
+/// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all bands in 64
+/// bits. `record` adds the passes over a band: it gets the band's pixels, their number, and counters that hold zeros.
 pub fn count_bands(
     context: &Context,
     bytes: &[u8],
@@ -40,8 +38,8 @@ pub fn count_bands(
     Ok(sums)
 }
 
-/// Invocations a workgroup: `wanted`, where workgroup memory and limits allow that, else the 256 that every device grants.
-/// All invocations of a workgroup share its counters.
+/// Invocations a workgroup: `wanted`, where workgroup memory and limits allow that, else the 256 that every device
+/// grants. All invocations of a workgroup share its counters.
 pub fn workgroup_size(limits: &DeviceLimits, wanted: u32) -> u32 {
     if has_little_memory(limits) || limits.workgroup_size < wanted { 256 } else { wanted }
 }
@@ -51,8 +49,8 @@ pub fn has_little_memory(limits: &DeviceLimits) -> bool {
     limits.workgroup_bytes < 32 << 10
 }
 
-/// Most workgroups that stride over the pixels: they fill large GPUs, and more would only add their
-/// counters more often.
+/// The most workgroups that stride over the pixels: so many fill large GPUs, and each one adds its counters to the
+/// result.
 pub fn most_workgroups(context: &Context) -> u64 {
     u64::from(context.limits.workgroups).min(528)
 }

@@ -25,7 +25,7 @@ shader_struct! {
 pub enum Baseline {
     /// One invocation counts everything.
     Single,
-    /// An invocation a pixel adds to counters in device memory.
+    /// One invocation per pixel adds to counters in device memory.
     Each,
     /// Workgroups count 256 pixels each, chunks, in workgroup memory; one workgroup sums the chunks.
     ChunksSum,
@@ -46,8 +46,8 @@ impl Baseline {
     }
 }
 
-/// Pixels that one pass of [`Baseline::Single`] counts: some devices end loops silently after 65,535
-/// rounds, which are two a pixel of four rows.
+/// Pixels that one pass of [`Baseline::Single`] counts. Some devices end loops silently after 65,535 rounds; a pixel
+/// takes up to five, one of the outer loop and one for each of at most four rows.
 const SINGLE_PIXELS: u32 = 13_000;
 
 /// What the passes read and write.
@@ -60,7 +60,7 @@ pub struct Counting<'a> {
     pub rows: u32,
     /// RGBA8 pixels.
     pub data: &'a Buffer,
-    /// 256 counters a row.
+    /// 256 counters per row.
     pub counts: &'a Buffer,
 }
 

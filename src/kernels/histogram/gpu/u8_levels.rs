@@ -26,7 +26,8 @@ shader_struct! {
     }
 }
 
-/// Invocations of a workgroup: many, because each workgroup clears its counters and in the end adds them to those of all.
+/// Invocations of a workgroup: many, because each workgroup clears its counters and in the end adds them to those of
+/// all.
 const WORKGROUP: u32 = 1024;
 
 /// Invocations in all: one workgroup a core of an NVIDIA H200 was fastest there.
@@ -54,8 +55,8 @@ pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> R
     Ok(pass.counts(&counters))
 }
 
-/// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes. `make` records the passes that make
-/// them, in a buffer of a whole number of 16-byte vectors.
+/// Counts `components`, which fit one pass, of `pixels` pixels of `channels` bytes. `make` records the passes that
+/// write the pixels, and returns their buffer, a whole number of 16-byte vectors.
 ///
 /// # Errors
 /// Those of `make` and of the device.
@@ -78,7 +79,7 @@ pub fn count_made(
     Ok(pass.counts(&counters))
 }
 
-/// Which of the shader's rows count what.
+/// Which row of the shader's counters counts which component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rows {
     count: usize,
@@ -86,8 +87,8 @@ struct Rows {
     channels: [Option<usize>; 4],
     /// The row of the luminance, and its bins.
     luma: Option<(usize, usize)>,
-    /// The first bit, in a pixel's word, of the byte that the luminance replaces; without luminance, of the only byte that
-    /// is counted.
+    /// The lowest bit, in a pixel's word, of the byte that the luminance replaces; without luminance and with one row,
+    /// of the byte that is counted.
     shift: usize,
 }
 
@@ -176,7 +177,7 @@ pub struct U8Pass {
     /// Pixels that an invocation counts at a time.
     unit: u32,
     most_workgroups: u64,
-    /// Counters needed, 256 a row.
+    /// Counters needed, 256 per row.
     pub counters: usize,
 }
 

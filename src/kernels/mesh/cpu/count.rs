@@ -10,7 +10,7 @@ use super::{
 };
 use crate::parallel::Parallel;
 
-/// What a slice and the layer above it make.
+/// The results of a slice and of the layer above it, counted.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SliceCounts {
     pub(super) vertices: u64,
@@ -18,8 +18,7 @@ pub(super) struct SliceCounts {
     pub(super) nan_cells: u64,
 }
 
-/// Of one slice more than there are layers: the topmost layer shares that slice's vertices with the next
-/// slab.
+/// Counts all slices, one more than there are layers: the next slab emits the vertices of the topmost slice.
 pub(super) fn slice_counts<S: SimdOps>(
     planes: &BitPlanes,
     exact: Option<&Exact<'_>>,
@@ -36,8 +35,7 @@ struct CountSlice<'a> {
     z: usize,
 }
 
-// The work is in the call itself: a closure would be compiled without the instructions that `vectorize`
-// is for.
+// A type, not a closure: closures are compiled without the instructions that `vectorize` enables.
 impl NullaryFnOnce for CountSlice<'_> {
     type Output = SliceCounts;
 

@@ -1,5 +1,4 @@
-//! The variants of cells whose corners do not tell what is joined (see `deciders`). They are few, so each is looked at
-//! by itself.
+//! The variants of ambiguous cells (see `deciders`): few cells, so each is resolved by itself.
 
 use super::{
     super::{
@@ -22,7 +21,7 @@ impl<'a> Exact<'a> {
         Self(variant)
     }
 
-    /// That of the cell at bit `bit` of the word that begins at `first`.
+    /// The variant of the cell at bit `bit` of the word that begins at point `[x, y, z]`.
     pub(super) fn variant(
         &self,
         corners: &Corners,
@@ -36,7 +35,7 @@ impl<'a> Exact<'a> {
         variant.expect("only for ambiguous cells")
     }
 
-    /// Discs beyond the first in `cells`, fewer than none where there is a tunnel.
+    /// Discs beyond the first of each of `cells`; a cell with a tunnel and no disc counts -1.
     #[cold]
     #[inline(never)]
     pub(super) fn more_loops(&self, corners: &Corners, mut cells: u64, first: [usize; 3]) -> i32 {
@@ -58,7 +57,7 @@ impl<T: Voxel> Mesher<'_, T> {
                 std::array::from_fn(|axis| point[axis] + usize::from(corner[axis]));
             let row = self.grid.sample_row(y as isize, z as isize);
             let x = x.checked_sub(self.grid.pad).filter(|&x| x < self.grid.width);
-            // What is beyond the samples is outside, and no variant depends on how far.
+            // A point beyond the samples is outside at a distance of 0: no variant depends on its distance.
             row.zip(x).map_or(0, |(row, x)| self.distance(self.samples[row + x]))
         });
         deciders::variant(case, &distances)

@@ -202,7 +202,7 @@ struct HalfWord<'a> {
     first: [usize; 3],
     /// As [`BitPlanes::sets`].
     sets: [u32; 8],
-    /// The vertices of both slices, where the half word is in them, and half words a row.
+    /// The vertices of both slices, where the half word is in them, and half words per row.
     starts: [&'a [VertexStart]; 2],
     at: usize,
     row: usize,

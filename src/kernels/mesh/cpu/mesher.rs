@@ -1,4 +1,4 @@
-//! What the steps work on: a slab, and the room that each slice's part of the result has.
+//! The input of all steps, a slab, and the part of the result that each slice writes.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(super) struct Mesher<'a, T> {
     pub(super) first_vertex: u64,
 }
 
-/// What one slice adds to the surface: the vertices on the edges of its points, and the triangles of the
+/// The part of the surface that one slice writes: the vertices on the edges from its points, and the triangles of the
 /// layer above it.
 pub(super) struct SlicePart<'a> {
     pub(super) z: usize,

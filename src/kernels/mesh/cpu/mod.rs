@@ -49,7 +49,7 @@ pub(super) fn mesh(kernel: &MarchingCubes, slab: &Slab) -> Result<Surface> {
         let (layers, first_vertex) = (&slab.layers, slab.first_vertex);
         let mesher = Mesher { kernel, grid, iso, samples, layers, first_vertex };
         match simd::arch() {
-            // What V4 has beyond V3 made it 3 % faster: not worth another copy of everything.
+            // As V3: AVX-512 would be 3 % faster, too little for one more copy of all code.
             #[cfg(target_arch = "x86_64")]
             Arch::V4(simd) => mesher.run(*simd),
             #[cfg(target_arch = "x86_64")]
@@ -93,7 +93,7 @@ impl<T: Voxel> Mesher<'_, T> {
         Ok(surface)
     }
 
-    /// Room for what the slices `owned` add up to.
+    /// A surface of zeros with room for the results of the slices `owned`.
     fn allocate(&self, owned: &[SliceCounts]) -> Result<Surface> {
         let total = |count: fn(&SliceCounts) -> u64| owned.iter().map(count).sum::<u64>() as usize;
         let vertices = total(|c| c.vertices);

@@ -23,7 +23,7 @@ use pulp::NullaryFnOnce;
 /// ```
 pub(super) struct BitPlanes {
     pub(super) grid: CellGrid,
-    /// Words of 64 points a row.
+    /// Words of 64 points per row.
     pub(super) words: usize,
     /// Whether the point is inside.
     pub(super) inside: Vec<u64>,

@@ -14,12 +14,12 @@ pub(super) struct EmitVertices<'a, T> {
     pub(super) mesher: &'a Mesher<'a, T>,
     pub(super) planes: &'a BitPlanes,
     pub(super) z: usize,
-    /// Room for those still to be written.
+    /// The part of the result that is still to be written.
     pub(super) positions: &'a mut [[f32; 3]],
     pub(super) normals: &'a mut [[f32; 3]],
 }
 
-/// Rows between the one that is fetched into the cache and the one in work.
+/// How many rows ahead of the current one samples are prefetched.
 const AHEAD: isize = 4;
 
 impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
@@ -36,7 +36,8 @@ impl<T: Voxel> NullaryFnOnce for EmitVertices<'_, T> {
             let (y1, z1) = (y as isize + 1, z as isize + 1);
             let row = |y, z| mesher.grid.sample_row(y, z);
             let [here, behind, above] = [row(y1 - 1, z1 - 1), row(y1, z1 - 1), row(y1 - 1, z1)];
-            // Of the slice above, nothing has been read yet, and few samples of a row will be.
+            // Nothing of the slice above was read before, and the few samples of a row that will be are scattered:
+            // hardware does not foresee them.
             if let Some(start) = row(y1 - 1 + AHEAD, z1) {
                 cache::prefetch(&mesher.samples[start..][..mesher.grid.width]);
             }

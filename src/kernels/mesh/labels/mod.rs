@@ -10,18 +10,18 @@
 //! four cells around it. Vertices begin in the middle of their cells, where they are corners of the samples' boxes, so
 //! that the faces enclose as much as the samples. Each step of smoothing then moves all vertices at once three quarters
 //! of the way to the mean of their neighbours, but not out of their cells:
-//! - neighbours are the vertices of cells behind faces that edges of the mesh pass. Where three or more of a face's four
-//!   sides are crossed, more than two labels meet: a vertex on such a line moves along it only;
+//! - neighbours are the vertices of the cells behind faces with a crossed side. Where three or four sides of a face are
+//!   crossed, more than two labels meet: a vertex on such a line has only neighbours on the line;
 //! - a vertex on the volume's box stays on it.
 //!
-//! Neighbouring labels share all of that. What each label alone has is the sheets of its surface in a cell: where it
-//! touches itself at an edge or a corner, loops of crossed edges around the cell are apart (`sheets`), and a vertex
-//! there counts once for each, so that the surface of every label is a closed manifold.
+//! Neighbouring labels share vertices and quads. Only the sheets of its surface in a cell are each label's own: where a
+//! label touches itself at an edge or a corner, the crossed edges around the cell make several loops (`sheets`). A
+//! vertex there counts once for each loop, so that the surface of every label is a closed manifold.
 //!
-//! Coordinates are integers of [`UNIT`](crate::data::label_mesh::UNIT) steps a sample, and so all twins and all slabs
+//! Coordinates are integers, [`UNIT`](crate::data::label_mesh::UNIT) steps a sample, so that both twins and all slabs
 //! give the same. The canonical order is
 //! - vertices: by z, y, x of their cell;
-//! - quads: by z, y, x of the upper end of the cell whose first corner their edge begins at, then along x, y and z.
+//! - quads: by z, y, x of the lower end of their edge, then by the axis of the edge.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The parameters of surface nets, and what of a volume a slab needs.
+//! The parameters of surface nets, and the layers and slices that a slab depends on.
 
 use std::{ops::Range, sync::Arc};
 
@@ -13,7 +13,7 @@ use crate::{
 pub struct SurfaceNets {
     /// Steps of smoothing. Without any, the faces are those of the samples' boxes.
     pub steps: u32,
-    /// Bytes that the faces of a slab may take.
+    /// The most bytes that the faces of a slab may take.
     pub most_bytes: u64,
 }
 
@@ -21,7 +21,7 @@ pub struct SurfaceNets {
 const SHEET_HALO: usize = 2;
 
 impl SurfaceNets {
-    /// With so many steps of smoothing.
+    /// Surface nets with so many steps of smoothing.
     pub fn new(steps: u32) -> Self {
         Self { steps, most_bytes: u64::MAX }
     }
@@ -38,8 +38,8 @@ impl SurfaceNets {
         depth + 1
     }
 
-    /// The layers of cells that those of a slab depend on: a step of smoothing looks at the next layers, which the step
-    /// before moves.
+    /// The layers of cells that `layers` depend on, in a volume of `depth` slices: one more on each side for each step
+    /// of smoothing, and no fewer than sheets need.
     pub(super) fn reach(&self, layers: &Range<usize>, depth: usize) -> Range<usize> {
         let halo = (self.steps as usize).max(SHEET_HALO);
         layers.start.saturating_sub(halo)..(layers.end + halo).min(Self::layers(depth))
@@ -59,7 +59,8 @@ impl SurfaceNets {
         [vertices, quads]: [u64; 2],
         within_reach: u64,
     ) -> Result<()> {
-        // Two places, six neighbours and a kind each.
+        // Bytes of a vertex, of a quad, and of the tables by vertex within reach: two places of 8, four neighbours of
+        // 4, and 10 for cell and kind.
         let bytes = 12 * vertices + 28 * quads + 42 * within_reach;
         match bytes <= self.most_bytes {
             true => Ok(()),
@@ -75,7 +76,7 @@ impl SurfaceNets {
     }
 }
 
-/// The cells that a slab looks at.
+/// The cells of a slab and those that they depend on.
 #[derive(Clone, Debug)]
 pub(super) struct NetGrid {
     /// Samples of a row and rows of a slice.
@@ -86,7 +87,7 @@ pub(super) struct NetGrid {
     /// Layers that are meshed, and those that they depend on.
     pub(super) layers: Range<usize>,
     pub(super) reach: Range<usize>,
-    /// The first slice at hand, and behind the last.
+    /// The slices at hand.
     pub(super) slices: Range<usize>,
 }
 

@@ -1,8 +1,8 @@
 //! The sheets of a label's surface within a cell: the loops of crossed edges around it, for each of the 256 sets of
 //! corners that may have the label.
 //!
-//! Crossed edges that follow each other around a corner, across the faces of the cell, are of one sheet. A face whose
-//! corners alternate has two ways; the one that cuts off the label's corners is taken, so that a label is never joined
+//! Crossed edges that follow each other around the cell, from face to face, belong to one sheet. On a face whose
+//! corners alternate they can be paired in two ways. The label's corners are cut off, so that a label is never joined
 //! across a diagonal:
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //! |     |      |    /|
 //! . --- a      . --/ a
 //! ```
-//! There both pairs may still be of one sheet, where the two corners are joined through the rest of the cell, and in the
-//! cell behind the face as well. Then four quads would meet in an edge of the mesh, and the face takes the other way:
-//! in both cells, each pair is then of a sheet of its own.
+//! The two pairs may still belong to one sheet, where the rest of the cell joins the two corners. If that is so in both
+//! cells of the face, four quads would meet in an edge of the mesh. Then the face joins the label's corners instead, in
+//! both cells alike, and each pair is of a sheet of its own.
 //!
 //! ```text
 //! corner  x + 2 y + 4 z
@@ -23,15 +23,16 @@
 
 use std::sync::LazyLock;
 
-/// For each set of corners: bits 2 e and 2 e + 1 are the sheet of edge e; from bit [`FACE`] on, 1 + the one face that
-/// may take the other way, or 0.
+/// For each set of corners with the label: bits 2 e and 2 e + 1 are the sheet of edge e; from bit [`FACE`] on, 1 plus
+/// the number of the one face that may join the label's corners, or 0.
 pub(super) struct SheetTable {
-    /// All faces cut off the label's corners.
+    /// The sheets when all faces cut off the label's corners.
     pub(super) cut: [u32; 256],
-    /// The face that may take the other way does.
+    /// The sheets when the face that may join the label's corners does.
     pub(super) joined: [u32; 256],
 }
 
+/// The lowest bit of the face in an entry of a [`SheetTable`].
 pub(super) const FACE: u32 = 24;
 
 pub(super) static SHEETS: LazyLock<SheetTable> = LazyLock::new(|| {
@@ -75,7 +76,8 @@ fn crossed(mask: usize, face: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The sheet of each crossed edge, numbered from 0 on by their first edges. The face `joined` joins the label's corners.
+/// The sheet of each crossed edge, numbered from 0 on by their first edges. The face `joined` joins the label's
+/// corners.
 fn trace(mask: usize, joined: Option<usize>) -> [u32; 12] {
     let mut sheets: [usize; 12] = std::array::from_fn(|edge| edge);
     let mut unite = |a: usize, b: usize| {

@@ -1,4 +1,4 @@
-//! The surface of each label by itself, out of the mesh that they share.
+//! The surface of each label by itself, taken from the mesh that all labels share.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -19,11 +19,11 @@ pub struct LabelSurfaces<'a> {
     positions: &'a [[f32; 3]],
     /// The labels, in order, each with its range of `sides`.
     labels: Vec<(u32, Range<usize>)>,
-    /// Twice the number of a quad, and which side of it is the label's.
+    /// Twice the number of a quad, plus the side, 0 or 1, that is the label's.
     sides: Vec<u64>,
 }
 
-/// Which vertices of the mesh a surface has so far.
+/// Tables for [`LabelSurfaces::surface`], kept from one surface to the next: which vertices the surface has so far.
 #[derive(Debug, Default)]
 pub struct Scratch {
     /// For each vertex: which surface had it last, and its number there.
@@ -39,7 +39,7 @@ impl<'a> LabelSurfaces<'a> {
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the lists.
     pub fn new(mesh: &'a LabelMesh, positions: &'a [[f32; 3]]) -> Result<Self> {
-        // How many faces each label has, then where the next one of it goes.
+        // By label, the number of its sides; later the place of its next side in `sides`.
         let mut counts: HashMap<u32, usize> = HashMap::new();
         for_each_run(&mesh.quads, |label, run| *counts.entry(label).or_default() += run.len());
         let mut order: Vec<u32> = counts.keys().copied().collect();
@@ -123,7 +123,7 @@ impl<'a> LabelSurfaces<'a> {
         Ok(surface)
     }
 
-    /// How many samples the label number `index` has: what the faces would enclose without smoothing.
+    /// How many samples the label number `index` has: the volume that its faces would enclose without smoothing.
     pub fn samples(&self, index: usize) -> u64 {
         let faces = self.quads(index).filter_map(|(quad, side)| {
             // By the divergence theorem, faces across x add up to the volume with their x. A vertex stays in its cell.
@@ -145,7 +145,8 @@ impl<'a> LabelSurfaces<'a> {
     }
 }
 
-/// Calls `each` with every label that faces have, and with those sides of neighbouring faces that are its.
+/// Calls `each` with runs of successive quads that have the same label on one side: the label, and the entries of
+/// [`LabelSurfaces::sides`].
 fn for_each_run(quads: &[Quad], mut each: impl FnMut(u32, &[u64])) {
     for side in 0..2 {
         let mut run = Vec::new();

@@ -21,11 +21,11 @@ const LOWER: f64 = 0.7;
 /// Points or triangles that a thread takes at a time.
 const CHUNK: usize = 1 << 10;
 
-/// Memory of a grid in bytes a triangle: its cells, and the numbers of the triangles in them.
+/// Memory of a grid in bytes per triangle: its cells, and the numbers of the triangles in them.
 pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 
-/// The Hausdorff distance between two surfaces, sampled at the vertices and at the middles of the triangles of both, in units
-/// of the positions. 0 between two empty surfaces, infinite between an empty and another one.
+/// The Hausdorff distance between two surfaces, sampled at the vertices and at the middles of the triangles of both, in
+/// units of the positions. 0 between two empty surfaces, infinite between an empty and another one.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -47,8 +47,8 @@ fn farthest(surface: &Surface, grid: &Grid<'_>) -> Result<f64> {
     Ok(greatest.into_iter().fold(0.0, f64::max).sqrt())
 }
 
-/// The points where a surface is measured: its vertices, then the middles of its triangles. Triangles with two corners at
-/// one place are no surface: their middles, and vertices that only they use, are left out.
+/// The points where a surface is measured: its vertices, then the middles of its triangles. Triangles with two corners
+/// at one place are no surface: their middles, and vertices that only they use, are left out.
 struct Points<'a> {
     surface: &'a Surface,
     /// For each vertex whether it is left out; empty where all are measured.

@@ -29,7 +29,7 @@ pub(super) fn half_edges(surface: &Surface) -> Result<Vec<HalfEdge>> {
     Ok(half_edges)
 }
 
-/// The ranges of [`half_edges`] between the same two vertices: one an edge of the surface.
+/// The ranges of [`half_edges`] between the same two vertices: one per edge of the surface.
 pub(super) fn edges(half_edges: &[HalfEdge]) -> impl Iterator<Item = Range<usize>> {
     let mut start = 0;
     let is_same = |a: &HalfEdge, b: &HalfEdge| (a.low, a.high) == (b.low, b.high);

@@ -1,10 +1,11 @@
 //! Smoothing that keeps the size: Taubin, "A signal processing approach to fair surface design", 1995.
 //!
 //! Each vertex p with neighbours q_i moves by `factor * mean(q_i - p)`; a shrinking step and a growing one take turns.
-//! A pair of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the shape of
-//! the whole, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking one; that
-//! keeps waves around one k, but inflates the whole. The volume that is lost is given back along the normals, so that each
-//! closed part encloses as much as before. Vertices on an open boundary have only neighbours along the boundary.
+//! A pair of steps multiplies a wave with `mean(q_i - p) = -k p` by `(1 - 0.5 k) (1 + 0.5 k) = 1 - k^2 / 4`: the shape
+//! of the whole, which has small k, is kept to the second order. Taubin's growing step is longer than the shrinking
+//! one; that keeps waves around one k, but inflates the whole. The volume that is lost is given back along the normals,
+//! so that each closed part encloses as much as before. Vertices on an open boundary have only neighbours along the
+//! boundary.
 
 use rayon::slice::ParallelSliceMut;
 
@@ -117,8 +118,8 @@ impl Volumes {
         Ok(Self { parts, closed, volumes })
     }
 
-    /// Moves each closed part along its normals by lost volume / area, so that it encloses as much as before; twice, since
-    /// curvature makes the first move inexact.
+    /// Moves each closed part along its normals by lost volume / area, so that it encloses as much as before; twice,
+    /// since curvature makes the first move inexact.
     fn restore(&self, surface: &mut Surface) -> Result<()> {
         for _ in 0..2 {
             let (volumes, areas) = measures(surface, &self.parts)?;

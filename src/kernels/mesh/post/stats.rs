@@ -51,7 +51,8 @@ impl Stats {
             };
         }
         let euler = vertices as i64 - count + surface.triangles.len() as i64;
-        // Parts that touch at a vertex count as one component. Where that makes the difference negative, there is no genus.
+        // Parts that touch at a vertex count as one component. Where that makes the difference negative, there is no
+        // genus.
         let genus = u64::try_from(2 * components as i64 - euler).ok().filter(|_| closed);
         let (genus, flat) = (genus.map(|twice| twice / 2), surface.flat_triangles() as u64);
         Ok(Self { area, volume, components, euler, genus, closed, flat })

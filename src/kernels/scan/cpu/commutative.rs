@@ -1,11 +1,11 @@
-//! Scan in any order, for operations that are exact: integers, minima and maxima.
+//! Scan in any order of joining, for operations that are exact: of integers, and minima and maxima.
 
 use crate::{kernels::scan::op::Monoid, parallel::Parallel};
 
 /// Numbers of a thread at a time: they stay in its cache between the two passes.
 const RUN: usize = 1 << 15;
 
-/// Joins each thread's numbers, then scans them after those of the threads before.
+/// Joins each thread's numbers, then scans them, each thread after the total of the threads before.
 pub fn scan<M: Monoid>(
     input: &[M::Stored],
     output: &mut [M::Stored],

@@ -16,7 +16,7 @@ use crate::{
 
 /// Lanes of a tile.
 const LANES: usize = 256;
-/// Tiles that a thread takes at a time, at most.
+/// The most tiles that a thread takes at a time.
 const TASK: usize = 16;
 /// Numbers of a lane.
 const EACH: usize = TILE / LANES;
@@ -138,7 +138,7 @@ fn scan_lane<M: Monoid>(
     }
 }
 
-/// `tile`, or where it is short, `padded` with it at its start.
+/// `tile`, if it is whole; else `padded` with the tile at its start.
 fn filled_up<'a, T: Copy>(tile: &'a [T], padded: &'a mut [T; TILE]) -> &'a [T] {
     if tile.len() == TILE {
         return tile;

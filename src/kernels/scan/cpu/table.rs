@@ -37,7 +37,7 @@ fn sum_row<T: Scannable>(row: &mut [T], channels: usize, inclusive: bool) {
     }
 }
 
-/// Column sums of each band, then those of all bands above it, then its rows.
+/// Sums the columns of each band, then of all bands above each one, then scans the bands' rows.
 fn sum_columns<T: Scannable>(table: &mut Table<T>, inclusive: bool) {
     let pitch = table.width * table.channels;
     let add_row = |sums: &mut [T], row: &[T]| {

@@ -8,9 +8,9 @@ pub use radix::sort;
 
 use super::keys::Key;
 
-/// What is sorted: a key, perhaps with a value. No byte of it is padding.
+/// An item to be sorted: a key, perhaps with a value. No byte of it is padding.
 pub trait Item: bytemuck::Pod + Default + Send + Sync {
-    /// What it is sorted by.
+    /// The type of its key.
     type Key: Key;
     /// The key.
     fn key(self) -> Self::Key;
@@ -31,5 +31,5 @@ impl<K: Key> Item for [K; 2] {
     }
 }
 
-/// Shorter arrays are not worth another thread.
+/// Arrays of so many items are left to one thread.
 const SHORT: usize = 1 << 15;

@@ -7,23 +7,23 @@ use std::ops::Range;
 use super::{Item, Key, SHORT};
 use crate::{cache, error::Result, memory, parallel::Parallel};
 
-/// Digits of 8 bits: as many counters and places to write to stay within the first cache.
+/// Values of a digit of 8 bits: their counters and write positions stay in the first-level cache.
 const NARROW: usize = 1 << 8;
 
-/// Digits of 11 bits, three to a u32: for so many items that a pass less is worth longer tables.
+/// Values of a digit of 11 bits, three to a u32: for many items one pass fewer is worth longer tables.
 const WIDE: usize = 1 << 11;
 
-/// So many items are partitioned by a wide digit: buckets of [`MANY_CACHED`] and more.
+/// From so many items on, they are partitioned by a wide digit, into buckets of about [`MANY_CACHED`] and more.
 const MANY: usize = 1 << 24;
 
-/// So many items of a bucket are sorted by wide digits.
+/// From so many items on, a bucket is sorted by wide digits.
 const MANY_CACHED: usize = 1 << 12;
 
-/// Buckets of at most so many bytes are sorted in a core's second cache, together with as much scratch: those of
-/// 2^28 keys by a wide digit.
+/// Buckets of at most so many bytes are sorted in a core's second-level cache, together with as much scratch memory.
+/// The buckets of 2^28 random keys by a wide digit have that size.
 const CACHED: usize = 5 << 17;
 
-/// So few items are sorted by comparison.
+/// Up to so many items are sorted by comparison.
 const FEW: usize = 128;
 
 /// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys keep their
@@ -57,7 +57,7 @@ fn partition_and_sort<I: Item>(
     for len in lengths {
         buckets.push(to.split_off_mut(..len).expect("lengths add up"));
     }
-    // One scratch a thread: new memory costs a page fault every 4 KiB.
+    // One scratch per thread: new memory costs a page fault every 4 KiB.
     let sorted = buckets.into_iter().par_fold(
         || (Vec::new(), Ok(())),
         |(scratch, result), bucket| {
@@ -94,9 +94,9 @@ fn sort_bucket<I: Item>(
     Ok(())
 }
 
-/// Moves the items into `to`, sorted by the highest of `DIGITS` digits in the lowest `bits` bits, those above being
-/// equal; where all items share it, by the highest digit below that differs. Returns how many items have each digit, and
-/// the number of bits below it.
+/// Moves the items into `to`, sorted by one digit of `DIGITS` values: the highest in the lowest `bits` bits of the
+/// keys, above which all are equal, or if all items share that digit, the highest one below that differs. Returns how
+/// many items have each value of the digit, and the number of bits below it.
 fn partition<I: Item, const DIGITS: usize>(
     len: usize,
     item: impl Fn(usize) -> I + Sync,
@@ -145,7 +145,8 @@ fn digit<I: Item, const DIGITS: usize>(item: I, shift: u32) -> usize {
     item.key().bits(shift) % DIGITS
 }
 
-/// Where each part's items of each digit go: digits in order, and within one digit parts in order.
+/// For each part and each value of the digit, the slots of its items: values in order, and within a value parts in
+/// order.
 fn places<'a, I>(counts: &[Vec<usize>], mut to: &'a mut [I]) -> Vec<Vec<&'a mut [I]>> {
     let digits = counts.first().map_or(0, Vec::len);
     let mut places: Vec<Vec<_>> = counts.iter().map(|_| Vec::with_capacity(digits)).collect();

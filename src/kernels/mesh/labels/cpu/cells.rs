@@ -18,7 +18,7 @@ const DIAGONALS: [[usize; 6]; 4] =
     [[0, 4, 8, 3, 7, 11], [0, 5, 9, 3, 6, 10], [1, 4, 10, 2, 7, 9], [1, 5, 11, 2, 6, 8]];
 
 impl CellEdges {
-    /// Those of word `word` of row `y` of layer `z` within reach.
+    /// The edges of the cells of word `word` in row `y` of layer `z`, counted within reach.
     #[inline(always)]
     pub(super) fn load(planes: &EdgePlanes, word: usize, y: usize, z: usize) -> Self {
         let (words, slice) = (planes.words, planes.slice());
@@ -51,8 +51,8 @@ impl CellEdges {
         self.0.iter().fold(0, |any, edge| any | edge)
     }
 
-    /// The faces that link a cell's vertex to its neighbours': where there are faces with more than two crossed edges,
-    /// only those.
+    /// For each face, the cells whose vertices it links to the neighbouring vertex: faces with a crossed edge. Where a
+    /// cell has faces with more than two crossed edges, only those link it.
     #[inline(always)]
     pub(super) fn links(&self) -> [u64; 6] {
         let face = |face: usize| FACES[face].map(|edge| self.0[edge]);
@@ -68,8 +68,8 @@ impl CellEdges {
         std::array::from_fn(|i| junctions[i] | passed[i] & !on_line)
     }
 
-    /// The cells where a label may have more than one sheet: those with a face whose four edges are all crossed, or with
-    /// all edges crossed at both ends of a diagonal.
+    /// The cells where a label may have more than one sheet: those with a face whose four edges are all crossed, or
+    /// with all edges crossed at both ends of a diagonal.
     #[inline(always)]
     pub(super) fn may_fold(&self) -> u64 {
         let all = |edges: &[usize]| edges.iter().fold(u64::MAX, |all, &edge| all & self.0[edge]);

@@ -1,4 +1,4 @@
-//! Surface nets on the CPU: a bit an edge of the grid, 64 to a word; what a cell has follows from these bits.
+//! Surface nets on the CPU: one bit per edge of the grid, 64 to a word; what a cell has follows from these bits.
 //!
 //! | module | does |
 //! |---|---|

@@ -9,19 +9,21 @@ use crate::{data::label_mesh::UNIT, error::Result, memory, parallel::Parallel};
 
 /// The cells with vertices of all layers within reach. Words and rows are those of the [`EdgePlanes`].
 pub(super) struct Net {
-    /// A bit a cell: whether it has a vertex; whether a label may have several sheets there.
+    /// One bit per cell: whether it has a vertex.
     pub(super) active: Vec<u64>,
+    /// One bit per cell: whether a label may have several sheets there.
     pub(super) folds: Vec<u64>,
     /// For each word, the number of its first vertex, from 0 on in the first layer within reach.
     pub(super) starts: Vec<u32>,
-    /// The vertices of each layer; of the layers that are meshed.
+    /// The vertices of each layer within reach.
     pub(super) layers: Vec<Range<usize>>,
+    /// The vertices of the layers that are meshed.
     pub(super) core: Range<usize>,
     /// Quads of each layer that is meshed.
     pub(super) quad_counts: Vec<usize>,
 }
 
-/// What a layer adds up to.
+/// How many vertices and quads a layer has.
 #[derive(Clone, Copy)]
 struct Counts {
     vertices: usize,
@@ -98,7 +100,7 @@ impl Net {
                 while left != 0 {
                     let cell = [x + left.trailing_zeros() as usize, y, layer];
                     left &= left - 1;
-                    // Places begin with that of no vertex.
+                    // Vertex i has its place at i + 1.
                     let place = lanes(places[next + 1]);
                     next += 1;
                     if let Some(vertex) = out.next() {

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{data::label_mesh::Quad, error::Result, memory, parallel::Parallel};
 
-/// The four cells around an edge from the point p along each axis, counter-clockwise as seen from its upper end: how
-/// far before p along x, y and z.
+/// For an edge from a point along each axis, the four cells around it, counter-clockwise as seen from its upper end, as
+/// steps back from the point along x, y and z.
 const AROUND: [[[usize; 3]; 4]; 3] = [
     [[0, 1, 1], [0, 0, 1], [0, 0, 0], [0, 1, 0]],
     [[1, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]],
@@ -35,7 +35,7 @@ pub(super) fn emit<T: Label, S: SimdOps>(
     let layers = net.quad_counts.iter().enumerate().map(|(layer, &count)| {
         (first + layer, rest.split_off_mut(..count).expect("counted before"))
     });
-    // Numbers below the first vertex of the slab are those of the slab before.
+    // Wraps around for vertices of the slab before, which have numbers below `first_vertex`.
     let base = (first_vertex as u32).wrapping_sub(net.core.start as u32);
     layers.collect::<Vec<_>>().into_iter().par_each(|(z, out)| {
         simd.vectorize(EmitQuads {
@@ -86,7 +86,7 @@ impl<'a, T: Label> Labels<'a, T> {
         let mask = self.mask(label, cell);
         let mut sheets = SHEETS.cut[mask];
         if let Some(face) = (sheets >> FACE).checked_sub(1) {
-            // Both cells of the face have to agree.
+            // The face joins only where it may do so in both of its cells.
             let (axis, end) = (face as usize / 2, face & 1);
             let mut other = cell;
             other[axis] = if end == 1 { other[axis] + 1 } else { other[axis] - 1 };
@@ -126,7 +126,8 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
                     left &= left - 1;
                     let point = [64 * word + bit as usize, y, z + grid.reach.start];
                     let here = labels.at(point);
-                    // The rows before, where a crossed edge has cells there.
+                    // This row and those before it; any row stands in for one beyond the grid, where no crossed edge
+                    // has cells.
                     let (before, below) = (at.saturating_sub(words), at.saturating_sub(slice));
                     let row = [at, before, below, below.saturating_sub(words)];
                     let number = row.map(|at| base.wrapping_add(net.rank(at, bit)));
@@ -168,7 +169,7 @@ impl<T: Label> NullaryFnOnce for EmitQuads<'_, T> {
 /// The last bit of the word before, in the same row.
 #[inline(always)]
 fn carried(net: &Net, at: usize, word: usize) -> u64 {
-    // Where there is no such row, `at` is any.
+    // `at` is any row where the row before is beyond the grid.
     if word == 0 || at == 0 { 0 } else { net.folds[at - 1] >> 63 }
 }
 

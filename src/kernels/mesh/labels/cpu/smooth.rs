@@ -1,8 +1,8 @@
 //! Moves all vertices at once, step by step: three quarters of the way to the mean of their neighbours, within their
 //! cells.
 //!
-//! A place in a cell is three lanes of 16 bits in a word, `p = UNIT / 2 + offset from the middle`, from 1 to `UNIT - 1`,
-//! so that sums of up to six of them do not carry into the next lane. For c neighbours at p_i in cells that are
+//! A place in a cell is three lanes of 16 bits in a word, `p = UNIT / 2 + offset from the middle`, from 1 to `UNIT -
+//! 1`, so that sums of up to six of them do not carry into the next lane. For c neighbours at p_i in cells that are
 //! `s_i * UNIT` away, s_i in -1, 0 and 1:
 //!
 //! ```text
@@ -22,15 +22,15 @@ const MIDDLE: u64 = UNIT as u64 / 2;
 const PIECE: usize = 1 << 13;
 const GROUP: usize = 64;
 
-/// Three quarters, of 2^15.
+/// Three quarters with 15 fraction bits.
 const WAY: u64 = 3 << 13;
 
 /// The same number in all lanes.
 const ALL: u64 = 0x0001_0001_0001_0001;
 
-/// What the links of a vertex add to the places of its neighbours.
+/// Tables of a step, by the links of a vertex.
 struct Motions {
-    /// For each set of links, below and above along x, y and z: the sums of s_i * UNIT, and UNIT more so that no lane is
+    /// For each set of links, below and above along x, y and z: the sum of s_i * UNIT, plus UNIT so that no lane is
     /// negative.
     shifts: [u64; 64],
     /// R\[c\] in all lanes.
@@ -55,14 +55,15 @@ impl Motions {
 
 /// The vertices' neighbours. Number 0 is no vertex; the first one is 1.
 struct Links {
-    /// Below and above along y and z; 0 where the vertex has no such neighbour. Along x, they are the vertices before and
-    /// behind.
+    /// Below and above along y and z; 0 where there is no such neighbour. Neighbours along x are the vertices before
+    /// and behind.
     neighbours: Vec<[u32; 4]>,
-    /// Which neighbours it has, below and above along x, y and z, and << 6 the axes along which it may not move.
+    /// Bits 0 to 5: which neighbours there are, below and above along x, y and z. Bits 6 to 8: along which axes the
+    /// vertex must not move.
     kinds: Vec<u16>,
 }
 
-/// The places of all vertices after `steps`, behind that of no vertex.
+/// The places of all vertices after `steps`, vertex i at index i + 1; 0 before and behind them stands for no vertex.
 pub(super) fn smoothed<S: SimdOps>(
     simd: S,
     planes: &EdgePlanes,
@@ -70,7 +71,6 @@ pub(super) fn smoothed<S: SimdOps>(
     steps: u32,
 ) -> Result<Vec<u64>> {
     let count = net.count();
-    // No vertex is before the first one, and none behind the last.
     let mut places = memory::zeros::<u64>(count + 2)?;
     places[1..=count].fill(MIDDLE * ALL);
     if steps == 0 {
@@ -125,7 +125,7 @@ impl NullaryFnOnce for FindLinks<'_> {
         let (words, slice, grid) = (planes.words, planes.slice(), &planes.grid);
         let is_fixed = |at: usize, axis: usize| at == 0 || at + 1 == grid.cells[axis];
         let fixed_z = u16::from(is_fixed(z + grid.reach.start, 2)) << 8;
-        // The layers beyond are not within reach: what comes of it stays out of the layers that are meshed.
+        // Links to layers beyond reach are left out. The reach is so wide that this moves no vertex that is meshed.
         let (has_below, has_above) = (z > 0, z + 1 < grid.reach.len());
         let mut out = neighbours.iter_mut().zip(kinds);
         for y in 0..grid.cells[1] {
@@ -139,7 +139,7 @@ impl NullaryFnOnce for FindLinks<'_> {
                 let mut links = CellEdges::load(planes, word, y, z).links();
                 links[4] &= if has_below { u64::MAX } else { 0 };
                 links[5] &= if has_above { u64::MAX } else { 0 };
-                // Where there is no such row, there is no link to it.
+                // Any row stands in for one beyond the grid, to which there is no link.
                 let beside = [
                     at.saturating_sub(words),
                     (at + words).min(net.active.len() - 1),
@@ -185,7 +185,7 @@ impl NullaryFnOnce for Move<'_> {
             let first = first + group * GROUP;
             let kinds = &links.kinds[first..][..out.len()];
             let neighbours = &links.neighbours[first..][..out.len()];
-            // The vertices before, themselves, and those behind.
+            // Places of the vertices and of one more at each end.
             let near = &places[first..][..out.len() + 2];
             let (mut sums, mut own, mut share) = ([0u64; GROUP], [0u64; GROUP], [0u64; GROUP]);
             let mut weighted = [0u64; GROUP];
@@ -232,7 +232,7 @@ fn step(
     let (share, own): (&Lanes, &mut Lanes) = (bytemuck::cast_ref(share), bytemuck::cast_mut(own));
     for i in 0..4 * GROUP {
         let way = sums[i].wrapping_sub(weighted[i]).wrapping_sub(UNIT as i16);
-        // One instruction: the upper half of the product, rounded.
+        // pmulhrsw, where the processor has it: the upper half of the product, rounded.
         let step = (((i32::from(way) * i32::from(share[i])) >> 14) + 1) >> 1;
         own[i] = own[i].wrapping_add(step as i16).clamp(1, UNIT as i16 - 1);
     }

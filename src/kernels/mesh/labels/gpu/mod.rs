@@ -37,7 +37,7 @@ pub(super) fn mesh(kernel: &SurfaceNets, context: &Context, slab: &Slab) -> Resu
     Ok(mesh)
 }
 
-/// Uploads the slab piece by piece, counts, and hands on what was counted.
+/// Uploads the slab piece by piece, counts the results of each, and calls `mesh`.
 fn for_pieces<'a>(
     kernel: &SurfaceNets,
     context: &'a Context,
@@ -67,7 +67,7 @@ fn for_pieces<'a>(
     Ok(())
 }
 
-/// A piece and what was counted; nothing where it does not fit.
+/// A piece and its totals; `None` where it does not fit.
 fn piece<'a>(
     kernel: &SurfaceNets,
     context: &'a Context,

@@ -64,16 +64,16 @@ fn block() -> u64 {
     SHADER.constant("SIZE").into()
 }
 
-/// The first word of a section of `blocks`, which has a word a block.
+/// The first word of a section of `blocks`, which has one word per block.
 fn section(name: &str, blocks: u64) -> u64 {
     u64::from(SHADER.constant("SECTIONS")) + u64::from(SHADER.constant(name)) * blocks
 }
 
-/// Slices below and above its layers that a dispatch reads: the sheets of a quad look that far.
+/// Slices below and above its layers that a dispatch reads for the sheets of its quads.
 const BELOW: usize = 3;
 const ABOVE: usize = 2;
 
-/// What fits the device, before anything is uploaded.
+/// The parameters of a piece that fits the device, before anything is uploaded.
 pub(super) struct Prepared {
     /// Layers of points, counted within reach, whose labels are in one buffer.
     chunk: usize,
@@ -81,7 +81,7 @@ pub(super) struct Prepared {
 }
 
 impl Prepared {
-    /// Nothing where the piece does not fit.
+    /// `None` where the piece does not fit.
     pub(super) fn new(context: &Context, grid: &NetGrid, samples: &Samples) -> Option<Self> {
         let limit = context.max_binding();
         let words = grid.cells[0].div_ceil(32) as u64;
@@ -137,13 +137,13 @@ pub(in super::super) struct NetPasses<'a> {
     blocks: Buffer,
 }
 
-/// What `scan` leaves behind.
+/// The totals that the pass `scan` writes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, bytemuck::Pod, bytemuck::Zeroable)]
 pub(super) struct Totals {
-    /// Of all layers within reach.
+    /// Vertices of all layers within reach.
     pub(super) vertices: u32,
-    /// Of the layers that are meshed.
+    /// Quads of the layers that are meshed.
     pub(super) quads: u32,
     /// Vertices before the layers that are meshed, and before those above.
     core: [u32; 2],
@@ -156,7 +156,7 @@ impl Totals {
     }
 }
 
-/// Room for vertices and quads, and for the steps between.
+/// Buffers for vertices and quads, and for the passes between.
 #[derive(Clone, Debug)]
 pub(super) struct NetBuffers {
     cells: Buffer,
@@ -167,7 +167,7 @@ pub(super) struct NetBuffers {
 }
 
 impl<'a> NetPasses<'a> {
-    /// Brings the labels within reach to the device.
+    /// Uploads the labels within reach, and the tables.
     pub(super) fn upload(
         kernel: &SurfaceNets,
         context: &'a Context,
@@ -210,7 +210,7 @@ impl<'a> NetPasses<'a> {
         })
     }
 
-    /// Runs the passes up to the totals, and reads these: the one readback before the results.
+    /// Runs the passes up to the totals and reads the totals: the one readback before the results.
     pub(super) fn count(&self) -> Result<Totals> {
         let Self { context, params, shader, edges, blocks, .. } = self;
         let mut batch = context.batch();
@@ -329,7 +329,7 @@ impl<'a> NetPasses<'a> {
         Ok(())
     }
 
-    /// What the passes of [`NetPasses::record_mesh`] made.
+    /// Reads the results of [`NetPasses::record_mesh`].
     pub(super) fn read(&self, totals: &Totals, buffers: &NetBuffers) -> Result<LabelMesh> {
         Ok(LabelMesh {
             vertices: self.context.read(&buffers.vertices, totals.core_vertices() as usize)?,

@@ -1,9 +1,9 @@
 //! Large surfaces, block by block: a block's tables fit a core's cache, and blocks are simplified side by side.
 //!
-//! Blocks are cells of a grid that depends on the triangles alone, so the result does not depend on threads. Vertices that
-//! blocks share are locked. Collapses go in rounds: a sample of the errors of all blocks gives the limit up to which every
-//! block collapses edges in this round, and how many of them. The last collapses, and those around locked vertices, are
-//! made after the blocks are merged into one surface again.
+//! Blocks are cells of a grid that depends on the triangles alone, so the result does not depend on threads. Vertices
+//! that blocks share are locked. Collapses go in rounds: a sample of the errors of all blocks gives the limit up to
+//! which every block collapses edges in this round, and how many of them. The last collapses, and those around locked
+//! vertices, are made after the blocks are merged into one surface again.
 //!
 //! ```text
 //! +------+------+   o locked: no edge at it collapses
@@ -32,8 +32,8 @@ use crate::{
     parallel::{self, Parallel},
 };
 
-/// Triangles of a block on average: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without blocks
-/// a surface of 900,000 triangles takes twice as long.
+/// Triangles of a block on average: about 1.2 MB of tables. Blocks four times as large take a tenth longer; without
+/// blocks a surface of 900,000 triangles takes twice as long.
 const TRIANGLES: usize = 1 << 14;
 /// Surfaces of fewer blocks stay whole.
 const LEAST_BLOCKS: usize = 8;
@@ -54,8 +54,8 @@ const CELLS: f32 = 64.0;
 /// Triangles that a thread looks at together.
 const CHUNK: usize = 1 << 14;
 
-/// Memory beside the tables of the blocks, in bytes a vertex and bytes a triangle: the blocks hold a copy of the surface, and
-/// a tenth of the vertices more than once.
+/// Memory beside the tables of the blocks, in bytes per vertex and bytes per triangle: the blocks hold a copy of the
+/// surface, and a tenth of the vertices more than once.
 pub(super) const BYTES: [u64; 2] = [4 + 24 + 12, 12];
 
 // The owner of a vertex is the number of its block, or one of the following.
@@ -74,8 +74,8 @@ struct Part {
     limits: Limits,
 }
 
-/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the sums that its vertices
-/// have accumulated; `None`, and the surface unchanged, for a surface that is too small.
+/// Collapses edges of a large surface until little more than `target` triangles are left. Returns the sums that its
+/// vertices have accumulated; `None`, and the surface unchanged, for a surface that is too small.
 pub(super) fn thin(
     surface: &mut Surface,
     target: usize,

@@ -1,4 +1,5 @@
-//! Triangles without an area, as samples that equal the isovalue make them: all vertices around such a sample lie on it.
+//! Triangles without an area, as samples that equal the isovalue make them: all vertices around such a sample lie on
+//! it.
 //!
 //! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
 //! at one place are dropped, and vertices of pinched tubes move a little.

@@ -1,9 +1,9 @@
 //! Edge collapses in passes of rising error.
 //!
-//! A pass takes the share [`PASS`] of the edges, those with the least errors, in the order of their numbers, so that memory
-//! is read nearly in order. A vertex takes part in one collapse a pass. The error of an edge depends on its two ends alone,
-//! so the errors that a pass goes by are exact. After the pass, all threads compute the errors around the merged vertices
-//! anew. Collapses happen in the order of edges, never in that of threads.
+//! A pass takes the share [`PASS`] of the edges, those with the least errors, in the order of their numbers, so that
+//! memory is read nearly in order. A vertex takes part in one collapse a pass. The error of an edge depends on its two
+//! ends alone, so the errors that a pass goes by are exact. After the pass, all threads compute the errors around the
+//! merged vertices anew. Collapses happen in the order of edges, never in that of threads.
 
 use std::{
     ops::ControlFlow,
@@ -29,8 +29,8 @@ const SAMPLES: usize = 1 << 15;
 const AHEAD: usize = 4;
 /// Half edges that a thread looks at in one go.
 const BLOCK: usize = 1 << 12;
-/// The bit of an error whose collapse was refused, until it may try again: the sign, with which the bits exceed those of
-/// all other errors.
+/// The bit of an error whose collapse was refused, until it may try again: the sign, with which the bits exceed those
+/// of all other errors.
 const REFUSED: u32 = 1 << 31;
 
 impl Simplifier<'_> {
@@ -39,8 +39,8 @@ impl Simplifier<'_> {
         self.run_below(target, f32::MAX.to_bits(), 0)
     }
 
-    /// Collapses edges with errors whose bits are up to `limit` until `target` triangles are left, or a pass would have no
-    /// more than `few` edges.
+    /// Collapses edges with errors whose bits are up to `limit` until `target` triangles are left, or a pass would have
+    /// no more than `few` edges.
     pub(super) fn run_below(&mut self, target: usize, limit: u32, few: usize) -> Result<()> {
         let mut merged: Vec<u32> = Vec::new();
         // How many triangles there were when refused edges last got another try.
@@ -122,8 +122,8 @@ impl Simplifier<'_> {
         Ok(all)
     }
 
-    /// Collapses an edge and returns the merged vertex; `None` where one of its ends has taken part in this pass, or where
-    /// the collapse would exceed a limit, change the topology or spoil a triangle's shape.
+    /// Collapses an edge and returns the merged vertex; `None` where one of its ends has taken part in this pass, or
+    /// where the collapse would exceed a limit, change the topology or spoil a triangle's shape.
     fn try_collapse(&mut self, edge: u32) -> Option<u32> {
         let mesh = &self.mesh;
         let error = &self.errors[edge as usize];

@@ -1,9 +1,9 @@
-//! Triangles that face against the original surface: their normal is opposite to that of the original triangle nearest to
-//! their middle.
+//! Triangles that face against the original surface: their normal is opposite to that of the original triangle nearest
+//! to their middle.
 //!
-//! No collapse turns a triangle over. But the two sides of a wall or a gap that is thinner than the error can pass through
-//! each other, and sharp creases can fold. After all collapses, corners of such triangles move towards the nearest part of
-//! the original surface that faces the same way.
+//! No collapse turns a triangle over. But the two sides of a wall or a gap that is thinner than the error can pass
+//! through each other, and sharp creases can fold. After all collapses, corners of such triangles move towards the
+//! nearest part of the original surface that faces the same way.
 //!
 //! ```text
 //! before   -----^-----   up        after   -----v-----        mended   -----^-----
@@ -31,18 +31,18 @@ const ROUNDS: usize = 4;
 const STEPS: [f64; 4] = [1.0, 2.0, 4.0, 8.0];
 /// How far one corner moves towards the original surface where no step above helps, in units of its distance.
 const BACK: [f32; 3] = [1.0, 0.5, 1.5];
-/// Triangles are checked where a corner's mean squared distance to its planes exceeds this, in mean areas of triangles. A
-/// corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
+/// Triangles are checked where a corner's mean squared distance to its planes exceeds this, in mean areas of triangles.
+/// A corner that moved less cannot have passed through a wall thicker than a fiftieth of a triangle's side.
 const LEAST: f64 = 4e-4;
 /// Triangles that a thread looks at together.
 const CHUNK: usize = 1 << 10;
 
-/// Memory in bytes a triangle: the grid, and what the simplifier's mesh still takes.
+/// Memory in bytes per triangle: the grid, and what the simplifier's mesh still takes.
 pub(super) const BYTES: u64 = distance::BYTES + mesh::BYTES[1];
 
 impl Simplifier<'_> {
-    /// Moves corners of triangles that face against `before`, where the triangles around the corner keep their shape and
-    /// fewer of them face against it then.
+    /// Moves corners of triangles that face against `before`, where the triangles around the corner keep their shape
+    /// and fewer of them face against it then.
     ///
     /// # Errors
     /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -99,8 +99,8 @@ impl Simplifier<'_> {
         dot(triangle_normal(corners), before.normal(nearest)) < 0.0
     }
 
-    /// Moves a corner of a triangle so that the triangle faces as the original surface does, and fewer around that corner
-    /// face against it. Returns whether the triangle now faces the right way.
+    /// Moves a corner of a triangle so that the triangle faces as the original surface does, and fewer around that
+    /// corner face against it. Returns whether the triangle now faces the right way.
     fn turn(&mut self, number: u32, before: &Before<'_>) -> bool {
         let triangle = self.mesh.corners.as_chunks::<3>().0[number as usize];
         if !self.is_against(triangle, before) {
@@ -138,8 +138,8 @@ impl Simplifier<'_> {
         distance::away(place, before.corners(nearest)).map(|v| -v as f32)
     }
 
-    /// Moves a vertex by `way` if `triangle` then faces as the original surface does and fewer triangles around the vertex
-    /// face against it. Returns whether it did.
+    /// Moves a vertex by `way` if `triangle` then faces as the original surface does and fewer triangles around the
+    /// vertex face against it. Returns whether it did.
     fn move_by(
         &mut self,
         vertex: u32,

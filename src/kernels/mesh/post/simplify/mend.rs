@@ -8,8 +8,8 @@ use super::{
 use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
-    /// Moves vertices of triangles without an area towards the mean of their neighbours, by at most `reach` at a time. No
-    /// collapse could remove these triangles, as where parts touch at a sample that equals the isovalue.
+    /// Moves vertices of triangles without an area towards the mean of their neighbours, by at most `reach` at a time.
+    /// No collapse could remove these triangles, as where parts touch at a sample that equals the isovalue.
     pub(super) fn mend(&mut self, reach: f32) {
         let least = least_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
@@ -29,9 +29,9 @@ impl Simplifier<'_> {
         dot(normal, normal) > least * least
     }
 
-    /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and, unless
-    /// it `may_fold`, all of them keep their shape. A vertex on the boundary moves along the boundary. Returns whether it
-    /// moved.
+    /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and,
+    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary moves along the boundary. Returns
+    /// whether it moved.
     fn spread(
         &mut self,
         vertex: u32,

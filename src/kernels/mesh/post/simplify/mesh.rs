@@ -4,7 +4,7 @@
 //!        c            Half edge h = 3 t + i runs from corner i of triangle t to its next corner; its
 //!       / \           twin is the half edge of the neighbouring triangle between the same vertices.
 //!   hp /   \ hn
-//!     /  t  \         The half edges that leave a vertex, one a triangle, are its fan: from h on,
+//!     /  t  \         The half edges that leave a vertex, one per triangle, are its fan: from h on,
 //!    a-- h --b        counter-clockwise, twin(prev(h)). A vertex on the boundary has a first one,
 //!     \     /         which has no twin.
 //!      \   /
@@ -20,7 +20,7 @@ pub(super) const NONE: u32 = u32::MAX;
 /// The most triangles around a vertex whose edges may collapse.
 const MOST: usize = 48;
 
-/// Memory of a [`Mesh`], in bytes a vertex and bytes a triangle.
+/// Memory of a [`Mesh`], in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = [4, 12 + 12];
 /// Memory that only [`Mesh::new`] takes beside.
 pub(super) const MAKING: [u64; 2] = [4, 12];
@@ -225,8 +225,8 @@ impl Mesh {
         common == sides && self.stays_apart(edge) && twin.is_none_or(|twin| self.stays_apart(twin))
     }
 
-    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, still differ in a
-    /// corner then.
+    /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, still differ in
+    /// a corner then.
     fn stays_apart(&self, edge: u32) -> bool {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
             (Some(one), Some(other)) => self.from(prev(one)) != self.from(prev(other)),
@@ -235,8 +235,8 @@ impl Mesh {
         }
     }
 
-    /// Merges the ends of `edge` into the vertex where it begins. `from` and `to` are the fans of its ends. Returns how many
-    /// triangles that removes.
+    /// Merges the ends of `edge` into the vertex where it begins. `from` and `to` are the fans of its ends. Returns how
+    /// many triangles that removes.
     pub(super) fn collapse(&mut self, edge: u32, from: &Fan, to: &Fan) -> usize {
         let (kept, gone) = (self.from(edge), self.to(edge));
         let twin = self.twin(edge);
@@ -306,8 +306,8 @@ impl Mesh {
     }
 }
 
-/// For each half edge its twin, which runs between the same vertices in the opposite direction; [`NONE`] where there is none,
-/// or where a third half edge joins the same vertices.
+/// For each half edge its twin, which runs between the same vertices in the opposite direction; [`NONE`] where there is
+/// none, or where a third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
     // Half edges by the lesser of their vertices, in compressed rows.
     let low = |h: u32| corners[h as usize].min(corners[next(h) as usize]) as usize;

@@ -1,5 +1,5 @@
-//! Fewer triangles for nearly the same surface: edge collapses in the order of their quadric error (Garland and Heckbert
-//! 1997) that keep the topology, fold no triangle and leave boundaries in place.
+//! Fewer triangles for nearly the same surface: edge collapses in the order of their quadric error (Garland and
+//! Heckbert 1997) that keep the topology, fold no triangle and leave boundaries in place.
 //!
 //! | module | holds |
 //! |---|---|
@@ -74,7 +74,7 @@ impl Goal {
         Self { size: Size::Share(share), ..Self::default() }
     }
 
-    /// The most memory that it takes, in bytes a vertex and bytes a triangle.
+    /// The most memory that it takes, in bytes per vertex and bytes per triangle.
     pub(super) fn bytes(&self) -> [u64; 2] {
         // Grids are made after the tables of collapses are freed.
         let grids = match self.max_error.is_some() || self.measures {
@@ -102,8 +102,8 @@ pub struct Simplified {
 const TRIES: usize = 12;
 const LOCAL_TRIES: usize = 4;
 
-/// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay closed,
-/// and boundaries stay on the box that they lie on. Parts without any area go.
+/// Leaves fewer triangles; those that matter least go first. Parts stay connected and apart, closed surfaces stay
+/// closed, and boundaries stay on the box that they lie on. Parts without any area go.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -135,9 +135,9 @@ pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     Ok(Simplified { flat_parts: flat_before + simplified.flat_parts, ..simplified })
 }
 
-/// Cleans away triangles without an area, then simplifies by [`simplify_within`]: such triangles, and triangles that only
-/// they connect, have no planes that could limit collapses. Returns `None`, and the surface unchanged, where there are no
-/// such triangles, or where the two steps together move the surface farther than `most`.
+/// Cleans away triangles without an area, then simplifies by [`simplify_within`]: such triangles, and triangles that
+/// only they connect, have no planes that could limit collapses. Returns `None`, and the surface unchanged, where there
+/// are no such triangles, or where the two steps together move the surface farther than `most`.
 fn simplify_cleaned(surface: &mut Surface, wanted: usize, most: f64) -> Result<Option<Simplified>> {
     if surface.flat_triangles() == 0 {
         return Ok(None);
@@ -183,9 +183,9 @@ fn simplify_within(surface: &mut Surface, wanted: usize, most: f64) -> Result<Si
     Ok(Simplified { wanted, distance: Some(0.0), flat_parts: 0 })
 }
 
-/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of triangles
-/// without an area, by at most `reach` at a time, and turns triangles that face against `before`. Returns how many parts
-/// without an area it dropped.
+/// Collapses edges of the surface, which is still equal to `before`, and repairs the result: moves vertices of
+/// triangles without an area, by at most `reach` at a time, and turns triangles that face against `before`. Returns how
+/// many parts without an area it dropped.
 fn collapse(
     surface: &mut Surface,
     before: &Surface,

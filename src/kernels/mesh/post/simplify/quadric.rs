@@ -53,9 +53,9 @@ pub(super) struct Sum {
     pub(super) weight: f64,
 }
 
-/// The pull of the best place towards the middle of the edge, as a share of A's trace that is added to A's diagonal. The
-/// second share is for places that the first leaves too far away. Where A is singular, as on a plane or along a straight
-/// crease, only the pull fixes the place.
+/// The pull of the best place towards the middle of the edge, as a share of A's trace that is added to A's diagonal.
+/// The second share is for places that the first leaves too far away. Where A is singular, as on a plane or along a
+/// straight crease, only the pull fixes the place.
 const PULLS: [f64; 2] = [2e-4, 2e-2];
 
 impl Sum {
@@ -67,8 +67,8 @@ impl Sum {
         (0..6).for_each(|i| self.a[i] += weight * products[i]);
     }
 
-    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. `normal` is
-    /// twice as long as the area.
+    /// Adds the plane of a triangle with a corner at the origin, weighted by a third of its area plus `more`. `normal`
+    /// is twice as long as the area.
     pub(super) fn add_triangle(&mut self, normal: [f64; 3], more: f64) {
         let length = dot(normal, normal).sqrt();
         if length > 0.0 {
@@ -78,7 +78,8 @@ impl Sum {
         }
     }
 
-    /// Adds the plane through an edge on the boundary from the origin, at right angles to its triangle, whose normal this is.
+    /// Adds the plane through an edge on the boundary from the origin, at right angles to its triangle, whose normal
+    /// this is.
     pub(super) fn add_boundary(&mut self, edge: [f64; 3], normal: [f64; 3]) {
         let across = cross(edge, normal);
         let length = dot(across, across).sqrt();

@@ -18,14 +18,15 @@ pub(super) struct Shape {
     pub(super) after: [f64; 3],
     /// The corners that stay.
     pub(super) side: [[f64; 3]; 2],
-    /// The sum of the original normals that its corners represent, which many small turns cannot turn around; zero where
-    /// these do not matter.
+    /// The sum of the original normals that its corners represent, which many small turns cannot turn around; zero
+    /// where these do not matter.
     pub(super) expected: [f64; 3],
 }
 
 impl Shape {
-    /// Whether the triangle neither turns over, nor loses its area, nor folds onto its neighbour at the side that stays,
-    /// whose third corner is `beyond`. A triangle that breaks a limit already may do so as long as it gets no worse.
+    /// Whether the triangle neither turns over, nor loses its area, nor folds onto its neighbour at the side that
+    /// stays, whose third corner is `beyond`. A triangle that breaks a limit already may do so as long as it gets no
+    /// worse.
     #[inline]
     pub(super) fn is_kept(&self, beyond: impl FnOnce() -> Option<[f64; 3]>) -> bool {
         let [b, c] = self.side;

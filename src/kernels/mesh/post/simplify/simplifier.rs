@@ -18,8 +18,8 @@ use crate::{
     parallel::{self, Parallel},
 };
 
-/// Weight of a triangle in quadrics beside a third of its area, in means of that: where a vertex has only slivers around
-/// it, their planes count nonetheless.
+/// Weight of a triangle in quadrics beside a third of its area, in means of that: where a vertex has only slivers
+/// around it, their planes count nonetheless.
 const MORE_WEIGHT: f64 = 2.0;
 /// Trace of an edge's quadric beyond which the pull towards the middle of the edge grows no more, in mean weights of a
 /// triangle: twice that of the triangles around an edge. Where more triangles agree on a place, less pull is needed.
@@ -29,10 +29,11 @@ pub(super) const LOCKED: u8 = 1 << 6;
 /// Triangles whose areas are summed as one chunk.
 const CHUNK: usize = 1 << 12;
 
-/// Memory that simplification takes, in bytes a vertex and bytes a triangle.
+/// Memory that simplification takes, in bytes per vertex and bytes per triangle.
 pub(super) const BYTES: [u64; 2] = {
-    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may have
-    // twice the capacity that it needs. A triangle: errors, and the edges of a pass, by block and then in one list.
+    // A vertex: a quadric, a normal, a limit, marks, and an entry in the list of a pass's vertices, whose vector may
+    // have twice the capacity that it needs. A triangle: errors, and the edges of a pass, by block and then in one
+    // list.
     let own = [size_of::<Quadric>() as u64 + 12 + 4 + 2 + 8, 12 + 18];
     // The tables that only building the mesh takes are smaller, and freed before.
     assert!(own[0] >= mesh::MAKING[0] && own[1] >= mesh::MAKING[1]);
@@ -90,8 +91,8 @@ pub(super) struct Accumulated {
     pub(super) limits: Limits,
 }
 
-/// By vertex, the greatest mean of the squared distances to the planes of the original triangles that it represents; empty
-/// where there is no limit.
+/// By vertex, the greatest mean of the squared distances to the planes of the original triangles that it represents;
+/// empty where there is no limit.
 pub(super) type Limits = Vec<f32>;
 
 impl<'a> Simplifier<'a> {
@@ -189,8 +190,8 @@ impl<'a> Simplifier<'a> {
         [low, high]
     }
 
-    /// Sets `sides` for each vertex on the boundary, from the `low` and `high` ends of the box around the boundary. Where
-    /// a surface ends at the box of its volume, that box has the same sides.
+    /// Sets `sides` for each vertex on the boundary, from the `low` and `high` ends of the box around the boundary.
+    /// Where a surface ends at the box of its volume, that box has the same sides.
     pub(super) fn find_sides(&mut self, [low, high]: [[f32; 3]; 2]) -> Result<()> {
         let sides = parallel::generated(self.sides.len(), |vertex| {
             let place = self.surface.positions[vertex];
