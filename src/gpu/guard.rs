@@ -103,8 +103,10 @@ impl Driver {
         self.patience
     }
 
-    /// Runs `work`, which calls wgpu, and returns whatever goes wrong there as an error: a broken rule, too
-    /// little memory, a panic.
+    /// Runs `work`, which calls wgpu.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) for what goes wrong in `work`: a broken rule, too little memory, a panic.
     pub fn guarded<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
@@ -126,12 +128,19 @@ impl Driver {
         }
     }
 
-    /// An error when the device was lost, hangs, or failed in a way that leaves its state unknown.
+    /// Whether the device can still be used.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it was lost, hangs, or failed in a way that leaves its state
+    /// unknown.
     pub fn check(&self) -> Result<()> {
         self.last_words.get().map_or(Ok(()), |words| Err(Error::gpu(words)))
     }
 
     /// Calls the callbacks of what is done.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
     pub fn poll(&self) -> Result<()> {
         // wgpu panics when the device is lost.
         catch_unwind(AssertUnwindSafe(|| {
@@ -142,7 +151,10 @@ impl Driver {
         self.check()
     }
 
-    /// Waits until `submission` is done, or everything submitted so far when there is none.
+    /// Waits until the submission is done, or everything submitted so far when none is given.
+    ///
+    /// # Errors
+    /// As [`Self::check`], and when the device refuses its work or does not answer within [`Self::patience`].
     pub fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<()> {
         // wgpu panics when the device is lost during the wait.
         let poll = |timeout| {
@@ -175,6 +187,9 @@ impl Driver {
     }
 
     /// A place where `fault` can occur: it does when [`Caps::fault`](super::Caps::fault) asks for it here.
+    ///
+    /// # Errors
+    /// That of the fault, where the fault shows at once.
     pub fn can_fail(&self, fault: Fault) -> Result<()> {
         if !self.planted.occurs(fault) {
             return Ok(());

@@ -1,5 +1,6 @@
-// One dimension of the DCT of Loeffler, Ligtenberg and Moschytz (1989, figure 1) in i32, forward and inverse, as libjpeg
-// computes it: constants have 13 fraction bits, values between the pass over rows and that over columns have two.
+// One dimension of the DCT of Loeffler, Ligtenberg and Moschytz (1989, figure 1) in i32, forward and inverse, as
+// libjpeg computes it: constants have 13 fraction bits, values between the pass over rows and that over columns have
+// two.
 
 const BITS = 13u;
 const PASS_BITS = 2u;

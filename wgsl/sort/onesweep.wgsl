@@ -5,12 +5,12 @@
 //             all tiles before it are found by looking back, and its keys are written to their places
 //
 // In: `keys`, `payload`, `more`, `counts`. Out: `sorted_keys`, `sorted_payload`, `sorted_more`. Each key is read once
-// and written once a digit. Chosen on NVIDIA hardware, where a waiting workgroup lets others run.
+// and written once per digit. Chosen on NVIDIA hardware, where a waiting workgroup lets others run.
 //
 // Looking back is that of `scan/lookback.wgsl` (Merrill and Garland 2016), for 256 sums at a time. A state is one
 // word, and tile t has those of its 256 digit values in row t + 1; row 0 has the places of the first keys:
 //
-//   state   tag (2 bits) | sum (30 bits)       so that there are less than 2^30 keys
+//   state   tag (2 bits) | sum (30 bits)       so there are fewer than 2^30 keys
 //
 // Progress: nothing guarantees that workgroups begin in order, or that a waiting workgroup lets others run. So
 // waiting is bounded: after SPINS looks at a state, the waiting workgroup counts that tile's keys itself, from `keys`,

@@ -9,8 +9,8 @@
 //
 //   counts   digit 0: tile 0, tile 1, ... | digit 1: tile 0, tile 1, ... | ... | digit 15: ...
 //
-// Eight passes sort 32 bits. Chosen for all keys on all devices: no subgroups are needed, and no order of
-// workgroups.
+// Eight passes sort 32 bits. Needs no subgroups, and no workgroup waits for another. Chosen where `onesweep.wgsl` is
+// not.
 
 struct Digit {
     len: u32,
@@ -83,7 +83,7 @@ fn count(
         words[pair * LANES + lane] = (low >> shift & 15u) | (high >> shift & 15u) << 16u;
     }
     workgroupBarrier();
-    // 32 invocations a pair of digits, 8 words each; then a tree over the 32.
+    // 32 invocations for each pair of digits, 8 words each; then a tree over the 32.
     let pair = lane / 32u;
     var sum = 0u;
     for (var i = 0u; i < 8u; i++) {

@@ -41,6 +41,9 @@ const CHUNK: usize = 1 << 16;
 
 impl WorkingSpace {
     /// The space in which `blur` blurs `raster`.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for samples that are not u8, u16 or f32.
     pub fn of(blur: &Blur, raster: &Raster) -> Result<Self> {
         let clear = matches!(blur.edge, Edge::Constant(value) if value == 0.0);
         let last = raster.channels - 1;

@@ -11,6 +11,9 @@ use crate::{error::Result, memory, parallel::Parallel, simd};
 use bytemuck::Zeroable;
 
 /// The rounded sums of `source` along x.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
 pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],

@@ -21,6 +21,9 @@ use crate::{
 const FEW: usize = 15;
 
 /// Blurs `source` by both passes of `plan`, if they are of that kind.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
 pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Option<Vec<u8>>> {
     let [y, x] = plan else { return Ok(None) };
     let (Rounding::Shift(shift), Rounding::Divide { up, divisor }) = (y.rounding, x.rounding)

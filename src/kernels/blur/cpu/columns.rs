@@ -13,6 +13,9 @@ use bytemuck::Zeroable;
 use pulp::{Simd, WithSimd};
 
 /// The weighted sums of `source` along the axis; `weights` are those of taps 0 to radius.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
 pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],

@@ -20,6 +20,9 @@ const CACHE: usize = 1 << 18;
 
 /// Blurs `source` by both passes of `plan`, if they are of that kind and the processor has the
 /// instructions.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
 pub fn blur(plan: &[Pass], edge: Edge, shape: Shape, source: &[u8]) -> Result<Option<Vec<u8>>> {
     let [x, y] = plan else { return Ok(None) };
     if (x.axis, x.arithmetic, x.rounding) != (0, Arithmetic::ExactF32, Rounding::Shift(9))

@@ -22,6 +22,9 @@ use pulp::{Simd, WithSimd};
 const TASK: usize = 4096;
 
 /// The weighted sums of `source` along x; `weights` are those of taps 0 to radius.
+///
+/// # Errors
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.
 pub fn blur<T: Sample<N>, N: Number, D: Zeroable + Copy + Send>(
     lines: &Lines<'_>,
     source: &[T],

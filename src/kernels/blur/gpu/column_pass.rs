@@ -56,6 +56,9 @@ pub struct ColumnPass {
 
 impl ColumnPass {
     /// The task's first pass by `shader`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(
         context: &Context,
         shader: &Shader,
@@ -71,6 +74,9 @@ impl ColumnPass {
     }
 
     /// Records it over a block, where an invocation computes `run(len)` of `len` rows along the axis.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the block needs more workgroups than a dispatch may have.
     pub fn record(&self, to: &mut Recording<'_, '_>, run: impl Fn(usize) -> usize) -> Result<()> {
         let run = run(to.layout.shape.dims[self.axis]);
         let params = self.params.over(&to.layout, self.axis, run);

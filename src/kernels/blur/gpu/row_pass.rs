@@ -31,6 +31,9 @@ pub struct RowPass {
 impl RowPass {
     /// The task's first pass by `shader`, whose weights, where it has any, are those of a window of
     /// `radius`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(
         context: &Context,
         shader: &Shader,
@@ -54,6 +57,9 @@ impl RowPass {
     }
 
     /// Records it over a block, where a workgroup computes `tile` pixels of a row.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the block needs more workgroups than a dispatch may have.
     pub fn record(&self, to: &mut Recording<'_, '_>, tile: usize) -> Result<()> {
         let [width, y, z] = to.layout.shape.dims;
         let tiles = width.div_ceil(tile);

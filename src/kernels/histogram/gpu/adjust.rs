@@ -39,6 +39,10 @@ pub fn variants() -> Vec<Shader> {
 
 /// The adjusted samples of 8-bit or 16-bit pixels. `shifts`: whether the table holds shifts by luminance, or
 /// else new samples by old ones.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails, [`Kind::Failure`](crate::error::Kind::Failure) when
+/// there is no memory for the result.
 pub fn apply(context: &Context, pixels: &Pixels, table: &[i32], shifts: bool) -> Result<Samples> {
     let (channels, size) = (pixels.channels, pixels.samples.dtype().size());
     let pipeline = context.pipeline(&specialised(size, channels, shifts), "adjust")?;

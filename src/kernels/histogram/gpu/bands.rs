@@ -10,6 +10,9 @@ pub const BAND: u64 = 256 << 20;
 
 /// Uploads `bytes`, pixels of `pixel_bytes` each, band by band, and adds up the `counters` counters of all bands in 64
 /// bits. `record` adds the passes over a band: it gets the band's pixels, their number, and counters that hold zeros.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
 pub fn count_bands(
     context: &Context,
     bytes: &[u8],

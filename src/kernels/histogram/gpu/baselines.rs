@@ -88,6 +88,9 @@ impl Counting<'_> {
     }
 
     /// Adds the passes of `baseline` to `batch`.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn record(&self, baseline: Baseline, batch: &mut Batch<'_>) -> Result<()> {
         batch.clear(self.counts);
         match baseline {

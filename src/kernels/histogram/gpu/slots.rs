@@ -33,6 +33,9 @@ shader_struct! {
 }
 
 /// Counts one component: levels or slots, as `plan` says.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, bins: &Bins, plan: &Plan) -> Result<Vec<u64>> {
     let dtype = pixels.samples.dtype();
     let plane: Vec<u8>;
@@ -220,6 +223,10 @@ pub struct SlotsPass {
 }
 
 impl SlotsPass {
+    /// Counts of one component of pixels of `channels` samples, as `plan` says.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(
         context: &Context,
         dtype: Dtype,

@@ -34,6 +34,9 @@ const WORKGROUP: u32 = 1024;
 const INVOCATIONS: u32 = 132 * WORKGROUP;
 
 /// Counts `components` of 8-bit pixels.
+///
+/// # Errors
+/// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
 pub fn count(context: &Context, pixels: &Pixels, components: &U8Components) -> Result<U8Counts> {
     if !components.fits_one_pass() {
         let alone = |components| count(context, pixels, &components);
@@ -183,6 +186,9 @@ pub struct U8Pass {
 
 impl U8Pass {
     /// For at most four components of pixels of `channels` bytes.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(context: &Context, components: &U8Components, channels: usize) -> Result<Self> {
         let (rows, shader) = specialised(components, channels, &context.limits);
         let group = workgroup_size(&context.limits, WORKGROUP);

@@ -45,6 +45,9 @@ pub struct Classic<'a> {
 
 impl<'a> Classic<'a> {
     /// A volume of `dims` samples in `bytes`; at most `vertices` vertices may come out.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader or there is no memory.
     pub fn new(
         context: &'a Context,
         dims: [usize; 3],
@@ -94,6 +97,9 @@ impl<'a> Classic<'a> {
     }
 
     /// All steps, with one readback of the number of active cells and one of that of vertices, which is returned.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn run(&self) -> Result<u64> {
         let context = self.context;
         let mut batch = context.batch();
@@ -125,6 +131,9 @@ impl<'a> Classic<'a> {
     }
 
     /// The vertices of the last run.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn soup(&self, vertices: u64) -> Result<Vec<[f32; 3]>> {
         self.context.read(&self.soup, vertices as usize)
     }

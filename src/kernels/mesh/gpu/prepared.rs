@@ -14,6 +14,10 @@ pub struct PreparedSlab<'a> {
 }
 
 impl<'a> PreparedSlab<'a> {
+    /// Uploads `slab`, and counts its vertices and triangles for the room that they take.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn new(kernel: &MarchingCubes, context: &'a Context, slab: &Slab) -> Result<Self> {
         let mut pieces = Vec::new();
         for_pieces(kernel, context, slab, |passes| {
@@ -27,6 +31,9 @@ impl<'a> PreparedSlab<'a> {
     }
 
     /// All passes, with the readback of the totals between them, but not of the results.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn run(&self) -> Result<()> {
         let mut first_vertex = 0;
         for (passes, outputs) in &self.pieces {
@@ -42,6 +49,9 @@ impl<'a> PreparedSlab<'a> {
     }
 
     /// What the last run made.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn surface(&self) -> Result<Surface> {
         let mut surface = Surface::default();
         for (passes, outputs) in &self.pieces {

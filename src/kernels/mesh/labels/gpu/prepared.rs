@@ -13,6 +13,10 @@ pub struct PreparedNets<'a> {
 }
 
 impl<'a> PreparedNets<'a> {
+    /// Uploads `slab`, and counts its vertices and quads for the room that they take.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn new(kernel: &SurfaceNets, context: &'a Context, slab: &Slab) -> Result<Self> {
         let mut pieces = Vec::new();
         for_pieces(kernel, context, slab, |passes, totals| {
@@ -24,6 +28,9 @@ impl<'a> PreparedNets<'a> {
     }
 
     /// All passes, with the readback of the totals between them, but not of the results.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn run(&self) -> Result<()> {
         let mut first_vertex = 0;
         for (passes, _, buffers) in &self.pieces {
@@ -37,6 +44,9 @@ impl<'a> PreparedNets<'a> {
     }
 
     /// What the last run made.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
     pub fn mesh(&self) -> Result<LabelMesh> {
         let mut mesh = LabelMesh::default();
         for (passes, totals, buffers) in &self.pieces {
