@@ -18,7 +18,7 @@
 
 struct BoxTileParams {
     width: u32,    // pixels per row
-    height: u32,   // rows a slice
+    height: u32,   // rows per slice
     pitch: u32,    // pixels from row to row, padding included: a multiple of 8
     tile: u32,     // pixels of a row that a workgroup computes, a multiple of PIXELS
     across: u32,   // tiles side by side
@@ -33,7 +33,7 @@ struct BoxTileParams {
     shift_x: u32,
     slices: u32,
     addend: vec2<u32>, // low word first
-    blocks: u32,   // blocks of rows a slice
+    blocks: u32,   // blocks of rows per slice
     margin_blocks: u32, // the chunk of `blocks` at which those of the margins begin
     fill: vec4<u32>, // what lies outside, for CONSTANT: three words of u8, after which any channels repeat
 }

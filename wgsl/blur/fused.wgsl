@@ -20,7 +20,7 @@
 struct FusedParams {
     samples: u32,  // a row
     pitch: u32,    // words from row to row, padding included: a multiple of 4
-    height: u32,   // rows a slice
+    height: u32,   // rows per slice
     across: u32,   // tiles side by side
     down: u32,     // tiles one below the other
     rows: u32,     // `down` times the slices

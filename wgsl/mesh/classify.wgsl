@@ -1,4 +1,4 @@
-// A bit a point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation
+// One bit per point: whether its sample is greater than the threshold. Points beyond the samples have 0. An invocation
 // makes one word of 32 points.
 //
 // In: volume. Out: the planes `inside` and, with NaN, `numbers`.

@@ -1,9 +1,9 @@
-// Marching cubes on one inside-bit a point: the surface of a slab as shared vertices and triangles.
+// Marching cubes on one bit per point, inside or not: the surface of a slab as shared vertices and triangles.
 //
 // In: samples of a slab. Out: positions, normals, and triangles as vertex numbers, in the canonical order
 // (src/kernels/mesh/mod.rs). Chosen for every volume on a GPU; the host splits it into slabs that fit.
 //
-//   classify, classify_u8   a bit a point: inside or not
+//   classify, classify_u8   one bit per point: inside or not
 //   validate                one bit per cell: no corner is NaN (HAS_NAN only)
 //   resolve                 which variant a cell is (EXACT only)
 //   count                   vertices and triangles per word and per block, by popcounts
@@ -93,7 +93,7 @@ struct SlabParams {
 @group(0) @binding(0) var<uniform> params: SlabParams;
 @group(0) @binding(1) var<storage, read> volume: array<u32>;
 @group(0) @binding(2) var<storage, read> volume4: array<vec4<u32>>;
-// Planes of one bit a point, a word 32 points:
+// Planes of one bit per point, a word 32 points:
 //   inside    slices                              greater than the threshold
 //   numbers   slices + 1, from one lower on       not NaN            (HAS_NAN only)
 //   valid     layers + 2, from one lower on       a cell without NaN (HAS_NAN only)
@@ -107,8 +107,8 @@ struct SlabParams {
 @group(0) @binding(4) var<storage, read_write> starts: array<u32>;
 // Tables and blocks, in words; `starts` is the end of the same buffer, so that no pass takes more than
 // four storage buffers, which is all that some devices grant:
-//   0 .. CASE_INFO          two words a case: 15 edge numbers of 4 bits, the corners of its triangles
-//   CASE_INFO ..            a word a case:
+//   0 .. CASE_INFO          two words per case: 15 edge numbers of 4 bits, the corners of its triangles
+//   CASE_INFO ..            one word per case:
 //     bits  0..3              triangles
 //     bits  4..7              loops of crossed edges but one
 //     bits  8..13             the faces whose corners alternate

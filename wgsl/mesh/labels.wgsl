@@ -116,7 +116,7 @@ fn is_here(z: u32) -> bool {
 // The edges of the eight words that a workgroup looks at together, and those of all words before them.
 var<workgroup> found: array<atomic<u32>, 24>;
 
-// An invocation a point.
+// One invocation per point.
 @compute @workgroup_size(SIZE)
 fn edges(
     @builtin(workgroup_id) group: vec3<u32>,

@@ -70,7 +70,7 @@ impl CellGrid {
         }
     }
 
-    /// Words of 32 points a slice.
+    /// Words of 32 points per slice.
     pub(super) fn slice_words(&self) -> usize {
         self.words * self.points[1]
     }

@@ -94,7 +94,7 @@ impl MarchingCubes {
     pub fn cpu_scratch(&self, [width, height]: [usize; 2], layers: usize, may_be_nan: bool) -> u64 {
         let pad = 2 * self.pad() as u64;
         let points = (width as u64 + pad).next_multiple_of(64) * (height as u64 + pad);
-        // Planes of a bit a point: inside, and perhaps a number and valid. Each task numbers the vertices of two
+        // Planes of one bit per point: inside, and perhaps a number and valid. Each task numbers the vertices of two
         // slices, 16 bytes for 64 points each, at one time as many tasks as there are threads.
         let planes = if may_be_nan { 3 } else { 1 };
         let planes = planes * points.saturating_mul(layers as u64 + 3) / 8;

@@ -30,7 +30,7 @@ shader_struct! {
 /// all.
 const WORKGROUP: u32 = 1024;
 
-/// Invocations in all: one workgroup a core of an NVIDIA H200 was fastest there.
+/// Invocations in all: one workgroup per core of an NVIDIA H200 was fastest there.
 const INVOCATIONS: u32 = 132 * WORKGROUP;
 
 /// Counts `components` of 8-bit pixels.

@@ -1,4 +1,4 @@
-//! Marching cubes on the CPU: a bit a point, counts a slice, then every slice writes its own part of the
+//! Marching cubes on the CPU: one bit per point, counts per slice, then every slice writes its own part of the
 //! result, in parallel.
 //!
 //! | module | does |
@@ -6,7 +6,7 @@
 //! | `mesher` | what the steps share |
 //! | `planes` | samples to bits |
 //! | `cells` | 64 cells at a time: which the surface passes, crossed edges, cases |
-//! | `count` | vertices and triangles a slice |
+//! | `count` | vertices and triangles per slice |
 //! | `vertices`, `normals` | where crossed edges are crossed, and the gradient there |
 //! | `faces` | triangles |
 //! | `exact` | cells whose corners do not tell what is joined |

@@ -1,4 +1,4 @@
-//! Samples to planes of one bit a point, and which points and cells these planes say the surface passes.
+//! Samples to planes of one bit per point, and which points and cells these planes say the surface passes.
 
 use super::{
     super::{
@@ -16,7 +16,7 @@ use crate::{
 };
 use pulp::NullaryFnOnce;
 
-/// One bit a point of every slice at hand, 64 to a word along x:
+/// One bit per point of every slice at hand, 64 to a word along x:
 ///
 /// ```text
 /// index of a word = (z * points[1] + y) * words + x / 64        bit = x % 64
@@ -178,7 +178,7 @@ impl<T: Voxel> Mesher<'_, T> {
         Ok(planes)
     }
 
-    /// A bit a point of all slices at hand and of `below` slices more: `is_set` of a sample, `beyond`
+    /// One bit per point of all slices at hand and of `below` slices more: `is_set` of a sample, `beyond`
     /// outside the samples.
     fn plane<S: SimdOps>(
         &self,

@@ -51,7 +51,7 @@ fn split(
     let bits_fit = |layers: usize| {
         let words = (grid.slice_words() * (layers + 1)) as u64;
         let bits = plane_words(grid.slice_words(), (layers + 2, layers), voxels.has_nan, topology);
-        // Vertices, up to three a point, and triangles are counted in 32 bits.
+        // Vertices, up to three per point, and triangles are counted in 32 bits.
         let points = (grid.points[0] * grid.points[1] * (layers + 1)) as u64;
         4 * bits <= limit
             && 4 * blocks_words(words) <= limit

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{error::Result, memory, parallel::Parallel};
 
-/// A bit a point, 64 to a word along x:
+/// One bit per point, 64 to a word along x:
 ///
 /// ```text
 /// index of a word = (z * rows + y) * words + x / 64        bit = x % 64
