@@ -7,7 +7,7 @@ use crate::{
         surface::Surface,
         vec3::{dot, sub},
     },
-    error::Result,
+    error::{Error, Result},
     memory,
     parallel::Parallel,
 };
@@ -28,7 +28,8 @@ pub(super) const BYTES: u64 = 4 * (CELLS + COVERED) as u64;
 /// units of the positions. 0 between two empty surfaces, infinite between an empty and another one.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
 pub fn distance(one: &Surface, other: &Surface) -> Result<f64> {
     if one.triangles.is_empty() || other.triangles.is_empty() {
         let both_are = one.triangles.is_empty() && other.triangles.is_empty();
@@ -160,6 +161,12 @@ impl Far {
     }
 }
 
+/// Whether the cells of a grid that has `total` entries for all `triangles` are large enough: triangles cover few of
+/// them, and the entries are numbered in 32 bits. One cell always is, for less than 2^32 triangles.
+fn is_coarse_enough(total: usize, triangles: usize) -> bool {
+    total <= COVERED * triangles && u32::try_from(total).is_ok()
+}
+
 /// The triangles of a surface by cell, in compressed rows.
 pub(super) struct Grid<'a> {
     surface: &'a Surface,
@@ -178,7 +185,8 @@ impl<'a> Grid<'a> {
     /// The grid of `surface`, with at most [`CELLS`] cells for each triangle.
     ///
     /// # Errors
-    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for 2^32 triangles and more.
     pub(super) fn new(surface: &'a Surface) -> Result<Self> {
         let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
         let extent = sub(high, low);
@@ -209,9 +217,12 @@ impl<'a> Grid<'a> {
                 chunk.iter().map(count).sum::<usize>()
             };
             let total = surface.triangles.chunks(CHUNK).par_map(covered).iter().sum();
-            if total <= COVERED * surface.triangles.len() || dims == [1; 3] {
+            if is_coarse_enough(total, surface.triangles.len()) {
                 grid.fill(total)?;
                 return Ok(grid);
+            }
+            if dims == [1; 3] {
+                return Err(Error::bad_input("a mesh of 2^32 triangles is too large to measure"));
             }
             size *= 1.5;
         }
@@ -379,4 +390,17 @@ pub(super) fn away(place: [f64; 3], [a, b, c]: [[f64; 3]; 3]) -> [f64; 3] {
         if other.0 < one.0 { other } else { one }
     };
     nearer(nearer(to_side(ap, ab), to_side(ap, ac)), to_side(bp, sub(c, b))).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_grow_until_triangles_cover_few_and_entries_are_numbers() {
+        assert!(is_coarse_enough(1600, 100));
+        assert!(!is_coarse_enough(1601, 100));
+        assert!(is_coarse_enough(u32::MAX as usize, 1 << 30));
+        assert!(!is_coarse_enough(1 << 32, 1 << 30));
+    }
 }

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     data::{surface::Surface, vec3::sub},
-    error::Result,
+    error::{Error, Result},
     memory,
     parallel::{self, Parallel},
 };
@@ -154,6 +154,9 @@ fn run(blocks: &mut [Block<'_>], target: usize) -> Result<()> {
 
 /// The parts of all blocks, and the owner of each vertex.
 fn split(surface: &Surface, limits: &[f32]) -> Result<(Vec<Part>, Vec<AtomicU32>)> {
+    if u32::try_from(surface.triangles.len()).is_err() {
+        return Err(Error::bad_input("a mesh of 2^32 triangles is too large to simplify"));
+    }
     let (labels, count) = labels(surface)?;
     let owners = parallel::generated(surface.positions.len(), |_| AtomicU32::new(NOBODY))?;
     let triangles = surface.triangles.chunks(CHUNK).zip(labels.chunks(CHUNK));

@@ -13,10 +13,16 @@
 
 use std::ops::ControlFlow;
 
-use crate::{data::surface::Surface, error::Result, memory, parallel};
+use crate::{
+    data::surface::Surface,
+    error::{Error, Result},
+    memory, parallel,
+};
 
 /// No vertex, half edge or triangle.
 pub(super) const NONE: u32 = u32::MAX;
+/// The most triangles of a [`Mesh`]: half edges, three for each, are numbered from 0, and [`NONE`] is none of them.
+const MOST_TRIANGLES: usize = NONE as usize / 3;
 /// The most triangles around a vertex whose edges may collapse.
 const MOST: usize = 48;
 
@@ -69,7 +75,12 @@ pub(super) fn prev(half_edge: u32) -> u32 {
 
 impl Mesh {
     /// The triangles of `surface`. Vertices where several fans meet become several vertices.
+    ///
+    /// # Errors
+    /// [`Kind::BadInput`](crate::error::Kind::BadInput) for more than [`MOST_TRIANGLES`],
+    /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
     pub(super) fn new(surface: &mut Surface) -> Result<Self> {
+        check_size(surface.triangles.len())?;
         let corners = memory::copied(surface.triangles.as_flattened())?;
         let twins = twins(&corners, surface.positions.len())?;
         let mut out = memory::room(surface.positions.len())?;
@@ -306,6 +317,16 @@ impl Mesh {
     }
 }
 
+/// An error for more than [`MOST_TRIANGLES`].
+fn check_size(triangles: usize) -> Result<()> {
+    match triangles <= MOST_TRIANGLES {
+        true => Ok(()),
+        false => Err(Error::bad_input(format_args!(
+            "{triangles} triangles are too many to simplify at once: the most are {MOST_TRIANGLES}"
+        ))),
+    }
+}
+
 /// For each half edge its twin, which runs between the same vertices in the opposite direction; [`NONE`] where there is
 /// none, or where a third half edge joins the same vertices.
 fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
@@ -343,4 +364,17 @@ fn twins(corners: &[u32], vertices: usize) -> Result<Vec<u32>> {
         twin
     };
     parallel::generated(corners.len(), twin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_edges_of_the_largest_mesh_are_numbers() {
+        let most = 1_431_655_765;
+        assert!(3 * most - 1 < NONE as usize && check_size(most).is_ok());
+        let error = check_size(most + 1).unwrap_err().to_string();
+        assert!(error.contains("1431655766 triangles are too many"), "{error}");
+    }
 }

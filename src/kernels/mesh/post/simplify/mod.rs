@@ -106,7 +106,9 @@ const LOCAL_TRIES: usize = 4;
 /// closed, and boundaries stay on the box that they lie on. Parts without any area go.
 ///
 /// # Errors
-/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
+/// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables,
+/// [`Kind::BadInput`](crate::error::Kind::BadInput) when more triangles are left than have numbers of 32 bits for their
+/// half edges.
 pub fn simplify(surface: &mut Surface, goal: &Goal) -> Result<Simplified> {
     let count = surface.triangles.len();
     let wanted = match goal.size {
