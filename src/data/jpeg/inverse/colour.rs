@@ -2,7 +2,7 @@
 
 use pulp::{Simd, WithSimd};
 
-/// Y, Cb and Cr to RGB (T.871, 7), with libjpeg's constants and rounding.
+/// Converts Y, Cb and Cr to RGB (T.871, 7), with libjpeg's constants and rounding.
 pub(super) struct YccToRgb<'a> {
     pub y: &'a [u8],
     pub cb: &'a [u8],

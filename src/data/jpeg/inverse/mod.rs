@@ -24,7 +24,7 @@ use crate::{
     simd,
 };
 
-/// Where the coefficients of a picture are.
+/// The coefficients of a picture, row by row.
 pub trait Source: Sync {
     /// Row `y` of the blocks of component `c`; `None` where none of them was coded, so that all are 0.
     fn row(&self, c: usize, y: usize) -> Option<BlockView<'_>>;

@@ -10,23 +10,23 @@ use crate::data::jpeg::{
 
 /// Fraction bits between the two passes of the DCT.
 const PASS_BITS: u32 = 2;
-/// The shift after the second pass: its results are 8 times too large.
+/// The shift after the second pass, whose results are 8 times too large.
 const LAST: u32 = BITS + PASS_BITS + 3;
 
-/// One table's quantisation steps, by which coefficients are multiplied.
+/// The quantization steps of one table, by which coefficients are multiplied.
 #[derive(Clone, Debug)]
 pub struct Steps {
     steps: [i32; 64],
     row: [[i16; 8]; 8],
-    /// The largest magnitudes of coefficients with which all steps stay within 16 bits.
+    /// Largest magnitudes of coefficients for which the DCT in 16-bit lanes does not overflow.
     most: [[i16; 8]; 8],
 }
 
-/// The largest sum of dequantised magnitudes in a column for the DCT in 16-bit lanes.
+/// The largest sum of dequantized magnitudes in a column for which the DCT in 16-bit lanes does not overflow.
 ///
-/// The first pass weighs each by 1.39 at most and leaves two fraction bits, so its results are below
-/// `2946 * 1.39 * 4 = 16,380` and sums of two of them below 2^15. Blocks of real pictures stay below
-/// `sqrt(8) * 1024 = 2897` (Parseval), up to their rounding.
+/// The first pass multiplies each by at most 1.39 and keeps two fraction bits, so its results are below `2946 * 1.39 *
+/// 4 = 16,380`, and sums of two of them below 2^15. Blocks of real pictures stay below `sqrt(8) * 1024 = 2897`
+/// (Parseval), except for rounding.
 const LARGEST: u16 = 2946;
 
 impl Steps {
@@ -110,7 +110,7 @@ impl BlockView<'_> {
         self.blocks[i][0].wrapping_add(self.first.map_or(0, |first| first[i]))
     }
 
-    /// The samples of block `i`.
+    /// Computes the samples of block `i`.
     fn one(&self, i: usize, steps: &Steps, samples: &mut [u8], stride: usize) {
         let first = i32::from(self.first(i)).wrapping_mul(steps.steps[0]);
         let square = match self.flat(i, 1) {
@@ -139,7 +139,7 @@ fn sample(value: i32) -> u8 {
     value.saturating_add(128).clamp(0, 255) as u8
 }
 
-/// The inverse DCT. Sums wrap around in 32 bits.
+/// The inverse DCT, 8 times too large before the last shift. Sums wrap around in 32 bits.
 pub fn dct(mut rows: [[i32; 8]; 8]) -> [[i32; 8]; 8] {
     for x in 0..8 {
         let column = line::<{ BITS - PASS_BITS }>(rows.map(|row| row[x]));
@@ -253,7 +253,7 @@ fn pass<L: Lanes, const SHIFT: u32>(l: L, v: [L::V; 8]) -> [L::V; 8] {
 mod tests {
     use super::*;
 
-    /// Also where damage makes coefficients that leave 32 bits.
+    /// Coefficients include those of damaged files, which exceed the range of pictures.
     #[test]
     fn blocks_of_one_coefficient_are_those_of_the_transform() {
         let steps = Steps::new(&Component { sampling: [1, 1], steps: [3; 64] });

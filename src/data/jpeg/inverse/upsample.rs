@@ -2,8 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
-/// libjpeg's triangle filters: 3/4 of the nearest sample and 1/4 of the next along each axis, with rounding up and down
-/// in turn.
+/// libjpeg's triangle filters: 3/4 of the nearest sample and 1/4 of the next nearest along each axis, rounded up and
+/// down in turn.
 pub(super) enum Filter<'a> {
     /// Twice the width.
     Across { row: &'a [u8] },

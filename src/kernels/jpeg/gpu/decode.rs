@@ -13,11 +13,11 @@ use crate::{
 
 pub(super) static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 
-/// The colour models, each at the place of its number in the shader, `MODEL`.
+/// The colour models. The index of each is its number in the shader, `MODEL`.
 pub(super) const MODELS: [ColourModel; 5] =
     [ColourModel::Grey, ColourModel::YCbCr, ColourModel::Rgb, ColourModel::Cmyk, ColourModel::Ycck];
 
-/// The shader that makes pixels of this model.
+/// The shader that converts samples of the colour model `model` to pixels.
 pub(super) fn inverse(model: ColourModel) -> Shader {
     let number = MODELS.iter().position(|&known| known == model).expect("all are listed");
     INVERSE.with(&[("MODEL", &format!("{number}u"))])
@@ -30,7 +30,7 @@ shader_struct! {
     }
 }
 
-/// Decodes pictures of one geometry on a device.
+/// Decodes pictures of one frame on a device.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     context: &'a Context,
@@ -95,7 +95,7 @@ impl<'a> Decoder<'a> {
     /// Copies `coefficients` to the device.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device fails.
     pub fn upload(&self, coefficients: &SparseCoefficients) -> Result<Blocks> {
         Ok(Blocks {
             blocks: self.context.upload("jpeg blocks", &coefficients.blocks)?,
@@ -103,10 +103,10 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Records the passes from `coefficients`; the pixels' rows are padded to a multiple of sixteen pixels.
+    /// Records the passes from `coefficients` to pixels, whose rows are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) if the device has no memory left.
     pub fn record(&self, batch: &mut Batch<'_>, coefficients: &Blocks) -> Result<Buffer> {
         let Self { context, layout, .. } = self;
         let planes = context.allocate("jpeg planes", layout.plane_bytes())?;
@@ -132,7 +132,7 @@ impl<'a> Decoder<'a> {
 /// MCU rows above and below a band that its pixels depend on.
 const HALO: usize = 1;
 
-/// Decodes a picture, in bands where the device needs that.
+/// Decodes a picture, in bands if it does not fit the device.
 pub(in super::super) fn decode(
     context: &Context,
     coefficients: &SparseCoefficients,

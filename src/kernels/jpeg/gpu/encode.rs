@@ -31,7 +31,7 @@ shader_struct! {
     }
 }
 
-/// Encodes pictures of one geometry on a device.
+/// Encodes pictures of one frame on a device.
 #[derive(Debug)]
 pub struct Encoder<'a> {
     context: &'a Context,
@@ -68,7 +68,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// Records the passes from `pixels`, whose rows are padded to a multiple of sixteen pixels.
+    /// Records the passes from `pixels` to coefficients. The rows of pixels are padded to a multiple of sixteen pixels.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device has no memory left.
@@ -112,7 +112,7 @@ impl<'a> Encoder<'a> {
         Ok(Encoded { coefficients: Blocks { blocks, entries }, cursor })
     }
 
-    /// The coefficients that [`Encoder::record`] made.
+    /// Reads the coefficients that [`Encoder::record`] computes.
     ///
     /// # Errors
     /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the device fails.
@@ -132,7 +132,7 @@ pub struct Encoded {
     cursor: Buffer,
 }
 
-/// Encodes a picture, in bands where the device needs that.
+/// Encodes a picture, in bands if it does not fit the device.
 pub(in super::super) fn encode(
     context: &Context,
     frame: &Frame,

@@ -11,14 +11,14 @@ shader_struct! {
     pub(super) struct BlockParams { blocks: u32, across: u32, first: u32, plane: u32, order: [[u32; 4]; 16] }
 }
 
-/// Pixels of a row are padded to a multiple of this, as the blurs' rows are.
+/// Rows are padded to a multiple of this number of pixels, as the rows of the blurs are.
 const PITCH: usize = 16;
 
 /// Where the components of a picture lie in one buffer of blocks and in one buffer of samples.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) frame: Frame,
-    /// Blocks before each component, and in all.
+    /// Number of blocks before each component, and of all blocks.
     pub(super) blocks: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Layout {
         self.all() as u64 * 64
     }
 
-    /// Pixels from row to row.
+    /// Number of pixels from row to row.
     pub(super) fn pitch(&self) -> usize {
         self.frame.size[0].next_multiple_of(PITCH)
     }
@@ -65,7 +65,7 @@ impl Layout {
         }
     }
 
-    /// Whether `context` has room for the picture in one piece.
+    /// Whether the picture fits the device in one piece.
     pub(super) fn fits(&self, context: &Context) -> bool {
         let largest = (ENTRIES * self.all() as u64).max(self.pixel_bytes());
         let groups = self.all().div_ceil(8).max(self.pixel_bytes() as usize / 4 / 64 + 1) as u64;
@@ -80,7 +80,7 @@ impl Layout {
         Self::new(&Frame { size, ..self.frame.clone() })
     }
 
-    /// The most MCU rows of a band that fits; an error where not even `least` do.
+    /// The maximal number of MCU rows of a band that fits; an error if not even `least` rows fit.
     pub(super) fn rows(&self, context: &Context, least: usize) -> Result<usize> {
         let [_, all] = self.frame.mcus();
         let fits = |&rows: &usize| self.band(0, rows).fits(context);
@@ -94,7 +94,7 @@ impl Layout {
         })
     }
 
-    /// The coefficients of this band, whose first MCU row is row `start` of `all`.
+    /// The coefficients of this band, which begins at MCU row `start` of `all`.
     pub(super) fn part(
         &self,
         all: &SparseCoefficients,

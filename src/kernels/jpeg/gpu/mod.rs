@@ -1,4 +1,5 @@
-//! The GPU twins: coefficients and pixels in storage buffers, and bands of MCU rows where a picture does not fit.
+//! The GPU twins: coefficients and pixels are in storage buffers. A picture that does not fit is processed in bands of
+//! MCU rows.
 
 mod decode;
 mod encode;
@@ -19,7 +20,7 @@ use crate::gpu::{Buffer, Shader};
 const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the numbers that the host sizes the buffers by; \
     columns and rows are limited to the last of a plane";
 
-/// Every text of this family that can run.
+/// All specializations of the shaders that may run.
 pub fn variants() -> Vec<Shader> {
     let plain = [INVERSE.clone(), FORWARD.clone()];
     plain.into_iter().chain(MODELS.map(inverse)).chain(PLANES.map(forward)).collect()
