@@ -11,8 +11,9 @@ use crate::{
 
 /// Most bytes of samples in a slab.
 const SLAB: u64 = 64 << 20;
-/// Most bytes of the surface that wait in memory to be written. With the slabs, that makes less than 500 MB.
-const HELD: u64 = 128 << 20;
+/// Most bytes of the surface that wait in memory to be written, and at most a quarter of the memory. More goes to
+/// temporary files, and so is written twice.
+const HELD: u64 = 1 << 30;
 /// Memory, in bytes, that may be taken even where `--max-memory` is less.
 const LEAST: u64 = 16 << 20;
 /// A slab of n layers of cells has up to n + 3 slices: n + 1 with the corners of its cells, and one more on either
