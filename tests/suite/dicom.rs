@@ -262,6 +262,33 @@ fn slices_at_the_same_places_are_times() {
     assert_eq!(all, each);
     let input = path.display();
     works(folder.path(), &format!("histogram {input} -o h.csv --volume 2"));
+    // Times stay apart where positions differ by rounding: here the second slice of the first time lies behind the other.
+    let rounded = folder.path().join("rounded");
+    copy("time", &rounded, &[]);
+    replace(&rounded.join("time-01.dcm"), b"109.3303161", b"109.3303162");
+    let first = Layout { volume: Some(0), ..Layout::default() };
+    assert_eq!(values(&described(&rounded, &first).unwrap()), all[..all.len() / 2]);
+}
+
+/// Replaces the only occurrence of some bytes in a file by as many others.
+fn replace(path: &Path, from: &[u8], to: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let places: Vec<usize> = (0..bytes.len()).filter(|&i| bytes[i..].starts_with(from)).collect();
+    assert_eq!((places.len(), from.len()), (1, to.len()), "{}", path.display());
+    bytes[places[0]..][..to.len()].copy_from_slice(to);
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn places_that_make_no_sense_are_left_out_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    copy("ct", &folder.path().join("s"), &[]);
+    for file in fs::read_dir(folder.path().join("s")).unwrap() {
+        replace(&file.unwrap().path(), b"DS\x08\x001.25\\0.8", b"DS\x08\x001e200\\1 ");
+    }
+    let file = open(&folder.path().join("s"));
+    assert!(file.placement().is_none());
+    assert!(file.warnings().any(|what| what.contains("makes no sense")));
 }
 
 #[test]

@@ -211,57 +211,15 @@ pub fn stack(
     wanted: Option<&Series>,
     mut warnings: Vec<String>,
 ) -> Result<Stack> {
-    let opened =
-        files.iter().par_map(|path| Image::open(path).map_err(|error| unreadable(path, error)));
-    let mut images: Vec<Image> = Vec::new();
-    let mut without = Vec::new();
-    for (path, image) in files.iter().zip(opened) {
-        match image? {
-            Some(image) => images.push(image),
-            None => without.push(path.clone()),
-        }
-    }
-    warnings.extend(super::slices::left_out(&without));
+    let (images, without_pixels) = opened(files)?;
+    warnings.extend(super::slices::left_out(&without_pixels));
     if images.is_empty() {
         return Err(Error::bad_input(format_args!("{source}: its DICOM holds no pixels")));
     }
-    let Found { images, slices, volumes, placement, mut losses, notes } =
-        series::choose(source, images, wanted)?;
-    warnings.extend(notes);
-    let first = &images[0];
-    let kind = first.kind;
-    let scale = slices[0].scale;
-    let same = slices.iter().all(|slice| slice.scale == scale);
-    let told = told_range(&images);
-    let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale, told);
-    let dtype = match same {
-        true => slices.iter().map(of_slice).reduce(both).expect("there is a slice"),
-        // Slices have different slopes, as in PET.
-        false if kind.stored > 24 => Dtype::F64,
-        false => Dtype::F32,
-    };
-    let dims = [kind.columns, kind.rows, slices.len() / volumes];
-    let mut header = Header::new(dims, Stored::As(kind.dtype()), 0);
-    (header.volumes, header.endian) = (volumes, first.data.syntax.endian);
-    header.scale = scale.filter(|_| same);
-    if let Some(placement) = placement {
-        header.place(placement);
-    }
-    if kind.samples == 3 {
-        losses.push("its colours become grey, (r + g + b) / 3 as in ImageJ".into());
-    }
-    if first.data.top.has(dataset::LUT) {
-        losses.push("its table of values (Modality LUT) is not applied".into());
-    }
-    if kind.inverted {
-        warnings.push(
-            "its values are turned around, as ITK does: MONOCHROME1, of which the least is white"
-                .into(),
-        );
-    }
-    header.losses = losses;
-    header.warnings = warnings;
-    header.metadata = metadata(first);
+    let found = series::choose(source, images, wanted)?;
+    let header = header(&found, warnings);
+    let Found { images, slices, .. } = found;
+    let dtype = value_type(&images, &slices);
     let size_of = |image: &Image| std::fs::metadata(&image.path).map_or(0, |found| found.len());
     Ok(Stack {
         format: NAME,
@@ -276,6 +234,68 @@ pub fn stack(
             is_strict: AtomicBool::new(false),
         }),
     })
+}
+
+/// Opens all `files`: those with pixels, and the names of those without.
+fn opened(files: &[PathBuf]) -> Result<(Vec<Image>, Vec<PathBuf>)> {
+    let opened =
+        files.iter().par_map(|path| Image::open(path).map_err(|error| unreadable(path, error)));
+    let (mut images, mut without_pixels) = (Vec::new(), Vec::new());
+    for (path, image) in files.iter().zip(opened) {
+        match image? {
+            Some(image) => images.push(image),
+            None => without_pixels.push(path.clone()),
+        }
+    }
+    Ok((images, without_pixels))
+}
+
+/// The header of a series; `warnings` come before its own.
+fn header(found: &Found, mut warnings: Vec<String>) -> Header {
+    let Found { images, slices, volumes, placement, losses, notes } = found;
+    let first = &images[0];
+    let kind = first.kind;
+    let dims = [kind.columns, kind.rows, slices.len() / volumes];
+    let mut header = Header::new(dims, Stored::As(kind.dtype()), 0);
+    (header.volumes, header.endian) = (*volumes, first.data.syntax.endian);
+    header.scale = slices[0].scale.filter(|_| is_one_scale(slices));
+    warnings.extend_from_slice(notes);
+    header.warnings = warnings;
+    if let Some(placement) = placement {
+        header.place(placement.clone());
+    }
+    header.losses.clone_from(losses);
+    if kind.samples == 3 {
+        header.losses.push("its colours become grey, (r + g + b) / 3 as in ImageJ".into());
+    }
+    if first.data.top.has(dataset::LUT) {
+        header.losses.push("its table of values (Modality LUT) is not applied".into());
+    }
+    if kind.inverted {
+        header.warnings.push(
+            "its values are turned around, as ITK does: MONOCHROME1, of which the least is white"
+                .into(),
+        );
+    }
+    header.metadata = metadata(first);
+    header
+}
+
+/// Whether all slices are rescaled alike.
+fn is_one_scale(slices: &[Slice]) -> bool {
+    slices.iter().all(|slice| slice.scale == slices[0].scale)
+}
+
+/// The type of the values of all `slices`.
+fn value_type(images: &[Image], slices: &[Slice]) -> Dtype {
+    let told = told_range(images);
+    let of_slice = |slice: &Slice| images[slice.image].kind.dtype_of_values(slice.scale, told);
+    match is_one_scale(slices) {
+        true => slices.iter().map(of_slice).reduce(both).expect("there is a slice"),
+        // Slices have different slopes, as in PET.
+        false if images[0].kind.stored > 24 => Dtype::F64,
+        false => Dtype::F32,
+    }
 }
 
 /// The least and the greatest stored number of all `images`, where each file states its own.

@@ -248,40 +248,52 @@ fn fragments(
     count: usize,
     len: u64,
 ) -> Result<Vec<Vec<Range<u64>>>, BoxError> {
-    /// More than any file has.
+    let (offsets, found) = items(path, data, pixels, count, len)?;
+    if count == 1 {
+        return Ok(vec![found]);
+    }
+    if found.len() == count {
+        return Ok(found.into_iter().map(|fragment| vec![fragment]).collect());
+    }
+    let header = |fragment: &Range<u64>| fragment.start - 8;
+    let first = found.first().map_or(0, header);
+    let mut frames: Vec<Vec<Range<u64>>> = Vec::new();
+    for fragment in found {
+        let begins_frame = offsets.binary_search(&(header(&fragment) - first)).is_ok();
+        match frames.last_mut() {
+            Some(last) if !begins_frame => last.push(fragment),
+            _ => frames.push(vec![fragment]),
+        }
+    }
+    match frames.len() == count {
+        true => Ok(frames),
+        false => Err(format!("it tells of {count} frames, but {} are found", frames.len()).into()),
+    }
+}
+
+/// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the first
+/// item, and the bytes of the fragments in the file of `len` bytes. Offsets are those of the items' headers, counted from
+/// that of the first fragment.
+fn items(
+    path: &Path,
+    data: &Dataset,
+    pixels: &Pixels,
+    count: usize,
+    len: u64,
+) -> Result<(Vec<u64>, Vec<Range<u64>>), BoxError> {
+    /// Most fragments of a file.
     const MOST: usize = 1 << 22;
     let mut input = Input::open(path, data.syntax.deflated, pixels.at)?;
     let mut at = pixels.at;
     let mut table: Option<Vec<u64>> = None;
     let mut found: Vec<Range<u64>> = Vec::new();
-    loop {
-        let mut head = [0; 8];
-        match input.read_exact(&mut head) {
-            Ok(()) => {}
-            // Files without the closing mark are common.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
-            Err(error) => return Err(error.into()),
-        }
+    while let Some(bytes) = item_len(&mut input)? {
         at += 8;
-        let [a, b, c, d, rest @ ..] = head;
-        let tag =
-            u32::from(u16::from_le_bytes([a, b])) << 16 | u32::from(u16::from_le_bytes([c, d]));
-        let bytes = u64::from(u32::from_le_bytes(rest));
-        match tag {
-            ITEM if at.saturating_add(bytes) <= len => {}
-            ITEM => return Err("the file ends within its pixels".into()),
-            _ => break,
+        if at.saturating_add(bytes) > len {
+            return Err("the file ends within its pixels".into());
         }
         if table.is_none() {
-            let mut offsets = Vec::new();
-            let known = bytes.min(4 * count as u64);
-            (&mut input).take(known).read_to_end(&mut offsets)?;
-            input.skip(bytes - known)?;
-            let offsets = offsets.as_chunks().0.iter();
-            let mut all: Vec<u64> =
-                offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect();
-            all.sort_unstable();
-            table = Some(all);
+            table = Some(offset_table(&mut input, bytes, count)?);
         } else {
             found.push(at..at + bytes);
             input.skip(bytes)?;
@@ -291,26 +303,33 @@ fn fragments(
             return Err("it has too many fragments".into());
         }
     }
-    let table = table.unwrap_or_default();
-    if count == 1 {
-        return Ok(vec![found]);
+    Ok((table.unwrap_or_default(), found))
+}
+
+/// Reads the header of an item: its length in bytes; `None` at the end of the items.
+fn item_len(input: &mut Input) -> io::Result<Option<u64>> {
+    let mut head = [0; 8];
+    match input.read_exact(&mut head) {
+        Ok(()) => {}
+        // Files without the closing mark are common.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
     }
-    if found.len() == count {
-        return Ok(found.into_iter().map(|fragment| vec![fragment]).collect());
-    }
-    let first = found.first().map_or(0, |fragment| fragment.start - 8);
-    let mut all: Vec<Vec<Range<u64>>> = Vec::new();
-    for fragment in found {
-        let offset = fragment.start - 8 - first;
-        match all.last_mut() {
-            Some(last) if table.binary_search(&offset).is_err() => last.push(fragment),
-            _ => all.push(vec![fragment]),
-        }
-    }
-    match all.len() == count {
-        true => Ok(all),
-        false => Err(format!("it tells of {count} frames, but {} are found", all.len()).into()),
-    }
+    let [a, b, c, d, len @ ..] = head;
+    let tag = u32::from(u16::from_le_bytes([a, b])) << 16 | u32::from(u16::from_le_bytes([c, d]));
+    Ok((tag == ITEM).then_some(u32::from_le_bytes(len).into()))
+}
+
+/// Reads a Basic Offset Table of `bytes` bytes: at most `count` offsets, sorted.
+fn offset_table(input: &mut Input, bytes: u64, count: usize) -> io::Result<Vec<u64>> {
+    let mut table = Vec::new();
+    let known = bytes.min(4 * count as u64);
+    (&mut *input).take(known).read_to_end(&mut table)?;
+    input.skip(bytes - known)?;
+    let offsets = table.as_chunks().0.iter();
+    let mut offsets: Vec<u64> = offsets.map(|offset| u32::from_le_bytes(*offset).into()).collect();
+    offsets.sort_unstable();
+    Ok(offsets)
 }
 
 /// Reads frame `number` as values of type `to`, in the machine's byte order. Returns false where `to` does not hold all
@@ -324,96 +343,107 @@ pub fn read(
     (scale, to): (Option<Scale>, Dtype),
     values: &mut [u8],
 ) -> Result<bool, BoxError> {
-    let Image { path, data, kind, frames, .. } = image;
-    let syntax = data.syntax;
-    let words = data.pixels.is_some_and(|pixels| pixels.words);
-    let frame = match frames {
-        Frames::Plain { pairs: true, .. } => kind.count_of_pairs(),
-        _ => kind.frame_bytes(),
+    let (mut stored, kind) = match &image.frames {
+        Frames::Plain { at, pairs } => plain(image, number, *at, *pairs)?,
+        Frames::Packed(_) if image.kind.allocated < 8 => return Err("its bits are packed".into()),
+        Frames::Packed(frames) => unpacked(image, &frames[number])?,
     };
-    let mut stored = memory::zeros::<u8>(frame + 1)?;
-    stored.truncate(frame);
-    let mut kind = *kind;
-    match frames {
-        Frames::Plain { at, .. } if kind.allocated == 1 => {
-            // Frames of single bits follow each other without padding; the first pixel is the lowest bit (PS3.5,
-            // 8.1.1).
-            let first = number as u64 * kind.count() as u64;
-            let last = first + kind.count() as u64;
-            let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
-            image.read_at(at + first / 8, &mut packed)?;
-            stored = memory::zeros(kind.count())?;
-            for (i, value) in stored.iter_mut().enumerate() {
-                let bit = (first % 8) as usize + i;
-                *value = packed[bit / 8] >> (bit % 8) & 1;
-            }
-            (kind.allocated, kind.stored, kind.high_bit) = (8, 8, 7);
-        }
-        Frames::Plain { at, .. }
-            if kind.allocated == 8 && words && syntax.endian == Endian::Big =>
-        {
-            // Bytes of 16-bit big-endian words are swapped in pairs. A frame may begin or end within a pair.
-            let first = number as u64 * stored.len() as u64;
-            let last = (first + stored.len() as u64).next_multiple_of(2);
-            let mut turned = memory::zeros::<u8>((last - first / 2 * 2) as usize)?;
-            image.read_at(at + first / 2 * 2, &mut turned)?;
-            turned.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
-            let len = stored.len();
-            stored.copy_from_slice(&turned[(first % 2) as usize..][..len]);
-        }
-        Frames::Plain { at, .. } => {
-            let at = at + number as u64 * stored.len() as u64;
-            image.read_at(at, &mut stored)?;
-            let is_big = syntax.endian == Endian::Big;
-            let size = match kind.allocated {
-                8 => 1,
-                bits if is_big != cfg!(target_endian = "big") => bits as usize / 8,
-                _ => 1,
-            };
-            if size > 1 {
-                stored.chunks_exact_mut(size).for_each(<[u8]>::reverse);
-            }
-        }
-        Frames::Packed(_) if kind.allocated < 8 => return Err("its bits are packed".into()),
-        Frames::Packed(frames) => {
-            let mut packed = Vec::new();
-            for fragment in &frames[number] {
-                let bytes = fragment.end - fragment.start;
-                let input = Input::open(path, syntax.deflated, fragment.start)?;
-                packed.try_reserve(bytes as usize)?;
-                input.take(bytes).read_to_end(&mut packed)?;
-            }
-            match syntax.packing {
-                Packing::Rle => {
-                    run_lengths(&packed, &kind, &mut stored)?;
-                    // Decoding interleaved the planes.
-                    kind.planar = false;
-                }
-                Packing::Jpeg => common_jpeg(&packed, &mut kind, &mut stored)?,
-                Packing::JpegOf12Bits if kind.allocated == 8 => {
-                    common_jpeg(&packed, &mut kind, &mut stored)?;
-                }
-                Packing::JpegOf12Bits | Packing::JpegLossless => {
-                    jpeg::decode(&packed, &kind, &mut stored)?;
-                    kind.planar = false;
-                }
-                #[cfg(feature = "jpeg2000")]
-                Packing::Jpeg2000 => {
-                    super::jpeg2000::decode(&packed, &kind, &mut stored)?;
-                    (kind.planar, kind.ybr) = (false, false);
-                }
-                Packing::None => unreachable!("packed"),
-            }
-        }
-    }
-    if matches!(frames, Frames::Plain { pairs: true, .. }) {
-        stored = apart(&stored)?;
-        kind.planar = false;
-    }
     if kind.samples == 3 {
         stored = grey(&stored, &kind)?;
     }
     Ok(convert(&stored, &kind, scale, to, values))
+}
+
+/// Reads an uncompressed frame: its samples in the machine's byte order, and how they are stored now.
+fn plain(image: &Image, number: usize, at: u64, pairs: bool) -> Result<(Vec<u8>, Kind), BoxError> {
+    let kind = image.kind;
+    if kind.allocated == 1 {
+        let stored = single_bits(image, number, at)?;
+        return Ok((stored, Kind { allocated: 8, stored: 8, high_bit: 7, ..kind }));
+    }
+    let len = if pairs { kind.count_of_pairs() } else { kind.frame_bytes() };
+    let first = number as u64 * len as u64;
+    let mut stored = memory::zeros::<u8>(len)?;
+    let is_big = image.data.syntax.endian == Endian::Big;
+    let are_words = image.data.pixels.is_some_and(|pixels| pixels.words);
+    match kind.allocated {
+        8 if are_words && is_big => swapped_bytes(image, at, first, &mut stored)?,
+        8 => image.read_at(at + first, &mut stored)?,
+        bits => {
+            image.read_at(at + first, &mut stored)?;
+            if is_big != cfg!(target_endian = "big") {
+                stored.chunks_exact_mut(bits as usize / 8).for_each(<[u8]>::reverse);
+            }
+        }
+    }
+    match pairs {
+        true => Ok((apart(&stored)?, Kind { planar: false, ..kind })),
+        false => Ok((stored, kind)),
+    }
+}
+
+/// Reads a frame of single bits as one byte for each: frames follow each other without padding, and the first pixel is
+/// the lowest bit.
+fn single_bits(image: &Image, number: usize, at: u64) -> Result<Vec<u8>, BoxError> {
+    let count = image.kind.count();
+    let first = number as u64 * count as u64;
+    let last = first + count as u64;
+    let mut packed = memory::zeros::<u8>((last.div_ceil(8) - first / 8) as usize)?;
+    image.read_at(at + first / 8, &mut packed)?;
+    let mut bits = memory::zeros(count)?;
+    for (i, value) in bits.iter_mut().enumerate() {
+        let bit = (first % 8) as usize + i;
+        *value = packed[bit / 8] >> (bit % 8) & 1;
+    }
+    Ok(bits)
+}
+
+/// Reads the bytes of a frame out of 16-bit big-endian words, from byte `first` on: bytes are swapped in pairs.
+/// The frame may begin or end within a pair.
+fn swapped_bytes(image: &Image, at: u64, first: u64, stored: &mut [u8]) -> Result<(), BoxError> {
+    let begin = first / 2 * 2;
+    let end = (first + stored.len() as u64).next_multiple_of(2);
+    let mut words = memory::zeros::<u8>((end - begin) as usize)?;
+    image.read_at(at + begin, &mut words)?;
+    words.as_chunks_mut::<2>().0.iter_mut().for_each(|word| word.reverse());
+    stored.copy_from_slice(&words[(first - begin) as usize..][..stored.len()]);
+    Ok(())
+}
+
+/// Reads and decompresses a frame: its samples in the machine's byte order, and how they are stored now.
+fn unpacked(image: &Image, fragments: &[Range<u64>]) -> Result<(Vec<u8>, Kind), BoxError> {
+    let syntax = image.data.syntax;
+    let mut packed = Vec::new();
+    for fragment in fragments {
+        let bytes = fragment.end - fragment.start;
+        let input = Input::open(&image.path, syntax.deflated, fragment.start)?;
+        packed.try_reserve(bytes as usize)?;
+        input.take(bytes).read_to_end(&mut packed)?;
+    }
+    let mut kind = image.kind;
+    let mut stored = memory::zeros::<u8>(kind.frame_bytes())?;
+    match syntax.packing {
+        Packing::Rle => {
+            run_lengths(&packed, &kind, &mut stored)?;
+            // Decoding interleaved the planes.
+            kind.planar = false;
+        }
+        Packing::Jpeg => common_jpeg(&packed, &mut kind, &mut stored)?,
+        Packing::JpegOf12Bits if kind.allocated == 8 => {
+            common_jpeg(&packed, &mut kind, &mut stored)?;
+        }
+        Packing::JpegOf12Bits | Packing::JpegLossless => {
+            jpeg::decode(&packed, &kind, &mut stored)?;
+            kind.planar = false;
+        }
+        #[cfg(feature = "jpeg2000")]
+        Packing::Jpeg2000 => {
+            super::jpeg2000::decode(&packed, &kind, &mut stored)?;
+            (kind.planar, kind.ybr) = (false, false);
+        }
+        Packing::None => unreachable!("packed"),
+    }
+    Ok((stored, kind))
 }
 
 /// Decodes run lengths (PS3.5, annex G): one segment for each byte of a pixel, the high byte of a sample first.

@@ -14,7 +14,7 @@ use crate::{
         placement::{Placement, Space},
         vec3::{cross, dot},
     },
-    error::{Error, Hint, Result},
+    error::{Error, Result},
     io::Source,
 };
 
@@ -196,21 +196,7 @@ fn spacing(image: &Image) -> ([f64; 2], Option<f64>, bool) {
 
 /// Sorts the slices of one series, which may be several volumes.
 fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result<Found> {
-    let mut losses = Vec::new();
-    let turn = |image: &Image| {
-        let round = |v: f64| (v * 1e3).round() as i64;
-        Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
-    };
-    // Some series hold scout images and screenshots beside their slices.
-    let groups = grouped(images, |image| (image.kind.comparable(), turn(image)));
-    let (mut images, others) = largest(groups);
-    if let Some(other) = others.first() {
-        let others: usize = others.iter().map(|images| slices_of(images)).sum();
-        losses.push(format!(
-            "{others} slices of another size, type or orientation are left out, such as {}",
-            name(&other[0])
-        ));
-    }
+    let (mut images, losses) = of_one_kind(images);
     // Instance numbers order slices without positions, and slices at one position.
     images.sort_by(|a, b| {
         let number = |image: &Image| image.data.top.number(INSTANCE).unwrap_or(0.0);
@@ -224,127 +210,116 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
     }
     let planes: Option<Vec<Plane>> =
         slices.iter().map(|slice| Plane::of(&images[slice.image], slice.frame)).collect();
+    let offsets = images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
     let mut found = Found { images, slices, volumes: 1, placement: None, losses, notes };
-    let offsets = found.images[0].data.top.numbers(OFFSETS).map(<[f64]>::to_vec);
     match (planes, offsets) {
-        // Frames of RT Dose lie at offsets along the normal (Grid Frame Offset Vector, PS3.3, C.8.8.3.2).
         (Some(planes), Some(offsets)) if offsets.len() == planes.len() => {
-            let planes: Vec<Plane> = planes
-                .iter()
-                .zip(&offsets)
-                .map(|(plane, &offset)| {
-                    let (normal, relative) = (plane.normal(), offset - offsets[0]);
-                    let first = std::array::from_fn(|i| plane.first[i] + relative * normal[i]);
-                    Plane { first, ..*plane }
-                })
-                .collect();
-            found.order(&planes)?;
+            found.order(&at_offsets(&planes, &offsets));
         }
-        (Some(planes), _) => match planes.iter().all(|plane| plane.is_parallel(&planes[0])) {
-            true => found.order(&planes)?,
-            false => {
-                return Err(Error::bad_input(format_args!(
-                    "{source}: its slices are not parallel"
-                )));
-            }
-        },
-        (None, _) => {
-            let ([x, y], z, is_stated) = spacing(&found.images[0]);
-            if found.slices.len() > 1 {
-                let how =
-                    "its slices do not say where they lie; the numbers of their files order them";
-                found.notes.push(how.into());
-            }
-            if is_stated {
-                let z = z.unwrap_or(1.0);
-                let unit = Some("mm".into());
-                found.placement =
-                    Some(Placement { unit, ..Placement::straight([x, y, z], [0.0; 3]) });
-            }
+        (Some(planes), _) if planes.iter().all(|plane| plane.is_parallel(&planes[0])) => {
+            found.order(&planes);
         }
+        (Some(_), _) => {
+            return Err(Error::bad_input(format_args!("{source}: its slices are not parallel")));
+        }
+        (None, _) => found.keep_order(),
     }
     Ok(found)
 }
 
+/// The largest group of images of one size, type and orientation, and a loss in words where there are others: some series
+/// hold scout images and screenshots beside their slices.
+fn of_one_kind(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
+    let turn = |image: &Image| {
+        let round = |v: f64| (v * 1e3).round() as i64;
+        Plane::of(image, 0).map(|plane| [plane.row.map(round), plane.column.map(round)])
+    };
+    let groups = grouped(images, |image| (image.kind.comparable(), turn(image)));
+    let (images, others) = largest(groups);
+    let mut losses = Vec::new();
+    if let Some(other) = others.first() {
+        let others: usize = others.iter().map(|images| slices_of(images)).sum();
+        losses.push(format!(
+            "{others} slices of another size, type or orientation are left out, such as {}",
+            name(&other[0])
+        ));
+    }
+    (images, losses)
+}
+
+/// The planes of the frames of RT Dose, which lie at `offsets` along the normal (Grid Frame Offset Vector, PS3.3,
+/// C.8.8.3.2), whatever their own positions.
+fn at_offsets(planes: &[Plane], offsets: &[f64]) -> Vec<Plane> {
+    let shifted = |(plane, &offset): (&Plane, &f64)| {
+        let (normal, relative) = (plane.normal(), offset - offsets[0]);
+        let first = std::array::from_fn(|i| plane.first[i] + relative * normal[i]);
+        Plane { first, ..*plane }
+    };
+    planes.iter().zip(offsets).map(shifted).collect()
+}
+
+/// The median distance of neighbouring slices at different positions along the normal; `None` where all are at one.
+fn median_step(along: &[f64]) -> Option<f64> {
+    let mut sorted = along.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mut steps: Vec<f64> = sorted.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.retain(|&step| step > 1e-6);
+    steps.sort_by(f64::total_cmp);
+    steps.get(steps.len() / 2).copied()
+}
+
+/// Groups slices at positions less than `near` apart, in the order of their positions. Within a group, slices are in the
+/// order of `along`, whatever the rounding of their positions.
+fn places(along: &[f64], near: f64) -> Vec<Vec<usize>> {
+    let mut order: Vec<usize> = (0..along.len()).collect();
+    order.sort_by(|&a, &b| along[a].total_cmp(&along[b]));
+    let mut places: Vec<Vec<usize>> = Vec::new();
+    for at in order {
+        match places.last_mut() {
+            Some(place) if along[at] - along[place[0]] < near => place.push(at),
+            _ => places.push(vec![at]),
+        }
+    }
+    places.iter_mut().for_each(|place| place.sort_unstable());
+    places
+}
+
 impl Found {
-    /// Sorts the slices, whose planes are given, by their distance along the normal.
-    fn order(&mut self, planes: &[Plane]) -> Result<()> {
+    /// Leaves slices without positions in the order of their files' numbers, and takes the spacing that the first states.
+    fn keep_order(&mut self) {
+        let ([x, y], z, is_stated) = spacing(&self.images[0]);
+        if self.slices.len() > 1 {
+            let how = "its slices do not say where they lie; the numbers of their files order them";
+            self.notes.push(how.into());
+        }
+        if is_stated {
+            let z = z.unwrap_or(1.0);
+            let unit = Some("mm".into());
+            self.placement = Some(Placement { unit, ..Placement::straight([x, y, z], [0.0; 3]) });
+        }
+    }
+
+    /// Sorts the slices, whose planes are given, by their distance along the normal, and places them. As many slices at
+    /// each position are as many volumes.
+    fn order(&mut self, planes: &[Plane]) {
         let first = planes[0];
         let normal = first.normal();
-        let along = |plane: &Plane| dot(normal, plane.first);
-        let ([x, y], stated, _) = spacing(&self.images[0]);
-        let mut order: Vec<usize> = (0..planes.len()).collect();
-        // A stable sort: slices at one position stay in the order of their instance numbers.
-        order.sort_by(|&a, &b| along(&planes[a]).total_cmp(&along(&planes[b])));
-        let mut steps: Vec<f64> = order
-            .windows(2)
-            .map(|pair| along(&planes[pair[1]]) - along(&planes[pair[0]]))
-            .collect();
-        steps.retain(|&step| step > 1e-6);
-        steps.sort_by(f64::total_cmp);
-        let median = steps.get(steps.len() / 2).copied();
-        let near = median.unwrap_or(1.0) * 1e-2;
-        let mut places: Vec<Vec<usize>> = Vec::new();
-        for at in order {
-            match places.last_mut() {
-                Some(place) if along(&planes[at]) - along(&planes[place[0]]) < near => {
-                    place.push(at);
-                }
-                _ => places.push(vec![at]),
-            }
-        }
-        let each = places[0].len();
-        let of = |slice: usize| self.images[self.slices[slice].image].path.clone();
-        let shown =
-            |slice: usize| of(slice).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if places.iter().any(|place| place.len() != each) {
-            let more: usize = places.iter().map(|place| place.len() - 1).sum();
-            let example = places.iter().find(|place| place.len() > 1).expect("more than one");
-            self.losses.push(format!(
-                "{more} slices that lie where another does are left out, such as {}, which lies where {} does",
-                shown(example[1]),
-                shown(example[0])
-            ));
-            places.iter_mut().for_each(|place| place.truncate(1));
-        }
+        let along: Vec<f64> = planes.iter().map(|plane| dot(normal, plane.first)).collect();
+        let median = median_step(&along);
+        let usual = median.unwrap_or(1.0);
+        let mut places = places(&along, usual * 1e-2);
+        self.leave_out_doubles(&mut places);
         self.volumes = places[0].len();
-        let at: Vec<f64> = places.iter().map(|place| along(&planes[place[0]])).collect();
-        let mut gaps = Vec::new();
-        for (z, pair) in at.windows(2).enumerate() {
-            let (step, usual) = (pair[1] - pair[0], median.unwrap_or(1.0));
-            if (step - usual).abs() > 0.02 * usual {
-                gaps.push((z, step));
-            }
-        }
+        let at: Vec<f64> = places.iter().map(|place| along[place[0]]).collect();
+        let is_even = self.tell_gaps(&places, &at, usual);
+        let ([x, y], stated, _) = spacing(&self.images[0]);
         let last = places.len() - 1;
         let [low, high] = [places[0][0], places[last][0]].map(|slice| planes[slice].first);
-        let step = match (last, gaps.first()) {
-            (0, _) => normal.map(|v| v * stated.unwrap_or(1.0)),
-            (_, None) => std::array::from_fn(|i| (high[i] - low[i]) / last as f64),
-            (_, Some(_)) => {
-                let whole = at[last] - at[0];
-                let one = median.unwrap_or(1.0);
-                std::array::from_fn(|i| (high[i] - low[i]) / whole * one)
-            }
+        let step = match last {
+            0 => normal.map(|v| v * stated.unwrap_or(1.0)),
+            _ if is_even => std::array::from_fn(|i| (high[i] - low[i]) / last as f64),
+            _ => std::array::from_fn(|i| (high[i] - low[i]) / (at[last] - at[0]) * usual),
         };
-        if let Some(&(z, gap)) = gaps.first() {
-            let round = |v: f64| (v * 1e4).round() / 1e4;
-            let usual = median.unwrap_or(1.0);
-            let times = if gaps.len() > 1 {
-                format!(", and {} times more", gaps.len() - 1)
-            } else {
-                String::new()
-            };
-            self.losses.push(format!(
-                "its slices are not evenly spaced: from {} to {} it is {} mm in place of {}{times}; all are taken to \
-                 be {} apart",
-                shown(places[z][0]),
-                shown(places[z + 1][0]),
-                round(gap),
-                round(usual),
-                round(usual),
-            ));
-        }
         self.placement = Some(Placement {
             steps: [first.row.map(|v| v * x), first.column.map(|v| v * y), step],
             first: low,
@@ -354,9 +329,49 @@ impl Found {
         let slices =
             (0..self.volumes).flat_map(|volume| places.iter().map(move |place| place[volume]));
         self.slices = slices.map(|slice| self.slices[slice]).collect();
-        if self.volumes > 1 && self.slices.is_empty() {
-            return Err(Error::bad_input("there are no slices").with_hint(Hint::VolumeNumber));
+    }
+
+    /// Where positions hold different numbers of slices, keeps the first slice of each.
+    fn leave_out_doubles(&mut self, places: &mut [Vec<usize>]) {
+        let each = places[0].len();
+        if places.iter().all(|place| place.len() == each) {
+            return;
         }
-        Ok(())
+        let more: usize = places.iter().map(|place| place.len() - 1).sum();
+        let example = places.iter().find(|place| place.len() > 1).expect("more than one");
+        self.losses.push(format!(
+            "{more} slices that lie where another does are left out, such as {}, which lies where {} does",
+            self.file_of(example[1]),
+            self.file_of(example[0])
+        ));
+        places.iter_mut().for_each(|place| place.truncate(1));
+    }
+
+    /// Whether the positions `at` of `places` are `usual` apart, within 2 %; else that is added to the losses.
+    fn tell_gaps(&mut self, places: &[Vec<usize>], at: &[f64], usual: f64) -> bool {
+        let steps = at.windows(2).map(|pair| pair[1] - pair[0]).enumerate();
+        let gaps: Vec<(usize, f64)> =
+            steps.filter(|(_, step)| (step - usual).abs() > 0.02 * usual).collect();
+        let Some(&(z, gap)) = gaps.first() else { return true };
+        let round = |v: f64| (v * 1e4).round() / 1e4;
+        let times = match gaps.len() {
+            1 => String::new(),
+            count => format!(", and {} times more", count - 1),
+        };
+        self.losses.push(format!(
+            "its slices are not evenly spaced: from {} to {} it is {} mm in place of {}{times}; all are taken to \
+             be {} apart",
+            self.file_of(places[z][0]),
+            self.file_of(places[z + 1][0]),
+            round(gap),
+            round(usual),
+            round(usual),
+        ));
+        false
+    }
+
+    /// The name of the file of a slice, by its number before sorting.
+    fn file_of(&self, slice: usize) -> String {
+        name(&self.images[self.slices[slice].image])
     }
 }
