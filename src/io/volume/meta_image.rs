@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use super::format::{
-    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Skip, Start, Stored, Writing,
-    dims_of, pattern, sizes_of,
+    BoxError, Endian, Format, Header, Outgoing, Packing, Placing, Start, Stored, Writing, dims_of,
+    pattern, sizes_of,
 };
 use crate::data::{
     dtype::Dtype,
@@ -47,6 +47,37 @@ const TYPES: [(&str, Dtype); 12] = [
     // MetaIO defines 32 bits, whatever `long` is on a machine.
     ("MET_ULONG", Dtype::U32),
     ("MET_LONG", Dtype::I32),
+];
+
+/// Fields that are understood or need not be kept; all others are metadata.
+const KNOWN: [&str; 27] = [
+    "ObjectType",
+    "ObjectSubType",
+    "NDims",
+    "DimSize",
+    "BinaryData",
+    "BinaryDataByteOrderMSB",
+    "ElementByteOrderMSB",
+    "CompressedData",
+    "CompressedDataSize",
+    "CompressionLevel",
+    "TransformMatrix",
+    "Rotation",
+    "Orientation",
+    "Offset",
+    "Position",
+    "Origin",
+    "CenterOfRotation",
+    "ElementSpacing",
+    "ElementSize",
+    "ElementType",
+    "ElementNumberOfChannels",
+    "ElementDataFile",
+    "HeaderSize",
+    "DistanceUnits",
+    "ID",
+    "ParentID",
+    "AnatomicalOrientation",
 ];
 
 struct Fields(Vec<(String, String)>);
@@ -111,26 +142,11 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
 }
 
 fn header(fields: &Fields, position: u64) -> Result<Header, BoxError> {
-    let axes = fields.get(&["NDims"]).and_then(|text| text.parse::<usize>().ok());
-    let axes = axes
-        .filter(|axes| (1..=10).contains(axes))
-        .ok_or("it does not tell how many axes there are")?;
-    let sizes = sizes_of(fields.get(&["DimSize"]).unwrap_or_default());
-    let sizes = sizes
-        .filter(|sizes| sizes.len() == axes)
-        .ok_or_else(|| format!("its DimSize is no list of {axes} whole numbers greater than 0"))?;
+    let sizes = sizes(fields)?;
     let size = |axis: usize| sizes.get(axis).copied().unwrap_or(1);
     let dims = dims_of([size(0), size(1), size(2)])?;
-    let volumes = (3..axes).map(size).fold(1, u64::saturating_mul);
-    if let Some(channels) =
-        fields.get(&["ElementNumberOfChannels"]).filter(|&channels| channels != "1")
-    {
-        return Err(format!("each of its samples is a vector of {channels} numbers").into());
-    }
-    let kind = fields.get(&["ElementType"]).unwrap_or_default();
-    let dtype = TYPES.iter().find(|(name, _)| *name == kind).map(|&(_, dtype)| dtype);
-    let dtype = dtype.ok_or_else(|| format!("samples of type `{kind}` are not supported"))?;
-    let mut header = Header::new(dims, Stored::As(dtype), position);
+    let volumes = (3..sizes.len()).map(size).fold(1, u64::saturating_mul);
+    let mut header = Header::new(dims, Stored::As(dtype(fields)?), position);
     header.volumes = usize::try_from(volumes)?;
     if fields.is_true(&["BinaryDataByteOrderMSB", "ElementByteOrderMSB"]) {
         header.endian = Endian::Big;
@@ -143,50 +159,41 @@ fn header(fields: &Fields, position: u64) -> Result<Header, BoxError> {
         false => Packing::None,
     };
     if let Some(bytes) = fields.get(&["HeaderSize"]) {
-        header.skip = match bytes.parse::<i64>() {
-            Ok(-1) if header.packing == Packing::None => {
-                Skip { from: position, lines: 0, bytes: None }
-            }
-            Ok(bytes @ 0..) => Skip { from: position, lines: 0, bytes: Some(bytes as u64) },
+        header.skip.bytes = match bytes.parse::<i64>() {
+            Ok(-1) if header.packing == Packing::None => None,
+            Ok(bytes @ 0..) => Some(bytes as u64),
             _ => return Err("its HeaderSize makes no sense".into()),
         };
     }
-    place(&mut header, fields, axes)?;
-    const KNOWN: [&str; 27] = [
-        "ObjectType",
-        "ObjectSubType",
-        "NDims",
-        "DimSize",
-        "BinaryData",
-        "BinaryDataByteOrderMSB",
-        "ElementByteOrderMSB",
-        "CompressedData",
-        "CompressedDataSize",
-        "CompressionLevel",
-        "TransformMatrix",
-        "Rotation",
-        "Orientation",
-        "Offset",
-        "Position",
-        "Origin",
-        "CenterOfRotation",
-        "ElementSpacing",
-        "ElementSize",
-        "ElementType",
-        "ElementNumberOfChannels",
-        "ElementDataFile",
-        "HeaderSize",
-        "DistanceUnits",
-        "ID",
-        "ParentID",
-        "AnatomicalOrientation",
-    ];
-    for (name, value) in &fields.0 {
-        if !KNOWN.contains(&name.as_str()) && !value.is_empty() {
-            header.metadata.push((name.clone(), value.clone()));
-        }
-    }
+    place(&mut header, fields, sizes.len())?;
+    let is_metadata =
+        |(name, value): &&(String, String)| !KNOWN.contains(&name.as_str()) && !value.is_empty();
+    header.metadata = fields.0.iter().filter(is_metadata).cloned().collect();
     Ok(header)
+}
+
+/// The number of samples along each axis, the first axis fastest.
+fn sizes(fields: &Fields) -> Result<Vec<u64>, BoxError> {
+    let axes = fields.get(&["NDims"]).and_then(|text| text.parse::<usize>().ok());
+    let axes = axes
+        .filter(|axes| (1..=10).contains(axes))
+        .ok_or("it does not tell how many axes there are")?;
+    let sizes = sizes_of(fields.get(&["DimSize"]).unwrap_or_default());
+    sizes.filter(|sizes| sizes.len() == axes).ok_or_else(|| {
+        format!("its DimSize is no list of {axes} whole numbers greater than 0").into()
+    })
+}
+
+fn dtype(fields: &Fields) -> Result<Dtype, BoxError> {
+    if let Some(channels) =
+        fields.get(&["ElementNumberOfChannels"]).filter(|&channels| channels != "1")
+    {
+        return Err(format!("each of its samples is a vector of {channels} numbers").into());
+    }
+    let kind = fields.get(&["ElementType"]).unwrap_or_default();
+    let known = TYPES.iter().find(|(name, _)| *name == kind);
+    let dtype = known.map(|&(_, dtype)| dtype);
+    dtype.ok_or_else(|| format!("samples of type `{kind}` are not supported").into())
 }
 
 /// Places the samples by spacing, offset and directions, if the header has one of them.

@@ -32,58 +32,93 @@ const SIZE: usize = 1024;
 /// IMOD's stamp in word 38 (words are counted from 0 here); its flags follow in word 39.
 const IMOD: i32 = 1_146_047_817;
 
-fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
-    let bytes = start.bytes::<SIZE>()?;
-    // The machine stamp tells the byte order. Old files have none: there only one order makes a small number of the
-    // mode.
-    let endian = match [bytes[212], bytes[213]] {
-        [0x44, 0x44 | 0x41] => Endian::Little,
-        [0x11, 0x11] => Endian::Big,
-        _ if bytes[12] == 0 && bytes[13] == 0 && bytes[15] != 0 => Endian::Big,
-        _ => Endian::Little,
-    };
-    let raw = |word: usize| -> [u8; 4] {
-        let mut raw: [u8; 4] = bytes[4 * word..][..4].try_into().expect("four bytes");
-        if endian == Endian::Big {
+/// The words of four bytes of a header.
+struct Words {
+    bytes: [u8; SIZE],
+    endian: Endian,
+}
+
+impl Words {
+    fn new(bytes: [u8; SIZE]) -> Self {
+        // The machine stamp tells the byte order. Old files have none: there only one order makes a small number of the
+        // mode.
+        let endian = match [bytes[212], bytes[213]] {
+            [0x44, 0x44 | 0x41] => Endian::Little,
+            [0x11, 0x11] => Endian::Big,
+            _ if bytes[12] == 0 && bytes[13] == 0 && bytes[15] != 0 => Endian::Big,
+            _ => Endian::Little,
+        };
+        Self { bytes, endian }
+    }
+
+    fn raw(&self, word: usize) -> [u8; 4] {
+        let mut raw: [u8; 4] = self.bytes[4 * word..][..4].try_into().expect("four bytes");
+        if self.endian == Endian::Big {
             raw.reverse();
         }
         raw
-    };
-    let int = |word: usize| i32::from_le_bytes(raw(word));
-    let real = |word: usize| f64::from(f32::from_le_bytes(raw(word)));
-    let stored = match int(3) {
-        // Bit 0 of IMOD's flags: bytes are signed.
-        0 if int(38) == IMOD && int(39) & 1 == 0 => Stored::As(Dtype::U8),
-        0 => Stored::As(Dtype::I8),
-        1 => Stored::As(Dtype::I16),
-        2 => Stored::As(Dtype::F32),
-        6 => Stored::As(Dtype::U16),
-        12 => Stored::F16,
-        3 | 4 => return Err("complex numbers are not supported".into()),
-        101 => return Err("samples of 4 bits are not supported".into()),
-        mode => return Err(format!("samples of the unknown mode {mode}").into()),
-    };
-    let [columns, rows, mut sections] = dims_of([int(0), int(1), int(2)])?;
+    }
+
+    fn int(&self, word: usize) -> i32 {
+        i32::from_le_bytes(self.raw(word))
+    }
+
+    fn real(&self, word: usize) -> f64 {
+        f32::from_le_bytes(self.raw(word)).into()
+    }
+
+    /// The type of samples.
+    fn stored(&self) -> Result<Stored, BoxError> {
+        Ok(match self.int(3) {
+            // Bit 0 of IMOD's flags: bytes are signed.
+            0 if self.int(38) == IMOD && self.int(39) & 1 == 0 => Stored::As(Dtype::U8),
+            0 => Stored::As(Dtype::I8),
+            1 => Stored::As(Dtype::I16),
+            2 => Stored::As(Dtype::F32),
+            6 => Stored::As(Dtype::U16),
+            12 => Stored::F16,
+            3 | 4 => return Err("complex numbers are not supported".into()),
+            101 => return Err("samples of 4 bits are not supported".into()),
+            mode => return Err(format!("samples of the unknown mode {mode}").into()),
+        })
+    }
+
+    /// The labels, texts of 80 bytes.
+    fn labels(&self) -> impl Iterator<Item = String> {
+        let count = usize::try_from(self.int(55)).unwrap_or(0).min(10);
+        self.bytes[224..]
+            .chunks(80)
+            .take(count)
+            .map(|label| String::from_utf8_lossy(label).trim_matches(['\0', ' ']).to_owned())
+    }
+}
+
+fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
+    let words = Words::new(start.bytes::<SIZE>()?);
+    let stored = words.stored()?;
+    let [columns, rows, mut sections] = dims_of([0, 1, 2].map(|word| words.int(word)))?;
     // A space group of 401 to 630 marks a stack of volumes of mz sections each.
-    let (group, mz) = (int(22), usize::try_from(int(9)).unwrap_or(0));
+    let (group, mz) = (words.int(22), usize::try_from(words.int(9)).unwrap_or(0));
     let mut volumes = 1;
     if (401..=630).contains(&group) && mz > 0 && sections.is_multiple_of(mz) {
         (volumes, sections) = (sections / mz, mz);
     }
-    let extended = u64::try_from(int(23)).map_err(|_| "its extended header makes no sense")?;
+    let extended =
+        u64::try_from(words.int(23)).map_err(|_| "its extended header makes no sense")?;
     let mut header = Header::new([columns, rows, sections], stored, SIZE as u64 + extended);
-    header.endian = endian;
+    header.endian = words.endian;
     header.volumes = volumes;
-    let labels = usize::try_from(int(55)).unwrap_or(0).min(10);
-    for label in 0..labels {
-        let text = String::from_utf8_lossy(&bytes[224 + 80 * label..][..80]).into_owned();
-        let text = text.trim_matches(['\0', ' ']).to_owned();
-        header.metadata.push(("label".into(), text));
-    }
+    header.metadata.extend(words.labels().map(|label| ("label".into(), label)));
     if extended > 0 {
         header.metadata.push(("extended header".into(), format!("{extended} bytes")));
     }
-    let axes = [int(16), int(17), int(18)];
+    place(&mut header, &words);
+    Ok(header)
+}
+
+/// Places the samples, where the header states the size of the cell; warns of axes and angles that are not understood.
+fn place(header: &mut Header, words: &Words) {
+    let axes = [16, 17, 18].map(|word| words.int(word));
     let mut sorted = axes;
     sorted.sort_unstable();
     let axes = match sorted {
@@ -94,23 +129,19 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
             [0, 1, 2]
         }
     };
-    let angles = [real(13), real(14), real(15)];
+    let angles = [13, 14, 15].map(|word| words.real(word));
     if angles.iter().any(|&angle| angle != 90.0 && angle != 0.0) {
         header
             .warnings
             .push(format!("its cell has the angles {angles:?} and is taken as rectangular"));
     }
-    let cell = [real(10), real(11), real(12)];
+    let cell = [10, 11, 12].map(|word| words.real(word));
     if cell.iter().any(|&side| side != 0.0) {
-        header.place(placement(
-            axes,
-            cell,
-            [7, 8, 9].map(int),
-            [4, 5, 6].map(int),
-            [49, 50, 51].map(real),
-        ));
+        let intervals = [7, 8, 9].map(|word| words.int(word));
+        let starts = [4, 5, 6].map(|word| words.int(word));
+        let origin = [49, 50, 51].map(|word| words.real(word));
+        header.place(placement(axes, cell, intervals, starts, origin));
     }
-    Ok(header)
 }
 
 /// Places samples in a rectangular cell. `axes` are the world's axes (0 to 2) of columns, rows and sections; `cell` is

@@ -57,24 +57,7 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         .into_iter()
         .collect::<Result<_>>()?;
     let first = probes.first().ok_or_else(|| Error::bad_input("there are no slices"))?;
-    let differs = |probe: &Probe| kind(probe) != kind(first);
-    if let Some(other) = probes.iter().position(differs) {
-        return Err(Error::bad_input(format_args!(
-            "{source}: {} is {}, but {} is {}; a pattern such as '*.png' in place of a folder takes those of one kind",
-            shown(&files[other]),
-            described(&probes[other]),
-            shown(&files[0]),
-            described(first),
-        )));
-    }
-    if let Some(many) = probes.iter().position(|probe| probe.pages > Some(1))
-        && files.len() > 1
-    {
-        return Err(Error::bad_input(format_args!(
-            "{source}: {} holds several pages, and a slice is one",
-            shown(&files[many]),
-        )));
-    }
+    check_alike(source, &files, &probes)?;
     // Memory for a decoded image, its file and the decoder.
     let bytes = probes.iter().map(|probe| probe.bytes).max().unwrap_or(0);
     let limits = Limits { strict: false, ..Limits::from(bytes.saturating_mul(4).max(64 << 20)) };
@@ -89,18 +72,20 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
     };
     let mut header = Header::new([size[0], size[1], files.len()], Stored::As(dtype), 0);
     header.warnings = warnings;
-    let mut colours = probes.iter().filter(|probe| is_coloured(probe)).count();
-    if let Some(planes) = &tiff {
+    let coloured = match &tiff {
+        None => probes.iter().filter(|probe| is_coloured(probe)).count(),
         // As for one TIFF with all slices: values stay as they are stored, and the spacing of pixels is kept.
-        header.losses = planes.losses.clone();
-        header.warnings.extend(planes.assumed_depth(files.len()));
-        if let Some(placement) = placement(planes) {
-            header.place(placement);
+        Some(planes) => {
+            header.losses = planes.losses.clone();
+            header.warnings.extend(planes.assumed_depth(files.len()));
+            if let Some(placement) = placement(planes) {
+                header.place(placement);
+            }
+            if planes.channels > 1 { files.len() } else { 0 }
         }
-        colours = if planes.channels > 1 { files.len() } else { 0 };
-    }
-    if colours > 0 {
-        let of = if colours < files.len() { format!("{colours} of ") } else { String::new() };
+    };
+    if coloured > 0 {
+        let of = if coloured < files.len() { format!("{coloured} of ") } else { String::new() };
         header.losses.push(format!(
             "{of}{} colour images become grey, (r + g + b) / 3 as in ImageJ",
             files.len()
@@ -119,6 +104,27 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         bytes: files.iter().map(size_of).sum(),
         slices: Arc::new(Pictures { files, is_tiff: tiff.is_some(), size, dtype, limits, scratch }),
     })
+}
+
+/// Checks that images have the same properties, and each one page.
+fn check_alike(source: &Source, files: &[PathBuf], probes: &[Probe]) -> Result<()> {
+    let first = &probes[0];
+    if let Some(other) = probes.iter().position(|probe| kind(probe) != kind(first)) {
+        return Err(Error::bad_input(format_args!(
+            "{source}: {} is {}, but {} is {}; a pattern such as '*.png' in place of a folder takes those of one kind",
+            shown(&files[other]),
+            described(&probes[other]),
+            shown(&files[0]),
+            described(first),
+        )));
+    }
+    match probes.iter().position(|probe| probe.pages > Some(1)) {
+        Some(many) if files.len() > 1 => Err(Error::bad_input(format_args!(
+            "{source}: {} holds several pages, and a slice is one",
+            shown(&files[many]),
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Opens the first of several TIFF files.

@@ -119,21 +119,7 @@ impl Array {
         if transformers.is_some_and(|transformers| !transformers.is_empty()) {
             return Err("it has storage transformers, which are not understood".into());
         }
-        let (encoding, encoding_fields) = named(field(fields, "chunk_key_encoding")?)?;
-        let separator = encoding_fields.get("separator").and_then(Value::as_str);
-        let (prefix, usual) = match encoding {
-            "default" => (Some("c"), '/'),
-            "v2" => (None, '.'),
-            other => {
-                return Err(format!("its keys are encoded by `{}`", shown(other)).into());
-            }
-        };
-        let separator = match separator {
-            None => usual,
-            Some(".") => '.',
-            Some("/") => '/',
-            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
-        };
+        let keys = Keys::of_version_3(fields)?;
         let whole: Vec<usize> = (0..shape.len()).collect();
         let chain = Chain::read(field(fields, "codecs")?, whole, true)?;
         let names = fields.get("dimension_names").and_then(Value::as_array).map(|names| {
@@ -162,7 +148,7 @@ impl Array {
         };
         let array = Self {
             fill: fill(fields.get("fill_value").unwrap_or(&Value::Null), stored)?,
-            keys: Keys { prefix, separator },
+            keys,
             shape,
             file,
             chunk,
@@ -235,6 +221,25 @@ impl Array {
 }
 
 impl Keys {
+    /// Parses the `chunk_key_encoding` of version 3.
+    fn of_version_3(fields: &Map<String, Value>) -> Result<Self, BoxError> {
+        let (encoding, encoding_fields) = named(field(fields, "chunk_key_encoding")?)?;
+        let (prefix, usual) = match encoding {
+            "default" => (Some("c"), '/'),
+            "v2" => (None, '.'),
+            other => {
+                return Err(format!("its keys are encoded by `{}`", shown(other)).into());
+            }
+        };
+        let separator = match encoding_fields.get("separator").and_then(Value::as_str) {
+            None => usual,
+            Some(".") => '.',
+            Some("/") => '/',
+            Some(other) => return Err(format!("its keys are joined by `{}`", shown(other)).into()),
+        };
+        Ok(Self { prefix, separator })
+    }
+
     fn key(&self, place: &[usize]) -> String {
         let numbers = place.iter().map(ToString::to_string);
         let parts: Vec<String> =

@@ -66,58 +66,19 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     if spatial[0].is_none() {
         return Err(unreadable("none of its axes is x".into()));
     }
-    let mut at = vec![0; axes.len()];
-    let mut others = Vec::new();
-    for (number, axis) in axes.iter().enumerate() {
-        if spatial.contains(&Some(number)) {
-            continue;
-        }
-        let (what, chosen) = match axis.kind {
-            Kind::Channel => ("channel", layout.channel),
-            Kind::Time => ("time", layout.time),
-            _ => ("place", None),
-        };
-        match chosen {
-            Some(chosen) if chosen < array.shape[number] => at[number] = chosen,
-            Some(chosen) => {
-                return Err(Error::usage(format_args!(
-                    "{source}: there is no {what} {}, only 1 to {}",
-                    chosen + 1,
-                    array.shape[number]
-                )));
-            }
-            None => others.push(number),
-        }
-    }
-    for (kind, what, chosen) in
-        [(Kind::Channel, "channels", layout.channel), (Kind::Time, "times", layout.time)]
-    {
-        if chosen.is_some_and(|chosen| chosen > 0) && axes.iter().all(|axis| axis.kind != kind) {
-            return Err(Error::usage(format_args!("{source} has no {what}")));
-        }
-    }
+    let (at, others) = choice(source, layout, &axes, spatial, &array.shape)?;
     let dtype = convert::dtype(array.stored, None);
     let count = |n: usize, &axis: &usize| n.checked_mul(array.shape[axis]);
     let volumes = others.iter().try_fold(1, count);
     let volumes = volumes.ok_or_else(|| unreadable("it is too large".into()))?;
-    let varying: Vec<Kind> =
-        others.iter().filter(|&&axis| array.shape[axis] > 1).map(|&axis| axes[axis].kind).collect();
     let dims = spatial.map(|axis| axis.map_or(1, |axis| array.shape[axis]));
     let mut header = Header::new(dims, array.stored, 0);
     header.volumes = volumes;
-    header.each = match varying[..] {
-        [Kind::Channel] => "channels",
-        [Kind::Time] => "times",
-        [Kind::Time, Kind::Channel] => "times and channels",
-        _ => "volumes",
-    };
+    header.each = names_of_volumes(&axes, &others, &array.shape);
     header.endian = array.endian;
     header.losses = losses;
-    header.metadata = name
-        .filter(|name| !name.is_empty())
-        .map(|name| ("name".into(), name))
-        .into_iter()
-        .collect();
+    let name = name.filter(|name| !name.is_empty());
+    header.metadata.extend(name.map(|name| ("name".into(), name)));
     if let Some(placement) = placement(&axes, spatial) {
         header.place(placement);
     }
@@ -130,6 +91,59 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         bytes,
         slices: Arc::new(View::new(array, store, spatial, others, at, dtype)),
     })
+}
+
+/// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that are
+/// neither `spatial` nor chosen.
+fn choice(
+    source: &Source,
+    layout: &Layout,
+    axes: &[Axis],
+    spatial: [Option<usize>; 3],
+    shape: &[usize],
+) -> Result<(Vec<usize>, Vec<usize>)> {
+    let (mut at, mut others) = (vec![0; axes.len()], Vec::new());
+    for (number, axis) in axes.iter().enumerate() {
+        if spatial.contains(&Some(number)) {
+            continue;
+        }
+        let (what, chosen) = match axis.kind {
+            Kind::Channel => ("channel", layout.channel),
+            Kind::Time => ("time", layout.time),
+            _ => ("place", None),
+        };
+        match chosen {
+            Some(chosen) if chosen < shape[number] => at[number] = chosen,
+            Some(chosen) => {
+                return Err(Error::usage(format_args!(
+                    "{source}: there is no {what} {}, only 1 to {}",
+                    chosen + 1,
+                    shape[number]
+                )));
+            }
+            None => others.push(number),
+        }
+    }
+    for (kind, what, chosen) in
+        [(Kind::Channel, "channels", layout.channel), (Kind::Time, "times", layout.time)]
+    {
+        if chosen.is_some_and(|chosen| chosen > 0) && axes.iter().all(|axis| axis.kind != kind) {
+            return Err(Error::usage(format_args!("{source} has no {what}")));
+        }
+    }
+    Ok((at, others))
+}
+
+/// What volumes are called that the axes `others` count.
+fn names_of_volumes(axes: &[Axis], others: &[usize], shape: &[usize]) -> &'static str {
+    let varying: Vec<Kind> =
+        others.iter().filter(|&&axis| shape[axis] > 1).map(|&axis| axes[axis].kind).collect();
+    match varying[..] {
+        [Kind::Channel] => "channels",
+        [Kind::Time] => "times",
+        [Kind::Time, Kind::Channel] => "times and channels",
+        _ => "volumes",
+    }
 }
 
 /// Which of `axes` are x, y and z, in this order; `None` where there is no such axis.

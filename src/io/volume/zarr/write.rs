@@ -100,42 +100,13 @@ impl Pyramid {
         let image = image.transpose().map_err(|error| {
             Error::bad_input("cannot read the metadata of the input").caused_by(error)
         })?;
+        let image = image.as_ref();
         let placement = file.placement();
-        let mut losses = Vec::new();
-        if placement.is_some_and(|placement| !placement.is_straight()) {
-            losses.push("the orientation is dropped".to_owned());
-        }
-        let dropped: Vec<&str> = file
-            .metadata()
-            .iter()
-            .map(|(name, _)| name.as_str())
-            .filter(|&n| n != "name")
-            .collect();
-        if !dropped.is_empty() {
-            let names: String =
-                dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
-            losses.push(format!("metadata is dropped ({names})"));
-        }
         let spacing = placement.map_or([1.0; 3], Placement::spacing);
         let first = placement.map_or([0.0; 3], |placement| placement.first);
         let unit = placement.and_then(|placement| placement.unit.as_deref()).map(long_unit);
-        let mut others = Vec::new();
-        let spatial = image.as_ref().map(|image| super::spatial(&image.axes));
+        let spatial = image.map(|image| super::spatial(&image.axes));
         let has = spatial.map_or([true; 3], |spatial| spatial.map(|axis| axis.is_some()));
-        if let (Some(image), Some(spatial)) = (&image, spatial) {
-            for (number, axis) in image.axes.iter().enumerate() {
-                let len = image.array.shape[number];
-                let is_chosen = match axis.kind {
-                    Kind::Channel => layout.channel.is_some(),
-                    Kind::Time => layout.time.is_some(),
-                    _ => false,
-                };
-                let is_spatial = spatial.contains(&Some(number));
-                if !is_spatial && !is_chosen && layout.volume.is_none() {
-                    others.push((axis.clone(), len));
-                }
-            }
-        }
         let axis = |at: usize| Axis {
             name: ["x", "y", "z"][at].into(),
             kind: Kind::Space,
@@ -143,20 +114,12 @@ impl Pyramid {
             scale: Some(spacing[at]),
             first: Some(first[at]),
         };
-        let kept = image.as_ref().zip(spatial).map(|(image, spatial)| {
-            spatial.map(|axis| axis.map_or(1, |axis| image.array.chunk[axis]))
-        });
-        let size = file.dtype.size();
-        let mut chunk = options.chunk.map_or(kept.unwrap_or(CHUNK), |chunk| chunk.0);
-        let most = if options.chunk.is_some() { 1 << 30 } else { MOST_CHUNK };
-        while chunk.iter().try_fold(size, |n, &len| n.checked_mul(len)).is_none_or(|n| n > most) {
-            let longest = (0..3).max_by_key(|&axis| chunk[axis]).expect("three");
-            chunk[longest] = chunk[longest].div_ceil(2);
-        }
-        let version = options.version.unwrap_or(match &image {
+        let others = image.map_or_else(Vec::new, |image| volume_axes(image, layout));
+        let version = options.version.unwrap_or(match image {
             Some(image) if image.version == 2 => 2,
             _ => 3,
         });
+        let chunk = chunk(file.dtype, image, options);
         let volumes: usize = others.iter().map(|(_, len)| len).product();
         let count = (0..3).map(|axis| file.dims[axis].div_ceil(chunk[axis].max(1)));
         let count = count.fold(volumes, usize::saturating_mul);
@@ -168,7 +131,6 @@ impl Pyramid {
             (None, 3) if count > MANY_CHUNKS => CHUNKS_A_FILE,
             (None, _) => 1,
         };
-        let omero = image.as_ref().and_then(|image| chosen_channel(image.omero.clone()?, layout));
         Ok(Self {
             levels: levels(file.dims, spacing, options.levels),
             dtype: file.dtype,
@@ -177,10 +139,10 @@ impl Pyramid {
             file_chunks,
             axes: [2, 1, 0].into_iter().filter(|&at| has[at]).map(axis).collect(),
             others,
-            name: image.as_ref().and_then(|image| image.name.clone()),
-            omero,
-            are_labels: image.as_ref().is_some_and(|image| image.is_labels),
-            losses,
+            name: image.and_then(|image| image.name.clone()),
+            omero: image.and_then(|image| chosen_channel(image.omero.clone()?, layout)),
+            are_labels: image.is_some_and(|image| image.is_labels),
+            losses: losses(file),
         })
     }
 
@@ -416,6 +378,57 @@ impl Pyramid {
     }
 }
 
+/// What a store cannot hold of `file`, in words.
+fn losses(file: &VolumeFile) -> Vec<String> {
+    let mut losses = Vec::new();
+    if file.placement().is_some_and(|placement| !placement.is_straight()) {
+        losses.push("the orientation is dropped".to_owned());
+    }
+    let names = file.metadata().iter().map(|(name, _)| name.as_str());
+    let dropped: Vec<&str> = names.filter(|&name| name != "name").collect();
+    if !dropped.is_empty() {
+        let names: String =
+            dropped.join(", ").chars().filter(|c| !c.is_control()).take(200).collect();
+        losses.push(format!("metadata is dropped ({names})"));
+    }
+    losses
+}
+
+/// The axes of the input that count volumes, with their lengths; none where `layout` chooses one volume.
+fn volume_axes(image: &Image, layout: &Layout) -> Vec<(Axis, usize)> {
+    let spatial = super::spatial(&image.axes);
+    let is_chosen = |axis: &Axis| match axis.kind {
+        Kind::Channel => layout.channel.is_some(),
+        Kind::Time => layout.time.is_some(),
+        _ => false,
+    };
+    let axes = image.axes.iter().zip(&image.array.shape).enumerate();
+    axes.filter(|(number, (axis, _))| {
+        !spatial.contains(&Some(*number)) && !is_chosen(axis) && layout.volume.is_none()
+    })
+    .map(|(_, (axis, &len))| (axis.clone(), len))
+    .collect()
+}
+
+/// Samples of a chunk along x, y and z: those of the options, of the input, or [`CHUNK`]. Sides of chunks that are too
+/// large are halved, the longest first.
+fn chunk(dtype: Dtype, image: Option<&Image>, options: PyramidOptions) -> [usize; 3] {
+    let kept = image.map(|image| {
+        let spatial = super::spatial(&image.axes);
+        spatial.map(|axis| axis.map_or(1, |axis| image.array.chunk[axis]))
+    });
+    let mut chunk = options.chunk.map_or(kept.unwrap_or(CHUNK), |chunk| chunk.0);
+    let most = if options.chunk.is_some() { 1 << 30 } else { MOST_CHUNK };
+    let bytes = |chunk: [usize; 3]| {
+        chunk.iter().try_fold(dtype.size(), |bytes, &len| bytes.checked_mul(len))
+    };
+    while bytes(chunk).is_none_or(|bytes| bytes > most) {
+        let longest = (0..3).max_by_key(|&axis| chunk[axis]).expect("three");
+        chunk[longest] = chunk[longest].div_ceil(2);
+    }
+    chunk
+}
+
 /// The rendering of the channel that `layout` chooses, or of all channels.
 fn chosen_channel(mut omero: Value, layout: &Layout) -> Option<Value> {
     if layout.volume.is_some() {
@@ -553,72 +566,79 @@ impl<'a> PyramidWriter<'a> {
         self.push_to(0, &none, true)
     }
 
+    /// Takes the next slices of the level number `at` of this writer: writes those that fill layers, and passes on what
+    /// they are reduced to. `is_end`: no more slices follow.
     fn push_to(&mut self, at: usize, slices: &Samples, is_end: bool) -> Result<()> {
-        let number = self.first + at;
-        let level = self.pyramid.levels[number];
-        let slice = level.dims[0] * level.dims[1] * self.pyramid.dtype.size();
-        let layer = self.pyramid.layer(number) * slice;
-        let new = slices.as_bytes();
-        let waiting = &mut self.levels[at];
-        // Whole layers among the new slices are written without a copy.
-        let mut left = new;
-        if !waiting.bytes.is_empty() {
-            let (fills, rest) = left.split_at(left.len().min(layer - waiting.bytes.len()));
-            waiting.bytes.extend_from_slice(fills);
-            left = rest;
-        }
-        let mut waiting_bytes = std::mem::take(&mut waiting.bytes);
-        if waiting_bytes.len() == layer || (is_end && !waiting_bytes.is_empty()) {
-            self.write_layer(at, &waiting_bytes)?;
-            waiting_bytes.clear();
-        }
-        let rest = match is_end {
-            true => left.len(),
-            false => left.len() / layer * layer,
-        };
-        if waiting_bytes.is_empty() {
-            let (full, tail) = left.split_at(rest);
-            for full in full.chunks(layer) {
-                self.write_layer(at, full)?;
-            }
-            memory::reserve(&mut waiting_bytes, layer)?;
-            waiting_bytes.extend_from_slice(tail);
-        }
-        self.levels[at].bytes = waiting_bytes;
+        self.write_layers(at, slices.as_bytes(), is_end)?;
         if at + 1 == self.levels.len() {
             return Ok(());
         }
-        let steps = level.steps(&self.pyramid.levels[number + 1]);
-        let single = std::mem::take(&mut self.levels[at].single);
-        let all = single.len() + new.len();
-        let used = if is_end { all } else { all / (slice * steps[2]) * slice * steps[2] };
-        let joined;
-        let from = match single.is_empty() && used == new.len() {
-            true => slices,
-            false => {
-                let mut samples =
-                    Samples::zeros(self.pyramid.dtype, used / self.pyramid.dtype.size())?;
-                let bytes = samples.as_bytes_mut();
-                let of_single = single.len().min(used);
-                bytes[..of_single].copy_from_slice(&single[..of_single]);
-                bytes[of_single..].copy_from_slice(&new[..used - of_single]);
-                joined = samples;
-                &joined
-            }
-        };
-        self.levels[at].single = match used == 0 {
-            true => [&single[..], new].concat(),
-            false => new[used - single.len()..].to_vec(),
-        };
-        let dims = [level.dims[0], level.dims[1], used / slice];
-        let next = match used {
-            0 => Samples::zeros(self.pyramid.dtype, 0)?,
-            _ => halved(from, dims, steps, self.pyramid.are_labels)?,
-        };
+        let next = self.reduced(at, slices, is_end)?;
         match next.is_empty() && !is_end {
             true => Ok(()),
             false => self.push_to(at + 1, &next, is_end),
         }
+    }
+
+    /// Bytes of a slice of the level number `at` of this writer.
+    fn slice_bytes(&self, at: usize) -> usize {
+        let [width, height, _] = self.pyramid.levels[self.first + at].dims;
+        width * height * self.pyramid.dtype.size()
+    }
+
+    /// Writes the layers that the waiting slices and the `new` ones fill. The other slices wait.
+    fn write_layers(&mut self, at: usize, new: &[u8], is_end: bool) -> Result<()> {
+        let layer = self.pyramid.layer(self.first + at) * self.slice_bytes(at);
+        let mut waiting = std::mem::take(&mut self.levels[at].bytes);
+        // Whole layers among the new slices are written without a copy.
+        let mut left = new;
+        if !waiting.is_empty() {
+            let (fills, rest) = left.split_at(left.len().min(layer - waiting.len()));
+            waiting.extend_from_slice(fills);
+            left = rest;
+        }
+        if waiting.len() == layer || (is_end && !waiting.is_empty()) {
+            self.write_layer(at, &waiting)?;
+            waiting.clear();
+        }
+        if waiting.is_empty() {
+            let whole = if is_end { left.len() } else { left.len() / layer * layer };
+            let (full, tail) = left.split_at(whole);
+            for full in full.chunks(layer) {
+                self.write_layer(at, full)?;
+            }
+            memory::reserve(&mut waiting, layer)?;
+            waiting.extend_from_slice(tail);
+        }
+        self.levels[at].bytes = waiting;
+        Ok(())
+    }
+
+    /// The slices of the next level that the `single` waiting slice and the new ones are reduced to. A slice without a
+    /// neighbour waits.
+    fn reduced(&mut self, at: usize, slices: &Samples, is_end: bool) -> Result<Samples> {
+        let dtype = self.pyramid.dtype;
+        let level = self.pyramid.levels[self.first + at];
+        let steps = level.steps(&self.pyramid.levels[self.first + at + 1]);
+        let (slice, new) = (self.slice_bytes(at), slices.as_bytes());
+        let single = std::mem::take(&mut self.levels[at].single);
+        let all = single.len() + new.len();
+        let used = if is_end { all } else { all / (slice * steps[2]) * slice * steps[2] };
+        if used == 0 {
+            self.levels[at].single = [&single[..], new].concat();
+            return Samples::zeros(dtype, 0);
+        }
+        let of_new = used - single.len();
+        self.levels[at].single = new[of_new..].to_vec();
+        let dims = [level.dims[0], level.dims[1], used / slice];
+        if single.is_empty() && of_new == new.len() {
+            return halved(slices, dims, steps, self.pyramid.are_labels);
+        }
+        let mut joined = Samples::zeros(dtype, used / dtype.size())?;
+        let (head, tail) = joined.as_bytes_mut().split_at_mut(single.len());
+        head.copy_from_slice(&single);
+        tail.copy_from_slice(&new[..of_new]);
+        halved(&joined, dims, steps, self.pyramid.are_labels)
     }
 
     /// Writes slices as a layer of chunks of the level number `at` of this writer.
