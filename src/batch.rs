@@ -23,7 +23,7 @@ use std::{
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::{
-    error::Result,
+    error::{Kind, Result},
     events::Events,
     io::{Sink, Source},
     memory,
@@ -77,7 +77,8 @@ impl Batch<'_> {
     /// jobs and on this thread, prints the messages of each and calls `report` with its result.
     ///
     /// # Errors
-    /// The first error of `report`, after which no further job is begun.
+    /// The first error of `report`, or that there is no such device, which holds for all jobs. No further job is begun
+    /// then.
     pub fn run<W: Work>(
         &self,
         work: &W,
@@ -109,6 +110,10 @@ impl Batch<'_> {
                 early.insert(index, (held, result));
                 while let Some((held, result)) = early.remove(&schedule.reported()) {
                     held.print();
+                    let result = match result {
+                        Err(error) if error.kind() == Kind::NoDevice => return Err(error),
+                        result => result,
+                    };
                     report(&jobs[schedule.reported()], result)?;
                     schedule.report();
                 }
@@ -322,7 +327,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::Error;
     use crate::io::Source;
 
     /// Jobs that take some milliseconds and record how many run at once and how much memory they take.

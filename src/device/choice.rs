@@ -11,7 +11,7 @@ pub enum DeviceChoice {
     Cpu,
     /// The first adapter, software ones included.
     Gpu,
-    /// Every hardware GPU of the first one's model and driver, which round floats alike.
+    /// The first adapter, and every hardware GPU of its model and driver, which round floats alike.
     All,
     /// The adapter with this number in `gpuproc devices`.
     Index(usize),

@@ -21,7 +21,7 @@ use self::{
     turns::Turns,
 };
 use crate::{
-    error::{Error, Kind, Result},
+    error::{Error, Hint, Kind, Result},
     gpu::{Context, any_hung, panic_text, watched_loosely},
     memory,
     timings::Timings,
@@ -59,17 +59,22 @@ pub struct Device {
     opening: Mutex<Option<Opening>>,
     /// Its GPUs; none for the CPU.
     opened: OnceLock<Vec<Context>>,
+    /// What opening them failed with; each kernel fails with the same.
+    failure: OnceLock<Failure>,
     turns: Turns,
     /// Set once a job is [shared](Device::or_cpu).
     sharing: OnceLock<Sharing>,
 }
 
+/// An error that can be told again.
+type Failure = (Kind, String, Option<Hint>);
+
 impl Device {
     /// What `choice` names, not opened yet.
     pub fn new(choice: &DeviceChoice, timings: Arc<Timings>) -> Self {
-        let (opening, opened, turns, sharing) = Default::default();
+        let (opening, opened, failure, turns, sharing) = Default::default();
         let (choice, start) = (choice.clone(), Once::new());
-        Self { choice, timings, start, opening, opened, turns, sharing }
+        Self { choice, timings, start, opening, opened, failure, turns, sharing }
     }
 
     /// A device that is this open context, as if `choice` had found it; for tests.
@@ -173,11 +178,17 @@ impl Device {
     fn contexts(&self) -> Result<&[Context]> {
         self.start();
         let mut opening = self.opening.lock().expect("no holder of this lock panics");
-        if let Some(opening) = opening.take() {
-            self.open_as(opening.wait())?;
+        if let Some(opening) = opening.take()
+            && let Err(error) = self.open_as(opening.wait())
+        {
+            let failure = (error.kind(), error.one_line(), error.hint());
+            self.failure.set(failure).expect("set only once, under the lock of `opening`");
         }
-        let opened = self.opened.get().map(Vec::as_slice);
-        opened.ok_or_else(|| Error::new(Kind::NoDevice, "the device could not be opened"))
+        match self.failure.get() {
+            Some((kind, line, None)) => Err(Error::new(*kind, line)),
+            Some((kind, line, Some(hint))) => Err(Error::new(*kind, line).with_hint(*hint)),
+            None => Ok(self.opened.get().expect("opened above, or before")),
+        }
     }
 
     /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open.

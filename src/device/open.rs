@@ -134,7 +134,7 @@ fn open_all<'a>(
     })
 }
 
-/// The adapters that [`DeviceChoice::All`] takes: hardware of the first one's model and driver. For tests,
+/// The adapters that [`DeviceChoice::All`] takes: the first, and hardware of its model and driver. For tests,
 /// `GPUPROC_TEST_GPUS` is how many times the first adapter is opened instead, software or not.
 fn alike(adapters: &[Adapter]) -> Vec<usize> {
     let Some(first) = adapters.first() else { return Vec::new() };
@@ -143,7 +143,7 @@ fn alike(adapters: &[Adapter]) -> Vec<usize> {
         return vec![0; times];
     }
     let is_alike = |adapter: &Adapter| adapter.info.is_hardware() && adapter.info == first.info;
-    (0..adapters.len()).filter(|&index| is_alike(&adapters[index])).collect()
+    iter::once(0).chain((1..adapters.len()).filter(|&at| is_alike(&adapters[at]))).collect()
 }
 
 fn missing(message: impl fmt::Display, hint: Hint) -> Error {
