@@ -5,14 +5,29 @@ use std::{
     cell::RefCell,
     fmt::Display,
     io::{self, IsTerminal, Write},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::timings::Timings;
+
 /// The bars on the terminal, one below the other. Set when the first bar appears.
 static BARS: OnceLock<MultiProgress> = OnceLock::new();
+
+/// The number of bars that are shown.
+static SHOWN: AtomicUsize = AtomicUsize::new(0);
+
+fn bars() -> &'static MultiProgress {
+    let target = || ProgressDrawTarget::stderr_with_hz(10);
+    BARS.get_or_init(|| MultiProgress::with_draw_target(target()))
+}
 
 /// Makes progress bars, which are shown or not.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +56,46 @@ impl Progress {
     pub fn files(&self, title: &str, files: usize, bytes: u64) -> Bar {
         Bar::new(self.shown, title, bytes, Unit::File { done: 0, of: files })
     }
+
+    /// Shows the stage that a run is in, and for how long, while no bar tells how far it is: `encode, 12 s`.
+    pub fn watch(&self, timings: &Arc<Timings>) -> Option<Watch> {
+        let (stop, stopped) = mpsc::channel();
+        let timings = self.shown.then(|| timings.clone())?;
+        let thread = thread::Builder::new().spawn(move || show_stages(&timings, &stopped)).ok()?;
+        Some(Watch { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// A line with the stage of a run, which goes when dropped.
+#[derive(Debug)]
+pub struct Watch {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.take();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Shows the stages of `timings` until `stopped` is closed.
+fn show_stages(timings: &Timings, stopped: &Receiver<()>) {
+    let (started, mut line) = (Instant::now(), None::<ProgressBar>);
+    while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+        let is_wanted = started.elapsed() > DELAY && SHOWN.load(Relaxed) == 0;
+        match timings.stage().filter(|_| is_wanted) {
+            Some((stage, time)) => {
+                let new = || ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+                let style = || ProgressStyle::with_template("{msg}").expect("a fixed template");
+                let line = line.get_or_insert_with(|| bars().add(new().with_style(style())));
+                line.set_message(format!("{stage}, {:.0} s", time.as_secs_f64().ceil()));
+            }
+            None => line.take().iter().for_each(ProgressBar::finish_and_clear),
+        }
+    }
+    line.iter().for_each(ProgressBar::finish_and_clear);
 }
 
 /// The unit in which a bar counts.
@@ -62,11 +117,15 @@ pub struct Bar {
     unit: Unit,
     /// Whether the bar has not appeared yet.
     waits: bool,
+    has_appeared: bool,
     started: Instant,
 }
 
 /// A bar appears only after this time, so that short work shows no bar.
 const DELAY: Duration = Duration::from_millis(500);
+
+/// How often the stage of a run is looked at.
+const TICK: Duration = Duration::from_millis(100);
 
 impl Bar {
     fn new(shown: bool, title: &str, len: u64, unit: Unit) -> Self {
@@ -75,7 +134,9 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
             .with_style(style)
             .with_prefix(title.to_owned());
-        Self { bar, unit, waits: shown, started: Instant::now() }
+        // One file is not known to be halfway done.
+        let waits = shown && !matches!(unit, Unit::File { of: 1, .. });
+        Self { bar, unit, waits, has_appeared: false, started: Instant::now() }
     }
 
     /// Advances the bar by `len` steps or bytes.
@@ -83,15 +144,19 @@ impl Bar {
         let elapsed = self.started.elapsed();
         if self.waits && elapsed > DELAY {
             self.waits = false;
-            let target = || ProgressDrawTarget::stderr_with_hz(10);
-            let bars = BARS.get_or_init(|| MultiProgress::with_draw_target(target()));
-            bars.add(self.bar.clone());
+            self.appears();
         }
         self.bar.inc(len);
         if !self.bar.is_hidden() {
             let (done, len) = (self.bar.position(), self.bar.length().unwrap_or(0));
             self.bar.set_message(status(self.unit, done, len, elapsed));
         }
+    }
+
+    fn appears(&mut self) {
+        SHOWN.fetch_add(1, Relaxed);
+        self.has_appeared = true;
+        bars().add(self.bar.clone());
     }
 
     /// Advances the bar by one file of `bytes` bytes.
@@ -106,6 +171,9 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+        if self.has_appeared {
+            SHOWN.fetch_sub(1, Relaxed);
+        }
     }
 }
 

@@ -49,7 +49,11 @@ impl Session {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let started = Instant::now();
+        // What is typed, and what is printed, keeps the terminal for itself.
+        let is_silent = matches!((input, output), (Source::File(_), Some(Sink::File(_))));
+        let watch = is_silent.then(|| self.progress.watch(&self.timings));
         let done = work()?;
+        drop(watch);
         self.events.file(input, output, started.elapsed());
         Ok(done)
     }

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
@@ -40,6 +40,8 @@ pub struct Timings {
     start: Instant,
     passes: AtomicBool,
     stages: Mutex<Vec<Stage>>,
+    /// The stages that run now, in the order in which they began.
+    running: Mutex<Vec<(Instant, String)>>,
     results: Mutex<Vec<serde_json::Value>>,
 }
 
@@ -50,6 +52,7 @@ impl Timings {
             start: Instant::now(),
             passes: passes.into(),
             stages: Mutex::default(),
+            running: Mutex::default(),
             results: Mutex::default(),
         }
     }
@@ -71,10 +74,26 @@ impl Timings {
 
     /// Runs `work` and records how long it took.
     pub fn time<T>(&self, stage: &str, work: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
+        let running = self.begin(stage);
         let result = work();
-        self.record(stage, Clock::Wall, start.elapsed());
+        self.record(stage, Clock::Wall, running.start.elapsed());
         result
+    }
+
+    #[inline(never)]
+    fn begin(&self, stage: &str) -> Running<'_> {
+        let start = Instant::now();
+        self.running().push((start, stage.to_owned()));
+        Running { timings: self, start }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<(Instant, String)>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stage that has begun last of those that run now, and for how long it does.
+    pub fn stage(&self) -> Option<(String, Duration)> {
+        self.running().last().map(|(start, stage)| (stage.clone(), start.elapsed()))
     }
 
     /// Records a duration measured elsewhere.
@@ -136,9 +155,38 @@ impl Timings {
     }
 }
 
+/// A stage that runs, until this is dropped.
+struct Running<'a> {
+    timings: &'a Timings,
+    start: Instant,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut running = self.timings.running();
+        if let Some(own) = running.iter().rposition(|(start, _)| *start == self.start) {
+            running.remove(own);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_stage_is_the_innermost_that_runs() {
+        let timings = Timings::new(false);
+        let stage = || timings.stage().map(|(stage, _)| stage);
+        timings.time("decode", || {
+            timings.time("read", || assert_eq!(stage().as_deref(), Some("read")));
+            assert_eq!(stage().as_deref(), Some("decode"));
+            let failed = || timings.time("read", || panic!("planted"));
+            assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(failed)).is_err());
+            assert_eq!(stage().as_deref(), Some("decode"));
+        });
+        assert_eq!(stage(), None);
+    }
 
     #[test]
     fn repeated_stages_add_up_in_order_of_first_appearance() {

@@ -79,7 +79,7 @@ fn process_pages(
     let sizes = chosen.clone().map(|page| pages.sample_bytes(page).unwrap_or(0));
     let sample_bytes = sizes.fold(0u64, u64::saturating_add);
     let series = Series { count: chosen.len(), sample_bytes, animation };
-    let mut bar = session.progress.bytes("pages", chosen.len() as u64);
+    let mut bar = session.progress.bar("pages", chosen.len() as u64);
     target.write_pages(series, |writer| {
         for page in chosen {
             let image = pages.decode(page, timings)?;
