@@ -112,7 +112,10 @@ impl Tally {
             counts.levels = None;
             Counted { name, counts, statistics }
         };
-        let components = components.into_iter().map(finish).collect();
+        // Collected, they would stay in the memory of the countings, which take several times as much.
+        let mut finished = Vec::with_capacity(components.len());
+        finished.extend(components.into_iter().map(finish));
+        let components = finished;
         Outcome { inputs, dtype, bins, unit, components }
     }
 }
@@ -157,5 +160,30 @@ impl Outcome {
     /// Converts a count to a number of pixels.
     pub fn pixels(&self, count: u64) -> f64 {
         count as f64 / self.unit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_keeps_no_memory_of_its_tally() {
+        let counting = |name| Counting {
+            name,
+            counts: Counts { bins: vec![1, 2], levels: Some(vec![0; 256]), ..Counts::default() },
+            moments: Some(Moments::default()),
+            values: None,
+        };
+        let tally = Tally {
+            inputs: vec!["a.png".into()],
+            dtype: Dtype::U8,
+            bins: Bins::new(2, 0.0, 255.0, Dtype::U8).unwrap(),
+            unit: 1.0,
+            components: vec![counting("r"), counting("g")],
+        };
+        let Outcome { components, .. } = tally.finish(None);
+        assert!(components.iter().all(|component| component.counts.levels.is_none()));
+        assert_eq!(components.capacity(), components.len());
     }
 }
