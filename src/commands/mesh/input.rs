@@ -68,8 +68,10 @@ impl VolumeInput {
             Rule::Percentile(percent) => histogram.percentile(percent),
         };
         let iso = found.ok_or_else(|| {
+            let is_empty = histogram.percentile(50.0).is_none();
             Error::bad_input(match rule {
-                Rule::Otsu { of: 1, .. } => format!(
+                _ if is_empty => format!("{}: no sample is a finite number", job.volume),
+                Rule::Otsu { of: 1, .. } | Rule::Percentile(_) => format!(
                     "{}: all samples are equal, so there is no threshold between them",
                     job.volume
                 ),
@@ -77,7 +79,6 @@ impl VolumeInput {
                     "{}: the samples have too few values for {of} thresholds between them",
                     job.volume
                 ),
-                Rule::Percentile(_) => format!("{}: no sample is a number", job.volume),
             })
         })?;
         log::info!("--iso {rule}: {iso}");

@@ -31,7 +31,8 @@ const MIN_WIDTH: f64 = 1e-30;
 
 impl Bins {
     /// `count` bins over `low..high` for samples of type `dtype`. For 32-bit floats both ends are
-    /// rounded to that type first. A range of no width is widened by a half on either side.
+    /// rounded to that type first. A range of no width is widened by a half on either side, or by what makes a
+    /// difference to its ends.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when the count is not in 1..=65536 or the range is
@@ -41,7 +42,7 @@ impl Bins {
             return Err(Error::usage(format_args!("{count} bins: 1 to {MAX_BINS} are possible")));
         }
         let (low, high) = match low == high {
-            true => (low - 0.5, high + 0.5),
+            true => (low - margin(low, dtype), high + margin(high, dtype)),
             false => (low, high),
         };
         let (mut low, mut high) = match dtype {
@@ -62,7 +63,7 @@ impl Bins {
         let wide_enough = high - low >= MIN_WIDTH && (high - low).is_finite();
         if !wide_enough || !low.is_finite() || !high.is_finite() {
             return Err(Error::usage(format_args!(
-                "bins from {low} to {high}: two finite numbers are needed, the second one larger"
+                "bins from {low:?} to {high:?}: a finite range of {MIN_WIDTH:?} at least is needed"
             )));
         }
         Ok(Self { count, low, high })
@@ -199,6 +200,12 @@ fn float_key(value: f32) -> u32 {
     key_of_f32(value + 0.0)
 }
 
+/// What a constant's range has on either side of it: a half, or two steps between floats where those are longer.
+fn margin(constant: f64, dtype: Dtype) -> f64 {
+    let step = if dtype == Dtype::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
+    (2.0 * step * constant.abs()).max(0.5)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,6 +225,10 @@ mod tests {
         assert_eq!((bins.low, bins.high), (6.5, 7.5));
         let bins = Bins::new(1, 0.0, 0.0, Dtype::U32).unwrap();
         assert_eq!((bins.low, bins.high), (0.0, 0.5));
+        for (constant, dtype) in [(2e7, Dtype::F32), (-3e38, Dtype::F32), (1e300, Dtype::F64)] {
+            let bins = Bins::new(2, constant, constant, dtype).unwrap();
+            assert!(bins.low < constant && constant < bins.high, "{bins:?}");
+        }
     }
 
     #[test]
