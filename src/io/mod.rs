@@ -18,6 +18,6 @@ mod source;
 pub mod standard;
 pub mod volume;
 
-pub use part::{PartFolder, abandon_outputs, temporary_file, temporary_folder};
+pub use part::{PartFolder, abandon_outputs, exists_already, temporary_file, temporary_folder};
 pub use sink::{Output, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};

@@ -129,7 +129,7 @@ impl PartFolder {
         // The lock is held, so that no output appears after `abandon_outputs`.
         let mut unfinished = unfinished();
         let old = match fs::symlink_metadata(path) {
-            Ok(_) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
+            Ok(_) if no_clobber => return Err(exists_already()),
             Ok(_) => Some(swap(&own, path)?),
             Err(_) => {
                 fs::rename(&own, path)?;
@@ -194,6 +194,11 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
     })
 }
 
+/// That an output is there, which is not to be replaced.
+pub fn exists_already() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "it exists already")
+}
+
 /// A name for an unfinished file or folder, unique among all processes.
 pub fn temporary_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -215,6 +220,14 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
+/// The system's error at making a file, without the name that the file was to have for a short time.
+fn without_name(error: io::Error) -> io::Error {
+    match error.to_string().split_once(" at path ") {
+        Some((plain, _)) => io::Error::new(error.kind(), plain),
+        None => error,
+    }
+}
+
 /// An unfinished file with a temporary name, listed in [`UNFINISHED`] while it exists.
 #[derive(Debug)]
 struct Named(Option<NamedTempFile>);
@@ -223,7 +236,7 @@ impl Named {
     fn create(folder: &Path) -> io::Result<Self> {
         // The lock is held, so that `abandon_outputs` finds either no file, or a file that is listed.
         let mut unfinished = unfinished();
-        let file = builder().tempfile_in(folder)?;
+        let file = builder().tempfile_in(folder).map_err(without_name)?;
         unfinished.push(file.path().to_owned());
         Ok(Self(Some(file)))
     }
@@ -281,7 +294,7 @@ mod nameless {
         // The lock is held, so that no output appears after `abandon_outputs`.
         let unfinished = unfinished();
         match link(&file, path) {
-            Err(Errno::EXIST) if no_clobber => return Err(io::ErrorKind::AlreadyExists.into()),
+            Err(Errno::EXIST) if no_clobber => return Err(exists_already()),
             Err(Errno::EXIST) => {
                 let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
                 let folder = folder.unwrap_or(Path::new("."));
@@ -335,6 +348,16 @@ mod tests {
             drop(parts(folder.path()));
             assert_eq!(count(), 1);
             fs::remove_file(&path).unwrap();
+        }
+    }
+
+    #[test]
+    fn failures_name_no_file_that_is_there_for_a_short_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let errors = [Named::create(&missing).map(drop), PartFolder::create(&missing).map(drop)];
+        for error in errors {
+            assert!(!error.unwrap_err().to_string().contains(".gpuproc-"));
         }
     }
 

@@ -19,7 +19,12 @@ use std::{
     time::Duration,
 };
 
-use super::{Sink, identity::Identity, marker::Marker, part::temporary_name};
+use super::{
+    Sink,
+    identity::Identity,
+    marker::Marker,
+    part::{exists_already, temporary_name},
+};
 use crate::{
     data::shard::Shard,
     error::{Error, Result},
@@ -136,7 +141,7 @@ impl SharedPlace {
                     place.take_back();
                 }
             } else if no_clobber && path.exists() {
-                return Err(Error::io("write", path, io::ErrorKind::AlreadyExists.into()));
+                return Err(Error::io("write", path, exists_already()));
             } else {
                 make(&place.folder, create)?;
             }

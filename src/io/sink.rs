@@ -8,7 +8,10 @@ use std::{
     path::{MAIN_SEPARATOR, Path, PathBuf},
 };
 
-use super::{part::Part, standard};
+use super::{
+    part::{Part, exists_already},
+    standard,
+};
 use crate::error::{Error, Result};
 
 /// The destination of an output.
@@ -76,6 +79,16 @@ impl Sink {
             Self::File(path) => path.extension(),
         };
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
+    }
+
+    /// Whether it takes what is written as it is: standard output, a pipe, a device.
+    pub fn is_stream(&self) -> bool {
+        match self {
+            Self::Stdout => true,
+            Self::File(path) => {
+                fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+            }
+        }
     }
 
     /// Whether both outputs would replace or create the same file, or are the same open file, as standard output is.
@@ -209,7 +222,7 @@ fn create_file(path: &Path, no_clobber: bool) -> io::Result<State> {
             return OpenOptions::new().write(true).open(path).map(State::direct);
         }
         Some(_) if no_clobber => {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it exists already"));
+            return Err(exists_already());
         }
         _ => {}
     }

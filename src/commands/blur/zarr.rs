@@ -14,7 +14,7 @@ use crate::{
     data::shard::Shard,
     error::{Error, Result},
     io::{
-        PartFolder, Sink,
+        PartFolder, Sink, exists_already,
         identity::Identity,
         losses,
         shared_output::SharedPlace,
@@ -73,7 +73,7 @@ impl Task<'_> {
         // Replace the folder to which a symbolic link points, not the link.
         let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if self.session.no_clobber && place.exists() {
-            return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+            return Err(failed(exists_already()));
         }
         let parent = place.parent().filter(|folder| !folder.as_os_str().is_empty());
         let part = PartFolder::create(parent.unwrap_or(Path::new("."))).map_err(failed)?;

@@ -16,7 +16,7 @@ use super::chunks::{too_large, write_each};
 use crate::{
     data::surface::Surface,
     error::{Error, Result},
-    io::{Output, PartFolder, Sink},
+    io::{Output, PartFolder, Sink, exists_already},
 };
 
 /// The extension of the folder.
@@ -73,7 +73,7 @@ impl MeshFolder {
         let failed = |error: io::Error| Error::io("write", path, error);
         if fs::symlink_metadata(&place).is_ok() {
             if no_clobber {
-                return Err(failed(io::ErrorKind::AlreadyExists.into()));
+                return Err(failed(exists_already()));
             }
             if !is_mesh(&place) {
                 return Err(Error::usage(format_args!(

@@ -34,7 +34,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         [y, x] => (1, [x, y, 1]),
         [z, y, x] => (1, [x, y, z]),
         [volumes, z, y, x] => (volumes, [x, y, z]),
-        _ => return Err(format!("it has {} axes, not 2, 3 or 4", array.shape.len()).into()),
+        _ => return Err(format!("axes: it has {}, not 2, 3 or 4", array.shape.len()).into()),
     };
     let dims = dims_of(sizes)?;
     dims_of([volumes; 3])?;

@@ -85,11 +85,12 @@ pub fn stack(source: &Source, files: Vec<PathBuf>, warnings: Vec<String>) -> Res
         }
     };
     if coloured > 0 {
-        let of = if coloured < files.len() { format!("{coloured} of ") } else { String::new() };
-        header.losses.push(format!(
-            "{of}{} colour images become grey, (r + g + b) / 3 as in ImageJ",
-            files.len()
-        ));
+        let of = match (coloured, files.len()) {
+            (1, 1) => "colours".to_owned(),
+            (_, all) if coloured < all => format!("{coloured} of {all} colour images"),
+            (_, all) => format!("{all} colour images"),
+        };
+        header.losses.push(format!("{of} become grey, (r + g + b) / 3 as in ImageJ"));
     }
     if tiff.is_none() && probes.iter().any(|probe| probe.channels.ends_with("alpha")) {
         header.losses.push("alpha is left out".into());

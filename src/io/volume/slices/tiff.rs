@@ -62,10 +62,13 @@ pub fn stack(source: &Source, path: &Path) -> Result<Stack> {
     header.losses = planes.losses.clone();
     header.metadata = planes.metadata.clone();
     if planes.channels > 1 {
-        header.losses.push(format!(
-            "the colours of its {} pages become grey, (r + g + b) / 3 as in ImageJ",
-            planes.slices * planes.volumes
-        ));
+        let of = match planes.slices * planes.volumes {
+            1 => "its page".to_owned(),
+            pages => format!("its {pages} pages"),
+        };
+        header
+            .losses
+            .push(format!("the colours of {of} become grey, (r + g + b) / 3 as in ImageJ"));
     }
     if let Some(placement) = placement(&planes) {
         header.place(placement);
