@@ -11,6 +11,7 @@ use super::{
 use crate::{
     data::{
         dtype::{Dtype, Scalar},
+        image::Image,
         placement::Placement,
     },
     error::{Error, Kind, Result},
@@ -18,9 +19,9 @@ use crate::{
     io::{
         Source,
         array::{ArrayFormat, ArrayReader, npy},
-        image::{probe, read_image},
+        image::{probe, probe_piped, read_image},
         standard,
-        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name},
+        volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
     progress::printable,
@@ -147,7 +148,7 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
     let (mut infos, mut failed) = (Vec::new(), 0);
-    let files = args.list.with(args.files.clone())?;
+    let files = args.list.inputs(args.files.clone())?;
     for source in &files {
         let look = || session.timings.time("files", || look(source, &layout, args.range, session));
         match session.logged(source, None, look) {
@@ -192,12 +193,14 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
         _ if has_volume_name(source)
             || layout.is_raw()
             || layout.stack
-            || source.path().is_none() =>
+            || *source == Source::Stdin && is_volume_piped() =>
         {
             volume_info(&VolumeFile::describe(source, layout)?, samples, session)?
         }
         _ => match image_info(source, samples, session) {
             Ok(info) => info,
+            // It is read now.
+            Err(error) if source.path().is_none() => return Err(error),
             Err(error) => match VolumeFile::describe(source, layout) {
                 Ok(file) => volume_info(&file, samples, session)?,
                 Err(_) => return Err(error),
@@ -351,13 +354,15 @@ fn ends(moments: Moments) -> Option<[End; 2]> {
 }
 
 fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info> {
-    let probe = probe(source, session.max_memory)?;
-    let range = match samples {
-        true => {
-            let image = read_image(source, session.limits(2), &session.timings)?;
-            ends(range(&Pixels { samples: image.samples, channels: image.channels }))
-        }
-        false => None,
+    let range_of =
+        |image: Image| ends(range(&Pixels { samples: image.samples, channels: image.channels }));
+    let (probe, range) = if source.path().is_none() {
+        let (probe, image) = probe_piped(source, session.limits(2))?;
+        (probe, samples.then(|| range_of(image)).flatten())
+    } else {
+        let probe = probe(source, session.max_memory)?;
+        let read = || read_image(source, session.limits(2), &session.timings);
+        (probe, if samples { range_of(read()?) } else { None })
     };
     Ok(Info {
         range,

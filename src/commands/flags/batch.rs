@@ -6,7 +6,7 @@ use clap::Args;
 
 use crate::{
     data::shard::Shard,
-    error::Result,
+    error::{Error, Result},
     io::{Sink, Source, identity::Identity, marker::Marker},
     session::Session,
 };
@@ -21,6 +21,18 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
+    /// [`Self::with`] for inputs alone, of which standard input is one at most.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) when it is named twice, and when the list cannot be read.
+    pub fn inputs(&self, inputs: Vec<Source>) -> Result<Vec<Source>> {
+        let named = inputs.iter().chain(&self.files_from).filter(|&input| *input == Source::Stdin);
+        match named.count() {
+            0 | 1 => self.with(inputs),
+            _ => Err(Error::usage("standard input can be read only once, but is named twice")),
+        }
+    }
+
     /// `inputs`, followed by the inputs that the list names.
     ///
     /// # Errors

@@ -328,7 +328,7 @@ impl Args {
     /// # Errors
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
     pub fn job(&self) -> Result<Job> {
-        let inputs = self.list.with(self.inputs.clone())?;
+        let inputs = self.list.inputs(self.inputs.clone())?;
         let share = self.share.share();
         let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;

@@ -27,7 +27,7 @@ mod write;
 
 pub use codec::{Animation, Delay, Encoding, Series};
 pub use foreign::refusal as foreign_refusal;
-pub use probe::{Probe, has_image_name, is_jpeg, is_tiff, probe, sample_bytes};
+pub use probe::{Probe, has_image_name, is_jpeg, is_tiff, probe, probe_piped, sample_bytes};
 pub(super) use read::caught;
 pub use read::{ImageFile, ImagePages, decode_jpeg, read_image};
 pub use rows::{ReadRows, RowsInfo, WriteRows, can_write_rows, create_rows, open_rows};

@@ -145,6 +145,21 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
+/// What can be read only once: what is told of it is what its first page has, which is decoded, and returned.
+///
+/// # Errors
+/// As [`probe`], and when it breaks the limits.
+pub fn probe_piped(source: &Source, limits: Limits) -> Result<(Probe, Image)> {
+    let timings = Timings::new(false);
+    let file = ImageFile::read(source, limits, &timings)?;
+    let format = file.format()?;
+    let mut pages = file.pages(&timings)?;
+    let image = pages.decode(0, &timings)?;
+    let mut probe = of_image(format, &image);
+    probe.pages = (pages.count() > 1).then_some(pages.count());
+    Ok((probe, image))
+}
+
 fn openexr_header(path: &Path) -> Option<Probe> {
     /// Maximal bytes of a header in which attributes are searched.
     const LONGEST_HEADER: u64 = 2 << 20;
