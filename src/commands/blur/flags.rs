@@ -9,7 +9,7 @@ use crate::{
         completions::values,
         flags::{
             IMAGE_FORMATS, ListArgs, OutputArgs, PageRange, Planned, ShardArgs, Share, Target,
-            VolumeArgs, one_of,
+            VolumeArgs, one_of, refuse_picture,
         },
     },
     data::volume::Dims,
@@ -289,8 +289,8 @@ pub struct Job {
     pub source: Source,
     pub sink: Sink,
     pub blur: Blur,
-    /// How to read a volume; `None` for an image.
-    pub volume: Option<Layout>,
+    /// How to read a volume; `None` for an image, of which a batch may have many.
+    pub volume: Option<Box<Layout>>,
     /// Whether the output is a page that shows the picture before and after.
     pub compares: bool,
     /// Format of the output image; `None` for that of the input.
@@ -351,9 +351,8 @@ impl Settings {
         let mut blurred = vec![false; channels];
         for channel in &self.channels {
             let index = channel.index(channels).ok_or_else(|| {
-                Error::usage(format_args!(
-                    "--channels {channel}: the image has {channels} channels"
-                ))
+                let own = ["grey", "grey and a", "r, g and b", "r, g, b and a"][channels - 1];
+                Error::usage(format_args!("--channels {channel}: the image has only {own}"))
             })?;
             blurred[index] = true;
         }
@@ -429,7 +428,15 @@ impl Args {
                 && matches!(sink, Sink::File(_))
                 && VolumeFormat::of_output(&sink).is_ok()
                 && ImageFormat::of_output(&sink).is_err();
-        let compares = self.compare || sink.extension() == "html";
+        if is_volume && (self.page.is_some() || !self.channels.is_empty()) {
+            return Err(Error::usage(format_args!(
+                "{source}: --page and --channels choose of pictures; this is a volume"
+            )));
+        }
+        if !is_volume {
+            refuse_picture(&source, &layout)?;
+        }
+        let compares = self.compare || sink.extension() == "html" && !is_volume;
         if compares && (is_volume || sink.extension() != "html" || self.format.is_some()) {
             return Err(Error::usage(format_args!(
                 "{source}: --compare makes a page of a picture: name an output that ends with .html"
@@ -452,7 +459,7 @@ impl Args {
             (false, format, _) => format,
         };
         let blur = self.blur(if is_volume { 3 } else { 2 })?;
-        let volume = is_volume.then_some(layout);
+        let volume = is_volume.then(|| Box::new(layout));
         let pyramid = PyramidOptions {
             levels: self.levels.map(usize::from),
             chunk: self.chunks,

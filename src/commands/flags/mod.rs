@@ -12,4 +12,4 @@ pub use batch::{ListArgs, ShardArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
 pub use image::{IMAGE_FORMATS, PageRange};
 pub use output::{OutputArgs, Place, Planned, Target, Tree};
-pub use volume::{Triple, VolumeArgs};
+pub use volume::{Triple, VolumeArgs, refuse_picture};

@@ -103,15 +103,24 @@ impl Place {
                     true => ".".into(),
                     false => dir.to_string_lossy().into_owned(),
                 };
-                let values = [stem, ext, &name, &dir];
-                let filled = FIELDS
-                    .iter()
-                    .zip(values)
-                    .fold(template.clone(), |text, (field, value)| text.replace(field, value));
-                Ok(Sink::File(filled.into()))
+                Ok(Sink::File(filled(template, [stem, ext, &name, &dir]).into()))
             }
         }
     }
+}
+
+/// `template` with each field replaced by its value, which may hold what looks like a field.
+fn filled(template: &str, values: [&str; FIELDS.len()]) -> String {
+    let (mut text, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('{') {
+        text += &rest[..at];
+        rest = &rest[at..];
+        let field = FIELDS.iter().zip(values).find(|(field, _)| rest.starts_with(**field));
+        let (length, value) = field.map_or((1, "{"), |(field, value)| (field.len(), value));
+        text += value;
+        rest = &rest[length..];
+    }
+    text + rest
 }
 
 /// Which folders of an input's path are repeated below the output folder.
@@ -341,6 +350,7 @@ mod tests {
         assert_eq!(of("{dir}/{name}.bak", "x/y/head.nii.gz"), "x/y/head.nii.gz.bak");
         assert_eq!(of("{dir}/{stem}.{ext}", "head.nii.gz"), "./head.nii.gz");
         assert_eq!(of("{stem}-{iso}.ply", "head.nii.gz"), "head-{iso}.ply");
+        assert_eq!(of("{{dir}-{stem}", "{name}/{ext}.png"), "{{name}-{ext}");
         assert_eq!(sink(&place("{stem}.{ext}"), "a.tif", Some("jpg"), Tree::Flat), "a.jpg");
         assert_eq!(split_name(".hidden"), (".hidden", ""));
         assert_eq!(split_name("a.gz"), ("a", "gz"));

@@ -7,7 +7,11 @@ use clap::Args;
 use super::choice::{Choice, dtype_of, one_of};
 use crate::{
     data::{dtype::Dtype, volume::Dims},
-    io::volume::{Endian, Layout, Series},
+    error::{Error, Result},
+    io::{
+        Source,
+        volume::{Endian, Layout, Series},
+    },
 };
 
 /// How to read a volume.
@@ -74,6 +78,20 @@ impl VolumeArgs {
             level,
         }
     }
+}
+
+/// Refuses to take `source` for a picture where `layout` chooses of a volume what pictures do not have.
+///
+/// # Errors
+/// [`Kind::Usage`](crate::error::Kind::Usage).
+pub fn refuse_picture(source: &Source, layout: &Layout) -> Result<()> {
+    let Layout { series, channel, time, level, .. } = layout;
+    if series.is_none() && [channel, time, level].iter().all(|chosen| chosen.is_none()) {
+        return Ok(());
+    }
+    Err(Error::usage(format_args!(
+        "{source}: --series, --channel, --time and --level choose of volumes; of a picture, --page and --channels do"
+    )))
 }
 
 const ENDIANS: [Choice<Endian>; 2] = [

@@ -7,6 +7,7 @@ use super::{
     select::Selection,
 };
 use crate::{
+    commands::flags::refuse_picture,
     data::{dtype::Dtype, image::Image, jpeg::SparseCoefficients, samples::Samples, shard::Shard},
     error::{Error, Result},
     io::{
@@ -56,6 +57,7 @@ impl Stack<'_> {
         mut consume: impl FnMut(&Pixels) -> Result<()>,
     ) -> Result<()> {
         let mut pages = self.file.pages(&session.timings)?;
+        let mut bar = session.progress.bar("pages", self.pages.len() as u64);
         for page in self.pages.clone() {
             let image = pages.decode(page, &session.timings)?;
             let (dtype, channels) = (image.samples.dtype(), image.channels);
@@ -72,6 +74,7 @@ impl Stack<'_> {
             }
             let select = || self.selection.apply(self.source, image, self.mask.as_ref());
             consume(&session.timings.time("select", select)?)?;
+            bar.advance(1);
         }
         Ok(())
     }
@@ -136,6 +139,11 @@ impl<'a> Input<'a> {
                 "{source}: --roi and --mask select pixels of images, not of volumes"
             )));
         }
+        if settings.pages.is_some() {
+            return Err(Error::usage(format_args!(
+                "{source}: --page takes pages of images, not of volumes"
+            )));
+        }
         let file = VolumeFile::describe(source, &settings.layout)?;
         file.check(limit)?;
         // The first pass finds the range, the second one counts.
@@ -153,6 +161,7 @@ impl<'a> Input<'a> {
         limit: Limits,
         session: &Session,
     ) -> Result<Self> {
+        refuse_picture(source, &settings.layout)?;
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
         // A GPU takes the coefficients, which have fewer bytes than the pixels. The CPU counts pixels right after they
@@ -260,6 +269,7 @@ impl<'a> Input<'a> {
         let slices = (PART.min(session.max_memory / 3) / slice).clamp(1, depth as u64) as usize;
         let own = shard.range(depth);
         let mut reader = file.reader_at(own.start)?;
+        let mut bar = session.progress.bytes("histogram", slice * own.len() as u64);
         thread::scope(|scope| {
             let (send, parts) = mpsc::sync_channel(0);
             let (give_back, done) = mpsc::channel();
@@ -277,6 +287,7 @@ impl<'a> Input<'a> {
             for samples in parts {
                 let pixels = Pixels { samples, channels: 1 };
                 consume(&pixels)?;
+                bar.advance(pixels.samples.as_bytes().len() as u64);
                 // Without a receiver, reading has ended or failed.
                 let _ = give_back.send(pixels.samples);
             }

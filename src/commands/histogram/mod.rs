@@ -80,10 +80,10 @@ impl Job {
 fn finish(failed: usize, total: usize) -> Result<()> {
     match failed {
         0 => Ok(()),
-        n => Err(Error::new(
-            Kind::Partial,
-            format_args!("{n} of {total} inputs failed; the others are done"),
-        )),
+        n => {
+            let others = if n < total { "; the others are done" } else { "" };
+            Err(Error::new(Kind::Partial, format_args!("{n} of {total} inputs failed{others}")))
+        }
     }
 }
 
@@ -112,7 +112,8 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
         outcomes.push(sum.finish(percentages))?;
     }
     if outcomes.len() == 0 {
-        return Err(Error::bad_input("no input could be counted"));
+        finish(failed, job.inputs.len())?;
+        return Err(Error::bad_input("no input is named"));
     }
     outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
         session.timings.add_result(|| output::summary(&outcome));

@@ -156,7 +156,8 @@ pub fn merge(
         }
     }
     if outcomes.len() == 0 {
-        return Err(Error::bad_input("no input could be counted"));
+        finish(failed, *inputs)?;
+        return Err(Error::bad_input("no input is named"));
     }
     outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
         session.timings.add_result(|| super::output::summary(&outcome));

@@ -98,10 +98,10 @@ impl Summary {
             Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),
             None if self.had_parts => "empty: no part is kept".to_owned(),
             None => match self.samples {
-                Some([low, high]) => format!(
-                    "empty: the isovalue parts no two neighbouring samples, which are {low} to {high}"
-                ),
-                None => "empty: the isovalue parts no two neighbouring samples".to_owned(),
+                Some([low, high]) => {
+                    format!("empty: the isovalue parts no 2x2x2 samples, which are {low} to {high}")
+                }
+                None => "empty: the isovalue parts no 2x2x2 samples".to_owned(),
             },
         };
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);

@@ -431,7 +431,7 @@ impl Args {
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
         let several = isovalues.len() > 1 && !holds_several(format);
         let output = match output {
-            Some(Sink::Stdout) if several => {
+            Some(sink) if several && sink.is_stream() => {
                 return Err(Error::usage("several --iso need an output each: name a file"));
             }
             Some(sink) if several => with_isovalue(sink),
@@ -543,6 +543,7 @@ impl Args {
             ),
             (format == MeshFormat::Precomputed, "--labels makes no precomputed folders"),
             (self.live, "--live meshes anew at isovalues, not labels"),
+            (self.topology != Topology::Classic, "--topology is for isovalues"),
             (
                 format == MeshFormat::Html && output.to_string().contains(labels::PLACE),
                 "a page shows all labels: leave {label} out of its name",
