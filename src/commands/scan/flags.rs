@@ -290,9 +290,12 @@ impl Args {
     }
 
     fn check_table(&self) -> Result<()> {
-        match self.op == Op::Sum && self.init.is_none() && !self.checked {
+        let asks_more = self.init.is_some() || self.by_key.is_some() || self.checked;
+        match self.op == Op::Sum && !asks_more {
             true => Ok(()),
-            false => Err(Error::usage("tables are of sums only, without --init and --checked")),
+            false => {
+                Err(Error::usage("tables are of sums only, without --init, --by-key and --checked"))
+            }
         }
     }
 

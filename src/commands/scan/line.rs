@@ -108,9 +108,9 @@ impl<'a, T: Scannable> Scanner<'a, T> {
         let mut scan = Scan::<T>::new(line.op, line.inclusive);
         scan.algorithm = line.algorithm;
         if let Some(init) = &line.init {
-            scan.before = init.parse().map_err(|error: T::Err| {
-                Error::usage(format_args!("--init {init} is no {}: {error}", T::DTYPE))
-            })?;
+            scan.before = init
+                .parse()
+                .map_err(|_| Error::usage(format_args!("--init {init} is no {}", T::DTYPE)))?;
         }
         let most = match is_rounded::<T>(line.op) || session.device.may_be_gpu() {
             true => BLOCK,

@@ -6,7 +6,7 @@ use crate::{
     data::{dtype::Dtype, image::Image, number::Number},
     error::{Error, Result},
     for_number, for_samples,
-    io::{Source, array::Separator, image::ImageFile},
+    io::{Source, image::ImageFile},
     kernels::scan::{Axis, Scannable, Table, TableScan},
     session::Session,
 };
@@ -126,14 +126,7 @@ fn write<T: Scannable>(
     let table = Table { width, height, channels, values };
     let sums = session.device.run(&TableScan::<T>::new(job.axis, job.inclusive), &table)?;
     session.timings.time("write", || {
-        // In a text, each row is a line. Rows of an empty table may have any length.
-        let mut row = vec![Separator::Blank; sums.values.len() / height.max(1)];
-        if let Some(last) = row.last_mut() {
-            *last = Separator::Newline;
-        }
-        for values in sums.values.chunks(row.len().max(1)) {
-            writer.write(values, Some(&row))?;
-        }
+        writer.write_rows(&sums.values, height)?;
         writer.finish()
     })?;
     session.timings.add_result(|| {

@@ -38,7 +38,7 @@ pub struct Args {
     descending: bool,
 
     /// Write where each number was, counted from 0, instead of the numbers
-    #[arg(long, conflicts_with = "payload")]
+    #[arg(long, conflicts_with_all = ["payload", "payload_type", "payload_output"])]
     argsort: bool,
 
     /// Sort each row (x) or each column (y) of a .npy array of rows x columns or rows x columns x channels, and keep

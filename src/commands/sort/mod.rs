@@ -85,11 +85,11 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
             let places = sorted.payload.unwrap_or_default();
             let keys =
                 lines.map_or(Ok(Vec::new()), |lines| lines.arranged(&places, &sorted.keys))?;
-            session.timings.time("write", || write(output, &keys))
+            session.timings.time("write", || write(output, &keys, shape[0]))
         }
         Moved::Nothing => {
             let sorted = sort(None)?;
-            session.timings.time("write", || write(output, &sorted.keys))
+            session.timings.time("write", || write(output, &sorted.keys, shape[0]))
         }
         Moved::Places => {
             let sorted = sort(Some(places(len)?))?;
@@ -98,7 +98,7 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
                 let within: Vec<u32> = places.iter().map(|&place| lines.within(place)).collect();
                 places = lines.arranged(&places, &within)?;
             }
-            session.timings.time("write", || write(output, &places))
+            session.timings.time("write", || write(output, &places, shape[0]))
         }
         Moved::Payload(values, moved) => {
             let mut reader = values.open(job.limits(session))?;
@@ -117,8 +117,8 @@ fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Resul
                     }
                 };
                 session.timings.time("write", || {
-                    allow_broken_pipe(output.write(&keys, None))?;
-                    allow_broken_pipe(moved.write(&values, None))?;
+                    allow_broken_pipe(output.write_rows(&keys, shape[0]))?;
+                    allow_broken_pipe(moved.write_rows(&values, shape[0]))?;
                     allow_broken_pipe(moved.finish())?;
                     allow_broken_pipe(output.finish())
                 })
@@ -166,7 +166,7 @@ fn read_keys<T: Sortable>(job: &Job, session: &Session, mut reader: ArrayReader)
     reader.read_all(share)
 }
 
-fn write<T: Number>(mut output: ArrayWriter, values: &[T]) -> Result<()> {
-    output.write(values, None)?;
+fn write<T: Number>(mut output: ArrayWriter, values: &[T], rows: usize) -> Result<()> {
+    output.write_rows(values, rows)?;
     output.finish()
 }

@@ -23,6 +23,8 @@ pub struct ArrayWriter {
     text: String,
     /// The separator between the last number and the next.
     between: Option<char>,
+    /// The separator within rows of a text.
+    within: Separator,
 }
 
 impl ArrayWriter {
@@ -46,6 +48,7 @@ impl ArrayWriter {
             kept: None,
             text: String::new(),
             between: None,
+            within: if sink.extension() == "csv" { Separator::Comma } else { Separator::Blank },
         };
         match (format, shape) {
             (ArrayFormat::Npy, Some(shape)) => writer.raw(&npy::header(dtype, shape))?,
@@ -91,6 +94,21 @@ impl ArrayWriter {
             }
         }
         self.flush_text()
+    }
+
+    /// Writes numbers of so many `rows`, each of which is a line of a text.
+    ///
+    /// # Errors
+    /// As [`ArrayWriter::write`].
+    pub fn write_rows<T: Number>(&mut self, values: &[T], rows: usize) -> Result<()> {
+        // Rows of an empty table may be of any length.
+        let length = values.len() / rows.max(1);
+        if self.format != ArrayFormat::Text || length <= 1 {
+            return self.write(values, None);
+        }
+        let mut layout = vec![self.within; length];
+        layout[length - 1] = Separator::Newline;
+        values.chunks(length).try_for_each(|row| self.write(row, Some(&layout)))
     }
 
     fn flush_text(&mut self) -> Result<()> {
