@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use crate::{
     error::{Error, Result},
-    io::{Sink, Source},
+    io::{Sink, Source, standard},
 };
 
 /// The log of a run. Without a file, nothing is logged.
@@ -48,7 +48,10 @@ impl Events {
     /// [`Kind::Io`](crate::error::Kind::Io) when the file cannot be opened.
     pub fn new(path: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
-            let file = OpenOptions::new().append(true).create(true).open(path);
+            let file = match path == Path::new("-") {
+                true => standard::output(),
+                false => OpenOptions::new().append(true).create(true).open(path),
+            };
             file.map_err(|error| Error::io("write", path, error))
         };
         let (file, started) = (path.map(open).transpose()?, Instant::now());

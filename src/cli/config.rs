@@ -147,7 +147,13 @@ fn flags<'a>(
         let own = find(command, &text);
         let others = || parser.get_subcommands().find_map(|other| find(other, &text));
         let Some((arg, takes_next)) = own.or_else(others) else {
-            return Err(Error::usage(format_args!("{place}: no command has a flag `{text}`")));
+            let remedy = match text.contains(' ') {
+                true => "; its value goes behind a =, or on a line of its own",
+                false => "",
+            };
+            return Err(Error::usage(format_args!(
+                "{place}: no command has a flag `{text}`{remedy}"
+            )));
         };
         let mut flag = vec![text];
         if takes_next {
@@ -277,6 +283,11 @@ mod tests {
         assert_eq!(joined("gpuproc", "--quiet", "").unwrap(), "gpuproc");
         for (file, variable, message) in [
             ("--sgima=4", "", "flags, line 1: no command has a flag `--sgima=4`"),
+            (
+                "--sigma 4",
+                "",
+                "flags, line 1: no command has a flag `--sigma 4`; its value goes behind a =, or on a line of its own",
+            ),
             ("", "--sgima 4", "GPUPROC_FLAGS: no command has a flag `--sgima`"),
             ("\nphoto.jpg", "", "flags, line 2: `photo.jpg` is no flag such as --quiet"),
             ("[blurr]", "", "flags, line 1: there is no command `blurr`"),

@@ -14,7 +14,7 @@ use std::{
 
 use clap::{
     ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum,
-    parser::ValueSource,
+    error::ErrorKind, parser::ValueSource,
 };
 use clap_complete::env::{CompleteEnv, Shells};
 
@@ -279,7 +279,13 @@ fn kept_parser() -> MutexGuard<'static, clap::Command> {
 fn run_line(session: &Session, words: Vec<OsString>) -> Result<()> {
     let line = std::iter::once("gpuproc".into()).chain(words);
     let line = config::Line { words: line.collect(), ..config::Line::default() };
-    let wrong = |error: clap::Error| Error::usage(usage::one_line(&error, &line));
+    let wrong = |error: clap::Error| {
+        Error::usage(match error.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a command is missing".into(),
+            _ if usage::is_answer(&error) => "help and the version are not for jobs".into(),
+            _ => usage::one_line(&error, &line),
+        })
+    };
     let matches = kept_parser().try_get_matches_from_mut(&line.words).map_err(wrong)?;
     let given = |matches: &ArgMatches, id| {
         matches.try_contains_id(id).is_ok_and(|is_there| is_there)

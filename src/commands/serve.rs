@@ -25,9 +25,9 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 /// Run jobs in one process: a line of JSON each, one as its answer.
 ///
 /// For engines with workers that stay: device, shaders, threads and memory are there already when a job
-/// comes, and each has all of them. A job is {\"arguments\": [...]} with the words behind `gpuproc`; an \"id\"
-/// comes back in the answer, beside \"code\" (an exit code), \"seconds\", \"messages\" and, where it has failed,
-/// \"error\" and \"retry\" (whether trying again may help). Standard input and output are not the jobs'.
+/// comes, and each has all of them. A job is {"arguments": [...]} with the words behind `gpuproc`; an "id"
+/// comes back in the answer, beside "code" (an exit code), "seconds", "messages" and, where it has failed,
+/// "error" and "retry" (whether trying again may help). Standard input and output are not the jobs'.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
