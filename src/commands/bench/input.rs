@@ -71,7 +71,7 @@ pub fn cases(
     let able = content.families();
     if !able.iter().any(|family| wanted.family(family)) {
         return Err(Error::usage(format_args!(
-            "{source}: {content:?}s are measured by {}; give images (.png, .jpg ...) for blur and \
+            "{source}: such files are measured by {}; give images (.png, .jpg ...) for blur and \
              histogram, volumes (.raw) for mesh and histogram, arrays (.npy, .txt) for scan and sort",
             able.join(" and ")
         )));

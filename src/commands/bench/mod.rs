@@ -44,16 +44,22 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     let copy_gb_per_s = copy_speed(&plan, session, context)?;
     let device = device_name(context);
     let effort = &plan.effort;
-    let most = if effort.repeats.is_some() { "" } else { "at most " };
+    let runs = match (effort.repeats, effort.most_repeats()) {
+        (Some(_), 1) => "1 run".to_owned(),
+        (Some(_), runs) => format!("{runs} runs"),
+        (None, most) => format!("at most {most} runs"),
+    };
     let print = |line: &str| print(line, &plan);
     let head = format!(
-        "device {device}, {most}{} runs after {}, a copy moves {copy_gb_per_s:.1} GB/s",
-        effort.most_repeats(),
+        "device {device}, {runs} after {}, a copy moves {copy_gb_per_s:.1} GB/s",
         effort.most_warmup()
     );
     wrapped(&head, columns().unwrap_or(usize::MAX)).iter().try_for_each(|line| print(line))?;
     let (figures, failed) = measure_all(&cases, &plan, session, context, copy_gb_per_s)?;
     tell_growth(&figures, print)?;
+    if figures.is_empty() && failed == 0 {
+        log::warn!("nothing is measured: this device can run none of these cases");
+    }
     if !figures.is_empty() {
         let report = Report {
             device: &device,
