@@ -21,7 +21,7 @@ impl Estimate {
         Self { cpu, gpu, parts: 0 }
     }
 
-    /// The same for a job of so many `parts` that both devices may share.
+    /// The same for a job of `parts` parts that both devices may share.
     pub fn in_parts(self, parts: usize) -> Self {
         Self { parts, ..self }
     }

@@ -27,7 +27,7 @@ impl Sharing {
         Self { cpu, left: AtomicUsize::default(), last: AtomicUsize::default() }
     }
 
-    /// Begins a job of so many `parts`, the `last` of which are the GPU's.
+    /// Begins a job of `parts` parts, the last `last` of which are the GPU's.
     pub fn begin(&self, parts: usize, last: usize) {
         self.last.store(last, Ordering::Relaxed);
         self.left.store(parts, Ordering::Relaxed);

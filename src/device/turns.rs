@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// The most kernels on one GPU at once: one is computed while others are transferred or described.
 const IN_FLIGHT: usize = 4;
 
-/// From so many waiting kernels on, parts of a shared job go to the CPU: they are enough to keep the GPU busy.
+/// From this many waiting kernels on, parts of a shared job go to the CPU: they are enough to keep the GPU busy.
 const WAITING: usize = 4;
 
 /// The queue: at most [`IN_FLIGHT`] kernels have a [`Turn`] on each GPU, the others wait.

@@ -73,7 +73,7 @@ impl Context {
         Ok(buffer)
     }
 
-    /// A buffer of wgpu's. What the pools keep is given up where there is no memory otherwise.
+    /// A buffer of wgpu's. Where memory is short, the buffers that the pools keep are freed first.
     pub(super) fn create_buffer(
         &self,
         label: &str,

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_call_that_lasts_is_found_out() {
-        // Calls of other tests in this process come and go; none lasts for so many ticks at once.
+        // Calls of other tests in this process come and go; none lasts for this many ticks at once.
         const MOST: u32 = 1_000_000;
         let ticks = |count: u32| (0..count).find_map(|_| tick(MOST));
         let (begun, begins) = mpsc::channel();

@@ -75,7 +75,7 @@ pub fn sweep(full: bool) -> Vec<(usize, Case)> {
     cases
 }
 
-/// Noise of some type, so many samples along each axis.
+/// Noise of some type, with the given count of samples along each axis.
 #[derive(Clone, Copy)]
 enum Data {
     /// Alpha is a channel like the others.

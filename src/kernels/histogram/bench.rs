@@ -155,7 +155,7 @@ fn own_ways(name: &str, samples: Samples, channels: usize) -> Result<Vec<Case>> 
     Ok(cases)
 }
 
-/// Counts sample by sample, with nothing but edges.
+/// Counts sample by sample, with the bins' edges alone, and compares.
 fn check_counts(kernel: &Histogram, pixels: &Pixels, found: &Vec<Counts>) -> Result<()> {
     for (&component, found) in kernel.components.iter().zip(found) {
         let Component::Channel(channel) = component else { continue };

@@ -147,7 +147,7 @@ macro_rules! sortable {
 /// Constants for the keys of a float type.
 trait Floats {
     type Bits;
-    /// How many NaN have a sign. In total order they come first; keys are rotated by so many, to put them last.
+    /// How many NaN have a sign. In total order they come first; keys are rotated by this number, to put them last.
     const NEGATIVE_NAN: Self::Bits;
     /// The key of infinity: those above it are of NaN.
     const INFINITY: Self::Bits;

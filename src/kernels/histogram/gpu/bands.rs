@@ -52,7 +52,7 @@ pub fn has_little_memory(limits: &DeviceLimits) -> bool {
     limits.workgroup_bytes < 32 << 10
 }
 
-/// The most workgroups that stride over the pixels: so many fill large GPUs, and each one adds its counters to the
+/// The most workgroups that stride over the pixels: this many fill large GPUs, and each one adds its counters to the
 /// result.
 pub fn most_workgroups(context: &Context) -> u64 {
     u64::from(context.limits.workgroups).min(528)

@@ -67,7 +67,7 @@ pub struct Counting<'a> {
 /// Histograms that are counted: of luminance alone, or of red, green, blue and luminance.
 pub const ROWS: [u32; 2] = [1, 4];
 
-/// The shader that counts so many histograms.
+/// The shader that counts `rows` histograms.
 fn specialised(rows: u32) -> Shader {
     SHADER.with(&[("ROWS", &format!("{rows}u"))])
 }

@@ -19,7 +19,7 @@ pub(super) static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 /// a component.
 pub(super) const PLANES: [(usize, usize); 3] = [(1, 1), (3, 1), (3, 2)];
 
-/// The shader that makes the planes of pixels with so many `channels`; `shared` pixels along x share a sample.
+/// The shader that makes the planes of pixels of `channels` samples; `shared` pixels along x share a sample.
 pub(super) fn forward((channels, shared): (usize, usize)) -> Shader {
     assert!(PLANES.contains(&(channels, shared)), "{channels} channels, {shared} shared");
     FORWARD.with(&[("CHANNELS", &format!("{channels}u")), ("SHARED", &format!("{shared}u"))])

@@ -21,7 +21,7 @@ pub struct SurfaceNets {
 const SHEET_HALO: usize = 2;
 
 impl SurfaceNets {
-    /// Surface nets with so many steps of smoothing.
+    /// Surface nets with `steps` steps of smoothing.
     pub fn new(steps: u32) -> Self {
         Self { steps, most_bytes: u64::MAX }
     }

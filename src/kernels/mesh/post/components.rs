@@ -38,11 +38,11 @@ fn root(parents: &mut [u32], mut vertex: u32) -> u32 {
 /// Which connected parts are kept: those that meet all conditions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
-    /// At most so many: those with the most triangles, of equal ones the first.
+    /// The most parts that are kept: those with the most triangles, and of equal ones the first.
     pub largest: Option<usize>,
-    /// Parts with at least so many triangles.
+    /// Parts with at least this many triangles are kept.
     pub least_triangles: u32,
-    /// Parts that enclose at least so much, in cubed units; a hollow counts by the size of its volume.
+    /// Parts that enclose at least this volume, in cubed units, are kept; a hollow counts by the size of its volume.
     pub least_volume: f64,
     /// Leaves out closed parts whose normals point inwards: the surfaces of hollows.
     pub fills_holes: bool,

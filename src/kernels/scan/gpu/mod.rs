@@ -64,7 +64,7 @@ struct Route {
     fits: fn(&Spec) -> bool,
     /// Whether it runs on the device and is faster there than the routes after it.
     pays: fn(&Spec, &Context) -> bool,
-    /// How many numbers the carry buffer of a scan of so many numbers has.
+    /// How many numbers the carry buffer has, for a scan of the given count of numbers.
     carry_places: fn(&Spec, &Context, usize) -> usize,
     record: fn(&Spec, &Context, &mut Batch<'_>, Arrays<'_>) -> Result<()>,
 }

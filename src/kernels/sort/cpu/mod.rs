@@ -31,5 +31,5 @@ impl<K: Key> Item for [K; 2] {
     }
 }
 
-/// Arrays of so many items are left to one thread.
+/// Arrays of up to this many items are left to one thread.
 const SHORT: usize = 1 << 15;

@@ -13,17 +13,17 @@ const NARROW: usize = 1 << 8;
 /// Values of a digit of 11 bits, three to a u32: for many items one pass fewer is worth longer tables.
 const WIDE: usize = 1 << 11;
 
-/// From so many items on, they are partitioned by a wide digit, into buckets of about [`MANY_CACHED`] and more.
+/// From this many items on, they are partitioned by a wide digit, into buckets of about [`MANY_CACHED`] and more.
 const MANY: usize = 1 << 24;
 
-/// From so many items on, a bucket is sorted by wide digits.
+/// From this many items on, a bucket is sorted by wide digits.
 const MANY_CACHED: usize = 1 << 12;
 
-/// Buckets of at most so many bytes are sorted in a core's second-level cache, together with as much scratch memory.
+/// Buckets of at most this many bytes are sorted in a core's second-level cache, together with as much scratch memory.
 /// The buckets of 2^28 random keys by a wide digit have that size.
 const CACHED: usize = 5 << 17;
 
-/// Up to so many items are sorted by comparison.
+/// Up to this many items are sorted by comparison.
 const FEW: usize = 128;
 
 /// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys keep their

@@ -43,11 +43,11 @@ const ROUND: f64 = 0.3;
 const EDGES: usize = 3;
 /// Triangles that are left for the collapses after the merge, as a share of the target.
 const SPARE: f64 = 0.1;
-/// One of so many half edges is sampled for a round's limit.
+/// One half edge in this many is sampled for a round's limit.
 const STEP: usize = 16;
-/// A pass over a block goes on only with more than one edge for so many triangles.
+/// A pass over a block goes on only with more than one edge for this many triangles.
 const LEAST_PASS: usize = 256;
-/// One of so many triangles is sampled for the size of the cells.
+/// One triangle in this many is sampled for the size of the cells.
 const SAMPLED: usize = 64;
 /// The most cells along an axis.
 const CELLS: f32 = 64.0;

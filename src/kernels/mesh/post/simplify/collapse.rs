@@ -19,7 +19,7 @@ use crate::{cache, error::Result, memory, parallel::Parallel};
 
 /// Share of the edges that a pass takes.
 const PASS: f64 = 0.1;
-/// A pass takes at least one edge for so many half edges.
+/// A pass takes at least one edge for this many half edges.
 const LEAST_PASS: usize = 60;
 /// Edges that the last passes take beyond three for each collapse that is still wanted.
 const FEW: usize = 256;
