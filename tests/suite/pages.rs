@@ -5,12 +5,12 @@ use std::{fs, path::Path};
 
 use gpuproc::{
     data::{
-        image::{DensityUnit, Image},
+        image::{DensityUnit, Image, Metadata},
         samples::Samples,
     },
     io::{
-        Limits, Source,
-        image::{Animation, ImageFile, read_image},
+        Limits, Sink, Source,
+        image::{Animation, Encoding, ImageFile, ImageFormat, ImageTarget, Series, read_image},
     },
     timings::Timings,
 };
@@ -159,6 +159,31 @@ fn animations_pass_from_format_to_format() {
             }
         }
     }
+}
+
+/// An animation has alpha if any of its frames has.
+#[test]
+fn frames_with_and_without_alpha_make_one_animation() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("o.webp");
+    let (sink, timings) = (Sink::File(path.clone()), Timings::new(false));
+    let target = ImageTarget::new(&sink, ImageFormat::WebP, Encoding::default(), &timings);
+    let image = |channels, samples| Image {
+        width: 2,
+        height: 1,
+        channels,
+        samples: Samples::U8(samples),
+        is_linear: false,
+        metadata: Metadata::default(),
+    };
+    let images = [image(2, vec![10, 0, 20, 255]), image(3, vec![77; 6])];
+    let series = Series { count: 2, sample_bytes: 0, animation: None };
+    target
+        .write_pages(series, |writer| images.iter().try_for_each(|image| writer.page(image)))
+        .unwrap();
+    let (found, _) = pages(&Source::File(path));
+    let found: Vec<u32> = found.iter().map(checksum).collect();
+    assert_eq!(found, images.each_ref().map(checksum));
 }
 
 #[test]

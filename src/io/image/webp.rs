@@ -246,7 +246,8 @@ fn start<'a>(
     series: Series,
     _: &Encoding,
 ) -> Result<Box<dyn PageWriter + 'a>, BoxError> {
-    Ok(Box::new(Writer { output, series, first: None, frames: Vec::new(), written: 0 }))
+    let (first, frames) = (None, Vec::new());
+    Ok(Box::new(Writer { output, series, first, has_alpha: false, frames, written: 0 }))
 }
 
 /// An animation being written. Its length is stated at the beginning of the file, so it is kept in memory until the
@@ -256,6 +257,8 @@ struct Writer<'a> {
     series: Series,
     /// Properties of the whole animation, taken from its first frame.
     first: Option<First>,
+    /// Whether any frame has alpha.
+    has_alpha: bool,
     /// Frames written so far.
     frames: Vec<u8>,
     written: usize,
@@ -263,7 +266,6 @@ struct Writer<'a> {
 
 struct First {
     size: [usize; 2],
-    channels: usize,
     metadata: Metadata,
 }
 
@@ -278,15 +280,12 @@ impl PageWriter for Writer<'_> {
         /// Flag of a frame: its pixels replace those of the frame before, without blending.
         const REPLACE: u8 = 2;
         let size = [image.width, image.height];
-        let first = self.first.get_or_insert_with(|| First {
-            size,
-            channels: image.channels,
-            metadata: image.metadata.clone(),
-        });
+        let first =
+            self.first.get_or_insert_with(|| First { size, metadata: image.metadata.clone() });
         if first.size != size {
             return Err(super::codec::UNEQUAL_PAGES.into());
         }
-        first.channels = first.channels.max(image.channels);
+        self.has_alpha |= image.has_alpha();
         let mut file = Vec::new();
         encode_to(WebPEncoder::new(&mut file), image)?;
         let data = chunk(&file, b"VP8L").ok_or("there is no picture in it")?;
@@ -302,16 +301,15 @@ impl PageWriter for Writer<'_> {
     }
 
     fn finish(self: Box<Self>) -> Result<(), BoxError> {
-        let Some(First { size, channels, metadata }) = self.first else {
+        let Some(First { size, metadata }) = self.first else {
             return Ok(());
         };
         let Metadata { icc, exif, xmp, .. } = metadata;
         const ANIMATION: u8 = 1 << 1;
-        let alpha = matches!(channels, 2 | 4);
         let flags = ANIMATION
             | u8::from(xmp.is_some()) << 2
             | u8::from(exif.is_some()) << 3
-            | if alpha { ALPHA } else { 0 }
+            | if self.has_alpha { ALPHA } else { 0 }
             | u8::from(icc.is_some()) << 5;
         let [width, height] = size.map(|side| three_bytes(side - 1));
         let plays = u16::try_from(self.series.timing().0).unwrap_or(u16::MAX);
