@@ -81,42 +81,8 @@ impl<'a> Gif<'a> {
     fn open(bytes: &'a [u8], limits: Limits) -> Result<Self, BoxError> {
         let mut decoder = decoder(bytes, limits, true)?;
         let size = [usize::from(decoder.width()), usize::from(decoder.height())];
-        let mut grey = true;
-        let is_grey =
-            |palette: &[u8]| palette.as_chunks::<3>().0.iter().all(|&[r, g, b]| r == g && g == b);
-        // Whether all pixels of all frames so far are opaque, and whether the last frame leaves them so when it is
-        // disposed of.
-        let (mut opaque, mut opaque_next) = (true, true);
-        let (mut delays, mut damage) = (Vec::new(), None);
-        loop {
-            let frame = match decoder.next_frame_info() {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break,
-                Err(error) if delays.is_empty() => return Err(error.into()),
-                Err(error) => {
-                    damage = Some(format!(
-                        "what follows frame {} cannot be read: {error}",
-                        delays.len()
-                    ));
-                    break;
-                }
-            };
-            opaque &= opaque_next;
-            if delays.is_empty() {
-                let covers = frame.left == 0
-                    && frame.top == 0
-                    && usize::from(frame.width) >= size[0]
-                    && usize::from(frame.height) >= size[1];
-                opaque = covers && frame.transparent.is_none();
-            }
-            opaque_next = frame.dispose != DisposalMethod::Background;
-            delays.push(Delay { seconds: [frame.delay.into(), UNITS] });
-            let local = frame.palette.as_deref().map(is_grey);
-            grey &= local.unwrap_or_else(|| decoder.global_palette().is_none_or(is_grey));
-        }
-        if delays.is_empty() {
-            return Err("there is no picture in it".into());
-        }
+        let FrameHeaders { delays, is_grey, is_opaque, damage } =
+            FrameHeaders::read(&mut decoder, size)?;
         let plays = match decoder.repeat() {
             Repeat::Infinite => 0,
             Repeat::Finite(again) => u32::from(again) + 1,
@@ -128,7 +94,7 @@ impl<'a> Gif<'a> {
             ..Metadata::default()
         };
         read_comments(bytes, &mut metadata, &mut losses);
-        let channels = if grey { 1 } else { 3 } + usize::from(!opaque);
+        let channels = if is_grey { 1 } else { 3 } + usize::from(!is_opaque);
         let animation = Animation { plays, delays };
         let drawn = None;
         Ok(Self { bytes, limits, size, channels, animation, metadata, losses, damage, drawn })
@@ -149,6 +115,61 @@ impl<'a> Gif<'a> {
             }
         }
         Ok(&self.drawn.as_ref().expect("made above").canvas)
+    }
+}
+
+/// What the headers of all frames say together.
+struct FrameHeaders {
+    /// How long each frame is shown.
+    delays: Vec<Delay>,
+    /// Whether all palettes are grey.
+    is_grey: bool,
+    /// Whether all pixels of all frames are opaque.
+    is_opaque: bool,
+    /// Why further frames cannot be read, in words.
+    damage: Option<String>,
+}
+
+impl FrameHeaders {
+    fn read(
+        decoder: &mut Decoder<Cursor<&[u8]>>,
+        [width, height]: [usize; 2],
+    ) -> Result<Self, BoxError> {
+        let are_grey =
+            |palette: &[u8]| palette.as_chunks::<3>().0.iter().all(|&[r, g, b]| r == g && g == b);
+        let mut found = Self { delays: Vec::new(), is_grey: true, is_opaque: true, damage: None };
+        // Whether the last frame leaves pixels opaque when it is disposed of.
+        let mut stays_opaque = true;
+        loop {
+            let count = found.delays.len();
+            let frame = match decoder.next_frame_info() {
+                Ok(Some(frame)) => frame,
+                Ok(None) if count == 0 => return Err("there is no picture in it".into()),
+                Ok(None) => return Ok(found),
+                Err(error) if count == 0 => return Err(error.into()),
+                Err(error) => {
+                    let damage = format!("what follows frame {count} cannot be read: {error}");
+                    return Ok(Self { damage: Some(damage), ..found });
+                }
+            };
+            found.is_opaque &= stays_opaque;
+            if count == 0 {
+                let covers = frame.left == 0
+                    && frame.top == 0
+                    && usize::from(frame.width) >= width
+                    && usize::from(frame.height) >= height;
+                found.is_opaque = covers && frame.transparent.is_none();
+            }
+            stays_opaque = match frame.dispose {
+                DisposalMethod::Any | DisposalMethod::Keep => true,
+                DisposalMethod::Background => false,
+                // Before the first frame, the canvas is transparent.
+                DisposalMethod::Previous => count > 0,
+            };
+            found.delays.push(Delay { seconds: [frame.delay.into(), UNITS] });
+            let local = frame.palette.as_deref().map(are_grey);
+            found.is_grey &= local.unwrap_or_else(|| decoder.global_palette().is_none_or(are_grey));
+        }
     }
 }
 
@@ -373,4 +394,38 @@ fn frame(
             GifFrame::from_rgba_speed(width, height, &mut rgba, SPEED)
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A first frame that is disposed of to what was before it leaves transparent pixels.
+    #[test]
+    fn nothing_is_below_the_first_frame() {
+        for (dispose, expected) in [
+            (DisposalMethod::Keep, vec![9, 7]),
+            (DisposalMethod::Background, vec![9, 255, 0, 0]),
+            (DisposalMethod::Previous, vec![9, 255, 0, 0]),
+        ] {
+            let grey: Vec<u8> = (0..16).flat_map(|v| [v; 3]).collect();
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(&mut file, 2, 1, &grey).unwrap();
+            for (width, dispose) in [(2, dispose), (1, DisposalMethod::Keep)] {
+                let buffer = if width == 2 { vec![7; 2] } else { vec![9] };
+                let frame = GifFrame {
+                    width,
+                    height: 1,
+                    dispose,
+                    buffer: buffer.into(),
+                    ..GifFrame::default()
+                };
+                encoder.write_frame(&frame).unwrap();
+            }
+            drop(encoder);
+            let mut pages = Gif::open(&file, Limits::from(1 << 20)).unwrap();
+            let samples = pages.decode(1).unwrap().image.samples;
+            assert_eq!(samples, Samples::U8(expected), "{dispose:?}");
+        }
+    }
 }

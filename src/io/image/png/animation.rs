@@ -94,7 +94,8 @@ fn described(bytes: &[u8]) -> Option<Described> {
                     u16::from_be_bytes([data[20], data[21]]),
                     u16::from_be_bytes([data[22], data[23]]),
                 ],
-                clears: data[24] == 1,
+                // For the first frame, `Previous` (2) means `Background` (1; 11.3.6.2).
+                clears: data[24] == 1 || data[24] == 2 && found.frames.is_empty(),
             }),
             _ => {}
         }
@@ -113,6 +114,7 @@ struct Described {
 struct FrameHeader {
     size: [u32; 2],
     delay: [u16; 2],
+    /// Whether the frame becomes transparent before the next is drawn.
     clears: bool,
 }
 
@@ -398,5 +400,39 @@ impl PageWriter for Writer<'_> {
 
     fn finish(mut self: Box<Self>) -> Result<(), BoxError> {
         Ok(chunk(&mut self.output, b"IEND", &[])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::image::png::zlib::compress;
+
+    /// `Previous` of the first frame clears it (11.3.6.2), so that the next one is seen on transparent pixels.
+    #[test]
+    fn nothing_is_below_the_first_frame() {
+        for (dispose, expected) in [
+            (0, vec![0, 9, 0, 7, 7, 7]),
+            (1, vec![0, 9, 0, 255, 0, 0, 0, 0]),
+            (2, vec![0, 9, 0, 255, 0, 0, 0, 0]),
+        ] {
+            let control = |number: u32, width: u32, dispose: u8| {
+                let words = [number, width, 1, 0, 0].map(u32::to_be_bytes).concat();
+                [words, vec![0, 1, 0, 10, dispose, 0]].concat()
+            };
+            let mut file = SIGNATURE.to_vec();
+            let mut add = |name: &[u8; 4], body: &[u8]| chunk(&mut file, name, &[body]).unwrap();
+            add(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
+            add(b"acTL", &[0, 0, 0, 2, 0, 0, 0, 0]);
+            add(b"fcTL", &control(0, 2, dispose));
+            add(b"IDAT", &compress(&[0, 7, 7, 7, 7, 7, 7]).unwrap());
+            add(b"fcTL", &control(1, 1, 0));
+            let frame = [vec![0, 0, 0, 2], compress(&[0, 0, 9, 0]).unwrap()].concat();
+            add(b"fdAT", &frame);
+            add(b"IEND", &[]);
+            let mut pages = Apng::open(&file, Limits::from(1 << 20)).unwrap().unwrap();
+            let samples = pages.decode(1).unwrap().image.samples;
+            assert_eq!(samples, Samples::U8(expected), "{dispose}");
+        }
     }
 }
