@@ -131,7 +131,8 @@ impl Tree {
             entries.push((*tag, *kind, count, bytes));
         }
         for (tag, child) in &self.children {
-            entries.push((*tag, kind::LONG, 1, (far_at as u32).to_le_bytes().to_vec()));
+            let kind = if is_big_tiff { kind::LONG8 } else { kind::LONG };
+            entries.push((*tag, kind, 1, offset(far_at)));
             far_at += child.len(is_big_tiff);
         }
         entries.sort_by_key(|entry| entry.0);
@@ -163,6 +164,24 @@ pub fn header(is_big_tiff: bool) -> (Vec<u8>, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Directories of late pages of a large BigTIFF lie beyond 4 GiB.
+    #[test]
+    fn pointers_to_children_have_all_bits() {
+        let child = Tree { values: vec![Value::shorts(1, &[7])], children: Vec::new() };
+        let tree = Tree { values: Vec::new(), children: vec![(34665, child)] };
+        for (start, is_big_tiff) in [(0, false), (0, true), (5 << 30, true)] {
+            let mut file = Vec::new();
+            tree.write_at(&mut file, start, is_big_tiff, 0);
+            let own_len = tree.own_len(is_big_tiff);
+            assert_eq!(file.len() as u64, tree.len(is_big_tiff));
+            let pointer = match is_big_tiff {
+                true => u64::from_le_bytes(*file[20..].first_chunk().unwrap()),
+                false => u32::from_le_bytes(*file[10..].first_chunk().unwrap()).into(),
+            };
+            assert_eq!(pointer, start + own_len, "{start} {is_big_tiff}");
+        }
+    }
 
     #[test]
     fn fractions_are_near() {
