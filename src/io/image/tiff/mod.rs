@@ -7,6 +7,7 @@ mod chunk;
 mod directory;
 mod encode;
 mod exif;
+mod ome;
 mod page;
 mod picture;
 mod planes;
@@ -222,7 +223,7 @@ fn parts(directory: &Directory) -> Vec<Part> {
 fn density(file: &File<'_>, directory: &Directory, told: Option<&PagesText>) -> Option<Density> {
     let text = told.map_or("", |told| &told.text);
     let by = stack::writer(text);
-    if let Some([x, y, _]) = (by == Some(stack::Writer::Ome)).then(|| planes::ome_lengths(text))
+    if let Some([x, y, _]) = (by == Some(stack::Writer::Ome)).then(|| ome::lengths(text))
         && let Some(x) = x
     {
         // The lengths are micrometres per pixel.
@@ -484,6 +485,39 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Alpha beside YCbCr is left out, and told.
+    #[test]
+    fn colours_of_ycbcr_are_converted_beside_other_samples() {
+        let samples = [10, 128, 128, 0, 200, 128, 128, 255];
+        let (mut bytes, _) = tree::header(false);
+        let mut directory = tree::Tree::default();
+        directory.values.extend([
+            Value::shorts(tag::WIDTH, &[2]),
+            Value::shorts(tag::HEIGHT, &[1]),
+            Value::shorts(tag::BITS, &[8; 4]),
+            Value::shorts(tag::PHOTOMETRIC, &[page::photometric::YCBCR as u16]),
+            Value::shorts(tag::SAMPLES_PER_PIXEL, &[4]),
+            Value::shorts(tag::EXTRA_SAMPLES, &[2]),
+            Value::shorts(tag::YCBCR_SUBSAMPLING, &[1, 1]),
+            Value::longs(tag::STRIP_BYTES, &[8]),
+            Value::longs(tag::STRIP_OFFSETS, &[0]),
+        ]);
+        let at = bytes.len() as u64 + directory.len(false);
+        directory.values.pop();
+        directory.values.push(Value::longs(tag::STRIP_OFFSETS, &[at as u32]));
+        directory.write(&mut bytes, false, 0);
+        bytes.extend(samples);
+        let file = File::open(Arc::new(&bytes[..])).unwrap();
+        let page = decode_page(&file, file.first, &Told::default(), Limits::from(1 << 20)).unwrap();
+        assert_eq!(page.image.samples, Samples::U8(vec![10, 10, 10, 200, 200, 200]));
+        assert_eq!(page.image.channels, 3);
+        assert!(
+            page.losses[0].starts_with("1 of its 4 channels are left out"),
+            "{:?}",
+            page.losses
+        );
+    }
 
     /// Rows are the same in bands of any height, and with strips unpacked as a whole or as a stream.
     #[test]

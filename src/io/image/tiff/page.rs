@@ -185,23 +185,24 @@ impl Page {
             subsampling: [1, 1],
         };
         if photometric == photometric::YCBCR {
-            let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING)?.unwrap_or(vec![2, 2]);
-            page.subsampling = match found[..] {
-                [across @ (1 | 2 | 4), down @ (1 | 2 | 4), ..] => [across as usize, down as usize],
-                _ => return Err("its subsampling of colours is not known".into()),
-            };
+            page.subsampling = subsampling(file, directory)?;
         }
         if compression == Compression::Jpeg {
-            if let Some(entry) = directory.find(tag::JPEG_TABLES) {
-                page.tables = file.value(entry)?;
-            }
-            if bits != 8 || format != Format::Unsigned {
-                return Err(format!("JPEG of {bits} bits in TIFF is not supported").into());
-            }
+            page.read_jpeg_tables(file, directory)?;
         }
         page.check_predictor()?;
         page.find_chunks(file, directory)?;
         Ok(page)
+    }
+
+    fn read_jpeg_tables(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
+        if let Some(entry) = directory.find(tag::JPEG_TABLES) {
+            self.tables = file.value(entry)?;
+        }
+        match self.bits == 8 && self.format == Format::Unsigned {
+            true => Ok(()),
+            false => Err(format!("JPEG of {} bits in TIFF is not supported", self.bits).into()),
+        }
     }
 
     /// The value of a tag with one value for each sample, which must be equal; `otherwise` if there is no tag.
@@ -285,6 +286,7 @@ impl Page {
         first..(first + self.chunk[1]).min(self.size[1])
     }
 
+    /// Finds offset and length of each chunk.
     fn find_chunks(&mut self, file: &File<'_>, directory: &Directory) -> Result<(), BoxError> {
         let [width, height] = self.size;
         // A picture without pixels is refused later. Here it has no chunks, and must not divide by 0.
@@ -292,30 +294,9 @@ impl Page {
             self.chunk = [1, 1];
             return Ok(());
         }
-        let number = |tag| file.number_of(directory, tag);
-        let [offsets, bytes] = match self.is_tiled {
-            true => {
-                let side = |tag| -> Result<usize, BoxError> {
-                    let side = number(tag)?.filter(|&side| side > 0);
-                    Ok(u32::try_from(side.ok_or("its tiles have no size")?)? as usize)
-                };
-                self.chunk = [side(tag::TILE_WIDTH)?, side(tag::TILE_HEIGHT)?];
-                [tag::TILE_OFFSETS, tag::TILE_BYTES]
-            }
-            false => {
-                let rows = number(tag::ROWS_PER_STRIP)?.filter(|&rows| rows > 0);
-                let rows = rows.unwrap_or(u64::MAX).min(height as u64) as usize;
-                self.chunk = [width, rows];
-                [tag::STRIP_OFFSETS, tag::STRIP_BYTES]
-            }
-        };
-        // Some writers use the tags of strips for tiles.
-        let offsets = match file.numbers(directory, offsets)? {
-            Some(offsets) => offsets,
-            None => file
-                .numbers(directory, tag::STRIP_OFFSETS)?
-                .ok_or("it does not tell where its samples are")?,
-        };
+        self.chunk = self.chunk_size(file, directory)?;
+        let offsets = self.of_chunks(file, directory, [tag::TILE_OFFSETS, tag::STRIP_OFFSETS])?;
+        let offsets = offsets.ok_or("it does not tell where its samples are")?;
         let [across, down] = self.grid();
         let count = across.saturating_mul(down).saturating_mul(self.planes());
         if offsets.len() < count {
@@ -325,10 +306,7 @@ impl Page {
             )
             .into());
         }
-        let mut lengths = file.numbers(directory, bytes)?;
-        if lengths.is_none() && self.is_tiled {
-            lengths = file.numbers(directory, tag::STRIP_BYTES)?;
-        }
+        let lengths = self.of_chunks(file, directory, [tag::TILE_BYTES, tag::STRIP_BYTES])?;
         let lengths = lengths.unwrap_or_default();
         let end = file.bytes.len();
         let length = |i: usize| match lengths.get(i) {
@@ -347,6 +325,38 @@ impl Page {
             .collect::<Result<_, _>>()?;
         self.part_strips();
         Ok(())
+    }
+
+    /// The values of the tag of chunks: of tiles, else of strips, whose tags some writers use for tiles, too.
+    fn of_chunks(
+        &self,
+        file: &File<'_>,
+        directory: &Directory,
+        [of_tiles, of_strips]: [u16; 2],
+    ) -> Result<Option<Vec<u64>>, BoxError> {
+        let found = match self.is_tiled {
+            true => file.numbers(directory, of_tiles)?,
+            false => None,
+        };
+        match found {
+            Some(found) => Ok(Some(found)),
+            None => file.numbers(directory, of_strips),
+        }
+    }
+
+    /// Pixels across and down of a strip or tile.
+    fn chunk_size(&self, file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
+        let number = |tag| file.number_of(directory, tag);
+        let [width, height] = self.size;
+        if self.is_tiled {
+            let side = |tag| -> Result<usize, BoxError> {
+                let side = number(tag)?.filter(|&side| side > 0);
+                Ok(u32::try_from(side.ok_or("its tiles have no size")?)? as usize)
+            };
+            return Ok([side(tag::TILE_WIDTH)?, side(tag::TILE_HEIGHT)?]);
+        }
+        let rows = number(tag::ROWS_PER_STRIP)?.filter(|&rows| rows > 0);
+        Ok([width, rows.unwrap_or(u64::MAX).min(height as u64) as usize])
     }
 
     /// Splits a single uncompressed strip into parts that are handled as strips, so that all threads read them, and
@@ -404,6 +414,15 @@ impl Page {
             true => Err(format!("it has {} of {colours} colours", self.samples).into()),
             false => Ok(colours),
         }
+    }
+}
+
+/// The number of pixels, across and down, that share a sample of Cb and Cr; without the tag, 2 and 2.
+fn subsampling(file: &File<'_>, directory: &Directory) -> Result<[usize; 2], BoxError> {
+    let found = file.numbers(directory, tag::YCBCR_SUBSAMPLING)?.unwrap_or(vec![2, 2]);
+    match found[..] {
+        [across @ (1 | 2 | 4), down @ (1 | 2 | 4), ..] => Ok([across as usize, down as usize]),
+        _ => Err("its subsampling of colours is not known".into()),
     }
 }
 

@@ -51,6 +51,73 @@ enum Colours {
     CieLab,
 }
 
+impl Colours {
+    fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+        Ok(match page.photometric {
+            // The JPEG decoder converts to RGB.
+            photometric::YCBCR if page.compression == Compression::Jpeg => Self::Plain,
+            photometric::MIN_IS_WHITE => Self::MinIsWhite,
+            photometric::CMYK => Self::Cmyk,
+            photometric::CIELAB => Self::CieLab,
+            photometric::YCBCR => Self::ycbcr(file, directory)?,
+            photometric::PALETTE => Self::palette(file, directory, page)?,
+            _ => Self::Plain,
+        })
+    }
+
+    /// Reads the factors and the range of YCbCr; defaults are those of TIFF 6.0, section 21.
+    fn ycbcr(file: &File<'_>, directory: &Directory) -> Result<Self, BoxError> {
+        let numbers = |tag| file.floats(directory, tag).unwrap_or_default();
+        let factors = numbers(tag::YCBCR_COEFFICIENTS).try_into();
+        let range = numbers(tag::REFERENCE_BLACK_WHITE).try_into();
+        let sane = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
+        let factors: [f64; 3] = factors.unwrap_or([0.299, 0.587, 0.114]);
+        let range: [f64; 6] = range.unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]);
+        let spans = [0, 2, 4].map(|i| range[i + 1] - range[i]);
+        if !sane(&factors) || !sane(&range) || factors[1] == 0.0 || spans.contains(&0.0) {
+            return Err("its factors of Y, Cb and Cr make no sense".into());
+        }
+        Ok(Self::YCbCr(factors, range))
+    }
+
+    /// Reads the palette: all levels of red, then of green, then of blue.
+    fn palette(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
+        let map = file.numbers(directory, tag::COLOUR_MAP)?.unwrap_or_default();
+        let count = 1 << page.bits.min(16);
+        if map.len() < 3 * count {
+            return Err("its palette is too short".into());
+        }
+        // Levels have 16 bits (TIFF 6.0), but some writers write 8 bits.
+        let wide = map.iter().any(|&value| value > 255);
+        let level = |at: usize| {
+            let value = map[at].min(65535) as u16;
+            if wide { value } else { value * 257 }
+        };
+        let colour = |i| [level(i), level(count + i), level(2 * count + i)];
+        let colours: Vec<[u16; 3]> = (0..count).map(colour).collect();
+        let is_grey = colours.iter().all(|&[r, g, b]| r == g && g == b);
+        Ok(Self::Palette { colours, is_grey })
+    }
+
+    /// Whether a picture of such pages, with samples of type `stored`, may have alpha. Signed and 32-bit integers have no
+    /// full intensity, which alpha needs.
+    fn can_have_alpha(&self, stored: Dtype) -> bool {
+        let has_full = matches!(stored, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
+        has_full && matches!(self, Self::Plain | Self::MinIsWhite)
+    }
+
+    /// Whether samples of type `stored` can be converted.
+    fn is_supported_as(&self, stored: Dtype) -> bool {
+        match self {
+            Self::Plain | Self::MinIsWhite => true,
+            Self::YCbCr(..) => stored == Dtype::U8,
+            Self::Palette { .. } | Self::Cmyk | Self::CieLab => {
+                matches!(stored, Dtype::U8 | Dtype::U16)
+            }
+        }
+    }
+}
+
 /// Numbers of the meanings of extra samples.
 const ASSOCIATED: u64 = 1;
 const UNASSOCIATED: u64 = 2;
@@ -62,34 +129,31 @@ impl Meaning {
     /// If the colours are not supported.
     pub fn of(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Self, BoxError> {
         let mut losses = Vec::new();
-        let first_extra = page.colours()?;
-        let mut colours = first_extra;
-        let count = page.samples;
+        let (count, first_extra) = (page.samples, page.colours()?);
         // Without the tag, or with too few values in it, the meaning of an extra sample is unknown.
         let extra = |i: usize| page.extra.get(i - first_extra).copied();
         let is_alpha = |&i: &usize| matches!(extra(i), Some(ASSOCIATED | UNASSOCIATED));
-        let mut alpha = (colours..count).find(is_alpha);
-        if alpha.is_none() && count == colours + 1 && matches!(colours, 1 | 3) {
-            alpha = Some(colours);
-            if extra(colours).is_some() {
-                losses.push(format!(
-                    "its channel {count} is taken for alpha, though it is not said to be that"
-                ));
-            }
-        }
-        if colours == 1
-            && alpha.is_none()
-            && count >= 3
-            && matches!(page.photometric, photometric::MIN_IS_BLACK | photometric::RGB)
-        {
+        let stated = (first_extra..count).find(is_alpha);
+        let is_only = count == first_extra + 1 && matches!(first_extra, 1 | 3);
+        let alpha = stated.or(is_only.then_some(first_extra));
+        let colours = match page.photometric {
             // The channels are no colours; the first three are kept as if they were.
-            colours = 3;
-        }
-        let made = Self::colours(file, directory, page)?;
-        // Signed and 32-bit integers have no full intensity, which alpha needs.
-        let is_whole = !matches!(page.dtype, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
-        if is_whole || matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab) {
-            alpha = None;
+            photometric::MIN_IS_BLACK | photometric::RGB
+                if first_extra == 1 && alpha.is_none() && count >= 3 =>
+            {
+                3
+            }
+            _ => first_extra,
+        };
+        let made = Colours::of(file, directory, page)?;
+        let alpha = alpha.filter(|_| made.can_have_alpha(page.dtype));
+        if let Some(alpha) = alpha
+            && stated.is_none()
+            && extra(alpha).is_some()
+        {
+            losses.push(format!(
+                "its channel {count} is taken for alpha, though it is not said to be that"
+            ));
         }
         let is_associated = alpha.is_some_and(|alpha| extra(alpha) == Some(ASSOCIATED));
         let wanted: Vec<usize> = (0..colours).chain(alpha).collect();
@@ -99,69 +163,21 @@ impl Meaning {
                 "{left} of its {count} channels are left out: pictures have grey or red, green and blue, and alpha"
             ));
         }
-        let channels = match &made {
-            Colours::Palette { is_grey: true, .. } => 1,
-            Colours::Palette { .. } | Colours::Cmyk => 3,
-            _ => wanted.len(),
-        };
         if matches!(made, Colours::Cmyk) {
             losses.push("CMYK becomes RGB, without its colour profile".to_owned());
         }
-        let dtype = match (&made, page.dtype) {
-            (Colours::Palette { colours, .. }, _) => match is_narrow(colours) {
-                true => Dtype::U8,
-                false => Dtype::U16,
-            },
-            (_, held) => held,
-        };
-        let whole = matches!(page.dtype, Dtype::U8 | Dtype::U16);
-        if !whole && matches!(made, Colours::Palette { .. } | Colours::Cmyk | Colours::CieLab)
-            || page.dtype != Dtype::U8 && matches!(made, Colours::YCbCr(..))
-        {
+        if !made.is_supported_as(page.dtype) {
             return Err(format!("its colours are not supported as {}", page.type_name()).into());
         }
+        let (channels, dtype) = match &made {
+            Colours::Palette { colours, is_grey } => {
+                let dtype = if is_narrow(colours) { Dtype::U8 } else { Dtype::U16 };
+                (if *is_grey { 1 } else { 3 }, dtype)
+            }
+            Colours::Cmyk => (3, page.dtype),
+            _ => (wanted.len(), page.dtype),
+        };
         Ok(Self { wanted, channels, dtype, losses, colours: made, bits: page.bits, is_associated })
-    }
-
-    fn colours(file: &File<'_>, directory: &Directory, page: &Page) -> Result<Colours, BoxError> {
-        Ok(match page.photometric {
-            // The JPEG decoder converts to RGB.
-            photometric::YCBCR if page.compression == Compression::Jpeg => Colours::Plain,
-            photometric::MIN_IS_WHITE => Colours::MinIsWhite,
-            photometric::CMYK => Colours::Cmyk,
-            photometric::CIELAB => Colours::CieLab,
-            photometric::YCBCR => {
-                let numbers = |tag| file.floats(directory, tag).unwrap_or_default();
-                let factors = numbers(tag::YCBCR_COEFFICIENTS).try_into();
-                let range = numbers(tag::REFERENCE_BLACK_WHITE).try_into();
-                let sane = |numbers: &[f64]| numbers.iter().all(|number| number.is_finite());
-                let factors: [f64; 3] = factors.unwrap_or([0.299, 0.587, 0.114]);
-                let range: [f64; 6] = range.unwrap_or([0.0, 255.0, 128.0, 255.0, 128.0, 255.0]);
-                let spans = [0, 2, 4].map(|i| range[i + 1] - range[i]);
-                if !sane(&factors) || !sane(&range) || factors[1] == 0.0 || spans.contains(&0.0) {
-                    return Err("its factors of Y, Cb and Cr make no sense".into());
-                }
-                Colours::YCbCr(factors, range)
-            }
-            photometric::PALETTE => {
-                let map = file.numbers(directory, tag::COLOUR_MAP)?.unwrap_or_default();
-                let count = 1 << page.bits.min(16);
-                if map.len() < 3 * count {
-                    return Err("its palette is too short".into());
-                }
-                // Levels have 16 bits (TIFF 6.0), but some writers write 8 bits.
-                let wide = map.iter().any(|&value| value > 255);
-                let level = |at: usize| {
-                    let value = map[at].min(65535) as u16;
-                    if wide { value } else { value * 257 }
-                };
-                let colour = |i| [level(i), level(count + i), level(2 * count + i)];
-                let colours: Vec<[u16; 3]> = (0..count).map(colour).collect();
-                let is_grey = colours.iter().all(|&[r, g, b]| r == g && g == b);
-                Colours::Palette { colours, is_grey }
-            }
-            _ => Colours::Plain,
-        })
     }
 
     /// Bytes of the samples of the picture of `page`.

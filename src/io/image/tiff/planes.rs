@@ -7,7 +7,7 @@ use super::{
     Opened, Told, decode_page,
     directory::{Directory, File},
     exif::Exif,
-    open,
+    ome, open,
     page::{Compression, Page, photometric},
     rows::Rows,
     stack::{Writer, centimetres, line, writer},
@@ -75,8 +75,8 @@ enum Order {
 struct Shape {
     /// Number of channels, slices and times.
     counts: [usize; 3],
-    /// The page of each plane, volume by volume; `None` if pages are in that order.
-    pages: Option<Vec<usize>>,
+    /// The page of each plane, volume by volume.
+    pages: Vec<usize>,
 }
 
 /// Maximal number of planes that a description may claim.
@@ -95,10 +95,24 @@ impl Planes {
         page.colours()?;
         let description = file.text(&directory, tag::DESCRIPTION).unwrap_or_default();
         let by = writer(&description);
-        let mut planes = Self {
+        let mut planes = Self::new(file, page, pages.len());
+        planes.colours(pages[0])?;
+        planes.limits = planes.plane_limits();
+        planes.texts(pages[0], by.is_some());
+        let shape = planes.described(by, &description, &directory, pages.len())?;
+        planes.warnings.extend(planes.assumed_depth(pages.len().max(planes.slices)));
+        if let Order::Pages(_) = planes.order {
+            planes.arrange(pages, shape)?;
+        }
+        Ok(planes)
+    }
+
+    /// Grey slices of one volume, the pages of a file, of which nothing but the first page is known.
+    fn new(file: File<'static>, page: Page, slices: usize) -> Self {
+        Self {
             size: page.size,
             dtype: page.dtype,
-            slices: pages.len(),
+            slices,
             volumes: 1,
             channels: 1,
             spacing: None,
@@ -112,47 +126,62 @@ impl Planes {
             order: Order::Pages(Vec::new()),
             file,
             page,
-        };
-        planes.colours(pages[0])?;
-        // A strip or tile may be somewhat larger than its plane.
-        let [width, height] = planes.size.map(|side| side as u64);
-        let sample = (planes.channels * planes.dtype.size()) as u64;
-        let plane = width.saturating_mul(height).saturating_mul(4 * sample);
-        planes.limits = Limits::from(plane.max(64 << 20));
-        if let Some(exif) = Exif::of_page(&planes.file, pages[0], by.is_some()) {
-            // Software and date describe the file, not the volume.
-            let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
-            let texts = exif.texts().filter(is_kept);
-            planes.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
         }
-        let mut shape = None;
+    }
+
+    /// The memory that decoding a plane may take: a strip or tile may be somewhat larger than its plane.
+    fn plane_limits(&self) -> Limits {
+        let [width, height] = self.size.map(|side| side as u64);
+        let sample = (self.channels * self.dtype.size()) as u64;
+        let plane = width.saturating_mul(height).saturating_mul(4 * sample);
+        Limits::from(plane.max(64 << 20))
+    }
+
+    /// Adds the texts of the page with the directory at `first` to the metadata.
+    fn texts(&mut self, first: u64, is_of_pages: bool) {
+        let Some(exif) = Exif::of_page(&self.file, first, is_of_pages) else { return };
+        // Software and date describe the file, not the volume.
+        let is_kept = |(name, _): &(&str, String)| !["software", "date"].contains(name);
+        let texts = exif.texts().filter(is_kept);
+        self.metadata.extend(texts.map(|(name, text)| (name.to_owned(), text)));
+    }
+
+    /// Takes format, spacing and order from the description, which `by` wrote, else the spacing from the resolution.
+    fn described(
+        &mut self,
+        by: Option<Writer>,
+        description: &str,
+        directory: &Directory,
+        pages: usize,
+    ) -> Result<Option<Shape>, BoxError> {
         match by {
             Some(Writer::ImageJ) => {
-                planes.format = "ImageJ stack";
-                shape = planes.of_imagej(&description, &directory, pages.len())?;
+                self.format = "ImageJ stack";
+                self.of_imagej(description, directory, pages)
             }
             Some(Writer::Ome) => {
-                planes.format = "OME-TIFF";
-                planes.metadata.push(("OME-XML".into(), format!("{} bytes", description.len())));
-                shape = planes.of_ome(&description, pages.len());
+                self.format = "OME-TIFF";
+                self.metadata.push(("OME-XML".into(), format!("{} bytes", description.len())));
+                Ok(self.of_ome(description, pages))
             }
-            _ => planes.of_resolution(&directory),
-        }
-        planes.warnings.extend(planes.assumed_depth(pages.len().max(planes.slices)));
-        if let Order::Behind(_) = planes.order {
-            return Ok(planes);
-        }
-        let mut order = pages;
-        if let Some(Shape { counts: [channels, slices, times], pages }) = shape {
-            (planes.slices, planes.volumes) = (slices, channels * times);
-            planes.slices_called_channels(channels, times);
-            if let Some(pages) = pages {
-                order = pages.into_iter().map(|page| order[page]).collect();
+            _ => {
+                self.of_resolution(directory);
+                Ok(None)
             }
         }
-        planes.check(&order)?;
-        planes.order = Order::Pages(order);
-        Ok(planes)
+    }
+
+    /// Arranges the pages, given by the offsets of their directories, to volumes of `shape`; without one, they are the
+    /// slices of one volume.
+    fn arrange(&mut self, mut pages: Vec<u64>, shape: Option<Shape>) -> Result<(), BoxError> {
+        if let Some(Shape { counts: [channels, slices, times], pages: order }) = shape {
+            (self.slices, self.volumes) = (slices, channels * times);
+            self.slices_called_channels(channels, times);
+            pages = order.into_iter().map(|page| pages[page]).collect();
+        }
+        self.check(&pages)?;
+        self.order = Order::Pages(pages);
+        Ok(())
     }
 
     /// Finds out whether planes have colours, which are to become grey.
@@ -192,19 +221,35 @@ impl Planes {
         directory: &Directory,
         pages: usize,
     ) -> Result<Option<Shape>, BoxError> {
-        let count = |name| line(description, name).and_then(|text| text.parse::<usize>().ok());
-        let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
-        let counts = ["channels", "slices", "frames"].map(|name| count(name).unwrap_or(1).max(1));
-        let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
-        let mut counts = match all {
-            Some(all) if all == images => counts,
-            // Old files only state the number of images.
-            _ => [1, images, 1],
-        };
-        if counts[1] == 1 && counts[0] == 1 && counts[2] > 1 {
-            // Frames of one slice are taken for slices, as in ImageJ's own commands for stacks.
-            counts = [1, counts[2], 1];
+        let (images, counts) = imagej_counts(description, pages);
+        self.imagej_spacing(description, directory);
+        if images > pages
+            && pages == 1
+            && let Some(bytes) = self.bytes_behind(images)
+        {
+            (self.slices, self.volumes) = (counts[1], counts[0] * counts[2]);
+            if counts[0] > 1 {
+                self.channels_apart(counts)?;
+            }
+            self.order = Order::Behind(bytes);
+            return Ok(None);
         }
+        if counts.iter().product::<usize>() != pages {
+            self.losses.push(format!("of the {images} images that it tells, {pages} are there"));
+            return Ok(None);
+        }
+        let [channels, slices, times] = counts;
+        // Channels vary fastest, then slices, then times.
+        let page = |volume: usize, slice: usize| {
+            volume % channels + channels * (slice + slices * (volume / channels))
+        };
+        let volumes = channels * times;
+        let pages = (0..volumes).flat_map(|v| (0..slices).map(move |s| page(v, s))).collect();
+        Ok(Some(Shape { counts, pages }))
+    }
+
+    /// Takes spacing and origin from ImageJ's description and the resolution.
+    fn imagej_spacing(&mut self, description: &str, directory: &Directory) {
         let number = |name| {
             let number = line(description, name)?.parse::<f64>().ok()?;
             Some(number).filter(|number| number.is_finite())
@@ -226,38 +271,21 @@ impl Planes {
         }
         let origins = ["xorigin", "yorigin", "zorigin"].map(|name| number(name).unwrap_or(0.0));
         self.first = origins.map(|origin| 0.0 - origin);
-        if images > pages && pages == 1 {
-            // Only the first page has a directory.
-            let plane = self.page.chunk_bytes(self.page.size[1]);
-            let at = self.page.chunks.first().map_or(0, |chunk| chunk[0]);
-            let plain = self.page.compression == Compression::None
-                && !self.page.is_tiled
-                && self.channels == 1
-                && self.page.samples == 1
-                && self.page.bits.is_multiple_of(8);
-            let end = plane.checked_mul(images as u64).and_then(|all| all.checked_add(at));
-            let len = self.file.bytes.len();
-            if plain && images <= MOST && end.is_some_and(|end| end <= len) {
-                (self.slices, self.volumes) = (counts[1], counts[0] * counts[2]);
-                if counts[0] > 1 {
-                    self.channels_apart(counts)?;
-                }
-                self.order = Order::Behind(plane);
-                return Ok(None);
-            }
-        }
-        if counts.iter().product::<usize>() != pages {
-            self.losses.push(format!("of the {images} images that it tells, {pages} are there"));
-            return Ok(None);
-        }
-        let [channels, slices, times] = counts;
-        // Channels vary fastest, then slices, then times.
-        let page = |volume: usize, slice: usize| {
-            volume % channels + channels * (slice + slices * (volume / channels))
-        };
-        let volumes = channels * times;
-        let pages = (0..volumes).flat_map(|v| (0..slices).map(move |s| page(v, s))).collect();
-        Ok(Some(Shape { counts, pages: Some(pages) }))
+    }
+
+    /// Bytes of a plane if `images` planes follow each other in the file, of which only the first has a directory.
+    fn bytes_behind(&self, images: usize) -> Option<u64> {
+        let page = &self.page;
+        let plane = page.chunk_bytes(page.size[1]);
+        let at = page.chunks.first().map_or(0, |chunk| chunk[0]);
+        let is_plain = page.compression == Compression::None
+            && !page.is_tiled
+            && self.channels == 1
+            && page.samples == 1
+            && page.bits.is_multiple_of(8);
+        let end = plane.checked_mul(images as u64).and_then(|all| all.checked_add(at));
+        let fits = end.is_some_and(|end| end <= self.file.bytes.len());
+        (is_plain && images <= MOST && fits).then_some(plane)
     }
 
     /// The error for several channels in a file whose planes have no directories: those are read in the order of the
@@ -269,19 +297,15 @@ impl Planes {
 
     /// Takes order and spacing from OME-XML (OME model 2016-06).
     fn of_ome(&mut self, text: &str, pages: usize) -> Option<Shape> {
-        let start = text.find("<Pixels")?;
-        let end = start + text[start..].find('>')?;
-        let pixels = &text[start..end];
-        let count = |name| attribute(pixels, name).and_then(|text| text.parse::<usize>().ok());
-        let [x, y, z] = ome_lengths(text);
+        let sizes = ome::sizes(text)?;
+        let [x, y, z] = ome::lengths(text);
         if let Some(x) = x {
             self.spacing = Some(([x, y.unwrap_or(x), z.unwrap_or(x)], Some("um")));
             self.tells_depth = z.is_some();
         }
         // Channels that are colours of a plane share one plane.
         let interleaved = if self.page.samples > 1 { self.page.samples } else { 1 };
-        let [z_len, c_len, t_len] =
-            ["SizeZ", "SizeC", "SizeT"].map(|name| count(name).unwrap_or(1).max(1));
+        let [z_len, c_len, t_len] = sizes;
         let c_len = (c_len / interleaved).max(1);
         let all = z_len.checked_mul(c_len)?.checked_mul(t_len)?;
         let missing = format!("of the {all} planes that its OME-XML tells, {pages} are there");
@@ -289,57 +313,16 @@ impl Planes {
             self.losses.push(missing);
             return None;
         }
-        let order = attribute(pixels, "DimensionOrder").unwrap_or("XYZCT");
-        let fastest: Vec<char> = order.chars().filter(|axis| "ZCT".contains(*axis)).collect();
-        if fastest.len() != 3 {
-            return None;
-        }
-        let len_of = |axis| match axis {
-            'Z' => z_len,
-            'C' => c_len,
-            _ => t_len,
-        };
-        // The number of a plane in the order of the file, from its z, c and t.
-        let lens = [len_of(fastest[0]), len_of(fastest[1]), len_of(fastest[2])];
-        let number = |zct: [usize; 3]| {
-            let of = |axis| zct["ZCT".find(axis).unwrap_or(0)];
-            of(fastest[0]) + lens[0] * (of(fastest[1]) + lens[1] * of(fastest[2]))
-        };
-        let mut places: Vec<Option<usize>> = vec![None; all];
-        let (mut rest, mut told) = (&text[end..], 0);
-        // Once all planes have a page, further elements are ignored.
-        while told < all
-            && let Some(at) = rest.find("<TiffData")
-        {
-            let end = at + rest[at..].find('>').unwrap_or(rest.len() - at);
-            let data = &rest[at..end];
-            let number_of =
-                |name| attribute(data, name).and_then(|text| text.parse::<usize>().ok());
-            let page = number_of("IFD");
-            let planes = number_of("PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
-            let firsts = ["FirstZ", "FirstC", "FirstT"].map(|name| number_of(name).unwrap_or(0));
-            if firsts[0] < z_len && firsts[1] < c_len && firsts[2] < t_len {
-                let first = number(firsts);
-                let planes = planes.min(all - first);
-                for i in 0..planes {
-                    places[first + i] = Some(page.unwrap_or(0).saturating_add(i));
-                }
-                told += planes;
-            }
-            rest = &rest[end..];
-        }
-        if told == 0 {
-            places = (0..all).map(Some).collect();
-        }
-        let page = |volume: usize, z: usize| places[number([z, volume % c_len, volume / c_len])];
-        let volumes = c_len * t_len;
-        let order = (0..volumes).flat_map(|v| (0..z_len).map(move |z| (v, z)));
+        let order = ome::PlaneOrder::read(text, [z_len, c_len, t_len])?;
+        let page_of = order.pages(text);
+        let page = |v: usize, z: usize| page_of[order.number([z, v % c_len, v / c_len])];
+        let planes = (0..c_len * t_len).flat_map(|v| (0..z_len).map(move |z| (v, z)));
         let found: Option<Vec<usize>> =
-            order.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
+            planes.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
         if found.is_none() {
             self.losses.push(missing);
         }
-        Some(Shape { counts: [c_len, z_len, t_len], pages: Some(found?) })
+        Some(Shape { counts: [c_len, z_len, t_len], pages: found? })
     }
 
     /// Takes the spacing from the resolution, if no description states it.
@@ -456,34 +439,21 @@ fn name_of(unit: &str) -> Option<&'static str> {
     names.into_iter().find(|(_, own)| *own == length).map(|(name, _)| name)
 }
 
-/// The spacing along x, y and z that OME-XML states, in micrometres.
-pub fn ome_lengths(text: &str) -> [Option<f64>; 3] {
-    let start = text.find("<Pixels");
-    let pixels = start.map_or("", |start| text[start..].split('>').next().unwrap_or_default());
-    let length = |name: &str| {
-        let number = attribute(pixels, name)?.parse::<f64>().ok()?;
-        let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
-        let scale = centimetres(unit)? / 1e-4;
-        Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
+/// The number of images, and the number of channels, slices and times that ImageJ's description states.
+fn imagej_counts(description: &str, pages: usize) -> (usize, [usize; 3]) {
+    let count = |name| line(description, name).and_then(|text| text.parse::<usize>().ok());
+    let images = count("images").filter(|&images| images > 0).unwrap_or(pages);
+    let counts = ["channels", "slices", "frames"].map(|name| count(name).unwrap_or(1).max(1));
+    let all = counts.iter().try_fold(1usize, |all, &n| all.checked_mul(n));
+    let counts = match all {
+        Some(all) if all == images => counts,
+        // Old files only state the number of images.
+        _ => [1, images, 1],
     };
-    ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length)
-}
-
-/// The value of an attribute of an XML element.
-fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = element;
-    loop {
-        let at = rest.find(name)?;
-        let before = rest[..at].chars().next_back();
-        let after = &rest[at + name.len()..];
-        let value = after.trim_start().strip_prefix('=').map(str::trim_start);
-        if before.is_some_and(char::is_whitespace)
-            && let Some(value) = value
-            && let Some(quote) = value.chars().next().filter(|quote| "\"'".contains(*quote))
-        {
-            return value[1..].split(quote).next();
-        }
-        rest = after;
+    match counts {
+        // Frames of one slice are taken for slices, as in ImageJ's own commands for stacks.
+        [1, 1, frames] => (images, [1, frames, 1]),
+        counts => (images, counts),
     }
 }
 
@@ -514,16 +484,6 @@ pub fn description(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn attributes_are_found_by_whole_names() {
-        let element = r#"<Pixels PhysicalSizeXUnit="mm" PhysicalSizeX = '0.5' SizeZ="3""#;
-        assert_eq!(attribute(element, "PhysicalSizeX"), Some("0.5"));
-        assert_eq!(attribute(element, "PhysicalSizeXUnit"), Some("mm"));
-        assert_eq!(attribute(element, "SizeZ"), Some("3"));
-        assert_eq!(attribute(element, "Size"), None);
-        assert_eq!(attribute("<Pixels SizeZ=", "SizeZ"), None);
-    }
 
     #[test]
     fn descriptions_are_read_as_they_are_written() {

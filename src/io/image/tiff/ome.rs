@@ -1,0 +1,146 @@
+//! OME-XML (OME model 2016-06) in the description of a file: the spacing of samples, and the pages of planes.
+
+use super::stack::centimetres;
+
+/// The spacing along x, y and z that OME-XML states, in micrometres.
+pub fn lengths(text: &str) -> [Option<f64>; 3] {
+    let pixels = pixels(text).unwrap_or_default();
+    let length = |name: &str| {
+        let number = attribute(pixels, name)?.parse::<f64>().ok()?;
+        let unit = attribute(pixels, &format!("{name}Unit")).unwrap_or("\u{b5}m");
+        let scale = centimetres(unit)? / 1e-4;
+        Some(number * scale).filter(|length| length.is_finite() && *length > 0.0)
+    };
+    ["PhysicalSizeX", "PhysicalSizeY", "PhysicalSizeZ"].map(length)
+}
+
+/// The number of positions along z, c (channels) and t (times).
+pub fn sizes(text: &str) -> Option<[usize; 3]> {
+    let pixels = pixels(text)?;
+    Some(["SizeZ", "SizeC", "SizeT"].map(|name| number(pixels, name).unwrap_or(1).max(1)))
+}
+
+/// The first `Pixels` element, up to the end of its tag.
+fn pixels(text: &str) -> Option<&str> {
+    let start = text.find("<Pixels")?;
+    text[start..].split('>').next()
+}
+
+/// The order of planes: the positions along z, c and t are the digits of a plane's number.
+#[derive(Clone, Copy, Debug)]
+pub struct PlaneOrder {
+    /// Number of positions along z, c and t.
+    sizes: [usize; 3],
+    /// The axes, as indices of `sizes`, from the fastest to the slowest.
+    axes: [usize; 3],
+}
+
+impl PlaneOrder {
+    /// The order that `DimensionOrder` states; `None` unless it has each axis once. The product of `sizes` must not
+    /// overflow.
+    pub fn read(text: &str, sizes: [usize; 3]) -> Option<Self> {
+        let order = attribute(pixels(text)?, "DimensionOrder").unwrap_or("XYZCT");
+        let axes: Vec<usize> = order.chars().filter_map(|axis| "ZCT".find(axis)).collect();
+        let axes: [usize; 3] = axes.try_into().ok()?;
+        (0..3).all(|axis| axes.contains(&axis)).then_some(Self { sizes, axes })
+    }
+
+    /// The number of the plane at the position `zct` along z, c and t.
+    pub fn number(&self, zct: [usize; 3]) -> usize {
+        let [fast, middle, slow] = self.axes;
+        zct[fast] + self.sizes[fast] * (zct[middle] + self.sizes[middle] * zct[slow])
+    }
+
+    /// The page of each plane, by the numbers of planes, from the `TiffData` elements.
+    pub fn pages(&self, text: &str) -> Vec<Option<usize>> {
+        let all = self.sizes.iter().product();
+        let mut pages = vec![None; all];
+        let (mut rest, mut found) = (text, 0);
+        // Once all planes have a page, further elements are ignored.
+        while found < all
+            && let Some(at) = rest.find("<TiffData")
+        {
+            let end = at + rest[at..].find('>').unwrap_or(rest.len() - at);
+            let data = &rest[at..end];
+            let page = number(data, "IFD");
+            let count = number(data, "PlaneCount").unwrap_or(if page.is_some() { 1 } else { all });
+            let first = ["FirstZ", "FirstC", "FirstT"].map(|name| number(data, name).unwrap_or(0));
+            if (0..3).all(|axis| first[axis] < self.sizes[axis]) {
+                let first = self.number(first);
+                let count = count.min(all - first);
+                for i in 0..count {
+                    pages[first + i] = Some(page.unwrap_or(0).saturating_add(i));
+                }
+                found += count;
+            }
+            rest = &rest[end..];
+        }
+        if found == 0 { (0..all).map(Some).collect() } else { pages }
+    }
+}
+
+fn number(element: &str, name: &str) -> Option<usize> {
+    attribute(element, name)?.parse().ok()
+}
+
+/// The value of an attribute of an XML element.
+fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+    let mut rest = element;
+    loop {
+        let at = rest.find(name)?;
+        let before = rest[..at].chars().next_back();
+        let after = &rest[at + name.len()..];
+        let value = after.trim_start().strip_prefix('=').map(str::trim_start);
+        if before.is_some_and(char::is_whitespace)
+            && let Some(value) = value
+            && let Some(quote) = value.chars().next().filter(|quote| "\"'".contains(*quote))
+        {
+            return value[1..].split(quote).next();
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_found_by_whole_names() {
+        let element = r#"<Pixels PhysicalSizeXUnit="mm" PhysicalSizeX = '0.5' SizeZ="3""#;
+        assert_eq!(attribute(element, "PhysicalSizeX"), Some("0.5"));
+        assert_eq!(attribute(element, "PhysicalSizeXUnit"), Some("mm"));
+        assert_eq!(attribute(element, "SizeZ"), Some("3"));
+        assert_eq!(attribute(element, "Size"), None);
+        assert_eq!(attribute("<Pixels SizeZ=", "SizeZ"), None);
+    }
+
+    #[test]
+    fn planes_are_numbered_by_axes_that_occur_once() {
+        let order = |axes: &str| {
+            let text = format!("<Pixels DimensionOrder=\"{axes}\" SizeZ=\"4\" SizeC=\"3\">");
+            PlaneOrder::read(&text, sizes(&text).unwrap())
+        };
+        assert_eq!(order("XYZCT").unwrap().number([3, 2, 0]), 3 + 4 * 2);
+        assert_eq!(order("XYCTZ").unwrap().number([3, 2, 0]), 2 + 3 * 3);
+        for wrong in ["XYZZZ", "XYZCC", "XYZC", "XYZCTZ", ""] {
+            assert!(order(wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn elements_give_pages_to_planes() {
+        let pages = |elements: &str| {
+            let text = format!("<Pixels SizeZ=\"2\" SizeC=\"2\">{elements}</Pixels>");
+            PlaneOrder::read(&text, sizes(&text).unwrap()).unwrap().pages(&text)
+        };
+        let all = [0, 1, 2, 3].map(Some);
+        assert_eq!(pages(""), all);
+        assert_eq!(pages("<TiffData/>"), all);
+        assert_eq!(pages("<TiffData FirstC=\"5\" IFD=\"7\"/>"), all);
+        let one = pages("<TiffData FirstZ=\"1\" IFD=\"7\"/>");
+        assert_eq!(one, [None, Some(7), None, None]);
+        let more = pages("<TiffData FirstC=\"1\" IFD=\"7\" PlaneCount=\"9\"/>");
+        assert_eq!(more, [None, None, Some(7), Some(8)]);
+    }
+}
