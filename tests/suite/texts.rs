@@ -10,8 +10,11 @@ use std::{
 
 use exr::meta::{MetaData, attribute::AttributeValue};
 use gpuproc::{
-    data::image::{DensityUnit, Image, PagesText},
-    io::{Source, image::read_image},
+    data::image::{DensityUnit, Image, PagesText, Text},
+    io::{
+        Sink, Source,
+        image::{Encoding, ImageFormat, ImageTarget, read_image},
+    },
     timings::Timings,
 };
 
@@ -307,8 +310,35 @@ fn strange_texts_are_bounded_and_told() {
     let text = |keyword: &str| [keyword.as_bytes(), b"\0text"].concat();
     let chunks = ["channels", "dataWindow", "name"].map(|name| (b"tEXt", text(name)));
     fs::write(folder.join("in.png"), png_with(&chunks)).unwrap();
-    works(folder, "blur in.png o.exr --sigma 0");
+    let stderr = works(folder, "blur in.png o.exr --sigma 0");
+    assert!(stderr.contains("the texts channels, dataWindow and 1 more are dropped"), "{stderr}");
     assert_eq!(read(folder.join("o.exr")).width, 1);
+}
+
+/// Texts with a keyword that the format does not allow are told.
+#[test]
+fn keywords_that_a_format_does_not_allow_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("in.png");
+    fs::write(&path, png_with(&[])).unwrap();
+    let mut image = read(&path);
+    let (long, longer) = ("k".repeat(80), "k".repeat(256));
+    for (keyword, in_png, in_exr) in [
+        ("lens", true, true),
+        ("two  blanks", false, true),
+        (long.as_str(), false, true),
+        (longer.as_str(), false, false),
+        ("dataWindow", true, false),
+        ("", false, false),
+    ] {
+        image.metadata.texts = vec![Text { keyword: keyword.into(), text: "text".into() }];
+        for (format, is_held) in [(ImageFormat::Png, in_png), (ImageFormat::OpenExr, in_exr)] {
+            let (sink, timings) = (Sink::File("o".into()), Timings::new(false));
+            let mut target = ImageTarget::new(&sink, format, Encoding::default(), &timings);
+            target.strict = true;
+            assert_eq!(target.check(&image).is_ok(), is_held, "{keyword} {format:?}");
+        }
+    }
 }
 
 /// Properties of all pages by ImageJ and OME are kept with any selection of pages, or reported as lost.

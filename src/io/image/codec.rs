@@ -211,8 +211,8 @@ pub enum Texts {
     None,
     /// Texts with these keywords; upper and lower case are the same, since ImageMagick writes small letters.
     Of(&'static [&'static str]),
-    /// All texts.
-    Any,
+    /// Texts whose keywords pass a test.
+    If(fn(&str) -> bool),
 }
 
 impl Texts {
@@ -224,7 +224,7 @@ impl Texts {
         match self {
             Self::None => false,
             Self::Of(keywords) => keywords.iter().any(|own| own.eq_ignore_ascii_case(keyword)),
-            Self::Any => true,
+            Self::If(is_held) => is_held(keyword),
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::{
 const START: usize = 8;
 /// Flag in the second byte of the version field: names may have up to 255 bytes.
 const LONG_NAMES: u8 = 0x04;
+/// Maximal bytes of a name without that flag, and with it.
+const LONGEST_SHORT_NAME: usize = 31;
+const LONGEST_NAME: usize = 255;
 /// Attributes that describe the storage, the place or a preview of the picture, and are not kept as metadata.
 const OF_FILE: [&str; 18] = [
     "channels",
@@ -51,7 +54,7 @@ struct Attribute<'a> {
 
 /// Takes a name of at most 255 bytes and the 0 behind it.
 fn name<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = rest.iter().take(256).position(|&byte| byte == 0)?;
+    let end = rest.iter().take(LONGEST_NAME + 1).position(|&byte| byte == 0)?;
     let (name, after) = rest.split_at(end);
     *rest = &after[1..];
     Some(name)
@@ -118,67 +121,92 @@ pub fn read(bytes: &[u8], layer: usize, metadata: &mut Metadata, losses: &mut Ve
 
 /// Inserts the attributes for `metadata` into a file with one part, and corrects the chunk offsets.
 pub fn write(file: &mut Vec<u8>, metadata: &Metadata) {
-    let Some(header) = file.get(START..) else { return };
-    let mut rest = header;
-    let mut names: Vec<Vec<u8>> = OF_FILE.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let Some(mut rest) = file.get(START..) else { return };
+    let mut more = Added::default();
+    more.names.extend(OF_FILE.iter().map(|name| name.as_bytes().to_vec()));
     while let Some(Some(found)) = attribute(&mut rest) {
-        names.push(found.name.to_vec());
+        more.names.push(found.name.to_vec());
     }
     // The offset table starts behind the byte that ends the header.
     let table = file.len() - rest.len();
-    let mut more = Vec::new();
-    let mut has_long_names = false;
-    let mut add = |name: &str, kind: &[u8], value: &[u8]| {
-        let is_known = names.iter().any(|known| known == name.as_bytes());
-        if is_known || name.is_empty() || name.len() > 255 || name.contains('\0') {
-            return;
-        }
-        names.push(name.as_bytes().to_vec());
-        has_long_names |= name.len() > 31;
-        more.extend([name.as_bytes(), &[0], kind, &[0]].concat());
-        more.extend((value.len() as u32).to_le_bytes());
-        more.extend(value);
-    };
     for part in metadata.parts.iter().filter(|part| part.format == "OpenEXR") {
         let kind = part.bytes.split(|&byte| byte == 0).next().unwrap_or_default();
         if let Some(value) = part.bytes.get(kind.len() + 1..) {
-            add(&part.name, kind, value);
+            more.add(&part.name, kind, value);
         }
     }
-    let own = |keyword: &str| {
-        // PNG has two keywords for what is one attribute here.
-        let is = |known: &str| keyword.eq_ignore_ascii_case(known);
-        let keyword = if is("Description") { "Comment" } else { keyword };
-        let known = TEXTS.iter().find(|known| known.1.eq_ignore_ascii_case(keyword));
-        known.map_or(keyword, |known| known.0).to_owned()
-    };
-    let mut texts: Vec<(String, String)> = Vec::new();
-    for text in &metadata.texts {
-        let name = own(&text.keyword);
-        match texts.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, lines)) => *lines += &format!("\n{}", text.text),
-            None => texts.push((name, text.text.clone())),
-        }
+    for (name, text) in named_texts(metadata) {
+        more.add(&name, b"string", text.as_bytes());
     }
-    texts.iter().for_each(|(name, text)| add(name, b"string", text.as_bytes()));
     let density = density_of(metadata);
     let inches = density.and_then(|density| density.per(DensityUnit::Inch));
     if let Some([across, _]) = inches {
-        add(DENSITY, b"float", &(across as f32).to_le_bytes());
+        more.add(DENSITY, b"float", &(across as f32).to_le_bytes());
     }
     if let Some(Density { pixels: [across, down], .. }) = density {
         set_aspect(&mut file[START..], (down / across) as f32);
     }
     let Some(first) = file.get(table..).and_then(<[u8]>::first_chunk) else { return };
     let first = u64::from_le_bytes(*first) as usize;
-    let len = more.len() as u64;
+    let len = more.bytes.len() as u64;
     for offset in file[table..first].as_chunks_mut::<8>().0 {
         *offset = (u64::from_le_bytes(*offset) + len).to_le_bytes();
     }
-    if has_long_names {
+    if more.names.iter().any(|name| name.len() > LONGEST_SHORT_NAME) {
         file[5] |= LONG_NAMES;
     }
-    file.splice(table - 1..table - 1, more);
+    file.splice(table - 1..table - 1, more.bytes);
+}
+
+/// Attributes to be inserted into a header.
+#[derive(Default)]
+struct Added {
+    /// Names that are not available: those of attributes that exist or are reserved.
+    names: Vec<Vec<u8>>,
+    /// The attributes as they are in a file.
+    bytes: Vec<u8>,
+}
+
+impl Added {
+    /// Adds an attribute, unless its name is not available or not valid.
+    fn add(&mut self, name: &str, kind: &[u8], value: &[u8]) {
+        let is_known = self.names.iter().any(|known| known == name.as_bytes());
+        if is_known || name.is_empty() || name.len() > LONGEST_NAME || name.contains('\0') {
+            return;
+        }
+        self.names.push(name.as_bytes().to_vec());
+        self.bytes.extend([name.as_bytes(), &[0], kind, &[0]].concat());
+        self.bytes.extend((value.len() as u32).to_le_bytes());
+        self.bytes.extend(value);
+    }
+}
+
+/// The texts with their names in OpenEXR; texts of one name are joined.
+fn named_texts(metadata: &Metadata) -> Vec<(String, String)> {
+    let mut texts: Vec<(String, String)> = Vec::new();
+    for text in &metadata.texts {
+        let name = own_name(&text.keyword);
+        match texts.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, lines)) => *lines += &format!("\n{}", text.text),
+            None => texts.push((name.to_owned(), text.text.clone())),
+        }
+    }
+    texts
+}
+
+/// The name in OpenEXR of a text with the keyword `keyword` in PNG.
+fn own_name(keyword: &str) -> &str {
+    let is = |known: &str| keyword.eq_ignore_ascii_case(known);
+    // PNG has two keywords for what is one attribute here.
+    let wanted = if is("Description") { "Comment" } else { keyword };
+    let known = TEXTS.iter().find(|known| known.1.eq_ignore_ascii_case(wanted));
+    known.map_or(keyword, |known| known.0)
+}
+
+/// Whether a text with the keyword `keyword` can be an attribute.
+pub fn holds_text(keyword: &str) -> bool {
+    let name = own_name(keyword);
+    !OF_FILE.contains(&name) && (1..=LONGEST_NAME).contains(&name.len()) && !name.contains('\0')
 }
 
 /// Sets the ratio of width to height of a pixel.

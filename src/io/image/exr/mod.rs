@@ -50,7 +50,12 @@ pub const CODEC: Codec = Codec {
         linear: true,
         true_colour: true,
         animation: false,
-        metadata: Beside { density: true, texts: Texts::Any, parts: "OpenEXR", ..Beside::NONE },
+        metadata: Beside {
+            density: true,
+            texts: Texts::If(attributes::holds_text),
+            parts: "OpenEXR",
+            ..Beside::NONE
+        },
     },
     decode: Decode::One(decode),
     encode,
@@ -68,19 +73,7 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
     let header = &file.headers[layer];
     let channels = colours + usize::from(has(header, "A"));
     let shown = header.shared_attributes.display_window;
-    // Pixels outside of the display window are decoded, too, and discarded.
-    for Vec2(width, height) in [header.layer_size, shown.size] {
-        let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
-        check_size(limits, [width, height], samples.saturating_mul(4))?;
-    }
-    // The offset table of a broken file may point to a block of any layer.
-    let block = |header: &Header| {
-        let Vec2(across, down) = header.max_block_pixel_size();
-        let factors = [across, down, header.channels.bytes_per_pixel];
-        factors.into_iter().fold(BLOCK_COPIES, |n, factor| n.saturating_mul(factor as u64))
-    };
-    let largest = file.headers.iter().map(block).max().unwrap_or(0);
-    check_scratch(limits, largest, "a block of it takes")?;
+    check_limits(&file, header.layer_size, shown.size, channels, limits)?;
     let mut losses = Vec::new();
     if header.channels.list.len() > channels || file.headers.len() > 1 {
         losses.push("of its layers and channels only one picture is read".into());
@@ -95,6 +88,45 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
         channels,
         samples: crate::memory::zeros(width * height * channels)?,
     };
+    decode_blocks(bytes, &file, layer, &mut target)?;
+    let samples = Samples::F32(target.samples);
+    let mut metadata = Metadata::default();
+    attributes::read(bytes, layer, &mut metadata, &mut losses);
+    let image = Image { width, height, channels, samples, is_linear: true, metadata };
+    Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
+}
+
+/// Refuses a file whose layer or display window, with `channels` channels, or whose blocks exceed `limits`.
+fn check_limits(
+    file: &MetaData,
+    layer: Vec2<usize>,
+    shown: Vec2<usize>,
+    channels: usize,
+    limits: Limits,
+) -> Result<(), BoxError> {
+    // Pixels outside of the display window are decoded, too, and discarded.
+    for Vec2(width, height) in [layer, shown] {
+        let samples = (width as u64).saturating_mul(height as u64).saturating_mul(channels as u64);
+        check_size(limits, [width, height], samples.saturating_mul(4))?;
+    }
+    // The offset table of a broken file may point to a block of any layer.
+    let block = |header: &Header| {
+        let Vec2(across, down) = header.max_block_pixel_size();
+        let factors = [across, down, header.channels.bytes_per_pixel];
+        factors.into_iter().fold(BLOCK_COPIES, |n, factor| n.saturating_mul(factor as u64))
+    };
+    let largest = file.headers.iter().map(block).max().unwrap_or(0);
+    check_scratch(limits, largest, "a block of it takes")
+}
+
+/// Decodes all blocks of a layer at the largest resolution into `target`.
+fn decode_blocks(
+    bytes: &[u8],
+    file: &MetaData,
+    layer: usize,
+    target: &mut Target,
+) -> Result<(), BoxError> {
+    let header = &file.headers[layer];
     let reader = exr::block::read(Cursor::new(bytes), false)?;
     let chunks = reader.filter_chunks(false, |_, tile, block| {
         block.layer == layer && tile.is_largest_resolution_level()
@@ -107,22 +139,16 @@ fn decode(bytes: &[u8], limits: Limits) -> Result<Decoded, BoxError> {
             return Err("a block belongs to another layer".into());
         }
         check_chunk(header, &chunk)?;
-        let block = UncompressedBlock::decompress_chunk(chunk, &file, false)?;
+        let block = UncompressedBlock::decompress_chunk(chunk, file, false)?;
         found.insert(block.index.pixel_position);
         for line in block.lines(&header.channels) {
             target.set(line, header.channels.list[line.location.channel].sample_type);
         }
     }
-    if found.len() < expected {
-        return Err(
-            format!("{} of its {expected} blocks are missing", expected - found.len()).into()
-        );
+    match expected.saturating_sub(found.len()) {
+        0 => Ok(()),
+        missing => Err(format!("{missing} of its {expected} blocks are missing").into()),
     }
-    let samples = Samples::F32(target.samples);
-    let mut metadata = Metadata::default();
-    attributes::read(bytes, layer, &mut metadata, &mut losses);
-    let image = Image { width, height, channels, samples, is_linear: true, metadata };
-    Ok(Decoded { image, orientation: Orientation::default(), losses, damage: None })
 }
 
 /// The number of the layer to decode, and its channels without alpha.

@@ -50,7 +50,7 @@ pub fn read_path(
     losses: &mut Vec<String>,
 ) -> Option<Orientation> {
     // A broken file is reported by its decoder.
-    read(BufReader::new(File::open(path).ok()?), metadata, losses).ok()?
+    read(BufReader::new(File::open(path).ok()?), metadata, losses)
 }
 
 /// As [`read_path`], for a file whose bytes are in memory.
@@ -59,18 +59,42 @@ pub fn read_file(
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
 ) -> Option<Orientation> {
-    read(Cursor::new(bytes), metadata, losses).ok()?
+    read(Cursor::new(bytes), metadata, losses)
 }
 
 fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
-) -> io::Result<Option<Orientation>> {
+) -> Option<Orientation> {
+    let (texts, mut exif) = read_chunks(&mut input, metadata, losses);
+    if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
+        // These take precedence over gAMA and cHRM.
+        metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
+    }
+    metadata.xmp = None;
+    let has_xmp = texts.iter().any(|found| found.keyword == XMP);
+    for found in &texts {
+        take_text(found, has_xmp, &mut exif, metadata, losses);
+    }
+    if metadata.exif.is_some() {
+        return None;
+    }
+    let (exif, orientation) = read_exif(exif, losses);
+    metadata.exif = exif;
+    orientation
+}
+
+/// Adds density and colour chunks to `metadata`; returns texts and EXIF.
+fn read_chunks(
+    input: &mut (impl Read + Seek),
+    metadata: &mut Metadata,
+    losses: &mut Vec<String>,
+) -> (Vec<Found>, Option<Vec<u8>>) {
     let (mut texts, mut exif) = (Vec::new(), None);
     let mut room = MOST_TEXT;
     // A file that is cut off is reported by its decoder.
-    let _ = each_chunk(&mut input, losses, |name, body, losses| match name {
+    let _ = each_chunk(input, losses, |name, body, losses| match name {
         b"pHYs" => metadata.density = density(body),
         b"eXIf" => exif = Some(body.to_vec()),
         b"tEXt" | b"zTXt" | b"iTXt" => match text(name, body, &mut room) {
@@ -86,54 +110,44 @@ fn read(
             metadata.parts.push(Part { format: "PNG", name, bytes: body.to_vec(), loss });
         }
     });
-    if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
-        // These take precedence over gAMA and cHRM.
-        metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
-    }
-    metadata.xmp = None;
-    for found in &texts {
-        let lost = || format!("{} that cannot be read, or is too long, is left out", of(found));
-        let Some(text) = &found.text else {
-            note(losses, lost());
-            continue;
-        };
-        let Some(kind) = found.keyword.strip_prefix(PROFILE) else {
-            match found.keyword.as_str() {
-                XMP => metadata.xmp = capped_xmp(Some(text.clone().into_bytes()), losses),
-                keyword => add_text(metadata, keyword, text, losses),
-            }
-            continue;
-        };
-        let Some(profile) = raw_profile(text) else {
-            note(losses, lost());
-            continue;
-        };
-        match kind {
-            "iptc" | "8bim" if metadata.iptc.is_none() => {
-                let iptc = match profile.starts_with(b"8BIM") {
-                    true => iptc_of_resources(&profile),
-                    false => Some(profile),
-                };
-                metadata.iptc = capped_iptc(iptc, losses);
-            }
-            // XMP in a text of its own takes precedence over XMP in a raw profile.
-            "xmp" if texts.iter().all(|other| other.keyword != XMP) => {
-                metadata.xmp = capped_xmp(Some(profile), losses);
-            }
-            "exif" | "APP1" if exif.is_none() => exif = Some(profile),
-            "icc" | "icm" if metadata.icc.is_none() => {
-                metadata.icc = capped_icc(Some(profile), losses);
-            }
-            "iptc" | "8bim" | "xmp" | "exif" | "APP1" | "icc" | "icm" => {}
-            _ => add_text(metadata, &found.keyword, text, losses),
+    (texts, exif)
+}
+
+/// Adds a text to `metadata`, or to `exif`. `has_xmp` says whether the file has XMP in a text of its own, which takes
+/// precedence over XMP in a raw profile.
+fn take_text(
+    found: &Found,
+    has_xmp: bool,
+    exif: &mut Option<Vec<u8>>,
+    metadata: &mut Metadata,
+    losses: &mut Vec<String>,
+) {
+    let lost = || format!("{} that cannot be read, or is too long, is left out", of(found));
+    let Some(text) = &found.text else { return note(losses, lost()) };
+    let Some(kind) = found.keyword.strip_prefix(PROFILE) else {
+        match found.keyword.as_str() {
+            XMP => metadata.xmp = capped_xmp(Some(text.clone().into_bytes()), losses),
+            keyword => add_text(metadata, keyword, text, losses),
         }
+        return;
+    };
+    let Some(profile) = raw_profile(text) else { return note(losses, lost()) };
+    match kind {
+        "iptc" | "8bim" if metadata.iptc.is_none() => {
+            let iptc = match profile.starts_with(b"8BIM") {
+                true => iptc_of_resources(&profile),
+                false => Some(profile),
+            };
+            metadata.iptc = capped_iptc(iptc, losses);
+        }
+        "xmp" if !has_xmp => metadata.xmp = capped_xmp(Some(profile), losses),
+        "exif" | "APP1" if exif.is_none() => *exif = Some(profile),
+        "icc" | "icm" if metadata.icc.is_none() => {
+            metadata.icc = capped_icc(Some(profile), losses);
+        }
+        "iptc" | "8bim" | "xmp" | "exif" | "APP1" | "icc" | "icm" => {}
+        _ => add_text(metadata, &found.keyword, text, losses),
     }
-    if metadata.exif.is_some() {
-        return Ok(None);
-    }
-    let (exif, orientation) = read_exif(exif, losses);
-    metadata.exif = exif;
-    Ok(orientation)
 }
 
 /// The name of a text in messages.
@@ -321,7 +335,7 @@ pub fn write(metadata: &Metadata, output: &mut impl Write) -> io::Result<()> {
 
 /// Whether a keyword is valid in PNG: 1 to 79 printable characters of Latin-1, with single spaces between them
 /// (11.3.3.2).
-fn is_keyword(keyword: &str) -> bool {
+pub fn is_keyword(keyword: &str) -> bool {
     let is_printable = |c: char| matches!(u32::from(c), 0x20..=0x7e | 0xa1..=0xff);
     (1..=79).contains(&keyword.chars().count())
         && keyword.chars().all(is_printable)

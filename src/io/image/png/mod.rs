@@ -33,7 +33,7 @@ pub(super) const CODEC: Codec = Codec {
         linear: false,
         true_colour: true,
         animation: true,
-        metadata: Beside { texts: Texts::Any, parts: "PNG", ..Beside::ALL },
+        metadata: Beside { texts: Texts::If(beside::is_keyword), parts: "PNG", ..Beside::ALL },
     },
     decode: Decode::Pages(pages),
     encode,
