@@ -169,27 +169,7 @@ fn header(
         return Err("JPEG pictures have 1 to 65,535 pixels a side");
     };
     let mut file = vec![0xff, SOI];
-    segment(&mut file, APP0, &[b"JFIF\0", &beside::jfif(density_of(metadata))]);
-    if let Some(exif) = &metadata.exif {
-        segment(&mut file, APP0 + 1, &[b"Exif\0\0", exif]);
-    }
-    if let Some(xmp) = &metadata.xmp {
-        segment(&mut file, APP0 + 1, &[XMP_NAME, xmp]);
-    }
-    if let Some(iptc) = &metadata.iptc {
-        segment(&mut file, APP0 + 13, &[&beside::photoshop(iptc)]);
-    }
-    if let Some(icc) = &metadata.icc {
-        let parts = icc.chunks(ICC_PART);
-        let count =
-            u8::try_from(parts.len()).map_err(|_| "the ICC profile is too long for JPEG")?;
-        for (part, number) in parts.zip(1..) {
-            segment(&mut file, APP0 + 2, &[b"ICC_PROFILE\0", &[number, count], part]);
-        }
-    }
-    for text in metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword)) {
-        segment(&mut file, COM, &[text.text.as_bytes()]);
-    }
+    metadata_segments(&mut file, metadata)?;
     let chroma = frame.components.len() > 1;
     for (table, component) in frame.components.iter().take(1 + usize::from(chroma)).enumerate() {
         let steps = ZIGZAG.map(|place| component.steps[usize::from(place)] as u8);
@@ -219,6 +199,32 @@ fn header(
     body.extend([0, 63, 0]);
     segment(&mut file, SOS, &[&body]);
     Ok(file)
+}
+
+/// Appends JFIF's segment and the segments of metadata.
+fn metadata_segments(file: &mut Vec<u8>, metadata: &Metadata) -> Result<(), &'static str> {
+    segment(file, APP0, &[b"JFIF\0", &beside::jfif(density_of(metadata))]);
+    if let Some(exif) = &metadata.exif {
+        segment(file, APP0 + 1, &[b"Exif\0\0", exif]);
+    }
+    if let Some(xmp) = &metadata.xmp {
+        segment(file, APP0 + 1, &[XMP_NAME, xmp]);
+    }
+    if let Some(iptc) = &metadata.iptc {
+        segment(file, APP0 + 13, &[&beside::photoshop(iptc)]);
+    }
+    if let Some(icc) = &metadata.icc {
+        let parts = icc.chunks(ICC_PART);
+        let count =
+            u8::try_from(parts.len()).map_err(|_| "the ICC profile is too long for JPEG")?;
+        for (part, number) in parts.zip(1..) {
+            segment(file, APP0 + 2, &[b"ICC_PROFILE\0", &[number, count], part]);
+        }
+    }
+    for text in metadata.texts.iter().filter(|text| Texts::COMMENT.hold(&text.keyword)) {
+        segment(file, COM, &[text.text.as_bytes()]);
+    }
+    Ok(())
 }
 
 /// Appends a marker segment: marker, length and parameters.
