@@ -1,6 +1,6 @@
 //! Cases on files of the user (`--input`).
 
-use std::sync::Arc;
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 use super::flags::Wanted;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Kind, Result},
     for_number,
     io::{
-        Source,
+        Limits, Source,
         array::{ArrayFormat, ArrayReader},
         image::read_image,
         volume::{Layout, VolumeFile, has_volume_name},
@@ -76,55 +76,84 @@ pub fn cases(
             able.join(" and ")
         )));
     }
-    let name = source.path().and_then(std::path::Path::file_name);
-    let name = name.map_or("standard input".into(), |name| name.to_string_lossy());
-    let (limits, timings) = (session.limits(4), &session.timings);
-    let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
     match content {
-        Content::Image => {
-            let image = read_image(source, limits, timings)?;
-            let dtype = image.samples.dtype();
-            if !matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::F32) {
-                return Err(Error::bad_input(format_args!(
-                    "{source}: pictures of u8, u16 and f32 are measured, not of {dtype}"
-                )));
-            }
-            if wanted.family("blur") {
-                cases.extend(blurs(&name, &image));
-            }
-            if wanted.family("histogram") {
-                let dims = [image.width, image.height];
-                cases.extend(histogram::cases_of(&name, dims, image.samples, image.channels)?);
-            }
-        }
-        Content::Volume => {
-            let read = VolumeFile::describe(source, volume)?.read(limits, timings)?;
-            if wanted.family("histogram") {
-                let dims = [read.samples.len(), 1];
-                cases.extend(histogram::cases_of(&name, dims, read.samples.clone(), 1)?);
-            }
-            if wanted.family("mesh") {
-                sweeps.push(surfaces(&name, read));
-            }
-        }
-        Content::Array => {
-            let format = ArrayFormat::of_input(source, None)?;
-            let mut reader = ArrayReader::open(source, format, None, limits)?;
-            for_number!(reader.dtype(), T => {
-                let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();
-                if numbers.is_empty() {
-                    return Err(Error::bad_input(format_args!("{source} holds no number")));
-                }
-                if wanted.family("scan") {
-                    cases.extend(scans(&name, &numbers));
-                }
-                if wanted.family("sort") {
-                    cases.push(sorts(&name, numbers.to_vec()));
-                }
-            });
-        }
+        Content::Image => Ok((image_cases(source, wanted, session)?, Vec::new())),
+        Content::Volume => volume_cases(source, wanted, volume, session),
+        Content::Array => Ok((array_cases(source, wanted, session)?, Vec::new())),
+    }
+}
+
+/// The name of a file in the table.
+fn short_name(source: &Source) -> Cow<'_, str> {
+    let name = source.path().and_then(Path::file_name);
+    name.map_or("standard input".into(), |name| name.to_string_lossy())
+}
+
+/// Blurs and histograms of an image.
+fn image_cases(source: &Source, wanted: &Wanted, session: &Session) -> Result<Vec<Case>> {
+    let name = short_name(source);
+    let image = read_image(source, limits(session), &session.timings)?;
+    let dtype = image.samples.dtype();
+    if !matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::F32) {
+        return Err(Error::bad_input(format_args!(
+            "{source}: pictures of u8, u16 and f32 are measured, not of {dtype}"
+        )));
+    }
+    let mut cases = Vec::new();
+    if wanted.family("blur") {
+        cases.extend(blurs(&name, &image));
+    }
+    if wanted.family("histogram") {
+        let dims = [image.width, image.height];
+        cases.extend(histogram::cases_of(&name, dims, image.samples, image.channels)?);
+    }
+    Ok(cases)
+}
+
+/// Histograms of a volume, and the sweep over its isovalues.
+fn volume_cases(
+    source: &Source,
+    wanted: &Wanted,
+    layout: &Layout,
+    session: &Session,
+) -> Result<(Vec<Case>, Vec<Sweep>)> {
+    let name = short_name(source);
+    let volume = VolumeFile::describe(source, layout)?.read(limits(session), &session.timings)?;
+    let (mut cases, mut sweeps) = (Vec::new(), Vec::new());
+    if wanted.family("histogram") {
+        let dims = [volume.samples.len(), 1];
+        cases.extend(histogram::cases_of(&name, dims, volume.samples.clone(), 1)?);
+    }
+    if wanted.family("mesh") {
+        sweeps.push(surfaces(&name, volume));
     }
     Ok((cases, sweeps))
+}
+
+/// Scans and sorts of an array.
+fn array_cases(source: &Source, wanted: &Wanted, session: &Session) -> Result<Vec<Case>> {
+    let (name, limits) = (short_name(source), limits(session));
+    let format = ArrayFormat::of_input(source, None)?;
+    let mut reader = ArrayReader::open(source, format, None, limits)?;
+    let mut cases = Vec::new();
+    for_number!(reader.dtype(), T => {
+        let numbers: Arc<[T]> = reader.read_all::<T>(limits.bytes)?.into();
+        if numbers.is_empty() {
+            return Err(Error::bad_input(format_args!("{source} holds no number")));
+        }
+        if wanted.family("scan") {
+            cases.extend(scans(&name, &numbers));
+        }
+        if wanted.family("sort") {
+            cases.push(sorts(&name, numbers.to_vec()));
+        }
+    });
+    Ok(cases)
+}
+
+/// The limits of an input, which is in memory several times while it is measured.
+fn limits(session: &Session) -> Limits {
+    session.limits(4)
 }
 
 fn wrong(text: std::fmt::Arguments<'_>) -> Error {

@@ -275,6 +275,27 @@ pub struct Job {
     pub view: View,
 }
 
+/// The outputs of a job, while its flags are validated.
+#[derive(Default)]
+struct Outputs {
+    /// Outputs that hold all inputs.
+    of_all: Vec<(Sink, Format)>,
+    /// Outputs with a file for each input, in the order of the inputs.
+    of_each: Vec<(Vec<Sink>, Format)>,
+}
+
+impl Outputs {
+    fn sinks(&self) -> impl Iterator<Item = &Sink> {
+        let of_all = self.of_all.iter().map(|(sink, _)| sink);
+        of_all.chain(self.of_each.iter().flat_map(|(sinks, _)| sinks))
+    }
+
+    fn formats(&self) -> impl Iterator<Item = Format> {
+        let of_all = self.of_all.iter().map(|(_, format)| *format);
+        of_all.chain(self.of_each.iter().map(|(_, format)| *format))
+    }
+}
+
 /// Settings that decide what is counted of every input.
 #[derive(Debug)]
 pub struct Settings {
@@ -332,56 +353,26 @@ impl Args {
         let share = self.share.share();
         let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
-        let format = |sink: &Sink| self.output_format(sink);
-        let (mut outputs, mut outputs_of_each) = (Vec::new(), Vec::new());
-        match shard_output {
-            Some(output) => outputs.push((output, self.table())),
-            None => {
-                for target in &self.output {
-                    match target.place() {
-                        Place::One(sink) => outputs.push(format(&sink)?),
-                        place => outputs_of_each.push(self.of_each(&place, &inputs)?),
-                    }
-                }
-            }
-        }
-        let nothing = outputs.is_empty() && outputs_of_each.is_empty() && adjustments.is_empty();
-        let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
-        let picture = self.picture || nothing && is_terminal;
-        if outputs.is_empty() && !self.picture && (self.format.is_some() || nothing && !picture) {
-            outputs.push(format(&Sink::Stdout)?);
-        } else if self.format.is_some()
-            && outputs_of_each.is_empty()
-            && outputs.iter().all(|(sink, _)| !sink.extension().is_empty())
-        {
-            return Err(Error::usage(
-                "--format is for an output without an extension, such as -o -",
-            ));
-        }
-        let formats: Vec<Format> = outputs
-            .iter()
-            .map(|(_, format)| *format)
-            .chain(outputs_of_each.iter().map(|(_, format)| *format))
-            .collect();
-        let shows =
-            |format: &Format| matches!(format, Format::Statistics | Format::Json | Format::Html);
-        let is_picture = |format: &Format| matches!(format, Format::Svg | Format::Png);
-        let files = adjustments.iter().map(|(sink, _)| sink);
-        let files = files.chain(outputs.iter().map(|(sink, _)| sink));
-        let files = files.chain(outputs_of_each.iter().flat_map(|(sinks, _)| sinks));
+        let mut outputs = self.outputs(shard_output, &inputs)?;
+        let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
+        let adjusted = adjustments.iter().map(|(sink, _)| sink);
+        let files = adjusted.chain(outputs.sinks());
         Sink::all_differ(files.chain(picture.then_some(&Sink::Stdout)))?;
+        let shows =
+            |format: Format| matches!(format, Format::Statistics | Format::Json | Format::Html);
+        let is_picture = |format: Format| matches!(format, Format::Svg | Format::Png);
         let settings = Settings {
             selection: Selection { alpha: self.alpha, roi: self.roi, mask: self.mask.clone() },
             channels: self.channels.clone(),
             luma: self.luma,
             wanted_bins: self.bins.map(|bins| bins as usize),
-            only_pictures: share.shard.is_none() && formats.iter().all(is_picture),
+            only_pictures: share.shard.is_none() && outputs.formats().all(is_picture),
             joins_luminance: self.sum && self.channels.contains(&Channel::Luma),
             pages: self.page,
             range: self.range,
             layout: self.volume.layout(),
             adjustments,
-            statistics: picture || share.shard.is_some() || formats.iter().any(shows),
+            statistics: picture || share.shard.is_some() || outputs.formats().any(shows),
         };
         let view = View {
             cumulative: self.cumulative,
@@ -399,11 +390,47 @@ impl Args {
             share,
             by_component,
             sum,
-            outputs,
-            outputs_of_each,
+            outputs: outputs.of_all,
+            outputs_of_each: outputs.of_each,
             picture,
             view,
         })
+    }
+
+    /// The outputs that `-o` names, or for a shard its part file.
+    fn outputs(&self, shard_output: Option<Sink>, inputs: &[Source]) -> Result<Outputs> {
+        let mut outputs = Outputs::default();
+        if let Some(output) = shard_output {
+            outputs.of_all.push((output, self.table()));
+            return Ok(outputs);
+        }
+        for target in &self.output {
+            match target.place() {
+                Place::One(sink) => outputs.of_all.push(self.output_format(&sink)?),
+                place => outputs.of_each.push(self.of_each(&place, inputs)?),
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Adds standard output where it takes a table: with `--format`, and where nothing else is written. Returns whether it
+    /// takes pictures instead.
+    fn add_stdout(&self, outputs: &mut Outputs, adjusts_nothing: bool) -> Result<bool> {
+        let nothing = outputs.of_all.is_empty() && outputs.of_each.is_empty() && adjusts_nothing;
+        let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();
+        let picture = self.picture || nothing && is_terminal;
+        let is_asked_for = self.format.is_some() || nothing && !picture;
+        if outputs.of_all.is_empty() && !self.picture && is_asked_for {
+            outputs.of_all.push(self.output_format(&Sink::Stdout)?);
+        } else if self.format.is_some()
+            && outputs.of_each.is_empty()
+            && outputs.of_all.iter().all(|(sink, _)| !sink.extension().is_empty())
+        {
+            return Err(Error::usage(
+                "--format is for an output without an extension, such as -o -",
+            ));
+        }
+        Ok(picture)
     }
 
     /// The output for the part file of a shard.

@@ -188,47 +188,10 @@ fn mesh_volume(mut job: MeshJob, session: &Session) -> Result<()> {
     let mut names = Names::new(&job);
     let targets = Target::open_all(&job, &mut names, session)?;
     let input = VolumeInput::open(&job, file, session)?;
-    for target in targets {
-        let value = |iso: &Iso| match *iso {
-            Iso::Value(iso) => Ok(iso),
-            Iso::Found(rule) => input.threshold(&job, rule, session),
-        };
-        let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
-        let iso = isovalues[0];
-        let (sink, (output, folder)) = target.open(iso, job.format, &mut names, session)?;
-        if job.format == MeshFormat::Html {
-            allow_broken_pipe(page::write(
-                &job,
-                (&input, &placed, &about),
-                &isovalues,
-                &sink,
-                output,
-                session,
-            ))?;
-            continue;
-        }
-        let is_colored = isovalues.len() > 1 || !job.colors.is_empty() || colors.is_some();
-        let volume = (&input, &placed, colors.as_ref());
-        if job.format == MeshFormat::Glb && is_colored {
-            allow_broken_pipe(colored::write(&job, volume, &isovalues, &sink, output, session))?;
-            continue;
-        }
-        let summary = match job.needs_whole_surface() {
-            true => job.mesh_whole(volume, iso, &sink, output, session),
-            false => job.mesh_parts((&input, &placed), iso, &sink, output, session),
-        };
-        match summary {
-            Ok(mut summary) => {
-                folder.map_or(Ok(()), MeshFolder::finish)?;
-                summary.find_range(&input)?;
-                summary.report(iso, &sink, session);
-            }
-            // The reader of this mesh has closed its pipe; the other meshes are still written.
-            Err(error) if error.is_broken_pipe() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
+    let volume = (&input, &placed, colors.as_ref());
+    targets
+        .into_iter()
+        .try_for_each(|target| job.write_target(volume, &about, (target, &mut names), session))
 }
 
 impl MeshJob {
@@ -242,6 +205,43 @@ impl MeshJob {
             || self.stats
             || self.preview.is_some()
             || self.format != MeshFormat::Ply
+    }
+
+    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no error,
+    /// so that the other outputs are still written.
+    fn write_target(
+        &self,
+        (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),
+        about: &str,
+        (target, names): (Target, &mut Names<'_>),
+        session: &Session,
+    ) -> Result<()> {
+        let value = |iso: &Iso| match *iso {
+            Iso::Value(iso) => Ok(iso),
+            Iso::Found(rule) => input.threshold(self, rule, session),
+        };
+        let isovalues = target.isovalues.iter().map(value).collect::<Result<Vec<f64>>>()?;
+        let iso = isovalues[0];
+        let (sink, (output, folder)) = target.open(iso, self.format, names, session)?;
+        let is_colored = isovalues.len() > 1 || !self.colors.is_empty() || colors.is_some();
+        let volume = (input, placed, colors);
+        let written = if self.format == MeshFormat::Html {
+            page::write(self, (input, placed, about), &isovalues, &sink, output, session)
+        } else if self.format == MeshFormat::Glb && is_colored {
+            colored::write(self, volume, &isovalues, &sink, output, session)
+        } else {
+            let summary = match self.needs_whole_surface() {
+                true => self.mesh_whole(volume, iso, &sink, output, session),
+                false => self.mesh_parts((input, placed), iso, &sink, output, session),
+            };
+            summary.and_then(|mut summary| {
+                folder.map_or(Ok(()), MeshFolder::finish)?;
+                summary.find_range(input)?;
+                summary.report(iso, &sink, session);
+                Ok(())
+            })
+        };
+        allow_broken_pipe(written)
     }
 
     fn kernel(&self, iso: f64) -> MarchingCubes {

@@ -8,7 +8,10 @@ use flags::{Job, Moved};
 use lines::Lines;
 
 use crate::{
-    commands::estimate::of_numbers,
+    commands::{
+        estimate::of_numbers,
+        flags::{ArrayInput, ArrayOutput},
+    },
     data::{
         dtype::{Dtype, Scalar},
         number::Number,
@@ -56,92 +59,135 @@ impl Job {
     }
 }
 
+/// A sort whose keys have been read and whose output is open.
+struct Task<'a, T> {
+    job: &'a Job,
+    session: &'a Session,
+    /// The lines of the array; `None` where the whole array is one line.
+    lines: Option<Lines>,
+    shape: Vec<usize>,
+    keys: Vec<T>,
+    output: ArrayWriter,
+}
+
 fn sort<T: Sortable>(job: &Job, session: &Session, reader: ArrayReader) -> Result<()> {
     let shape = reader.shape().map(<[usize]>::to_vec);
     let lines = Lines::new(job, shape.as_deref())?;
     session.device.expect(|| of_numbers::<T>(reader.len().unwrap_or(0), job.cpu_seconds()));
     let keys: Vec<T> = session.timings.time("read", || read_keys(job, session, reader))?;
-    let len = keys.len();
     let shape = match (&lines, shape) {
         (Some(_), Some(shape)) => shape,
-        _ => vec![len],
+        _ => vec![keys.len()],
     };
     // Outputs are created before the work begins, so that a wrong path fails at once.
     let dtype = if matches!(job.moved, Moved::Places) { Dtype::U32 } else { T::DTYPE };
-    let mut output = job.output.create(session, dtype, Some(&shape))?;
-    let kernel = Sort::<T>::new(job.descending);
+    let output = job.output.create(session, dtype, Some(&shape))?;
     session.timings.add_result(|| {
         serde_json::json!({
             "input": job.keys.source.to_string(),
             "file": job.output.sink.to_string(),
             "type": T::DTYPE.to_string(),
-            "numbers": len,
+            "numbers": keys.len(),
         })
     });
-    let sort = |payload| session.device.run(&kernel, &Records { keys, payload });
+    let task = Task { job, session, lines, shape, keys, output };
     match &job.moved {
-        Moved::Nothing if lines.is_some() => {
-            let sorted = sort(Some(places(len)?))?;
-            let places = sorted.payload.unwrap_or_default();
-            let keys =
-                lines.map_or(Ok(Vec::new()), |lines| lines.arranged(&places, &sorted.keys))?;
-            session.timings.time("write", || write(output, &keys, shape[0]))
-        }
-        Moved::Nothing => {
-            let sorted = sort(None)?;
-            session.timings.time("write", || write(output, &sorted.keys, shape[0]))
-        }
-        Moved::Places => {
-            let sorted = sort(Some(places(len)?))?;
-            let mut places = sorted.payload.unwrap_or_default();
-            if let Some(lines) = lines {
-                let within: Vec<u32> = places.iter().map(|&place| lines.within(place)).collect();
-                places = lines.arranged(&places, &within)?;
-            }
-            session.timings.time("write", || write(output, &places, shape[0]))
-        }
-        Moved::Payload(values, moved) => {
-            let mut reader = values.open(job.limits(session))?;
-            for_number!(reader.dtype(), P => {
-                let mut moved = moved.create(session, P::DTYPE, Some(&shape))?;
-                let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
-                same_length(len, values.len())?;
-                let (keys, values) = match lines {
-                    None => sort_with::<T, P>(|payload| sort(Some(payload)), values)?,
-                    Some(lines) => {
-                        let sorted = sort(Some(places(len)?))?;
-                        let places = sorted.payload.unwrap_or_default();
-                        let moved: Vec<P> =
-                            places.iter().map(|&place| values[place as usize]).collect();
-                        (lines.arranged(&places, &sorted.keys)?, lines.arranged(&places, &moved)?)
-                    }
-                };
-                session.timings.time("write", || {
-                    allow_broken_pipe(output.write_rows(&keys, shape[0]))?;
-                    allow_broken_pipe(moved.write_rows(&values, shape[0]))?;
-                    allow_broken_pipe(moved.finish())?;
-                    allow_broken_pipe(output.finish())
-                })
-            })
-        }
+        Moved::Nothing => task.keys(),
+        Moved::Places => task.places(),
+        Moved::Payload(values, moved) => task.payload(values, moved),
     }
+}
+
+impl<T: Sortable> Task<'_, T> {
+    /// Sorts the keys and writes them.
+    fn keys(self) -> Result<()> {
+        let Self { job, session, lines, shape, keys, output } = self;
+        let sorted = match lines {
+            Some(lines) => {
+                let (sorted, places) = sort_places(job, session, keys)?;
+                lines.arranged(&places, &sorted)?
+            }
+            None => sort_records(job, session, keys, None)?.keys,
+        };
+        session.timings.time("write", || write(output, &sorted, shape[0]))
+    }
+
+    /// Sorts the keys and writes their original positions, counted within each line.
+    fn places(self) -> Result<()> {
+        let Self { job, session, lines, shape, keys, output } = self;
+        let (_, mut places) = sort_places(job, session, keys)?;
+        if let Some(lines) = lines {
+            let within: Vec<u32> = places.iter().map(|&place| lines.within(place)).collect();
+            places = lines.arranged(&places, &within)?;
+        }
+        session.timings.time("write", || write(output, &places, shape[0]))
+    }
+
+    /// Sorts the keys together with `values`, which are written to `moved`.
+    fn payload(self, values: &ArrayInput, moved: &ArrayOutput) -> Result<()> {
+        let Self { job, session, lines, shape, keys, mut output } = self;
+        let mut reader = values.open(job.limits(session))?;
+        for_number!(reader.dtype(), P => {
+            let mut moved = moved.create(session, P::DTYPE, Some(&shape))?;
+            let values = session.timings.time("read", || reader.read_all(job.share(session)))?;
+            same_length(keys.len(), values.len())?;
+            let (keys, values) = match lines {
+                None => sort_with::<T, P>(job, session, keys, values)?,
+                Some(lines) => {
+                    let (sorted, places) = sort_places(job, session, keys)?;
+                    let moved: Vec<P> =
+                        places.iter().map(|&place| values[place as usize]).collect();
+                    (lines.arranged(&places, &sorted)?, lines.arranged(&places, &moved)?)
+                }
+            };
+            session.timings.time("write", || {
+                allow_broken_pipe(output.write_rows(&keys, shape[0]))?;
+                allow_broken_pipe(moved.write_rows(&values, shape[0]))?;
+                allow_broken_pipe(moved.finish())?;
+                allow_broken_pipe(output.finish())
+            })
+        })
+    }
+}
+
+/// Sorts keys, and moves the payload with them if there is one.
+fn sort_records<T: Sortable>(
+    job: &Job,
+    session: &Session,
+    keys: Vec<T>,
+    payload: Option<Vec<u32>>,
+) -> Result<Records<T>> {
+    session.device.run(&Sort::<T>::new(job.descending), &Records { keys, payload })
+}
+
+/// Sorted keys and their original positions.
+fn sort_places<T: Sortable>(
+    job: &Job,
+    session: &Session,
+    keys: Vec<T>,
+) -> Result<(Vec<T>, Vec<u32>)> {
+    let places = places(keys.len())?;
+    let sorted = sort_records(job, session, keys, Some(places))?;
+    Ok((sorted.keys, sorted.payload.unwrap_or_default()))
 }
 
 /// Sorted keys, and `values` in the same order. A sort moves 32 bits with each key: the value itself, or its
 /// index where values are wider.
 fn sort_with<T: Sortable, P: Number>(
-    sort: impl FnOnce(Vec<u32>) -> Result<Records<T>>,
+    job: &Job,
+    session: &Session,
+    keys: Vec<T>,
     values: Vec<P>,
 ) -> Result<(Vec<T>, Vec<P>)> {
     if size_of::<P>() == size_of::<u32>() {
-        let sorted = sort(bytemuck::allocation::cast_vec(values))?;
+        let payload = bytemuck::allocation::cast_vec(values);
+        let sorted = sort_records(job, session, keys, Some(payload))?;
         let payload = sorted.payload.unwrap_or_default();
         return Ok((sorted.keys, bytemuck::allocation::cast_vec(payload)));
     }
-    let sorted = sort(places(values.len())?)?;
-    let places = sorted.payload.unwrap_or_default();
+    let (sorted, places) = sort_places(job, session, keys)?;
     let moved = parallel::mapped(&places, |&place| values[place as usize])?;
-    Ok((sorted.keys, moved))
+    Ok((sorted, moved))
 }
 
 /// The positions 0 to `len` - 1.

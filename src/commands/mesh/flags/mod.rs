@@ -1,21 +1,25 @@
 //! The flags of `gpuproc mesh`, and the [`MeshJob`] that they make.
 
 mod preview;
+mod values;
 
 use std::{
     ffi::OsString,
     path::{Path, PathBuf},
-    str::FromStr,
 };
 
-use self::preview::PreviewArgs;
+use self::{
+    preview::PreviewArgs,
+    values::{Isovalues, count, distance, label_list, range, size, spacing, volume},
+};
 use super::{
     color::Color,
     color_by::ColorBy,
-    job::{Iso, MeshJob, Rule, holds_several},
+    job::{Iso, MeshJob, holds_several},
     labels::{self, LabelList},
     names::with_isovalue,
     placing::{Coordinates, Placing},
+    preview::Preview,
     region::{Region, Roi},
 };
 use crate::{
@@ -69,7 +73,7 @@ pub struct Args {
     /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own where
     /// the output has {label} in its name
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
-    #[arg(default_missing_value = "all", value_parser = labels)]
+    #[arg(default_missing_value = "all", value_parser = label_list)]
     labels: Option<LabelList>,
 
     /// Coordinates of the mesh
@@ -256,95 +260,6 @@ const SPACES: [Choice<Coordinates>; 4] = [
     ),
 ];
 
-/// The isovalues that one item of `--iso` stands for.
-#[derive(Clone, Debug)]
-struct Isovalues(Vec<Iso>);
-
-impl FromStr for Isovalues {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        let otsu = |of| (0..of).map(|number| Iso::Found(Rule::Otsu { number, of })).collect();
-        if text == "auto" {
-            return Ok(Self(otsu(1)));
-        }
-        if let Some(of) = text.strip_prefix("otsu:") {
-            return match of.parse() {
-                Ok(of @ 1..=8) => Ok(Self(otsu(of))),
-                _ => Err(format!("`{text}` asks for other than 1 to 8 thresholds")),
-            };
-        }
-        if let Some(percent) = text.strip_prefix('p') {
-            let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
-            return match percent {
-                Some(percent) => Ok(Self(vec![Iso::Found(Rule::Percentile(percent))])),
-                None => Err(format!("`{text}` is no percentile from p0 to p100")),
-            };
-        }
-        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
-        value
-            .map(|value| Self(vec![Iso::Value(value)]))
-            .ok_or_else(|| format!("`{text}` is none of auto, otsu:2, p80 and a number"))
-    }
-}
-
-fn labels(text: &str) -> Result<LabelList, String> {
-    if text == "all" { Ok(LabelList::All) } else { text.parse() }
-}
-
-fn spacing(text: &str) -> Result<Triple, String> {
-    // A single number holds for all axes.
-    let spacing: Triple = match text.contains(',') {
-        true => text.parse()?,
-        false => format!("{text},{text},{text}")
-            .parse()
-            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
-    };
-    match spacing.0.iter().all(|&step| step > 0.0) {
-        true => Ok(spacing),
-        false => Err(format!("`{text}` has a step that is not greater than 0")),
-    }
-}
-
-fn size(text: &str) -> Result<Size, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(percents) => (percents, 100.0),
-        None => (text, 1.0),
-    };
-    let share = number.trim().parse().ok().map(|number: f64| number / unit);
-    match (share, text.parse()) {
-        (Some(share), _) if share > 0.0 && share <= 1.0 => Ok(Size::Share(share)),
-        (_, Ok(triangles)) if triangles > 1 => Ok(Size::Triangles(triangles)),
-        _ => Err(format!(
-            "`{text}` is neither a share greater than 0 and at most 1 nor a whole number of triangles"
-        )),
-    }
-}
-
-fn count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|&count| count > 0);
-    count.ok_or_else(|| format!("`{text}` is not a whole number greater than 0"))
-}
-
-fn volume(text: &str) -> Result<f64, String> {
-    let volume = text.parse().ok().filter(|&volume: &f64| volume >= 0.0 && volume.is_finite());
-    volume.ok_or_else(|| format!("`{text}` is not a volume"))
-}
-
-fn range(text: &str) -> Result<[f64; 2], String> {
-    let number = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
-    let ends = text.split_once(',').and_then(|(low, high)| Some([number(low)?, number(high)?]));
-    ends.filter(|[low, high]| low < high)
-        .ok_or_else(|| format!("`{text}` is not two numbers such as 0,100, the lesser one first"))
-}
-
-fn distance(text: &str) -> Result<f64, String> {
-    let distance =
-        text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
-    distance.ok_or_else(|| format!("`{text}` is not a distance greater than 0"))
-}
-
 /// The jobs that the flags ask for.
 #[derive(Debug)]
 pub(super) enum Work {
@@ -423,6 +338,7 @@ impl Args {
         Ok(Work::Many(self.share.share().files(jobs)))
     }
 
+    /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
     fn job(&self, volume: Source, output: Option<Sink>) -> Result<MeshJob> {
         let share = self.share.share();
         // The name of a shard's part file does not tell the format of the mesh.
@@ -430,49 +346,13 @@ impl Args {
         let format = self.format(output.as_ref().filter(|_| !is_part))?;
         let isovalues: Vec<Iso> = self.iso.iter().flat_map(|iso| iso.0.clone()).collect();
         let several = isovalues.len() > 1 && !holds_several(format);
-        let output = match output {
-            Some(sink) if several && sink.is_stream() => {
-                return Err(Error::usage("several --iso need an output each: name a file"));
-            }
-            Some(sink) if several => with_isovalue(sink),
-            Some(sink) => sink,
-            None if share.shard.is_some() => {
-                return Err(Error::usage("with --shard, name the part to write, as 3.part"));
-            }
-            None if several => with_isovalue(default_output(&volume, format)?),
-            None => default_output(&volume, format)?,
-        };
-        if !self.color.is_empty() && format != MeshFormat::Glb {
-            return Err(Error::usage("--color is for GLB only"));
-        }
-        if self.color_by.is_some() && !format.has_colors() {
-            return Err(Error::usage(format_args!(
-                "--color-by colours the vertices of PLY, OBJ and GLB; {} is written without colours",
-                format.extension()
-            )));
-        }
-        if self.color_by.is_some() && !self.color.is_empty() {
-            return Err(Error::usage("give --color or --color-by"));
-        }
-        if self.live && format != MeshFormat::Html {
-            return Err(Error::usage("--live is for pages: name an output that ends with .html"));
-        }
-        let changed = self.chooses_parts() || self.clean || self.topology != Topology::Classic;
-        let changed = changed || self.roi.is_some() || self.mask.is_some();
-        let smoothed = self.smooth.is_some_and(|steps| steps > 0);
-        if self.live && (changed || smoothed || self.goal().is_some()) {
-            return Err(Error::usage(
-                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
-            ));
-        }
+        let output = self.output_name(&volume, output, format, several)?;
+        self.check_colors(format)?;
+        self.check_live(format)?;
         if self.labels.is_some() {
             self.check_labels(&output, format)?;
         }
-        let in_one = format == MeshFormat::Glb && !output.to_string().contains("{iso}");
-        let preview = self.preview.job(isovalues.len() > 1, in_one)?;
-        if preview.as_ref().is_some_and(|preview| preview.sink.is_same(&output)) {
-            return Err(Error::usage(format_args!("{output} would be the mesh and its preview")));
-        }
+        let preview = self.picture(&output, format, isovalues.len() > 1)?;
         Ok(MeshJob {
             volume,
             layout: self.raw.layout(),
@@ -515,6 +395,71 @@ impl Args {
             preview,
             share,
         })
+    }
+
+    /// The name of the output, with `{iso}` in it where `several` isovalues need a file each.
+    fn output_name(
+        &self,
+        volume: &Source,
+        output: Option<Sink>,
+        format: MeshFormat,
+        several: bool,
+    ) -> Result<Sink> {
+        match output {
+            Some(sink) if several && sink.is_stream() => {
+                Err(Error::usage("several --iso need an output each: name a file"))
+            }
+            Some(sink) if several => Ok(with_isovalue(sink)),
+            Some(sink) => Ok(sink),
+            None if self.share.share().shard.is_some() => {
+                Err(Error::usage("with --shard, name the part to write, as 3.part"))
+            }
+            None if several => Ok(with_isovalue(default_output(volume, format)?)),
+            None => default_output(volume, format),
+        }
+    }
+
+    /// Refuses colours that the format cannot hold, and two kinds of colours.
+    fn check_colors(&self, format: MeshFormat) -> Result<()> {
+        if !self.color.is_empty() && format != MeshFormat::Glb {
+            return Err(Error::usage("--color is for GLB only"));
+        }
+        if self.color_by.is_some() && !format.has_colors() {
+            return Err(Error::usage(format_args!(
+                "--color-by colours the vertices of PLY, OBJ and GLB; {} is written without colours",
+                format.extension()
+            )));
+        }
+        if self.color_by.is_some() && !self.color.is_empty() {
+            return Err(Error::usage("give --color or --color-by"));
+        }
+        Ok(())
+    }
+
+    /// Refuses `--live` for other formats than pages, and with flags that a page cannot apply.
+    fn check_live(&self, format: MeshFormat) -> Result<()> {
+        if self.live && format != MeshFormat::Html {
+            return Err(Error::usage("--live is for pages: name an output that ends with .html"));
+        }
+        let changed = self.chooses_parts() || self.clean || self.topology != Topology::Classic;
+        let changed = changed || self.roi.is_some() || self.mask.is_some();
+        let smoothed = self.smooth.is_some_and(|steps| steps > 0);
+        if self.live && (changed || smoothed || self.goal().is_some()) {
+            return Err(Error::usage(
+                "--live meshes anew what the volume says: it goes without --topology, --roi, --mask, --clean, choosing parts, --smooth and --simplify",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The picture that is drawn beside `output`, if one is asked for.
+    fn picture(&self, output: &Sink, format: MeshFormat, several: bool) -> Result<Option<Preview>> {
+        let in_one = format == MeshFormat::Glb && !output.to_string().contains("{iso}");
+        let preview = self.preview.job(several, in_one)?;
+        match preview.as_ref().is_some_and(|preview| preview.sink.is_same(output)) {
+            true => Err(Error::usage(format_args!("{output} would be the mesh and its preview"))),
+            false => Ok(preview),
+        }
     }
 
     /// Refuses flags and formats that do not go with `--labels`.

@@ -1,0 +1,105 @@
+//! Parsers of the values of flags.
+
+use std::str::FromStr;
+
+use super::super::{
+    job::{Iso, Rule},
+    labels::LabelList,
+};
+use crate::{commands::flags::Triple, kernels::mesh::post::Size};
+
+/// The isovalues that one item of `--iso` stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Isovalues(pub(super) Vec<Iso>);
+
+impl FromStr for Isovalues {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let otsu = |of| (0..of).map(|number| Iso::Found(Rule::Otsu { number, of })).collect();
+        if text == "auto" {
+            return Ok(Self(otsu(1)));
+        }
+        if let Some(of) = text.strip_prefix("otsu:") {
+            return match of.parse() {
+                Ok(of @ 1..=8) => Ok(Self(otsu(of))),
+                _ => Err(format!("`{text}` asks for other than 1 to 8 thresholds")),
+            };
+        }
+        if let Some(percent) = text.strip_prefix('p') {
+            let percent = percent.parse().ok().filter(|percent| (0.0..=100.0).contains(percent));
+            return match percent {
+                Some(percent) => Ok(Self(vec![Iso::Found(Rule::Percentile(percent))])),
+                None => Err(format!("`{text}` is no percentile from p0 to p100")),
+            };
+        }
+        let value = text.parse().ok().filter(|value: &f64| value.is_finite());
+        value
+            .map(|value| Self(vec![Iso::Value(value)]))
+            .ok_or_else(|| format!("`{text}` is none of auto, otsu:2, p80 and a number"))
+    }
+}
+
+/// Parses `all` or a list of labels.
+pub(super) fn label_list(text: &str) -> Result<LabelList, String> {
+    if text == "all" { Ok(LabelList::All) } else { text.parse() }
+}
+
+/// Parses one positive step for all axes, or one for each.
+pub(super) fn spacing(text: &str) -> Result<Triple, String> {
+    // A single number holds for all axes.
+    let spacing: Triple = match text.contains(',') {
+        true => text.parse()?,
+        false => format!("{text},{text},{text}")
+            .parse()
+            .map_err(|_| format!("`{text}` is neither a number nor of the form 1,1,2.5"))?,
+    };
+    match spacing.0.iter().all(|&step| step > 0.0) {
+        true => Ok(spacing),
+        false => Err(format!("`{text}` has a step that is not greater than 0")),
+    }
+}
+
+/// Parses a share of the triangles, as 0.25 or 25%, or their number.
+pub(super) fn size(text: &str) -> Result<Size, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(percents) => (percents, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.trim().parse().ok().map(|number: f64| number / unit);
+    match (share, text.parse()) {
+        (Some(share), _) if share > 0.0 && share <= 1.0 => Ok(Size::Share(share)),
+        (_, Ok(triangles)) if triangles > 1 => Ok(Size::Triangles(triangles)),
+        _ => Err(format!(
+            "`{text}` is neither a share greater than 0 and at most 1 nor a whole number of triangles"
+        )),
+    }
+}
+
+/// Parses a whole number greater than 0.
+pub(super) fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|&count| count > 0);
+    count.ok_or_else(|| format!("`{text}` is not a whole number greater than 0"))
+}
+
+/// Parses a volume that is not negative.
+pub(super) fn volume(text: &str) -> Result<f64, String> {
+    let volume = text.parse().ok().filter(|&volume: &f64| volume >= 0.0 && volume.is_finite());
+    volume.ok_or_else(|| format!("`{text}` is not a volume"))
+}
+
+/// Parses two numbers in ascending order, as 0,100.
+pub(super) fn range(text: &str) -> Result<[f64; 2], String> {
+    let number = |text: &str| text.trim().parse().ok().filter(|v: &f64| v.is_finite());
+    let ends = text.split_once(',').and_then(|(low, high)| Some([number(low)?, number(high)?]));
+    ends.filter(|[low, high]| low < high)
+        .ok_or_else(|| format!("`{text}` is not two numbers such as 0,100, the lesser one first"))
+}
+
+/// Parses a distance greater than 0.
+pub(super) fn distance(text: &str) -> Result<f64, String> {
+    let distance =
+        text.parse().ok().filter(|&distance: &f64| distance > 0.0 && distance.is_finite());
+    distance.ok_or_else(|| format!("`{text}` is not a distance greater than 0"))
+}
