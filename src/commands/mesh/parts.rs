@@ -148,30 +148,16 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     .map_err(failed)?;
     let mut bar = session.progress.bar("merge", 2 * parts.len() as u64);
     for (part, end) in parts.iter_mut().zip(&ends) {
-        let mut found = 0;
-        part.rewind()?;
-        while let Some(bytes) = part.next_of(VERTICES)? {
-            let surface = vertices_of(&bytes, end.has_normals).ok_or_else(|| part.broken())?;
-            found += surface.positions.len() as u64;
-            ply::write_vertices(&mut file, &surface, *ascii).map_err(failed)?;
-        }
-        if found != end.vertices {
-            return Err(part.broken());
-        }
+        each_vertices(part, end, |block| {
+            ply::write_vertices(&mut file, block, *ascii).map_err(failed)
+        })?;
         bar.advance(1);
     }
     let mut before = 0;
     for (part, end) in parts.iter_mut().zip(&ends) {
-        let mut found = 0;
-        part.rewind()?;
-        while let Some(bytes) = part.next_of(TRIANGLES)? {
-            let moved = triangles_of(&bytes, before, vertices).ok_or_else(|| part.broken())?;
-            found += moved.triangles.len() as u64;
-            ply::write_faces(&mut file, &moved, *ascii).map_err(failed)?;
-        }
-        if found != end.triangles {
-            return Err(part.broken());
-        }
+        each_triangles(part, end, [before, vertices], |block| {
+            ply::write_faces(&mut file, block, *ascii).map_err(failed)
+        })?;
         before += end.vertices;
         bar.advance(1);
     }
@@ -180,6 +166,40 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     // A part holds its isovalue only within the text of the job's parameters.
     summary.report(f64::NAN, output, session);
     Ok(())
+}
+
+/// Hands each block of vertices of a part to `write`.
+fn each_vertices(
+    part: &mut PartReader,
+    end: &End,
+    mut write: impl FnMut(&Surface) -> Result<()>,
+) -> Result<()> {
+    let mut found = 0;
+    part.rewind()?;
+    while let Some(bytes) = part.next_of(VERTICES)? {
+        let block = vertices_of(&bytes, end.has_normals).ok_or_else(|| part.broken())?;
+        found += block.positions.len() as u64;
+        write(&block)?;
+    }
+    if found == end.vertices { Ok(()) } else { Err(part.broken()) }
+}
+
+/// Hands each block of triangles of a part to `write`. `before` is added to the numbers of their vertices, all of which must
+/// be below `vertices`.
+fn each_triangles(
+    part: &mut PartReader,
+    end: &End,
+    [before, vertices]: [u64; 2],
+    mut write: impl FnMut(&Surface) -> Result<()>,
+) -> Result<()> {
+    let mut found = 0;
+    part.rewind()?;
+    while let Some(bytes) = part.next_of(TRIANGLES)? {
+        let block = triangles_of(&bytes, before, vertices).ok_or_else(|| part.broken())?;
+        found += block.triangles.len() as u64;
+        write(&block)?;
+    }
+    if found == end.triangles { Ok(()) } else { Err(part.broken()) }
 }
 
 /// Decodes a block of vertices; `None` where its length is wrong.

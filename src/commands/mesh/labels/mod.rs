@@ -1,56 +1,37 @@
 //! `gpuproc mesh --labels`: the surfaces of the labels of a volume.
 
+mod each;
+mod faces;
 mod list;
 mod numbers;
 mod slabs;
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
-};
+use std::{collections::BTreeSet, sync::Mutex};
 
 pub use list::LabelList;
 
-use serde_json::Value;
-
 use self::{
+    each::Each,
+    faces::{Found, Top},
     numbers::Numbers,
     slabs::{LabelSlabs, Plan},
 };
-use super::{
-    estimate,
-    job::MeshJob,
-    names::{labelled, scratch_folder},
-    page,
-    placing::Placed,
-    report::label_stats,
-};
+use super::{estimate, job::MeshJob, names::scratch_folder, placing::Placed};
 use crate::{
-    data::{
-        label_mesh::{LabelMesh, Quad, UNIT},
-        srgb,
-        surface::Surface,
-    },
+    data::{label_mesh::LabelMesh, surface::Surface},
     error::{Error, Hint, Result},
     io::{
-        Output, Sink,
+        Output,
         mesh::{
             MeshFormat,
-            labels::{LabelPart, LabelPly, LabelType, colour, write_glb, write_obj},
-            write,
+            labels::{LabelPly, LabelType},
         },
-        page::viewer::Shown,
         volume::VolumeFile,
     },
     kernels::mesh::{
         MarchingCubes, Slab,
-        labels::{LabelSurfaces, Scratch, SurfaceNets, placed},
+        labels::{LabelSurfaces, SurfaceNets, placed},
     },
-    memory,
-    parallel::Parallel,
     session::Session,
 };
 
@@ -164,11 +145,6 @@ fn joined([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) ->
         std::array::from_fn(|i| low[i].min(other_low[i])),
         std::array::from_fn(|i| high[i].max(other_high[i])),
     ]
-}
-
-/// The colour of a label in pictures and pages, in sRGB.
-fn shown_colour(label: u64) -> [u8; 3] {
-    colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8)
 }
 
 impl Labels<'_> {
@@ -352,272 +328,5 @@ impl Labels<'_> {
                 "stats": stats,
             })
         });
-    }
-}
-
-/// Access to the surfaces of the labels one by one.
-struct Each<'a, 'l> {
-    labels: &'a Labels<'l>,
-    surfaces: &'a LabelSurfaces<'a>,
-    scratch: Mutex<Vec<Scratch>>,
-}
-
-impl Each<'_, '_> {
-    /// The surface of the label with this index. Its triangles are turned around where the map to the mesh is a
-    /// reflection.
-    fn surface(&self, index: usize) -> Result<Surface> {
-        let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut scratch = lock().pop().unwrap_or_default();
-        let surface = self.surfaces.surface(index, &mut scratch);
-        lock().push(scratch);
-        let mut surface = surface?;
-        if self.labels.place.is_mirrored() {
-            surface.triangles.iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
-        }
-        Ok(surface)
-    }
-
-    /// Hands each surface to `consume`, on all threads, with its place in the order, its label and, where they are
-    /// wanted,
-    /// its measures. Adds the counts of all surfaces to `written`.
-    fn for_each(
-        &self,
-        order: &[(u64, usize)],
-        written: &mut Written,
-        consume: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<()> + Sync,
-    ) -> Result<()> {
-        let all = Mutex::new(Vec::new());
-        let job = self.labels.job;
-        // A page also shows the measures.
-        let is_measured = job.stats || job.format == MeshFormat::Html;
-        order.iter().enumerate().par_try_each(|(place, &(label, index))| {
-            let surface = self.surface(index)?;
-            let stats = match is_measured {
-                true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
-                false => None,
-            };
-            let mut one = Written::default();
-            one.widen(&surface);
-            (one.vertices, one.triangles) =
-                (surface.positions.len() as u64, surface.triangles.len() as u64);
-            consume(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
-            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
-            Ok(())
-        })?;
-        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-        all.sort_unstable_by_key(|(place, ..)| *place);
-        for (_, one, stats) in all {
-            written.vertices += one.vertices;
-            written.triangles += one.triangles;
-            let corners = one.bounds.map(Vec::from).unwrap_or_default();
-            written.widen(&Surface { positions: corners, ..Surface::default() });
-            if let Some((line, json)) = stats {
-                if job.stats {
-                    log::info!("{line}");
-                }
-                written.stats.push(json);
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails where the surfaces of all labels together do not fit into the memory.
-    fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
-        let plan = &self.labels.plan;
-        let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
-        match needed <= plan.faces {
-            true => Ok(()),
-            false => Err(Error::bad_input(format_args!(
-                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
-                plan.faces
-            ))
-            .with_hint(Hint::Memory)),
-        }
-    }
-
-    /// One surface of all labels, each in its colour.
-    fn all(&self, order: &[(u64, usize)]) -> Result<Surface> {
-        self.check_bytes(order)?;
-        let mut all = Surface::default();
-        for &(label, index) in order {
-            let mut surface = self.surface(index)?;
-            let first = all.positions.len() as u32;
-            surface.triangles.as_flattened_mut().iter_mut().for_each(|corner| *corner += first);
-            surface.colors = memory::zeros(surface.positions.len())?;
-            surface.colors.fill(shown_colour(label));
-            all.append(surface)?;
-        }
-        Ok(all)
-    }
-
-    /// Measures all surfaces without writing them.
-    fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
-        self.labels
-            .session
-            .timings
-            .time("stats", || self.for_each(order, written, |_, _, _, _| Ok(())))
-    }
-
-    /// Writes a file for each label.
-    fn write_files(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
-        let Labels { job, session, place, .. } = self.labels;
-        let sinks: Vec<Sink> =
-            order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
-        session.timings.time("write", || {
-            self.for_each(order, written, |place_in_order, _, surface, _| {
-                let sink = &sinks[place_in_order];
-                let mut output = sink.create(session.no_clobber)?;
-                write(&mut output, surface, job.format, job.ascii, place.placed.space)
-                    .map_err(|error| Error::io("write", sink.to_string(), error))?;
-                output.commit()
-            })
-        })
-    }
-
-    /// Writes a page of all labels. `bounds` is the box around all of them: coordinates are rounded to steps of it, so that
-    /// vertices which labels share stay equal.
-    fn write_page(
-        &self,
-        order: &[(u64, usize)],
-        bounds: Option<[[f32; 3]; 2]>,
-        mut output: Output,
-        written: &mut Written,
-    ) -> Result<()> {
-        let Labels { job, session, place, file, .. } = self.labels;
-        self.check_bytes(order)?;
-        let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
-        let all: Vec<Mutex<Option<Shown>>> = order.iter().map(|_| Mutex::default()).collect();
-        session.timings.time("labels", || {
-            self.for_each(order, written, |place, label, surface, stats| {
-                let [red, green, blue] = shown_colour(label);
-                let facts = serde_json::json!({
-                    "label": format!("Label {label}"), "stats": stats,
-                    "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
-                });
-                let shown = Shown::new(&label.to_string(), &surface, bounds, facts);
-                *all[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
-                Ok(())
-            })
-        })?;
-        let taken = |shown: Mutex<Option<Shown>>| {
-            shown.into_inner().unwrap_or_else(PoisonError::into_inner)
-        };
-        viewer.surfaces = all.into_iter().filter_map(taken).collect();
-        session.timings.time("write", || {
-            viewer
-                .write(&mut output)
-                .map_err(|error| Error::io("write", job.output.to_string(), error))?;
-            output.commit()
-        })
-    }
-
-    /// Writes one file with a part for each label.
-    fn write_parts(
-        &self,
-        order: &[(u64, usize)],
-        mut output: Output,
-        written: &mut Written,
-    ) -> Result<()> {
-        let Labels { job, session, place, .. } = self.labels;
-        self.check_bytes(order)?;
-        let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
-        session.timings.time("labels", || {
-            self.for_each(order, written, |place, label, surface, _| {
-                let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
-                *part = Some((label, surface));
-                Ok(())
-            })
-        })?;
-        let taken = |part: Mutex<Option<LabelPart>>| {
-            part.into_inner().unwrap_or_else(PoisonError::into_inner)
-        };
-        let parts: Vec<LabelPart> = parts.into_iter().filter_map(taken).collect();
-        session.timings.time("write", || {
-            match job.format {
-                MeshFormat::Glb => write_glb(&mut output, &parts),
-                _ => write_obj(&mut output, &parts, place.placed.space),
-            }
-            .map_err(|error| Error::io("write", job.output.to_string(), error))?;
-            output.commit()
-        })
-    }
-}
-
-/// The set of numbers of labels that have faces.
-struct Found {
-    /// A bit for each number below [`SMALL`](Self::SMALL).
-    small: Vec<AtomicU64>,
-    others: Mutex<BTreeSet<u32>>,
-}
-
-impl Found {
-    const SMALL: u32 = 1 << 24;
-
-    fn new() -> Result<Self> {
-        let small = memory::zeros::<u64>(Self::SMALL as usize / 64)?;
-        let small = small.into_iter().map(AtomicU64::new).collect();
-        Ok(Self { small, others: Mutex::default() })
-    }
-
-    fn add(&self, quads: &[Quad]) {
-        let mut others = Vec::new();
-        for label in quads.iter().flat_map(|quad| quad.labels) {
-            if label >= Self::SMALL {
-                others.push(label);
-                continue;
-            }
-            let (word, bit) = (&self.small[label as usize / 64], 1 << (label % 64));
-            if word.load(Relaxed) & bit == 0 {
-                word.fetch_or(bit, Relaxed);
-            }
-        }
-        if !others.is_empty() {
-            others.sort_unstable();
-            others.dedup();
-            self.others.lock().unwrap_or_else(PoisonError::into_inner).extend(others);
-        }
-    }
-
-    /// The numbers in ascending order, without 0.
-    fn all(self) -> impl Iterator<Item = u32> {
-        let Self { small, others } = self;
-        let bit = move |label: &u32| small[*label as usize / 64].load(Relaxed) >> (label % 64) & 1;
-        let small = (1..Self::SMALL).filter(move |label| bit(label) == 1);
-        small.chain(others.into_inner().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-/// The vertices of the topmost layer so far, which faces of the next part may use.
-#[derive(Default)]
-struct Top {
-    first: u64,
-    vertices: Vec<[u32; 3]>,
-}
-
-impl Top {
-    /// Splits each quad of the next part along its shorter diagonal, and adds its labels to `found`. `first_vertex` is
-    /// the
-    /// number of the first vertex of the part.
-    fn split(&mut self, first_vertex: u64, part: &mut LabelMesh, found: Option<&Found>) {
-        let LabelMesh { vertices, quads } = part;
-        let corner = |number: u32| match u64::from(number).checked_sub(first_vertex) {
-            Some(own) => vertices[own as usize],
-            None => self.vertices[(u64::from(number) - self.first) as usize],
-        };
-        quads.chunks_mut(1 << 14).par_each(|quads| {
-            if let Some(found) = found {
-                found.add(quads);
-            }
-            for quad in quads {
-                let [a, b, c, d] = quad.vertices;
-                quad.split(Quad::is_first_shorter([corner(a), corner(b), corner(c), corner(d)]));
-            }
-        });
-        let layer = |vertex: &[u32; 3]| (vertex[2] + UNIT / 2) / UNIT;
-        let Some(top) = vertices.last().map(layer) else { return };
-        let count = vertices.iter().rev().take_while(|vertex| layer(vertex) == top).count();
-        let kept = vertices.len() - count;
-        self.first = first_vertex + kept as u64;
-        self.vertices = vertices[kept..].to_vec();
     }
 }

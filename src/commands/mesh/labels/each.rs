@@ -1,0 +1,220 @@
+//! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and a
+//! picture of all.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::{
+    super::{names::labelled, page, report::label_stats},
+    Labels, PLACE, Written,
+};
+use crate::{
+    data::{srgb, surface::Surface},
+    error::{Error, Hint, Result},
+    io::{
+        Output, Sink,
+        mesh::{
+            MeshFormat,
+            labels::{LabelPart, colour, write_glb, write_obj},
+            write,
+        },
+        page::viewer::Shown,
+    },
+    kernels::mesh::labels::{LabelSurfaces, Scratch},
+    memory,
+    parallel::Parallel,
+};
+
+/// The colour of a label in pictures and pages, in sRGB.
+fn shown_colour(label: u64) -> [u8; 3] {
+    colour(label).map(|v| (255.0 * srgb::from_linear_f32(v)).round() as u8)
+}
+
+/// Access to the surfaces of the labels one by one.
+pub(super) struct Each<'a, 'l> {
+    pub(super) labels: &'a Labels<'l>,
+    pub(super) surfaces: &'a LabelSurfaces<'a>,
+    pub(super) scratch: Mutex<Vec<Scratch>>,
+}
+
+impl Each<'_, '_> {
+    /// The surface of the label with this index. Its triangles are turned around where the map to the mesh is a
+    /// reflection.
+    fn surface(&self, index: usize) -> Result<Surface> {
+        let lock = || self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock().pop().unwrap_or_default();
+        let surface = self.surfaces.surface(index, &mut scratch);
+        lock().push(scratch);
+        let mut surface = surface?;
+        if self.labels.place.is_mirrored() {
+            surface.triangles.iter_mut().for_each(|[_, b, c]| std::mem::swap(b, c));
+        }
+        Ok(surface)
+    }
+
+    /// Hands each surface to `consume`, on all threads, with its place in the order, its label and, where they are
+    /// wanted,
+    /// its measures. Adds the counts of all surfaces to `written`.
+    fn for_each(
+        &self,
+        order: &[(u64, usize)],
+        written: &mut Written,
+        consume: impl Fn(usize, u64, Surface, Option<&Value>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let all = Mutex::new(Vec::new());
+        let job = self.labels.job;
+        // A page also shows the measures.
+        let is_measured = job.stats || job.format == MeshFormat::Html;
+        order.iter().enumerate().par_try_each(|(place, &(label, index))| {
+            let surface = self.surface(index)?;
+            let stats = match is_measured {
+                true => Some(label_stats(label, self.surfaces.samples(index), &surface)?),
+                false => None,
+            };
+            let mut one = Written::default();
+            one.widen(&surface);
+            (one.vertices, one.triangles) =
+                (surface.positions.len() as u64, surface.triangles.len() as u64);
+            consume(place, label, surface, stats.as_ref().map(|(_, json)| json))?;
+            all.lock().unwrap_or_else(PoisonError::into_inner).push((place, one, stats));
+            Ok(())
+        })?;
+        let mut all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.sort_unstable_by_key(|(place, ..)| *place);
+        for (_, one, stats) in all {
+            written.vertices += one.vertices;
+            written.triangles += one.triangles;
+            let corners = one.bounds.map(Vec::from).unwrap_or_default();
+            written.widen(&Surface { positions: corners, ..Surface::default() });
+            if let Some((line, json)) = stats {
+                if job.stats {
+                    log::info!("{line}");
+                }
+                written.stats.push(json);
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails where the surfaces of all labels together do not fit into the memory.
+    fn check_bytes(&self, order: &[(u64, usize)]) -> Result<()> {
+        let plan = &self.labels.plan;
+        let needed: u64 = order.iter().map(|&(_, index)| self.surfaces.bytes(index)).sum();
+        match needed <= plan.faces {
+            true => Ok(()),
+            false => Err(Error::bad_input(format_args!(
+                "the surfaces of all labels take {needed} bytes, more than the {} that --max-memory leaves for them",
+                plan.faces
+            ))
+            .with_hint(Hint::Memory)),
+        }
+    }
+
+    /// One surface of all labels, each in its colour.
+    pub(super) fn all(&self, order: &[(u64, usize)]) -> Result<Surface> {
+        self.check_bytes(order)?;
+        let mut all = Surface::default();
+        for &(label, index) in order {
+            let mut surface = self.surface(index)?;
+            let first = all.positions.len() as u32;
+            surface.triangles.as_flattened_mut().iter_mut().for_each(|corner| *corner += first);
+            surface.colors = memory::zeros(surface.positions.len())?;
+            surface.colors.fill(shown_colour(label));
+            all.append(surface)?;
+        }
+        Ok(all)
+    }
+
+    /// Measures all surfaces without writing them.
+    pub(super) fn measure(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
+        self.labels
+            .session
+            .timings
+            .time("stats", || self.for_each(order, written, |_, _, _, _| Ok(())))
+    }
+
+    /// Writes a file for each label.
+    pub(super) fn write_files(&self, order: &[(u64, usize)], written: &mut Written) -> Result<()> {
+        let Labels { job, session, place, .. } = self.labels;
+        let sinks: Vec<Sink> =
+            order.iter().map(|&(label, _)| labelled(&job.output, PLACE, label)).collect();
+        session.timings.time("write", || {
+            self.for_each(order, written, |place_in_order, _, surface, _| {
+                let sink = &sinks[place_in_order];
+                let mut output = sink.create(session.no_clobber)?;
+                write(&mut output, surface, job.format, job.ascii, place.placed.space)
+                    .map_err(|error| Error::io("write", sink.to_string(), error))?;
+                output.commit()
+            })
+        })
+    }
+
+    /// Writes a page of all labels. `bounds` is the box around all of them: coordinates are rounded to steps of it, so that
+    /// vertices which labels share stay equal.
+    pub(super) fn write_page(
+        &self,
+        order: &[(u64, usize)],
+        bounds: Option<[[f32; 3]; 2]>,
+        mut output: Output,
+        written: &mut Written,
+    ) -> Result<()> {
+        let Labels { job, session, place, file, .. } = self.labels;
+        self.check_bytes(order)?;
+        let mut viewer = page::viewer(job, (&place.placed, &page::about(file)), "Labels");
+        let all: Vec<Mutex<Option<Shown>>> = order.iter().map(|_| Mutex::default()).collect();
+        session.timings.time("labels", || {
+            self.for_each(order, written, |place, label, surface, stats| {
+                let [red, green, blue] = shown_colour(label);
+                let facts = serde_json::json!({
+                    "label": format!("Label {label}"), "stats": stats,
+                    "colour": format!("#{red:02x}{green:02x}{blue:02x}"),
+                });
+                let shown = Shown::new(&label.to_string(), &surface, bounds, facts);
+                *all[place].lock().unwrap_or_else(PoisonError::into_inner) = Some(shown);
+                Ok(())
+            })
+        })?;
+        let taken = |shown: Mutex<Option<Shown>>| {
+            shown.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
+        viewer.surfaces = all.into_iter().filter_map(taken).collect();
+        session.timings.time("write", || {
+            viewer
+                .write(&mut output)
+                .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
+        })
+    }
+
+    /// Writes one file with a part for each label.
+    pub(super) fn write_parts(
+        &self,
+        order: &[(u64, usize)],
+        mut output: Output,
+        written: &mut Written,
+    ) -> Result<()> {
+        let Labels { job, session, place, .. } = self.labels;
+        self.check_bytes(order)?;
+        let parts: Vec<Mutex<Option<LabelPart>>> = order.iter().map(|_| Mutex::default()).collect();
+        session.timings.time("labels", || {
+            self.for_each(order, written, |place, label, surface, _| {
+                let mut part = parts[place].lock().unwrap_or_else(PoisonError::into_inner);
+                *part = Some((label, surface));
+                Ok(())
+            })
+        })?;
+        let taken = |part: Mutex<Option<LabelPart>>| {
+            part.into_inner().unwrap_or_else(PoisonError::into_inner)
+        };
+        let parts: Vec<LabelPart> = parts.into_iter().filter_map(taken).collect();
+        session.timings.time("write", || {
+            match job.format {
+                MeshFormat::Glb => write_glb(&mut output, &parts),
+                _ => write_obj(&mut output, &parts, place.placed.space),
+            }
+            .map_err(|error| Error::io("write", job.output.to_string(), error))?;
+            output.commit()
+        })
+    }
+}
