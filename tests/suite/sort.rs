@@ -264,6 +264,29 @@ fn payloads_of_every_type_are_moved_along() {
 }
 
 #[test]
+fn empty_arrays_may_have_any_number_of_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for shape in [
+        "(0, 5)",
+        "(0, 9223372036854775808)",
+        "(9223372036854775808, 0, 4)",
+        "(4611686018427387904, 0, 4611686018427387904)",
+    ] {
+        let header = format!("{{'descr': '<u4', 'fortran_order': False, 'shape': {shape}, }}");
+        let start = format!("NUMPY\x01\0{}\0{header}", header.len() as u8 as char);
+        fs::write(path("empty.npy"), [&b"\x93"[..], start.as_bytes()].concat()).unwrap();
+        for axis in ["x", "y"] {
+            gpuproc(&["sort", "--axis", axis, &path("empty.npy"), &path("out.npy")])
+                .assert()
+                .success();
+            let sorted = fs::read(path("out.npy")).unwrap();
+            assert!(String::from_utf8_lossy(&sorted).contains(shape), "{shape} {axis}");
+        }
+    }
+}
+
+#[test]
 fn the_program_refuses_what_it_cannot_sort() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();

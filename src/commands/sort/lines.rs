@@ -46,7 +46,8 @@ impl Lines {
             (Some(axis), Some(&[rows, columns, ref rest @ ..])) if rest.len() < 2 => {
                 let channels = rest.first().copied().unwrap_or(1);
                 let lines = if axis == Axis::X { rows } else { columns };
-                Ok(Some(Self { axis, columns, channels, count: lines * channels }))
+                let count = lines.saturating_mul(channels);
+                Ok(Some(Self { axis, columns, channels, count }))
             }
             (Some(_), _) => Err(Error::usage(format_args!(
                 "{source}: --axis is for .npy arrays of two or three axes"
@@ -78,6 +79,10 @@ impl Lines {
         places: &[u32],
         sorted: &[T],
     ) -> Result<Vec<T>> {
+        if sorted.is_empty() {
+            // The lines of an empty array may be more than memory can count.
+            return Ok(Vec::new());
+        }
         let mut next: Vec<usize> = memory::zeros(self.count)?;
         let mut arranged: Vec<T> = memory::zeros(sorted.len())?;
         for (&place, &number) in places.iter().zip(sorted) {
