@@ -26,7 +26,7 @@ fn refused(cause: io::Error) -> Error {
 /// Starts a thread.
 ///
 /// # Errors
-/// [`Kind::Failure`] where there is none to be had.
+/// [`Kind::Failure`] when the system grants no thread.
 pub fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>> {
@@ -36,7 +36,7 @@ pub fn spawn<T: Send + 'static>(
 /// Starts a thread in `scope`.
 ///
 /// # Errors
-/// [`Kind::Failure`] where there is none to be had.
+/// [`Kind::Failure`] when the system grants no thread.
 pub fn spawn_in<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,

@@ -55,15 +55,16 @@ Exit codes:
     6  the GPU failed
     7  a file cannot be read or written
   124  --timeout has passed
-To try again cannot help after 2, 4 and 5; it may after 1, 3 (with --resume),
-6, 7, 124, and after a signal.
+Trying again cannot help after 2, 4 and 5; it may help after 1, 3 (with
+--resume), 6, 7, 124, and after a signal.
 
 A file named - is standard input or standard output. Data goes to standard
 output, all else to standard error. NO_COLOR and TERM=dumb are respected.
 
-Flags may also stand in GPUPROC_FLAGS, and in the file that GPUPROC_CONFIG_PATH
-names: one argument a line, # begins a comment, and [blur mesh] leads lines for
-these commands alone. The command line wins, then GPUPROC_FLAGS, then the file.
+Flags may also be given in GPUPROC_FLAGS, and in the file that
+GPUPROC_CONFIG_PATH names: one argument per line, # begins a comment, and lines
+below [blur mesh] are for these commands only. The command line wins, then
+GPUPROC_FLAGS, then the file.
 
 `gpuproc help COMMAND` tells more, and `gpuproc man | man -l -` is a manual.";
 
@@ -82,7 +83,7 @@ pub struct Shared {
     #[arg(default_missing_value = "table")]
     pub timings: Option<TimingsFormat>,
 
-    /// Threads for CPU work, four a core at most [default: one a core]
+    /// Threads for CPU work, at most four per core [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Option<u16>,
 
@@ -95,7 +96,7 @@ pub struct Shared {
     #[arg(long, global = true, value_name = "N", value_parser = parse_count)]
     pub max_pixels: Option<u64>,
 
-    /// Give up after so many seconds: exit code 124, no output
+    /// Give up after this many seconds: exit code 124, no output
     #[arg(long, global = true, value_name = "SECONDS", value_parser = parse_seconds)]
     pub timeout: Option<Duration>,
 
@@ -107,7 +108,7 @@ pub struct Shared {
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
 
-    /// Print details; twice for what drivers say, too
+    /// Print details; given twice, also messages of drivers
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     pub verbose: u8,
 

@@ -13,10 +13,11 @@ use crate::{
     session::Session,
 };
 
-/// Join what shards have made, to the bytes of a single run.
+/// Join the parts of shards to the bytes of a single run.
 ///
-/// A part knows its job: one that is missing, there twice, or of another job (another input, parameter or
-/// version) is an error. Blurred volumes need no merge: their shards write one output together.
+/// A part states its job: a part that is missing, duplicated, or of another job (another input,
+/// parameter or version) is an error. Blurred volumes need no merge: their shards write one output
+/// together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,8 +32,8 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "PART")]
     parts: Vec<PathBuf>,
 
-    /// What to make of them: of histograms .csv, .json, .png or .svg, also several; of surfaces a .ply; of
-    /// scans what comes before each shard, for --carry; - is standard output
+    /// Where the result goes: of histograms .csv, .json, .png or .svg, also several; of surfaces a
+    /// .ply; of scans the file for --carry; - is standard output
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Vec<Sink>,
 

@@ -22,12 +22,13 @@ use crate::{
 /// A function that runs a command line (without the program's name) in a session of its own on the same device.
 pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
-/// Run jobs in one process: a line of JSON each, one as its answer.
+/// Run jobs in one process, with jobs and answers as lines of JSON.
 ///
-/// For engines with workers that stay: device, shaders, threads and memory are there already when a job
-/// comes, and each has all of them. A job is {"arguments": [...]} with the words behind `gpuproc`; an "id"
-/// comes back in the answer, beside "code" (an exit code), "seconds", "messages" and, where it has failed,
-/// "error" and "retry" (whether trying again may help). Standard input and output are not the jobs'.
+/// For engines with long-lived workers: device, shaders, threads and memory stay ready between
+/// jobs, and each job may use all of them. A job is {"arguments": [...]} with the words after
+/// `gpuproc`; an "id" is returned in the answer, beside "code" (an exit code), "seconds",
+/// "messages" and, if the job has failed, "error" and "retry" (whether trying again may
+/// help). Jobs cannot use standard input and output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

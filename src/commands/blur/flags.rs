@@ -37,13 +37,13 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
 
-    /// Standard deviation in pixels, 0 to 500: one value, or one an axis, as 2,0.5 or 1,1,1.5. 0
-    /// leaves an axis as it is [default: 2, or a third of --radius]
+    /// Standard deviation in pixels, 0 to 500: one value, or one for each axis, as 2,0.5 or
+    /// 1,1,1.5. 0 leaves an axis as it is [default: 2, or a third of --radius]
     #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
     sigma: Option<PerAxis<f64>>,
 
-    /// Pixels on either side that count, 0 to 10000: one value, or one an axis [default: --truncate
-    /// times sigma, rounded up; for a box, what makes its standard deviation sigma]
+    /// Radius in pixels, 0 to 10000: one value, or one for each axis [default: --truncate times
+    /// sigma, rounded up; for a box, the one that gives it the standard deviation sigma]
     #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
     radius: Option<PerAxis<usize>>,
 
@@ -60,9 +60,9 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     iterations: u8,
 
-    /// What lies outside: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
-    /// (bcd|abcd|abc), zero, or a number in units of the samples. scipy's and OpenCV's names are
-    /// understood, too
+    /// Samples outside of the image: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror
+    /// (dcb|abcd|cba), wrap (bcd|abcd|abc), zero, or a number in units of the samples. The names of
+    /// scipy and OpenCV are understood, too
     #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
     #[arg(allow_hyphen_values = true, add = values(EDGES))]
     edge: Edge,
@@ -71,8 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "C[,C..]", value_delimiter = ',')]
     channels: Vec<Channel>,
 
-    /// Blur light rather than stored values: 8- and 16-bit samples are decoded from the sRGB curve
-    /// and encoded again; floats are light as they are
+    /// Blur linear light rather than stored values: 8- and 16-bit samples are decoded from the sRGB
+    /// curve and encoded again; floats are taken as linear
     #[arg(long)]
     linear: bool,
 

@@ -14,8 +14,8 @@ use crate::{
 /// Inputs that a file lists.
 #[derive(Clone, Debug, Args)]
 pub struct ListArgs {
-    /// Take the names of further inputs from this file: one a line, or with a NUL behind each, as find -print0
-    /// writes them; - is standard input
+    /// Take the names of further inputs from this file: one per line, or each followed by a NUL, as
+    /// find -print0 writes them; - is standard input
     #[arg(long, value_name = "LIST", help_heading = "Many files, many processes")]
     pub files_from: Option<Source>,
 }
@@ -80,8 +80,8 @@ pub struct ShardArgs {
     #[arg(long, value_name = "I/N", help_heading = "Many files, many processes")]
     pub shard: Option<Shard>,
 
-    /// Leave out what a run with --resume has done before, as long as inputs, outputs, parameters and the
-    /// version are the same; a hidden file beside each output says so
+    /// Skip work that an earlier run with --resume has finished, if inputs, outputs, parameters and
+    /// the version are the same; a hidden file beside each output records that
     #[arg(long, help_heading = "Many files, many processes")]
     pub resume: bool,
 }

@@ -174,12 +174,13 @@ fn split_name(name: &str) -> (&str, &str) {
 /// Where results go.
 #[derive(Clone, Debug, Args)]
 pub struct OutputArgs {
-    /// Where results go: a file; a folder, which is there or ends with /, for files that are called as the inputs; or a
-    /// name made of {stem}, {ext}, {name} and {dir} of each input, as 'soft/{stem}-blur.{ext}'; - is standard output
+    /// Where results go: a file; a folder (an existing one, or a name that ends with /), for files
+    /// named like the inputs; or a name made of {stem}, {ext}, {name} and {dir} of each input, as
+    /// 'soft/{stem}-blur.{ext}'; - is standard output
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Option<Target>,
 
-    /// As -o DIR/, and inputs with relative names keep their folders below it
+    /// As -o DIR/, but inputs with relative names keep their folders below DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "output")]
     out_dir: Option<PathBuf>,
 

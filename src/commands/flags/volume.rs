@@ -18,8 +18,8 @@ use crate::{
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Volumes")]
 pub struct VolumeArgs {
-    /// Read bare samples, so many along x, y and z, as 256x256x128 or 256,256,128 [default: from a name
-    /// like skull_256x256x256_uint8.raw, else a cube by the file's size]
+    /// Read raw samples, this many along x, y and z, as 256x256x128 or 256,256,128 [default: from a
+    /// name like skull_256x256x256_uint8.raw, else a cube by the file's size]
     #[arg(long, value_name = "XxYxZ")]
     dims: Option<Dims>,
 
@@ -39,7 +39,7 @@ pub struct VolumeArgs {
     #[arg(long = "volume", value_name = "N")]
     volume_number: Option<NonZeroUsize>,
 
-    /// Take the pages of a TIFF file for the slices of one volume
+    /// Take the pages of a TIFF file as the slices of one volume
     #[arg(long)]
     stack: bool,
 

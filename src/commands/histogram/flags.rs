@@ -42,9 +42,10 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     inputs: Vec<Source>,
 
-    /// Where results go: .csv (a row a bin), .json (with statistics), .png or .svg (a plot, also of several
-    /// inputs over each other); may be given several times, - is standard output, as --format says. A folder,
-    /// which is there or ends with /, or a name such as 'plots/{stem}.png' has a file for each input
+    /// Where results go: .csv (a row for each bin), .json (with statistics), .png or .svg (a plot,
+    /// also of several inputs together); may be given several times; - is standard output, in the
+    /// format of --format. A folder (an existing one, or a name that ends with /) or a name such as
+    /// 'plots/{stem}.png' gets a file for each input
     #[arg(short, long, value_name = "FILE|DIR")]
     output: Vec<Target>,
 

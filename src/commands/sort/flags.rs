@@ -37,7 +37,7 @@ pub struct Args {
     #[arg(long)]
     descending: bool,
 
-    /// Write where each number was, counted from 0, instead of the numbers
+    /// Write the original position of each number, counted from 0, instead of the numbers
     #[arg(long, conflicts_with_all = ["payload", "payload_type", "payload_output"])]
     argsort: bool,
 
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "AXIS", value_parser = one_of(&AXES))]
     axis: Option<Axis>,
 
-    /// File of values, one a number, that are moved along
+    /// File of values, one for each number, that are moved with the numbers
     #[arg(long, value_name = "FILE", requires = "payload_output")]
     payload: Option<Source>,
 

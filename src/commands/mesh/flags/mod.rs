@@ -37,10 +37,10 @@ use crate::{
 
 /// Mesh the surface of a volume at an isovalue (marching cubes).
 ///
-/// It lies where the samples pass the isovalue. The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
-/// samples, x fastest. The mesh lies where the file says that its samples lie. It has shared vertices and triangles whose normals
-/// point to lower values; the same bytes come out on every device. Volumes of any size go through in
-/// slabs.
+/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files
+/// or images, or raw samples, x fastest. The mesh is in the world coordinates of the file. It has
+/// shared vertices and triangles whose normals point to lower values; its bytes are the same on
+/// every device. Volumes may be larger than memory: they are meshed in slabs.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -93,7 +93,7 @@ pub struct Args {
     #[arg(long)]
     close: bool,
 
-    /// What is joined where the eight samples around a cell do not tell
+    /// How to join the surface in cells whose samples leave that open
     #[arg(long, value_name = "WAY", value_parser = one_of(&TOPOLOGIES), default_value = "classic")]
     topology: Topology,
 
@@ -111,24 +111,25 @@ pub struct Args {
     #[arg(default_missing_value = "1", value_parser = count)]
     largest: Option<usize>,
 
-    /// Keep only connected parts of so many triangles at least
+    /// Keep only connected parts with at least N triangles
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     min_triangles: u32,
 
-    /// Keep only connected parts that enclose so much at least, in cubed units of the mesh
+    /// Keep only connected parts that enclose at least this volume, in cubic units of the mesh
     #[arg(long, value_name = "VOLUME", value_parser = volume, default_value_t = 0.0)]
     #[arg(hide_default_value = true)]
     min_volume: f64,
 
-    /// Leave out closed parts that enclose what is outside: hollows within the others
+    /// Leave out the closed surfaces of hollows inside of other parts
     #[arg(long)]
     fill_holes: bool,
 
-    /// Mesh only this box of samples: its first sample, and how many along x, y and z. The mesh lies where it lay
+    /// Mesh only this box of samples: its first sample, and the number of samples along x, y and z.
+    /// Coordinates stay those of the whole volume
     #[arg(long, value_name = "X,Y,Z,WIDTH,HEIGHT,DEPTH")]
     roi: Option<Roi>,
 
-    /// Take samples for the volume's least where this volume of the same size is 0
+    /// Replace samples by the volume's least value where this volume of the same size is 0
     #[arg(long, value_name = "FILE")]
     mask: Option<Source>,
 
@@ -137,8 +138,9 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: Option<u32>,
 
-    /// Leave this share of the triangles, as 0.25 or 25%, or this number of them, as 10000: those that matter least
-    /// go. Parts stay whole, closed surfaces closed, and edges on the volume's box on it
+    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000; those
+    /// that matter least are removed. Parts stay connected, closed surfaces stay closed, and edges
+    /// on the volume's box stay on it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     simplify: Option<Size>,
 
@@ -155,8 +157,8 @@ pub struct Args {
     #[arg(long, alias = "to", value_name = "FORMAT", value_parser = one_of(&FORMATS))]
     format: Option<MeshFormat>,
 
-    /// Put the volume into the page, too: it meshes anew at any isovalue, in the browser, by WebGPU, to the same vertices and
-    /// triangles as here
+    /// Also put the volume into the page, which then meshes it at any isovalue in the browser, by
+    /// WebGPU, to the same vertices and triangles as this command
     #[arg(long)]
     live: bool,
 
@@ -164,8 +166,9 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     color: Vec<Color>,
 
-    /// Colour the vertices by the values of this volume where they lie: one of the same size, or both say where their
-    /// samples lie. In PLY, OBJ, GLB and the picture; gray where there is no value
+    /// Colour the vertices by the values of this volume at their positions. Both volumes state
+    /// world coordinates or have the same size. In PLY, OBJ, GLB and the picture; gray where there
+    /// is no value
     #[arg(long, value_name = "FILE")]
     color_by: Option<Source>,
 
@@ -232,12 +235,12 @@ const TOPOLOGIES: [Choice<Topology>; 2] = [
     (
         "classic",
         Topology::Classic,
-        "What is inside, on every face whose corners alternate: the table of 256 cases",
+        "The inside is joined on every face whose corners alternate, by the table of 256 cases",
     ),
     (
         "exact",
         Topology::Exact,
-        "What the field joins that is trilinear between samples: handles, tunnels and parts are its own",
+        "As the trilinear interpolation of the samples: with its handles, tunnels and parts",
     ),
 ];
 

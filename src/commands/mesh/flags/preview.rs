@@ -14,11 +14,13 @@ use crate::{
 #[command(next_help_heading = "Picture of the surface")]
 pub(super) struct PreviewArgs {
     /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the
-    /// isovalue. Without it, one picture has all surfaces of a GLB, those around the greatest isovalue see-through
+    /// isovalue. Without {iso}, one picture shows all surfaces of a GLB, translucent around that of
+    /// the greatest isovalue
     #[arg(long, value_name = "FILE")]
     preview: Option<Sink>,
 
-    /// Degrees: how far the camera is turned around z, from looking along +y, and raised; a page begins with it
+    /// Direction of the camera in degrees: how far it is turned around z, from looking along +y,
+    /// and raised; also the first view of a page
     #[arg(
         long,
         value_name = "AZIMUTH,ELEVATION",
