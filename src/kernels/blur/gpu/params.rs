@@ -111,7 +111,8 @@ impl Pass {
     /// The fields of `Rounding` in `wgsl/blur/rounding.wgsl`.
     pub fn rounding_params(&self) -> [u32; 4] {
         match self.rounding {
-            Rounding::Shift(shift) => [0, (1 << shift) >> 1, shift, 1],
+            // The greatest shift is 32.
+            Rounding::Shift(shift) => [0, (1u64 << shift >> 1) as u32, shift, 1],
             Rounding::Divide { up, divisor } => [up, divisor / 2, 0, divisor],
             Rounding::None => [0, 0, 0, 1],
         }
