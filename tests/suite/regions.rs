@@ -112,13 +112,20 @@ fn a_box_is_meshed_where_it_lies() {
     let masked: Vec<u8> =
         samples.iter().zip(&mask).map(|(&v, &m)| if m == 0 { 0 } else { v }).collect();
     assert!(samples.contains(&0));
+    // Of floats as well, what is left out counts as the least of them.
+    let floats = |samples: &[u8]| {
+        let floats = samples.iter().map(|&v| f32::from(v) + 0.3);
+        floats.flat_map(f32::to_le_bytes).collect::<Vec<u8>>()
+    };
+    fs::write(folder.path().join("v_20x15x12_float32.raw"), floats(&samples)).unwrap();
+    fs::write(folder.path().join("n_20x15x12_float32.raw"), floats(&masked)).unwrap();
     fs::write(folder.path().join("n_20x15x12_uint8.raw"), masked).unwrap();
-    works(
-        folder.path(),
-        "mesh v_20x15x12_uint8.raw --iso 100 --mask m_20x15x12_uint8.raw -o d.ply",
-    );
-    works(folder.path(), "mesh n_20x15x12_uint8.raw --iso 100 -o e.ply");
-    assert!(read("d.ply") == read("e.ply"));
+    for dtype in ["uint8", "float32"] {
+        let line = format!("mesh v_20x15x12_{dtype}.raw --iso 100 --mask m_20x15x12_uint8.raw");
+        works(folder.path(), &format!("{line} -o d.ply"));
+        works(folder.path(), &format!("mesh n_20x15x12_{dtype}.raw --iso 100 -o e.ply"));
+        assert!(read("d.ply") == read("e.ply"), "{dtype}");
+    }
     let line = "mesh v_20x15x12_uint8.raw --iso 100 --mask p_9x8x7_uint8.raw -o f.ply";
     let (code, stderr) = run(folder.path(), line);
     assert!(code != 0 && stderr.contains("9x8x7"), "{code} {stderr}");

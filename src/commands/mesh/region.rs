@@ -110,7 +110,8 @@ impl Region {
         let mask = session.timings.time("read", || self.boxed(&mask_file, session))?;
         // The value of excluded samples is below every isovalue, so that they are outside of every surface.
         let [least, _] = extremes(&volume.samples);
-        let outside = isovalues.iter().fold(least, |least, iso| least.min(*iso)).floor();
+        let lowest = isovalues.iter().copied().fold(f64::INFINITY, f64::min);
+        let outside = if least <= lowest { least } else { lowest.floor() };
         let is_out: Vec<bool> = for_samples!(&mask, values => {
             #[allow(clippy::unnecessary_cast)]
             values.iter().map(|&value| value as f64 == 0.0).collect()
