@@ -16,7 +16,7 @@ pub struct Cleaned {
     pub flat_parts: u64,
 }
 
-/// Leaves no triangle of which two corners are at one place.
+/// Leaves no triangle of which two corners are at one place, but for few where a surface ends at an edge of its box.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.

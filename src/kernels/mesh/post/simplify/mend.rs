@@ -30,8 +30,8 @@ impl Simplifier<'_> {
     }
 
     /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and,
-    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary moves along the boundary. Returns
-    /// whether it moved.
+    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary stays on the
+    /// sides of the box that it lies on. Returns whether it moved.
     fn spread(
         &mut self,
         vertex: u32,
@@ -47,10 +47,9 @@ impl Simplifier<'_> {
             true => vec![ends[0], ends[ends.len() - 1]],
             false => ends.to_vec(),
         };
-        let sides = self.sides[at];
-        if fan.is_open && ends.iter().any(|&end| self.sides[end as usize] & sides != sides) {
-            return false;
-        }
+        // An edge of the box has two sides, each of which ends in a neighbour.
+        let sides = if fan.is_open { self.sides[at] } else { 0 };
+        let stays = |axis: usize| sides >> axis & 0b1001 != 0;
         let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];
         let around: Vec<[u32; 3]> = fan.edges().iter().map(around).collect();
         let flat = |this: &Self| around.iter().filter(|&&t| !this.has_area(t, least)).count();
@@ -61,7 +60,10 @@ impl Simplifier<'_> {
         });
         let normal = self.normals[at];
         [0.1f32, 0.3, 0.17].into_iter().any(|part| {
-            let step: [f32; 3] = std::array::from_fn(|i| part * (middle[i] - old[i]));
+            let step: [f32; 3] = std::array::from_fn(|i| match stays(i) {
+                true => 0.0,
+                false => part * (middle[i] - old[i]),
+            });
             let place = std::array::from_fn(|i| old[i] + step[i]);
             if step.iter().map(|step| step * step).sum::<f32>() > reach * reach {
                 return false;
