@@ -246,6 +246,26 @@ fn the_sides_of_thin_walls_stay_apart() {
     assert!(against.count() <= 4);
 }
 
+/// Walls and necks of single samples, many of them where blocks meet: a neck that ends at a vertex of several blocks must
+/// not be cut.
+#[test]
+fn blocks_keep_parts_and_handles() {
+    let mut noise = Noise(12);
+    let values = (0..60 * 60 * 60).map(|_| match noise.next() % 15 {
+        0 | 1 => 0,
+        2 | 3 => 2,
+        _ => 1,
+    });
+    let bytes = Noise(13).bytes(52 * 52 * 52);
+    for (side, samples, iso) in [(60, values.collect(), 0.5), (52, bytes, 127.5)] {
+        let volume = Volume { dims: [side; 3], samples: Samples::U8(samples) };
+        let whole = meshed(volume, iso, true);
+        assert!(whole.triangles.len() > 200_000, "{}", whole.triangles.len());
+        let simple = simplified(&whole, &Goal::share(0.1));
+        assert_eq!(topology(&simple), topology(&whole), "{iso}");
+    }
+}
+
 /// Random bytes: parts that touch, and more handles than the wanted number of triangles can form.
 #[test]
 fn noise_ends_where_it_would_be_torn() {

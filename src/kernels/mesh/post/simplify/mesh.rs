@@ -226,6 +226,8 @@ impl Mesh {
     ///
     /// The common neighbours of both ends are the corners opposite of the edge and no others; if both ends are on the
     /// boundary, so is the edge; and no two triangles get the same corners.
+    ///
+    /// A vertex and its copies count as one: in a block, their fans may be parts of one fan of the whole surface.
     pub(super) fn keeps_topology(&self, edge: u32, from: &Fan, to: &Fan) -> bool {
         let twin = self.twin(edge);
         if twin.is_some() && from.is_open && to.is_open {
@@ -233,14 +235,36 @@ impl Mesh {
         }
         let sides = 1 + usize::from(twin.is_some());
         let common = from.ends().iter().filter(|end| to.ends().contains(end)).count();
-        common == sides && self.stays_apart(edge) && twin.is_none_or(|twin| self.stays_apart(twin))
+        common == sides
+            && (!(self.has_copies(from) || self.has_copies(to))
+                || self.shared_originals(from, to) == sides)
+            && self.stays_apart(edge)
+            && twin.is_none_or(|twin| self.stays_apart(twin))
+    }
+
+    /// Whether an end is a copy.
+    fn has_copies(&self, fan: &Fan) -> bool {
+        let first_copy = self.out.len() - self.copied.len();
+        fan.ends().iter().any(|&end| end as usize >= first_copy)
+    }
+
+    /// How many ends of `from` are ends of `to`, or copies of the same vertex.
+    fn shared_originals(&self, from: &Fan, to: &Fan) -> usize {
+        let is_shared = |end: &&u32| {
+            let original = self.original(**end);
+            to.ends().iter().any(|&end| self.original(end) == original)
+        };
+        from.ends().iter().filter(is_shared).count()
     }
 
     /// Whether the triangles at the other two sides of the triangle of `edge`, which become neighbours, still differ in
     /// a corner then.
     fn stays_apart(&self, edge: u32) -> bool {
         match (self.twin(next(edge)), self.twin(prev(edge))) {
-            (Some(one), Some(other)) => self.from(prev(one)) != self.from(prev(other)),
+            (Some(one), Some(other)) => {
+                let [tip, other_tip] = [one, other].map(|h| self.original(self.from(prev(h))));
+                tip != other_tip
+            }
             (None, None) => false,
             _ => true,
         }
