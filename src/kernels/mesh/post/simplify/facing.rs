@@ -130,6 +130,10 @@ impl Simplifier<'_> {
     fn way_back(&self, vertex: u32, before: &Before<'_>) -> [f32; 3] {
         let place = self.surface.positions[vertex as usize].map(f64::from);
         let normal = self.normals[vertex as usize].map(f64::from);
+        if normal == [0.0; 3] {
+            // Two sheets back to back: no triangle agrees with both, and all would be looked at.
+            return [0.0; 3];
+        }
         let agrees = |number| dot(normal, before.normal(number)) > 0.0;
         let (squared, nearest) = before.grid.nearest(place, agrees);
         if squared.is_infinite() {
