@@ -297,7 +297,7 @@ impl Blur {
     /// bits to values with `after`.
     ///
     /// All but the last pass only shift sums until they fit 16 bits; the last divides by the product
-    /// of all taps.
+    /// of all taps; or, where shaders cannot divide by that, each by its own.
     fn box_roundings(&self, axes: &[usize], before: u32, after: u32) -> Vec<Rounding> {
         let taps = |&axis: &usize| self.axes[axis].count() as u64;
         let product: u64 = axes.iter().map(taps).product();
@@ -305,8 +305,9 @@ impl Blur {
         let rounding = |(i, axis): (usize, &usize)| {
             let last = i + 1 == axes.len();
             if product >= DIVISOR_LIMIT {
-                let (up, down) = if last { (after, before) } else { (0, 0) };
-                return Rounding::divide(taps(axis), up, down);
+                let before = if i == 0 { before } else { BOX_FRACTION };
+                let after = if last { after } else { BOX_FRACTION };
+                return Rounding::divide(taps(axis), after, before);
             }
             if last {
                 return Rounding::divide(product, shifted + after, before);
