@@ -159,8 +159,7 @@ impl Events {
     }
 
     /// Writes a line with one call, so that lines of several processes do not mix. A log that cannot be written is a
-    /// warning,
-    /// not an error.
+    /// warning, not an error.
     fn write(&self, event: &str, fields: impl FnOnce() -> Value) {
         let Some(mut file) = self.file.as_ref() else { return };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

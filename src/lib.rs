@@ -43,11 +43,10 @@
 //! # }
 //! ```
 //!
-//! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an
-//! image of the `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of
-//! `ndarray` in standard order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs
-//! more memory than there is; no input makes these functions panic. Messages go to the
-//! [`log`](https://docs.rs/log) crate.
+//! Samples are passed as plain vectors: `Image::new(w, h, Channels::Rgb, rgb_image.into_raw())` takes an image of the
+//! `image` crate, and `Volume::new([nx, ny, nz], array.into_raw_vec_and_offset().0)` an array of `ndarray` in standard
+//! order with the axes z, y, x. Whatever goes wrong is an [`Error`], also when a job needs more memory than there is;
+//! no input makes these functions panic. Messages go to the [`log`](https://docs.rs/log) crate.
 //!
 //! # The program
 //! The [`guide`] describes the commands of the program, the formats they read and write, and how to use them

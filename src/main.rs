@@ -51,8 +51,7 @@ fn main() -> ExitCode {
 }
 
 /// Makes crashes of libraries and drivers end the process with one line and a documented exit code. An incomplete
-/// output
-/// is not left behind on Linux, where it has no name yet; elsewhere it stays as `.part`.
+/// output is not left behind on Linux, where it has no name yet; elsewhere it stays as `.part`.
 #[cfg(unix)]
 fn tell_crashes() {
     extern "C" fn crashed(signal: i32) {
@@ -85,8 +84,7 @@ fn run() -> Result<()> {
 }
 
 /// Runs before `main`, and so before Rust's runtime opens `/dev/null` in place of closed standard streams. Afterwards,
-/// a
-/// stream that was closed could not be told from one that the caller has opened as `/dev/null`, such as Python's
+/// a stream that was closed could not be told from one that the caller has opened as `/dev/null`, such as Python's
 /// `subprocess.DEVNULL`.
 #[cfg(unix)]
 #[used]

@@ -1,5 +1,5 @@
-//! Allocation of vectors as long as an input. A failed allocation is an error; with `Vec`'s own
-//! methods it would abort the process.
+//! Allocation of vectors as long as an input. A failed allocation is an error; with `Vec`'s own methods it would abort
+//! the process.
 //!
 //! Functions that have no `Result` [`raise`] the error: it unwinds to [`catch`], in
 //! [`Device::run`](crate::device::Device::run) or at the start of a job, and is returned from there.

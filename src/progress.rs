@@ -303,8 +303,7 @@ pub fn stop_collecting() {
 }
 
 /// Escapes the control characters in `text`, such as `\u{1b}`, which begins a command to the terminal, and the marks
-/// that
-/// change the direction of text. Names and texts of files may contain any of them.
+/// that change the direction of text. Names and texts of files may contain any of them.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_unprintable) {
         return text.into();

@@ -2,8 +2,7 @@
 //!
 //! A thread that is stuck in a driver cannot be ended, and the data it holds cannot be taken over by another thread.
 //! Therefore the process replaces itself by a new run of the program (exec), which has the same arguments, standard
-//! streams
-//! and process id. That is possible as long as no input has been used up and no output has been written.
+//! streams and process id. That is possible as long as no input has been used up and no output has been written.
 
 #![cfg_attr(not(unix), allow(dead_code))]
 

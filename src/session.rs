@@ -30,8 +30,7 @@ pub struct Session {
     /// Pixels or samples that an input may have.
     pub max_pixels: u64,
     /// Whether it is an error, rather than a warning, that a part of an input is missing or that an output cannot hold
-    /// all of
-    /// the input.
+    /// all of the input.
     pub strict: bool,
     /// Whether an existing output is an error.
     pub no_clobber: bool,
@@ -59,8 +58,7 @@ impl Session {
     }
 
     /// The session for one file of a batch. If `is_exact` says that the result is the same on every device, the CPU may
-    /// take
-    /// the file (see [`Device::or_cpu`]).
+    /// take the file (see [`Device::or_cpu`]).
     pub fn for_file(&self, is_exact: impl FnOnce() -> bool) -> Self {
         let shares = self.device.is_shared() && is_exact();
         Self {

@@ -19,10 +19,8 @@ const TIMED_OUT: i32 = 124;
 
 /// On every signal that ends a process and can be handled, removes unfinished outputs and then lets the signal end the
 /// process as it would have done without a handler. Signals that the process was started to ignore, as by nohup(1),
-/// stay
-/// ignored. SIGXFSZ, for a file that grows too long, is caught, so that the write fails instead. May be called more
-/// than
-/// once.
+/// stay ignored. SIGXFSZ, for a file that grows too long, is caught, so that the write fails instead. May be called
+/// more than once.
 #[cfg(unix)]
 pub fn exit_on_signals() {
     use std::sync::{Arc, OnceLock, mpsc};
@@ -85,8 +83,7 @@ pub fn exit_on_signals() {
 }
 
 /// The signals of a crash, and the message for each. Before an abort, a library has often printed the reason itself.
-/// Large
-/// allocations that fail are errors (see [`crate::memory`]); small ones abort.
+/// Large allocations that fail are errors (see [`crate::memory`]); small ones abort.
 #[cfg(unix)]
 pub const CRASHES: [(i32, &str); 5] = [
     (signal_hook::consts::SIGABRT, "error: a library or a driver aborted (SIGABRT)\n"),
@@ -97,8 +94,7 @@ pub const CRASHES: [(i32, &str); 5] = [
 ];
 
 /// Ends a process that has crashed: writes `line`, and exits with the code of a GPU failure if a driver has been
-/// started. Calls
-/// only functions that are allowed in a signal handler.
+/// started. Calls only functions that are allowed in a signal handler.
 #[cfg(unix)]
 pub fn exit_crashed(line: &str) -> ! {
     // Errors of stderr are ignored.
@@ -122,8 +118,8 @@ pub fn exit_after(limit: Duration) -> Result<()> {
 }
 
 /// Ends the process when a driver does not return from a call. If `on_cpu` is set and nothing has been written yet, the
-/// job
-/// begins again on the CPU; otherwise there is no output. Where the system grants no thread, hangs are not watched for.
+/// job begins again on the CPU; otherwise there is no output. Where the system grants no thread, hangs are not watched
+/// for.
 pub fn exit_on_hang(on_cpu: bool) {
     const TICK: Duration = Duration::from_millis(250);
     let patience = patience();

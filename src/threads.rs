@@ -1,10 +1,8 @@
 //! Starts threads where the system may grant only a few: the number of processes (RLIMIT_NPROC), the tasks of a
-//! container
-//! or memory may be limited.
+//! container or memory may be limited.
 //!
 //! `std::thread::spawn` panics where the system grants no thread. These functions return an error instead, and the pool
-//! of
-//! the parallel loops starts with as many threads as it gets.
+//! of the parallel loops starts with as many threads as it gets.
 
 use std::{
     io,
@@ -51,15 +49,13 @@ const MOST_A_CORE: usize = 4;
 const SPARE: usize = 4;
 
 /// The builder of a thread of the pool. A thread that waits for a nested loop begins other work on top of its stack, so
-/// its
-/// stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
+/// its stack is larger than the usual 2 MiB. Unused pages of a stack take no memory.
 fn worker() -> Builder {
     Builder::new().stack_size(8 << 20)
 }
 
 /// Starts the pool of the parallel loops with `wanted` threads, by default one per core, or as many as the system
-/// grants.
-/// A second call has no effect.
+/// grants. A second call has no effect.
 ///
 /// # Errors
 /// [`Kind::Failure`] where the system does not grant a single thread.
@@ -79,8 +75,7 @@ pub fn start_pool(wanted: Option<usize>) -> Result<()> {
         }
     };
     // A pool whose threads fail to start cannot be built again. So the threads are started before the pool, and each
-    // waits
-    // for its part in it. The spare threads are started first of all, and end before the pool is built.
+    // waits for its part in it. The spare threads are started first of all, and end before the pool is built.
     let (spare, gone) = mpsc::channel::<()>();
     let gone = Arc::new(Mutex::new(gone));
     let spares = (0..SPARE).map_while(|_| {

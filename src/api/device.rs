@@ -52,8 +52,7 @@ impl Device {
     /// The name of the device, such as `NVIDIA H200` or `CPU`. Waits until the device is open.
     pub fn name(&self) -> &str {
         // Opening cannot fail here: a device chosen by name or as a GPU was opened when it was made, and others fall
-        // back
-        // to the CPU.
+        // back to the CPU.
         self.0.context().ok().flatten().map_or("CPU", |context| &context.info.name)
     }
 

@@ -2,11 +2,9 @@
 //! `GPUPROC_FLAGS`, separated by blanks as in a shell.
 //!
 //! The order of precedence is: the command line, `GPUPROC_DEVICE`, `GPUPROC_FLAGS`, the file. A flag is left out where
-//! a
-//! place of higher precedence has the same flag or one that conflicts with it. A flag that only other commands have is
-//! left
-//! out, too; a flag that no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for these
-//! commands only.
+//! a place of higher precedence has the same flag or one that conflicts with it. A flag that only other commands have
+//! is left out, too; a flag that no command has is an error. Lines of the file below `[blur]` or `[blur mesh]` are for
+//! these commands only.
 
 use std::{collections::BTreeSet, env, ffi::OsString, fs, path::Path};
 

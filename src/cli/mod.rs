@@ -72,8 +72,8 @@ GPUPROC_FLAGS, then the file.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Shared options")]
 pub struct Shared {
-    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all
-    /// (every GPU like the first), or a number or part of a name from `gpuproc devices`
+    /// Where to compute: auto (a hardware GPU, else the CPU), cpu, gpu (software ones too), all (every GPU like the
+    /// first), or a number or part of a name from `gpuproc devices`
     #[arg(long, global = true, env = "GPUPROC_DEVICE", default_value = "auto")]
     #[arg(value_name = "DEVICE", hide_env_values = true, add = completions::devices())]
     pub device: DeviceChoice,
@@ -150,8 +150,7 @@ pub fn command() -> clap::Command {
 }
 
 /// Lets a flag take a negative number as its value. The parser of the value then says what is wrong with it, rather
-/// than
-/// clap that there is no such flag.
+/// than clap that there is no such flag.
 fn with_negative_numbers(arg: clap::Arg) -> clap::Arg {
     let takes =
         arg.get_long().is_some() && matches!(arg.get_action(), ArgAction::Set | ArgAction::Append);
@@ -191,8 +190,7 @@ pub fn complete() -> Result<()> {
 const SHELLS: Shells<'static> = Shells::builtins();
 
 /// Parses the command line with the flags from the environment. Help, version and usage errors are printed here, and
-/// the
-/// process ends.
+/// the process ends.
 ///
 /// # Errors
 /// [`Kind::Io`](crate::error::Kind::Io) when help cannot be written or the file of flags cannot be read,

@@ -73,8 +73,7 @@ fn context(error: &clap::Error, kind: ContextKind) -> Option<String> {
 }
 
 /// The word that begins with `found`, and the long flag before it, if it may be the value of that flag. The parser
-/// takes a
-/// word such as `-1,2` for short flags, and reports only the first of them, `-1`.
+/// takes a word such as `-1,2` for short flags, and reports only the first of them, `-1`.
 fn value_of(words: &[OsString], found: &str) -> Option<(String, String)> {
     let is_it = |word: &OsString| word.to_str().is_some_and(|word| word.starts_with(found));
     let at = words.iter().position(is_it)?;

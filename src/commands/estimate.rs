@@ -17,8 +17,7 @@ pub fn of_numbers<T>(numbers: u64, cpu: f64) -> Estimate {
 const LOOKED_AT: usize = 16;
 
 /// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of
-/// unknown
-/// amounts, such as pipes, do not enter the mean; where no amounts are known, the sum is 0.
+/// unknown amounts, such as pipes, do not enter the mean; where no amounts are known, the sum is 0.
 pub fn sum_of_all<T, const N: usize>(
     inputs: &[T],
     amounts: impl Fn(&T) -> Option<[f64; N]>,

@@ -15,9 +15,8 @@ use crate::{
 
 /// Join the parts of shards to the bytes of a single run.
 ///
-/// A part states its job: a part that is missing, duplicated, or of another job (another input,
-/// parameter or version) is an error. Blurred volumes need no merge: their shards write one output
-/// together.
+/// A part states its job: a part that is missing, duplicated, or of another job (another input, parameter or version)
+/// is an error. Blurred volumes need no merge: their shards write one output together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -20,10 +20,9 @@ mod table;
 use crate::{error::Result, session::Session};
 
 /// Declares the commands. The first line names the values that a `run` function may take; each further line declares
-/// the
-/// module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`: `run`
-/// calls [`Device::expect`](crate::device::Device::expect) once it knows how much there is to do. Otherwise the device
-/// is opened while `run` reads its inputs.
+/// the module, the subcommand and the call of one command. `no device`: the command opens no device. `later device`:
+/// `run` calls [`Device::expect`](crate::device::Device::expect) once it knows how much there is to do. Otherwise the
+/// device is opened while `run` reads its inputs.
 macro_rules! commands {
     (
         |$session:ident, $parser:ident, $run_line:ident|

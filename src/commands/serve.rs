@@ -24,11 +24,10 @@ pub type RunLine = fn(&Session, Vec<OsString>) -> Result<()>;
 
 /// Run jobs in one process, with jobs and answers as lines of JSON.
 ///
-/// For engines with long-lived workers: device, shaders, threads and memory stay ready between
-/// jobs, and each job may use all of them. A job is {"arguments": [...]} with the words after
-/// `gpuproc`; an "id" is returned in the answer, beside "code" (an exit code), "seconds",
-/// "messages" and, if the job has failed, "error" and "retry" (whether trying again may
-/// help). Jobs cannot use standard input and output.
+/// For engines with long-lived workers: device, shaders, threads and memory stay ready between jobs, and each job may
+/// use all of them. A job is {"arguments": [...]} with the words after `gpuproc`; an "id" is returned in the answer,
+/// beside "code" (an exit code), "seconds", "messages" and, if the job has failed, "error" and "retry" (whether trying
+/// again may help). Jobs cannot use standard input and output.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

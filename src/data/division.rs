@@ -46,8 +46,8 @@ pub struct Reciprocal {
 }
 
 impl Reciprocal {
-    /// The reciprocal that is exact for every n up to `largest`, with a factor of at most
-    /// `largest_factor` and the largest shift in `shifts` that allows both; `None` where no shift does.
+    /// The reciprocal that is exact for every n up to `largest`, with a factor of at most `largest_factor` and the
+    /// largest shift in `shifts` that allows both; `None` where no shift does.
     pub fn new(
         divisor: u64,
         largest: u64,
@@ -144,9 +144,9 @@ impl RoundedF64 {
 
     /// The quotient of a whole number below 2^52 / 2^up.
     ///
-    /// For integers x, floor(x / d) is the integer nearest to y = (x + 1/2) / d - 1/2, and y is at
-    /// least 1 / (2 d) away from the middle between two: more than its rounding error of about
-    /// y 2^-52. Adding 2^52 rounds y to an integer, in the low bits of the float.
+    /// For integers x, floor(x / d) is the integer nearest to y = (x + 1/2) / d - 1/2, and y is at least 1 / (2 d) away
+    /// from the middle between two: more than its rounding error of about y 2^-52. Adding 2^52 rounds y to an integer,
+    /// in the low bits of the float.
     #[inline(always)]
     pub fn divide_f64(self, n: f64) -> u32 {
         let x_and_half = n * self.scale + self.addend;

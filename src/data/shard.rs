@@ -1,5 +1,5 @@
-//! Which part of a job a process does: shard I of N, counted from 0. A pure function of the job and N, so that processes
-//! need not know of each other.
+//! Which part of a job a process does: shard I of N, counted from 0. A pure function of the job and N, so that
+//! processes need not know of each other.
 
 use std::{fmt, ops::Range, str::FromStr};
 
@@ -27,8 +27,8 @@ impl Shard {
         self.count as usize
     }
 
-    /// Its positions on an axis of `len`: shards are in order, and their lengths differ by 1 at most. Of more shards than
-    /// positions, some have none.
+    /// Its positions on an axis of `len`: shards are in order, and their lengths differ by 1 at most. Of more shards
+    /// than positions, some have none.
     pub fn range(self, len: usize) -> Range<usize> {
         let cut = |index: u32| {
             let start = len as u128 * u128::from(index) / u128::from(self.count);

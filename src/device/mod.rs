@@ -84,8 +84,8 @@ impl Device {
         device
     }
 
-    /// Starts to open the device. Where the choice is [`DeviceChoice::Auto`] and `estimate`
-    /// [prefers the CPU](Estimate::prefers_cpu), the device is the CPU.
+    /// Starts to open the device. Where the choice is [`DeviceChoice::Auto`] and `estimate` [prefers the
+    /// CPU](Estimate::prefers_cpu), the device is the CPU.
     pub fn expect(&self, estimate: impl FnOnce() -> Estimate) {
         if self.choice == DeviceChoice::Auto && may_have_hardware() {
             let estimate = estimate();
@@ -194,8 +194,8 @@ impl Device {
     /// The GPU of this job, the first of several, or `None` for the CPU. Waits until it is open.
     ///
     /// # Errors
-    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be
-    /// opened. With [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
+    /// [`Kind::NoDevice`] when what was asked for is not there, [`Kind::Gpu`] when it cannot be opened. With
+    /// [`DeviceChoice::Auto`] both are warnings, and the job goes to the CPU.
     pub fn context(&self) -> Result<Option<&Context>> {
         Ok(self.contexts()?.first())
     }

@@ -8,8 +8,8 @@ use crate::{
     gpu::Context,
 };
 
-/// Work that can be run again and again on data that stay where they are. On a GPU every pass
-/// records itself in the context's timings; their sum is the run's time.
+/// Work that can be run again and again on data that stay where they are. On a GPU every pass records itself in the
+/// context's timings; their sum is the run's time.
 pub type Run<'a> = Box<dyn FnMut() -> Result<()> + 'a>;
 
 /// Fails when the result of the last run differs from the reference.

@@ -1,5 +1,5 @@
-//! The histogram of a JPEG picture, from its coefficients. On a GPU its pixels never exist elsewhere: coefficients that are
-//! not 0 go there, counts come back.
+//! The histogram of a JPEG picture, from its coefficients. On a GPU its pixels never exist elsewhere: coefficients that
+//! are not 0 go there, counts come back.
 
 use crate::{
     data::{jpeg::SparseCoefficients, samples::Samples},
@@ -34,8 +34,8 @@ impl Kernel for JpegHistogram {
 }
 
 impl JpegHistogram {
-    /// All passes over a picture that the device takes in one piece, and whose rows have no padding there, which would be
-    /// counted; nothing for others.
+    /// All passes over a picture that the device takes in one piece, and whose rows have no padding there, which would
+    /// be counted; nothing for others.
     fn whole(
         &self,
         context: &Context,

@@ -27,9 +27,9 @@ pub mod sort;
 use self::case::{Case, Sweep};
 use crate::gpu::Shader;
 
-/// Every shader in every specialisation that can run, so that a test can validate each; some may occur
-/// twice. A family whose shaders are specialised lists them in a function `variants` of its own, by the function that its
-/// kernels specialise them with. Where constants may have any value (radii, bins), the list has some.
+/// Every shader in every specialisation that can run, so that a test can validate each; some may occur twice. A family
+/// whose shaders are specialised lists them in a function `variants` of its own, by the function that its kernels
+/// specialise them with. Where constants may have any value (radii, bins), the list has some.
 pub fn variants() -> Vec<Shader> {
     [
         blur::variants(),

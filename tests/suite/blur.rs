@@ -457,8 +457,7 @@ fn sixteen_bits_match_the_reference() {
 }
 
 /// Samples with the greatest contrast: every other one, an edge, a dot, and those that the rounding of the weights
-/// favours
-/// most.
+/// favours most.
 #[test]
 fn sixteen_bits_of_hard_contrast_are_within_one_of_the_reference() {
     const FULL: u16 = u16::MAX;

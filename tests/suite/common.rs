@@ -17,11 +17,10 @@ pub struct Subject {
     pub context: Context,
 }
 
-/// The devices that kernels are tested on: the first adapter as it is, with new memory filled with
-/// noise; and the same adapter made small (limits below those of WebGPU, bindings of 1 MiB, 64 workgroups per
-/// dimension,
-/// no optional features), so that work has to be split and shaders may bind only four buffers.
-/// `GPUPROC_TEST_SUBJECTS=all` adds [`others`]; the name of one of them selects that one only.
+/// The devices that kernels are tested on: the first adapter as it is, with new memory filled with noise; and the same
+/// adapter made small (limits below those of WebGPU, bindings of 1 MiB, 64 workgroups per dimension, no optional
+/// features), so that work has to be split and shaders may bind only four buffers. `GPUPROC_TEST_SUBJECTS=all` adds
+/// [`others`]; the name of one of them selects that one only.
 ///
 /// Empty if there is no adapter, see [`adapter`].
 pub fn subjects() -> &'static [Subject] {
@@ -72,8 +71,7 @@ pub fn others() -> Vec<(&'static str, Caps)> {
     ]
 }
 
-/// The first adapter. If there is none, the running test is reported as ignored, or fails with
-/// `GPUPROC_REQUIRE_GPU=1`.
+/// The first adapter. If there is none, the running test is reported as ignored, or fails with `GPUPROC_REQUIRE_GPU=1`.
 pub fn adapter() -> Option<&'static Adapter> {
     static ADAPTERS: OnceLock<Vec<Adapter>> = OnceLock::new();
     let adapter = ADAPTERS.get_or_init(adapters).first();
@@ -174,8 +172,7 @@ pub struct Measured {
 }
 
 /// Runs the program in `folder` on the CPU and measures its memory. A separate process starts and measures it: the
-/// system
-/// counts the memory that the parent has at the start as that of the child, and the test suite may have much.
+/// system counts the memory that the parent has at the start as that of the child, and the test suite may have much.
 #[cfg(target_os = "linux")]
 pub fn measured<'a>(
     folder: &std::path::Path,

@@ -88,8 +88,7 @@ impl Sandbox {
     }
 
     /// Runs a step again and returns it with its current output, and with the empty lines that followed it.
-    /// `with_codes` adds
-    /// exit codes.
+    /// `with_codes` adds exit codes.
     fn replay(&self, step: &str, with_codes: bool) -> String {
         let Some(line) = step.strip_prefix("$ ") else { return step.to_owned() };
         let command = line.lines().next().unwrap_or_default();

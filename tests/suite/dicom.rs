@@ -1,6 +1,5 @@
 //! DICOM: series have the values, order and positions that other programs find in them. Slices that are missing,
-//! duplicated
-//! or of another series are reported.
+//! duplicated or of another series are reported.
 
 use std::{
     fs,
@@ -262,7 +261,8 @@ fn slices_at_the_same_places_are_times() {
     assert_eq!(all, each);
     let input = path.display();
     works(folder.path(), &format!("histogram {input} -o h.csv --volume 2"));
-    // Times stay apart where positions differ by rounding: here the second slice of the first time lies behind the other.
+    // Times stay apart where positions differ by rounding: here the second slice of the first time lies behind the
+    // other.
     let rounded = folder.path().join("rounded");
     copy("time", &rounded, &[]);
     replace(&rounded.join("time-01.dcm"), b"109.3303161", b"109.3303162");

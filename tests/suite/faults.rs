@@ -1,6 +1,5 @@
 //! GPUs that fail at any step give an error of the right kind, never a panic, a hang or a wrong result. With `auto`,
-//! the
-//! CPU takes over.
+//! the CPU takes over.
 
 use std::{
     env,
@@ -347,8 +346,7 @@ const FUNCTIONS: [&str; 31] = [
 ];
 
 /// Whatever a driver does at any time, the result is right, or there is no result and one line with the reason. Every
-/// run
-/// ends and leaves nothing behind. `GPUPROC_KILL_TRIES` plants every fault at every place.
+/// run ends and leaves nothing behind. `GPUPROC_KILL_TRIES` plants every fault at every place.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_driver_may_hang_fail_abort_or_crash() {

@@ -1,6 +1,5 @@
 //! Floats at their limits: NaN, infinity, the largest numbers, and 32-bit and 64-bit numbers that f32 does not hold.
-//! The
-//! reference is a naive sum in f64.
+//! The reference is a naive sum in f64.
 
 use std::{fs, path::Path, sync::Arc};
 

@@ -29,8 +29,7 @@ const FLOORS: &[&[&str]] = &[
 ];
 
 /// Parts that are divided into rooms: commands, families of kernels, kinds of formats and so on. The files of one room
-/// may
-/// use each other, as may the files of a part without rooms.
+/// may use each other, as may the files of a part without rooms.
 const WITH_ROOMS: [&str; 5] = ["commands", "kernels", "io", "gpu", "data"];
 
 /// Crates, or modules of crates, that only some parts may use.

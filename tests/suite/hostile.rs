@@ -72,8 +72,7 @@ fn shared(pages: u32) -> Vec<u8> {
 }
 
 /// Overlapping directories of tens of thousands of entries each: their counts follow each other, and the offset of the
-/// next
-/// directory is among the entries of others.
+/// next directory is among the entries of others.
 fn chain(directories: u32) -> Vec<u8> {
     const ENTRIES: u32 = 30_000;
     let mut file = TIFF.to_vec();

@@ -187,8 +187,7 @@ fn large_jpeg_files_are_whole() {
 }
 
 /// A PNG file that does not fit into memory is blurred in bands, with the same result; where that is impossible, the
-/// error
-/// says why.
+/// error says why.
 #[test]
 fn files_larger_than_memory_go_in_bands() {
     let folder = tempfile::tempdir().unwrap();

@@ -208,8 +208,7 @@ fn pictures_encode_alike_on_all_devices_and_come_back() {
                 continue;
             }
             // Every quantization step is 1, so only rounding is left: luma and chroma are off by at most 1, chroma
-            // counts 1.772 times
-            // in blue, and blue is rounded itself.
+            // counts 1.772 times in blue, and blue is rounded itself.
             let back = Decode.cpu(&coefficients).unwrap();
             let worst = back.iter().zip(&pixels).map(|(a, b)| a.abs_diff(*b)).max();
             assert!(worst <= Some(4), "{size:?}: {worst:?}");
@@ -258,8 +257,7 @@ fn blurs_between_jpeg_pictures_are_those_of_their_pixels() {
 }
 
 /// Counts from coefficients against a loop over the decoded pixels, for widths with and without padding on a device,
-/// and for
-/// components that one pass counts and others.
+/// and for components that one pass counts and others.
 #[test]
 fn histograms_of_jpeg_pictures_are_those_of_their_pixels() {
     let mut noise = Noise(77);

@@ -1,6 +1,5 @@
 //! JPEG files by the tools of libjpeg, with every sampling, scan script and table that the tools take: gpuproc decodes
-//! the
-//! same pixels as `djpeg` to the bit. The same holds for damaged files, unless libjpeg reports the damage.
+//! the same pixels as `djpeg` to the bit. The same holds for damaged files, unless libjpeg reports the damage.
 //!
 //! Needs `cjpeg` and `djpeg`. `GPUPROC_SOAK_SECONDS=3600 cargo test --test suite jpeg_peers::` runs for an hour.
 
@@ -38,8 +37,7 @@ fn picture(noise: &mut Noise, is_grey: bool) -> Vec<u8> {
 }
 
 /// A random scan script of a progressive file: DC and AC coefficients of each component in bands and in several passes
-/// over
-/// their bits, with the components interleaved.
+/// over their bits, with the components interleaved.
 fn progressive_script(noise: &mut Noise, components: usize) -> String {
     let mut chains: Vec<Vec<String>> = Vec::new();
     let bits = noise.next() % 3;
@@ -169,8 +167,7 @@ fn is_beyond(bytes: &[u8]) -> bool {
 
 /// The same file without fill bytes in its scans: several 0xff before a 0 or a marker count as one (T.81, B.1.1.2). The
 /// fast decoder of libjpeg-turbo takes fill bytes for the end of the data, and its slow decoder then decodes the block
-/// again
-/// on top of what the first attempt has left in it. libjpeg 6b to 9 do not.
+/// again on top of what the first attempt has left in it. libjpeg 6b to 9 do not.
 fn without_fill_bytes(bytes: &[u8]) -> Vec<u8> {
     let scan = bytes.windows(2).position(|at| at == [0xff, 0xda]).unwrap_or(bytes.len());
     let (head, scans) = bytes.split_at(scan);

@@ -405,8 +405,7 @@ fn standard_output_takes_the_format_of_the_input_or_the_one_that_is_asked_for() 
 }
 
 /// A picture with no more colours than a palette loses nothing as GIF; others do. A picture that a format cannot hold
-/// is
-/// an error for which trying again does not help.
+/// is an error for which trying again does not help.
 #[test]
 fn pictures_that_a_format_cannot_hold_are_bad_input() {
     let folder = folder(&[]);

@@ -1,6 +1,5 @@
 //! Histograms in terminal windows of any size, as plots with any look, and of several inputs; and their statistics,
-//! which
-//! do not depend on the bins.
+//! which do not depend on the bins.
 
 use std::{fs, path::Path};
 

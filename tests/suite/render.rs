@@ -96,8 +96,7 @@ fn vertices_have_colours() {
 }
 
 /// Interpolated normals of a large triangle may point away from the eye although the triangle faces it. Such pixels are
-/// as
-/// dark as their neighbours.
+/// as dark as their neighbours.
 #[test]
 fn coarse_surfaces_have_no_specks_at_their_edge() {
     let mut mesh = Surface::default();

@@ -417,8 +417,7 @@ fn the_look_back_equals_the_serial_scan() {
 #[test]
 fn the_look_back_does_without_tiles_that_never_answer() {
     // Every other tile never answers, then long runs of tiles, then nearly all; at last there is no patience, so most
-    // sums
-    // are computed again.
+    // sums are computed again.
     let input: Vec<u32> = noise(8192 * 40 + 5, 1);
     let sums = naive(&input, false, 9, u32::wrapping_add);
     for silent in ["1u", "24u", "0xfffffff7u"] {
@@ -480,8 +479,7 @@ fn the_look_back_is_for_hardware_that_is_known_to_go_on() {
 }
 
 /// Runs the chained scan of f32 with changed constants on each device that supports it. The result must have the bits
-/// of
-/// the CPU.
+/// of the CPU.
 fn chained(op: Op, inclusive: bool, input: &[f32], changed: &[(&str, &str)]) {
     let before = 0.1;
     let scan = Scan { before, ..Scan::new(op, inclusive) };

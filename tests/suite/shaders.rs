@@ -44,8 +44,7 @@ fn every_text_that_can_run_is_valid() {
 }
 
 /// A device may grant as few as four storage buffers; WebGPU grants eight. An entry point that uses more than four has
-/// a
-/// substitute.
+/// a substitute.
 #[test]
 fn entry_points_use_at_most_four_storage_buffers() {
     let with_a_stand_in = [

@@ -1,6 +1,5 @@
 //! Jobs in several processes: the result has the bytes of a single process, however the work is divided, on any
-//! devices,
-//! and even if shards are killed or started twice.
+//! devices, and even if shards are killed or started twice.
 
 use std::{
     fs,
@@ -26,8 +25,8 @@ fn start(folder: &Path, line: &str) -> Child {
 }
 
 /// Runs `line` for each of `count` shards, where `{}` stands for I/N and `{i}` for I: on `device`, or if that is
-/// `mixed`, on
-/// all devices in turn. If `rough`, some shards are killed first, and others are started twice at the same time.
+/// `mixed`, on all devices in turn. If `rough`, some shards are killed first, and others are started twice at the same
+/// time.
 pub fn shards(folder: &Path, line: &str, count: usize, device: &str, rough: bool) {
     let devices = devices();
     let mut noise = Noise(count as u64);

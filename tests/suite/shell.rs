@@ -1,6 +1,5 @@
 //! The program in a shell: completions, manual pages, flags from the environment, `-o` with one meaning, mistakes in
-//! one
-//! line.
+//! one line.
 #![cfg(unix)]
 
 use std::{env, fs, path::Path, process::Command};

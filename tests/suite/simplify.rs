@@ -228,8 +228,7 @@ fn topology_and_shape_are_kept() {
 }
 
 /// A bumpy shell whose wall is a fifth as thick as the remaining triangles are long. One side passes through the other,
-/// so
-/// some twenty of the 388 triangles face against the nearest one of the original unless their corners are moved.
+/// so some twenty of the 388 triangles face against the nearest one of the original unless their corners are moved.
 #[test]
 fn the_sides_of_thin_walls_stay_apart() {
     let shell = |place: Vec3| {
@@ -246,8 +245,8 @@ fn the_sides_of_thin_walls_stay_apart() {
     assert!(against.count() <= 4);
 }
 
-/// Walls and necks of single samples, many of them where blocks meet: a neck that ends at a vertex of several blocks must
-/// not be cut.
+/// Walls and necks of single samples, many of them where blocks meet: a neck that ends at a vertex of several blocks
+/// must not be cut.
 #[test]
 fn blocks_keep_parts_and_handles() {
     let mut noise = Noise(12);

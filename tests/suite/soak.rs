@@ -31,8 +31,7 @@ use crate::{
 };
 
 /// Command lines. `{picture}`, `{tiff}`, `{volume}`, `{folder}`, `{array}` and `{any}` stand for inputs; names that
-/// begin
-/// with `o.` are outputs.
+/// begin with `o.` are outputs.
 const COMMANDS: [&str; 49] = [
     "blur {picture} o.png --sigma 2",
     "blur {picture} o.png --method box --radius 9 --edge wrap",
@@ -349,8 +348,7 @@ impl Line {
     }
 
     /// Runs the line on the CPU, sometimes once more with a signal, and on the GPU one time in `gpu`. Returns the exit
-    /// code,
-    /// and the broken promise if there is one.
+    /// code, and the broken promise if there is one.
     fn check(&self, folder: &Path, noise: &mut Noise, gpu: u64) -> (i32, Option<String>) {
         let whole = run(folder, &self.on("cpu"), None);
         let mut wrong = self.broken_promise(&whole, false);

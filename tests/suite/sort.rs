@@ -95,8 +95,7 @@ fn wide_keys_both_ways() {
 }
 
 /// Runs the look-back sort on each device that supports it, with up to two payload arrays and with changed constants,
-/// and
-/// checks the result.
+/// and checks the result.
 fn one_sweep(keys: &[u32], differing: u32, changed: &[(&str, &str)]) {
     let mut sorted: Vec<(u32, u32)> = keys.iter().copied().zip(0..).collect();
     sorted.sort_by_key(|&(key, _)| key);

@@ -1,6 +1,5 @@
 //! Standard streams that are closed, open in the wrong direction or closed by their reader; outputs that are open
-//! files;
-//! names and texts of any bytes.
+//! files; names and texts of any bytes.
 #![cfg(unix)]
 
 use std::{

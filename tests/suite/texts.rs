@@ -1,6 +1,5 @@
 //! Texts and attributes of image files: kept if the output has a place for them, else reported.
-//! `fixtures/images/texts.py`
-//! wrote the files.
+//! `fixtures/images/texts.py` wrote the files.
 
 use std::{
     fs,

@@ -33,8 +33,7 @@ fn flat(surface: &Surface) -> usize {
 }
 
 /// For each side, as a pair of names of corners, how often triangles run along it in this direction. Corners with the
-/// same
-/// `name` count as one.
+/// same `name` count as one.
 fn sides<K: Copy + Eq + std::hash::Hash>(
     triangles: &[[u32; 3]],
     name: impl Fn(u32) -> K,

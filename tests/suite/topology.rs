@@ -1,6 +1,5 @@
 //! Exact topology: surfaces are compared with a reference that finds the topology of the trilinear field without
-//! deciders.
-//! It divides cells into eight until the corners of each box determine the topology within it.
+//! deciders. It divides cells into eight until the corners of each box determine the topology within it.
 
 use std::collections::HashMap;
 
@@ -24,8 +23,7 @@ struct Shape {
 }
 
 /// Units per step of the sample values, times two. The level lies one unit above the isovalue, and values at the points
-/// of the
-/// subdivision are multiples of three units, so no value equals the level.
+/// of the subdivision are multiples of three units, so no value equals the level.
 const UNITS: i128 = 3 << 20;
 
 /// Most subdivisions: further corners would exceed i128.
@@ -36,13 +34,11 @@ const DEPTH: u32 = 21;
 const FIRST: [i128; 2] = [503, 1009 - 503];
 
 /// The level set, a little above `iso`, of the trilinear interpolation of the samples. Outside of the volume, values
-/// are
-/// far below.
+/// are far below.
 struct Reference {
     euler: i64,
     /// The number of each point by its position, in units of 2^-DEPTH. By this number, `joined` holds the parent of the
-    /// point
-    /// (union-find), and `inside` whether the point is inside.
+    /// point (union-find), and `inside` whether the point is inside.
     numbers: HashMap<[u64; 3], usize>,
     joined: Vec<usize>,
     inside: Vec<bool>,
@@ -98,8 +94,7 @@ impl Reference {
     }
 
     /// Adds the part of the level set within the box at `place`: a disc counts 1 if the corners show that there is just
-    /// one,
-    /// else the eighths of the box and the faces and edges between them are added.
+    /// one, else the eighths of the box and the faces and edges between them are added.
     fn cut(&mut self, corners: &Corners, place: [u64; 3], depth: u32) {
         let inside = corners.map(|value| value > 0);
         let alternates = FACES.iter().any(|face| {
@@ -191,8 +186,7 @@ impl Reference {
 }
 
 /// The number of arcs of the level set on a face. The field is linear along each side, so the level set crosses each
-/// side
-/// at most once.
+/// side at most once.
 fn arcs(inside: [bool; 4]) -> i64 {
     (0..4).filter(|&i| inside[i] != inside[(i + 1) % 4]).count() as i64 / 2
 }

@@ -1,6 +1,5 @@
 //! Volume formats: files have the values that other programs read in them, meshes have the coordinates that the files
-//! state,
-//! and broken files are refused.
+//! state, and broken files are refused.
 
 use std::{
     fs,

@@ -1,6 +1,5 @@
 //! HTML pages hold the surfaces that the command made, and make no network requests. `tests/browser/run.sh` opens them
-//! in
-//! a browser.
+//! in a browser.
 
 use std::{collections::HashMap, fs, io::Read};
 
@@ -42,8 +41,7 @@ impl Opened {
     }
 
     /// Checks that the content security policy allows only the script and the styles, by their hashes, and that the
-    /// page refers
-    /// to nothing else.
+    /// page refers to nothing else.
     fn check(&self) {
         let policy = between(&self.text, "Content-Security-Policy\" content=\"", "\"");
         assert!(policy.starts_with("default-src 'none'; "), "{policy}");

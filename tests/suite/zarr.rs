@@ -1,6 +1,5 @@
 //! Zarr and OME-Zarr: stores by zarr-python and ome-zarr-py have the values that zarr-python reads; written stores are
-//! read
-//! by a naive reader; broken stores are refused in one line.
+//! read by a naive reader; broken stores are refused in one line.
 
 use std::{
     collections::BTreeMap,
@@ -390,8 +389,7 @@ fn shards_fill_one_store() {
 }
 
 /// With several chunks per file, neighbouring chunks of a layer are in one file: the same samples in fewer files, and
-/// the
-/// same bytes if the job is done in shards.
+/// the same bytes if the job is done in shards.
 #[test]
 fn files_hold_several_chunks() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 // A small Gaussian of u8 along x and y at once: nothing is written but the result.
 //
-// An invocation goes down the rows, two words (eight samples) wide. A ring buffer in registers holds the last TAPS rows,
-// filtered along x. Each row that enters it completes one row of the result, the sum of the ring weighed along y:
+// An invocation goes down the rows, two words (eight samples) wide. A ring buffer in registers holds the last TAPS
+// rows, filtered along x. Each row that enters it completes one row of the result, the sum of the ring weighed along y:
 //
 //     row n of the tile's halo and tile      filtered along x into ring[n % TAPS], as u16 with 7 fraction bits
 //     row n - RADIUS of the result           the sum along y of all of `ring`

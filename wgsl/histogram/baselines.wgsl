@@ -1,5 +1,5 @@
-// Published ways to count 256 levels or bins ("WebGPU Compute Shaders - Image Histogram",
-// webgpufundamentals.org), measured beside the routes in use.
+// Published ways to count 256 levels or bins ("WebGPU Compute Shaders - Image Histogram", webgpufundamentals.org),
+// measured beside the routes in use.
 //
 // In:     `data`, RGBA8 pixels, red in the lowest byte.
 // Out:    `counts`, ROWS histograms of 256 counters; `chunks`, as many for every 256 pixels of an image row.

@@ -71,8 +71,8 @@ fn classify_u8(
     bits[word] = inside;
 }
 
-// Which of four packed u8 lanes v are at least L, as four bits (SWAR). With l = L % 128 and
-// `low` = 128 - l in each lane, the seven low bits of v carry into the eighth where they reach l:
+// Which of four packed u8 lanes v are at least L, as four bits (SWAR). With l = L % 128 and `low` = 128 - l in each
+// lane, the seven low bits of v carry into the eighth where they reach l:
 //
 //   v               hvvvvvvv
 //   v & 0x7f        0vvvvvvv

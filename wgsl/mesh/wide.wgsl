@@ -1,5 +1,5 @@
-// Signed integers of 64 and 128 bits, two's complement, the lowest word in x. Sums and products are right modulo 2^64 and
-// 2^128.
+// Signed integers of 64 and 128 bits, two's complement, the lowest word in x. Sums and products are right modulo 2^64
+// and 2^128.
 
 alias Long = vec2<u32>;
 alias Wide = vec4<u32>;

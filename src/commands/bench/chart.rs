@@ -199,8 +199,7 @@ fn lines(drawing: &mut Drawing, panel: &[&Figure], along: &str, top: f32, height
 }
 
 /// The figures of each algorithm in the order of the sweep, with its name and, for a wide sweep, the exponent by which
-/// its
-/// time grows.
+/// its time grows.
 pub fn series<'a>(figures: &[&'a Figure]) -> Vec<(String, Vec<&'a Figure>)> {
     let mut names: Vec<&str> = Vec::new();
     for figure in figures {

@@ -33,8 +33,7 @@ pub struct Figure {
     /// The least bytes that any algorithm must move, divided by the median time.
     pub gb_per_s: f64,
     /// `gb_per_s` divided by the bandwidth of a copy. `None` for copies themselves, some of which stay in caches, and
-    /// for
-    /// whole commands.
+    /// for whole commands.
     pub of_copy: Option<f64>,
 }
 
@@ -129,9 +128,8 @@ fn quantile(sorted: &[f64], q: f64) -> f64 {
 }
 
 /// The growth of a series of points (x, time): the exponent p of `time = c * x^p` by linear regression of the
-/// logarithms.
-/// Only points with x of at least an eighth of the greatest x count; `None` where these are fewer than three or too
-/// close together.
+/// logarithms. Only points with x of at least an eighth of the greatest x count; `None` where these are fewer than
+/// three or too close together.
 pub fn exponent(points: &[(f64, f64)]) -> Option<f64> {
     let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let upper: Vec<(f64, f64)> = points

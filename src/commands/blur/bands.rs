@@ -1,6 +1,5 @@
 //! Blurs large PNG and TIFF files from file to file in bands of rows. The result equals that of the whole image and
-//! takes
-//! a fraction of its memory. While a band is blurred, the next one is decoded and the previous one is encoded.
+//! takes a fraction of its memory. While a band is blurred, the next one is decoded and the previous one is encoded.
 
 use std::{
     io,
@@ -40,8 +39,7 @@ const IN_FLIGHT: u64 = 4;
 
 /// Images of more bytes are blurred in bands even where they fit into memory. On two cores, RGB images of 48 MB took as
 /// long either way; in bands, images of 120 MB took 0.6 (TIFF) and 0.8 (PNG) times as long, and images of 284 MB half
-/// as
-/// long.
+/// as long.
 const LARGE: u64 = 96 << 20;
 
 /// Blurs a file in bands if it is large or does not fit into memory as a whole. Returns whether it has blurred the

@@ -27,9 +27,9 @@ use crate::{
 
 /// Blur images and volumes, exactly, at any sigma.
 ///
-/// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while blurring. The output's format
-/// follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy, raw, folders of slices) are
-/// blurred in three dimensions.
+/// The result is the same on every device. Depth and channels stay as they are, and alpha is premultiplied while
+/// blurring. The output's format follows its extension. Volumes (NIfTI, NRRD, MetaImage, MRC, DICOM, OME-Zarr, .npy,
+/// raw, folders of slices) are blurred in three dimensions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,13 +37,13 @@ pub struct Args {
     #[arg(required_unless_present = "files_from", value_name = "FILE")]
     files: Vec<OsString>,
 
-    /// Standard deviation in pixels, 0 to 500: one value, or one for each axis, as 2,0.5 or
-    /// 1,1,1.5. 0 leaves an axis as it is [default: 2, or a third of --radius]
+    /// Standard deviation in pixels, 0 to 500: one value, or one for each axis, as 2,0.5 or 1,1,1.5. 0 leaves an axis
+    /// as it is [default: 2, or a third of --radius]
     #[arg(short, long, value_name = "S[,S..]", value_parser = parse_sigma)]
     sigma: Option<PerAxis<f64>>,
 
-    /// Radius in pixels, 0 to 10000: one value, or one for each axis [default: --truncate times
-    /// sigma, rounded up; for a box, the one that gives it the standard deviation sigma]
+    /// Radius in pixels, 0 to 10000: one value, or one for each axis [default: --truncate times sigma, rounded up; for
+    /// a box, the one that gives it the standard deviation sigma]
     #[arg(short, long, value_name = "R[,R..]", value_parser = parse_radius)]
     radius: Option<PerAxis<usize>>,
 
@@ -60,9 +60,8 @@ pub struct Args {
     #[arg(value_parser = clap::value_parser!(u8).range(1..=10))]
     iterations: u8,
 
-    /// Samples outside of the image: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror
-    /// (dcb|abcd|cba), wrap (bcd|abcd|abc), zero, or a number in units of the samples. The names of
-    /// scipy and OpenCV are understood, too
+    /// Samples outside of the image: clamp (aaa|abcd|ddd), reflect (cba|abcd|dcb), mirror (dcb|abcd|cba), wrap
+    /// (bcd|abcd|abc), zero, or a number in units of the samples. The names of scipy and OpenCV are understood, too
     #[arg(short, long, value_name = "EDGE", default_value = "clamp", value_parser = parse_edge)]
     #[arg(allow_hyphen_values = true, add = values(EDGES))]
     edge: Edge,

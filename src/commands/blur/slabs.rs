@@ -1,8 +1,6 @@
 //! Blurs volumes slab by slab. Each slab is read with its halo, the slices around it that it depends on, so the result
-//! has
-//! the bytes of a volume blurred at once. Used from file to file, and for the slices of a shard, where several
-//! processes
-//! fill one output.
+//! has the bytes of a volume blurred at once. Used from file to file, and for the slices of a shard, where several
+//! processes fill one output.
 
 use std::{ops::Range, sync::mpsc::sync_channel, thread};
 

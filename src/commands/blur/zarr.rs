@@ -1,8 +1,7 @@
 //! Blurs volumes into Zarr pyramids, slab by slab. Each level is made from the next finer one while that is in memory.
 //!
 //! Of several processes, each writes the chunks of its slices, on all levels where every shard has whole layers of
-//! chunks.
-//! The process that ends last makes the remaining, small levels.
+//! chunks. The process that ends last makes the remaining, small levels.
 
 use std::path::Path;
 

@@ -79,8 +79,7 @@ impl Place {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for an input without a name, such as standard input, and for a name
-    /// that is
-    /// not UTF-8 in a template.
+    /// that is not UTF-8 in a template.
     pub fn sink(&self, source: &Source, extension: Option<&str>, tree: Tree) -> Result<Sink> {
         let named = |place: &dyn std::fmt::Display| {
             Error::usage(format_args!("standard input has no name for a file in {place}"))
@@ -222,8 +221,7 @@ impl OutputArgs {
     }
 
     /// The output of a command with one input: the one that a flag names, else the positional `output`. `None` where
-    /// neither
-    /// is given.
+    /// neither is given.
     ///
     /// # Errors
     /// As [`Place::sink`].
@@ -239,8 +237,7 @@ impl OutputArgs {
     }
 
     /// Each input with its output; `None` where no output is named. `output` is the positional one. `extension` returns
-    /// the
-    /// extension of a result where it differs from that of its input.
+    /// the extension of a result where it differs from that of its input.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].

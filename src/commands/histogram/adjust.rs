@@ -18,8 +18,7 @@ use crate::{
 ///
 /// # Errors
 /// When the input is a volume, has several pages, or has samples of other than 8 or 16 bits, and when an image cannot
-/// be
-/// written.
+/// be written.
 pub fn write(
     source: &Source,
     input: &mut Input<'_>,

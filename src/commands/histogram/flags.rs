@@ -85,8 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "X,Y,WIDTH,HEIGHT")]
     roi: Option<Roi>,
 
-    /// Count only pixels where this image of the same size is not black (or, with alpha, not
-    /// transparent)
+    /// Count only pixels where this image of the same size is not black (or, with alpha, not transparent)
     #[arg(long, value_name = "IMAGE")]
     mask: Option<Source>,
 
@@ -138,8 +137,8 @@ pub struct Args {
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     equalize: Option<Sink>,
 
-    /// Write the image with its levels stretched: one straight line for all colours, which takes
-    /// the darkest luminance to black and the brightest to full, less --clip
+    /// Write the image with its levels stretched: one straight line for all colours, which takes the darkest luminance
+    /// to black and the brightest to full, less --clip
     #[arg(long, value_name = "IMAGE", help_heading = "Adjustments")]
     auto_levels: Option<Sink>,
 
@@ -414,8 +413,8 @@ impl Args {
         Ok(outputs)
     }
 
-    /// Adds standard output where it takes a table: with `--format`, and where nothing else is written. Returns whether it
-    /// takes pictures instead.
+    /// Adds standard output where it takes a table: with `--format`, and where nothing else is written. Returns whether
+    /// it takes pictures instead.
     fn add_stdout(&self, outputs: &mut Outputs, adjusts_nothing: bool) -> Result<bool> {
         let nothing = outputs.of_all.is_empty() && outputs.of_each.is_empty() && adjusts_nothing;
         let is_terminal = self.format.is_none() && std::io::stdout().is_terminal();

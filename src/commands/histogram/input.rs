@@ -165,8 +165,7 @@ impl<'a> Input<'a> {
         let (selection, timings) = (&settings.selection, &session.timings);
         let file = ImageFile::read(source, limit, timings)?;
         // A GPU takes the coefficients, which have fewer bytes than the pixels. The CPU counts pixels right after they
-        // are
-        // decoded, while they are in its cache.
+        // are decoded, while they are in its cache.
         if session.device.may_be_gpu()
             && settings.takes_only_counts()
             && let Some(picture) = file.jpeg(timings)?
@@ -234,8 +233,7 @@ impl<'a> Input<'a> {
     }
 
     /// Hands all samples to `consume` part by part, while the next part is read. Of a volume, only the slices of
-    /// `shard` are
-    /// read.
+    /// `shard` are read.
     ///
     /// # Errors
     /// When reading or `consume` fails.

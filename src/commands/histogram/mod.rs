@@ -122,8 +122,7 @@ fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
 }
 
 /// Counts `files`, of volumes only the slices of `shard`, and hands the counts to `consume` in order. Returns the
-/// number
-/// of files that failed.
+/// number of files that failed.
 fn count_all(
     job: &Job,
     files: &[(usize, Source)],

@@ -131,8 +131,7 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
 ///
 /// # Errors
 /// When a part is broken or an output cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when some
-/// inputs
-/// could not be counted.
+/// inputs could not be counted.
 pub fn merge(
     parts: &mut [PartReader],
     outputs: &[(Sink, Option<Format>)],

@@ -30,8 +30,7 @@ pub struct View {
 
 impl View {
     /// The divisor of the counts of `component`: the count of one pixel, or with `normalize` the count of all pixels in
-    /// the
-    /// range.
+    /// the range.
     pub fn unit(&self, outcome: &Outcome, component: &Counted) -> f64 {
         match self.normalize {
             true => component.counts.in_range().max(1) as f64,
@@ -40,8 +39,7 @@ impl View {
     }
 
     /// The part of `outcome` that a plot shows. 16-bit samples seldom fill the range of their type: of them, the bins
-    /// from
-    /// the first to the last that is not empty are shown.
+    /// from the first to the last that is not empty are shown.
     pub fn shown<'a>(&self, outcome: &'a Outcome) -> Cow<'a, Outcome> {
         let bins = &outcome.bins;
         let holds = |k: &usize| outcome.components.iter().any(|c| c.counts.bins[*k] > 0);
@@ -76,8 +74,7 @@ impl View {
     }
 
     /// The value at the top of a plot, the inverse of max(1 / max, 0.2 * bins / pixels). It is that of the tallest bar,
-    /// but at
-    /// most five times the mean: a bar that dwarfs the others is cut off.
+    /// but at most five times the mean: a bar that dwarfs the others is cut off.
     pub fn top(&self, outcome: &Outcome, values: &[Vec<f64>]) -> f64 {
         let max = values.iter().flatten().copied().fold(0.0, f64::max);
         if self.cumulative || self.log {

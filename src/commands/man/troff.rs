@@ -1,6 +1,6 @@
 //! Converts the Markdown of the guide (headings, paragraphs, lists, tables, code) to troff with the macros of manual
-//! pages,
-//! man(7). A table becomes a list: the first cell of a row is the term, and the other cells follow with their headings.
+//! pages, man(7). A table becomes a list: the first cell of a row is the term, and the other cells follow with their
+//! headings.
 
 use std::fmt::Write;
 

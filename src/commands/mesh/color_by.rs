@@ -33,8 +33,7 @@ const BORDER: f64 = 0.501;
 
 impl ColorBy {
     /// Reads the volume whose values become the colours. `file` is the meshed volume; `kernel` and `placed` hold the
-    /// grid of
-    /// all its samples, before a region is cut out.
+    /// grid of all its samples, before a region is cut out.
     pub(super) fn read(
         &self,
         (file, kernel, placed): (&VolumeFile, &MarchingCubes, &Placed),
@@ -72,8 +71,7 @@ pub(super) struct Colors<'a> {
     /// The grid of the meshed volume, in the coordinates of the mesh.
     grid: Placement,
     /// The placements that the files of the meshed and of the colouring volume state, in one space; `None` where the
-    /// files do
-    /// not state both, and both volumes have the same dimensions.
+    /// files do not state both, and both volumes have the same dimensions.
     worlds: Option<[Placement; 2]>,
     volume: Volume,
 }

@@ -23,8 +23,8 @@ const BEYOND: u64 = 3;
 pub(super) const SHARED: usize = 3;
 
 /// An upper estimate of the bytes that meshing a volume takes. In noise, the surface takes some 64 bytes for each
-/// sample,
-/// and simplification another 600. Where one thread meshes several volumes in turn, 850 have been measured in all.
+/// sample, and simplification another 600. Where one thread meshes several volumes in turn, 850 have been measured in
+/// all.
 pub(super) fn worst(job: &MeshJob, file: &VolumeFile) -> Option<u64> {
     const SURFACE: u64 = 64;
     const WITH_STEPS: u64 = 1024;
@@ -66,8 +66,7 @@ impl Plan {
             ))
         };
         // At any time, the surfaces of three slabs may be in memory, of some 64 bytes for each sample in the worst
-        // case.
-        // Together, they may take half of the memory.
+        // case. Together, they may take half of the memory.
         let worst = memory / (2 * 3 * 64) * sample;
         let most = (SLAB.min(worst) / slice.max(1)).max(1) as usize;
         let mut layers = most;
@@ -104,8 +103,7 @@ impl Plan {
     }
 
     /// Bytes that one part of the surface may take. Several parts are in memory at a time: where steps overlap, one is
-    /// meshed
-    /// while others wait, are converted and are consumed.
+    /// meshed while others wait, are converted and are consumed.
     pub(super) fn part(&self) -> u64 {
         self.surface / if self.overlaps { 6 } else { 3 }
     }

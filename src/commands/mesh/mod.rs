@@ -117,8 +117,7 @@ impl Volumes<'_> {
     }
 
     /// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an
-    /// isovalue
-    /// that is still to be found.
+    /// isovalue that is still to be found.
     fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
         let outputs = outputs::known(job);
         // The result does not depend on which shard meshes the volume.
@@ -207,8 +206,8 @@ impl MeshJob {
             || self.format != MeshFormat::Ply
     }
 
-    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no error,
-    /// so that the other outputs are still written.
+    /// Meshes the volume at the isovalues of `target` and writes its output. A reader that has closed its pipe is no
+    /// error, so that the other outputs are still written.
     fn write_target(
         &self,
         (input, placed, colors): (&VolumeInput, &Placed, Option<&Colors<'_>>),

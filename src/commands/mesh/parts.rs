@@ -1,11 +1,9 @@
 //! Surfaces by shards: each shard writes the part of its layers of cells, and `merge` joins the parts to the PLY that
-//! one
-//! process writes.
+//! one process writes.
 //!
 //! A shard numbers its vertices from 0. The vertices on the border to the next shard belong to the next shard, where
-//! they
-//! come first. A triangle that uses one of them names it by a number from the shard's own count of vertices on. Merging
-//! therefore adds one constant to all numbers of a shard: the count of vertices of all shards before it.
+//! they come first. A triangle that uses one of them names it by a number from the shard's own count of vertices on.
+//! Merging therefore adds one constant to all numbers of a shard: the count of vertices of all shards before it.
 
 use serde::{Deserialize, Serialize};
 
@@ -184,8 +182,8 @@ fn each_vertices(
     if found == end.vertices { Ok(()) } else { Err(part.broken()) }
 }
 
-/// Hands each block of triangles of a part to `write`. `before` is added to the numbers of their vertices, all of which must
-/// be below `vertices`.
+/// Hands each block of triangles of a part to `write`. `before` is added to the numbers of their vertices, all of which
+/// must be below `vertices`.
 fn each_triangles(
     part: &mut PartReader,
     end: &End,

@@ -72,8 +72,7 @@ impl Preview {
     fn allow(&self, surface: &Surface, session: &Session) -> Result<()> {
         let [width, height] = self.render.size;
         // Per pixel, 4 bytes of the picture and 4 of the encoded file. A picture of several surfaces needs three
-        // further
-        // pictures while they are composed.
+        // further pictures while they are composed.
         let layers = if self.is_together { 12 } else { 0 };
         let file = (8 + layers) * u64::from(width) * u64::from(height);
         let bytes = self.render.bytes(surface).saturating_add(file);
@@ -94,8 +93,7 @@ impl Preview {
     }
 
     /// Draws several surfaces, each in its colour: a picture for each, or one of all. In one picture, the surface of
-    /// the
-    /// greatest isovalue lies within the others, which are translucent.
+    /// the greatest isovalue lies within the others, which are translucent.
     pub(super) fn draw_layers(
         &self,
         layers: &mut [(Layer, &mut Surface)],
@@ -148,8 +146,7 @@ impl Preview {
 }
 
 /// Composes two RGBA pictures: `front`, its alpha multiplied with `share`, over `behind`. Colours are blended in sRGB
-/// and
-/// alpha is straight (not premultiplied).
+/// and alpha is straight (not premultiplied).
 fn over(front: &[u8], share: f32, behind: &[u8]) -> Vec<u8> {
     let mut picture = Vec::with_capacity(front.len());
     for (front, behind) in front.as_chunks::<4>().0.iter().zip(behind.as_chunks::<4>().0) {

@@ -18,12 +18,11 @@ use crate::{
 
 /// Sum up an array: each number becomes the sum of those before.
 ///
-/// Instead of sums, running minima, maxima or products can be made. Results have the type of the
-/// numbers; integers wrap around on overflow. Each channel of an image becomes a summed-area table
-/// of the stored values, of type u32, or u64 where the sums may not fit, or f64 for float images;
-/// so does a .npy array of two or three axes with --axis. Inputs may be longer than memory: they
-/// are read, scanned and written in stretches. Sums of floats are the same to the bit on every
-/// device and in every run.
+/// Instead of sums, running minima, maxima or products can be made. Results have the type of the numbers; integers wrap
+/// around on overflow. Each channel of an image becomes a summed-area table of the stored values, of type u32, or u64
+/// where the sums may not fit, or f64 for float images; so does a .npy array of two or three axes with --axis. Inputs
+/// may be longer than memory: they are read, scanned and written in stretches. Sums of floats are the same to the bit
+/// on every device and in every run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -98,8 +97,8 @@ pub struct Args {
     #[command(flatten)]
     share: ShardArgs,
 
-    /// With --shard, write the results instead of a part: the file of carries that gpuproc merge
-    /// has made from all parts
+    /// With --shard, write the results instead of a part: the file of carries that gpuproc merge has made from all
+    /// parts
     #[arg(
         long,
         value_name = "FILE",

@@ -1,6 +1,5 @@
 //! The scan of an array as one line, in stretches: while one stretch is scanned, the next is read and the previous one
-//! is
-//! written.
+//! is written.
 
 use std::{
     sync::{
@@ -24,16 +23,15 @@ use crate::{
 };
 
 /// Numbers in a stretch on the CPU, where stretches need not be whole blocks. A stretch of this size stays in cache
-/// while
-/// it is read, scanned and written, and its memory is used again. With stretches of 2^24, a scan from file to file took
-/// 1.15 times as long.
+/// while it is read, scanned and written, and its memory is used again. With stretches of 2^24, a scan from file to
+/// file took 1.15 times as long.
 const CPU_STRETCH: usize = 1 << 21;
 
 /// Seconds of one core per byte of numbers, half of it for newly allocated memory.
 const CPU: f64 = 0.5e-9;
 
-/// The memory of a scan, in stretches: two are read ahead, one is scanned, one holds its
-/// results, two are to be written, and the rest is for buffers.
+/// The memory of a scan, in stretches: two are read ahead, one is scanned, one holds its results, two are to be
+/// written, and the rest is for buffers.
 const IN_FLIGHT: u64 = 8;
 
 /// Reads, scans and writes an array.
@@ -98,8 +96,7 @@ pub struct Scanner<'a, T> {
 
 impl<'a, T: Scannable> Scanner<'a, T> {
     /// A scan that has not begun. `numbers` is the length of the input, or 0 where it is not known, for the choice of
-    /// the
-    /// device.
+    /// the device.
     ///
     /// # Errors
     /// When the initial value (`--init`) is not a number of type `T`.

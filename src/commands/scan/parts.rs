@@ -7,8 +7,7 @@
 //! | `scan IN OUT --shard I/N --carry CARRY` | the shard's numbers again | its range of the output |
 //!
 //! Sums and products of floats are rounded, so their bits depend on the order of joining: a single process joins blocks
-//! of
-//! 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and states the sum of each
+//! of 2^24 numbers one after the other. For floats, each shard therefore has whole blocks and states the sum of each
 //! block.
 
 use std::ops::Range;

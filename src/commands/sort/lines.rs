@@ -26,8 +26,7 @@ pub struct Lines {
 
 impl Lines {
     /// The lines that `job` asks for in an array of `shape`; `None` where all numbers are one line, with a warning
-    /// where
-    /// the array has more than one axis.
+    /// where the array has more than one axis.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for `--axis` with an array of other than two or three axes.

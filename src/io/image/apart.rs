@@ -1,10 +1,9 @@
 //! Decoding in a child process with limited memory, for lossless WebP, whose decoder takes an amount of memory that
 //! cannot be known before: it keeps up to 65,536 groups of five tables of prefix codes, 20 KiB each group, and a table
 //! takes as little as eleven bytes of the file. If memory runs short, the child process ends, and this one reports an
-//! error.
-//! The child process runs this program. It reads the file from standard input and writes to standard output a byte that
-//! says whether samples or the text of an error follow, then those. Only Linux limits memory in this way; on other
-//! systems, and in a library, which is no program to start, files are decoded in this process.
+//! error. The child process runs this program. It reads the file from standard input and writes to standard output a
+//! byte that says whether samples or the text of an error follow, then those. Only Linux limits memory in this way; on
+//! other systems, and in a library, which is no program to start, files are decoded in this process.
 
 use std::{
     env,

@@ -64,8 +64,7 @@ impl Taps {
             .unwrap_or(22)
     }
 
-    /// The weights of taps 0 to `radius` as integers; both sides together sum to exactly
-    /// 2^`bits`.
+    /// The weights of taps 0 to `radius` as integers; both sides together sum to exactly 2^`bits`.
     ///
     /// Each is a difference of rounded cumulative sums, so that no run of them is off by more than
     /// 1/2^`bits` however many there are: an edge keeps its place and height.

@@ -79,8 +79,8 @@ impl Bins {
         f64::midpoint(self.edge(k), self.edge(k + 1))
     }
 
-    /// An edge in units of `1 / unit`. Products and sums come first: for whole numbers they are
-    /// exact, and the one rounding, of the division, cannot carry the edge across a whole number.
+    /// An edge in units of `1 / unit`. Products and sums come first: for whole numbers they are exact, and the one
+    /// rounding, of the division, cannot carry the edge across a whole number.
     fn scaled_edge(&self, k: usize, unit: f64) -> f64 {
         match k {
             0 => self.low * unit,

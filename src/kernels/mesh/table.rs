@@ -11,9 +11,8 @@ use std::sync::LazyLock;
 pub const CORNERS: [[u8; 3]; 8] =
     [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]];
 
-/// Edge number to its two corners, the lower-indexed grid point first. Four edges along x, four
-/// along y, four along z; among each four, the offset along the first other axis counts 1, along the
-/// second 2.
+/// Edge number to its two corners, the lower-indexed grid point first. Four edges along x, four along y, four along z;
+/// among each four, the offset along the first other axis counts 1, along the second 2.
 pub const EDGES: [[u8; 2]; 12] = [
     [0, 1],
     [3, 2],

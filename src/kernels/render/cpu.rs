@@ -256,8 +256,8 @@ impl Canvas<'_> {
         }
     }
 
-    /// A pixel whose surface covers `covered` subpixels, of which `colour` is the sum, over the
-    /// background: by the stored values, as other programs do.
+    /// A pixel whose surface covers `covered` subpixels, of which `colour` is the sum, over the background: by the
+    /// stored values, as other programs do.
     fn blend(&self, colour: [f32; 3], covered: f32) -> [u8; 4] {
         let front = covered / (self.samples * self.samples) as f32;
         let behind = self.params.background[3] * (1.0 - front);

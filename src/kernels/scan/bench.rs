@@ -11,8 +11,7 @@ use crate::{
     kernels::case::{Case, Prepared},
 };
 
-/// Exclusive sums by every algorithm. `full` takes the sizes of a large
-/// GPU, else those that software Vulkan manages.
+/// Exclusive sums by every algorithm. `full` takes the sizes of a large GPU, else those that software Vulkan manages.
 pub fn cases(full: bool) -> Vec<Case> {
     let lengths: &[u32] = if full { &[20, 24, 28] } else { &[16, 20] };
     let algorithms = [

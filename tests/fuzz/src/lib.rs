@@ -82,8 +82,7 @@ fn folder() -> TempDir {
 }
 
 /// Runs a command with `arguments`, in which `@` stands for `folder`. If it succeeds, it may have made `outputs`, else
-/// no
-/// new file. Returns whether it has succeeded.
+/// no new file. Returns whether it has succeeded.
 fn run(folder: &Path, arguments: &[&str], outputs: &[&str]) -> bool {
     let names = || {
         let entries = fs::read_dir(folder).expect("the folder is there");
@@ -962,8 +961,7 @@ const CLAIMS: [&str; 14] = [
 ];
 
 /// Reads Zarr stores: a byte that chooses the processing, two bytes that choose a number of the metadata and the value
-/// that
-/// replaces it, then the files.
+/// that replaces it, then the files.
 pub fn zarr(bytes: &[u8]) {
     let [choice, number, claim, rest @ ..] = bytes else { return };
     let folder = folder();

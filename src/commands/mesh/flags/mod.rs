@@ -37,10 +37,10 @@ use crate::{
 
 /// Mesh the surface of a volume at an isovalue (marching cubes).
 ///
-/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files
-/// or images, or raw samples, x fastest. The mesh is in the world coordinates of the file. It has
-/// shared vertices and triangles whose normals point to lower values; its bytes are the same on
-/// every device. Volumes may be larger than memory: they are meshed in slabs.
+/// The volume is a NIfTI, NRRD, MetaImage, MRC, DICOM, TIFF or .npy file, a folder of DICOM files or images, or raw
+/// samples, x fastest. The mesh is in the world coordinates of the file. It has shared vertices and triangles whose
+/// normals point to lower values; its bytes are the same on every device. Volumes may be larger than memory: they are
+/// meshed in slabs.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -56,22 +56,22 @@ Examples:
   gpuproc mesh field_200x100x50_float32.raw --iso 0.5 - | meshlab /dev/stdin")]
 pub struct Args {
     /// Volume: .nii, .nrrd, .mha, .mhd, .mrc, .npy, .raw and others; a name like skull_256x256x256_uint8.raw
-    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write:
-    /// .ply, .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output [default: the volume's name
-    /// with .ply, in the current folder]. With -o, volumes only
+    /// tells the shape and type of raw samples; .gz is unpacked; - is standard input. Then the mesh to write: .ply,
+    /// .stl, .obj, .glb, .off, .vtp, .3mf, .gii, .mz3 or .html; {iso} becomes the isovalue; - is standard output
+    /// [default: the volume's name with .ply, in the current folder]. With -o, volumes only
     #[arg(required_unless_present = "files_from", value_name = "VOLUME [OUTPUT]")]
     files: Vec<OsString>,
 
-    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas,
-    /// make a file each, named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the volume's histogram,
-    /// otsu:2 two between three classes, p80 the value that 80 % of the samples do not exceed
+    /// Isovalue, in the samples' units: samples above it are inside. Several, separated by commas, make a file each,
+    /// named with -{iso} unless {iso} is in the name, or one GLB with a colour each; auto takes Otsu's threshold of the
+    /// volume's histogram, otsu:2 two between three classes, p80 the value that 80 % of the samples do not exceed
     #[arg(long, value_name = "VALUE", required_unless_present = "labels", value_delimiter = ',')]
     #[arg(allow_negative_numbers = true, conflicts_with = "labels")]
     iso: Vec<Isovalues>,
 
     /// Mesh the labels of a label volume instead, whole numbers: all but 0, or those of a list such as 1,3,10..20. Each
-    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own where
-    /// the output has {label} in its name
+    /// label's surface is closed, and neighbours share their borders. One file has all of them, or each one its own
+    /// where the output has {label} in its name
     #[arg(long, value_name = "LIST", num_args = 0..=1, require_equals = true)]
     #[arg(default_missing_value = "all", value_parser = label_list)]
     labels: Option<LabelList>,
@@ -101,8 +101,8 @@ pub struct Args {
     #[arg(long)]
     normals: bool,
 
-    /// Join vertices at one place and leave out triangles without an area, as samples that equal the isovalue make them;
-    /// closed surfaces stay closed. STL never has such triangles
+    /// Join vertices at one place and leave out triangles without an area, as samples that equal the isovalue make
+    /// them; closed surfaces stay closed. STL never has such triangles
     #[arg(long)]
     clean: bool,
 
@@ -133,14 +133,13 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     mask: Option<Source>,
 
-    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N steps
-    /// that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
+    /// Smooth by N pairs of steps that do not shrink the surface (Taubin); 10 is a good start. With --labels, by N
+    /// steps that move no vertex by more than half a sample [default: 10]; 0 leaves the faces of voxels
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1000))]
     smooth: Option<u32>,
 
-    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000; those
-    /// that matter least are removed. Parts stay connected, closed surfaces stay closed, and edges
-    /// on the volume's box stay on it
+    /// Keep this share of the triangles, as 0.25 or 25%, or this number of them, as 10000; those that matter least are
+    /// removed. Parts stay connected, closed surfaces stay closed, and edges on the volume's box stay on it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     simplify: Option<Size>,
 
@@ -166,14 +165,13 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     color: Vec<Color>,
 
-    /// Colour the vertices by the values of this volume at their positions. Both volumes state
-    /// world coordinates or have the same size. In PLY, OBJ, GLB and the picture; gray where there
-    /// is no value
+    /// Colour the vertices by the values of this volume at their positions. Both volumes state world coordinates or
+    /// have the same size. In PLY, OBJ, GLB and the picture; gray where there is no value
     #[arg(long, value_name = "FILE")]
     color_by: Option<Source>,
 
-    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo jet hot
-    /// bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
+    /// Colours from the least to the greatest value, by matplotlib's name: viridis plasma inferno magma cividis turbo
+    /// jet hot bone gray cool bwr seismic coolwarm RdBu Spectral; with _r, reversed
     #[arg(long, value_name = "NAME", default_value = "viridis", requires = "color_by")]
     palette: Palette,
 

@@ -13,14 +13,13 @@ use crate::{
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Picture of the surface")]
 pub(super) struct PreviewArgs {
-    /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the
-    /// isovalue. Without {iso}, one picture shows all surfaces of a GLB, translucent around that of
-    /// the greatest isovalue
+    /// Also draw the surface to this image, smoothly shaded and framed to fit; {iso} becomes the isovalue. Without
+    /// {iso}, one picture shows all surfaces of a GLB, translucent around that of the greatest isovalue
     #[arg(long, value_name = "FILE")]
     preview: Option<Sink>,
 
-    /// Direction of the camera in degrees: how far it is turned around z, from looking along +y,
-    /// and raised; also the first view of a page
+    /// Direction of the camera in degrees: how far it is turned around z, from looking along +y, and raised; also the
+    /// first view of a page
     #[arg(
         long,
         value_name = "AZIMUTH,ELEVATION",
@@ -108,12 +107,10 @@ impl PreviewArgs {
     }
 
     /// The picture that the flags ask for, if any. `several` says that there is more than one isovalue; each then needs
-    /// a
-    /// picture of its own, unless their surfaces are `together` in one file.
+    /// a picture of its own, unless their surfaces are `together` in one file.
     ///
     /// # Errors
-    /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several
-    /// pictures.
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for an unknown format, or one name for several pictures.
     pub(super) fn job(&self, several: bool, together: bool) -> Result<Option<Preview>> {
         let Some(sink) = &self.preview else { return Ok(None) };
         ImageFormat::of_output(sink)?;

@@ -1,5 +1,5 @@
-//! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and a
-//! picture of all.
+//! Outputs that need the surfaces of the labels one by one: a file for each, one file with a part for each, a page, and
+//! a picture of all.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -54,8 +54,7 @@ impl Each<'_, '_> {
     }
 
     /// Hands each surface to `consume`, on all threads, with its place in the order, its label and, where they are
-    /// wanted,
-    /// its measures. Adds the counts of all surfaces to `written`.
+    /// wanted, its measures. Adds the counts of all surfaces to `written`.
     fn for_each(
         &self,
         order: &[(u64, usize)],
@@ -150,8 +149,8 @@ impl Each<'_, '_> {
         })
     }
 
-    /// Writes a page of all labels. `bounds` is the box around all of them: coordinates are rounded to steps of it, so that
-    /// vertices which labels share stay equal.
+    /// Writes a page of all labels. `bounds` is the box around all of them: coordinates are rounded to steps of it, so
+    /// that vertices which labels share stay equal.
     pub(super) fn write_page(
         &self,
         order: &[(u64, usize)],

@@ -68,8 +68,7 @@ pub(super) struct Top {
 
 impl Top {
     /// Splits each quad of the next part along its shorter diagonal, and adds its labels to `found`. `first_vertex` is
-    /// the
-    /// number of the first vertex of the part.
+    /// the number of the first vertex of the part.
     pub(super) fn split(&mut self, first_vertex: u64, part: &mut LabelMesh, found: Option<&Found>) {
         let LabelMesh { vertices, quads } = part;
         let corner = |number: u32| match u64::from(number).checked_sub(first_vertex) {

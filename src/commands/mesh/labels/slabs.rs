@@ -29,8 +29,7 @@ const LEAST: u64 = 16 << 20;
 /// Most bytes of samples in a slab, unless `WORTH` asks for more.
 const SLAB: u64 = 256 << 20;
 /// Where memory allows, a slab takes at least this many times the bytes of a slab of one layer: its halo is then a
-/// small
-/// share of it.
+/// small share of it.
 const WORTH: u64 = 4;
 /// Most bytes of faces that wait in memory to be written.
 const HELD: u64 = 128 << 20;

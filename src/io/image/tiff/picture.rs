@@ -99,8 +99,8 @@ impl Colours {
         Ok(Self::Palette { colours, is_grey })
     }
 
-    /// Whether a picture of such pages, with samples of type `stored`, may have alpha. Signed and 32-bit integers have no
-    /// full intensity, which alpha needs.
+    /// Whether a picture of such pages, with samples of type `stored`, may have alpha. Signed and 32-bit integers have
+    /// no full intensity, which alpha needs.
     fn can_have_alpha(&self, stored: Dtype) -> bool {
         let has_full = matches!(stored, Dtype::U8 | Dtype::U16 | Dtype::F32 | Dtype::F64);
         has_full && matches!(self, Self::Plain | Self::MinIsWhite)

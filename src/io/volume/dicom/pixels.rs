@@ -271,9 +271,9 @@ fn fragments(
     }
 }
 
-/// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the first
-/// item, and the bytes of the fragments in the file of `len` bytes. Offsets are those of the items' headers, counted from
-/// that of the first fragment.
+/// Reads the headers of all items of compressed pixels: the sorted offsets of the Basic Offset Table, which is the
+/// first item, and the bytes of the fragments in the file of `len` bytes. Offsets are those of the items' headers,
+/// counted from that of the first fragment.
 fn items(
     path: &Path,
     data: &Dataset,

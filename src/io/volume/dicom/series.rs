@@ -227,8 +227,8 @@ fn one_volume(source: &Source, images: Vec<Image>, notes: Vec<String>) -> Result
     Ok(found)
 }
 
-/// The largest group of images of one size, type and orientation, and a loss in words where there are others: some series
-/// hold scout images and screenshots beside their slices.
+/// The largest group of images of one size, type and orientation, and a loss in words where there are others: some
+/// series hold scout images and screenshots beside their slices.
 fn of_one_kind(images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
     let turn = |image: &Image| {
         let round = |v: f64| (v * 1e3).round() as i64;
@@ -268,8 +268,8 @@ fn median_step(along: &[f64]) -> Option<f64> {
     steps.get(steps.len() / 2).copied()
 }
 
-/// Groups slices at positions less than `near` apart, in the order of their positions. Within a group, slices are in the
-/// order of `along`, whatever the rounding of their positions.
+/// Groups slices at positions less than `near` apart, in the order of their positions. Within a group, slices are in
+/// the order of `along`, whatever the rounding of their positions.
 fn places(along: &[f64], near: f64) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..along.len()).collect();
     order.sort_by(|&a, &b| along[a].total_cmp(&along[b]));
@@ -285,7 +285,8 @@ fn places(along: &[f64], near: f64) -> Vec<Vec<usize>> {
 }
 
 impl Found {
-    /// Leaves slices without positions in the order of their files' numbers, and takes the spacing that the first states.
+    /// Leaves slices without positions in the order of their files' numbers, and takes the spacing that the first
+    /// states.
     fn keep_order(&mut self) {
         let ([x, y], z, is_stated) = spacing(&self.images[0]);
         if self.slices.len() > 1 {

@@ -93,8 +93,8 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     })
 }
 
-/// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that are
-/// neither `spatial` nor chosen.
+/// The index along each axis that `layout` chooses (0 along all others), and the axes that count volumes: those that
+/// are neither `spatial` nor chosen.
 fn choice(
     source: &Source,
     layout: &Layout,

@@ -18,8 +18,7 @@ const TILE_STEP: usize = 192;
 /// Samples, of two bytes each, of a tile's lines between the passes, which are to stay in the cache.
 const CACHE: usize = 1 << 18;
 
-/// Blurs `source` by both passes of `plan`, if they are of that kind and the processor has the
-/// instructions.
+/// Blurs `source` by both passes of `plan`, if they are of that kind and the processor has the instructions.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the result.

@@ -143,8 +143,7 @@ impl Pass {
         }
     }
 
-    /// The weights of the whole window behind `before` zeros and before `after` or more, up to a
-    /// multiple of four.
+    /// The weights of the whole window behind `before` zeros and before `after` or more, up to a multiple of four.
     pub fn window(&self, before: usize, after: usize) -> Vec<u32> {
         let radius = self.taps.radius;
         let mut weights = vec![0; (before + 2 * radius + 1 + after).next_multiple_of(4)];

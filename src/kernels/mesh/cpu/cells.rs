@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use super::super::table::{CASES, CORNERS};
 
-/// [`CASES`] by another number, whose bit `x + 2 y + 4 z` is the corner x, y, z: four pairs of
-/// neighbouring bits, as [`Corners`] has them.
+/// [`CASES`] by another number, whose bit `x + 2 y + 4 z` is the corner x, y, z: four pairs of neighbouring bits, as
+/// [`Corners`] has them.
 pub(super) struct CaseTable {
     /// Triangles of a case.
     pub(super) count: [u8; 256],
@@ -16,8 +16,8 @@ pub(super) struct CaseTable {
     pub(super) more_loops: [u8; 256],
 }
 
-/// Edge number to place among the sixteen vertex numbers at a cell: edges 5, 7, 9 and 11 begin at the next point along x,
-/// whose numbers are eight places further.
+/// Edge number to place among the sixteen vertex numbers at a cell: edges 5, 7, 9 and 11 begin at the next point along
+/// x, whose numbers are eight places further.
 pub(super) const PLACES: [u8; 12] = [0, 1, 2, 3, 4, 12, 5, 13, 6, 14, 7, 15];
 
 pub(super) static CASE_TABLE: LazyLock<CaseTable> = LazyLock::new(|| {

@@ -30,8 +30,8 @@ impl Simplifier<'_> {
     }
 
     /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and,
-    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary stays on the
-    /// sides of the box that it lies on. Returns whether it moved.
+    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary stays on the sides of the box that
+    /// it lies on. Returns whether it moved.
     fn spread(
         &mut self,
         vertex: u32,
