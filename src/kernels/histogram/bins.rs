@@ -42,7 +42,7 @@ impl Bins {
             return Err(Error::usage(format_args!("{count} bins: 1 to {MAX_BINS} are possible")));
         }
         let (low, high) = match low == high {
-            true => (low - margin(low, dtype), high + margin(high, dtype)),
+            true => around(low, dtype),
             false => (low, high),
         };
         let (mut low, mut high) = match dtype {
@@ -200,10 +200,15 @@ fn float_key(value: f32) -> u32 {
     key_of_f32(value + 0.0)
 }
 
-/// What a constant's range has on either side of it: a half, or two steps between floats where those are longer.
-fn margin(constant: f64, dtype: Dtype) -> f64 {
-    let step = if dtype == Dtype::F32 { f64::from(f32::EPSILON) } else { f64::EPSILON };
-    (2.0 * step * constant.abs()).max(0.5)
+/// The range of a constant: a half on either side, or two steps between floats where those are longer, as far as
+/// there are floats.
+fn around(constant: f64, dtype: Dtype) -> (f64, f64) {
+    let (step, most) = match dtype {
+        Dtype::F32 => (f64::from(f32::EPSILON), f64::from(f32::MAX)),
+        _ => (f64::EPSILON, f64::MAX),
+    };
+    let margin = (2.0 * step * constant.abs()).max(0.5);
+    ((constant - margin).max(-most), (constant + margin).min(most))
 }
 
 #[cfg(test)]
@@ -228,6 +233,13 @@ mod tests {
         for (constant, dtype) in [(2e7, Dtype::F32), (-3e38, Dtype::F32), (1e300, Dtype::F64)] {
             let bins = Bins::new(2, constant, constant, dtype).unwrap();
             assert!(bins.low < constant && constant < bins.high, "{bins:?}");
+        }
+        // Values that stand for no data.
+        for (constant, dtype) in [(f32::MAX.into(), Dtype::F32), (f64::MAX, Dtype::F64)] {
+            let bins = Bins::new(2, constant, constant, dtype).unwrap();
+            assert!(bins.low < constant && constant == bins.high, "{bins:?}");
+            let bins = Bins::new(2, -constant, -constant, dtype).unwrap();
+            assert!(bins.low == -constant && -constant < bins.high, "{bins:?}");
         }
     }
 
