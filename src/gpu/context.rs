@@ -18,6 +18,7 @@ use super::{
 };
 use crate::{
     error::{Error, Result},
+    parallel::Parallel,
     timings::Timings,
 };
 
@@ -140,15 +141,17 @@ impl Context {
         self.limits.binding_bytes.min(self.limits.buffer_bytes) & !3
     }
 
-    /// The pipeline of entry point `entry` of `shader`, made at the first call and kept.
+    /// The pipeline of entry point `entry` of `shader`, made at the first call and kept. The driver compiles it at the
+    /// first submission.
     ///
     /// # Errors
-    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses the shader, or it uses more storage
-    /// buffers than the device allows.
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when it uses more storage buffers than the device allows.
     pub fn pipeline(&self, shader: &Shader, entry: &str) -> Result<Arc<Pipeline>> {
         let key = format!("{}:{entry}", shader.key());
         self.pipelines.get_or_make(key, || {
-            let (granted, needed) = (self.limits.storage_buffers, shader.storage_buffers(entry));
+            let parse = || shader.storage_buffers(entry);
+            let needed = self.timings.time("shaders", parse);
+            let granted = self.limits.storage_buffers;
             if needed > granted {
                 return Err(Error::gpu(format_args!(
                     "{} grants {granted} storage buffers a shader, but {}.{entry} takes {needed}",
@@ -156,12 +159,28 @@ impl Context {
                     shader.name()
                 )));
             }
-            let Driver { device, .. } = &self.driver;
-            self.timings.time("pipelines", || {
-                let module = || self.driver.guarded(|| module(device, shader, self.checked));
-                let module = self.modules.get_or_make(shader.key(), module)?;
-                self.driver.guarded(|| Arc::new(Pipeline::new(device, &module, shader, entry)))
-            })
+            Ok(Arc::new(Pipeline::new(shader, entry)))
+        })
+    }
+
+    /// Compiles those of `pipelines` that are new, side by side.
+    ///
+    /// # Errors
+    /// [`Kind::Gpu`](crate::error::Kind::Gpu) when the driver refuses one.
+    pub(super) fn compile<'p>(&self, pipelines: impl Iterator<Item = &'p Pipeline>) -> Result<()> {
+        let new: Vec<_> = pipelines.filter(|pipeline| pipeline.compiled().is_none()).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let Driver { device, .. } = &self.driver;
+        let compile = |pipeline: &Pipeline| {
+            let shader = &pipeline.shader;
+            let module = || self.driver.guarded(|| module(device, shader, self.checked));
+            let module = self.modules.get_or_make(shader.key(), module)?;
+            self.driver.guarded(|| pipeline.compile(device, &module))
+        };
+        self.timings.time("pipelines", || {
+            new.iter().par_try_each(|pipeline| pipeline.compile_once(|| compile(pipeline)))
         })
     }
 

@@ -1,18 +1,21 @@
-//! Compiled entry points.
+//! Entry points of shaders: described at once, compiled by the driver before their first submission.
 
-use std::{borrow::Cow, sync::Arc};
-
-use super::{
-    Shader, ShaderStruct,
-    shader::{Binding, Reflection},
+use std::{
+    borrow::Cow,
+    sync::{Mutex, PoisonError},
 };
 
-/// A compiled entry point that knows its bindings by name.
+use super::{Shader, ShaderStruct, shader::Binding};
+use crate::error::Result;
+
+/// An entry point of a shader, which knows its bindings by name.
 #[derive(Debug)]
 pub struct Pipeline {
-    pub(super) inner: wgpu::ComputePipeline,
     pub(super) label: String,
-    reflection: Arc<Reflection>,
+    pub(super) shader: Shader,
+    entry: String,
+    /// Empty until the first submission that uses the pipeline.
+    compiled: Mutex<Option<wgpu::ComputePipeline>>,
     pub(super) bindings: Vec<Binding>,
     /// Invocations a workgroup, along x, y and z.
     pub workgroup_size: [u32; 3],
@@ -38,33 +41,58 @@ pub(super) fn module(device: &wgpu::Device, shader: &Shader, checked: bool) -> w
 }
 
 impl Pipeline {
-    /// Entry point `entry` of `shader`, whose module is `module`.
-    pub(super) fn new(
+    /// Entry point `entry` of `shader`, not compiled yet.
+    pub(super) fn new(shader: &Shader, entry: &str) -> Self {
+        let reflection = shader.reflection();
+        Self {
+            label: format!("{}.{entry}", shader.name()),
+            bindings: reflection.bindings(entry),
+            workgroup_size: reflection.workgroup_size(entry),
+            shader: shader.clone(),
+            entry: entry.to_owned(),
+            compiled: Mutex::default(),
+        }
+    }
+
+    /// The driver's object, if there is one. Waits while another thread compiles it.
+    pub(super) fn compiled(&self) -> Option<wgpu::ComputePipeline> {
+        self.compiled.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Calls `compile`, unless an earlier call has succeeded.
+    ///
+    /// # Errors
+    /// Those of `compile`.
+    pub(super) fn compile_once(
+        &self,
+        compile: impl FnOnce() -> Result<wgpu::ComputePipeline>,
+    ) -> Result<()> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiled.is_none() {
+            *compiled = Some(compile()?);
+        }
+        Ok(())
+    }
+
+    /// Has the driver compile the entry point, which is in `module`.
+    pub(super) fn compile(
+        &self,
         device: &wgpu::Device,
         module: &wgpu::ShaderModule,
-        shader: &Shader,
-        entry: &str,
-    ) -> Self {
-        let reflection = shader.reflection();
-        let inner = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(entry),
+    ) -> wgpu::ComputePipeline {
+        device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(&self.entry),
             layout: None,
             module,
-            entry_point: Some(entry),
+            entry_point: Some(&self.entry),
             compilation_options: wgpu::PipelineCompilationOptions {
                 // Kernels write workgroup memory before they read it; tests run with noise there.
                 zero_initialize_workgroup_memory: false,
                 ..Default::default()
             },
+            // Drivers of hardware keep what they compile on disk.
             cache: None,
-        });
-        Self {
-            inner,
-            label: format!("{}.{entry}", shader.name()),
-            bindings: reflection.bindings(entry),
-            workgroup_size: reflection.workgroup_size(entry),
-            reflection: reflection.clone(),
-        }
+        })
     }
 
     /// Whether the entry point uses the variable `name`.
@@ -86,7 +114,7 @@ impl Pipeline {
     /// When the entry point does not use it, or the layouts differ.
     pub(super) fn struct_binding<T: ShaderStruct>(&self, name: &str) -> u32 {
         let binding = self.find(name);
-        self.reflection.check_struct::<T>(binding);
+        self.shader.reflection().check_struct::<T>(binding);
         binding.number
     }
 

@@ -34,10 +34,12 @@ impl<'a> Batch<'a> {
             context.driver.can_fail(fault)?;
         }
         let passes = self.steps.iter().filter_map(|step| match step {
-            Step::Pass(pass) => Some(pass.label.clone()),
+            Step::Pass(pass) => Some(pass),
             Step::Copy { .. } | Step::Clear(_) => None,
         });
-        let labels: Vec<String> = passes.take(MAX_QUERIES / 2).collect();
+        context.compile(passes.clone().map(|pass| &*pass.pipeline))?;
+        let timed = passes.take(MAX_QUERIES / 2);
+        let labels: Vec<String> = timed.map(|pass| pass.label.clone()).collect();
         let timestamps = context.driver.guarded(|| self.encode(labels.len() as u32))?;
         context.driver.can_fail(Fault::Lose)?;
         Ok(Submission { context, labels, timestamps })
@@ -137,7 +139,8 @@ impl Recorded {
         uniforms: Option<&wgpu::Buffer>,
         timed: Option<(&wgpu::QuerySet, u32)>,
     ) {
-        let group = self.bind(device, uniforms);
+        let pipeline = self.pipeline.compiled().expect("compiled before the batch is encoded");
+        let group = self.bind(device, &pipeline, uniforms);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor {
             label: Some(&self.label),
             timestamp_writes: timed.map(|(query_set, pass)| wgpu::ComputePassTimestampWrites {
@@ -146,7 +149,7 @@ impl Recorded {
                 end_of_pass_write_index: Some(2 * pass + 1),
             }),
         });
-        pass.set_pipeline(&self.pipeline.inner);
+        pass.set_pipeline(&pipeline);
         pass.set_bind_group(0, &group, &[]);
         match &self.workgroups {
             Workgroups::Direct([x, y, z]) => pass.dispatch_workgroups(*x, *y, *z),
@@ -156,7 +159,12 @@ impl Recorded {
         }
     }
 
-    fn bind(&self, device: &wgpu::Device, uniforms: Option<&wgpu::Buffer>) -> wgpu::BindGroup {
+    fn bind(
+        &self,
+        device: &wgpu::Device,
+        pipeline: &wgpu::ComputePipeline,
+        uniforms: Option<&wgpu::Buffer>,
+    ) -> wgpu::BindGroup {
         let entry = |binding, buffer, offset, bytes| {
             let size = wgpu::BufferSize::new(bytes);
             let range = wgpu::BufferBinding { buffer, offset, size };
@@ -170,7 +178,7 @@ impl Recorded {
         }));
         device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&self.pipeline.label),
-            layout: &self.pipeline.inner.get_bind_group_layout(0),
+            layout: &pipeline.get_bind_group_layout(0),
             entries: &entries,
         })
     }

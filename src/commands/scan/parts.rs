@@ -178,6 +178,18 @@ pub fn merge(parts: &mut [PartReader], output: &Sink, session: &Session) -> Resu
     PartWriter::create(output, session.no_clobber, &identity)?.finish(&Carry { befores })
 }
 
+/// The bits of the value before the first number of the shard of `identity`, from the file `carry`.
+fn carried(carry: &Source, identity: &Identity) -> Result<u64> {
+    let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
+    let part = PartReader::open(path)?;
+    let wanted = Identity { command: CARRY.into(), ..identity.clone() };
+    if let Some(difference) = wanted.difference(&part.identity, false) {
+        return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
+    }
+    let Carry { befores } = part.end()?;
+    befores.get(identity.shard.index()).copied().ok_or_else(|| part.broken())
+}
+
 fn write_results<T: Scannable>(
     line: &Line,
     (mut reader, own): (ArrayReader, Range<u64>),
@@ -185,14 +197,7 @@ fn write_results<T: Scannable>(
     carry: &Source,
     session: &Session,
 ) -> Result<()> {
-    let path = carry.path().ok_or_else(|| Error::usage("--carry takes a file"))?;
-    let part = PartReader::open(path)?;
-    let carried = Identity { command: CARRY.into(), ..identity.clone() };
-    if let Some(difference) = carried.difference(&part.identity, false) {
-        return Err(part.wrong(format_args!("this is no carry of the same job: {difference}")));
-    }
-    let Carry { befores } = part.end()?;
-    let before = *befores.get(identity.shard.index()).ok_or_else(|| part.broken())?;
+    let before = carried(carry, identity)?;
     let sink = &line.output.sink;
     let header = match line.output.format {
         ArrayFormat::Text => {

@@ -19,6 +19,8 @@ use std::{
 pub use layout::ShaderStruct;
 pub use reflection::{Binding, Reflection};
 
+use reflection::Constants;
+
 use super::kept::Kept;
 
 /// The text of `wgsl/<name>.wgsl`.
@@ -82,6 +84,7 @@ pub struct Shader {
     values: Vec<(String, String)>,
     /// Why no index can leave its array, where the runtime checks are left out.
     unchecked: Option<&'static str>,
+    constants: OnceLock<Arc<Constants>>,
     reflection: OnceLock<Arc<Reflection>>,
 }
 
@@ -92,7 +95,14 @@ static KNOWN: LazyLock<Kept<Arc<Reflection>>> = LazyLock::new(Kept::default);
 impl Shader {
     /// The shader `wgsl/<name>.wgsl` with text `text`, run with bounds and loop checks.
     pub const fn new(name: &'static str, text: &'static str) -> Self {
-        Self { name, text, values: Vec::new(), unchecked: None, reflection: OnceLock::new() }
+        Self {
+            name,
+            text,
+            values: Vec::new(),
+            unchecked: None,
+            constants: OnceLock::new(),
+            reflection: OnceLock::new(),
+        }
     }
 
     /// The same shader without run-time checks of indices and loops, which cost tight loops much.
@@ -111,7 +121,8 @@ impl Shader {
     pub fn with(&self, values: &[(&str, &str)]) -> Self {
         let mut all = self.values.clone();
         all.extend(values.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())));
-        Self { values: all, reflection: OnceLock::new(), ..*self }
+        let (constants, reflection) = (OnceLock::new(), OnceLock::new());
+        Self { values: all, constants, reflection, ..*self }
     }
 
     /// The file's path below `wgsl/`, without its ending.
@@ -130,25 +141,29 @@ impl Shader {
         values.fold(self.name.to_owned(), |key, value| key + &value)
     }
 
-    /// The text that runs: imports and values in place, marked loops written out.
-    fn source(&self) -> String {
+    /// The text with imports and values in place.
+    fn specialised(&self) -> String {
         let find =
             |wanted: &str| IMPORTS.iter().find(|(name, _)| *name == wanted).map(|&(_, text)| text);
         let mut source = imports::resolve(self.name, self.text, find);
         for (name, value) in &self.values {
             constants::set(self.name, &mut source, name, value);
         }
-        unroll::unroll(self.name, &source, &reflection::constants(self.name, &source))
+        source
     }
 
-    /// The text that runs, and what naga knows of it.
+    /// The text that runs, with marked loops written out, and what naga knows of it.
     ///
     /// # Panics
     /// When an import or a constant is missing, a marked loop cannot be unrolled, or the text does not
     /// parse: a test tries every text that can run.
     pub fn reflection(&self) -> &Arc<Reflection> {
         self.reflection.get_or_init(|| {
-            let reflect = || Ok(Arc::new(Reflection::new(self.name, self.source())));
+            let reflect = || {
+                let constant = |name: &str| self.constant(name);
+                let source = unroll::unroll(self.name, &self.specialised(), &constant);
+                Ok(Arc::new(Reflection::new(self.name, source)))
+            };
             KNOWN
                 .get_or_make(self.key(), reflect)
                 .unwrap_or_else(|never: Infallible| match never {})
@@ -160,7 +175,8 @@ impl Shader {
     /// # Panics
     /// When there is no such constant.
     pub fn constant(&self, name: &str) -> u32 {
-        self.reflection().constant(name)
+        let parse = || Arc::new(Constants::new(self.name, &self.specialised()));
+        self.constants.get_or_init(parse).get(name)
     }
 
     /// How many storage buffers entry point `entry` uses.
