@@ -66,7 +66,7 @@ impl Progress {
     }
 }
 
-/// A line with the stage of a run, which goes when dropped.
+/// A line that shows the stage of a run, and disappears when it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     stop: Option<Sender<()>>,
@@ -134,7 +134,7 @@ impl Bar {
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden())
             .with_style(style)
             .with_prefix(title.to_owned());
-        // One file is not known to be halfway done.
+        // A bar over one file would stay at 0 until the end.
         let waits = shown && !matches!(unit, Unit::File { of: 1, .. });
         Self { bar, unit, waits, has_appeared: false, started: Instant::now() }
     }

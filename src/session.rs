@@ -48,7 +48,7 @@ impl Session {
         work: impl FnOnce() -> Result<T>,
     ) -> Result<T> {
         let started = Instant::now();
-        // What is typed, and what is printed, keeps the terminal for itself.
+        // A progress bar would overwrite what the user types, or what the run prints, on the terminal.
         let is_silent = matches!((input, output), (Source::File(_), Some(Sink::File(_))));
         let watch = is_silent.then(|| self.progress.watch(&self.timings));
         let done = work()?;

@@ -91,7 +91,7 @@ impl Timings {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stage that has begun last of those that run now, and for how long it does.
+    /// Of the stages that run now, the one that began last, and how long it has been running.
     pub fn stage(&self) -> Option<(String, Duration)> {
         self.running().last().map(|(start, stage)| (stage.clone(), start.elapsed()))
     }
@@ -155,7 +155,7 @@ impl Timings {
     }
 }
 
-/// A stage that runs, until this is dropped.
+/// A running stage; it ends when this value is dropped.
 struct Running<'a> {
     timings: &'a Timings,
     start: Instant,

@@ -199,7 +199,7 @@ fn look(source: &Source, layout: &Layout, samples: bool, session: &Session) -> R
         }
         _ => match image_info(source, samples, session) {
             Ok(info) => info,
-            // It is read now.
+            // Standard input has been read.
             Err(error) if source.path().is_none() => return Err(error),
             Err(error) => match VolumeFile::describe(source, layout) {
                 Ok(file) => volume_info(&file, samples, session)?,

@@ -59,14 +59,14 @@ pub struct Device {
     opening: Mutex<Option<Opening>>,
     /// Its GPUs; none for the CPU.
     opened: OnceLock<Vec<Context>>,
-    /// What opening them failed with; each kernel fails with the same.
+    /// The error of opening them, which every kernel returns.
     failure: OnceLock<Failure>,
     turns: Turns,
     /// Set once a job is [shared](Device::or_cpu).
     sharing: OnceLock<Sharing>,
 }
 
-/// An error that can be told again.
+/// An error that can be returned more than once.
 type Failure = (Kind, String, Option<Hint>);
 
 impl Device {

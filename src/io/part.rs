@@ -194,7 +194,7 @@ pub fn temporary_file(folder: &Path) -> io::Result<File> {
     })
 }
 
-/// That an output is there, which is not to be replaced.
+/// The error for an output that exists and must not be replaced.
 pub fn exists_already() -> io::Error {
     io::Error::new(io::ErrorKind::AlreadyExists, "it exists already")
 }
@@ -220,7 +220,7 @@ fn builder() -> Builder<'static, 'static> {
     builder
 }
 
-/// The system's error at making a file, without the name that the file was to have for a short time.
+/// The error of the operating system on creating a file, without the file's temporary name.
 fn without_name(error: io::Error) -> io::Error {
     match error.to_string().split_once(" at path ") {
         Some((plain, _)) => io::Error::new(error.kind(), plain),

@@ -81,7 +81,7 @@ impl Sink {
         extension.map(|e| e.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
     }
 
-    /// Whether it takes what is written as it is: standard output, a pipe, a device.
+    /// Whether bytes are written to it directly, without a file to rename at the end: standard output, a pipe, a device.
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,

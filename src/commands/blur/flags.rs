@@ -429,7 +429,7 @@ impl Args {
                 && ImageFormat::of_output(&sink).is_err();
         if is_volume && (self.page.is_some() || !self.channels.is_empty()) {
             return Err(Error::usage(format_args!(
-                "{source}: --page and --channels choose of pictures; this is a volume"
+                "{source}: --page and --channels are for pictures; this is a volume"
             )));
         }
         if !is_volume {

@@ -21,7 +21,7 @@ pub struct ListArgs {
 }
 
 impl ListArgs {
-    /// [`Self::with`] for inputs alone, of which standard input is one at most.
+    /// As [`Self::with`], for commands whose inputs are one list; at most one of them is standard input.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when it is named twice, and when the list cannot be read.

@@ -108,7 +108,7 @@ impl Place {
     }
 }
 
-/// `template` with each field replaced by its value, which may hold what looks like a field.
+/// `template` with each field replaced by its value. Values are not searched for fields.
 fn filled(template: &str, values: [&str; FIELDS.len()]) -> String {
     let (mut text, mut rest) = (String::new(), template);
     while let Some(at) = rest.find('{') {

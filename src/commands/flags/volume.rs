@@ -90,7 +90,7 @@ pub fn refuse_picture(source: &Source, layout: &Layout) -> Result<()> {
         return Ok(());
     }
     Err(Error::usage(format_args!(
-        "{source}: --series, --channel, --time and --level choose of volumes; of a picture, --page and --channels do"
+        "{source}: --series, --channel, --time and --level are for volumes; pictures have --page and --channels"
     )))
 }
 

@@ -112,7 +112,7 @@ impl Tally {
             counts.levels = None;
             Counted { name, counts, statistics }
         };
-        // Collected, they would stay in the memory of the countings, which take several times as much.
+        // Into memory of their own: collected in place, the counts would keep the memory of the larger counters.
         let mut finished = Vec::with_capacity(components.len());
         finished.extend(components.into_iter().map(finish));
         let components = finished;

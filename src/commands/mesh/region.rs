@@ -108,7 +108,7 @@ impl Region {
         }
         mask_file.check(session.limits(1))?;
         let mask = session.timings.time("read", || self.boxed(&mask_file, session))?;
-        // The value of excluded samples is below every isovalue, so that they are outside of every surface.
+        // Excluded samples are outside of every surface: their value is not above any isovalue.
         let [least, _] = extremes(&volume.samples);
         let lowest = isovalues.iter().copied().fold(f64::INFINITY, f64::min);
         let outside = if least <= lowest { least } else { lowest.floor() };

@@ -97,12 +97,12 @@ impl Summary {
         let bounds = match self.bounds {
             Some([[x, y, z], [x2, y2, z2]]) => format!("box {x},{y},{z} to {x2},{y2},{z2}"),
             None if self.had_parts => "empty: no part is kept".to_owned(),
-            None => match self.samples {
-                Some([low, high]) => {
-                    format!("empty: the isovalue parts no 2x2x2 samples, which are {low} to {high}")
-                }
-                None => "empty: the isovalue parts no 2x2x2 samples".to_owned(),
-            },
+            None => {
+                let range =
+                    self.samples.map(|[low, high]| format!("; the samples are {low} to {high}"));
+                let range = range.unwrap_or_default();
+                format!("empty: no 2x2x2 samples lie on both sides of the isovalue{range}")
+            }
         };
         log::info!("{} vertices, {} triangles, {bounds}: {sink}", self.vertices, self.triangles);
     }

@@ -5,7 +5,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
 use super::{
-    Frame,
+    Frame, fixed_16,
     lanes::{Lanes, constants::*, descaled, pairs, sum, transposed, weighted},
 };
 
@@ -168,9 +168,6 @@ impl WithSimd for Convert<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        const fn fixed(value: f64) -> i32 {
-            (value * 65536.0 + 0.5) as i32
-        }
         simd.vectorize(
             #[inline(always)]
             || {
@@ -180,9 +177,9 @@ impl WithSimd for Convert<'_> {
                 let planes = self.y.iter_mut().zip(self.cb).zip(self.cr);
                 for (&[r, g, b], ((y, cb), cr)) in pixels.iter().zip(planes) {
                     let [r, g, b] = [i32::from(r), i32::from(g), i32::from(b)];
-                    let luma = fixed(0.299) * r + fixed(0.587) * g + fixed(0.114) * b;
-                    let blue = (b << 15) - fixed(0.16874) * r - fixed(0.33126) * g;
-                    let red = (r << 15) - fixed(0.41869) * g - fixed(0.08131) * b;
+                    let luma = fixed_16(0.299) * r + fixed_16(0.587) * g + fixed_16(0.114) * b;
+                    let blue = (b << 15) - fixed_16(0.16874) * r - fixed_16(0.33126) * g;
+                    let red = (r << 15) - fixed_16(0.41869) * g - fixed_16(0.08131) * b;
                     *y = ((luma + HALF) >> 16) as u8;
                     *cb = ((blue + CENTRE) >> 16) as u8;
                     *cr = ((red + CENTRE) >> 16) as u8;

@@ -113,7 +113,7 @@ pub mod constants {
     /// Fraction bits.
     pub const BITS: u32 = 13;
 
-    pub const fn fixed(value: f64) -> i32 {
+    const fn fixed(value: f64) -> i32 {
         (value * (1 << BITS) as f64 + 0.5) as i32
     }
 

@@ -12,6 +12,12 @@ mod tables;
 pub use sparse::{Entries, Entry, SparseBlock, SparseCoefficients, first_entry};
 pub use tables::{Quality, ZIGZAG};
 
+/// A positive constant of the colour conversion with 16 fraction bits, rounded.
+#[inline(always)]
+const fn fixed_16(value: f64) -> i32 {
+    (value * 65536.0 + 0.5) as i32
+}
+
 /// The meaning of the components of a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColourModel {

@@ -96,12 +96,12 @@ impl ArrayWriter {
         self.flush_text()
     }
 
-    /// Writes numbers of so many `rows`, each of which is a line of a text.
+    /// Writes the numbers of `rows` rows. In a text, each row is a line.
     ///
     /// # Errors
     /// As [`ArrayWriter::write`].
     pub fn write_rows<T: Number>(&mut self, values: &[T], rows: usize) -> Result<()> {
-        // Rows of an empty table may be of any length.
+        // With no rows, the length of a row is unknown.
         let length = values.len() / rows.max(1);
         if self.format != ArrayFormat::Text || length <= 1 {
             return self.write(values, None);

@@ -145,7 +145,8 @@ pub fn probe(source: &Source, longest: u64) -> Result<Probe> {
         .map_err(|error| Error::bad_input(format_args!("cannot decode {source}")).caused_by(error))
 }
 
-/// What can be read only once: what is told of it is what its first page has, which is decoded, and returned.
+/// Probes a source that can be read only once, such as a pipe: decodes its first page. Returns the header's contents,
+/// as far as that page tells them, and the page.
 ///
 /// # Errors
 /// As [`probe`], and when it breaks the limits.

@@ -12,7 +12,7 @@ use crate::data::dtype::Dtype;
 
 /// Statistics of the samples inside the bins' range, in units of the stored samples.
 ///
-/// For channels of 8 and 16 bits all are exact; for other samples they are, given [`Values`], as far as these keep
+/// For channels of 8 and 16 bits all are exact. For other samples they are exact given [`Values`], as far as these tell
 /// values apart. Without [`Values`], count, minimum, maximum, mean, deviation and clipped shares are exact to double
 /// precision; percentiles are interpolated in their bin, the mode is the centre of the fullest bin, and the entropy is
 /// that of the bins.

@@ -2,6 +2,8 @@
 
 use pulp::{Simd, WithSimd};
 
+use crate::data::jpeg::fixed_16;
+
 /// Converts Y, Cb and Cr to RGB (T.871, 7), with libjpeg's constants and rounding.
 pub(super) struct YccToRgb<'a> {
     pub y: &'a [u8],
@@ -15,9 +17,6 @@ impl WithSimd for YccToRgb<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        const fn fixed(value: f64) -> i32 {
-            (value * 65536.0 + 0.5) as i32
-        }
         simd.vectorize(
             #[inline(always)]
             || {
@@ -27,9 +26,9 @@ impl WithSimd for YccToRgb<'_> {
                     let (y, blue, red) = (i32::from(y), i32::from(cb) - 128, i32::from(cr) - 128);
                     let add = |value: i32| (y + ((value + (1 << 15)) >> 16)).clamp(0, 255) as u8;
                     *pixel = [
-                        add(fixed(1.402) * red),
-                        add(-fixed(0.34414) * blue - fixed(0.71414) * red),
-                        add(fixed(1.772) * blue),
+                        add(fixed_16(1.402) * red),
+                        add(-fixed_16(0.34414) * blue - fixed_16(0.71414) * red),
+                        add(fixed_16(1.772) * blue),
                     ];
                 }
             },

@@ -21,9 +21,9 @@ const SHUFFLE: u8 = 1;
 const STORED: u8 = 2;
 const BITSHUFFLE: u8 = 4;
 const ONE_STREAM: u8 = 0x10;
-/// A block is split into one stream for each byte of a number if these are so many at most ...
+/// A block is split into one stream for each byte of a number if a number has at most this many bytes ...
 const MOST_STREAMS: usize = 16;
-/// ... and the streams have so many bytes at least.
+/// ... and each stream has at least this many bytes.
 const LEAST_STREAM: usize = 128;
 /// Bytes of a block that is written.
 const BLOCK: usize = 256 << 10;

@@ -1,5 +1,5 @@
-//! Triangles without an area, as samples that equal the isovalue make them: all vertices around such a sample lie on
-//! it.
+//! Removes triangles without an area. Samples that equal the isovalue cause them: all vertices around such a sample lie
+//! at its position.
 //!
 //! The ends of an edge without a length become one vertex, as long as the surface stays closed and manifold. Then parts
 //! at one place are dropped, and vertices of pinched tubes move a little.
@@ -10,13 +10,13 @@ use crate::{data::surface::Surface, error::Result, kernels::mesh::post::vertices
 /// The outcome of [`clean`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cleaned {
-    /// How many triangles are gone.
+    /// The number of removed triangles.
     pub triangles: usize,
-    /// How many connected parts are gone because they had no area at all.
+    /// The number of connected parts that were removed because they had no area.
     pub flat_parts: u64,
 }
 
-/// Leaves no triangle of which two corners are at one place, but for few where a surface ends at an edge of its box.
+/// Removes triangles that have two corners at one place; a few may remain where the surface ends at an edge of its box.
 ///
 /// # Errors
 /// [`Kind::Failure`](crate::error::Kind::Failure) when there is no memory for the tables.
@@ -24,7 +24,7 @@ pub fn clean(surface: &mut Surface) -> Result<Cleaned> {
     clean_within(surface, f32::INFINITY)
 }
 
-/// [`clean`] with vertices that move by at most `reach` at a time; may leave triangles without an area.
+/// As [`clean`], with vertices that move by at most `reach` at a time; may leave triangles without an area.
 pub(super) fn clean_within(surface: &mut Surface, reach: f32) -> Result<Cleaned> {
     let before = surface.triangles.len();
     if surface.flat_triangles() == 0 {

@@ -1,4 +1,4 @@
-//! Triangles without an area that are left after all collapses: one of their vertices moves, so that they get an area.
+//! Gives an area to triangles that have none after all collapses: moves one of their vertices.
 
 use super::{
     least_area,
@@ -9,13 +9,14 @@ use crate::data::vec3::{dot, triangle_normal};
 
 impl Simplifier<'_> {
     /// Moves vertices of triangles without an area towards the mean of their neighbours, by at most `reach` at a time.
-    /// No collapse could remove these triangles, as where parts touch at a sample that equals the isovalue.
+    /// No collapse could remove these triangles: they lie, for example, where two parts of the surface touch at a sample
+    /// that equals the isovalue.
     pub(super) fn mend(&mut self, reach: f32) {
         let least = least_area(self.surface);
         for number in 0..self.mesh.corners.len() / 3 {
             let corners = self.mesh.corners.as_chunks::<3>().0[number];
             if corners[0] != mesh::NONE && !self.has_area(corners, least) {
-                // First without folds; a fold is still better than no area.
+                // Moves that fold the surface are tried last: a fold is better than a triangle without an area.
                 [false, true].into_iter().any(|may_fold| {
                     let mut spread = |&vertex| self.spread(vertex, corners, least, may_fold, reach);
                     corners.iter().any(&mut spread)
@@ -29,8 +30,8 @@ impl Simplifier<'_> {
         dot(normal, normal) > least * least
     }
 
-    /// Moves a vertex so that `triangle` gets an area, if fewer triangles around the vertex are without one then and,
-    /// unless it `may_fold`, all of them keep their shape. A vertex on the boundary stays on the sides of the box that
+    /// Moves a vertex of `triangle` so that the triangle gets an area. Fewer triangles around the vertex must then be
+    /// without an area and, unless the surface `may_fold`, all of them must keep their shape. A vertex on the boundary stays on the sides of the box that
     /// it lies on. Returns whether it moved.
     fn spread(
         &mut self,
@@ -47,7 +48,7 @@ impl Simplifier<'_> {
             true => vec![ends[0], ends[ends.len() - 1]],
             false => ends.to_vec(),
         };
-        // An edge of the box has two sides, each of which ends in a neighbour.
+        // A vertex on the boundary stays on the sides of the box that it lies on.
         let sides = if fan.is_open { self.sides[at] } else { 0 };
         let stays = |axis: usize| sides >> axis & 0b1001 != 0;
         let around = |edge: &u32| [vertex, self.mesh.to(*edge), self.mesh.from(prev(*edge))];

@@ -214,7 +214,7 @@ fn finish(simplifier: Simplifier<'_>) -> Result<u64> {
     Ok(dropped)
 }
 
-/// Twice the area up to which a triangle has none: the rounding of its corners alone may make so much.
+/// Twice the largest area that counts as none: the rounding of a triangle's corners alone may cause it.
 fn least_area(surface: &Surface) -> f64 {
     let [low, high] = surface.bounds().unwrap_or_default().map(|place| place.map(f64::from));
     let extent = sub(high, low);
