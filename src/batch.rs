@@ -15,6 +15,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem::replace,
     sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc},
     thread,
     time::Instant,
@@ -25,7 +26,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::{
     error::{Kind, Result},
     events::Events,
-    io::{Sink, Source},
+    io::{Sink, Source, Sources},
     memory,
     progress::{self, Held, Progress},
     threads::spawn_in,
@@ -33,13 +34,16 @@ use crate::{
 
 /// The work on each file of a batch.
 pub trait Work: Sync {
-    /// A file to work on.
-    type Job: Sync;
+    /// A file to work on, and how.
+    type Job: Send + Sync;
     /// The result, other than written files.
     type Out: Send;
 
-    /// The input of a job. The progress bar shows its length.
-    fn source<'j>(&self, job: &'j Self::Job) -> &'j Source;
+    /// The job of the input `source`. It is made shortly before it runs: jobs take many times the memory of their names.
+    ///
+    /// # Errors
+    /// When the input cannot be worked on.
+    fn job(&self, source: Source) -> Result<Self::Job>;
 
     /// The output of a job for the log, if the job has an output of its own.
     fn sink<'j>(&self, _: &'j Self::Job) -> Option<&'j Sink> {
@@ -73,8 +77,8 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Does `work` for all `jobs`, as many at once as there are threads and memory. In the order of the
-    /// jobs and on this thread, prints the messages of each and calls `report` with its result.
+    /// Does `work` for all `sources`, as many at once as there are threads and memory. In the order of the
+    /// sources and on this thread, prints the messages of each and calls `report` with its number and its result.
     ///
     /// # Errors
     /// The first error of `report`, or that there is no such device, which holds for all jobs. No further job is begun
@@ -82,20 +86,21 @@ impl Batch<'_> {
     pub fn run<W: Work>(
         &self,
         work: &W,
-        jobs: &[W::Job],
-        mut report: impl FnMut(&W::Job, Result<W::Out>) -> Result<()>,
+        sources: &Sources,
+        mut report: impl FnMut(usize, Result<W::Out>) -> Result<()>,
     ) -> Result<()> {
         let threads = rayon::current_num_threads();
-        let schedule = Schedule::new(jobs.len(), threads, self);
-        let lengths: Vec<u64> = jobs.iter().map(|job| input_bytes(work.source(job))).collect();
-        let mut bar = self.progress.files(self.title, jobs.len(), lengths.iter().sum());
+        let schedule = Schedule::new(sources.len(), threads, self);
+        let lengths: Vec<u64> = sources.iter().map(|source| input_bytes(&source)).collect();
+        let mut bar = self.progress.files(self.title, sources.len(), lengths.iter().sum());
+        memory::give_back();
         let (finished, results) = mpsc::channel::<(usize, Held, Result<W::Out>)>();
         thread::scope(|scope| {
             let stop = StopOnDrop(&schedule);
-            for worker in 0..threads.min(jobs.len()) {
+            for worker in 0..threads.min(sources.len()) {
                 let (finished, schedule) = (finished.clone(), &schedule);
                 let work =
-                    move || work_through(work, jobs, self.events, schedule, worker, &finished);
+                    move || work_through(work, sources, self.events, schedule, worker, &finished);
                 match spawn_in(scope, work) {
                     Ok(_) => {}
                     Err(error) if worker == 0 => return Err(error),
@@ -114,7 +119,7 @@ impl Batch<'_> {
                         Err(error) if error.kind() == Kind::NoDevice => return Err(error),
                         result => result,
                     };
-                    report(&jobs[schedule.reported()], result)?;
+                    report(schedule.reported(), result)?;
                     schedule.report();
                 }
             }
@@ -131,35 +136,49 @@ fn input_bytes(source: &Source) -> u64 {
 /// The loop of a worker: runs job after job until none is left.
 fn work_through<W: Work>(
     work: &W,
-    jobs: &[W::Job],
+    sources: &Sources,
     events: &Events,
-    schedule: &Schedule,
+    schedule: &Schedule<W::Job>,
     worker: usize,
     finished: &mpsc::Sender<(usize, Held, Result<W::Out>)>,
 ) {
     // A panic in this worker must not leave the other workers waiting.
     let _stop = StopOnPanic(schedule);
-    let need = |index: usize| work.memory(&jobs[index]).unwrap_or(u64::MAX);
-    let (mut one, mut turn) = (None, None);
-    while let Some(next) = schedule.next(worker, turn.take(), need) {
-        let job = &jobs[next.index];
-        let run = || progress::hold(|| memory::catch(|| work.run(job)));
-        let started = Instant::now();
-        let (held, result) = match next.all_threads {
-            true => run(),
-            false => match one_thread(&mut one) {
-                Some(pool) => pool.install(run),
-                None => run(),
-            },
+    let make = |index: usize| {
+        let job = work.job(sources.get(index));
+        // A job that cannot be made takes no memory.
+        let need = job.as_ref().map_or(Some(0), |job| work.memory(job));
+        (job, need.unwrap_or(u64::MAX))
+    };
+    let (mut one, mut ended) = (None, None);
+    while let Some((job, next)) = schedule.next(worker, ended.take(), make) {
+        let source = sources.get(next.index);
+        let mut run = |job: &W::Job| {
+            let started = Instant::now();
+            let run = || progress::hold(|| memory::catch(|| work.run(job)));
+            let (held, result) = match next.all_threads {
+                true => run(),
+                false => match one_thread(&mut one) {
+                    Some(pool) => pool.install(run),
+                    None => run(),
+                },
+            };
+            if result.is_ok() {
+                events.file(&source, work.sink(job), started.elapsed());
+            }
+            (held, result)
         };
-        match &result {
-            Ok(_) => events.file(work.source(job), work.sink(job), started.elapsed()),
-            Err(error) => events.failed(work.source(job), error),
+        let (held, result) = match job {
+            Ok(job) => run(&job),
+            Err(error) => (Held::default(), Err(error)),
+        };
+        if let Err(error) = &result {
+            events.failed(&source, error);
         }
         if finished.send((next.index, held, result)).is_err() {
             return;
         }
-        turn = Some(next);
+        ended = Some(next);
     }
 }
 
@@ -173,21 +192,20 @@ fn one_thread(pool: &mut Option<ThreadPool>) -> Option<&ThreadPool> {
 }
 
 /// Decides which job is next, whether there is memory for it, and which worker takes it.
-struct Schedule {
+struct Schedule<J> {
     jobs: usize,
     threads: usize,
     memory: u64,
     ahead: usize,
-    state: Mutex<State>,
+    state: Mutex<State<J>>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct State {
+struct State<J> {
     /// The first job that no worker has taken. Jobs are taken in order, so that small jobs cannot delay a
     /// large one for ever.
     next: usize,
-    need: Need,
+    waiting: Waiting<J>,
     /// Workers without a job. The one with the least number takes the next job: the allocator keeps memory that a
     /// thread has freed for the same thread, so as few threads as possible should allocate.
     idle: BTreeSet<usize>,
@@ -200,14 +218,13 @@ struct State {
     stopped: bool,
 }
 
-/// The memory that the next job needs.
-#[derive(Clone, Copy, Default)]
-enum Need {
-    #[default]
-    Unknown,
-    /// A worker is finding it out.
-    Asked,
-    Known(u64),
+/// The next job.
+enum Waiting<J> {
+    Unmade,
+    /// A worker is making it.
+    InWork,
+    /// The job, and the bytes of memory that it needs.
+    Made(Result<J>, u64),
 }
 
 /// The turn of a worker: a job, its memory and its threads.
@@ -218,23 +235,33 @@ struct Turn {
     all_threads: bool,
 }
 
-impl Schedule {
+impl<J> Schedule<J> {
     fn new(jobs: usize, threads: usize, batch: &Batch<'_>) -> Self {
         let Batch { memory, ahead, .. } = *batch;
-        Self { jobs, threads, memory, ahead, state: Mutex::default(), changed: Condvar::new() }
+        let state = State {
+            next: 0,
+            waiting: Waiting::Unmade,
+            idle: BTreeSet::new(),
+            active: 0,
+            used: 0,
+            reported: 0,
+            stopped: false,
+        };
+        Self { jobs, threads, memory, ahead, state: state.into(), changed: Condvar::new() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the turn of `worker` and waits for the next one; `None` when no job is left.
+    /// Ends the turn of `worker` and waits for the next one and its job; `None` when no job is left. `make` returns the
+    /// job of a number, and the bytes of memory that the job needs.
     fn next(
         &self,
         worker: usize,
         ended: Option<Turn>,
-        need: impl Fn(usize) -> u64,
-    ) -> Option<Turn> {
+        make: impl Fn(usize) -> (Result<J>, u64),
+    ) -> Option<(Result<J>, Turn)> {
         let mut state = self.state();
         if let Some(turn) = ended {
             (state.active, state.used) = (state.active - 1, state.used - turn.memory);
@@ -245,37 +272,36 @@ impl Schedule {
             if state.stopped || state.next == self.jobs {
                 return None;
             }
-            match state.need {
-                _ if state.idle.first() != Some(&worker) => {}
-                Need::Unknown => {
-                    state.need = Need::Asked;
+            match replace(&mut state.waiting, Waiting::InWork) {
+                waiting if state.idle.first() != Some(&worker) => state.waiting = waiting,
+                Waiting::Unmade => {
                     let index = state.next;
                     drop(state);
-                    let bytes = need(index);
+                    let (job, bytes) = make(index);
                     state = self.state();
-                    state.need = Need::Known(bytes);
+                    state.waiting = Waiting::Made(job, bytes);
                     self.changed.notify_all();
                     continue;
                 }
-                Need::Known(bytes) if self.admits(&state, bytes) => {
+                Waiting::Made(job, bytes) if self.admits(&state, bytes) => {
                     self.changed.notify_all();
-                    return Some(self.turn(&mut state, worker, bytes));
+                    return Some((job, self.turn(&mut state, worker, bytes)));
                 }
-                Need::Asked | Need::Known(_) => {}
+                waiting => state.waiting = waiting,
             }
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
     /// Whether a job that takes `bytes` may begin now. A job that is too large for the memory runs alone.
-    fn admits(&self, state: &State, bytes: u64) -> bool {
+    fn admits(&self, state: &State<J>, bytes: u64) -> bool {
         let fits = state.used.saturating_add(bytes) <= self.memory || state.active == 0;
         fits && state.next < state.reported + self.ahead
     }
 
-    fn turn(&self, state: &mut State, worker: usize, bytes: u64) -> Turn {
+    fn turn(&self, state: &mut State<J>, worker: usize, bytes: u64) -> Turn {
         let (index, memory) = (state.next, bytes.min(self.memory));
-        (state.next, state.need) = (index + 1, Need::Unknown);
+        (state.next, state.waiting) = (index + 1, Waiting::Unmade);
         (state.active, state.used) = (state.active + 1, state.used + memory);
         state.idle.remove(&worker);
         // Few files are left, or memory allows few at a time: with one thread per file, some threads would be idle.
@@ -300,17 +326,17 @@ impl Schedule {
     }
 }
 
-struct StopOnDrop<'a>(&'a Schedule);
+struct StopOnDrop<'a, J>(&'a Schedule<J>);
 
-impl Drop for StopOnDrop<'_> {
+impl<J> Drop for StopOnDrop<'_, J> {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-struct StopOnPanic<'a>(&'a Schedule);
+struct StopOnPanic<'a, J>(&'a Schedule<J>);
 
-impl Drop for StopOnPanic<'_> {
+impl<J> Drop for StopOnPanic<'_, J> {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.stop();
@@ -328,7 +354,6 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
-    use crate::io::Source;
 
     /// Jobs that take some milliseconds and record how many run at once and how much memory they take.
     #[derive(Default)]
@@ -337,6 +362,15 @@ mod tests {
         most_memory: AtomicU64,
         active: AtomicUsize,
         most_active: AtomicUsize,
+    }
+
+    /// Sources whose names are numbers.
+    fn named(numbers: impl IntoIterator<Item = u64>) -> Sources {
+        numbers.into_iter().map(|number| Source::File(number.to_string().into())).collect()
+    }
+
+    fn number_of(source: &Source) -> Result<u64> {
+        source.to_string().parse().map_err(Error::bad_input)
     }
 
     const LIMIT: u64 = 100;
@@ -348,8 +382,8 @@ mod tests {
         /// The number of threads that parallel code had.
         type Out = usize;
 
-        fn source<'j>(&self, _: &'j u64) -> &'j Source {
-            &Source::Stdin
+        fn job(&self, source: Source) -> Result<u64> {
+            number_of(&source)
         }
 
         fn memory(&self, &bytes: &u64) -> Option<u64> {
@@ -381,8 +415,8 @@ mod tests {
         let mut reports = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            batch.run(fake, jobs, |&job, result| {
-                reports.push((job, result.ok()));
+            batch.run(fake, &named(jobs.iter().copied()), |number, result| {
+                reports.push((jobs[number], result.ok()));
                 Ok(())
             })
         })
@@ -428,8 +462,8 @@ mod tests {
             type Job = u64;
             type Out = thread::ThreadId;
 
-            fn source<'j>(&self, _: &'j u64) -> &'j Source {
-                &Source::Stdin
+            fn job(&self, source: Source) -> Result<u64> {
+                number_of(&source)
             }
 
             fn memory(&self, &bytes: &u64) -> Option<u64> {
@@ -445,11 +479,11 @@ mod tests {
         let batch = Batch { title: "where", memory: LIMIT, ahead: 1024, progress, events: &events };
         let mut threads = Vec::new();
         let pool = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
-        let report = |_: &u64, thread: Result<_>| {
+        let report = |_, thread: Result<_>| {
             threads.push(thread?);
             Ok(())
         };
-        pool.install(|| batch.run(&Where, &[LIMIT; 30], report)).unwrap();
+        pool.install(|| batch.run(&Where, &named([LIMIT; 30]), report)).unwrap();
         // A worker with a lower number that starts late takes over from one with a higher number, at most once each.
         let changes = threads.windows(2).filter(|pair| pair[0] != pair[1]).count();
         assert!(changes < 5, "{threads:?}");
@@ -460,16 +494,16 @@ mod tests {
     fn few_jobs_are_done_before_an_earlier_one() {
         struct FirstIsSlow(AtomicUsize);
         impl Work for FirstIsSlow {
-            type Job = usize;
+            type Job = u64;
             /// Jobs that had begun by the end of this one.
             type Out = usize;
-            fn source<'j>(&self, _: &'j usize) -> &'j Source {
-                &Source::Stdin
+            fn job(&self, source: Source) -> Result<u64> {
+                number_of(&source)
             }
-            fn memory(&self, _: &usize) -> Option<u64> {
+            fn memory(&self, _: &u64) -> Option<u64> {
                 Some(1)
             }
-            fn run(&self, &index: &usize) -> Result<usize> {
+            fn run(&self, &index: &u64) -> Result<usize> {
                 self.0.fetch_add(1, Ordering::SeqCst);
                 thread::sleep(Duration::from_millis(if index == 0 { 50 } else { 0 }));
                 Ok(self.0.load(Ordering::SeqCst))
@@ -477,15 +511,14 @@ mod tests {
         }
         let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
         let batch = Batch { title: "slow", memory: LIMIT, ahead: 3, progress, events: &events };
-        let jobs: Vec<usize> = (0..20).collect();
         let pool = ThreadPoolBuilder::new().num_threads(4).build().unwrap();
         let mut begun = Vec::new();
-        let report = |_: &usize, result: Result<usize>| {
+        let report = |_, result: Result<usize>| {
             begun.push(result?);
             Ok(())
         };
         let work = FirstIsSlow(AtomicUsize::new(0));
-        pool.install(|| batch.run(&work, &jobs, report)).unwrap();
+        pool.install(|| batch.run(&work, &named(0..20), report)).unwrap();
         assert_eq!((begun[0], begun.len()), (3, 20));
     }
 
@@ -497,12 +530,26 @@ mod tests {
             Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events },
         );
         let mut reports = 0;
-        let result = batch.run(&fake, &[30; 1000], |_, _| {
+        let result = batch.run(&fake, &named([30; 1000]), |_, _| {
             reports += 1;
             if reports == 3 { Err(Error::usage("enough")) } else { Ok(()) }
         });
         assert_eq!(result.unwrap_err().kind(), Kind::Usage);
         assert_eq!(reports, 3);
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_made_is_the_error_of_its_file() {
+        let (progress, events) = (Progress::new(true), Events::new(None).unwrap());
+        let batch = Batch { title: "fake", memory: LIMIT, ahead: 1024, progress, events: &events };
+        let sources = ["1", "none", "2"].map(|name| Source::File(name.into()));
+        let mut failed = Vec::new();
+        let report = |number, result: Result<usize>| {
+            failed.extend(result.is_err().then_some(number));
+            Ok(())
+        };
+        batch.run(&Fake::default(), &sources.into_iter().collect(), report).unwrap();
+        assert_eq!(failed, [1]);
     }
 
     #[test]

@@ -63,6 +63,18 @@ fn ask_for_huge_pages<T>(values: &mut [T]) {
     let _ = values;
 }
 
+/// Gives memory that was freed back to the system. Command lines of many files leave holes, which the allocator would
+/// keep for this thread, while others allocate anew.
+#[cfg(feature = "cli")]
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the call has no requirements; it takes the locks of the allocator, and leaves what is allocated as it is.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// A copy of `values`.
 ///
 /// # Errors

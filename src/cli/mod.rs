@@ -6,6 +6,7 @@ mod usage;
 use std::{
     env,
     ffi::OsString,
+    mem::take,
     path::PathBuf,
     process,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError},
@@ -203,14 +204,16 @@ pub fn parse() -> Result<Cli> {
         parser.render_help().to_string().lines().for_each(tell);
         process::exit(Kind::Usage.exit_code().into());
     }
-    let line = config::with_flags(&parser, words)?;
+    let mut line = config::with_flags(&parser, words)?;
+    // The parser takes the words, of which there may be many.
     let error = match command()
-        .try_get_matches_from(&line.words)
-        .and_then(|matches| Cli::from_arg_matches(&matches))
+        .try_get_matches_from(take(&mut line.words))
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches))
     {
         Ok(cli) => return Ok(Cli { notes: line.notes, ..cli }),
         Err(error) => error,
     };
+    let line = config::with_flags(&parser, without_help(env::args_os().collect()))?;
     if usage::is_answer(&error) {
         let written = standard::output().map(drop).and_then(|()| error.print());
         written.map_err(|error| Error::io("write", standard::OUTPUT, error))?;

@@ -42,7 +42,7 @@ pub struct Args {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn run(args: &Args) -> Result<()> {
+pub fn run(args: Args) -> Result<()> {
     let (shells, name, mut script) = (Shells::builtins(), args.shell.to_string(), Vec::new());
     let shell = shells.completer(&name).expect("a known shell");
     let written = shell.write_registration(VARIABLE, "gpuproc", "gpuproc", "gpuproc", &mut script);

@@ -50,7 +50,7 @@ struct Row {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let adapters = session.timings.time("adapters", || gpu::watched("a start", gpu::adapters));
     let auto = automatic(&adapters);
     let mut rows = vec![Row {

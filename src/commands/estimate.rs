@@ -19,11 +19,12 @@ const LOOKED_AT: usize = 16;
 /// The sum of `amounts`, such as bytes, over all `inputs`, extrapolated from the mean of the first few. Inputs of
 /// unknown amounts, such as pipes, do not enter the mean; where no amounts are known, the sum is 0.
 pub fn sum_of_all<T, const N: usize>(
-    inputs: &[T],
-    amounts: impl Fn(&T) -> Option<[f64; N]>,
+    inputs: impl ExactSizeIterator<Item = T>,
+    amounts: impl Fn(T) -> Option<[f64; N]>,
 ) -> [f64; N] {
-    let known: Vec<[f64; N]> = inputs.iter().take(LOOKED_AT).filter_map(amounts).collect();
-    let share = inputs.len() as f64 / known.len().max(1) as f64;
+    let count = inputs.len();
+    let known: Vec<[f64; N]> = inputs.take(LOOKED_AT).filter_map(amounts).collect();
+    let share = count as f64 / known.len().max(1) as f64;
     std::array::from_fn(|i| known.iter().map(|amounts| amounts[i]).sum::<f64>() * share)
 }
 
@@ -33,8 +34,8 @@ mod tests {
 
     #[test]
     fn inputs_of_unknown_size_are_as_large_as_the_others() {
-        assert_eq!(sum_of_all(&[(); 3], |()| None), [0.0]);
+        assert_eq!(sum_of_all([(); 3].into_iter(), |()| None), [0.0]);
         let sizes = [Some([10.0, 1.0]), None, Some([20.0, 1.0])].repeat(5);
-        assert_eq!(sum_of_all(&sizes, |size| *size), [15.0 * 15.0, 15.0]);
+        assert_eq!(sum_of_all(sizes.into_iter(), |size| size), [15.0 * 15.0, 15.0]);
     }
 }

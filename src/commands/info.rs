@@ -17,7 +17,7 @@ use crate::{
     error::{Error, Kind, Result},
     for_number,
     io::{
-        Source,
+        Source, Spool,
         array::{ArrayFormat, ArrayReader, npy},
         image::{probe, probe_piped, read_image},
         standard,
@@ -142,16 +142,20 @@ struct Info {
 ///
 /// # Errors
 /// When the only file cannot be read or understood; [`Kind::Partial`] when some of several cannot.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let mut layout = args.volume.layout();
     // Without --volume, the first volume of a file stands for all.
     let is_chosen = layout.volume.is_some();
     layout.volume.get_or_insert(0);
-    let (mut infos, mut failed) = (Vec::new(), 0);
-    let files = args.list.inputs(args.files.clone())?;
-    for source in &files {
-        let look = || session.timings.time("files", || look(source, &layout, args.range, session));
-        match session.logged(source, None, look) {
+    let (mut texts, mut told, mut failed) = (Spool::new(u64::MAX), 0, 0);
+    let mut add = |text: &str| {
+        let failed = |error| Error::io("write", "a temporary file of texts", error);
+        texts.push(text.as_bytes()).map_err(failed)
+    };
+    let files = args.list.inputs(args.files)?;
+    for source in files.iter() {
+        let look = || session.timings.time("files", || look(&source, &layout, args.range, session));
+        match session.logged(&source, None, look) {
             Ok(mut info) => {
                 if let (Some(volumes), Some(_), false, "volume") =
                     (info.pages, info.range, is_chosen, info.kind)
@@ -159,21 +163,25 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
                     info.notes.push(format!("the range is that of the first of {volumes}"));
                 }
                 session.timings.add_result(|| serde_json::to_value(&info).expect("plain data"));
-                infos.push(info);
+                add(&match args.json {
+                    true => info.element(told == 0),
+                    false => info.text(),
+                })?;
+                told += 1;
             }
             Err(error) if files.len() == 1 => return Err(error),
             Err(error) => {
-                session.events.failed(source, &error);
+                session.events.failed(&source, &error);
                 failed += 1;
                 log::error!("{}", hints::line(&error));
             }
         }
     }
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&infos).expect("plain data") + "\n",
-        false => infos.iter().map(Info::text).collect(),
-    };
-    standard::print(&text)?;
+    if args.json {
+        add(if told == 0 { "[]\n" } else { "\n]\n" })?;
+    }
+    let text = texts.reader().map_err(|error| Error::io("read", "the texts", error))?;
+    standard::print_all(text)?;
     match failed {
         0 => Ok(()),
         n => Err(Error::new(Kind::Partial, format_args!("{n} of {} files failed", files.len()))),
@@ -380,6 +388,12 @@ fn image_info(source: &Source, samples: bool, session: &Session) -> Result<Info>
 }
 
 impl Info {
+    /// An element of a JSON array, with the comma or the bracket before it.
+    fn element(&self, is_first: bool) -> String {
+        let text = serde_json::to_string_pretty(self).expect("plain data");
+        format!("{}\n  {}", if is_first { "[" } else { "," }, text.replace('\n', "\n  "))
+    }
+
     /// A heading with name, format, size and type, and a line for each further field.
     fn text(&self) -> String {
         let join = |numbers: &[f64]| {

@@ -53,7 +53,7 @@ pub struct Args {
 ///
 /// # Errors
 /// When a part cannot be read or the result cannot be written, and when the parts do not belong to one job.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let names: Vec<OsString> = args.parts.iter().cloned().map(OsString::from).collect();
     let paths: Vec<PathBuf> = args.list.with(names)?.into_iter().map(PathBuf::from).collect();
     Sink::all_differ(&args.output)?;

@@ -10,7 +10,8 @@
 //! 3. Flags of several commands are in `flags/`. Choices of a library type are parsed by
 //!    [`flags::one_of`], so that the library needs no clap.
 //! 4. The library's errors state facts; [`hints`] adds the flag to type.
-//! 5. Many files go through [`batch`](crate::batch).
+//! 5. Many files go through [`batch`](crate::batch). `Args` are taken by value, so that the names of inputs can leave
+//!    them for [`Sources`](crate::io::Sources). The job of each input is made anew from the flags when it runs.
 
 mod estimate;
 pub mod flags;
@@ -52,7 +53,7 @@ macro_rules! commands {
                 $run_line: serve::RunLine,
             ) -> Result<()> {
                 match self {
-                    $(Self::$name(args) => $module::run(&args, $($input),*),)+
+                    $(Self::$name(args) => $module::run(*args, $($input),*),)+
                 }
             }
 

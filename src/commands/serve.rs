@@ -52,7 +52,7 @@ const LONGEST: u64 = 64 << 20;
 ///
 /// # Errors
 /// When jobs cannot be read or answers cannot be written. A job that fails is an answer, not an error.
-pub fn run(args: &Args, session: &Session, run_line: RunLine) -> Result<()> {
+pub fn run(args: Args, session: &Session, run_line: RunLine) -> Result<()> {
     let failed = |error| Error::io("write", standard::OUTPUT, error);
     let mut answers = standard::output().map_err(failed)?;
     let mut jobs = BufReader::new(args.jobs.open()?);

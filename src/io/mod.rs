@@ -15,9 +15,13 @@ pub mod plot;
 pub mod shared_output;
 mod sink;
 mod source;
+mod sources;
+mod spool;
 pub mod standard;
 pub mod volume;
 
 pub use part::{PartFolder, abandon_outputs, exists_already, temporary_file, temporary_folder};
 pub use sink::{Output, Sink, allow_broken_pipe};
 pub use source::{Limits, Source};
+pub use sources::Sources;
+pub use spool::Spool;

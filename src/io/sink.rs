@@ -1,6 +1,8 @@
 //! Outputs: standard output, or a file, written beside its final place and renamed when whole.
 
 use std::{
+    borrow::Borrow,
+    collections::BTreeSet,
     ffi::OsString,
     fmt,
     fs::{self, File, OpenOptions},
@@ -133,11 +135,24 @@ impl Sink {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) if two outputs are the same file.
-    pub fn all_differ<'a>(sinks: impl IntoIterator<Item = &'a Self>) -> Result<()> {
-        let mut seen: Vec<&Self> = Vec::new();
+    pub fn all_differ<S: Borrow<Self>>(sinks: impl IntoIterator<Item = S>) -> Result<()> {
+        let (mut seen, mut open) = (Vec::<S>::new(), Vec::new());
+        let mut targets = BTreeSet::new();
         for sink in sinks {
-            if seen.iter().any(|other| sink.is_same(other)) {
-                return Err(Error::usage(format_args!("two outputs would be {sink}")));
+            let own = sink.borrow();
+            // Open files are few, and are compared with all others. There may be many outputs for which a name decides.
+            let is_taken = match (own, own.descriptor()) {
+                (Self::File(path), None) => {
+                    let is_new = target(path).is_none_or(|target| targets.insert(target));
+                    !is_new || open.iter().any(|&other: &usize| seen[other].borrow().is_same(own))
+                }
+                _ => {
+                    open.push(seen.len());
+                    seen.iter().any(|other| own.is_same(other.borrow()))
+                }
+            };
+            if is_taken {
+                return Err(Error::usage(format_args!("two outputs would be {own}")));
             }
             seen.push(sink);
         }
@@ -183,7 +198,9 @@ fn target(path: &Path) -> Option<PathBuf> {
         return fs::canonicalize(path).ok().filter(|_| found.is_file());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let folder = fs::canonicalize(folder.unwrap_or(Path::new("."))).ok()?;
+    let folder = folder.unwrap_or(Path::new("."));
+    // A folder that is still to be created has no links.
+    let folder = fs::canonicalize(folder).or_else(|_| std::path::absolute(folder)).ok()?;
     Some(folder.join(path.file_name()?))
 }
 
@@ -350,6 +367,30 @@ mod tests {
             let null = Sink::File("/dev/null".into());
             assert!(!null.is_same(&null));
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_first_of_many_outputs_that_is_taken_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("old"), b"old").unwrap();
+        let names = ["new", "old", "folder/new", "other", "/dev/null", "/dev/null"];
+        let mut sinks = names.map(|name| Sink::File(path(name))).to_vec();
+        sinks.push(Sink::Stdout);
+        Sink::all_differ(&sinks).unwrap();
+        for again in ["./new", "old", "folder/./new"] {
+            let all = sinks.iter().cloned().chain([Sink::File(path(again))]);
+            let error = Sink::all_differ(all.chain([Sink::Stdout])).unwrap_err().one_line();
+            assert!(error.ends_with(&*Sink::File(path(again)).to_string()), "{error}");
+        }
+        // An open file is the same output as its name, whichever comes first.
+        use std::os::fd::AsRawFd;
+        let file = File::open(path("old")).unwrap();
+        let open = Sink::File(format!("/dev/fd/{}", file.as_raw_fd()).into());
+        let named = Sink::File(path("old"));
+        assert!(Sink::all_differ([&open, &named]).is_err());
+        assert!(Sink::all_differ([&named, &open]).is_err());
     }
 
     #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::{
     fs::File,
-    io::{self, Read, Seek},
+    io::{self, Read, Seek, Write},
     path::{Path, PathBuf},
     sync::{
         Mutex, PoisonError,
@@ -160,12 +160,23 @@ fn open(
 /// # Errors
 /// [`Kind::Io`](crate::error::Kind::Io) if standard output cannot be written.
 pub fn print(text: &str) -> Result<()> {
-    use io::Write;
+    print_with(|output| output.write_all(text.as_bytes()))
+}
+
+/// Writes the text that `text` reads, in UTF-8, to standard output.
+///
+/// # Errors
+/// As [`print`], and those of reading.
+pub fn print_all(mut text: impl Read) -> Result<()> {
+    print_with(|mut output| io::copy(&mut text, &mut output).map(drop))
+}
+
+fn print_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     note_written();
     // The console of Windows takes text (UTF-16), not bytes; `io::stdout` converts.
     let written = match cfg!(windows) {
-        true => io::stdout().lock().write_all(text.as_bytes()),
-        false => output().and_then(|mut output| output.write_all(text.as_bytes())),
+        true => write(&mut io::stdout().lock()),
+        false => output().and_then(|mut output| write(&mut output)),
     };
     written.map_err(|error| Error::io("write", OUTPUT, error))
 }

@@ -160,3 +160,45 @@ fn a_batch_keeps_to_its_memory() {
     assert!(bounded <= 164, "{bounded} MiB");
     assert!(free > 2 * bounded, "{free} MiB show no bound");
 }
+
+/// Of each further file, only the name, its length and a few numbers stay in memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_files_take_the_memory_of_few() {
+    const FEW: usize = 100;
+    const MANY: usize = 3000;
+    let folder = tempfile::tempdir().unwrap();
+    let pixels = Noise(5).bytes(512);
+    image::save_buffer(folder.path().join("a.pgm"), &pixels[..64], 8, 8, image::ColorType::L8)
+        .unwrap();
+    fs::write(folder.path().join("a.raw"), &pixels).unwrap();
+    let name = |kind: &str, i: usize| match kind {
+        "a.pgm" => format!("{i:05}.pgm"),
+        _ => format!("v{i:05}_8x8x8_uint8.raw"),
+    };
+    for (kind, i) in ["a.pgm", "a.raw"].iter().flat_map(|kind| (0..MANY).map(move |i| (kind, i))) {
+        fs::hard_link(folder.path().join(kind), folder.path().join(name(kind, i))).unwrap();
+    }
+    for (line, kind) in [
+        ("blur --out-dir out --sigma 2", "a.pgm"),
+        ("histogram -o h.csv", "a.pgm"),
+        ("histogram -o h.json", "a.pgm"),
+        ("histogram --format json -o each/", "a.pgm"),
+        ("mesh --out-dir out --iso 100", "a.raw"),
+        ("info", "a.pgm"),
+    ] {
+        let peak = |count: usize| {
+            let mut command =
+                command(folder.path(), &format!("{line} --threads 2 --device cpu -q"));
+            let mut child = command.args((0..count).map(|i| name(kind, i))).spawn().unwrap();
+            let (status, kilobytes) = crate::common::peak_memory(&mut child);
+            assert!(status.success(), "{line}");
+            kilobytes << 10
+        };
+        let least = |count| (0..3).map(|_| peak(count)).min().unwrap();
+        let (few, many) = (least(FEW), least(MANY));
+        let each = many.saturating_sub(few) / (MANY - FEW) as u64;
+        println!("{line}: {few} bytes and {each} for each further file");
+        assert!(each < 600, "{line}: {each} bytes for each further file");
+    }
+}

@@ -36,7 +36,7 @@ pub use flags::Args;
 /// # Errors
 /// [`Kind::Usage`] for an unknown family or file type, errors of the device, and [`Kind::Partial`] when
 /// a case fails or its checked result is wrong.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let plan = args.plan()?;
     let cases = cases(&plan, session)?;
     session.timings.want_passes();

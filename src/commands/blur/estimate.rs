@@ -1,9 +1,11 @@
 //! Estimates of the time that blurs take on the CPU and with a GPU, for the choice between them. The constants were
 //! measured on a host with 16 cores and an NVIDIA H200, from JPEG files to JPEG files.
 
-use super::flags::Job;
+use super::flags::{Job, Jobs};
 use crate::{
-    commands::estimate::sum_of_all, device::Estimate, io::image::sample_bytes,
+    commands::estimate::sum_of_all,
+    device::Estimate,
+    io::{Source, Sources, image::sample_bytes},
     kernels::blur::Method,
 };
 
@@ -29,10 +31,13 @@ struct Amount {
     linear: bool,
 }
 
-/// The estimate for `jobs`, all of which have the blur of the first one.
-pub fn of_jobs(jobs: &[Job]) -> Estimate {
-    let Some(Job { blur, .. }) = jobs.first() else { return Estimate::of_seconds(0.0, 0.0) };
-    let bytes = |job: &Job| match job.volume {
+/// The estimate for `sources`, all of which get the blur of the first one.
+pub fn of_files(sources: &Sources, jobs: &Jobs) -> Estimate {
+    let job = |source| jobs.of(source).ok();
+    let Some(Job { blur, .. }) = sources.iter().next().and_then(job) else {
+        return Estimate::of_seconds(0.0, 0.0);
+    };
+    let bytes = |job: Job| match job.volume {
         Some(_) => job.source.size().ok().flatten(),
         None => sample_bytes(&job.source),
     };
@@ -40,12 +45,12 @@ pub fn of_jobs(jobs: &[Job]) -> Estimate {
         Method::Gaussian => blur.axes.iter().map(|axis| axis.radius).max().unwrap_or(0),
         Method::Box => 0,
     };
-    let [bytes] = sum_of_all(jobs, |job| bytes(job).map(|bytes| [bytes as f64]));
-    let amount = Amount { files: jobs.len(), bytes, radius, linear: blur.linear };
-    let is_jpeg = |job: &Job| matches!(job.source.extension().as_str(), "jpg" | "jpeg");
+    let [bytes] = sum_of_all(sources.iter(), |source| Some([bytes(job(source)?)? as f64]));
+    let amount = Amount { files: sources.len(), bytes, radius, linear: blur.linear };
+    let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
     let estimate = amount.estimate(rayon::current_num_threads());
-    let is_shared = !blur.linear && jobs.iter().all(is_jpeg);
-    estimate.in_parts(if is_shared { jobs.len() } else { 0 })
+    let is_shared = !blur.linear && sources.iter().all(is_jpeg);
+    estimate.in_parts(if is_shared { sources.len() } else { 0 })
 }
 
 impl Amount {

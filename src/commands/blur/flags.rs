@@ -1,6 +1,6 @@
 //! The flags of `gpuproc blur`, and the plan that they make: jobs, and settings that all jobs share.
 
-use std::{ffi::OsString, fmt, str::FromStr};
+use std::{ffi::OsString, fmt, mem::take, str::FromStr};
 
 use clap::ValueEnum;
 
@@ -8,14 +8,14 @@ use crate::{
     commands::{
         completions::values,
         flags::{
-            IMAGE_FORMATS, ListArgs, OutputArgs, PageRange, Planned, ShardArgs, Share, Target,
-            VolumeArgs, one_of, refuse_picture,
+            IMAGE_FORMATS, ListArgs, OutputArgs, Outputs, PageRange, Planned, ShardArgs, Share,
+            Target, VolumeArgs, one_of, refuse_picture,
         },
     },
     data::volume::Dims,
     error::{Error, Result},
     io::{
-        Sink, Source,
+        Sink, Source, Sources,
         image::{Encoding, ImageFormat},
         volume::{
             Layout, PyramidOptions, VolumeFormat, are_many, has_volume_name, is_zarr,
@@ -274,12 +274,31 @@ impl Channel {
 /// The work that the flags describe.
 #[derive(Debug)]
 pub struct Plan {
-    pub jobs: Vec<Job>,
+    pub sources: Sources,
+    pub jobs: Jobs,
     pub settings: Settings,
     /// Which shard of the work is done, and whether finished work is skipped.
     pub share: Share,
     /// Whether to describe the jobs instead of doing them.
     pub dry_run: bool,
+}
+
+/// Makes the job of each input.
+#[derive(Debug)]
+pub struct Jobs {
+    flags: Args,
+    outputs: Outputs,
+}
+
+impl Jobs {
+    /// The job of the input `source`.
+    ///
+    /// # Errors
+    /// When flags contradict the input, and when the format of its output is unknown.
+    pub fn of(&self, source: Source) -> Result<Job> {
+        let extension = self.flags.extension(&source);
+        self.flags.job(self.outputs.of(source, extension.as_deref())?)
+    }
 }
 
 /// One input, its output and its blur.
@@ -364,11 +383,8 @@ impl Args {
     ///
     /// # Errors
     /// When flags contradict each other or the inputs, and when the format of an output is unknown.
-    pub fn plan(&self) -> Result<Plan> {
-        let planned = self.files()?;
-        let makes_many =
-            self.list.files_from.is_some() || planned.iter().any(|file| file.makes_folder);
-        let jobs = planned.into_iter().map(|planned| self.job(planned));
+    pub fn plan(mut self) -> Result<Plan> {
+        let (mut sources, outputs) = self.files()?;
         let settings = Settings {
             channels: self.channels.clone(),
             encoding: Encoding {
@@ -377,19 +393,21 @@ impl Args {
                 compression: self.compression,
             },
             pages: self.page,
-            makes_many,
+            makes_many: self.list.files_from.is_some() || outputs.is_for_each(),
         };
-        let mut jobs = jobs.collect::<Result<Vec<_>>>()?;
-        let share = self.share.share();
-        if makes_many {
-            jobs = share.files(jobs);
+        let (share, dry_run) = (self.share.share(), self.dry_run);
+        let jobs = Jobs { flags: self, outputs };
+        // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
+        sources.iter().try_for_each(|source| jobs.of(source).map(drop))?;
+        if settings.makes_many {
+            sources = share.files(sources.iter()).collect();
         }
-        Ok(Plan { jobs, settings, share, dry_run: self.dry_run })
+        Ok(Plan { sources, jobs, settings, share, dry_run })
     }
 
-    /// The inputs and their outputs.
-    fn files(&self) -> Result<Vec<Planned>> {
-        let mut files = self.list.with(self.files.clone())?;
+    /// The inputs, which are taken out of the flags, and where their results go.
+    fn files(&mut self) -> Result<(Sources, Outputs)> {
+        let mut files = self.list.with(take(&mut self.files))?;
         let mut output = None;
         if !self.output.is_given() {
             if files.len() != 2 || self.list.files_from.is_some() {
@@ -400,20 +418,21 @@ impl Args {
             }
             output = files.pop().map(Target::from);
         }
-        let is_store = |source: &Source| source.path().is_some_and(is_zarr);
-        let extension = |source: &Source| {
-            let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
-            Ok(match self.format {
-                Some(format) => Some(format.extension().to_owned()),
-                // The slices in a folder become one file.
-                None if is_store(source) => None,
-                None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
-                None => None,
-            })
-        };
         let sources = files.into_iter().map(Source::from).collect();
-        let planned = self.output.plan(sources, output, extension)?;
-        Ok(planned.expect("an output is named"))
+        let outputs = self.output.plan(&sources, output, |source| Ok(self.extension(source)))?;
+        Ok((sources, outputs.expect("an output is named")))
+    }
+
+    /// The extension of the output for `source` where it differs from that of the input.
+    fn extension(&self, source: &Source) -> Option<String> {
+        let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
+        match self.format {
+            Some(format) => Some(format.extension().to_owned()),
+            None if source.path().is_some_and(is_zarr) => None,
+            // The slices in a folder become one file.
+            None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
+            None => None,
+        }
     }
 
     fn job(&self, Planned { source, sink, makes_folder }: Planned) -> Result<Job> {

@@ -13,7 +13,7 @@ use crate::{
     commands::{flags::Share, hints},
     error::{Error, Kind, Result},
     io::{
-        Sink, Source,
+        Sink, Source, Sources,
         image::{is_jpeg, sample_bytes},
         losses,
         marker::Marker,
@@ -26,40 +26,44 @@ use crate::{
 };
 
 pub use flags::Args;
-use flags::{Job, Plan, Settings};
+use flags::{Job, Jobs, Plan, Settings};
 
 /// Blurs one file or several.
 ///
 /// # Errors
 /// When reading, blurring or writing fails; [`Kind::Partial`] when this concerns some of several files.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let Plan { mut jobs, settings, share, dry_run } = args.plan()?;
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    let Plan { mut sources, jobs, settings, share, dry_run } = args.plan()?;
     if dry_run {
-        return jobs.iter().try_for_each(describe);
+        return sources.iter().try_for_each(|source| describe(&jobs.of(source)?));
     }
-    if let (Some(shard), [job], false) = (share.shard, &jobs[..], settings.makes_many()) {
+    if let (Some(shard), 1, false) = (share.shard, sources.len(), settings.makes_many()) {
+        let job = &jobs.of(sources.get(0))?;
         let Some(layout) = &job.volume else {
             return Err(Error::usage(format_args!(
                 "{}: shards are slices of a volume, or files with -o DIR/; one picture has none",
                 job.source
             )));
         };
-        session.device.expect(|| estimate::of_jobs(&jobs));
+        session.device.expect(|| estimate::of_files(&sources, &jobs));
         let blur = || match is_zarr_output(&job.sink) {
             true => zarr::run(job, layout, Some(shard), session),
             false => slabs::run(job, layout, shard, session),
         };
         return session.logged(&job.source, Some(&job.sink), blur);
     }
-    let work = Files { settings: &settings, share, session };
+    let work = Files { jobs, settings, share, session };
     if share.resumes {
-        jobs.retain(|job| !work.is_done(job));
+        let is_left =
+            |source: &Source| !work.job(source.clone()).is_ok_and(|job| work.is_done(&job));
+        sources = sources.iter().filter(is_left).collect();
     }
-    session.device.expect(|| estimate::of_jobs(&jobs));
-    match &jobs[..] {
-        [job] => session.logged(&job.source, Some(&job.sink), || work.run(job)),
-        _ => process_all(&jobs, &work, session),
+    session.device.expect(|| estimate::of_files(&sources, &work.jobs));
+    if sources.len() == 1 {
+        let job = work.job(sources.get(0))?;
+        return session.logged(&job.source, Some(&job.sink), || work.run(&job));
     }
+    process_all(&sources, &work)
 }
 
 /// Prints a line that says what would be done with a file (`--dry-run`).
@@ -129,27 +133,27 @@ fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
 }
 
 /// Processes many files side by side. A file that fails is reported and left out.
-fn process_all(jobs: &[Job], work: &Files<'_>, session: &Session) -> Result<()> {
-    let mut failed = 0;
+fn process_all(sources: &Sources, work: &Files<'_>) -> Result<()> {
+    let (session, mut failed) = (work.session, 0);
     let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
     let batch = Batch { title: "blur", memory, ahead: 1024, progress, events };
-    batch.run(work, jobs, |_, result| {
+    batch.run(work, sources, |_, result| {
         if let Err(error) = result {
             log::error!("{}", hints::line(&error));
             failed += 1;
         }
         Ok(())
     })?;
+    let total = sources.len();
     match failed {
         0 => Ok(()),
-        _ => {
-            Err(Error::new(Kind::Partial, format_args!("{failed} of {} files failed", jobs.len())))
-        }
+        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
     }
 }
 
 struct Files<'a> {
-    settings: &'a Settings,
+    jobs: Jobs,
+    settings: Settings,
     share: Share,
     session: &'a Session,
 }
@@ -157,7 +161,7 @@ struct Files<'a> {
 impl Files<'_> {
     /// The marker file that records a finished job, for `--resume`.
     fn marker(&self, job: &Job) -> Result<Option<Marker>> {
-        let parameters = (&job.blur, &job.volume, job.format, &job.pyramid, self.settings);
+        let parameters = (&job.blur, &job.volume, job.format, &job.pyramid, &self.settings);
         // The result does not depend on which shard does the file.
         let share = Share { shard: None, ..self.share };
         share.marker(self.session, ("blur", &parameters), [&job.source], [&job.sink])
@@ -177,8 +181,8 @@ impl Work for Files<'_> {
     type Job = Job;
     type Out = ();
 
-    fn source<'j>(&self, job: &'j Job) -> &'j Source {
-        &job.source
+    fn job(&self, source: Source) -> Result<Job> {
+        self.jobs.of(source)
     }
 
     fn sink<'j>(&self, job: &'j Job) -> Option<&'j Sink> {
@@ -198,7 +202,7 @@ impl Work for Files<'_> {
     fn run(&self, job: &Job) -> Result<()> {
         let marker = self.marker(job)?;
         let is_exact = || !job.blur.linear && job.volume.is_none() && is_jpeg(&job.source);
-        process(job, self.settings, &self.session.for_file(is_exact))?;
+        process(job, &self.settings, &self.session.for_file(is_exact))?;
         marker.map_or(Ok(()), |marker| marker.write())
     }
 }

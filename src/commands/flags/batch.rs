@@ -7,7 +7,7 @@ use clap::Args;
 use crate::{
     data::shard::Shard,
     error::{Error, Result},
-    io::{Sink, Source, identity::Identity, marker::Marker},
+    io::{Sink, Source, Sources, identity::Identity, marker::Marker},
     session::Session,
 };
 
@@ -25,10 +25,10 @@ impl ListArgs {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when it is named twice, and when the list cannot be read.
-    pub fn inputs(&self, inputs: Vec<Source>) -> Result<Vec<Source>> {
+    pub fn inputs(&self, inputs: Vec<Source>) -> Result<Sources> {
         let named = inputs.iter().chain(&self.files_from).filter(|&input| *input == Source::Stdin);
         match named.count() {
-            0 | 1 => self.with(inputs),
+            0 | 1 => Ok(self.with(inputs)?.into_iter().collect()),
             _ => Err(Error::usage("standard input can be read only once, but is named twice")),
         }
     }
@@ -104,10 +104,9 @@ impl ShardArgs {
 
 impl Share {
     /// Those of `files` that belong to the shard.
-    pub fn files<T>(self, files: Vec<T>) -> Vec<T> {
+    pub fn files<T>(self, files: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let own = files.into_iter().enumerate().filter(|&(number, _)| shard.has(number));
-        own.map(|(_, file)| file).collect()
+        files.enumerate().filter_map(move |(number, file)| shard.has(number).then_some(file))
     }
 
     /// The marker file that records a finished job; `None` without `--resume` and where an input or an output is not a
@@ -146,7 +145,8 @@ mod tests {
     #[test]
     fn shards_of_a_marked_job_are_of_their_own() {
         let share = |shard: &str| Share { shard: shard.parse().ok(), resumes: true };
-        assert_eq!(share("1/3").files((0..8).collect::<Vec<_>>()), [1, 4, 7]);
-        assert_eq!(share("").files(vec![5]), [5]);
+        let files = |text: &str| share(text).files(0..8).collect::<Vec<_>>();
+        assert_eq!(files("1/3"), [1, 4, 7]);
+        assert_eq!(files(""), [0, 1, 2, 3, 4, 5, 6, 7]);
     }
 }

@@ -11,5 +11,5 @@ pub use array::{ARRAY_FORMATS, ArrayInput, ArrayOutput, input_or_pipe};
 pub use batch::{ListArgs, ShardArgs, Share};
 pub use choice::{Choice, dtype_of, one_of};
 pub use image::{IMAGE_FORMATS, PageRange};
-pub use output::{OutputArgs, Place, Planned, Target, Tree};
+pub use output::{OutputArgs, Outputs, Place, Planned, Target, Tree};
 pub use volume::{Triple, VolumeArgs, refuse_picture};

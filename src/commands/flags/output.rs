@@ -19,7 +19,7 @@ use clap::{Args, ValueHint};
 
 use crate::{
     error::{Error, Result},
-    io::{Sink, Source, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
+    io::{Sink, Source, Sources, mesh::FOLDER_EXTENSION, volume::is_zarr_output},
 };
 
 /// The value of `-o`.
@@ -199,6 +199,14 @@ pub struct Planned {
     pub makes_folder: bool,
 }
 
+/// Where the results of several inputs go: a rule by which each input has an output, since the names of all outputs
+/// would take more memory than those of the inputs.
+#[derive(Clone, Debug)]
+pub struct Outputs {
+    place: Place,
+    tree: Tree,
+}
+
 impl OutputArgs {
     /// Whether a flag names the output, so that all positional arguments are inputs.
     pub fn is_given(&self) -> bool {
@@ -236,17 +244,17 @@ impl OutputArgs {
         Ok(Some(Planned { source: source.clone(), sink, makes_folder: place.is_for_each() }))
     }
 
-    /// Each input with its output; `None` where no output is named. `output` is the positional one. `extension` returns
-    /// the extension of a result where it differs from that of its input.
+    /// The outputs of the inputs `sources`; `None` where no output is named. `output` is the positional one. `extension`
+    /// returns the extension of a result where it differs from that of its input.
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) when two inputs have the same output, and as [`Place::sink`].
     pub fn plan(
         &self,
-        sources: Vec<Source>,
+        sources: &Sources,
         output: Option<Target>,
         extension: impl Fn(&Source) -> Result<Option<String>>,
-    ) -> Result<Option<Vec<Planned>>> {
+    ) -> Result<Option<Outputs>> {
         let Some((mut place, tree)) = self.place(output) else { return Ok(None) };
         if let (Place::One(sink), true) = (&place, sources.len() > 1) {
             place = match sink {
@@ -262,16 +270,17 @@ impl OutputArgs {
                 }
             };
         }
-        let makes_folder = place.is_for_each();
+        let outputs = Outputs { place, tree };
         let mut taken = BTreeSet::new();
-        let plan = |source: Source| {
-            let sink = place.sink(&source, extension(&source)?.as_deref(), tree)?;
+        for source in sources.iter() {
+            let extension = extension(&source)?;
+            let Planned { sink, makes_folder, .. } = outputs.of(source, extension.as_deref())?;
             if let (Sink::File(path), true) = (&sink, makes_folder) {
                 // Two names may also lead to one existing file by symbolic links.
                 let found = path.canonicalize().ok().filter(|found| found != path);
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
-                    let remedy = match (&place, tree) {
+                    let remedy = match (&outputs.place, tree) {
                         (Place::Template(_), _) => "; {dir} tells them apart",
                         (_, Tree::All) => "",
                         _ => "; --keep-tree tells them apart",
@@ -281,9 +290,24 @@ impl OutputArgs {
                     )));
                 }
             }
-            Ok(Planned { source, sink, makes_folder })
-        };
-        sources.into_iter().map(plan).collect::<Result<_>>().map(Some)
+        }
+        Ok(Some(outputs))
+    }
+}
+
+impl Outputs {
+    /// Whether each input has an output of its own, in a folder that is created.
+    pub fn is_for_each(&self) -> bool {
+        self.place.is_for_each()
+    }
+
+    /// The input `source` with its output. `extension` is that of the result where it differs from that of the input.
+    ///
+    /// # Errors
+    /// As [`Place::sink`].
+    pub fn of(&self, source: Source, extension: Option<&str>) -> Result<Planned> {
+        let sink = self.place.sink(&source, extension, self.tree)?;
+        Ok(Planned { source, sink, makes_folder: self.place.is_for_each() })
     }
 }
 
@@ -359,10 +383,12 @@ mod tests {
         let plan = |output: &str, keep_tree: bool, inputs: &[&str]| {
             let output = Some(Target(output.into()));
             let args = OutputArgs { output, out_dir: None, keep_tree };
-            let sources = inputs.iter().map(|&name| OsString::from(name).into()).collect();
-            args.plan(sources, None, |_| Ok(None)).map(|plan| {
-                let sinks = plan.unwrap().into_iter().map(|planned| planned.sink.to_string());
-                sinks.collect::<Vec<_>>().join(" ")
+            let sources: Sources =
+                inputs.iter().map(|&name| Source::from(OsString::from(name))).collect();
+            args.plan(&sources, None, |_| Ok(None)).map(|outputs| {
+                let outputs = outputs.unwrap();
+                let sink = |source| outputs.of(source, None).unwrap().sink.to_string();
+                sources.iter().map(sink).collect::<Vec<_>>().join(" ")
             })
         };
         assert_eq!(plan("new", false, &["/a/b", "c"]).unwrap(), "new/b new/c");

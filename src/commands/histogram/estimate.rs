@@ -5,7 +5,7 @@ use super::flags::Settings;
 use crate::{
     commands::estimate::sum_of_all,
     device::Estimate,
-    io::{Source, image::sample_bytes},
+    io::{Source, Sources, image::sample_bytes},
 };
 
 /// Seconds of one core per byte of samples, to read, decode and count them on the CPU.
@@ -14,9 +14,10 @@ const CPU: f64 = 2.7e-9;
 const GPU: f64 = 0.9e-9;
 
 /// The estimate for `inputs`.
-pub fn of_inputs(inputs: &[Source], settings: &Settings) -> Estimate {
-    let [bytes] = sum_of_all(inputs, |input| sample_bytes(input).map(|bytes| [bytes as f64]));
-    let is_jpeg = |source: &Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
+pub fn of_inputs(inputs: &Sources, settings: &Settings) -> Estimate {
+    let bytes = |input| sample_bytes(&input).map(|bytes| [bytes as f64]);
+    let [bytes] = sum_of_all(inputs.iter(), bytes);
+    let is_jpeg = |source: Source| matches!(source.extension().as_str(), "jpg" | "jpeg");
     let from_coefficients = settings.takes_only_counts() && inputs.iter().all(is_jpeg);
     let estimate = estimate(bytes, from_coefficients, rayon::current_num_threads());
     estimate.in_parts(if from_coefficients { inputs.len() } else { 0 })

@@ -1,6 +1,6 @@
 //! The flags of `gpuproc histogram`, and the job that they make.
 
-use std::{io::IsTerminal, str::FromStr};
+use std::{io::IsTerminal, mem::take, str::FromStr};
 
 use clap::ValueEnum;
 
@@ -15,7 +15,7 @@ use crate::{
     },
     data::dtype::Dtype,
     error::{Error, Result},
-    io::{Sink, Source, image::ImageFormat, volume::Layout},
+    io::{Sink, Source, Sources, image::ImageFormat, volume::Layout},
     kernels::histogram::{Luma, MAX_BINS, type_range},
 };
 
@@ -256,7 +256,7 @@ pub enum Channel {
 /// The job that the flags describe.
 #[derive(Debug)]
 pub struct Job {
-    pub inputs: Vec<Source>,
+    pub inputs: Sources,
     /// Whether the inputs come from a list (`--files-from`), which may name a single one.
     pub is_list: bool,
     pub settings: Settings,
@@ -268,11 +268,35 @@ pub struct Job {
     pub sum: bool,
     /// Outputs that hold all inputs.
     pub outputs: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input, in the order of the inputs.
-    pub outputs_of_each: Vec<(Vec<Sink>, Format)>,
+    /// Outputs with a file for each input.
+    pub outputs_of_each: Vec<OfEach>,
     /// Whether pictures of characters are printed on standard output.
     pub picture: bool,
     pub view: View,
+}
+
+/// A folder or a template that gets a file for each input.
+#[derive(Debug)]
+pub struct OfEach {
+    place: Place,
+    /// The extension of a file in a folder, and the value of `{ext}`.
+    extension: &'static str,
+    pub format: Format,
+}
+
+impl OfEach {
+    /// The file for `input`.
+    ///
+    /// # Errors
+    /// As [`Place::sink`].
+    pub fn sink(&self, input: &Source) -> Result<Sink> {
+        self.place.sink(input, Some(self.extension), Tree::Flat)
+    }
+
+    /// The files of all `inputs`, which have been checked.
+    pub fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
+        inputs.iter().filter_map(|input| self.sink(&input).ok())
+    }
 }
 
 /// The outputs of a job, while its flags are validated.
@@ -280,19 +304,19 @@ pub struct Job {
 struct Outputs {
     /// Outputs that hold all inputs.
     of_all: Vec<(Sink, Format)>,
-    /// Outputs with a file for each input, in the order of the inputs.
-    of_each: Vec<(Vec<Sink>, Format)>,
+    /// Outputs with a file for each input.
+    of_each: Vec<OfEach>,
 }
 
 impl Outputs {
-    fn sinks(&self) -> impl Iterator<Item = &Sink> {
-        let of_all = self.of_all.iter().map(|(sink, _)| sink);
-        of_all.chain(self.of_each.iter().flat_map(|(sinks, _)| sinks))
+    fn sinks(&self, inputs: &Sources) -> impl Iterator<Item = Sink> {
+        let of_all = self.of_all.iter().map(|(sink, _)| sink.clone());
+        of_all.chain(self.of_each.iter().flat_map(|each| each.sinks(inputs)))
     }
 
     fn formats(&self) -> impl Iterator<Item = Format> {
         let of_all = self.of_all.iter().map(|(_, format)| *format);
-        of_all.chain(self.of_each.iter().map(|(_, format)| *format))
+        of_all.chain(self.of_each.iter().map(|each| each.format))
     }
 }
 
@@ -348,16 +372,16 @@ impl Args {
     ///
     /// # Errors
     /// When flags contradict each other, two outputs are the same file, or the format of an output is unknown.
-    pub fn job(&self) -> Result<Job> {
-        let inputs = self.list.inputs(self.inputs.clone())?;
+    pub fn job(mut self) -> Result<Job> {
+        let inputs = self.list.inputs(take(&mut self.inputs))?;
         let share = self.share.share();
         let shard_output = share.shard.map(|_| self.shard_output()).transpose()?;
         let adjustments = self.adjustments(inputs.len())?;
         let mut outputs = self.outputs(shard_output, &inputs)?;
         let picture = self.add_stdout(&mut outputs, adjustments.is_empty())?;
-        let adjusted = adjustments.iter().map(|(sink, _)| sink);
-        let files = adjusted.chain(outputs.sinks());
-        Sink::all_differ(files.chain(picture.then_some(&Sink::Stdout)))?;
+        let adjusted = adjustments.iter().map(|(sink, _)| sink.clone());
+        let files = adjusted.chain(outputs.sinks(&inputs));
+        Sink::all_differ(files.chain(picture.then_some(Sink::Stdout)))?;
         let shows =
             |format: Format| matches!(format, Format::Statistics | Format::Json | Format::Html);
         let is_picture = |format: Format| matches!(format, Format::Svg | Format::Png);
@@ -398,7 +422,7 @@ impl Args {
     }
 
     /// The outputs that `-o` names, or for a shard its part file.
-    fn outputs(&self, shard_output: Option<Sink>, inputs: &[Source]) -> Result<Outputs> {
+    fn outputs(&self, shard_output: Option<Sink>, inputs: &Sources) -> Result<Outputs> {
         let mut outputs = Outputs::default();
         if let Some(output) = shard_output {
             outputs.of_all.push((output, self.table()));
@@ -407,7 +431,7 @@ impl Args {
         for target in &self.output {
             match target.place() {
                 Place::One(sink) => outputs.of_all.push(self.output_format(&sink)?),
-                place => outputs.of_each.push(self.of_each(&place, inputs)?),
+                place => outputs.of_each.push(self.of_each(place, inputs)?),
             }
         }
         Ok(outputs)
@@ -477,25 +501,25 @@ impl Args {
     }
 
     /// The output file of each input, in a folder or by a template.
-    fn of_each(&self, place: &Place, inputs: &[Source]) -> Result<(Vec<Sink>, Format)> {
-        let of_folder = match self.format.unwrap_or(OutputFormat::Csv) {
+    fn of_each(&self, place: Place, inputs: &Sources) -> Result<OfEach> {
+        let extension = match self.format.unwrap_or(OutputFormat::Csv) {
             OutputFormat::Csv => "csv",
             OutputFormat::Json => "json",
             OutputFormat::Svg => "svg",
             OutputFormat::Png => "png",
             OutputFormat::Html => "html",
         };
+        let mut of_each = OfEach { place, extension, format: self.table() };
+        inputs.iter().try_for_each(|input| of_each.sink(&input).map(drop))?;
         // The extension in a template decides on the format; {ext} stands for that of --format.
-        let sinks = inputs.iter().map(|input| place.sink(input, Some(of_folder), Tree::Flat));
-        let sinks = sinks.collect::<Result<Vec<_>>>()?;
-        let format = match sinks.first() {
-            Some(sink) => self.output_format(sink)?.1,
-            None => self.table(),
-        };
+        let first = of_each.sinks(inputs).next();
+        if let Some(sink) = first {
+            of_each.format = self.output_format(&sink)?.1;
+        }
         if self.sum {
             return Err(Error::usage("with --sum there is one result: name a file for it"));
         }
-        Ok((sinks, format))
+        Ok(of_each)
     }
 }
 

@@ -16,7 +16,7 @@ mod terminal;
 mod view;
 
 pub use flags::{Args, FORMATS, OutputFormat, format_of};
-use flags::{Job, Settings};
+use flags::{Job, OfEach, Settings};
 use input::Input;
 use outcomes::Outcomes;
 pub use parts::merge;
@@ -27,7 +27,7 @@ use crate::{
     batch::{Batch, Work},
     data::shard::Shard,
     error::{Error, Kind, Result},
-    io::{Source, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
+    io::{Sink, Source, Sources, allow_broken_pipe, image::is_jpeg, marker::Marker, standard},
     session::Session,
 };
 
@@ -35,14 +35,14 @@ use crate::{
 ///
 /// # Errors
 /// When reading, counting or writing fails; [`Kind::Partial`] when this concerns some of several inputs.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     if let (Some(shard), [(output, _)]) = (job.share.shard, &job.outputs[..]) {
         return parts::write(&job, shard, output, session);
     }
     let marker = job.marker(session)?;
     if marker.as_ref().is_some_and(Marker::is_done) {
-        job.inputs.iter().for_each(|input| session.events.skipped(input, None));
+        job.inputs.iter().for_each(|input| session.events.skipped(&input, None));
         return Ok(());
     }
     session.device.expect(|| estimate::of_inputs(&job.inputs, &job.settings));
@@ -50,8 +50,8 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
     for (output, format) in &job.outputs {
         allow_broken_pipe(output::write(&outcomes, output, *format, &job.view, session))?;
     }
-    for (outputs, format) in &job.outputs_of_each {
-        output::write_each(&outcomes, &job.inputs, outputs, *format, &job.view, session)?;
+    for outputs in &job.outputs_of_each {
+        output::write_each(&outcomes, &job.inputs, outputs, &job.view, session)?;
     }
     if job.picture {
         session.timings.time("write", || print_pictures(&outcomes, &job))?;
@@ -63,16 +63,19 @@ pub fn run(args: &Args, session: &Session) -> Result<()> {
 impl Job {
     /// The marker file that records a finished job, for `--resume`.
     fn marker(&self, session: &Session) -> Result<Option<Marker>> {
-        let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink);
-        let each = self.outputs_of_each.iter().flat_map(|(sinks, _)| sinks);
-        let outputs = self.outputs.iter().map(|(sink, _)| sink).chain(each).chain(adjusted);
-        let names = (&self.outputs, &self.outputs_of_each);
-        let parameters = (&self.settings, &self.view, self.sum, names);
-        let inputs = self.inputs.iter().chain(&self.settings.selection.mask);
-        match self.picture {
-            true => Ok(None),
-            false => self.share.marker(session, ("histogram", &parameters), inputs, outputs),
+        if self.picture || !self.share.resumes {
+            return Ok(None);
         }
+        let adjusted = self.settings.adjustments.iter().map(|(sink, _)| sink.clone());
+        let each = self.outputs_of_each.iter().flat_map(|each| each.sinks(&self.inputs));
+        let outputs = self.outputs.iter().map(|(sink, _)| sink.clone()).chain(each).chain(adjusted);
+        let outputs: Vec<Sink> = outputs.collect();
+        let names = |each: &OfEach| (each.sinks(&self.inputs).collect::<Vec<_>>(), each.format);
+        let each: Vec<_> = self.outputs_of_each.iter().map(names).collect();
+        let parameters = (&self.settings, &self.view, self.sum, (&self.outputs, each));
+        let mask = self.settings.selection.mask.clone();
+        let inputs: Vec<Source> = self.inputs.iter().chain(mask).collect();
+        self.share.marker(session, ("histogram", &parameters), &inputs, &outputs)
     }
 }
 
@@ -87,7 +90,7 @@ fn finish(failed: usize, total: usize) -> Result<()> {
     }
 }
 
-/// Most bytes of finished counts in memory.
+/// Most bytes of finished counts in memory, where no temporary file can be made.
 const MOST_COUNTS: u64 = 32 << 20;
 
 /// Most bytes of the counts of one input: five components with 2^16 counts of 8 bytes each.
@@ -98,46 +101,60 @@ const LARGEST_TALLY: u64 = (5 * 8) << 16;
 fn outcomes(job: &Job, session: &Session) -> Result<(Outcomes, usize)> {
     let percentages = job.settings.statistics.then_some(&job.view.percentages[..]);
     let mut outcomes = Outcomes::new(MOST_COUNTS.min(session.max_memory / 4));
-    let mut sum: Option<Tally> = None;
-    let files: Vec<(usize, Source)> = job.inputs.iter().cloned().enumerate().collect();
-    let failed = count_all(job, &files, Shard::WHOLE, session, |_, tally| match &mut sum {
-        Some(sum) => sum.add(tally),
-        None if job.sum => {
-            sum = Some(tally);
-            Ok(())
+    let failed = if job.sum {
+        let mut sum: Option<Tally> = None;
+        let failed = count_all(
+            job,
+            &job.inputs,
+            Shard::WHOLE,
+            session,
+            |tally| tally,
+            |_, tally| {
+                match &mut sum {
+                    Some(sum) => sum.add(tally)?,
+                    None => sum = Some(tally),
+                }
+                Ok(())
+            },
+        )?;
+        if let Some(sum) = sum {
+            outcomes.push(&sum.finish(percentages))?;
         }
-        None => outcomes.push(tally.finish(percentages)),
-    })?;
-    if let Some(sum) = sum {
-        outcomes.push(sum.finish(percentages))?;
-    }
+        failed
+    } else {
+        // Results that wait for an earlier one would take much memory, so their threads keep them in `records`.
+        let keep = |tally: Tally| outcomes.records.keep(&tally.finish(percentages));
+        count_all(job, &job.inputs, Shard::WHOLE, session, keep, |_, kept| {
+            outcomes.list.add(kept?);
+            Ok(())
+        })?
+    };
     if outcomes.len() == 0 {
         finish(failed, job.inputs.len())?;
         return Err(Error::bad_input("no input is named"));
     }
-    outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
-        session.timings.add_result(|| output::summary(&outcome));
-    });
+    outcomes.note(&session.timings);
     Ok((outcomes, failed))
 }
 
-/// Counts `files`, of volumes only the slices of `shard`, and hands the counts to `consume` in order. Returns the
-/// number of files that failed.
-fn count_all(
+/// Counts `files`, of volumes only the slices of `shard`. Several threads call `keep` with the counts of a file; `consume`
+/// takes the number of each file, and what `keep` has returned, in order. Returns the number of files that failed.
+fn count_all<O: Send>(
     job: &Job,
-    files: &[(usize, Source)],
+    files: &Sources,
     shard: Shard,
     session: &Session,
-    mut consume: impl FnMut(&(usize, Source), Tally) -> Result<()>,
+    keep: impl Fn(Tally) -> O + Sync,
+    mut consume: impl FnMut(usize, O) -> Result<()>,
 ) -> Result<usize> {
     let mut failed = 0;
     let ahead = (session.max_memory / 4 / LARGEST_TALLY).clamp(1, 1024) as usize;
     let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
     let batch = Batch { title: "histogram", memory, ahead, progress, events };
-    let work = Inputs { settings: &job.settings, shard, session };
-    batch.run(&work, files, |file, result| {
+    let work = Inputs { settings: &job.settings, shard, session, keep };
+    batch.run(&work, files, |number, result| {
         match result {
-            Ok(tally) => consume(file, tally)?,
+            Ok(kept) => consume(number, kept)?,
             Err(error) if job.inputs.len() == 1 || error.kind() == Kind::Usage => {
                 return Err(error);
             }
@@ -151,33 +168,35 @@ fn count_all(
     Ok(failed)
 }
 
-struct Inputs<'a> {
+struct Inputs<'a, F> {
     settings: &'a Settings,
     /// The shard of the slices of volumes that is counted.
     shard: Shard,
     session: &'a Session,
+    keep: F,
 }
 
-impl Work for Inputs<'_> {
-    /// An input and its number among the inputs.
-    type Job = (usize, Source);
-    type Out = Tally;
+impl<O: Send, F: Fn(Tally) -> O + Sync> Work for Inputs<'_, F> {
+    type Job = Source;
+    type Out = O;
 
-    fn source<'j>(&self, (_, source): &'j (usize, Source)) -> &'j Source {
-        source
+    fn job(&self, source: Source) -> Result<Source> {
+        Ok(source)
     }
 
-    fn memory(&self, (_, source): &(usize, Source)) -> Option<u64> {
+    fn memory(&self, source: &Source) -> Option<u64> {
         Input::memory(source, self.settings)
     }
 
     /// Reads and counts one input, and writes its adjusted images.
-    fn run(&self, (_, source): &(usize, Source)) -> Result<Tally> {
+    fn run(&self, source: &Source) -> Result<O> {
         let session =
             &self.session.for_file(|| self.settings.takes_only_counts() && is_jpeg(source));
         let mut input = Input::read(source, self.settings, session)?;
         adjust::write(source, &mut input, self.settings, session)?;
-        count::count(source, &input, self.settings, self.shard, session)
+        let tally = count::count(source, &input, self.settings, self.shard, session)?;
+        drop(input);
+        Ok((self.keep)(tally))
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{
 
 use super::{
     figure,
-    flags::Format,
+    flags::{Format, OfEach},
     outcomes::Outcomes,
     page,
     tally::{Counted, Outcome},
@@ -18,33 +18,29 @@ use super::{
 use crate::{
     commands::flags::Planned,
     error::{Error, Result},
-    io::{Sink, Source, image::ImageFormat, plot::Drawing},
+    io::{Sink, Sources, image::ImageFormat, plot::Drawing},
     kernels::histogram::{Counts, Statistics},
     session::Session,
 };
 
-/// Writes each outcome to the output of its input. `outputs` are in the order of `inputs`.
+/// Writes each outcome to the output of its input.
 pub fn write_each(
     outcomes: &Outcomes,
-    inputs: &[Source],
-    outputs: &[Sink],
-    format: Format,
+    inputs: &Sources,
+    outputs: &OfEach,
     view: &View,
     session: &Session,
 ) -> Result<()> {
-    let names: Vec<String> = inputs.iter().map(ToString::to_string).collect();
-    let mut number = 0;
+    let mut inputs = inputs.iter();
     for outcome in outcomes.iter() {
         let outcome = outcome.map_err(|error| Error::io("read", "the counts", error))?;
         // Inputs that failed have no outcome: skip their outputs.
-        while outcome.inputs.first() != Some(&names[number]) {
-            number += 1;
-        }
-        Planned::make_folder(&outputs[number])?;
+        let input = inputs.find(|input| outcome.inputs[..] == [input.to_string()]);
+        let output = outputs.sink(&input.expect("an outcome is that of an input"))?;
+        Planned::make_folder(&output)?;
         let mut alone = Outcomes::new(u64::MAX);
-        alone.push(outcome.into_owned())?;
-        write(&alone, &outputs[number], format, view, session)?;
-        number += 1;
+        alone.push(&outcome)?;
+        write(&alone, &output, outputs.format, view, session)?;
     }
     Ok(())
 }
@@ -57,8 +53,8 @@ fn plot(outcomes: &Outcomes, view: &View) -> Result<Drawing> {
         return Ok(figure::draw(&view.shown(&first), view));
     }
     let most = outcomes.iter().take(figure::MOST + 1);
-    let all = most.map(|outcome| Ok(outcome.map_err(failed)?.into_owned()));
-    figure::draw_all(&all.collect::<Result<Vec<Outcome>>>()?, view)
+    let all = most.collect::<io::Result<Vec<Outcome>>>().map_err(failed)?;
+    figure::draw_all(&all, view)
 }
 
 /// Writes all outcomes to one output. A plot shows several outcomes overlaid.
@@ -227,7 +223,7 @@ fn write_json(outcomes: &Outcomes, view: &View, file: &mut impl Write) -> io::Re
     let mut json = serde_json::Serializer::pretty(&mut *file);
     let mut records = json.serialize_seq(Some(outcomes.len()))?;
     for outcome in outcomes.iter() {
-        records.serialize_element(&record(&*outcome?, view))?;
+        records.serialize_element(&record(&outcome?, view))?;
     }
     records.end()?;
     file.write_all(b"\n")

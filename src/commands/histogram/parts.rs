@@ -65,10 +65,11 @@ enum Join {
 
 impl Job {
     fn join(&self) -> Join {
-        match &self.inputs[..] {
-            [input] if is_volume(input, &self.settings) && !self.is_list => Join::Slices,
-            _ if self.sum => Join::Sum,
-            _ => Join::Nothing,
+        let is_one = self.inputs.len() == 1 && !self.is_list;
+        match is_one && is_volume(&self.inputs.get(0), &self.settings) {
+            true => Join::Slices,
+            false if self.sum => Join::Sum,
+            false => Join::Nothing,
         }
     }
 
@@ -80,8 +81,8 @@ impl Job {
         let parameters = (selection, channels, luma, bins, pages, layout, range);
         let shown = (&self.view, self.by_component, self.join());
         let parameters = format!("{parameters:?} {shown:?} strict: {}", session.strict);
-        let inputs = self.inputs.iter().chain(&selection.mask);
-        Identity::new("histogram", parameters, inputs, shard)
+        let inputs: Vec<Source> = self.inputs.iter().chain(selection.mask.clone()).collect();
+        Identity::new("histogram", parameters, &inputs, shard)
     }
 }
 
@@ -89,7 +90,7 @@ impl Job {
 pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Result<()> {
     let identity = job.identity(shard, session)?;
     if job.share.resumes && partial::is_done(output, &identity) {
-        job.inputs.iter().for_each(|input| session.events.skipped(input, Some(output)));
+        job.inputs.iter().for_each(|input| session.events.skipped(&input, Some(output)));
         return Ok(());
     }
     let (join, total) = (job.join(), job.inputs.len());
@@ -98,13 +99,15 @@ pub fn write(job: &Job, shard: Shard, output: &Sink, session: &Session) -> Resul
         let record = Record { numbers, tally };
         part.block(RECORD, &serde_json::to_vec(&record).expect("plain data"))
     };
-    let numbered: Vec<(usize, Source)> = job.inputs.iter().cloned().enumerate().collect();
-    let (files, slices) = match join {
-        Join::Slices => (numbered, shard),
-        Join::Sum | Join::Nothing => (job.share.files(numbered), Shard::WHOLE),
+    let (numbers, slices): (Vec<usize>, Shard) = match join {
+        Join::Slices => (vec![0], shard),
+        Join::Sum | Join::Nothing => (job.share.files(0..total).collect(), Shard::WHOLE),
     };
+    let files = numbers.iter().map(|&number| job.inputs.get(number)).collect();
     let mut sum: Option<Record> = None;
-    let failed = super::count_all(job, &files, slices, session, |&(number, _), tally| {
+    let own = |tally| tally;
+    let failed = super::count_all(job, &files, slices, session, own, |file, tally| {
+        let number = numbers[file];
         match (join, &mut sum) {
             // Where there are more shards than slices, some shards have no slices.
             (Join::Slices, _) if tally.components.is_empty() => Ok(()),
@@ -145,7 +148,7 @@ pub fn merge(
         return Err(parts[0].broken());
     }
     let mut outcomes = Outcomes::new(super::MOST_COUNTS.min(session.max_memory / 4));
-    let mut push = |tally: Tally| outcomes.push(tally.finish(Some(&view.percentages)));
+    let mut push = |tally: Tally| outcomes.push(&tally.finish(Some(&view.percentages)));
     match join {
         Join::Nothing => each_in_order(parts, *inputs, push)?,
         Join::Slices | Join::Sum => {
@@ -158,9 +161,7 @@ pub fn merge(
         finish(failed, *inputs)?;
         return Err(Error::bad_input("no input is named"));
     }
-    outcomes.iter().filter_map(Result::ok).for_each(|outcome| {
-        session.timings.add_result(|| super::output::summary(&outcome));
-    });
+    outcomes.note(&session.timings);
     for (output, format) in outputs {
         let format = match format {
             Some(format) => *format,

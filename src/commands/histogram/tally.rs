@@ -38,7 +38,7 @@ pub struct Counting {
 type Name = &'static str;
 
 /// The names of components.
-const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
+pub const NAMES: [&str; 6] = ["r", "g", "b", "a", "luma", "grey"];
 
 fn known_name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Name, D::Error> {
     let name = String::deserialize(deserializer)?;

@@ -31,7 +31,7 @@ pub struct Args {
 ///
 /// # Errors
 /// When a page cannot be written.
-pub fn run(args: &Args, session: &Session, parser: Command) -> Result<()> {
+pub fn run(args: Args, session: &Session, parser: Command) -> Result<()> {
     // Without line breaks: the program that shows a page fills its lines.
     let mut parser = parser.term_width(0);
     parser.build();

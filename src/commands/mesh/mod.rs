@@ -24,7 +24,7 @@ use std::{fs, path::Path};
 
 use self::{
     color_by::Colors,
-    flags::Work as Task,
+    flags::{Jobs, Work as Task},
     input::VolumeInput,
     job::{Iso, MeshJob},
     memory::{allow, worst},
@@ -41,7 +41,7 @@ use crate::{
     device::Estimate,
     error::{Error, Kind, Result},
     io::{
-        Output, Sink, Source, allow_broken_pipe, losses,
+        Output, Sink, Source, Sources, allow_broken_pipe, losses,
         marker::Marker,
         mesh::{MeshFolder, MeshFormat, PlyWriter, nanometres, write},
         volume::{VolumeFile, can_reopen},
@@ -62,82 +62,108 @@ pub use parts::merge;
 /// # Errors
 /// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`] when this concerns some of several
 /// volumes.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
-    let jobs = match args.work()? {
-        Task::One(job) => {
-            let (volume, output) = (job.volume.clone(), job.output.clone());
-            return match job.share.shard {
-                Some(shard) => {
-                    session.logged(&volume, Some(&output), || parts::write(*job, shard, session))
-                }
-                None => Volumes(session).all(vec![*job]),
-            };
+pub fn run(args: Args, session: &Session) -> Result<()> {
+    match args.work()? {
+        Task::One(job) => match job.share.shard {
+            Some(shard) => {
+                let (volume, output) = (job.volume.clone(), job.output.clone());
+                session.logged(&volume, Some(&output), || parts::write(*job, shard, session))
+            }
+            None if is_done(&job, session) => Ok(()),
+            None => mesh_alone(&job, session),
+        },
+        Task::Many(sources, jobs) => mesh_all(sources, &Volumes { jobs, session }),
+    }
+}
+
+/// Meshes the volumes `sources`. One that fails is reported and left out.
+fn mesh_all(mut sources: Sources, work: &Volumes<'_>) -> Result<()> {
+    let session = work.session;
+    if work.jobs.share().resumes {
+        let is_left =
+            |source: &Source| !work.job(source.clone()).is_ok_and(|job| is_done(&job, session));
+        sources = sources.iter().filter(is_left).collect();
+    }
+    if sources.len() == 1 {
+        return mesh_alone(&work.job(sources.get(0))?, session);
+    }
+    session.device.expect(|| {
+        let seconds = |source| {
+            let job = work.job(source).ok()?;
+            Some(estimate::seconds(&job, &describe(&job)?))
+        };
+        let [cpu, gpu] = sum_of_all(sources.iter(), seconds);
+        Estimate::of_seconds(cpu, gpu)
+    });
+    let mut failed = 0;
+    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
+    let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
+    batch.run(work, &sources, |_, result| {
+        if let Err(error) = result {
+            log::error!("{}", hints::line(&error));
+            failed += 1;
         }
-        Task::Many(jobs) => jobs,
-    };
-    Volumes(session).all(jobs)
+        Ok(())
+    })?;
+    let total = sources.len();
+    match failed {
+        0 => Ok(()),
+        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
+    }
+}
+
+/// Does the only job of a run.
+fn mesh_alone(job: &MeshJob, session: &Session) -> Result<()> {
+    session.logged(&job.volume, Some(&job.output), || mesh(job, session))
+}
+
+/// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an isovalue
+/// that is still to be found.
+fn marker(job: &MeshJob, session: &Session) -> Result<Option<Marker>> {
+    let outputs = outputs::known(job);
+    // The result does not depend on which shard meshes the volume.
+    let share = Share { shard: None, ..job.share };
+    match (outputs, &job.preview) {
+        (Some(outputs), None) => {
+            let parameters = job.parameters(session);
+            share.marker(session, ("mesh", &parameters), [&job.volume], &outputs)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Whether a job is finished already; if so, an event says that it is skipped.
+fn is_done(job: &MeshJob, session: &Session) -> bool {
+    let is_done = matches!(marker(job, session), Ok(Some(marker)) if marker.is_done());
+    if is_done {
+        session.events.skipped(&job.volume, Some(&job.output));
+    }
+    is_done
+}
+
+/// Creates the folder of the output, meshes the volume and marks the job as finished.
+fn mesh(job: &MeshJob, session: &Session) -> Result<()> {
+    let marker = marker(job, session)?;
+    if let (true, Sink::File(path)) = (job.creates_folder, &job.output) {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    }
+    mesh_volume(job.clone(), session)?;
+    marker.map_or(Ok(()), |marker| marker.write())
 }
 
 /// The work of [`Batch`], which meshes several volumes side by side.
-struct Volumes<'a>(&'a Session);
-
-impl Volumes<'_> {
-    fn all(&self, mut jobs: Vec<MeshJob>) -> Result<()> {
-        let session = self.0;
-        jobs.retain(|job| {
-            let is_done = matches!(self.marker(job), Ok(Some(marker)) if marker.is_done());
-            if is_done {
-                session.events.skipped(&job.volume, Some(&job.output));
-            }
-            !is_done
-        });
-        if let [job] = &jobs[..] {
-            return session.logged(&job.volume, Some(&job.output), || self.run(job));
-        }
-        session.device.expect(|| {
-            let seconds = |job: &MeshJob| Some(estimate::seconds(job, &describe(job)?));
-            let [cpu, gpu] = sum_of_all(&jobs, seconds);
-            Estimate::of_seconds(cpu, gpu)
-        });
-        let mut failed = 0;
-        let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-        let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
-        batch.run(self, &jobs, |_, result| {
-            if let Err(error) = result {
-                log::error!("{}", hints::line(&error));
-                failed += 1;
-            }
-            Ok(())
-        })?;
-        let total = jobs.len();
-        match failed {
-            0 => Ok(()),
-            _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
-        }
-    }
-
-    /// The marker file that records a finished mesh, for `--resume`. `None` where the name of an output contains an
-    /// isovalue that is still to be found.
-    fn marker(&self, job: &MeshJob) -> Result<Option<Marker>> {
-        let outputs = outputs::known(job);
-        // The result does not depend on which shard meshes the volume.
-        let share = Share { shard: None, ..job.share };
-        match (outputs, &job.preview) {
-            (Some(outputs), None) => {
-                let parameters = job.parameters(self.0);
-                share.marker(self.0, ("mesh", &parameters), [&job.volume], &outputs)
-            }
-            _ => Ok(None),
-        }
-    }
+struct Volumes<'a> {
+    jobs: Jobs,
+    session: &'a Session,
 }
 
 impl Work for Volumes<'_> {
     type Job = MeshJob;
     type Out = ();
 
-    fn source<'j>(&self, job: &'j MeshJob) -> &'j Source {
-        &job.volume
+    fn job(&self, source: Source) -> Result<MeshJob> {
+        self.jobs.of(source)
     }
 
     fn sink<'j>(&self, job: &'j MeshJob) -> Option<&'j Sink> {
@@ -149,13 +175,7 @@ impl Work for Volumes<'_> {
     }
 
     fn run(&self, job: &MeshJob) -> Result<()> {
-        let marker = self.marker(job)?;
-        if let (true, Sink::File(path)) = (job.creates_folder, &job.output) {
-            let folder = path.parent().unwrap_or(Path::new(""));
-            fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
-        }
-        mesh_volume(job.clone(), self.0)?;
-        marker.map_or(Ok(()), |marker| marker.write())
+        mesh(job, self.session)
     }
 }
 

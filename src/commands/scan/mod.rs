@@ -19,7 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// When flags contradict each other, and when reading, scanning or writing fails.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let (share, carry) = args.share()?;
     match (args.job()?, share.shard) {
         (Job::Line(line), Some(shard)) => {

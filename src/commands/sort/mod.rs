@@ -31,7 +31,7 @@ use crate::{
 ///
 /// # Errors
 /// When reading, sorting or writing fails.
-pub fn run(args: &Args, session: &Session) -> Result<()> {
+pub fn run(args: Args, session: &Session) -> Result<()> {
     let job = args.job()?;
     let reader = job.keys.open(job.limits(session))?;
     for_number!(reader.dtype(), T => sort::<T>(&job, session, reader))

@@ -5,6 +5,7 @@ mod values;
 
 use std::{
     ffi::OsString,
+    mem::take,
     path::{Path, PathBuf},
 };
 
@@ -24,11 +25,12 @@ use super::{
 };
 use crate::{
     commands::flags::{
-        Choice, ListArgs, OutputArgs, Planned, ShardArgs, Target, Triple, VolumeArgs, one_of,
+        Choice, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Share, Target, Triple,
+        VolumeArgs, one_of,
     },
     data::{palette::Palette, placement::Space},
     error::{Error, Result},
-    io::{Sink, Source, mesh::MeshFormat},
+    io::{Sink, Source, Sources, mesh::MeshFormat},
     kernels::mesh::{
         MarchingCubes, Topology,
         post::{Goal, Parts, Size},
@@ -267,7 +269,39 @@ pub(super) enum Work {
     /// One volume, or a shard of its layers.
     One(Box<MeshJob>),
     /// Several volumes, each with an output of its own.
-    Many(Vec<MeshJob>),
+    Many(Sources, Jobs),
+}
+
+/// Makes the job of each of several volumes.
+#[derive(Debug)]
+pub(super) struct Jobs {
+    flags: Args,
+    outputs: Outputs,
+    /// Whether there is more than one volume.
+    are_several: bool,
+}
+
+impl Jobs {
+    /// Which shard of the work is done, and whether finished work is skipped.
+    pub(super) fn share(&self) -> Share {
+        self.flags.share.share()
+    }
+
+    /// The job that meshes the volume `source`.
+    ///
+    /// # Errors
+    /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
+    pub(super) fn of(&self, source: Source) -> Result<MeshJob> {
+        let extension = self.flags.extension()?;
+        let Planned { source, sink, makes_folder } = self.outputs.of(source, Some(extension))?;
+        let job = self.flags.job(source, Some(sink))?;
+        match job.preview {
+            Some(_) if self.are_several => Err(Error::usage(
+                "--preview draws one volume, not several: mesh them one at a time",
+            )),
+            _ => Ok(MeshJob { creates_folder: makes_folder, ..job }),
+        }
+    }
 }
 
 impl Args {
@@ -275,10 +309,10 @@ impl Args {
     ///
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) for flags that contradict each other.
-    pub(super) fn work(&self) -> Result<Work> {
-        let mut files = self.list.with(self.files.clone())?;
+    pub(super) fn work(mut self) -> Result<Work> {
+        let mut files = self.list.with(take(&mut self.files))?;
         if let Some(list) = self.labels_behind(&mut files) {
-            return Self { labels: Some(list), ..self.clone() }.work_of(files);
+            self.labels = Some(list);
         }
         self.work_of(files)
     }
@@ -293,7 +327,7 @@ impl Args {
         list(&files.remove(at))
     }
 
-    fn work_of(&self, mut files: Vec<OsString>) -> Result<Work> {
+    fn work_of(self, mut files: Vec<OsString>) -> Result<Work> {
         let mut output = None;
         if !self.output.is_given() {
             output = match (files.len(), &self.list.files_from) {
@@ -306,37 +340,25 @@ impl Args {
                 }
             };
         }
-        let extension = |_: &Source| Ok(Some(self.format(None)?.extension().to_owned()));
-        let sources: Vec<Source> = files.into_iter().map(Source::from).collect();
-        let Some(planned) = self.output.plan(sources.clone(), output, extension)? else {
-            let [volume] = &sources[..] else { unreachable!("there is one volume") };
-            return self.job(volume.clone(), None).map(Box::new).map(Work::One);
+        let extension = |_: &Source| Ok(Some(self.extension()?.to_owned()));
+        let mut sources: Sources = files.into_iter().map(Source::from).collect();
+        let Some(outputs) = self.output.plan(&sources, output, extension)? else {
+            return self.job(sources.get(0), None).map(Box::new).map(Work::One);
         };
-        match <[Planned; 1]>::try_from(planned) {
-            Ok([Planned { source, sink, makes_folder: false }])
-                if self.list.files_from.is_none() =>
-            {
-                self.job(source, Some(sink)).map(Box::new).map(Work::One)
-            }
-            Ok(one) => self.many(one.into()),
-            Err(many) => self.many(many),
+        if sources.len() == 1 && self.list.files_from.is_none() && !outputs.is_for_each() {
+            let Planned { source, sink, .. } = outputs.of(sources.get(0), None)?;
+            return self.job(source, Some(sink)).map(Box::new).map(Work::One);
         }
+        let jobs = Jobs { flags: self, outputs, are_several: sources.len() > 1 };
+        // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
+        sources.iter().try_for_each(|source| jobs.of(source).map(drop))?;
+        sources = jobs.share().files(sources.iter()).collect();
+        Ok(Work::Many(sources, jobs))
     }
 
-    /// The jobs of this shard for several volumes, each with its output.
-    fn many(&self, planned: Vec<Planned>) -> Result<Work> {
-        let several = planned.len() > 1;
-        let job = |Planned { source, sink, makes_folder }: Planned| {
-            let job = self.job(source, Some(sink))?;
-            match job.preview {
-                Some(_) if several => Err(Error::usage(
-                    "--preview draws one volume, not several: mesh them one at a time",
-                )),
-                _ => Ok(MeshJob { creates_folder: makes_folder, ..job }),
-            }
-        };
-        let jobs = planned.into_iter().map(job).collect::<Result<_>>()?;
-        Ok(Work::Many(self.share.share().files(jobs)))
+    /// The extension of outputs that are named like the inputs.
+    fn extension(&self) -> Result<&'static str> {
+        Ok(self.format(None)?.extension())
     }
 
     /// The job that meshes `volume`, to `output` or by default to a file named like the volume.
