@@ -24,6 +24,7 @@ use crate::{
         volume::{Endian, Layout, VolumeFile, are_many, has_volume_name, is_volume_piped},
     },
     kernels::histogram::{Component, Moments, Pixels, moments},
+    memory,
     progress::printable,
     session::Session,
 };
@@ -153,6 +154,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         texts.push(text.as_bytes()).map_err(failed)
     };
     let files = args.list.inputs(args.files)?;
+    memory::give_back();
     for source in files.iter() {
         let look = || session.timings.time("files", || look(&source, &layout, args.range, session));
         match session.logged(&source, None, look) {

@@ -136,25 +136,26 @@ impl Sink {
     /// # Errors
     /// [`Kind::Usage`](crate::error::Kind::Usage) if two outputs are the same file.
     pub fn all_differ<S: Borrow<Self>>(sinks: impl IntoIterator<Item = S>) -> Result<()> {
-        let (mut seen, mut open) = (Vec::<S>::new(), Vec::new());
-        let mut targets = BTreeSet::new();
-        for sink in sinks {
-            let own = sink.borrow();
+        let all: Vec<S> = sinks.into_iter().collect();
+        if all.len() < 2 {
+            return Ok(());
+        }
+        let (mut open, mut targets) = (Vec::<&Self>::new(), BTreeSet::new());
+        for (number, own) in all.iter().map(Borrow::borrow).enumerate() {
             // Open files are few, and are compared with all others. There may be many outputs for which a name decides.
             let is_taken = match (own, own.descriptor()) {
                 (Self::File(path), None) => {
                     let is_new = target(path).is_none_or(|target| targets.insert(target));
-                    !is_new || open.iter().any(|&other: &usize| seen[other].borrow().is_same(own))
+                    !is_new || open.iter().any(|other| own.is_same(other))
                 }
                 _ => {
-                    open.push(seen.len());
-                    seen.iter().any(|other| own.is_same(other.borrow()))
+                    open.push(own);
+                    all[..number].iter().any(|other| own.is_same(other.borrow()))
                 }
             };
             if is_taken {
                 return Err(Error::usage(format_args!("two outputs would be {own}")));
             }
-            seen.push(sink);
         }
         Ok(())
     }

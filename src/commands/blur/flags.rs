@@ -425,14 +425,12 @@ impl Args {
 
     /// The extension of the output for `source` where it differs from that of the input.
     fn extension(&self, source: &Source) -> Option<String> {
-        let name = source.path().and_then(|path| path.file_name()).unwrap_or_default();
-        match self.format {
-            Some(format) => Some(format.extension().to_owned()),
-            None if source.path().is_some_and(is_zarr) => None,
-            // The slices in a folder become one file.
-            None if are_many(source) => Some(slices_extension(&name.to_string_lossy())),
-            None => None,
+        if let Some(format) = self.format {
+            return Some(format.extension().to_owned());
         }
+        let path = source.path().filter(|path| are_many(source) && !is_zarr(path))?;
+        // The slices in a folder become one file.
+        Some(slices_extension(&path.file_name().unwrap_or_default().to_string_lossy()))
     }
 
     fn job(&self, Planned { source, sink, makes_folder }: Planned) -> Result<Job> {
