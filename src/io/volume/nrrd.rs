@@ -39,10 +39,50 @@ struct Fields {
     /// `name:=value`, the user's own.
     pairs: Vec<(String, String)>,
     /// Files that `data file: LIST` lists.
+    /// Fields that are not understood, under the names that they have in the file.
+    others: Vec<(String, String)>,
     files: Vec<String>,
 }
 
 /// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
+/// Fields that are understood, or that need not be kept.
+const KNOWN: [&str; 21] = [
+    "type",
+    "dimension",
+    "sizes",
+    "encoding",
+    "endian",
+    "space",
+    "spacedimension",
+    "spacedirections",
+    "spaceorigin",
+    "spaceunits",
+    "spacings",
+    "axismins",
+    "centers",
+    "centerings",
+    "units",
+    "kinds",
+    "lineskip",
+    "byteskip",
+    "datafile",
+    "content",
+    "number",
+];
+
+/// Fields of the format that are only told: written as pairs of the user, they would mean nothing to other programs.
+const NOT_WRITTEN: [&str; 9] = [
+    "space",
+    "axismins",
+    "axismaxs",
+    "thicknesses",
+    "labels",
+    "sampleunits",
+    "oldmin",
+    "oldmax",
+    "measurementframe",
+];
+
 fn key(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
@@ -75,7 +115,10 @@ impl Fields {
             if let Some((name, value)) = line.split_once(":=") {
                 all.pairs.push((name.to_owned(), value.to_owned()));
             } else if let Some((name, value)) = line.split_once(':') {
-                let (name, value) = (key(name), value.trim().to_owned());
+                let (own_name, name, value) = (name.trim(), key(name), value.trim().to_owned());
+                if !KNOWN.contains(&name.as_str()) && says_something(&value) {
+                    all.others.push((own_name.to_owned(), value.clone()));
+                }
                 // All lines that follow are names of files.
                 lists_files = name == "datafile" && value.starts_with("LIST");
                 all.fields.push((name, value));
@@ -97,6 +140,13 @@ impl Fields {
 }
 
 fn dtype(name: &str) -> Result<Dtype, BoxError> {
+/// Whether a value of each axis is known: `nan`, `none`, `???` and `""` stand for unknown ones.
+fn says_something(value: &str) -> bool {
+    let is_unknown =
+        |word: &str| ["nan", "none", "???", "\"\""].contains(&word.to_ascii_lowercase().as_str());
+    !value.split_whitespace().all(is_unknown)
+}
+
     let words: Vec<&str> = name.split_whitespace().collect();
     let unsigned = words.first() == Some(&"unsigned");
     // `signed long long int` is the same as `long long`.
@@ -258,7 +308,8 @@ fn placement(
     }
     let Some(spacings) = fields.get("spacings").map(numbers) else { return Ok(None) };
     let minima = fields.get("axismins").map_or_else(Vec::new, numbers);
-    let cells = fields.get("centers").unwrap_or_default().to_lowercase();
+    let cells = fields.get("centers").or_else(|| fields.get("centerings"));
+    let cells = cells.unwrap_or_default().to_lowercase();
     let cells: Vec<&str> = cells.split_whitespace().collect();
     let (mut spacing, mut first) = ([1.0; 3], [0.0; 3]);
     for (i, &axis) in spatial.iter().enumerate() {
@@ -318,6 +369,13 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         header.metadata.push(("content".into(), content.to_owned()));
     }
     header.metadata.extend(fields.pairs);
+    if let Some(name) = fields.get("space").filter(|name| space(name).is_none()) {
+        header.metadata.push(("space".into(), name.to_owned()));
+    }
+    if let Some(minima) = fields.get("axismins").filter(|_| header.placement.is_none()) {
+        header.metadata.push(("axis mins".into(), minima.to_owned()));
+    }
+    header.metadata.extend(fields.others);
     Ok(header)
 }
 
@@ -376,6 +434,7 @@ fn keeps((name, value): &(String, String)) -> bool {
         && !name.contains(":=")
         && !name.ends_with(':')
 }
+        && !NOT_WRITTEN.contains(&key(name).as_str())
 
 #[cfg(test)]
 mod tests {
@@ -454,9 +513,31 @@ mod tests {
         assert_eq!(header.placement.unwrap().spacing(), [0.5, 1.0, 2.0]);
         assert_eq!((header.files.unwrap(), header.skip.from), (vec!["a.raw".to_owned()], 0));
         assert_eq!(header.metadata, [("my key".to_owned(), "my: value".to_owned())]);
-        let centers = "spacings: 2 2 2\naxis mins: 10 nan 30\ncenters: cell cell node\n";
-        let header = parse(&(PLAIN.to_owned() + centers)).unwrap();
-        assert_eq!(header.placement.unwrap().first, [11.0, 0.0, 30.0]);
+        for name in ["centers", "centerings"] {
+            let minima = "spacings: 2 2 2\naxis mins: 10 nan 30\n";
+            let header = parse(&format!("{PLAIN}{minima}{name}: cell cell node\n")).unwrap();
+            assert_eq!(header.placement.unwrap().first, [11.0, 0.0, 30.0], "{name}");
+            assert!(header.metadata.is_empty());
+        }
+    }
+
+    /// Fields that are not understood are metadata, which the writer of another file does not pass on.
+    #[test]
+    fn no_field_is_lost_without_a_word() {
+        let more = "thicknesses: nan NaN 2\nlabels: \"\" \"\" \"\"\nsample units: Kelvin\n\
+                    Measurement Frame: (1,0,0) (0,1,0) (0,0,1)\nspace: scanner-xyz\naxis mins: 1 2 3\n\
+                    my key:=mine\n";
+        let header = parse(&format!("{PLAIN}{more}")).unwrap();
+        let names: Vec<&str> = header.metadata.iter().map(|(name, _)| name.as_str()).collect();
+        let others = ["space", "axis mins", "thicknesses", "sample units", "Measurement Frame"];
+        assert_eq!(names, [&others[..], &["my key"]].concat());
+        let kept: Vec<&str> = header
+            .metadata
+            .iter()
+            .filter(|entry| keeps(entry))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        assert_eq!(kept, ["my key"]);
     }
 
     #[test]
