@@ -52,6 +52,20 @@ pub struct Placement {
     pub unit: Option<String>,
 }
 
+/// Nanometres of a unit of length.
+pub fn nanometres(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "m" => 1e9,
+        "cm" => 1e7,
+        "mm" => 1e6,
+        "um" | "micron" => 1e3,
+        "nm" | "nanometer" => 1.0,
+        "angstrom" | "A" => 0.1,
+        "in" => 2.54e7,
+        _ => return None,
+    })
+}
+
 fn length(v: [f64; 3]) -> f64 {
     dot(v, v).sqrt()
 }
@@ -125,6 +139,12 @@ impl Placement {
         (0..3).all(straight)
     }
 
+    /// Whether spacing and first sample alone do not tell the placement: the grid is turned, or the world's axes have
+    /// anatomical names.
+    pub fn has_orientation(&self) -> bool {
+        self.space.is_some() || !self.is_straight()
+    }
+
     /// The same place in the coordinates of `space`; nothing when its own are not known.
     pub fn to(&self, space: Space) -> Option<Self> {
         let (from, to) = (self.space?.signs(), space.signs());
@@ -136,6 +156,27 @@ impl Placement {
             first: turn(self.first),
             space: Some(space),
             unit: self.unit.clone(),
+        })
+    }
+
+    /// The same place in one of `units`: in its own unit if that is among them or not stated, else in the greatest that
+    /// is not longer, else in the shortest. `None` when the length of its unit is not known.
+    pub fn in_unit_of(&self, units: &[&str]) -> Option<Self> {
+        let Some(own) = self.unit.as_deref().filter(|own| !units.contains(own)) else {
+            return Some(self.clone());
+        };
+        let length = nanometres(own)?;
+        let known = units.iter().filter_map(|&unit| Some((nanometres(unit)?, unit)));
+        let mut known: Vec<(f64, &str)> = known.collect();
+        known.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (goal, unit) =
+            *known.iter().rfind(|(goal, _)| *goal <= length).or_else(|| known.first())?;
+        let scaled = |v: [f64; 3]| v.map(|v| v * length / goal);
+        Some(Self {
+            steps: self.steps.map(scaled),
+            first: scaled(self.first),
+            space: self.space,
+            unit: Some(unit.to_owned()),
         })
     }
 
@@ -194,6 +235,28 @@ mod tests {
         assert_eq!(lps.to(Space::Ras).unwrap(), ras);
         assert_eq!(lps.orientation(), ras.orientation());
         assert_eq!(ras.to(Space::Las).unwrap().at([1.0, 2.0, 3.0]), [-8.0, 11.0, 32.0]);
+    }
+
+    #[test]
+    fn lengths_are_converted_to_units_that_are_known() {
+        let of = |unit: &str| Placement { unit: Some(unit.into()), ..turned() };
+        let units = ["m", "mm", "um"];
+        for (own, goal, factor) in [
+            ("mm", "mm", 1.0),
+            ("cm", "mm", 10.0),
+            ("in", "mm", 25.4),
+            ("nm", "um", 1e-3),
+            ("angstrom", "um", 1e-4),
+        ] {
+            let found = of(own).in_unit_of(&units).unwrap();
+            assert_eq!(found.unit.as_deref(), Some(goal), "{own}");
+            assert!((found.spacing()[0] / (2.0 * factor) - 1.0).abs() < 1e-12, "{own}");
+            assert!((found.first[2] / (30.0 * factor) - 1.0).abs() < 1e-12, "{own}");
+        }
+        let found = of("mm").in_unit_of(&["angstrom"]).unwrap();
+        assert_eq!((found.spacing(), found.unit.as_deref()), ([2e7, 1e7, 3e7], Some("angstrom")));
+        assert_eq!(of("parsec").in_unit_of(&units), None);
+        assert_eq!(turned().in_unit_of(&units), Some(turned()));
     }
 
     #[test]

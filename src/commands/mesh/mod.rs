@@ -37,13 +37,13 @@ use self::{
 use crate::{
     batch::{Batch, Work},
     commands::{estimate::sum_of_all, flags::Share, hints},
-    data::surface::Surface,
+    data::{placement::nanometres, surface::Surface},
     device::Estimate,
     error::{Error, Kind, Result},
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe, losses,
         marker::Marker,
-        mesh::{MeshFolder, MeshFormat, PlyWriter, nanometres, write},
+        mesh::{MeshFolder, MeshFormat, PlyWriter, write},
         volume::{VolumeFile, can_reopen},
     },
     kernels::mesh::{

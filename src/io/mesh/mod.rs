@@ -25,7 +25,7 @@ use std::{
 
 pub use glb_surfaces::{ColoredSurface, write_colored};
 pub use ply::PlyWriter;
-pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder, nanometres};
+pub use precomputed::{EXTENSION as FOLDER_EXTENSION, MeshFolder};
 
 use crate::data::{placement::Space, surface::Surface};
 

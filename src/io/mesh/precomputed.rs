@@ -35,19 +35,6 @@ pub(super) fn write(out: &mut impl Write, surface: &Surface) -> io::Result<()> {
     })
 }
 
-/// Nanometres of a unit of length.
-pub fn nanometres(unit: &str) -> Option<f64> {
-    Some(match unit {
-        "m" => 1e9,
-        "cm" => 1e7,
-        "mm" => 1e6,
-        "um" | "micron" => 1e3,
-        "nm" => 1.0,
-        "angstrom" | "A" => 0.1,
-        _ => return None,
-    })
-}
-
 /// A folder with one surface, which appears under its name when it is complete.
 #[derive(Debug)]
 pub struct MeshFolder {

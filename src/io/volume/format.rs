@@ -56,6 +56,8 @@ pub struct Writing {
     pub dtypes: &'static [Dtype],
     /// Which placements can be written.
     pub placing: Placing,
+    /// Units of length that can be stated; `None` for any text.
+    pub units: Option<&'static [&'static str]>,
     /// Whether an entry of metadata can be written.
     pub keeps: fn(&(String, String)) -> bool,
     /// Makes the header.

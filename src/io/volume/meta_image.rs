@@ -29,6 +29,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(Some(Space::Lps)),
+        units: None,
         header: header_bytes,
     }),
 };

@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &[Dtype::I8, Dtype::U16, Dtype::I16, Dtype::F32],
         placing: Placing::Straight,
+        units: Some(&["angstrom"]),
         header: header_bytes,
     }),
 };

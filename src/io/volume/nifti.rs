@@ -28,6 +28,7 @@ pub const FORMAT: Format = Format {
         keeps: |(name, text)| name == "description" && text.len() < 80,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(Some(Space::Ras)),
+        units: Some(&["m", "mm", "um"]),
         header: header_bytes,
     }),
 };

@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
         keeps: |_| false,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Nothing,
+        units: None,
         header: |&Outgoing { dims: [x, y, z], dtype, .. }| header(dtype, &[z, y, x]),
     }),
 };

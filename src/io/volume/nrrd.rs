@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
         keeps,
         dtypes: &Dtype::SAMPLES,
         placing: Placing::Affine(None),
+        units: None,
         header: header_bytes,
     }),
 };
@@ -38,13 +39,12 @@ struct Fields {
     fields: Vec<(String, String)>,
     /// `name:=value`, the user's own.
     pairs: Vec<(String, String)>,
-    /// Files that `data file: LIST` lists.
     /// Fields that are not understood, under the names that they have in the file.
     others: Vec<(String, String)>,
+    /// Files that `data file: LIST` lists.
     files: Vec<String>,
 }
 
-/// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
 /// Fields that are understood, or that need not be kept.
 const KNOWN: [&str; 21] = [
     "type",
@@ -83,6 +83,7 @@ const NOT_WRITTEN: [&str; 9] = [
     "measurementframe",
 ];
 
+/// The name of a field in the form used to compare: `data file`, `datafile` and `Data File` are the same field.
 fn key(name: &str) -> String {
     name.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect()
 }
@@ -139,7 +140,6 @@ impl Fields {
     }
 }
 
-fn dtype(name: &str) -> Result<Dtype, BoxError> {
 /// Whether a value of each axis is known: `nan`, `none`, `???` and `""` stand for unknown ones.
 fn says_something(value: &str) -> bool {
     let is_unknown =
@@ -147,6 +147,7 @@ fn says_something(value: &str) -> bool {
     !value.split_whitespace().all(is_unknown)
 }
 
+fn dtype(name: &str) -> Result<Dtype, BoxError> {
     let words: Vec<&str> = name.split_whitespace().collect();
     let unsigned = words.first() == Some(&"unsigned");
     // `signed long long int` is the same as `long long`.
@@ -368,7 +369,6 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
     if let Some(content) = fields.get("content") {
         header.metadata.push(("content".into(), content.to_owned()));
     }
-    header.metadata.extend(fields.pairs);
     if let Some(name) = fields.get("space").filter(|name| space(name).is_none()) {
         header.metadata.push(("space".into(), name.to_owned()));
     }
@@ -376,6 +376,7 @@ fn read(start: &mut Start<'_>) -> Result<Header, BoxError> {
         header.metadata.push(("axis mins".into(), minima.to_owned()));
     }
     header.metadata.extend(fields.others);
+    header.metadata.extend(fields.pairs);
     Ok(header)
 }
 
@@ -433,8 +434,8 @@ fn keeps((name, value): &(String, String)) -> bool {
         && !name.starts_with('#')
         && !name.contains(":=")
         && !name.ends_with(':')
-}
         && !NOT_WRITTEN.contains(&key(name).as_str())
+}
 
 #[cfg(test)]
 mod tests {

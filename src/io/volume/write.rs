@@ -136,11 +136,21 @@ impl<'a> VolumeTarget<'a> {
             }),
             Placing::Nothing => None,
         };
-        let turned = placement.is_some_and(|placement| !placement.is_straight());
         match writing.placing {
             Placing::Nothing => self.lose_placement(placement),
-            Placing::Straight if turned => self.losses.push("the orientation is dropped".into()),
+            Placing::Straight if placement.is_some_and(Placement::has_orientation) => {
+                self.losses.push("the orientation is dropped".into());
+            }
             _ => {}
+        }
+        if let (Some(units), Some(placement)) = (writing.units, &mut self.placement) {
+            match placement.in_unit_of(units) {
+                Some(converted) => *placement = converted,
+                None => {
+                    let unit = placement.unit.take().unwrap_or_default();
+                    self.losses.push(format!("the unit of length ({unit}) is dropped"));
+                }
+            }
         }
         self.lose_metadata(file, |entry| (writing.keeps)(entry));
     }

@@ -30,6 +30,7 @@ pub const WRITING: Writing = Writing {
     may_be_packed: false,
     dtypes: &Dtype::SAMPLES,
     placing: Placing::Straight,
+    units: None,
     keeps: |_| false,
     header: header_bytes,
 };

@@ -381,7 +381,7 @@ impl Pyramid {
 /// What a store cannot hold of `file`, in words.
 fn losses(file: &VolumeFile) -> Vec<String> {
     let mut losses = Vec::new();
-    if file.placement().is_some_and(|placement| !placement.is_straight()) {
+    if file.placement().is_some_and(Placement::has_orientation) {
         losses.push("the orientation is dropped".to_owned());
     }
     let names = file.metadata().iter().map(|(name, _)| name.as_str());
