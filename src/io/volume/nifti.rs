@@ -386,7 +386,10 @@ fn header_bytes(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let (handed, quaternion) =
         rotation.map_or((1.0, [0.0; 3]), |(handed, rows)| (handed, quaternion(rows)));
     let first = placement.map_or([0.0; 3], |placement| placement.first);
-    let (qform, sform) = (i32::from(rotation.is_some()), i32::from(placement.is_some()));
+    // Without both maps, samples are `pixdim` apart from 0 on, in a space of which nothing is said.
+    let is_mapped =
+        placement.is_some_and(|place| place.has_orientation() || place.first != [0.0; 3]);
+    let (qform, sform) = (i32::from(is_mapped && rotation.is_some()), i32::from(is_mapped));
     let dim = [3, dims[0] as i64, dims[1] as i64, dims[2] as i64, 1, 1, 1, 1];
     let pixdim = [handed, spacing[0], spacing[1], spacing[2], 1.0, 1.0, 1.0, 1.0];
     let quaternion = quaternion.iter().chain(&first).copied();
@@ -506,6 +509,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A spacing alone stays one: a map would claim that x leads to the right.
+    #[test]
+    fn no_orientation_is_claimed_where_none_is_known() {
+        let unit = Some("mm".to_owned());
+        let place = Placement { unit, ..Placement::straight([0.5, 1.5, 2.0], [0.0; 3]) };
+        for dims in [[4, 5, 6], [40_000, 2, 1]] {
+            assert_eq!(again(Some(&place), dims, Dtype::U8).placement.as_ref(), Some(&place));
+        }
+        let elsewhere = Placement { first: [1.0, 2.0, 3.0], ..place };
+        let found = again(Some(&elsewhere), [4, 5, 6], Dtype::U8).placement.unwrap();
+        assert_eq!((found.first, found.spacing()), (elsewhere.first, elsewhere.spacing()));
     }
 
     #[test]
