@@ -249,6 +249,107 @@ fn other_formats_that_are_cut_off_are_errors() {
     run(folder, "blur twice.exr o.png").code(4).stderr(contains("blocks are missing"));
 }
 
+/// The names of the chunks of a PNG file, with the positions of their bodies.
+fn chunks(file: &[u8]) -> Vec<(String, std::ops::Range<usize>)> {
+    let (mut at, mut found) = (8, Vec::new());
+    while at < file.len() {
+        let len = u32::from_be_bytes(file[at..at + 4].try_into().unwrap()) as usize;
+        let name = String::from_utf8(file[at + 4..at + 8].to_vec()).unwrap();
+        found.push((name, at + 8..at + 8 + len));
+        at += 12 + len;
+    }
+    found
+}
+
+/// A PNG file has a checksum for each chunk: changed metadata are left out and told, changed pixels are an error, as is
+/// a changed or missing part of an animation.
+#[test]
+fn each_damaged_chunk_of_png_is_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let chunk = |name: &[u8; 4], body: &[u8]| {
+        let mut crc = flate2::Crc::new();
+        crc.update(name);
+        crc.update(body);
+        let len = (body.len() as u32).to_be_bytes();
+        [&len, &name[..], body, &crc.sum().to_be_bytes()].concat()
+    };
+    // Behind the header.
+    let add = |file: &[u8], name: &[u8; 4], body: &[u8]| {
+        [&file[..33], &chunk(name, body), &file[33..]].concat()
+    };
+    let grey = image::GrayImage::from_raw(20, 10, Noise(5).bytes(200)).unwrap();
+    grey.save(folder.join("grey.png")).unwrap();
+    let mut file = fs::read(folder.join("grey.png")).unwrap();
+    let profile = [&b"mine\0\0"[..], &zlib(&[7; 200])].concat();
+    for (name, body) in [
+        (b"gAMA", &[0, 0, 0x80, 0][..]),
+        (b"iCCP", &profile),
+        (b"pHYs", &[0, 0, 9, 0, 0, 0, 9, 0, 1]),
+        (b"tEXt", b"Title\0a title"),
+        (b"tRNS", &[0, 9]),
+    ] {
+        file = add(&file, name, body);
+    }
+    fs::write(folder.join("in.png"), &file).unwrap();
+    run(folder, "blur in.png o.png --sigma 0 --strict").success().stderr("");
+    for (name, body) in chunks(&file) {
+        if body.is_empty() {
+            continue;
+        }
+        let mut damaged = file.clone();
+        damaged[body.start + body.len() / 2] ^= 1;
+        fs::write(folder.join("in.png"), damaged).unwrap();
+        let done = run(folder, "blur in.png o.png --sigma 0");
+        match &name[..] {
+            "IHDR" | "IDAT" | "tRNS" => drop(done.code(4).stderr(contains("in.png"))),
+            _ => drop(done.success().stderr(contains(format!("its chunk {name} is damaged")))),
+        }
+        run(folder, "blur in.png o.png --sigma 0 --strict").code(4);
+    }
+    // Without the last chunk, others may be missing, too.
+    let cut = [&file[..file.len() - 12], &chunk(b"tEXt", b"Author\0me")].concat();
+    fs::write(folder.join("in.png"), cut).unwrap();
+    run(folder, "blur in.png o.png --sigma 0").success().stderr(contains("the file ends early"));
+    // A profile that does not decompress, with the right checksum.
+    fs::write(
+        folder.join("in.png"),
+        add(&fs::read(folder.join("grey.png")).unwrap(), b"iCCP", b"x\0\0?"),
+    )
+    .unwrap();
+    run(folder, "blur in.png o.png")
+        .success()
+        .stderr(contains("a colour profile that cannot be read"));
+
+    let file = fs::read(images().join("animation.png")).unwrap();
+    let found = chunks(&file);
+    for (name, body) in
+        found.iter().filter(|(name, _)| ["acTL", "fcTL", "fdAT"].contains(&&name[..]))
+    {
+        let mut damaged = file.clone();
+        damaged[body.end - 1] ^= 1;
+        fs::write(folder.join("in.png"), damaged).unwrap();
+        run(folder, "blur in.png o.png --sigma 0")
+            .code(4)
+            .stderr(contains(format!("its chunk {name} is damaged")));
+    }
+    let last = found.iter().rfind(|(name, _)| name == "fcTL").unwrap().1.start - 8;
+    fs::write(folder.join("in.png"), &file[..last]).unwrap();
+    run(folder, "blur in.png o.png --sigma 0")
+        .code(4)
+        .stderr(contains("of its 5 frames, 4 are there"));
+}
+
+fn images() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/images"))
+}
+
+fn zlib(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut encoder, bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
 /// A TIFF file may hold JPEG files.
 #[test]
 fn damage_in_strips_is_told() {

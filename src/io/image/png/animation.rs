@@ -6,7 +6,7 @@ use png::{BlendOp, Decoder, DisposeOp, Reader, Transformations};
 
 use super::{
     SIGNATURE, encode,
-    encode::chunk,
+    encode::{checksum, chunk},
     open::{Opened, open_bytes},
 };
 use crate::{
@@ -58,17 +58,25 @@ enum Layers {
     U16(Canvas<u16>),
 }
 
-/// Names and data of the chunks of a file.
-fn chunks(bytes: &[u8]) -> impl Iterator<Item = ([u8; 4], &[u8])> {
+/// A chunk of a file.
+struct Chunk<'a> {
+    name: [u8; 4],
+    data: &'a [u8],
+    /// The checksum (CRC) that the file states.
+    sum: Option<u32>,
+}
+
+/// The chunks of a file.
+fn chunks(bytes: &[u8]) -> impl Iterator<Item = Chunk<'_>> {
     let mut rest = bytes.get(SIGNATURE.len()..).unwrap_or_default();
     std::iter::from_fn(move || {
         let (len, after) = rest.split_first_chunk::<4>()?;
         let (name, after) = after.split_first_chunk::<4>()?;
         let len = u32::from_be_bytes(*len) as usize;
         let data = after.get(..len)?;
-        // The checksum (CRC).
+        let sum = after.get(len..).and_then(<[u8]>::first_chunk).copied().map(u32::from_be_bytes);
         rest = after.get(len + 4..).unwrap_or_default();
-        Some((*name, data))
+        Some(Chunk { name: *name, data, sum })
     })
 }
 
@@ -77,16 +85,23 @@ fn word(data: &[u8], at: usize) -> u32 {
 }
 
 /// The headers of an animation's frames, and how often they are shown; `None` for files with less than two frames.
-fn described(bytes: &[u8]) -> Option<Described> {
+///
+/// # Errors
+/// If a chunk of the animation is damaged or missing. The png crate leaves damaged ones out, except the pixels within.
+fn described(bytes: &[u8]) -> Result<Option<Described>, BoxError> {
     let mut found = Described { plays: 0, frames: Vec::new(), has_still: false };
     let mut count = None;
-    for (name, data) in chunks(bytes) {
+    for Chunk { name, data, sum } in chunks(bytes) {
+        if [b"acTL", b"fcTL", b"fdAT"].contains(&&name) && sum != Some(checksum(&name, data)) {
+            let name = String::from_utf8_lossy(&name);
+            return Err(format!("its chunk {name} is damaged").into());
+        }
         match &name {
             b"acTL" if count.is_none() => {
                 count = Some(word(data, 0) as usize);
                 found.plays = word(data, 4);
             }
-            b"IDAT" if count.is_none() => return None,
+            b"IDAT" if count.is_none() => return Ok(None),
             b"IDAT" if found.frames.is_empty() => found.has_still = true,
             b"fcTL" if data.len() >= 26 => found.frames.push(FrameHeader {
                 size: [word(data, 4), word(data, 8)],
@@ -100,9 +115,13 @@ fn described(bytes: &[u8]) -> Option<Described> {
             _ => {}
         }
     }
-    let count = count?;
+    let Some(count) = count else { return Ok(None) };
+    if found.frames.len() < count {
+        let there = found.frames.len();
+        return Err(format!("of its {count} frames, {there} are there").into());
+    }
     found.frames.truncate(count);
-    (found.frames.len() > 1).then_some(found)
+    Ok((found.frames.len() > 1).then_some(found))
 }
 
 struct Described {
@@ -124,7 +143,7 @@ impl<'a> Apng<'a> {
     /// # Errors
     /// If the file is broken or too large.
     pub fn open(bytes: &'a [u8], limits: Limits) -> Result<Option<Self>, BoxError> {
-        let Some(Described { plays, frames, has_still }) = described(bytes) else {
+        let Some(Described { plays, frames, has_still }) = described(bytes)? else {
             return Ok(None);
         };
         let Opened { reader, size, channels: stored, dtype, metadata, orientation, mut losses } =
@@ -360,7 +379,7 @@ impl Writer<'_> {
 impl PageWriter for Writer<'_> {
     fn page(&mut self, image: &Image) -> Result<(), BoxError> {
         let file = encode(image, &self.encoding)?;
-        let (_, header) = chunks(&file).next().ok_or("there is no header")?;
+        let header = chunks(&file).next().ok_or("there is no header")?.data;
         if *self.header.get_or_insert_with(|| header.to_vec()) != header {
             return Err(UNEQUAL_PAGES.into());
         }
@@ -368,7 +387,7 @@ impl PageWriter for Writer<'_> {
             self.output.write_all(SIGNATURE)?;
         }
         let mut is_first = true;
-        for (name, data) in chunks(&file) {
+        for Chunk { name, data, .. } in chunks(&file) {
             match &name {
                 b"IDAT" => {
                     if is_first {

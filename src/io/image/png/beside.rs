@@ -9,9 +9,13 @@ use std::{
 
 use flate2::read::ZlibDecoder;
 
-use super::{SIGNATURE, encode::chunk};
+use super::{
+    SIGNATURE,
+    encode::{checksum, chunk},
+};
 use crate::{
     data::image::{Density, DensityUnit, Metadata, Orientation, Part},
+    io::image::codec::BoxError,
     io::image::metadata::{
         LONGEST_EXIF, LONGEST_ICC, LONGEST_IPTC, LONGEST_TEXT, LONGEST_XMP, add_text, capped_icc,
         capped_iptc, capped_xmp, density_of, iptc_of_resources, iptc_resource, note, read_exif,
@@ -44,21 +48,27 @@ struct Found {
 
 /// Adds the metadata of the file at `path` to `metadata`. Returns the orientation if it is only stated in a text or
 /// behind the pixels, so that the png crate has not seen it.
+///
+/// # Errors
+/// If the file cannot be opened, or if a chunk is damaged that the png crate leaves out then, although pixels depend on
+/// it.
 pub fn read_path(
     path: &Path,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
-) -> Option<Orientation> {
-    // A broken file is reported by its decoder.
-    read(BufReader::new(File::open(path).ok()?), metadata, losses)
+) -> Result<Option<Orientation>, BoxError> {
+    read(BufReader::new(File::open(path)?), metadata, losses)
 }
 
 /// As [`read_path`], for a file whose bytes are in memory.
+///
+/// # Errors
+/// As [`read_path`].
 pub fn read_file(
     bytes: &[u8],
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
-) -> Option<Orientation> {
+) -> Result<Option<Orientation>, BoxError> {
     read(Cursor::new(bytes), metadata, losses)
 }
 
@@ -66,8 +76,8 @@ fn read(
     mut input: impl Read + Seek,
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
-) -> Option<Orientation> {
-    let (texts, mut exif) = read_chunks(&mut input, metadata, losses);
+) -> Result<Option<Orientation>, BoxError> {
+    let (texts, mut exif) = read_chunks(&mut input, metadata, losses)?;
     if metadata.icc.is_some() || metadata.parts.iter().any(|part| part.name == "sRGB") {
         // These take precedence over gAMA and cHRM.
         metadata.parts.iter_mut().filter(|part| part.name != "cICP").for_each(|p| p.loss = None);
@@ -78,30 +88,43 @@ fn read(
         take_text(found, has_xmp, &mut exif, metadata, losses);
     }
     if metadata.exif.is_some() {
-        return None;
+        return Ok(None);
     }
     let (exif, orientation) = read_exif(exif, losses);
     metadata.exif = exif;
-    orientation
+    Ok(orientation)
 }
 
+/// Texts, and EXIF.
+type TextsAndExif = (Vec<Found>, Option<Vec<u8>>);
+
 /// Adds density and colour chunks to `metadata`; returns texts and EXIF.
+///
+/// # Errors
+/// If a chunk is damaged on which pixels depend.
 fn read_chunks(
     input: &mut (impl Read + Seek),
     metadata: &mut Metadata,
     losses: &mut Vec<String>,
-) -> (Vec<Found>, Option<Vec<u8>>) {
+) -> Result<TextsAndExif, BoxError> {
     let (mut texts, mut exif) = (Vec::new(), None);
     let mut room = MOST_TEXT;
-    // A file that is cut off is reported by its decoder.
-    let _ = each_chunk(input, losses, |name, body, losses| match name {
-        b"pHYs" => metadata.density = density(body),
-        b"eXIf" => exif = Some(body.to_vec()),
-        b"tEXt" | b"zTXt" | b"iTXt" => match text(name, body, &mut room) {
+    let (mut has_profile, mut damaged) = (false, None);
+    let read = each_chunk(input, losses, |name, body, losses| match (name, body) {
+        (b"tRNS" | b"acTL", None) => damaged = Some(String::from_utf8_lossy(name).into_owned()),
+        (_, None) => {
+            let name = String::from_utf8_lossy(name);
+            note(losses, format!("its chunk {name} is damaged and left out"));
+        }
+        (b"tRNS" | b"acTL", _) => {}
+        (b"iCCP", _) => has_profile = true,
+        (b"pHYs", Some(body)) => metadata.density = density(body),
+        (b"eXIf", Some(body)) => exif = Some(body.to_vec()),
+        (b"tEXt" | b"zTXt" | b"iTXt", Some(body)) => match text(name, body, &mut room) {
             Some(found) => texts.push(found),
             None => note(losses, "a text that cannot be read is left out".into()),
         },
-        _ => {
+        (_, Some(body)) => {
             let name = String::from_utf8_lossy(name).into_owned();
             if metadata.parts.iter().any(|part| part.name == name) {
                 return;
@@ -110,7 +133,17 @@ fn read_chunks(
             metadata.parts.push(Part { format: "PNG", name, bytes: body.to_vec(), loss });
         }
     });
-    (texts, exif)
+    if read.is_err() {
+        // Missing pixels are reported by the decoder.
+        note(losses, "the file ends early: what may follow its pixels is missing".into());
+    }
+    if has_profile && metadata.icc.is_none() {
+        note(losses, "a colour profile that cannot be read is left out".into());
+    }
+    match damaged {
+        Some(name) => Err(format!("its chunk {name} is damaged").into()),
+        None => Ok((texts, exif)),
+    }
 }
 
 /// Adds a text to `metadata`, or to `exif`. `has_xmp` says whether the file has XMP in a text of its own, which takes
@@ -161,13 +194,15 @@ fn of(found: &Found) -> String {
     }
 }
 
-/// Calls `take` with name and body of each chunk of metadata, up to the end of the file.
+/// Calls `take` with name and body of each chunk of metadata, up to the end of the file; without the body where the
+/// checksum is another.
 fn each_chunk(
     input: &mut (impl Read + Seek),
     losses: &mut Vec<String>,
-    mut take: impl FnMut(&[u8; 4], &[u8], &mut Vec<String>),
+    mut take: impl FnMut(&[u8; 4], Option<&[u8]>, &mut Vec<String>),
 ) -> io::Result<()> {
-    const WANTED: [&[u8; 4]; 5] = [b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt"];
+    const WANTED: [&[u8; 4]; 8] =
+        [b"pHYs", b"eXIf", b"tEXt", b"zTXt", b"iTXt", b"iCCP", b"tRNS", b"acTL"];
     input.seek(SeekFrom::Start(SIGNATURE.len() as u64))?;
     let mut room = MOST_CHUNKS;
     loop {
@@ -192,11 +227,10 @@ fn each_chunk(
         room -= len.max(256).min(room);
         let mut body = Vec::new();
         (&mut *input).take(len).read_to_end(&mut body)?;
-        if body.len() as u64 == len {
-            take(&name, &body, losses);
-        }
-        // The checksum (CRC).
-        input.seek_relative(4)?;
+        let mut sum = [0; 4];
+        input.read_exact(&mut sum)?;
+        let is_sound = checksum(&name, &body) == u32::from_be_bytes(sum);
+        take(&name, is_sound.then_some(&body), losses);
     }
 }
 

@@ -169,6 +169,14 @@ fn filter<'a>(rows: &'a [u8], row: usize, mut above: &'a [u8], plain: bool) -> V
     filtered
 }
 
+/// The checksum (CRC) of a chunk.
+pub fn checksum(name: &[u8; 4], body: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(name);
+    crc.update(body);
+    crc.finalize()
+}
+
 /// Writes a chunk, whose body is `parts` one behind the other.
 ///
 /// # Errors

@@ -52,7 +52,7 @@ pub fn open_bytes(bytes: &[u8]) -> Result<Opened<Cursor<&[u8]>>, BoxError> {
 
 fn open<R: BufRead + Seek>(
     input: R,
-    read_others: impl FnOnce(&mut Metadata, &mut Vec<String>) -> Option<Orientation>,
+    read_others: impl FnOnce(&mut Metadata, &mut Vec<String>) -> Result<Option<Orientation>, BoxError>,
 ) -> Result<Opened<R>, BoxError> {
     let mut decoder = Decoder::new_with_limits(input, Limits { bytes: MOST_BESIDE as usize });
     decoder.set_transformations(Transformations::EXPAND);
@@ -63,9 +63,10 @@ fn open<R: BufRead + Seek>(
     let mut losses = Vec::new();
     let exif = info.exif_metadata.as_deref().map(<[u8]>::to_vec);
     let (exif, orientation) = read_exif(exif, &mut losses);
-    let icc = capped_icc(info.icc_profile.as_deref().map(<[u8]>::to_vec), &mut losses);
+    let icc = info.icc_profile.as_deref().map(<[u8]>::to_vec);
     let mut metadata = Metadata { icc, exif, ..Metadata::default() };
-    let behind = read_others(&mut metadata, &mut losses);
+    let behind = read_others(&mut metadata, &mut losses)?;
+    metadata.icc = capped_icc(metadata.icc.take(), &mut losses);
     Ok(Opened {
         size: [info.width as usize, info.height as usize],
         channels: colour.samples(),
