@@ -350,6 +350,23 @@ fn zlib(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+/// The pages behind the place at which a TIFF file is cut off are missed.
+#[test]
+fn missing_pages_of_tiff_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Each directory stands before its page.
+    let stack = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tiff/stack_imagej.tif");
+    run(folder, &format!("blur {stack} a.tif --sigma 0")).success();
+    let file = fs::read(folder.join("a.tif")).unwrap();
+    // Within the directory of the last page.
+    fs::write(folder.join("cut.tif"), &file[..file.len() * 3 / 4]).unwrap();
+    let says = contains("pages behind its first 2 are missing or damaged");
+    run(folder, "blur cut.tif o.tif --sigma 0").success().stderr(says.clone());
+    run(folder, "blur cut.tif o.tif --sigma 0 --strict").code(4).stderr(says.clone());
+    run(folder, "blur cut.tif o.tif --sigma 0 --stack").success().stderr(says);
+}
+
 /// A TIFF file may hold JPEG files.
 #[test]
 fn damage_in_strips_is_told() {

@@ -79,6 +79,15 @@ pub struct Directory {
     len: u64,
 }
 
+/// The pages of a file.
+#[derive(Debug)]
+pub struct PageList {
+    /// The offsets of their directories; at least one.
+    pub offsets: Vec<u64>,
+    /// What is missing, in words.
+    pub loss: Option<String>,
+}
+
 /// A tag with its values.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -192,13 +201,14 @@ impl<'a> File<'a> {
 
     /// Calls `visit` with the offset of each directory of the main chain, and the directory. The chain ends where it
     /// leads in a circle or out of the file, or where its directories are longer than the file in all, so that they
-    /// overlap.
+    /// overlap. Returns whether the chain ends without leading to a broken directory.
     ///
     /// # Errors
     /// If the first directory is broken.
-    fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<(), BoxError> {
+    fn each_of_chain(&self, mut visit: impl FnMut(u64, &Directory)) -> Result<bool, BoxError> {
         let mut seen = HashSet::new();
         let (mut at, mut left) = (self.first, self.bytes.len());
+        let mut is_whole = true;
         while at != 0 && seen.len() < MOST_PAGES && seen.insert(at) {
             match self.directory(at) {
                 Ok(directory) => {
@@ -208,12 +218,15 @@ impl<'a> File<'a> {
                     left = rest;
                 }
                 Err(error) if seen.len() == 1 => return Err(error),
-                Err(_) => break,
+                Err(_) => {
+                    is_whole = false;
+                    break;
+                }
             }
         }
         match seen.is_empty() {
             true => Err("there is no picture in it".into()),
-            false => Ok(()),
+            false => Ok(is_whole),
         }
     }
 
@@ -307,14 +320,14 @@ impl<'a> File<'a> {
         Some(String::from_utf8_lossy(&bytes[..end]).into_owned())
     }
 
-    /// The offsets of the directories of pages: the main chain without reduced copies and masks of other pages, or the
-    /// whole chain if there is nothing else.
+    /// The pages: the main chain without reduced copies and masks of other pages, or the whole chain if there is nothing
+    /// else.
     ///
     /// # Errors
     /// If the first directory is broken.
-    pub fn pages(&self) -> Result<Vec<u64>, BoxError> {
+    pub fn pages(&self) -> Result<PageList, BoxError> {
         let (mut pages, mut others) = (Vec::new(), Vec::new());
-        self.each_of_chain(|at, directory| {
+        let is_whole = self.each_of_chain(|at, directory| {
             // TIFF 6.0, section 8: in NewSubfileType, bit 0 is a reduced picture, and bit 2 a mask; in the older
             // SubfileType, 2 is a reduced picture.
             let kind = self.number_of(directory, tag::NEW_SUBFILE_TYPE).ok().flatten();
@@ -324,7 +337,12 @@ impl<'a> File<'a> {
                 false => others.push(at),
             }
         })?;
-        Ok(if pages.is_empty() { others } else { pages })
+        let offsets = if pages.is_empty() { others } else { pages };
+        let loss = (!is_whole).then(|| match offsets.len() {
+            1 => "pages behind its first are missing or damaged".to_owned(),
+            count => format!("pages behind its first {count} are missing or damaged"),
+        });
+        Ok(PageList { offsets, loss })
     }
 }
 

@@ -27,7 +27,7 @@ use std::{
 pub use self::planes::Planes;
 use self::{
     bytes::{FileBytes, SharedBytes},
-    directory::{Directory, File},
+    directory::{Directory, File, PageList},
     encode::Outgoing,
     exif::Exif,
     page::Page,
@@ -81,21 +81,27 @@ fn open_pages<'a>(
     let file = File::open(Arc::new(SharedBytes::new(input)?))?;
     let pages = file.pages()?;
     let told = Told::of(&file, &pages)?;
-    Ok(Box::new(TiffPages { file, pages, told, limits }))
+    Ok(Box::new(TiffPages { file, pages: pages.offsets, told, limits }))
 }
 
-/// What the description (tag 270) of the first page states about all pages.
+/// What the description (tag 270) of the first page states about all pages, and which of them are missing.
 #[derive(Clone, Debug, Default)]
 struct Told {
     /// Whether the description is about the pages of the file, not about the picture.
     is_of_pages: bool,
     pages: Option<PagesText>,
-    /// What is lost of the description, in words.
-    loss: Option<String>,
+    /// What is lost of the description, and which pages are missing, in words.
+    losses: Vec<String>,
 }
 
 impl Told {
-    fn of(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
+    fn of(file: &File<'_>, pages: &PageList) -> Result<Self, BoxError> {
+        let mut told = Self::described(file, &pages.offsets)?;
+        told.losses.extend(pages.loss.clone());
+        Ok(told)
+    }
+
+    fn described(file: &File<'_>, pages: &[u64]) -> Result<Self, BoxError> {
         /// Maximal length in bytes of a description that is kept.
         const LONGEST: u64 = 1 << 20;
         let directory = file.directory(pages[0])?;
@@ -109,8 +115,8 @@ impl Told {
             return Ok(Self { is_of_pages: true, ..Self::default() });
         }
         if entry.bytes() > LONGEST {
-            let loss = loss.map(str::to_owned);
-            return Ok(Self { is_of_pages: true, pages: None, loss });
+            let losses = loss.map(str::to_owned).into_iter().collect();
+            return Ok(Self { is_of_pages: true, pages: None, losses });
         }
         let pages = PagesText {
             text: text.into(),
@@ -119,7 +125,7 @@ impl Told {
             is_divisible: by == stack::Writer::ImageJ,
             loss,
         };
-        Ok(Self { is_of_pages: true, pages: Some(pages), loss: None })
+        Ok(Self { is_of_pages: true, pages: Some(pages), losses: Vec::new() })
     }
 }
 
@@ -165,7 +171,7 @@ impl Opened {
         let page = Page::read(file, &directory)?;
         let meaning = Meaning::of(file, &directory, &page)?;
         let mut losses = meaning.losses.clone();
-        losses.extend(told.loss.clone());
+        losses.extend_from_slice(&told.losses);
         let exif = Exif::of_page(file, at, told.is_of_pages);
         if exif.as_ref().is_some_and(|exif| exif.is_partial) {
             losses.push("EXIF that cannot be read, or is too long, is left out".into());
@@ -322,7 +328,8 @@ impl TiffRows {
             let file = open(path)?;
             let pages = file.pages()?;
             let told = Told::of(&file, &pages)?;
-            Opened::new(&file, pages[0], &told).map(|opened| (file, pages.len(), opened))
+            let opened = Opened::new(&file, pages.offsets[0], &told)?;
+            Ok::<_, BoxError>((file, pages.offsets.len(), opened))
         });
         let Ok(Ok((file, count, opened))) = opened else { return Ok(None) };
         let Opened { page, meaning, metadata, orientation, losses } = opened;
@@ -433,7 +440,8 @@ fn open(path: &Path) -> Result<File<'static>, BoxError> {
 pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     let file = open(path)?;
     let pages = file.pages()?;
-    let directory = file.directory(pages[0])?;
+    let first = pages.offsets[0];
+    let directory = file.directory(first)?;
     let page = Page::read(&file, &directory)?;
     let meaning = Meaning::of(&file, &directory, &page)?;
     let mut metadata = vec![("compression".to_owned(), page.compression.name().to_owned())];
@@ -457,7 +465,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     if let Some(density) = density(&file, &directory, told.pages.as_ref()) {
         tell("pixels", in_words(density));
     }
-    if let Some(exif) = Exif::of_page(&file, pages[0], told.is_of_pages) {
+    if let Some(exif) = Exif::of_page(&file, first, told.is_of_pages) {
         for (name, text) in exif.texts() {
             tell(name, text);
         }
@@ -467,7 +475,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
     if let Some(orientation) = orientation.filter(|&orientation| orientation > 1) {
         tell("orientation", format!("{orientation}, as in EXIF"));
     }
-    for loss in &meaning.losses {
+    for loss in meaning.losses.iter().chain(&told.losses) {
         tell("note", loss.clone());
     }
     let bytes = meaning.bytes(&page);
@@ -476,7 +484,7 @@ pub(super) fn probe(path: &Path) -> Result<Probe, BoxError> {
         size: page.size,
         dtype: page.type_name(),
         channels: meaning.channel_names(&page),
-        pages: Some(pages.len()),
+        pages: Some(pages.offsets.len()),
         metadata,
         bytes,
     })
@@ -527,7 +535,7 @@ mod tests {
         let mut count = 0;
         for path in names.filter(|path| path.extension().is_some_and(|e| e == "tif")) {
             let file = open(&path).unwrap();
-            let directory = file.directory(file.pages().unwrap()[0]).unwrap();
+            let directory = file.directory(file.pages().unwrap().offsets[0]).unwrap();
             let page = Page::read(&file, &directory).unwrap();
             let height = page.size[1];
             let wanted: Vec<usize> = (0..page.samples).rev().collect();

@@ -5,7 +5,7 @@ use std::{fmt, path::Path, sync::Arc};
 
 use super::{
     Opened, Told, decode_page,
-    directory::{Directory, File},
+    directory::{Directory, File, PageList},
     exif::Exif,
     ome, open,
     page::{Compression, Page, photometric},
@@ -89,7 +89,7 @@ impl Planes {
     /// If the file is broken, or its pages differ in size or type.
     pub fn open(path: &Path) -> Result<Self, BoxError> {
         let file = open(path)?;
-        let pages = file.pages()?;
+        let PageList { offsets: pages, loss } = file.pages()?;
         let directory = file.directory(pages[0])?;
         let page = Page::read(&file, &directory)?;
         page.colours()?;
@@ -97,6 +97,7 @@ impl Planes {
         let by = writer(&description);
         let mut planes = Self::new(file, page, pages.len());
         planes.colours(pages[0])?;
+        planes.losses.extend(loss);
         planes.limits = planes.plane_limits();
         planes.texts(pages[0], by.is_some());
         let shape = planes.described(by, &description, &directory, pages.len())?;
