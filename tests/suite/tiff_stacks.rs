@@ -168,3 +168,21 @@ fn commands_take_stacks() {
     fs::write(folder.join("odd.tif"), odd).unwrap();
     run("mesh odd.tif m.ply --iso 9000").code(4).stderr(contains("page 2 is 13x9 of i32"));
 }
+
+/// Pages that OME-XML does not count to its first image are left out with a word.
+#[test]
+fn pages_of_other_images_of_ome_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(fixtures().join("stack.ome.tif")).unwrap();
+    let file = described(&fixtures().join("stack.ome.tif"), Some(0));
+    assert!(file.warnings().all(|warning| !warning.contains("left out")));
+    let size = b"SizeZ=\"";
+    let at = whole.windows(size.len()).position(|text| text == size).unwrap() + size.len();
+    let mut fewer = whole.clone();
+    fewer[at] -= 1;
+    fs::write(folder.path().join("fewer.ome.tif"), fewer).unwrap();
+    let fewer = described(&folder.path().join("fewer.ome.tif"), Some(0));
+    assert_eq!(fewer.dims[2], file.dims[2] - 1);
+    let says = "pages that are not of the first image of its OME-XML are left out";
+    assert!(fewer.warnings().any(|warning| warning.contains(says)));
+}

@@ -322,6 +322,11 @@ impl Planes {
             planes.map(|(v, z)| page(v, z).filter(|&page| page < pages)).collect();
         if found.is_none() {
             self.losses.push(missing);
+        } else if pages > all {
+            let others = pages - all;
+            self.losses.push(format!(
+                "{others} pages that are not of the first image of its OME-XML are left out"
+            ));
         }
         Some(Shape { counts: [c_len, z_len, t_len], pages: found? })
     }
