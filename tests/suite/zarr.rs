@@ -591,3 +591,28 @@ fn what_is_broken_is_one_line() {
     put(&elsewhere);
     fails("`../b`, not in its folder");
 }
+
+/// What a store holds beside its image is told where it is not passed on.
+#[test]
+fn attributes_and_labels_are_not_lost_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    fs::write(at.join("in_4x3x2_uint8.raw"), [7; 24]).unwrap();
+    for (version, attributes) in [("2", ".zattrs"), ("3", "zarr.json")] {
+        works(at, &format!("blur in_4x3x2_uint8.raw in.zarr --sigma 0 --zarr-version {version}"));
+        let file = at.join("in.zarr").join(attributes);
+        let mut json: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        match version {
+            "2" => json["microscope"] = "mine".into(),
+            _ => json["attributes"]["microscope"] = "mine".into(),
+        }
+        fs::write(&file, json.to_string()).unwrap();
+        assert!(works(at, "blur in.zarr o.zarr --sigma 0").contains("is dropped (microscope)"));
+        let labels = at.join("in.zarr/labels/nuclei");
+        fs::create_dir_all(&labels).unwrap();
+        fs::write(labels.join(".zgroup"), "{\"zarr_format\": 2}").unwrap();
+        let told = works(at, "blur in.zarr o.zarr --sigma 0");
+        assert!(told.contains("metadata is dropped (microscope, labels)"), "{told}");
+        fs::remove_dir_all(at.join("in.zarr")).unwrap();
+    }
+}

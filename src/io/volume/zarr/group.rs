@@ -71,6 +71,8 @@ pub struct Image {
     pub omero: Option<Value>,
     /// Whether samples are labels of objects.
     pub is_labels: bool,
+    /// Attributes that are not understood, and the names of the images of labels below the image.
+    pub metadata: Vec<(String, String)>,
     /// What is left out of the store's content, in words.
     pub losses: Vec<String>,
 }
@@ -103,6 +105,15 @@ impl Image {
             let path = shown(path);
             return Err(format!("a level is said to be in `{path}`, not in its folder").into());
         }
+        let mut metadata = others(attributes, &UNDERSTOOD);
+        if ngff.is_some() {
+            metadata.extend(others(&node.attributes, &["ome"]));
+        }
+        let mut labels = store.folder("labels").stores();
+        labels.sort();
+        if !labels.is_empty() {
+            metadata.push(("labels".into(), shown(&labels.join(", "))));
+        }
         let store = store.folder(path);
         let found =
             Node::read(&store)?.ok_or_else(|| format!("there is no array `{path}` in it"))?;
@@ -128,6 +139,7 @@ impl Image {
             name: image.get("name").and_then(Value::as_str).map(str::to_owned),
             omero: attributes.get("omero").cloned(),
             is_labels: attributes.contains_key("image-label"),
+            metadata,
             losses,
         })
     }
@@ -168,9 +180,21 @@ impl Image {
             name: None,
             omero: None,
             is_labels: false,
+            metadata: others(&node.attributes, &["_ARRAY_DIMENSIONS"]),
             losses: Vec::new(),
         })
     }
+}
+
+/// Attributes of images that are understood, or that say nothing else.
+const UNDERSTOOD: [&str; 6] =
+    ["multiscales", "omero", "image-label", "version", "labels", "bioformats2raw.layout"];
+
+/// All attributes but those `understood`, with the beginnings of their values.
+fn others(attributes: &Map<String, Value>, understood: &[&str]) -> Vec<(String, String)> {
+    let others = attributes.iter().filter(|(name, _)| !understood.contains(&name.as_str()));
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    others.map(|(name, value)| (name.clone(), shown(&text(value)))).collect()
 }
 
 /// The metadata of a folder: a group or an array.

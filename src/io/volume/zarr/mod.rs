@@ -61,7 +61,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
         }
     };
     let image = Image::open(path, layout.level.unwrap_or(0)).map_err(unreadable)?;
-    let Image { format, array, store, axes, name, losses, .. } = image;
+    let Image { format, array, store, axes, name, metadata, losses, .. } = image;
     let spatial = spatial(&axes);
     if spatial[0].is_none() {
         return Err(unreadable("none of its axes is x".into()));
@@ -79,6 +79,7 @@ pub fn stack(source: &Source, path: &Path, layout: &Layout) -> Result<Stack> {
     header.losses = losses;
     let name = name.filter(|name| !name.is_empty());
     header.metadata.extend(name.map(|name| ("name".into(), name)));
+    header.metadata.extend(metadata);
     if let Some(placement) = placement(&axes, spatial) {
         header.place(placement);
     }
