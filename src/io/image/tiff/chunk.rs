@@ -313,7 +313,11 @@ fn from_jpeg(
         _ => jpeg::decode_part(&joined, limits)?,
     };
     let count = image.channels;
-    if image.width < columns || image.height < rows || count != page.chunk_samples() {
+    if count != page.chunk_samples() {
+        let stated = page.chunk_samples();
+        return Err(format!("its JPEG is read as {count} channels, not {stated}").into());
+    }
+    if image.width < columns || image.height < rows {
         return Err("its JPEG is of another size".into());
     }
     let mut samples = memory::zeros(columns * rows * wanted.len())?;
