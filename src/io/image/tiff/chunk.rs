@@ -92,7 +92,19 @@ fn unpack_all(compression: Compression, packed: &[u8], len: usize) -> Result<Vec
     let mut stored = memory::zeros(len)?;
     let mut input = unpacked(compression, Box::new(packed), len as u64)?;
     read_all(&mut input, &mut stored)?;
+    check_end(compression, &mut input)?;
     Ok(stored)
+}
+
+/// Reads what follows the last row, up to the checksum of deflated data: damage may only show there. Rows that pad the
+/// last strip may precede it.
+fn check_end(compression: Compression, input: &mut Unpacked<'_>) -> Result<(), BoxError> {
+    /// Maximal number of bytes that are read.
+    const MOST: u64 = 1 << 20;
+    if compression == Compression::Deflate {
+        io::copy(&mut input.take(MOST), &mut io::sink())?;
+    }
+    Ok(())
 }
 
 fn read_all(input: &mut Unpacked<'_>, stored: &mut [u8]) -> Result<(), BoxError> {
@@ -370,6 +382,8 @@ pub struct Stream<'a> {
     input: Unpacked<'a>,
     /// Number of the next row of the strip.
     next: usize,
+    /// Number of rows of the strip that the picture has.
+    rows: usize,
 }
 
 impl<'a> Stream<'a> {
@@ -385,7 +399,10 @@ impl<'a> Stream<'a> {
             _ => Box::new(BufReader::with_capacity(1 << 16, range)),
         };
         let compression = if offset == 0 { Compression::None } else { page.compression };
-        Ok(Self { input: unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?, next: 0 })
+        let input = unpacked(compression, input, page.chunk_bytes(page.chunk[1]))?;
+        // The strips of each plane follow those of the one before.
+        let rows = page.rows_of(number % page.grid()[1].max(1)).len();
+        Ok(Self { input, next: 0, rows })
     }
 
     /// Number of the next row of the strip.
@@ -406,6 +423,9 @@ impl<'a> Stream<'a> {
         let mut stored = memory::zeros(usize::try_from(page.chunk_bytes(rows))?)?;
         read_all(&mut self.input, &mut stored)?;
         self.next += rows;
+        if self.next >= self.rows {
+            check_end(page.compression, &mut self.input)?;
+        }
         let size = [page.size[0], rows];
         let samples = samples_of(page, &mut Cow::Owned(stored), size, wanted)?;
         Ok(Block { size, samples, is_damaged: false })
@@ -431,5 +451,24 @@ impl Read for Range<'_> {
         self.at += found.len() as u64;
         self.left -= found.len() as u64;
         Ok(found.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Damage may make deflated data longer, so that the rows are there, but the checksum behind is another.
+    #[test]
+    fn deflated_data_are_read_to_their_checksum() {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut encoder, &[7; 100]).unwrap();
+        let mut packed = encoder.finish().unwrap();
+        let unpack = |packed: &[u8]| unpack_all(Compression::Deflate, packed, 60);
+        assert_eq!(unpack(&packed).unwrap(), [7; 60]);
+        // Other readers take strips without a checksum.
+        assert_eq!(unpack(&packed[..packed.len() - 4]).unwrap(), [7; 60]);
+        *packed.last_mut().unwrap() ^= 1;
+        assert!(unpack(&packed).is_err());
     }
 }
