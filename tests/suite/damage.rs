@@ -288,6 +288,7 @@ fn each_damaged_chunk_of_png_is_seen() {
         (b"pHYs", &[0, 0, 9, 0, 0, 0, 9, 0, 1]),
         (b"tEXt", b"Title\0a title"),
         (b"tRNS", &[0, 9]),
+        (b"prVt", b"private"),
     ] {
         file = add(&file, name, body);
     }
@@ -307,6 +308,14 @@ fn each_damaged_chunk_of_png_is_seen() {
         }
         run(folder, "blur in.png o.png --sigma 0 --strict").code(4);
     }
+    // The name of a chunk.
+    let at = chunks(&file).iter().find(|(name, _)| name == "pHYs").unwrap().1.start;
+    let mut damaged = file.clone();
+    damaged[at - 3] ^= 4;
+    fs::write(folder.join("in.png"), damaged).unwrap();
+    run(folder, "blur in.png o.png --sigma 0")
+        .success()
+        .stderr(contains("its chunk pLYs is damaged"));
     // Without the last chunk, others may be missing, too.
     let cut = [&file[..file.len() - 12], &chunk(b"tEXt", b"Author\0me")].concat();
     fs::write(folder.join("in.png"), cut).unwrap();

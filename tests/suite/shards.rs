@@ -163,7 +163,7 @@ fn surfaces_of_shards_join() {
                 text.lines()
                     .last()
                     .unwrap()
-                    .replace(", which are 2 to 217", "")
+                    .replace("; the samples are 2 to 217", "")
                     .replace("whole", "joined")
             };
             assert_eq!(last(&joined), last(&whole), "{line}");

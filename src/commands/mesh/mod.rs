@@ -72,7 +72,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
             None if is_done(&job, session) => Ok(()),
             None => mesh_alone(&job, session),
         },
-        Task::Many(sources, jobs) => mesh_all(sources, &Volumes { jobs, session }),
+        Task::Many(sources, jobs) => mesh_all(sources, &Volumes { jobs: *jobs, session }),
     }
 }
 

@@ -50,7 +50,13 @@ impl Constants {
     /// # Panics
     /// When they do not parse.
     pub fn new(shader: &'static str, text: &str) -> Self {
-        let declares = |line: &&str| line.starts_with("const ") || line.starts_with("alias ");
+        let mut in_struct = false;
+        let declares = |line: &&str| {
+            in_struct |= line.starts_with("struct ");
+            let declares = in_struct || line.starts_with("const ") || line.starts_with("alias ");
+            in_struct &= !line.contains('}');
+            declares
+        };
         let declarations: Vec<&str> = text.lines().filter(declares).collect();
         Self { shader, module: parse(shader, &declarations.join("\n")) }
     }
@@ -168,7 +174,8 @@ mod tests {
 
     #[test]
     fn constants_depend_on_constants_and_types_alone() {
-        let text = "alias Word = u32;\nfn f() { const B = 1u; }\nconst B = A * Word(3); // three\nconst A = 2u;\n";
+        let text = "alias Word = u32;\nfn f() { const B = 1u; }\nconst B = A * Word(3); // three\nconst A = 2u;\n\
+            alias ITEM = Item;\nstruct Item {\n    value: Word,\n}\nfn g() -> ITEM {\n    return Item(1u);\n}\n";
         let constants = Constants::new("test", text);
         assert_eq!(["A", "B"].map(|name| constants.get(name)), [2, 6]);
     }

@@ -269,7 +269,7 @@ pub(super) enum Work {
     /// One volume, or a shard of its layers.
     One(Box<MeshJob>),
     /// Several volumes, each with an output of its own.
-    Many(Sources, Jobs),
+    Many(Sources, Box<Jobs>),
 }
 
 /// Makes the job of each of several volumes.
@@ -353,7 +353,7 @@ impl Args {
         // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
         sources.iter().try_for_each(|source| jobs.of(source).map(drop))?;
         sources = jobs.share().files(sources.iter()).collect();
-        Ok(Work::Many(sources, jobs))
+        Ok(Work::Many(sources, Box::new(jobs)))
     }
 
     /// The extension of outputs that are named like the inputs.

@@ -195,7 +195,7 @@ fn of(found: &Found) -> String {
 }
 
 /// Calls `take` with name and body of each chunk of metadata, up to the end of the file; without the body where the
-/// checksum is another.
+/// checksum is another, also of chunks that are none of metadata.
 fn each_chunk(
     input: &mut (impl Read + Seek),
     losses: &mut Vec<String>,
@@ -213,24 +213,30 @@ fn each_chunk(
         if &name == b"IEND" {
             return Ok(());
         }
-        if !WANTED.contains(&&name) && !COLOURS.contains(&&name) {
+        let is_wanted = WANTED.contains(&&name) || COLOURS.contains(&&name);
+        // Of chunks that may be left out, whose first letter is small, the checksum is looked at: the name may be what
+        // is damaged. The decoder looks at all others.
+        let may_be_left_out = name[0].is_ascii_lowercase() && &name != b"fdAT";
+        if !is_wanted && (!may_be_left_out || len > LONGEST_CHUNK) {
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
-        if len > room.min(LONGEST_CHUNK) {
+        if is_wanted && len > room.min(LONGEST_CHUNK) {
             let name = String::from_utf8_lossy(&name);
             note(losses, format!("its chunk {name} of {len} bytes is left out"));
             input.seek_relative(len as i64 + 4)?;
             continue;
         }
         // At least 256 bytes for each chunk, for the memory that many short chunks take beside their bytes.
-        room -= len.max(256).min(room);
+        room -= if is_wanted { len.max(256).min(room) } else { 0 };
         let mut body = Vec::new();
         (&mut *input).take(len).read_to_end(&mut body)?;
         let mut sum = [0; 4];
         input.read_exact(&mut sum)?;
         let is_sound = checksum(&name, &body) == u32::from_be_bytes(sum);
-        take(&name, is_sound.then_some(&body), losses);
+        if is_wanted || !is_sound {
+            take(&name, is_sound.then_some(&body), losses);
+        }
     }
 }
 
