@@ -13,6 +13,7 @@
 //! 5. Many files go through [`batch`](crate::batch). `Args` are taken by value, so that the names of inputs can leave
 //!    them for [`Sources`](crate::io::Sources). The job of each input is made anew from the flags when it runs.
 
+mod each_file;
 mod estimate;
 pub mod flags;
 pub mod hints;

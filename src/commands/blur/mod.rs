@@ -9,11 +9,11 @@ mod slabs;
 mod zarr;
 
 use crate::{
-    batch::{Batch, Work},
-    commands::{flags::Share, hints},
-    error::{Error, Kind, Result},
+    batch::Work,
+    commands::{each_file::each_file, flags::Share},
+    error::{Error, Result},
     io::{
-        Sink, Source, Sources,
+        Sink, Source,
         image::{is_jpeg, sample_bytes},
         losses,
         marker::Marker,
@@ -31,7 +31,8 @@ use flags::{Job, Jobs, Plan, Settings};
 /// Blurs one file or several.
 ///
 /// # Errors
-/// When reading, blurring or writing fails; [`Kind::Partial`] when this concerns some of several files.
+/// When reading, blurring or writing fails; [`Kind::Partial`](crate::error::Kind::Partial) when this concerns
+/// some of several files.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     let Plan { mut sources, jobs, settings, share, dry_run } = args.plan()?;
     if dry_run {
@@ -63,7 +64,7 @@ pub fn run(args: Args, session: &Session) -> Result<()> {
         let job = work.job(sources.get(0))?;
         return session.logged(&job.source, Some(&job.sink), || work.run(&job));
     }
-    process_all(&sources, &work)
+    each_file("blur", &work, &sources, session)
 }
 
 /// Prints a line that says what would be done with a file (`--dry-run`).
@@ -130,25 +131,6 @@ fn process_volume(job: &Job, layout: &Layout, session: &Session) -> Result<()> {
     let blurred = blur_volume(&session.device, &job.blur, volume)
         .map_err(|error| error.context(format_args!("cannot blur {}", job.source)))?;
     target.write(blurred, session.no_clobber, &session.timings)
-}
-
-/// Processes many files side by side. A file that fails is reported and left out.
-fn process_all(sources: &Sources, work: &Files<'_>) -> Result<()> {
-    let (session, mut failed) = (work.session, 0);
-    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-    let batch = Batch { title: "blur", memory, ahead: 1024, progress, events };
-    batch.run(work, sources, |_, result| {
-        if let Err(error) = result {
-            log::error!("{}", hints::line(&error));
-            failed += 1;
-        }
-        Ok(())
-    })?;
-    let total = sources.len();
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
-    }
 }
 
 struct Files<'a> {

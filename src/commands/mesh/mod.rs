@@ -35,11 +35,11 @@ use self::{
     surfaces::surfaces,
 };
 use crate::{
-    batch::{Batch, Work},
-    commands::{estimate::sum_of_all, flags::Share, hints},
+    batch::Work,
+    commands::{each_file::each_file, estimate::sum_of_all, flags::Share},
     data::{placement::nanometres, surface::Surface},
     device::Estimate,
-    error::{Error, Kind, Result},
+    error::{Error, Result},
     io::{
         Output, Sink, Source, Sources, allow_broken_pipe, losses,
         marker::Marker,
@@ -60,8 +60,8 @@ pub use parts::merge;
 /// Meshes one volume or several.
 ///
 /// # Errors
-/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`] when this concerns some of several
-/// volumes.
+/// When a volume cannot be read or its mesh cannot be written; [`Kind::Partial`](crate::error::Kind::Partial) when this
+/// concerns some of several volumes.
 pub fn run(args: Args, session: &Session) -> Result<()> {
     match args.work()? {
         Task::One(job) => match job.share.shard {
@@ -95,21 +95,7 @@ fn mesh_all(mut sources: Sources, work: &Volumes<'_>) -> Result<()> {
         let [cpu, gpu] = sum_of_all(sources.iter(), seconds);
         Estimate::of_seconds(cpu, gpu)
     });
-    let mut failed = 0;
-    let (memory, progress, events) = (session.max_memory, session.progress, &session.events);
-    let batch = Batch { title: "mesh", memory, ahead: 1024, progress, events };
-    batch.run(work, &sources, |_, result| {
-        if let Err(error) = result {
-            log::error!("{}", hints::line(&error));
-            failed += 1;
-        }
-        Ok(())
-    })?;
-    let total = sources.len();
-    match failed {
-        0 => Ok(()),
-        _ => Err(Error::new(Kind::Partial, format_args!("{failed} of {total} files failed"))),
-    }
+    each_file("mesh", work, &sources, session)
 }
 
 /// Does the only job of a run.

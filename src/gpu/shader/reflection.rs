@@ -44,8 +44,8 @@ pub struct Constants {
 }
 
 impl Constants {
-    /// Parses the lines of `text` that declare constants and types, which takes a hundredth of the time that all of a
-    /// text takes.
+    /// Parses the lines of `text` that declare constants and types: most of a text are functions, on which constants do
+    /// not depend.
     ///
     /// # Panics
     /// When they do not parse.
