@@ -25,6 +25,7 @@ const TO = U8;
 const ROWS = 12u;      // rows per invocation, a multiple of 4
 const WIDTH = 64u;
 const INNER = true;    // whether all windows lie inside
+const EDGE = CLAMP;    // `params.edge`, as a constant: drivers take a second to compile all modes into every `load`
 const REST = 0u;       // radius % ROWS
 const PARTS = ROWS / 4u;
 
@@ -39,7 +40,7 @@ const PARTS = ROWS / 4u;
 fn load(first: u32, at: i32) -> vec2<u32> {
     var y = clamp(at, 0, i32(params.len) - 1);
     if !INNER {
-        y = edge_position(at, i32(params.len), params.edge);
+        y = edge_position(at, i32(params.len), EDGE);
         if y < 0 {
             return pack_u16(fill_quad(first % params.quads));
         }

@@ -22,6 +22,7 @@ pub use reflection::{Binding, Reflection};
 use reflection::Constants;
 
 use super::kept::Kept;
+use crate::{parallel::Parallel, timings::Timings};
 
 /// The text of `wgsl/<name>.wgsl`.
 #[macro_export]
@@ -168,6 +169,17 @@ impl Shader {
                 .get_or_make(self.key(), reflect)
                 .unwrap_or_else(|never: Infallible| match never {})
         })
+    }
+
+    /// Parses the texts of `shaders` side by side, ahead of their pipelines, of which each parses its text where no one
+    /// has yet.
+    ///
+    /// # Panics
+    /// As [`Shader::reflection`].
+    pub fn parse<'s>(shaders: impl IntoIterator<Item = &'s Self>, timings: &Timings) {
+        let shaders: Vec<_> = shaders.into_iter().collect();
+        let parse = |shader: &Self| drop(shader.reflection().clone());
+        timings.time("shaders", || shaders.iter().par_each(|shader| parse(shader)));
     }
 
     /// The value of the integer constant `name`.

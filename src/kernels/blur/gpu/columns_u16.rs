@@ -51,7 +51,9 @@ impl Route for ColumnsU16 {
         let pass = &task.passes[0];
         let rest = literal(pass.taps.radius % SHADER.constant("ROWS") as usize);
         let shader = SHADER.with(&pass.to.packed()).with(&[("REST", &rest)]);
-        [true, false].map(|inner| shader.with(&[("INNER", flag(inner))])).into()
+        let inner = shader.with(&[("INNER", flag(true))]);
+        let border = shader.with(&[("INNER", flag(false)), ("EDGE", task.edge.name())]);
+        vec![inner, border]
     }
 
     fn new(context: &Context, task: &Task<'_>) -> Result<Self> {

@@ -6,7 +6,7 @@ use super::{Layout, Limits, Recording, Route, Task, route};
 use crate::{
     data::blocks::Blocks,
     error::{Error, Result},
-    gpu::{Batch, Buffer, Context},
+    gpu::{Batch, Buffer, Context, Shader},
     kernels::blur::{Blur, Edge, Format, Pass, Shape, Values},
     memory,
 };
@@ -185,13 +185,20 @@ struct Steps<'a> {
 impl<'a> Steps<'a> {
     fn new(context: &'a Context, plan: &[Pass], shape: Shape, edge: Edge) -> Result<Self> {
         let limits = Limits::of(context);
-        let (mut routes, mut passes) = (Vec::new(), plan);
+        let (mut chosen, mut passes) = (Vec::new(), plan);
         while !passes.is_empty() {
             let task = Task { passes, shape, edge, limits };
             let (candidate, taken) = route(&task);
-            routes.push(((candidate.new)(context, &task)?, passes[taken - 1].to));
+            chosen.push((candidate, task, passes[taken - 1].to));
             passes = &passes[taken..];
         }
+        let shaders: Vec<_> =
+            chosen.iter().flat_map(|(candidate, task, _)| (candidate.shaders)(task)).collect();
+        Shader::parse(&shaders, context.timings());
+        let routes = chosen
+            .iter()
+            .map(|(candidate, task, to)| Ok(((candidate.new)(context, task)?, *to)))
+            .collect::<Result<_>>()?;
         Ok(Self { context, from: plan[0].from, routes })
     }
 

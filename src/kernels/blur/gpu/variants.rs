@@ -36,7 +36,7 @@ const EDGES: [Edge; 5] =
     [Edge::Clamp, Edge::Reflect, Edge::Mirror, Edge::Wrap, Edge::Constant(1.0)];
 
 /// Radii on both sides of all that routes and their constants depend on.
-const RADII: [usize; 16] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 129, 191, 192, 500, 1500];
+const RADII: [usize; 18] = [1, 2, 3, 4, 5, 6, 8, 12, 23, 24, 40, 63, 64, 129, 191, 192, 500, 1500];
 
 /// The shaders of this family in the specialisations that run: each value of each constant occurs, with
 /// those of the others that it can meet in a blur of some image or volume.

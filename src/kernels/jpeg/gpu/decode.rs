@@ -78,9 +78,11 @@ impl<'a> Decoder<'a> {
                 Upsampling::Repeat([across, down]) => 4 + (across + 16 * down) as u32,
             };
         }
+        let inverse = inverse(frame.colour);
+        Shader::parse([&INVERSE, &inverse], context.timings());
         Ok(Self {
             samples: context.pipeline(&INVERSE, "samples")?,
-            pixels: context.pipeline(&inverse(frame.colour), "pixels")?,
+            pixels: context.pipeline(&inverse, "pixels")?,
             context,
             pixel_params: params,
             layout,

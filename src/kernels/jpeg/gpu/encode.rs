@@ -7,7 +7,7 @@ use super::{
     layout::{ENTRIES, Layout},
 };
 use crate::{
-    data::jpeg::{Frame, SparseCoefficients, first_entry},
+    data::jpeg::{Component, Frame, SparseCoefficients, first_entry},
     error::Result,
     gpu::{Batch, Buffer, Context, Pipeline, Shader},
     memory, shader, shader_struct,
@@ -56,12 +56,15 @@ impl<'a> Encoder<'a> {
 
     fn with_layout(context: &'a Context, layout: Layout) -> Result<Self> {
         let frame = &layout.frame;
-        let plane = |c: usize| {
-            let shared = frame.most()[0] / frame.components[c].sampling[0];
-            context.pipeline(&forward((frame.colour.channels(), shared)), "plane")
+        let plane = |component: &Component| {
+            let shared = frame.most()[0] / component.sampling[0];
+            forward((frame.colour.channels(), shared))
         };
+        let planes: Vec<_> = frame.components.iter().map(plane).collect();
+        Shader::parse(planes.iter().chain([&FORWARD]), context.timings());
+        let pipeline = |shader| context.pipeline(shader, "plane");
         Ok(Self {
-            planes: (0..frame.components.len()).map(plane).collect::<Result<_>>()?,
+            planes: planes.iter().map(pipeline).collect::<Result<_>>()?,
             coefficients: context.pipeline(&FORWARD, "coefficients")?,
             context,
             layout,
