@@ -21,31 +21,48 @@ pub fn prefetch<T: Pod>(items: &[T]) {
     let _ = items;
 }
 
-/// Writes each item to the next slot of one of `places`, whose number it comes with. Each place has exactly as many
-/// slots as items come for it.
+/// Writes each item to the next slot of one of several places. Each place has exactly as many slots as items come for
+/// it.
 ///
 /// Items are collected and written as whole cache lines past the caches (non-temporal stores): an ordinary store first
 /// reads the line that it writes, and evicts lines that are still needed.
-///
-/// # Panics
-/// When more items come for a place than it has slots.
-#[inline]
-pub fn scatter<T: Pod>(places: Vec<&mut [T]>, items: impl Iterator<Item = (usize, T)>) {
-    let _fence = Fence;
-    let mut places: Vec<Place<'_, T>> = places.into_iter().map(Place::new).collect();
-    let mut lines = vec![Line::zeroed(); places.len()];
-    let mut filled: Vec<usize> = places.iter().map(Place::skipped).collect();
-    for (place, item) in items {
-        let (line, filled) = (&mut lines[place], &mut filled[place]);
-        line.items()[*filled] = item;
+pub struct Scatter<'a, T> {
+    places: Vec<Place<'a, T>>,
+    lines: Vec<Line>,
+    /// How many items each line has. One byte each, to leave the first-level cache to the lines.
+    filled: Vec<u8>,
+    _fence: Fence,
+}
+
+impl<'a, T: Pod> Scatter<'a, T> {
+    /// Writes to `places`.
+    pub fn new(places: Vec<&'a mut [T]>) -> Self {
+        let places: Vec<Place<'_, T>> = places.into_iter().map(Place::new).collect();
+        let lines = vec![Line::zeroed(); places.len()];
+        let filled = places.iter().map(|place| place.skipped() as u8).collect();
+        Self { places, lines, filled, _fence: Fence }
+    }
+
+    /// Writes `item` to the place of this number.
+    ///
+    /// # Panics
+    /// When more items come for a place than it has slots.
+    #[inline(always)]
+    pub fn push(&mut self, place: usize, item: T) {
+        let (line, filled) = (&mut self.lines[place], &mut self.filled[place]);
+        line.items()[usize::from(*filled)] = item;
         *filled += 1;
-        if *filled == Line::len::<T>() {
-            places[place].write(line);
+        if usize::from(*filled) == Line::len::<T>() {
+            self.places[place].write(line);
             *filled = 0;
         }
     }
-    for (place, line) in places.into_iter().zip(&mut lines) {
-        place.finish(line);
+
+    /// Writes the last items of each place.
+    pub fn finish(self) {
+        for (place, mut line) in self.places.into_iter().zip(self.lines) {
+            place.finish(&mut line);
+        }
     }
 }
 
@@ -116,7 +133,7 @@ fn stream(to: &mut Line, line: &Line) {
         let to: &mut [__m128i; 4] = bytemuck::cast_mut(to);
         for (to, &part) in to.iter_mut().zip(parts) {
             // SAFETY: `to` comes from a `&mut Line`, which is valid for 64 bytes and aligned to 64. Nobody else reaches
-            // the line before `scatter` returns it, and `scatter` drops its fence first.
+            // the line before the `Scatter` that writes it is dropped, and with it the fence.
             #[allow(unsafe_code)]
             unsafe {
                 _mm_stream_si128(to, part);
@@ -159,7 +176,9 @@ mod tests {
                 let places = vec![&mut first[..], &mut second[..5]];
                 let first = (0..len as u32).map(|item| (0, 100 + item));
                 let second = (0..5).map(|item| (1, 200 + item));
-                scatter(places, second.chain(first));
+                let mut scatter = Scatter::new(places);
+                second.chain(first).for_each(|(place, item)| scatter.push(place, item));
+                scatter.finish();
                 let expected = |at: usize| match at.checked_sub(start) {
                     Some(at) if at < len => 100 + at as u32,
                     Some(at) if at < len + 5 => 200 + (at - len) as u32,

@@ -71,6 +71,43 @@ fn signed_keys_and_floats_both_ways() {
     }
 }
 
+/// Floats as they are measured: of few exponents, some of them whole numbers, zeros of both signs and NaN of both. NaN
+/// come last in either direction.
+#[test]
+fn floats_of_few_exponents_both_ways() {
+    let mut noise = Noise(5);
+    let keys: Vec<f64> = (0..90_001)
+        .map(|i| match (i % 100, noise.next()) {
+            (0, bits) => f64::from_bits(bits | 0x7ff << 52),
+            (1, bits) => {
+                if bits % 2 == 0 {
+                    0.0
+                } else {
+                    -0.0
+                }
+            }
+            (2..40, bits) => (bits % 1000) as f64,
+            (_, bits) => (bits >> 11) as f64 / (1u64 << 53) as f64 - 0.25,
+        })
+        .collect();
+    for descending in [false, true] {
+        // NaN without a sign come before those with a sign, whatever the direction.
+        let nan_last = |a: &f64, b: &f64| {
+            let forwards = a.is_sign_negative().cmp(&b.is_sign_negative()).then(a.total_cmp(b));
+            let order = match (a.is_nan(), b.is_nan()) {
+                (true, true) => forwards,
+                (false, false) => return a.total_cmp(b),
+                (a, b) => a.cmp(&b),
+            };
+            if descending { order.reverse() } else { order }
+        };
+        assert_sorts(keys.clone(), descending, nan_last);
+        let singles: Vec<f32> = keys.iter().map(|&key| key as f32).collect();
+        let nan_last = |a: &f32, b: &f32| nan_last(&f64::from(*a), &f64::from(*b));
+        assert_sorts(singles, descending, nan_last);
+    }
+}
+
 #[test]
 fn wide_keys_both_ways() {
     let wide = |len: usize| -> Vec<u64> {

@@ -138,12 +138,22 @@ impl<T: Sortable> Kernel for Sort<T> {
         let (len, keys) = (input.keys.len(), &input.keys);
         Ok(match &input.payload {
             None => {
-                let keys = cpu::sort(len, |i| self.key(keys[i]), &|keys| self.finish(keys))?;
+                let read = |from: usize, slots: &mut [T::Key]| {
+                    for (slot, &number) in slots.iter_mut().zip(&keys[from..]) {
+                        *slot = self.key(number);
+                    }
+                };
+                let keys = cpu::sort(len, read, &|keys| self.finish(keys))?;
                 Records { keys: bytemuck::allocation::cast_vec(keys), payload: None }
             }
             Some(payload) => {
-                let pair = |i: usize| [self.key(keys[i]), payload[i].into()];
-                self.records(cpu::sort(len, pair, &|_| ())?)?
+                let read = |from: usize, slots: &mut [[T::Key; 2]]| {
+                    let pairs = keys[from..].iter().zip(&payload[from..]);
+                    for (slot, (&number, &value)) in slots.iter_mut().zip(pairs) {
+                        *slot = [self.key(number), value.into()];
+                    }
+                };
+                self.records(cpu::sort(len, read, &|_| ())?)?
             }
         })
     }

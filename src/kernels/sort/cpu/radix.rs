@@ -1,11 +1,18 @@
-//! Radix sort: all threads partition the items into buckets by the highest digit of their keys (most
-//! significant digit first); then each bucket is sorted by itself in a core's cache (least significant
-//! digit first).
+//! Radix sort: all threads partition the items into buckets by the highest bits of their keys (most significant
+//! digit first); then each bucket is sorted by itself in a core's cache (least significant digit first).
+//!
+//! Floats share few exponents, so a digit of their highest bits has few values, each of many items. A sample tells
+//! which values these are. Their items are partitioned further in the same pass, by more bits than the others:
+//!
+//! ```text
+//! key      eeeeeeeeeee|mmmm|mmmm...        bucket = numbers[digit and finer bits]
+//!          digit       finer
+//! ```
 
-use std::ops::Range;
+use std::{iter::repeat_n, ops::Range, slice};
 
 use super::{Item, Key, SHORT};
-use crate::{cache, error::Result, memory, parallel::Parallel};
+use crate::{cache::Scatter, error::Result, memory, parallel::Parallel, simd};
 
 /// Values of a digit of 8 bits: their counters and write positions stay in the first-level cache.
 const NARROW: usize = 1 << 8;
@@ -26,43 +33,54 @@ const CACHED: usize = 5 << 17;
 /// Up to this many items are sorted by comparison.
 const FEW: usize = 128;
 
-/// The items `item(0)` to `item(len - 1)` in the order of their keys; those with equal keys keep their
-/// order. `finish` changes each sorted part while it is in a cache.
+/// A sample has at most this many items, and one of [`SAMPLED`] items is in it.
+const SAMPLE: usize = 1 << 14;
+const SAMPLED: usize = 1 << 4;
+
+/// Buckets are made finer until they are expected to hold at most this share of the items, one of so many.
+const SHARE: usize = 1 << 9;
+
+/// So many values of bits at most tell the bucket. Of their buckets' numbers, those of frequent values stay in a cache.
+const MOST_VALUES: usize = 1 << 20;
+
+/// `len` items in the order of their keys; those with equal keys keep their order. `read` gets a number and slots, into
+/// which it writes the items from this number on. `finish` changes each sorted part while it is in a cache.
 ///
 /// # Errors
 /// When the memory is not there.
 pub fn sort<I: Item>(
     len: usize,
-    item: impl Fn(usize) -> I + Sync,
+    read: impl Fn(usize, &mut [I]) + Sync,
     finish: &(dyn Fn(&mut [I]) + Sync),
 ) -> Result<Vec<I>> {
     let mut items = memory::zeros(len)?;
-    partition_and_sort(len, item, &mut items, I::Key::BITS, finish)?;
+    partition_and_sort(len, read, &mut items, I::Key::BITS, finish)?;
     Ok(items)
 }
 
 /// Sorts into `to` by the lowest `bits` bits of the keys; those above are equal.
 fn partition_and_sort<I: Item>(
     len: usize,
-    item: impl Fn(usize) -> I + Sync,
+    read: impl Fn(usize, &mut [I]) + Sync,
     mut to: &mut [I],
     bits: u32,
     finish: &(dyn Fn(&mut [I]) + Sync),
 ) -> Result<()> {
-    let (lengths, below) = match len < MANY {
-        true => partition::<I, NARROW>(len, item, to, bits),
-        false => partition::<I, WIDE>(len, item, to, bits),
+    let parts = match len < MANY {
+        true => partition::<I, NARROW>(len, read, to, bits),
+        false => partition::<I, WIDE>(len, read, to, bits),
     };
-    let mut buckets = Vec::with_capacity(lengths.len());
-    for len in lengths {
-        buckets.push(to.split_off_mut(..len).expect("lengths add up"));
+    let mut buckets = Vec::with_capacity(parts.len());
+    for (len, below) in parts {
+        buckets.push((to.split_off_mut(..len).expect("lengths add up"), below));
     }
     // One scratch per thread: new memory costs a page fault every 4 KiB.
     let sorted = buckets.into_iter().par_fold(
         || (Vec::new(), Ok(())),
-        |(scratch, result), bucket| {
+        |(scratch, result), (bucket, below)| {
             if result.is_ok() {
-                *result = sort_bucket(bucket, scratch, below, finish);
+                *result = sort_bucket(bucket, scratch, below);
+                finish(bucket);
             }
         },
     );
@@ -70,77 +88,201 @@ fn partition_and_sort<I: Item>(
 }
 
 /// Sorts by the lowest `bits` bits of the keys, those above being equal.
-fn sort_bucket<I: Item>(
-    items: &mut [I],
-    scratch: &mut Vec<I>,
-    bits: u32,
-    finish: &(dyn Fn(&mut [I]) + Sync),
-) -> Result<()> {
+fn sort_bucket<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Result<()> {
+    if items.is_sorted_by_key(|item| item.key()) {
+        return Ok(());
+    }
     if items.len() <= FEW {
         items.sort_by_key(|item| item.key());
-    } else if size_of_val(items) <= CACHED || bits <= WIDE.ilog2() {
-        scratch.resize(scratch.len().max(items.len()), I::default());
-        let scratch = &mut scratch[..items.len()];
-        let passes = |digits: usize| bits.div_ceil(digits.ilog2());
-        match items.len() < MANY_CACHED || passes(NARROW) == passes(WIDE) {
-            true => sort_cached::<I, NARROW>(items, scratch, bits),
-            false => sort_cached::<I, WIDE>(items, scratch, bits),
-        }
-    } else {
-        let copy = memory::copied(items)?;
-        return partition_and_sort(copy.len(), |i| copy[i], items, bits, finish);
+        return Ok(());
     }
-    finish(items);
+    if size_of_val(items) > CACHED && bits > WIDE.ilog2() {
+        let copy = memory::copied(items)?;
+        let read = |from: usize, slots: &mut [I]| {
+            slots.copy_from_slice(&copy[from..][..slots.len()]);
+        };
+        return partition_and_sort(copy.len(), read, items, bits, &|_| ());
+    }
+    scratch.resize(scratch.len().max(items.len()), I::default());
+    let part = &mut scratch[..items.len()];
+    let below = match items.len() < MANY_CACHED || bits <= 2 * NARROW.ilog2() {
+        true => simd::vectorize(
+            #[inline(always)]
+            || sort_cached::<I, NARROW>(items, part, bits),
+        ),
+        false => simd::vectorize(
+            #[inline(always)]
+            || sort_cached::<I, WIDE>(items, part, bits),
+        ),
+    };
+    if below > 0 { sort_ties(items, scratch, below) } else { Ok(()) }
+}
+
+/// Sorts items that are in order but for the lowest `bits` bits of their keys.
+fn sort_ties<I: Item>(items: &mut [I], scratch: &mut Vec<I>, bits: u32) -> Result<()> {
+    let mut rest = items;
+    while let Some(at) = rest.windows(2).position(|pair| pair[0].key() > pair[1].key()) {
+        let tie = rest[at].key().bits(bits);
+        let differs = |item: &I| item.key().bits(bits) != tie;
+        let start = rest[..at].iter().rposition(differs).map_or(0, |last| last + 1);
+        let len = rest[at..].iter().position(differs).unwrap_or(rest.len() - at);
+        let (ties, behind) = rest.split_at_mut(at + len);
+        sort_bucket(&mut ties[start..], scratch, bits)?;
+        rest = behind;
+    }
     Ok(())
 }
 
-/// Moves the items into `to`, sorted by one digit of `DIGITS` values: the highest in the lowest `bits` bits of the
-/// keys, above which all are equal, or if all items share that digit, the highest one below that differs. Returns how
-/// many items have each value of the digit, and the number of bits below it.
-fn partition<I: Item, const DIGITS: usize>(
-    len: usize,
-    item: impl Fn(usize) -> I + Sync,
-    to: &mut [I],
-    bits: u32,
-) -> (Vec<usize>, u32) {
-    let mut shift = bits.saturating_sub(DIGITS.ilog2());
-    // Each thread takes a part of the items and has places of its own for each digit.
-    let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
-    let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
-    let (counts, lengths) = loop {
-        let count = |part: &Range<usize>| {
-            let mut counts = vec![0; DIGITS];
-            part.clone().for_each(|i| counts[digit::<I, DIGITS>(item(i), shift)] += 1);
-            counts
+/// Which bucket a key belongs to. Buckets are in the order of their keys.
+struct Buckets {
+    /// Number of bits below those that tell the bucket.
+    shift: u32,
+    /// The bucket of each value of these bits; none where the value is the bucket.
+    numbers: Vec<u16>,
+    /// For each bucket, the number of bits that differ within it.
+    below: Vec<u32>,
+}
+
+impl Buckets {
+    /// Buckets for keys whose lowest `bits` bits differ. `shares` tells how many keys of a sample have each value of
+    /// the digit, the highest of these bits; a value of more than `most` is divided.
+    fn new(bits: u32, shares: &[u32], most: u32) -> Self {
+        let below_digit = bits.saturating_sub(shares.len().ilog2());
+        let deepest = below_digit.min((MOST_VALUES / shares.len()).ilog2());
+        // Values that are nearly rare enough stay whole, so that keys of even distribution have one bucket a value.
+        let depth = |&share: &u32| match share > 4 * most {
+            true => share.div_ceil(most).next_power_of_two().ilog2().min(deepest),
+            false => 0,
         };
-        let counts = parts.iter().par_map(count);
-        let total = |digit| counts.iter().map(|counts| counts[digit]).sum();
-        let lengths: Vec<usize> = (0..DIGITS).map(total).collect();
-        if shift == 0 || len == 0 || !lengths.contains(&len) {
-            break (counts, lengths);
+        let depths: Vec<u32> = shares.iter().map(depth).collect();
+        let deepest = depths.iter().copied().max().unwrap_or(0);
+        let (mut numbers, mut below) = (Vec::new(), Vec::new());
+        for depth in depths {
+            for _ in 0..1 << depth {
+                if deepest > 0 {
+                    let number = below.len() as u16;
+                    numbers.extend(repeat_n(number, 1 << (deepest - depth)));
+                }
+                below.push(below_digit - depth);
+            }
         }
-        let first = item(0).key();
+        Self { shift: below_digit - deepest, numbers, below }
+    }
+}
+
+/// Buckets for these items, whose keys differ at most in the lowest `bits` bits.
+fn buckets<I: Item, const DIGITS: usize>(
+    len: usize,
+    read: &(impl Fn(usize, &mut [I]) + Sync),
+    parts: &[Range<usize>],
+    mut bits: u32,
+) -> Buckets {
+    let count = len.div_ceil(SAMPLED).min(SAMPLE);
+    let mut sample = vec![I::default(); count];
+    for (i, slot) in sample.iter_mut().enumerate() {
+        read((i as u64 * len as u64 / count as u64) as usize, slice::from_mut(slot));
+    }
+    let shares = |bits: u32| {
+        let mut shares = vec![0; DIGITS];
+        let shift = bits.saturating_sub(DIGITS.ilog2());
+        sample.iter().for_each(|&item| shares[digit::<I, DIGITS>(item, shift)] += 1);
+        shares
+    };
+    let mut found = shares(bits);
+    if count > 0 && found.contains(&(count as u32)) {
+        // Perhaps all items share this digit: then it is the highest one that differs.
+        let first = sample[0].key();
         let none = I::Key::default();
         let differing = |part: &Range<usize>| {
-            part.clone().fold(none, |bits, i| bits.or_differing(item(i).key(), first))
+            let mut differing = none;
+            in_blocks(part, read, |block| {
+                for item in block {
+                    differing = differing.or_differing(item.key(), first);
+                }
+            });
+            differing
         };
         let differing = parts.iter().par_map(differing);
         let differing = differing.into_iter().fold(none, |all, bits| all.or_differing(bits, none));
-        shift = differing.highest_bit().map_or(0, |bit| (bit + 1).saturating_sub(DIGITS.ilog2()));
-    };
-    let places = places(&counts, to);
-    parts.into_iter().zip(places).par_each(|(part, places)| {
-        cache::scatter(
-            places,
-            part.map(|i| {
-                let item = item(i);
-                (digit::<I, DIGITS>(item, shift), item)
-            }),
-        );
-    });
-    (lengths, shift)
+        bits = differing.highest_bit().map_or(0, |bit| bit + 1);
+        found = shares(bits);
+    }
+    let cached = count as u64 * (CACHED / 2 / size_of::<I>()) as u64 / len.max(1) as u64;
+    let most = cached.min((count / SHARE) as u64).max(4);
+    Buckets::new(bits, &found, most as u32)
 }
 
+/// Reads the items of a part in blocks that stay in the first-level cache: the conversion of numbers to keys is thus a
+/// loop by itself, which the compiler turns into SIMD instructions.
+#[inline(always)]
+fn in_blocks<I: Item>(
+    part: &Range<usize>,
+    read: &impl Fn(usize, &mut [I]),
+    mut each: impl FnMut(&[I]),
+) {
+    const BLOCK: usize = 128;
+    let mut block = [I::default(); BLOCK];
+    for from in part.clone().step_by(BLOCK) {
+        let block = &mut block[..BLOCK.min(part.end - from)];
+        read(from, block);
+        each(block);
+    }
+}
+
+/// Moves the items into `to`, by [buckets](Buckets) for the lowest `bits` bits of the keys, above which all are equal.
+/// Returns the length of each bucket, and how many of the lowest bits differ within it.
+fn partition<I: Item, const DIGITS: usize>(
+    len: usize,
+    read: impl Fn(usize, &mut [I]) + Sync,
+    to: &mut [I],
+    bits: u32,
+) -> Vec<(usize, u32)> {
+    // Each thread takes a part of the items and has places of its own for each bucket.
+    let part = len.div_ceil(rayon::current_num_threads()).max(SHORT);
+    let parts: Vec<_> = (0..len).step_by(part).map(|i| i..len.min(i + part)).collect();
+    let Buckets { shift, numbers, below } = buckets::<I, DIGITS>(len, &read, &parts, bits);
+    let lengths = match numbers.len() {
+        0 => {
+            let bucket = |item| digit::<I, DIGITS>(item, shift);
+            move_to_buckets(&parts, &read, bucket, below.len(), to)
+        }
+        values => {
+            let bucket = |item: I| usize::from(numbers[item.key().bits(shift) & (values - 1)]);
+            move_to_buckets(&parts, &read, bucket, below.len(), to)
+        }
+    };
+    lengths.into_iter().zip(below).collect()
+}
+
+/// Moves the items of each part into `to`, sorted by `bucket`, which is below `buckets`. Returns the length of each
+/// bucket.
+fn move_to_buckets<I: Item>(
+    parts: &[Range<usize>],
+    read: &(impl Fn(usize, &mut [I]) + Sync),
+    bucket: impl Fn(I) -> usize + Sync,
+    buckets: usize,
+    to: &mut [I],
+) -> Vec<usize> {
+    let count = |part: &Range<usize>| {
+        let mut counts = vec![0; buckets];
+        in_blocks(part, read, |block| {
+            block.iter().for_each(|&item| counts[bucket(item)] += 1);
+        });
+        counts
+    };
+    let counts = parts.iter().par_map(count);
+    let places = places(&counts, to);
+    parts.iter().zip(places).par_each(|(part, places)| {
+        let mut scatter = Scatter::new(places);
+        in_blocks(part, read, |block| {
+            block.iter().for_each(|&item| scatter.push(bucket(item), item));
+        });
+        scatter.finish();
+    });
+    (0..buckets).map(|bucket| counts.iter().map(|counts| counts[bucket]).sum()).collect()
+}
+
+#[inline(always)]
 fn digit<I: Item, const DIGITS: usize>(item: I, shift: u32) -> usize {
     item.key().bits(shift) % DIGITS
 }
@@ -158,10 +300,15 @@ fn places<'a, I>(counts: &[Vec<usize>], mut to: &'a mut [I]) -> Vec<Vec<&'a mut 
     places
 }
 
-/// Sorts by the lowest `bits` bits of the keys, least significant digit first; `scratch` is as long as `items`.
-fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I], bits: u32) {
-    let digit = |item: I, pass: usize| digit::<I, DIGITS>(item, pass as u32 * DIGITS.ilog2());
-    let mut counts = vec![[0u32; DIGITS]; bits.div_ceil(DIGITS.ilog2()) as usize];
+/// Sorts by the highest two digits, or one, of the lowest `bits` bits of the keys, least significant digit first;
+/// `scratch` is as long as `items`. Returns the number of bits below these digits: few items of a bucket share two
+/// digits, so that more passes would cost more than [`sort_ties`].
+#[inline(always)]
+fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I], bits: u32) -> u32 {
+    let below = bits.saturating_sub(2 * DIGITS.ilog2());
+    let digit =
+        |item: I, pass: usize| digit::<I, DIGITS>(item, below + pass as u32 * DIGITS.ilog2());
+    let mut counts = vec![[0u32; DIGITS]; (bits - below).div_ceil(DIGITS.ilog2()) as usize];
     for &item in &*items {
         for (pass, counts) in counts.iter_mut().enumerate() {
             counts[digit(item, pass)] += 1;
@@ -189,22 +336,32 @@ fn sort_cached<I: Item, const DIGITS: usize>(items: &mut [I], scratch: &mut [I],
     if moved {
         to.copy_from_slice(from);
     }
+    below
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Writes the keys from `from` on, each with its number.
+    fn read<K: Key>(keys: &[K]) -> impl Fn(usize, &mut [[K; 2]]) + Sync {
+        |from, slots| {
+            for (i, slot) in (from..).zip(slots) {
+                *slot = [keys[i], K::from(i as u32)];
+            }
+        }
+    }
+
     /// What the digits of one width make of `keys`, each with its number.
     fn sorted<K: Key, const DIGITS: usize>(keys: &[K]) -> Vec<[K; 2]> {
         let mut items = vec![[K::default(); 2]; keys.len()];
-        let item = |i: usize| [keys[i], K::from(i as u32)];
-        let (lengths, below) = partition::<_, DIGITS>(keys.len(), item, &mut items, K::BITS);
+        let parts = partition::<_, DIGITS>(keys.len(), read(keys), &mut items, K::BITS);
         let mut scratch = items.clone();
         let mut rest = &mut items[..];
-        for len in lengths {
+        for (len, below) in parts {
             let bucket = rest.split_off_mut(..len).unwrap();
-            sort_cached::<_, DIGITS>(bucket, &mut scratch[..len], below);
+            let below = sort_cached::<_, DIGITS>(bucket, &mut scratch[..len], below);
+            sort_ties(bucket, &mut scratch, below).unwrap();
         }
         items
     }
@@ -215,11 +372,15 @@ mod tests {
         expected.sort_by_key(|item| item[0]);
         assert!(sorted::<K, NARROW>(keys) == expected);
         assert!(sorted::<K, WIDE>(keys) == expected);
+        assert!(sort(keys.len(), read(keys), &|_| ()).unwrap() == expected);
+    }
+
+    fn random(i: u64) -> u64 {
+        (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
     }
 
     #[test]
     fn digits_of_both_widths_sort() {
-        let random = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23);
         for len in [0, 1, 2, 1000, 70_001] {
             for shift in [0, 3, 17, 31, 40, 52, 63] {
                 let keys: Vec<u64> = (0..len).map(|i| 5 << 60 | random(i) >> shift).collect();
@@ -227,5 +388,37 @@ mod tests {
                 check(&keys.iter().map(|&key| key as u32).collect::<Vec<u32>>());
             }
         }
+    }
+
+    #[test]
+    fn frequent_digits_and_long_ties_sort() {
+        let len = 150_001;
+        // Most keys have the digit of an exponent, as floats have; a few are elsewhere, perhaps where no sample is.
+        let floats = |i: u64| match i % 1000 {
+            7 => random(i),
+            _ => ((random(i) >> 11) as f64 / 9e15 - 0.4).to_bits(),
+        };
+        check(&(0..len).map(floats).collect::<Vec<u64>>());
+        check(&(0..len).map(|i| floats(i) as f32).map(f32::to_bits).collect::<Vec<u32>>());
+        let one_outlier = |i: u64| if i == 77_777 { u64::MAX } else { random(i) >> 40 };
+        check(&(0..len).map(one_outlier).collect::<Vec<u64>>());
+        // Keys of a bucket have all middle bits in common, or nearly so.
+        check(&(0..len).map(|i| random(i) & (0xff << 56 | 0xfff)).collect::<Vec<u64>>());
+        check(&(0..len).map(|i| random(i) & (0xff << 56 | 1 << 30 | 7)).collect::<Vec<u64>>());
+        check(&(0..len).rev().map(|i| i / 3).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn frequent_digits_have_more_buckets() {
+        let mut shares = vec![0; NARROW];
+        (shares[3], shares[5], shares[6]) = (1000, 40, 41);
+        let Buckets { shift, numbers, below } = Buckets::new(30, &shares, 10);
+        // 128 for 3, so that none has more than 10 of 1000; 8 for 6; one for each of the others.
+        assert_eq!((below.len(), shift), (254 + 128 + 8, 22 - 7));
+        let of = |digit: usize, finer: usize| usize::from(numbers[digit << 7 | finer]);
+        assert_eq!([of(2, 127), of(3, 0), of(3, 127), of(4, 0), of(5, 127)], [2, 3, 130, 131, 132]);
+        assert_eq!([of(6, 15), of(6, 16), of(6, 127), of(7, 0)], [133, 134, 140, 141]);
+        assert_eq!([below[2], below[3], below[132], below[133]], [22, 15, 22, 19]);
+        assert!(Buckets::new(30, &vec![40; NARROW], 10).numbers.is_empty());
     }
 }
