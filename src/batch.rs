@@ -28,6 +28,7 @@ use crate::{
     events::Events,
     io::{Sink, Source, Sources},
     memory,
+    parallel::Parallel,
     progress::{self, Held, Progress},
     threads::spawn_in,
 };
@@ -59,6 +60,20 @@ pub trait Work: Sync {
     /// # Errors
     /// When one of the three steps fails.
     fn run(&self, job: &Self::Job) -> Result<Self::Out>;
+}
+
+/// Calls `check` with each of `sources` on all threads, before the first of them is worked on.
+///
+/// # Errors
+/// That of the first source in order that fails.
+pub fn check_all(sources: &Sources, check: impl Fn(Source) -> Result<()> + Sync) -> Result<()> {
+    // Sources are handed out in pieces, since a check takes a few microseconds.
+    const PIECE: usize = 64;
+    let check_piece = |start: usize| {
+        let piece = start..sources.len().min(start + PIECE);
+        piece.into_iter().try_for_each(|number| check(sources.get(number)))
+    };
+    (0..sources.len().div_ceil(PIECE)).par_try_each(|piece| check_piece(piece * PIECE))
 }
 
 /// The settings of a batch.
@@ -422,6 +437,32 @@ mod tests {
         })
         .unwrap();
         reports
+    }
+
+    #[test]
+    fn the_first_failure_in_order_is_told() {
+        let checked = AtomicUsize::new(0);
+        let check = |wrong: &[u64], count: u64| {
+            let check = |source: Source| {
+                checked.fetch_add(1, Ordering::SeqCst);
+                let number = number_of(&source)?;
+                // Later ones fail sooner.
+                thread::sleep(Duration::from_micros(200_u64.saturating_sub(number)));
+                match wrong.contains(&number) {
+                    true => Err(Error::bad_input(number)),
+                    false => Ok(()),
+                }
+            };
+            check_all(&named(0..count), check).map_err(|error| error.one_line())
+        };
+        for count in [0, 1, 63, 64, 65, 1000] {
+            assert_eq!(check(&[], count), Ok(()));
+            assert_eq!(checked.swap(0, Ordering::SeqCst), count as usize);
+        }
+        for first in [0, 63, 64, 130, 131, 899] {
+            let wrong = [first, 999, 900, first + 1, first + 70];
+            assert_eq!(check(&wrong, 1000), Err(first.to_string()));
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::{ffi::OsString, fmt, mem::take, str::FromStr};
 use clap::ValueEnum;
 
 use crate::{
+    batch::check_all,
     commands::{
         completions::values,
         flags::{
@@ -398,7 +399,7 @@ impl Args {
         let (share, dry_run) = (self.share.share(), self.dry_run);
         let jobs = Jobs { flags: self, outputs };
         // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
-        sources.iter().try_for_each(|source| jobs.of(source).map(drop))?;
+        check_all(&sources, |source| jobs.of(source).map(drop))?;
         if settings.makes_many {
             sources = share.files(sources.iter()).collect();
         }

@@ -277,7 +277,9 @@ impl OutputArgs {
             let Planned { sink, makes_folder, .. } = outputs.of(source, extension.as_deref())?;
             if let (Sink::File(path), true) = (&sink, makes_folder) {
                 // Two names may also lead to one existing file by symbolic links.
-                let found = path.canonicalize().ok().filter(|found| found != path);
+                let exists = path.symlink_metadata().is_ok();
+                let found = exists.then(|| path.canonicalize().ok()).flatten();
+                let found = found.filter(|found| found != path);
                 let is_new = found.is_none_or(|found| taken.insert(found));
                 if !taken.insert(path.clone()) || !is_new {
                     let remedy = match (&outputs.place, tree) {

@@ -24,6 +24,7 @@ use super::{
     region::{Region, Roi},
 };
 use crate::{
+    batch::check_all,
     commands::flags::{
         Choice, ListArgs, OutputArgs, Outputs, Planned, ShardArgs, Share, Target, Triple,
         VolumeArgs, one_of,
@@ -351,7 +352,7 @@ impl Args {
         }
         let jobs = Jobs { flags: self, outputs, are_several: sources.len() > 1 };
         // Jobs are made anew when they run. What is wrong with any of them is told before the first one runs.
-        sources.iter().try_for_each(|source| jobs.of(source).map(drop))?;
+        check_all(&sources, |source| jobs.of(source).map(drop))?;
         sources = jobs.share().files(sources.iter()).collect();
         Ok(Work::Many(sources, Box::new(jobs)))
     }

@@ -23,7 +23,7 @@ use std::{
 
 use fnv::FnvHasher;
 
-pub use store::is_store;
+pub use store::{is_store, is_store_without_folder};
 pub use write::{Pyramid, PyramidOptions, PyramidWriter, is_named_so};
 
 use self::{

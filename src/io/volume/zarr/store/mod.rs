@@ -69,9 +69,13 @@ pub struct Store {
 
 /// Whether there is a store at `path`. All web addresses are taken for stores.
 pub fn is_store(path: &Path) -> bool {
-    is_address(path)
+    is_store_without_folder(path)
         || (path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file()))
-        || zip::split(path).is_some()
+}
+
+/// Whether `path` is a Zarr store at a web address or in a ZIP file. For other names that takes no system call.
+pub fn is_store_without_folder(path: &Path) -> bool {
+    is_address(path) || zip::split(path).is_some()
 }
 
 /// The ZIP file with a store that `path` is, or is a folder in.

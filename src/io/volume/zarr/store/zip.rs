@@ -3,7 +3,6 @@
 
 use std::{
     collections::HashMap,
-    ffi::OsStr,
     fs::File,
     io::Read,
     path::{Component, Path, PathBuf},
@@ -41,8 +40,8 @@ struct Member {
 /// The ZIP file with a store that `path` is, or is a folder in, and the name of that folder.
 pub fn split(path: &Path) -> Option<(&Path, String)> {
     let is_named = |path: &&Path| {
-        let extension = path.extension().map(OsStr::to_ascii_lowercase);
-        extension.is_some_and(|extension| extension == "zip" || extension == "ozx")
+        let is = |name: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(name));
+        is("zip") || is("ozx")
     };
     let file = path.ancestors().find(is_named).filter(|file| file.is_file())?;
     let parts = path.strip_prefix(file).ok()?.components().map(|part| match part {
