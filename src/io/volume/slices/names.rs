@@ -18,7 +18,7 @@ const MOST: usize = 1 << 20;
 /// is not the name of an existing file.
 pub fn are_many(source: &Source) -> bool {
     let Some(path) = source.path() else { return false };
-    path.is_dir() || zarr::is_store_without_folder(path) || is_pattern(path)
+    path.is_dir() || zarr::is_address_or_zip(path) || is_pattern(path)
 }
 
 fn is_pattern(path: &Path) -> bool {

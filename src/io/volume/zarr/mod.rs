@@ -23,7 +23,7 @@ use std::{
 
 use fnv::FnvHasher;
 
-pub use store::{is_store, is_store_without_folder};
+pub use store::{is_address_or_zip, is_store};
 pub use write::{Pyramid, PyramidOptions, PyramidWriter, is_named_so};
 
 use self::{

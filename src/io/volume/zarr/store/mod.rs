@@ -69,12 +69,12 @@ pub struct Store {
 
 /// Whether there is a store at `path`. All web addresses are taken for stores.
 pub fn is_store(path: &Path) -> bool {
-    is_store_without_folder(path)
+    is_address_or_zip(path)
         || (path.is_dir() && METADATA.iter().any(|name| path.join(name).is_file()))
 }
 
 /// Whether `path` is a Zarr store at a web address or in a ZIP file. For other names that takes no system call.
-pub fn is_store_without_folder(path: &Path) -> bool {
+pub fn is_address_or_zip(path: &Path) -> bool {
     is_address(path) || zip::split(path).is_some()
 }
 
