@@ -154,6 +154,30 @@ fn sixteen_bits_equal_the_reference() {
     }
 }
 
+/// Levels that share a word of 8-bit digits on the GPU, each counted so often that digits overflow in every workgroup:
+/// alone and together, so that digits that carry stand beside others that are full.
+#[test]
+fn many_samples_of_few_levels_are_counted() {
+    let mut noise = Noise(21);
+    for (len, levels) in [
+        // On the small device, more than 255 for each invocation.
+        (1_100_003, &[0x7134_u16][..]),
+        (1_200_007, &[0x7134, 0x7135]),
+        (1_200_001, &[0x7134, 0x7135, 0x7136, 0x7137]),
+        // The last word of the levels, and one of another span.
+        (600_011, &[0xfffc, 0xfffd, 0xfffe, 0xffff, 0x0003]),
+    ] {
+        let mut pick = || levels[(noise.next() >> 32) as usize % levels.len()];
+        let samples: Vec<u16> = (0..len).map(|_| pick()).collect();
+        check_integers(Samples::U16(samples), 1, &[65_536], None);
+    }
+    // Pixel by pixel, and binned values: whole vectors of one value among others.
+    let mut pick = || [9u16, 10, 11, 12][(noise.next() >> 32) as usize % 4];
+    check_integers(Samples::U16((0..3 * 200_003).map(|_| pick()).collect()), 3, &[65_536], None);
+    let values = (0..800_007).map(|i| if i / 1000 % 2 == 0 { 1000 } else { u32::from(pick()) });
+    check_integers(Samples::U32(values.collect()), 1, &[65_536], Some((0.0, 65_535.0)));
+}
+
 #[test]
 fn signed_samples_keep_their_order() {
     let bytes = Noise(6).bytes(5001);

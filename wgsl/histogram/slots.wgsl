@@ -4,15 +4,29 @@
 //         bins as integers in the order of the values; `light`, linear light by sample value.
 // Out:    `counts`, one counter a slot; passes add to them. Slots are levels, or else: below the bins, the
 //         bins, above them, not a number.
-// Layout: workgroups (x) stride over the pixels and count the slots of one span (y) in workgroup memory:
+// Layout: workgroups (y) stride over the pixels and count the slots of one span (x) in workgroup memory:
 //
-//           slots    | span 0 | span 1 | ...                   a workgroup ignores slots of other spans
-//           words    | u32 counter of a slot |                 REPLICAS of them a slot, or, PACKED,
-//                    | u16 of slot 2i + 1 | u16 of slot 2i |   added to `counts` and cleared every ROUNDS
+//           slots    | span 0 | span 1 | ...     a workgroup ignores slots of other spans
+//           words    | u32 counter of a slot |   REPLICAS of them a slot, or, DIGITS,
+//                    | 3 | 2 | 1 | 0 |           a byte for each of four slots
 //
 //         All counters are atomic: with a plain `+= 1`, invocations that increment one counter at once
-//         would lose counts.
+//         would lose counts. Workgroups of all spans that read the same pixels are neighbours, so that
+//         memory is read once and caches serve the others.
 // Chosen: for all that `u8_levels` does not count, except f64 samples, which the CPU counts.
+//
+// The digit of a slot is its byte. An addition to a full digit carries into the digits above it. The atomic returns
+// the old word, in which the invocation sees that, and it adds to `counts` what the digits have lost or won:
+//
+//           slot of digit       3      2      1      0
+//           old word        |   7 |  255 |  255 |   9 |     one more in slot 1
+//           new word        |   8 |    0 |    0 |   9 |
+//           to `counts`        -1   +255   +256
+//
+// Invariant: elements counted in a slot = counts[slot] + sum over workgroups of digit(slot), modulo 2^32. Every
+// addition keeps it, whatever the order of atomics: the changes of all digits follow from the old word alone. No
+// change is unseen: an addition of up to 255 carries 1 or nothing out of each digit, and what leaves digit 3 leaves the
+// word. A count may wrap below zero, until the digits are added in the end; the sum is below 2^32.
 
 // Set by the host: which values are counted, and how.
 const U16_LEVELS = 0u;
@@ -30,20 +44,19 @@ const RED = 1063u;
 const GREEN = 3576u;
 const BLUE = 361u;
 const LINEAR = false;
-// Slots of a span; counters a slot, a power of two up to 32 (one where PACKED).
+// Slots of a span, a multiple of 128 where DIGITS; counters a slot, a power of two up to 32 (one where DIGITS).
 const SPAN = 8192u;
 const REPLICAS = 1u;
-const PACKED = true;
+const DIGITS = true;
 const GROUP = 256u;
 
-const WORDS = select(SPAN * REPLICAS, SPAN / 2u, PACKED);
+const WORDS = select(SPAN * REPLICAS, SPAN / 4u, DIGITS);
 const IS_VALUES = MODE >= U32_VALUES;
 // A unit is a vector where all its elements are counted, else one pixel.
 const IS_DENSE = IS_VALUES || (MODE == U16_LEVELS && CHANNELS == 1u);
 const UNIT = select(1u, select(4u, 8u, MODE == U16_LEVELS), IS_DENSE);
-// Units an invocation counts in a row, where PACKED between clears: GROUP * UNIT * ROUNDS + 7 < 2^16, so no u16
-// overflows.
-const ROUNDS = select(16u, 65528u / (GROUP * UNIT), PACKED);
+// Vectors that an invocation loads before it counts them, which hides more of the memory's latency than one load.
+const LOADS = 2u;
 
 struct SlotsJob {
     // Pixels in `data`.
@@ -64,6 +77,13 @@ struct SlotsJob {
 @group(0) @binding(4) var<uniform> job: SlotsJob;
 
 var<workgroup> words: array<atomic<u32>, WORDS>;
+
+// The first slot of this workgroup's span; which of a slot's counters this invocation uses.
+var<private> base: u32;
+var<private> copy: u32;
+// The place of the elements of the last vector of equal ones, and how many of them are not yet counted.
+var<private> run_place: u32;
+var<private> run_length: u32;
 
 fn u32_at(index: u32) -> u32 {
     return data[index >> 2u][index & 3u];
@@ -127,62 +147,113 @@ fn slot_of_pixel(pixel: u32) -> u32 {
     return slot_of_integer(RED * sample(at) + GREEN * sample(at + 1u) + BLUE * sample(at + 2u));
 }
 
-fn add(slot: u32, base: u32, copy: u32, times: u32) {
-    // A slot below the base wraps round to a large number.
-    let own = slot - base;
+// The place of a slot, or of two u16 ones in a word. Places are the slots in another order, so that levels in
+// steps of 16, as of 12 bits in 16, are in words of all 32 banks of workgroup memory, not of 8:
+//
+//           bits of a slot   | 15..12 | 11..7 | bank 6..2 | digit 1..0 |   bank ^= bits 11..7
+//
+// The slot of a place is the place of that number, since bits 11..7 stay.
+fn place_of(slots: u32) -> u32 {
+    if DIGITS { return slots ^ ((slots >> 5u) & 0x007c007cu); }
+    return slots;
+}
+
+// The digit of a place in a word, at its lowest bit.
+fn shift_of(place: u32) -> u32 {
+    return (place << 3u) & 24u;
+}
+
+// Adds to `counts` what the digits of a word have lost or won by `times` more at `place`.
+fn settle(place: u32, old: u32, times: u32) {
+    let digit = (old >> shift_of(place)) & 255u;
+    atomicAdd(&counts[place_of(place)], (digit + times) & ~255u);
+    var carries = digit + (times & 255u) > 255u;
+    for (var next = place + 1u; carries && (next & 3u) != 0u; next++) {
+        carries = ((old >> shift_of(next)) & 255u) == 255u;
+        atomicAdd(&counts[place_of(next)], select(0xffffffffu, 255u, carries));
+    }
+}
+
+fn add(place: u32, times: u32) {
+    // A place below the base wraps round to a large number.
+    let own = place - base;
     if own < SPAN {
-        if PACKED {
-            atomicAdd(&words[own >> 1u], times << (16u * (own & 1u)));
+        if DIGITS {
+            let shift = shift_of(own);
+            let old = atomicAdd(&words[own >> 2u], (times & 255u) << shift);
+            if ((old >> shift) & 255u) + times > 255u { settle(place, old, times); }
         } else {
             atomicAdd(&words[own * REPLICAS + copy], times);
         }
     }
 }
 
-// Counts the elements of a vector. Equal ones, common in drawings and empty space, are counted at once:
-// else all invocations would wait for one counter.
-fn add_values(values: vec4<u32>, base: u32, copy: u32) {
-    if MODE == U16_LEVELS {
-        let pair = (values.x & 65535u) * 65537u;
-        if all(values == vec4(pair)) {
-            add(values.x & 65535u, base, copy, 8u);
-        } else {
-            for (var i = 0u; i < 4u; i++) {
-                add(values[i] & 65535u, base, copy, 1u);
-                add(values[i] >> 16u, base, copy, 1u);
+// Counts the elements at UNIT places. Digits are looked at when all are added, so that no atomic waits for another.
+fn add_all(places: array<u32, UNIT>) {
+    if DIGITS {
+        var old: array<u32, UNIT>;
+        // Zero where a digit was full.
+        var least = 255u;
+        for (var i = 0u; i < UNIT; i++) { // unrolled
+            let own = places[i] - base;
+            let shift = shift_of(own);
+            if own < SPAN { old[i] = atomicAdd(&words[own >> 2u], 1u << shift); }
+            least = min(least, ~old[i] & (255u << shift));
+        }
+        if least == 0u {
+            for (var i = 0u; i < UNIT; i++) { // unrolled
+                if (~old[i] & (255u << shift_of(places[i]))) == 0u { settle(places[i], old[i], 1u); }
             }
         }
-    } else if all(values == values.xxxx) {
-        add(slot_of_value(values.x), base, copy, 4u);
     } else {
-        for (var i = 0u; i < 4u; i++) {
-            add(slot_of_value(values[i]), base, copy, 1u);
+        for (var i = 0u; i < UNIT; i++) { // unrolled
+            add(places[i], 1u);
         }
     }
 }
 
-fn clear(local: u32) {
-    for (var i = local; i < WORDS; i += GROUP) {
-        atomicStore(&words[i], 0u);
+// Counts the elements of a vector. Runs of equal ones, common in drawings and empty space, are counted at once:
+// else all invocations would wait for one counter.
+fn add_vector(values: vec4<u32>) {
+    let first = select(values.x, (values.x & 65535u) * 65537u, MODE == U16_LEVELS);
+    if all(values == vec4(first)) {
+        var slot = first & 65535u;
+        if MODE != U16_LEVELS { slot = slot_of_value(first); }
+        let place = place_of(slot);
+        if place != run_place {
+            add(run_place, run_length);
+            run_place = place;
+            run_length = 0u;
+        }
+        run_length += UNIT;
+    } else {
+        var places: array<u32, UNIT>;
+        if MODE == U16_LEVELS {
+            let pairs = vec4(place_of(values.x), place_of(values.y), place_of(values.z), place_of(values.w));
+            for (var i = 0u; i < UNIT; i++) { // unrolled
+                places[i] = (pairs[i / 2u] >> (16u * (i % 2u))) & 65535u;
+            }
+        } else {
+            for (var i = 0u; i < UNIT; i++) { // unrolled
+                places[i] = place_of(slot_of_value(values[i % 4u]));
+            }
+        }
+        add_all(places);
     }
 }
 
 // Adds the counters of workgroup memory to `counts`.
-fn flush(local: u32, base: u32) {
-    if PACKED {
-        for (var i = local; i < WORDS; i += GROUP) {
-            let pair = atomicLoad(&words[i]);
-            if (pair & 65535u) != 0u { atomicAdd(&counts[base + 2u * i], pair & 65535u); }
-            if (pair >> 16u) != 0u { atomicAdd(&counts[base + 2u * i + 1u], pair >> 16u); }
-        }
-    } else {
-        for (var own = local; own < SPAN; own += GROUP) {
-            var sum = 0u;
+fn flush(local: u32) {
+    for (var own = local; own < SPAN; own += GROUP) {
+        var sum = 0u;
+        if DIGITS {
+            sum = (atomicLoad(&words[own >> 2u]) >> shift_of(own)) & 255u;
+        } else {
             for (var r = 0u; r < REPLICAS; r++) {
                 sum += atomicLoad(&words[own * REPLICAS + (r + own * REPLICAS / 32u) % REPLICAS]);
             }
-            if sum != 0u { atomicAdd(&counts[base + own], sum); }
         }
+        if sum != 0u { atomicAdd(&counts[place_of(base + own)], sum); }
     }
 }
 
@@ -192,50 +263,37 @@ fn count(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let base = group.y * SPAN;
-    let copy = local % REPLICAS;
+    base = group.x * SPAN;
+    copy = local % REPLICAS;
+    for (var i = local; i < WORDS; i += GROUP) {
+        atomicStore(&words[i], 0u);
+    }
+    workgroupBarrier();
+
     let units = job.pixels / UNIT;
-    let chunk = GROUP * ROUNDS;
-    clear(local);
-    workgroupBarrier();
-    for (var start = group.x * chunk; start < units; start += groups.x * chunk) {
-        let end = min(start + chunk, units);
-        var unit = start + local;
-        if IS_DENSE {
-            // Four loads in flight hide more of the memory's latency than one.
-            for (; unit + 3u * GROUP < end; unit += 4u * GROUP) {
-                let first = data[unit];
-                let second = data[unit + GROUP];
-                let third = data[unit + 2u * GROUP];
-                let fourth = data[unit + 3u * GROUP];
-                add_values(first, base, copy);
-                add_values(second, base, copy);
-                add_values(third, base, copy);
-                add_values(fourth, base, copy);
+    let stride = groups.y * GROUP;
+    var unit = group.y * GROUP + local;
+    if IS_DENSE {
+        for (; unit < units; unit += LOADS * stride) {
+            var vectors: array<vec4<u32>, LOADS>;
+            for (var i = 0u; i < LOADS; i++) { // unrolled
+                vectors[i] = data[min(unit + i * stride, units - 1u)];
             }
-            for (; unit < end; unit += GROUP) { add_values(data[unit], base, copy); }
-        } else {
-            for (; unit < end; unit += GROUP) {
-                add(slot_of_pixel(unit), base, copy, 1u);
+            for (var i = 0u; i < LOADS; i++) { // unrolled
+                if unit + i * stride < units { add_vector(vectors[i]); }
             }
         }
-        if PACKED {
-            workgroupBarrier();
-            flush(local, base);
-            workgroupBarrier();
-            clear(local);
-            workgroupBarrier();
-        }
+        add(run_place, run_length);
+    } else {
+        for (; unit < units; unit += stride) { add(place_of(slot_of_pixel(unit)), 1u); }
     }
-    // The rest, less than a unit: an element an invocation of the first workgroup.
+    // The rest, less than a unit: an element an invocation of the first workgroup of a span.
     let last = units * UNIT + local;
-    if group.x == 0u && last < job.pixels {
-        if IS_VALUES {
-            add(slot_of_value(u32_at(last)), base, copy, 1u);
-        } else {
-            add(slot_of_pixel(last), base, copy, 1u);
-        }
+    if group.y == 0u && last < job.pixels {
+        var slot = 0u;
+        if IS_VALUES { slot = slot_of_value(u32_at(last)); } else { slot = slot_of_pixel(last); }
+        add(place_of(slot), 1u);
     }
     workgroupBarrier();
-    flush(local, base);
+    flush(local);
 }

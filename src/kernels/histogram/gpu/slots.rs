@@ -119,27 +119,29 @@ struct Layout {
     span: usize,
     /// Counters a slot, so that fewer invocations meet at one.
     replicas: usize,
-    /// Whether counters have 16 bits.
-    packed: bool,
+    /// Whether a slot has a digit of 8 bits, which carries into wider counters.
+    digits: bool,
 }
 
 impl Layout {
-    /// Few slots have several counters each. More have one, in up to six spans. Even more are in spans of
-    /// twice as many counters, of 16 bits each.
+    /// Few slots have several counters each, more have one. Even more have a digit each, in as few spans as there is
+    /// room for: each span reads all pixels.
     fn new(limits: &DeviceLimits, slots: usize) -> Self {
-        let bytes = limits.workgroup_bytes.min(48 << 10);
-        let words = bytes as usize / 4;
-        match slots {
-            few if few <= words => {
-                // The largest power of two up to 32 for which there is room.
-                let replicas = 1 << (words.min(4 << 10) / slots).clamp(1, 32).ilog2();
-                Self { span: slots, replicas, packed: false }
-            }
-            more if more <= 6 * words => Self { span: words, replicas: 1, packed: false },
-            _ => Self { span: 2 * words, replicas: 1, packed: true },
+        let bytes = limits.workgroup_bytes.min(48 << 10) as usize;
+        let words = bytes / 4;
+        if slots <= words {
+            // The largest power of two up to 32 for which there is room.
+            let replicas = 1 << (words.min(4 << 10) / slots).clamp(1, 32).ilog2();
+            return Self { span: slots, replicas, digits: false };
         }
+        let spans = slots.div_ceil(bytes / PLACES * PLACES);
+        let span = slots.div_ceil(spans).next_multiple_of(PLACES);
+        Self { span, replicas: 1, digits: true }
     }
 }
+
+/// Slots whose digits the shader puts in another order among themselves: four for each bank of workgroup memory.
+const PLACES: usize = 128;
 
 /// How a device counts in slots.
 struct Specialised {
@@ -155,8 +157,8 @@ impl Specialised {
         let rule = Rule::new(dtype, bins, plan);
         let slots = if rule.keys.is_some() { bins.slots() } else { 1 << 16 };
         let layout = Layout::new(limits, slots);
-        // Spans read the same input: large workgroups leave fewer invocations waiting for it.
-        let group = if slots > layout.span { 1024 } else { 512 };
+        // Many invocations share the memory that digits take.
+        let group = if layout.digits { 1024 } else { 512 };
         let shader = shader(&rule, layout, channels, workgroup_size(limits, group));
         Self { shader, rule, slots, layout }
     }
@@ -187,7 +189,7 @@ pub fn variants(limits: &DeviceLimits) -> Vec<Shader> {
 }
 
 fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
-    let Layout { span, replicas, packed } = layout;
+    let Layout { span, replicas, digits } = layout;
     let [red, green, blue] = rule.luma.map_or([0; 3], |luma| luma.weights().0);
     let number = |value: usize| format!("{value}u");
     let flag = |flag: bool| if flag { "true" } else { "false" };
@@ -200,7 +202,7 @@ fn shader(rule: &Rule, layout: Layout, channels: usize, group: u32) -> Shader {
         ("BLUE", &number(blue as usize)),
         ("LINEAR", flag(rule.light.is_some())),
         ("SPAN", &number(span)),
-        ("PACKED", flag(packed)),
+        ("DIGITS", flag(digits)),
         ("REPLICAS", &number(replicas)),
         ("GROUP", &number(group as usize)),
     ])
@@ -238,8 +240,8 @@ impl SlotsPass {
         let Specialised { shader, rule, slots, layout } =
             Specialised::new(limits, dtype, channels, bins, plan);
         let spans = slots.div_ceil(layout.span);
-        // Few workgroups have to add the many counters of several spans in the end.
-        let fewer = if spans > 1 { 8 } else { 1 };
+        // Few workgroups have to add many digits in the end.
+        let fewer = if layout.digits { 2 * spans as u64 } else { 1 };
         let keys = rule.keys.unwrap_or(Keys { keys: vec![0], low: 0, scale: 0.0, offset: 0.0 });
         let Keys { low, scale, offset, .. } = keys;
         Ok(Self {
@@ -267,6 +269,6 @@ impl SlotsPass {
             .buffer("light", &self.light)
             .buffer("counts", counts)
             .uniform("job", &SlotsJob { pixels, ..self.job })
-            .dispatch([groups, self.spans, 1]);
+            .dispatch([self.spans, groups, 1]);
     }
 }
