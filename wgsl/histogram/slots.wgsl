@@ -81,8 +81,8 @@ var<workgroup> words: array<atomic<u32>, WORDS>;
 // The first slot of this workgroup's span; which of a slot's counters this invocation uses.
 var<private> base: u32;
 var<private> copy: u32;
-// The place of the elements of the last vector of equal ones, and how many of them are not yet counted.
-var<private> run_place: u32;
+// The word that a run of vectors repeats, and how many of them are not yet counted.
+var<private> run_word: u32;
 var<private> run_length: u32;
 
 fn u32_at(index: u32) -> u32 {
@@ -163,25 +163,27 @@ fn shift_of(place: u32) -> u32 {
     return (place << 3u) & 24u;
 }
 
-// Adds to `counts` what the digits of a word have lost or won by `times` more at `place`.
-fn settle(place: u32, old: u32, times: u32) {
-    let digit = (old >> shift_of(place)) & 255u;
-    atomicAdd(&counts[place_of(place)], (digit + times) & ~255u);
-    var carries = digit + (times & 255u) > 255u;
+// Adds to `counts` what the digits of a word have lost or won by an addition that the digit of `place` had no room for.
+fn settle(place: u32, old: u32) {
+    atomicAdd(&counts[place_of(place)], 256u);
+    var carries = true;
     for (var next = place + 1u; carries && (next & 3u) != 0u; next++) {
         carries = ((old >> shift_of(next)) & 255u) == 255u;
         atomicAdd(&counts[place_of(next)], select(0xffffffffu, 255u, carries));
     }
 }
 
+// Counts `times` elements at one place. Many have no need of a digit.
 fn add(place: u32, times: u32) {
     // A place below the base wraps round to a large number.
     let own = place - base;
     if own < SPAN {
-        if DIGITS {
+        if DIGITS && times > 255u {
+            atomicAdd(&counts[place_of(place)], times);
+        } else if DIGITS {
             let shift = shift_of(own);
-            let old = atomicAdd(&words[own >> 2u], (times & 255u) << shift);
-            if ((old >> shift) & 255u) + times > 255u { settle(place, old, times); }
+            let old = atomicAdd(&words[own >> 2u], times << shift);
+            if ((old >> shift) & 255u) + times > 255u { settle(place, old); }
         } else {
             atomicAdd(&words[own * REPLICAS + copy], times);
         }
@@ -202,7 +204,7 @@ fn add_all(places: array<u32, UNIT>) {
         }
         if least == 0u {
             for (var i = 0u; i < UNIT; i++) { // unrolled
-                if (~old[i] & (255u << shift_of(places[i]))) == 0u { settle(places[i], old[i], 1u); }
+                if (~old[i] & (255u << shift_of(places[i]))) == 0u { settle(places[i], old[i]); }
             }
         }
     } else {
@@ -212,20 +214,34 @@ fn add_all(places: array<u32, UNIT>) {
     }
 }
 
-// Counts the elements of a vector. Runs of equal ones, common in drawings and empty space, are counted at once:
-// else all invocations would wait for one counter.
+// Counts the elements of a run.
+fn add_run() {
+    if run_length == 0u { return; }
+    if MODE == U16_LEVELS {
+        let places = place_of(run_word);
+        let low = places & 65535u;
+        let high = places >> 16u;
+        if low == high {
+            add(low, 8u * run_length);
+        } else {
+            add(low, 4u * run_length);
+            add(high, 4u * run_length);
+        }
+    } else {
+        add(place_of(slot_of_value(run_word)), 4u * run_length);
+    }
+}
+
+// Counts the elements of a vector. Runs of vectors that repeat one word, common in drawings, empty space and stripes,
+// are counted at once: else all invocations would wait for one counter.
 fn add_vector(values: vec4<u32>) {
-    let first = select(values.x, (values.x & 65535u) * 65537u, MODE == U16_LEVELS);
-    if all(values == vec4(first)) {
-        var slot = first & 65535u;
-        if MODE != U16_LEVELS { slot = slot_of_value(first); }
-        let place = place_of(slot);
-        if place != run_place {
-            add(run_place, run_length);
-            run_place = place;
+    if all(values == values.xxxx) {
+        if values.x != run_word {
+            add_run();
+            run_word = values.x;
             run_length = 0u;
         }
-        run_length += UNIT;
+        run_length++;
     } else {
         var places: array<u32, UNIT>;
         if MODE == U16_LEVELS {
@@ -283,7 +299,7 @@ fn count(
                 if unit + i * stride < units { add_vector(vectors[i]); }
             }
         }
-        add(run_place, run_length);
+        add_run();
     } else {
         for (; unit < units; unit += stride) { add(place_of(slot_of_pixel(unit)), 1u); }
     }

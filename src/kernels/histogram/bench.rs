@@ -35,7 +35,8 @@ struct Problem {
 #[derive(Clone, Debug)]
 enum Content {
     Noise,
-    OneColour,
+    /// Equal words, and what they are called.
+    Repeated(u32, &'static str),
     /// RGBA8 pixels and their name.
     Given(Arc<[u32]>, String),
 }
@@ -49,7 +50,7 @@ impl Problem {
     fn words(&self, words: u32) -> Result<Vec<u32>> {
         Ok(match &self.content {
             Content::Given(all, _) => all[..words as usize].to_vec(),
-            Content::OneColour => vec![0x8040_c0a0; words as usize],
+            Content::Repeated(word, _) => vec![*word; words as usize],
             Content::Noise => Noise(0).u32s(words as usize)?,
         })
     }
@@ -57,7 +58,7 @@ impl Problem {
     fn name(&self, what: &str) -> String {
         let content = match &self.content {
             Content::Noise => "noise",
-            Content::OneColour => "one colour",
+            Content::Repeated(_, name) => name,
             Content::Given(_, name) => name,
         };
         format!("{}x{} {what}, {content}", self.width, self.height)
@@ -71,13 +72,16 @@ pub fn cases(full: bool) -> Vec<Case> {
     let small = Problem { width, height, content: Content::Noise };
     let side = if full { 8192 } else { 1024 };
     let large = Problem { width: side, height: side, content: Content::Noise };
-    let flat = Problem { content: Content::OneColour, ..large };
+    let repeated = |word, name| Problem { content: Content::Repeated(word, name), ..large };
+    let flat = repeated(0x8040_c0a0, "one colour");
     let mut cases = Vec::new();
     for rows in baselines::ROWS {
         cases.extend(Baseline::ALL.map(|baseline| baseline_case(baseline, &small, rows)));
         cases.extend([&small, &large, &flat].map(|problem| u8_case(problem, rows)));
     }
-    cases.extend([&large, &flat].map(u16_case));
+    let level = repeated(0xc0a0_c0a0, "one level");
+    let levels = repeated(0x8040_c0a0, "two levels in turn");
+    cases.extend([&large, &level, &levels].map(u16_case));
     cases
 }
 
