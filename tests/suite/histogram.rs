@@ -171,6 +171,11 @@ fn many_samples_of_few_levels_are_counted() {
         let samples: Vec<u16> = (0..len).map(|_| pick()).collect();
         check_integers(Samples::U16(samples), 1, &[65_536], None);
     }
+    // Vectors that repeat one word of two levels: in a single run, and in runs of five vectors.
+    for run in [600_011, 40] {
+        let level = |i: usize| [0x0003, 0xfff0][i % 2] + (i / run % 5) as u16;
+        check_integers(Samples::U16((0..600_011).map(level).collect()), 1, &[65_536], None);
+    }
     // Pixel by pixel, and binned values: whole vectors of one value among others.
     let mut pick = || [9u16, 10, 11, 12][(noise.next() >> 32) as usize % 4];
     check_integers(Samples::U16((0..3 * 200_003).map(|_| pick()).collect()), 3, &[65_536], None);

@@ -2,12 +2,12 @@
 //
 // In:     `data`, pixels of CHANNELS samples, padded to whole vectors of 16 bytes; `keys`, the edges of the
 //         bins as integers in the order of the values; `light`, linear light by sample value.
-// Out:    `counts`, one counter a slot; passes add to them. Slots are levels, or else: below the bins, the
+// Out:    `counts`, one counter per slot; passes add to them. Slots are levels, or else: below the bins, the
 //         bins, above them, not a number.
 // Layout: workgroups (y) stride over the pixels and count the slots of one span (x) in workgroup memory:
 //
 //           slots    | span 0 | span 1 | ...     a workgroup ignores slots of other spans
-//           words    | u32 counter of a slot |   REPLICAS of them a slot, or, DIGITS,
+//           words    | u32 counter of a slot |   REPLICAS of them per slot, or, DIGITS,
 //                    | 3 | 2 | 1 | 0 |           a byte for each of four slots
 //
 //         All counters are atomic: with a plain `+= 1`, invocations that increment one counter at once
@@ -27,6 +27,7 @@
 // addition keeps it, whatever the order of atomics: the changes of all digits follow from the old word alone. No
 // change is unseen: an addition of up to 255 carries 1 or nothing out of each digit, and what leaves digit 3 leaves the
 // word. A count may wrap below zero, until the digits are added in the end; the sum is below 2^32.
+// Runs of more than 255 equal elements are added to `counts` without digits.
 
 // Set by the host: which values are counted, and how.
 const U16_LEVELS = 0u;
@@ -36,7 +37,7 @@ const U32_VALUES = 3u;
 const I32_VALUES = 4u;
 const F32_VALUES = 5u;
 const MODE = U16_LEVELS;
-// Samples a pixel, and the channel of U16_LEVELS.
+// Samples per pixel, and the channel of U16_LEVELS.
 const CHANNELS = 1u;
 const CHANNEL = 0u;
 // Luminance = RED r + GREEN g + BLUE b, of the samples or, LINEAR, of their light.
@@ -44,7 +45,7 @@ const RED = 1063u;
 const GREEN = 3576u;
 const BLUE = 361u;
 const LINEAR = false;
-// Slots of a span, a multiple of 128 where DIGITS; counters a slot, a power of two up to 32 (one where DIGITS).
+// Slots of a span, a multiple of 128 where DIGITS; counters per slot, a power of two up to 32 (one where DIGITS).
 const SPAN = 8192u;
 const REPLICAS = 1u;
 const DIGITS = true;
