@@ -138,7 +138,7 @@ fn mesh(job: &MeshJob, session: &Session) -> Result<()> {
     marker.map_or(Ok(()), |marker| marker.write())
 }
 
-/// The work of [`Batch`], which meshes several volumes side by side.
+/// The work of [`each_file`], which meshes several volumes side by side.
 struct Volumes<'a> {
     jobs: Jobs,
     session: &'a Session,
