@@ -11,7 +11,7 @@ use crate::{
     memory, shader, shader_struct,
 };
 
-pub(super) static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
+static INVERSE: Shader = shader!("jpeg/inverse").unchecked(IN_RANGE);
 
 /// The colour models. The index of each is its number in the shader, `MODEL`.
 pub(super) const MODELS: [ColourModel; 5] =
@@ -78,10 +78,10 @@ impl<'a> Decoder<'a> {
                 Upsampling::Repeat([across, down]) => 4 + (across + 16 * down) as u32,
             };
         }
+        // Samples do not depend on colours, but a text of their own would have to be parsed, too.
         let inverse = inverse(frame.colour);
-        Shader::parse([&INVERSE, &inverse], context.timings());
         Ok(Self {
-            samples: context.pipeline(&INVERSE, "samples")?,
+            samples: context.pipeline(&inverse, "samples")?,
             pixels: context.pipeline(&inverse, "pixels")?,
             context,
             pixel_params: params,

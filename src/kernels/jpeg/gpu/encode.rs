@@ -13,7 +13,7 @@ use crate::{
     memory, shader, shader_struct,
 };
 
-pub(super) static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
+static FORWARD: Shader = shader!("jpeg/forward").unchecked(IN_RANGE);
 
 /// All pairs that occur in [`Frame::for_pixels`] of the pixels' channels and the pixels along x that share a sample of
 /// a component.
@@ -61,11 +61,12 @@ impl<'a> Encoder<'a> {
             forward((frame.colour.channels(), shared))
         };
         let planes: Vec<_> = frame.components.iter().map(plane).collect();
-        Shader::parse(planes.iter().chain([&FORWARD]), context.timings());
+        Shader::parse(&planes, context.timings());
         let pipeline = |shader| context.pipeline(shader, "plane");
         Ok(Self {
             planes: planes.iter().map(pipeline).collect::<Result<_>>()?,
-            coefficients: context.pipeline(&FORWARD, "coefficients")?,
+            // Which of the texts does not matter.
+            coefficients: context.pipeline(&planes[0], "coefficients")?,
             context,
             layout,
         })

@@ -11,8 +11,8 @@ pub use self::{
 };
 pub(super) use self::{decode::decode, encode::encode};
 use self::{
-    decode::{INVERSE, MODELS, inverse},
-    encode::{FORWARD, PLANES, forward},
+    decode::{MODELS, inverse},
+    encode::{PLANES, forward},
 };
 use crate::gpu::{Buffer, Shader};
 
@@ -22,8 +22,7 @@ const IN_RANGE: &str = "blocks, entries, planes and rows are indexed below the n
 
 /// All specializations of the shaders that may run.
 pub fn variants() -> Vec<Shader> {
-    let plain = [INVERSE.clone(), FORWARD.clone()];
-    plain.into_iter().chain(MODELS.map(inverse)).chain(PLANES.map(forward)).collect()
+    MODELS.map(inverse).into_iter().chain(PLANES.map(forward)).collect()
 }
 
 /// Coefficients on a device.
