@@ -25,7 +25,7 @@ const TO = U8;
 const ROWS = 12u;      // rows per invocation, a multiple of 4
 const WIDTH = 64u;
 const INNER = true;    // whether all windows lie inside
-const EDGE = CLAMP;    // `params.edge`, as a constant: drivers take a second to compile all modes into every `load`
+const EDGE = CLAMP;    // the edge mode, a constant: a driver took a second to compile all modes into every `load`
 const REST = 0u;       // radius % ROWS
 const PARTS = ROWS / 4u;
 

@@ -171,15 +171,16 @@ impl Shader {
         })
     }
 
-    /// Parses the texts of `shaders` side by side, ahead of their pipelines, of which each parses its text where no one
-    /// has yet.
+    /// Parses the texts of `shaders` side by side. Their pipelines, made one after the other, then find them parsed.
     ///
     /// # Panics
     /// As [`Shader::reflection`].
     pub fn parse<'s>(shaders: impl IntoIterator<Item = &'s Self>, timings: &Timings) {
         let shaders: Vec<_> = shaders.into_iter().collect();
-        let parse = |shader: &Self| drop(shader.reflection().clone());
-        timings.time("shaders", || shaders.iter().par_each(|shader| parse(shader)));
+        let parse = |shader: &Self| {
+            shader.reflection();
+        };
+        timings.time("shaders", || shaders.into_iter().par_each(parse));
     }
 
     /// The value of the integer constant `name`.

@@ -250,7 +250,7 @@ impl SlotsPass {
             job: SlotsJob { pixels: 0, bins: bins.count as u32, low, scale, offset },
             keys: context.upload("bin edges", &keys.keys)?,
             light: context.upload("linear light", &rule.light.unwrap_or(vec![0]))?,
-            most_workgroups: most_workgroups(context) / fewer,
+            most_workgroups: (most_workgroups(context) / fewer).max(1),
             spans: spans as u32,
             slots,
             counters: spans * layout.span,

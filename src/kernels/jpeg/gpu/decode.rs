@@ -78,7 +78,7 @@ impl<'a> Decoder<'a> {
                 Upsampling::Repeat([across, down]) => 4 + (across + 16 * down) as u32,
             };
         }
-        // Samples do not depend on colours, but a text of their own would have to be parsed, too.
+        // One text for both entry points, since each text has to be parsed, though `samples` does not depend on MODEL.
         let inverse = inverse(frame.colour);
         Ok(Self {
             samples: context.pipeline(&inverse, "samples")?,

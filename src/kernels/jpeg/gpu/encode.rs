@@ -65,7 +65,7 @@ impl<'a> Encoder<'a> {
         let pipeline = |shader| context.pipeline(shader, "plane");
         Ok(Self {
             planes: planes.iter().map(pipeline).collect::<Result<_>>()?,
-            // Which of the texts does not matter.
+            // All texts have this entry point, and it depends on none of their constants.
             coefficients: context.pipeline(&planes[0], "coefficients")?,
             context,
             layout,
